@@ -1,0 +1,30 @@
+"""The reference implementation that the lessons build, check against and import.
+
+Each module is one idea and reads top to bottom: `config`, `masks`, `attention`, `positions`,
+`tokenizer`, `blocks`, `models`, `recording`, `causality`, `parameter_count`, `plots`,
+`attention_view`, `corpora`, `explorables`, `exercises`.
+"""
+
+from transformer_lesson.attention import MultiHeadAttention, scaled_dot_product_attention
+from transformer_lesson.config import ModelConfig
+from transformer_lesson.masks import causal_mask, padding_mask
+from transformer_lesson.models import (
+    DecoderOnlyTransformer,
+    EncoderDecoderTransformer,
+    EncoderOnlyTransformer,
+)
+from transformer_lesson.positions import sinusoidal_encoding
+from transformer_lesson.recording import record
+
+__all__ = [
+    "DecoderOnlyTransformer",
+    "EncoderDecoderTransformer",
+    "EncoderOnlyTransformer",
+    "ModelConfig",
+    "MultiHeadAttention",
+    "causal_mask",
+    "padding_mask",
+    "record",
+    "scaled_dot_product_attention",
+    "sinusoidal_encoding",
+]

@@ -1,0 +1,234 @@
+"""Attention: every query takes a weighted mean of the values, weighted by query-key similarity."""
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from transformer_lesson.taps import Tap
+
+
+def attention_scores(
+    Q: Float[Tensor, "*batch query d_head"], K: Float[Tensor, "*batch key d_head"]
+) -> Float[Tensor, "*batch query key"]:
+    """Return how well each query matches each key: Q K^T / sqrt(d_head).
+
+    For independent numbers of variance 1 a dot product has variance d_head; the root brings it
+    back to 1, so that softmax does not saturate.
+
+    Args:
+        Q: queries, shape (..., query, d_head).
+        K: keys, shape (..., key, d_head).
+
+    Source: "Attention Is All You Need" (2017), equation 1 and footnote 4.
+    """
+    if Q.size(-1) != K.size(-1):
+        raise ValueError(f"queries have {Q.size(-1)} numbers, keys {K.size(-1)}: they must agree.")
+    return Q @ K.transpose(-2, -1) / math.sqrt(Q.size(-1))  # (..., query, key)
+
+
+def masked_softmax(
+    scores: Float[Tensor, "*batch query key"], mask: Tensor | None = None
+) -> Float[Tensor, "*batch query key"]:
+    """Turn each query's scores into weights that are >= 0 and sum to 1 over the allowed keys.
+
+    Args:
+        scores: shape (..., query, key).
+        mask: `True` = may attend; any shape that broadcasts to that of scores.
+
+    Returns:
+        Weights, shape (..., query, key). A query whose keys are all masked gets zeros, not NaN.
+
+    Raises:
+        ValueError: the mask is not boolean or does not broadcast to the scores.
+    """
+    if mask is None:
+        return scores.softmax(dim=-1)
+    check_mask(mask, scores.shape)
+    lowest = torch.finfo(scores.dtype).min  # finite, so that a fully masked row is not 0 / 0
+    return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+
+
+def scaled_dot_product_attention(
+    Q: Float[Tensor, "*batch query d_head"],
+    K: Float[Tensor, "*batch key d_head"],
+    V: Float[Tensor, "*batch key d_value"],
+    mask: Tensor | None = None,
+) -> tuple[Float[Tensor, "*batch query d_value"], Float[Tensor, "*batch query key"]]:
+    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_head)) V.
+
+    Args:
+        Q: queries, shape (..., query, d_head).
+        K: keys, shape (..., key, d_head).
+        V: values, shape (..., key, d_value).
+        mask: `True` = may attend; broadcasts to (..., query, key).
+
+    Returns:
+        The output, shape (..., query, d_value), and the weights, shape (..., query, key).
+
+    Raises:
+        ValueError: sizes that do not fit, or a mask that is not boolean.
+
+    Source: "Attention Is All You Need" (2017), equation 1.
+    """
+    weights = masked_softmax(attention_scores(Q, K), mask)  # (..., query, key)
+    return weights @ V, weights  # (..., query, d_value)
+
+
+def split_heads(
+    x: Float[Tensor, "batch n d_model"], n_heads: int
+) -> Float[Tensor, "batch head n d_head"]:
+    """Give each head its own d_model / n_heads numbers of every token.
+
+    Args:
+        x: shape (batch, n, d_model).
+        n_heads: must divide d_model.
+
+    Returns:
+        Shape (batch, head, n, d_head).
+
+    Source: "Attention Is All You Need" (2017), section 3.2.2.
+    """
+    batch, n, d_model = x.shape
+    if n_heads < 1 or d_model % n_heads:
+        raise ValueError(f"d_model = {d_model} cannot be split into {n_heads} equal heads.")
+    x = x.view(batch, n, n_heads, d_model // n_heads)  # (batch, n, head, d_head)
+    return x.transpose(1, 2)  # (batch, head, n, d_head)
+
+
+def merge_heads(x: Float[Tensor, "batch head n d_head"]) -> Float[Tensor, "batch n d_model"]:
+    """Put the heads' results side by side again: the inverse of `split_heads`.
+
+    Args:
+        x: shape (batch, head, n, d_head).
+
+    Returns:
+        Shape (batch, n, head * d_head).
+    """
+    return x.transpose(1, 2).flatten(2)  # (batch, n, d_model)
+
+
+def multi_head_attention(
+    x: Float[Tensor, "batch n d_model"],
+    W_Q: Float[Tensor, "d_model d_model"],
+    W_K: Float[Tensor, "d_model d_model"],
+    W_V: Float[Tensor, "d_model d_model"],
+    W_O: Float[Tensor, "d_model d_model"],
+    n_heads: int,
+    mask: Tensor | None = None,
+) -> Float[Tensor, "batch n d_model"]:
+    """Multi-head self-attention written as in the formulas: Concat(head_1, ..., head_h) W_O.
+
+    W_Q, W_K and W_V hold the projections of all heads side by side; head i is
+    Attention(x W_Q_i, x W_K_i, x W_V_i).
+
+    Args:
+        x: shape (batch, n, d_model).
+        W_Q, W_K, W_V, W_O: shape (d_model, d_model), multiplied from the right. `nn.Linear`
+            stores the transpose.
+        n_heads: must divide d_model.
+        mask: `True` = may attend; broadcasts to (batch, head, query, key).
+
+    Source: "Attention Is All You Need" (2017), section 3.2.2.
+    """
+    Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))  # (batch, head, n, d_head)
+    heads, _ = scaled_dot_product_attention(Q, K, V, mask)  # (batch, head, n, d_head)
+    return merge_heads(heads) @ W_O  # (batch, n, d_model)
+
+
+class MultiHeadAttention(nn.Module):
+    """Multi-head attention: n_heads attentions on projections of d_head numbers each.
+
+    Queries may come from another sequence than keys and values (cross-attention). The scores
+    and weights are computed one by one only while somebody watches them; otherwise PyTorch's
+    fused kernel computes the same output without ever storing them.
+
+    Args:
+        config_or_d_model: a `ModelConfig`, or d_model itself (then n_heads is needed).
+        n_heads: number of heads; must divide d_model.
+        dropout: probability of zeroing a weight in training (none in the paper).
+        bias: whether the four projections add a bias.
+        rotate: applied to queries and keys, for rotary positions.
+
+    Raises:
+        ValueError: d_model is not divisible by n_heads.
+
+    Source: "Attention Is All You Need" (2017), section 3.2.2.
+    """
+
+    def __init__(
+        self,
+        config_or_d_model,
+        n_heads: int | None = None,
+        dropout: float = 0.0,
+        bias: bool = True,
+        rotate: Callable[[Tensor], Tensor] | None = None,
+    ):
+        super().__init__()
+        d_model = config_or_d_model
+        if hasattr(config_or_d_model, "d_model"):
+            config = config_or_d_model
+            d_model, n_heads = config.d_model, config.n_heads
+            dropout, bias = config.attention_dropout, config.bias
+        if not n_heads or n_heads < 1 or d_model % n_heads:
+            raise ValueError(f"d_model = {d_model} cannot be split into {n_heads} equal heads.")
+        self.n_heads, self.dropout, self.rotate = n_heads, dropout, rotate
+        self.W_Q = nn.Linear(d_model, d_model, bias=bias)
+        self.W_K = nn.Linear(d_model, d_model, bias=bias)
+        self.W_V = nn.Linear(d_model, d_model, bias=bias)
+        self.W_O = nn.Linear(d_model, d_model, bias=bias)
+        self.queries, self.keys, self.values = Tap(), Tap(), Tap()
+        self.scores, self.weights, self.heads = Tap(), Tap(), Tap()
+        for projection in (self.W_Q, self.W_K, self.W_V, self.W_O):
+            nn.init.xavier_uniform_(projection.weight)
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch query d_model"],
+        key: Float[Tensor, "batch key d_model"],
+        value: Float[Tensor, "batch key d_model"],
+        mask: Tensor | None = None,
+    ) -> Float[Tensor, "batch query d_model"]:
+        """Let every query look at the keys it may see and collect their values.
+
+        Args:
+            query: shape (batch, query, d_model).
+            key, value: shape (batch, key, d_model).
+            mask: `True` = may attend; broadcasts to (batch, head, query, key).
+
+        Returns:
+            Shape (batch, query, d_model).
+        """
+        Q = split_heads(self.W_Q(query), self.n_heads)  # (batch, head, query, d_head)
+        K = split_heads(self.W_K(key), self.n_heads)  # (batch, head, key, d_head)
+        V = self.values(split_heads(self.W_V(value), self.n_heads))  # (batch, head, key, d_head)
+        if self.rotate is not None:
+            Q, K = self.rotate(Q), self.rotate(K)
+        Q, K = self.queries(Q), self.keys(K)
+        heads = self.heads(self._attend(Q, K, V, mask))  # (batch, head, query, d_head)
+        return self.W_O(merge_heads(heads))  # (batch, query, d_model)
+
+    def _attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        if self.scores.watched or self.weights.watched:
+            scores = self.scores(attention_scores(Q, K))  # (batch, head, query, key)
+            weights = self.weights(masked_softmax(scores, mask))  # (batch, head, query, key)
+            return F.dropout(weights, dropout) @ V
+        if mask is not None:
+            check_mask(mask, (*Q.shape[:-1], K.size(-2)))
+        return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask, dropout_p=dropout)
+
+
+def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
+    """Raise a `ValueError` unless mask is boolean and broadcasts to the scores' shape."""
+    if mask.dtype != torch.bool:
+        raise ValueError(f"mask has dtype {mask.dtype}, but it must be boolean, True = may attend.")
+    pairs = zip(reversed(mask.shape), reversed(shape), strict=False)
+    if mask.dim() > len(shape) or any(m not in (1, size) for m, size in pairs):
+        raise ValueError(
+            f"mask has shape {tuple(mask.shape)}, which does not broadcast to the scores' "
+            f"shape {tuple(shape)} = (..., query, key)."
+        )

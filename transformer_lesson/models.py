@@ -1,0 +1,274 @@
+"""The three models: token ids in, vectors or logits out. Read top to bottom."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from transformer_lesson.blocks import DecoderBlock, EncoderBlock
+from transformer_lesson.config import ModelConfig
+from transformer_lesson.masks import causal_mask, padding_mask
+from transformer_lesson.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
+from transformer_lesson.taps import Tap
+
+
+def embed(
+    ids: Int[Tensor, "*batch n"], table: Float[Tensor, "vocab_size d_model"]
+) -> Float[Tensor, "*batch n d_model"]:
+    """Look token vectors up and scale them by sqrt(d_model).
+
+    Args:
+        ids: token ids.
+        table: one row of d_model numbers per token.
+
+    Source: "Attention Is All You Need" (2017), section 3.4.
+    """
+    return table[ids] * math.sqrt(table.size(-1))
+
+
+class InputEmbedding(nn.Module):
+    """Token vectors plus positions, then dropout.
+
+    Padding takes up no positions: in a sentence padded on the left, the first real token still
+    stands at position 0.
+
+    Source: "Attention Is All You Need" (2017), sections 3.4, 3.5 and 5.4.
+    """
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.config = config
+        self.table = nn.Parameter(torch.randn(config.vocab_size, config.d_model))
+        nn.init.normal_(self.table, std=config.d_model**-0.5)  # so that scaled vectors have std 1
+        kinds = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
+        kind = kinds.get(config.positions)  # rotary positions act inside attention instead
+        self.positions = kind(config.max_len, config.d_model) if kind else None
+        self.dropout = nn.Dropout(config.dropout)
+        self.tokens, self.output = Tap(), Tap()
+
+    def forward(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d_model"]:
+        """Return the vectors that enter the first block."""
+        self._check(ids)
+        x = self.tokens(embed(ids, self.table))  # (batch, n, d_model)
+        if self.positions is not None:
+            x = x + self.positions(self._position_of_each(ids))
+        return self.output(self.dropout(x))
+
+    def _position_of_each(self, ids: Tensor) -> Tensor:
+        if self.config.pad_id is None:
+            return torch.arange(ids.size(1), device=ids.device)  # (n,)
+        real = ids != self.config.pad_id
+        return (real.cumsum(dim=1) - 1).clamp(min=0)  # (batch, n)
+
+    def _check(self, ids: Tensor) -> None:
+        size, longest = self.config.vocab_size, self.config.max_len
+        if ids.dim() != 2 or ids.numel() == 0 or ids.is_floating_point():
+            raise ValueError(
+                f"ids have shape {tuple(ids.shape)} and dtype {ids.dtype}, but they must be "
+                "integers of shape (batch, n) with n >= 1; for one sentence use ids[None]."
+            )
+        if ids.size(1) > longest:
+            raise ValueError(
+                f"the sequence has {ids.size(1)} tokens, but max_len is {longest}: shorten it "
+                "or build the model with a larger max_len."
+            )
+        low, high = int(ids.min()), int(ids.max())
+        if low < 0 or high >= size:
+            wrong = low if low < 0 else high
+            raise ValueError(
+                f"token id {wrong} is outside the vocabulary of {size} tokens (0 to {size - 1})."
+            )
+
+
+def encoder_stack(config: ModelConfig) -> nn.ModuleList:
+    """Return n_layers encoder blocks with weights of their own."""
+    rotate = RotaryPositions() if config.positions == "rotary" else None
+    return nn.ModuleList(EncoderBlock(config, rotate) for _ in range(config.n_layers))
+
+
+def decoder_stack(config: ModelConfig) -> nn.ModuleList:
+    """Return n_layers decoder blocks (with cross-attention) with weights of their own."""
+    rotate = RotaryPositions() if config.positions == "rotary" else None
+    return nn.ModuleList(DecoderBlock(config, rotate) for _ in range(config.n_layers))
+
+
+def last_norm(config: ModelConfig) -> nn.Module:
+    """Return the norm that ends a pre-norm stack; a post-norm stack ends as it is.
+
+    Differs: the paper (post-norm) has no last norm. In a pre-norm stack nothing else
+    normalises the last sum.
+    """
+    return nn.LayerNorm(config.d_model) if config.norm_position == "pre" else nn.Identity()
+
+
+def output_projection(config: ModelConfig, embedding: InputEmbedding) -> nn.Linear:
+    """Return the map from vectors to logits; it shares the embedding's matrix when tied.
+
+    Source: "Attention Is All You Need" (2017), section 3.4.
+    """
+    projection = nn.Linear(config.d_model, config.vocab_size, bias=False)
+    if config.tie_embeddings:
+        projection.weight = embedding.table
+    return projection
+
+
+def real_tokens(ids: Tensor, config: ModelConfig) -> Tensor | None:
+    """Return the padding mask of ids, or `None` when the model knows no padding."""
+    return None if config.pad_id is None else padding_mask(ids, config.pad_id)
+
+
+class EncoderOnlyTransformer(nn.Module):
+    """Reads a whole sentence at once and gives one vector per token (BERT's kind).
+
+    Args:
+        config: sizes and choices.
+        n_classes: adds a classifier over the mean of a sentence's vectors (`classify`).
+        token_head: adds a projection to token logits (`predict_tokens`).
+
+    Source: "Attention Is All You Need" (2017), figure 1, left; Devlin et al., "BERT" (2018).
+    """
+
+    def __init__(self, config: ModelConfig, n_classes: int | None = None, token_head: bool = False):
+        super().__init__()
+        self.config = config
+        self.embedding = InputEmbedding(config)
+        self.encoder = encoder_stack(config)
+        self.encoder_norm = last_norm(config)
+        self.classifier = nn.Linear(config.d_model, n_classes) if n_classes else None
+        self.projection = output_projection(config, self.embedding) if token_head else None
+
+    def forward(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d_model"]:
+        """Return one vector per token.
+
+        Raises:
+            ValueError: a token id outside the vocabulary, or more than max_len tokens.
+        """
+        x = self.embedding(ids)  # (batch, n, d_model)
+        mask = real_tokens(ids, self.config)  # (batch, 1, 1, n)
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x)
+
+    def classify(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n_classes"]:
+        """Return class logits from the mean over each sentence's real tokens."""
+        if self.classifier is None:
+            raise ValueError("this model has no classifier: build it with n_classes=...")
+        x = self(ids)  # (batch, n, d_model)
+        pad_id = self.config.pad_id
+        real = torch.ones_like(ids) if pad_id is None else ids != pad_id
+        mean = (x * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
+        return self.classifier(mean)  # (batch, n_classes)
+
+    def predict_tokens(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n vocab_size"]:
+        """Return logits for the token at each position (masked-token prediction)."""
+        if self.projection is None:
+            raise ValueError("this model has no token head: build it with token_head=True.")
+        return self.projection(self(ids))
+
+
+class DecoderOnlyTransformer(nn.Module):
+    """Predicts each next token from the tokens up to it (GPT's kind).
+
+    Its blocks are encoder blocks under a causal mask: without an encoder there is nothing to
+    cross-attend to.
+
+    Source: Radford et al., "Improving Language Understanding by Generative Pre-Training" (2018).
+    """
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.config = config
+        self.embedding = InputEmbedding(config)
+        self.decoder = encoder_stack(config)
+        self.decoder_norm = last_norm(config)
+        self.projection = output_projection(config, self.embedding)
+        self.logits = Tap()
+
+    def forward(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n vocab_size"]:
+        """Return, at each position, logits for the token that comes next.
+
+        Raises:
+            ValueError: a token id outside the vocabulary, or more than max_len tokens.
+        """
+        x = self.embedding(ids)  # (batch, n, d_model)
+        mask = target_mask(ids, self.config)
+        for block in self.decoder:
+            x = block(x, mask)
+        return self.logits(self.projection(self.decoder_norm(x)))  # (batch, n, vocab_size)
+
+
+class EncoderDecoderTransformer(nn.Module):
+    """Reads a source sentence and predicts each next token of a target (the paper's model).
+
+    Args:
+        source_config: sizes and choices of the encoder, and of the decoder too if it is the
+            only one.
+        target_config: sizes and choices of the decoder, when its vocabulary or depth differ.
+            Without it source and target share one vocabulary and, when tied, one embedding.
+
+    Raises:
+        ValueError: the two configs disagree on d_model.
+
+    Source: "Attention Is All You Need" (2017), figure 1.
+    """
+
+    def __init__(self, source_config: ModelConfig, target_config: ModelConfig | None = None):
+        super().__init__()
+        shared = target_config is None
+        target_config = target_config or source_config
+        if source_config.d_model != target_config.d_model:
+            raise ValueError(
+                f"the encoder's d_model is {source_config.d_model}, the decoder's "
+                f"{target_config.d_model}: cross-attention needs them equal."
+            )
+        self.source_config, self.config = source_config, target_config
+        self.source_embedding = InputEmbedding(source_config)
+        self.target_embedding = InputEmbedding(target_config)
+        if shared and source_config.tie_embeddings:
+            self.target_embedding.table = self.source_embedding.table
+        self.encoder, self.encoder_norm = encoder_stack(source_config), last_norm(source_config)
+        self.decoder, self.decoder_norm = decoder_stack(target_config), last_norm(target_config)
+        self.projection = output_projection(target_config, self.target_embedding)
+        self.logits = Tap()
+
+    def forward(
+        self, source_ids: Int[Tensor, "batch source"], target_ids: Int[Tensor, "batch target"]
+    ) -> Float[Tensor, "batch target vocab_size"]:
+        """Return, at each target position, logits for the target token that comes next.
+
+        Raises:
+            ValueError: a token id outside its vocabulary, or more than max_len tokens.
+        """
+        return self.decode(target_ids, self.encode(source_ids), source_ids)
+
+    def encode(
+        self, source_ids: Int[Tensor, "batch source"]
+    ) -> Float[Tensor, "batch source d_model"]:
+        """Return the memory: one vector per source token."""
+        x = self.source_embedding(source_ids)  # (batch, source, d_model)
+        mask = real_tokens(source_ids, self.source_config)
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x)
+
+    def decode(
+        self,
+        target_ids: Int[Tensor, "batch target"],
+        memory: Float[Tensor, "batch source d_model"],
+        source_ids: Int[Tensor, "batch source"],
+    ) -> Float[Tensor, "batch target vocab_size"]:
+        """Return logits from the target so far and the memory; source_ids tell its padding."""
+        y = self.target_embedding(target_ids)  # (batch, target, d_model)
+        mask = target_mask(target_ids, self.config)
+        memory_mask = real_tokens(source_ids, self.source_config)
+        for block in self.decoder:
+            y = block(y, memory, mask, memory_mask)
+        return self.logits(self.projection(self.decoder_norm(y)))  # (batch, target, vocab_size)
+
+
+def target_mask(ids: Tensor, config: ModelConfig) -> Tensor:
+    """Return the causal mask of ids and, if the model knows padding, the padding mask with it."""
+    mask = causal_mask(ids.size(1), device=ids.device)  # (1, 1, n, n)
+    real = real_tokens(ids, config)
+    return mask if real is None else mask & real  # (batch or 1, 1, n, n)

@@ -1,0 +1,184 @@
+"""Tensors in, figures out. Every figure carries a title that states its claim and a text
+alternative; colours are safe for colour-blind readers; nothing here keeps state."""
+
+import io
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as MatplotlibFigure
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's colours, told apart by readers with any colour vision."""
+
+SEQUENTIAL, DIVERGING = "cividis", "PuOr"
+
+
+class Figure(MatplotlibFigure):
+    """A matplotlib figure that shows itself as a PNG together with its text alternative."""
+
+    def __init__(self, title: str, alt: str, width: float, height: float):
+        super().__init__(figsize=(width, height), dpi=90, layout=None)
+        self.alt = alt
+        self.suptitle(title, fontsize=11, parse_math=False)
+
+    def png(self) -> bytes:
+        """Return the picture as the bytes of a PNG file."""
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", pil_kwargs={"compress_level": 1})
+        return buffer.getvalue()
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"image/png": self.png(), "text/plain": self.alt}, {"image/png": {"alt": self.alt}}
+
+
+def figure(
+    title: str, alt: str, width: float = 6.0, height: float = 3.0, columns: int = 1
+) -> tuple[Figure, Axes | np.ndarray]:
+    """Return an empty figure and its axes (an array of them if there are several columns).
+
+    Args:
+        title: the claim that the figure supports.
+        alt: what a reader who cannot see the figure needs to know.
+        width, height: in inches.
+        columns: how many axes side by side.
+    """
+    made = Figure(title, alt, width, height)
+    axes = made.subplots(1, columns)
+    left, bottom, top = 0.8 / width, 0.55 / height, 1 - 0.55 / height
+    made.subplots_adjust(left, bottom, 1 - 0.25 / width, top, wspace=0.35)
+    return made, axes
+
+
+def label_ticks(axes: Axes, x_labels: Sequence[str] | None, y_labels: Sequence[str] | None) -> None:
+    """Write one label per column and row; text is taken literally, never as mathematics."""
+    if x_labels is not None:
+        axes.set_xticks(range(len(x_labels)), list(x_labels), rotation=45, ha="right", fontsize=8)
+    if y_labels is not None:
+        axes.set_yticks(range(len(y_labels)), list(y_labels), fontsize=8)
+    for label in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
+        label.set_parse_math(False)
+
+
+def draw_matrix(
+    axes: Axes, matrix, x_labels=None, y_labels=None, numbers: bool | None = None, **image_options
+):
+    """Draw a matrix as coloured cells into axes; small matrices get their numbers written in.
+
+    Args:
+        axes: where to draw.
+        matrix: two-dimensional tensor or array.
+        x_labels, y_labels: one text per column and per row.
+        numbers: write the values; by default when there are at most 64 cells.
+        image_options: given to `Axes.imshow` (vmin, vmax, cmap).
+
+    Returns:
+        The image, for a colour bar.
+    """
+    values = np.asarray(matrix, dtype=float)
+    image = axes.imshow(values, aspect="auto", **({"cmap": SEQUENTIAL} | image_options))
+    label_ticks(axes, x_labels, y_labels)
+    if numbers or (numbers is None and values.size <= 64):
+        for (row, column), value in np.ndenumerate(values):
+            red, green, blue, _ = image.cmap(image.norm(value))
+            dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
+            color = "white" if dark else "black"
+            axes.text(
+                column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=color
+            )
+    return image
+
+
+def heatmap(
+    matrix,
+    title: str,
+    alt: str,
+    x_labels: Sequence[str] | None = None,
+    y_labels: Sequence[str] | None = None,
+    x_name: str = "",
+    y_name: str = "",
+    width: float = 6.0,
+    height: float = 3.2,
+    **image_options,
+) -> Figure:
+    """Return a figure of one matrix as coloured cells with a colour bar.
+
+    Args:
+        matrix: two-dimensional tensor or array.
+        title: the claim that the figure supports.
+        alt: the text alternative.
+        x_labels, y_labels: one text per column and per row.
+        x_name, y_name: names of the axes.
+        width, height: in inches.
+        image_options: vmin, vmax, cmap, numbers.
+    """
+    made, axes = figure(title, alt, width, height)
+    made.colorbar(draw_matrix(axes, matrix, x_labels, y_labels, **image_options), ax=axes)
+    axes.set(xlabel=x_name, ylabel=y_name)
+    longest = max((len(label) for label in x_labels or [""]), default=0)
+    if longest > 2:
+        made.subplots_adjust(bottom=min(0.5, (0.6 + 0.05 * longest) / height))
+    longest = max((len(label) for label in y_labels or [""]), default=0)
+    if longest > 6:
+        made.subplots_adjust(left=min(0.4, (0.5 + 0.075 * longest) / width))
+    return made
+
+
+def attention_map(
+    weights,
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    title: str,
+    alt: str | None = None,
+) -> Figure:
+    """Return a figure of one head's weights: a row per query, a column per key.
+
+    Args:
+        weights: shape (query, key).
+        query_tokens, key_tokens: the texts of the rows and columns.
+        title: the claim that the figure supports.
+        alt: the text alternative; by default it names each query's strongest key.
+    """
+    if tuple(weights.shape) != (len(query_tokens), len(key_tokens)):
+        raise ValueError(
+            f"weights have shape {tuple(weights.shape)}, but there are {len(query_tokens)} query "
+            f"and {len(key_tokens)} key tokens: pick one sentence and one head, weights[0, 0]."
+        )
+    if alt is None:
+        best = [key_tokens[int(row.argmax())] for row in weights]
+        pairs = ", ".join(f"{q} to {k}" for q, k in zip(query_tokens, best, strict=True))
+        alt = f"{title}. Strongest key of each query: {pairs}."
+    side = {"width": 2.4 + 0.5 * len(key_tokens), "height": 1.6 + 0.32 * len(query_tokens)}
+    return heatmap(
+        weights, title, alt, key_tokens, query_tokens, "key", "query", vmin=0, vmax=1, **side
+    )
+
+
+def curves(
+    values: Mapping[str, Sequence[float]],
+    title: str,
+    alt: str,
+    x_name: str,
+    y_name: str,
+    x: Sequence[float] | None = None,
+    **axes_options,
+) -> Figure:
+    """Return a figure with one named curve per entry; line styles differ as well as colours.
+
+    Args:
+        values: name of each curve to its values.
+        title: the claim that the figure supports.
+        alt: the text alternative.
+        x_name, y_name: names of the axes.
+        x: shared x values; 0, 1, 2, ... by default.
+        axes_options: given to `Axes.set` (xscale, yscale, ylim).
+    """
+    made, axes = figure(title, alt)
+    for i, (name, y) in enumerate(values.items()):
+        style = ("-", "--", "-.", ":")[i % 4]
+        axes.plot(range(len(y)) if x is None else x, y, style, color=COLORS[i % 7], label=name)
+    axes.set(xlabel=x_name, ylabel=y_name, **axes_options)
+    axes.grid(alpha=0.3)
+    if len(values) > 1:
+        axes.legend(fontsize=8)
+    return made

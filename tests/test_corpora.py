@@ -1,0 +1,173 @@
+"""The real texts are what the lessons say they are, and batches pad where they should."""
+
+import re
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer_lesson.corpora import count_padding, interface_strings, manual, pad_batch
+from transformer_lesson.corpora.interface_strings import Pair
+
+sequences_of_ids = st.lists(st.lists(st.integers(1, 99)), min_size=1).filter(any)
+
+
+@pytest.mark.parametrize("example", manual.EXAMPLES)
+def test_each_example_is_in_the_manual_of_this_python(example):
+    assert example in manual.sentences()
+
+
+def test_the_manual_has_its_topics_as_plain_text():
+    topics = manual.topics()
+    assert len(topics) >= 75 and {"while", "for", "typesseq"} <= set(topics)
+    assert sum(map(len, topics.values())) > 400_000
+    assert list(topics) == sorted(topics)
+    assert not set("‘’“”–—…") & set("".join(topics.values()))
+
+
+def test_sentences_are_prose_without_markup():
+    sentences = manual.sentences()
+    assert len(sentences) > 1500
+    assert len(set(sentences)) == len(sentences)
+    for sentence in sentences:
+        assert sentence[0].isupper() or sentence[0] in "\"'(", sentence
+        assert sentence.rstrip("\"')")[-1] in ".!?", sentence
+        assert sentence == " ".join(sentence.split())
+        assert len(sentence.split()) >= 3
+        assert not re.search(r"::=|>>>|====|\*\w+\*|\[\d+\]|^(New|Changed) in version", sentence)
+
+
+def test_sentences_of_one_topic():
+    topic = manual.sentences("while")
+    assert manual.EXAMPLES[-1] in topic
+    assert len(topic) == 3 and set(topic) < set(manual.sentences())
+    with pytest.raises(ValueError, match="no topic 'whale'; it has assert, "):
+        manual.sentences("whale")
+
+
+SMALL_MANUAL = """\
+The "small" statement
+*********************
+
+   small_stmt ::= "small"
+
+The *small* statement was broken at a hy-
+phen.  It takes an expression, e.g. "f(*args)". [2] See *X* or **PEP 1**:
+
+   small(x)  # This comment is no prose.
+
+   Code after a blank line is still code.
+
+* A point in a list may
+  go on. And end (here.)
+
+  Changed in version 3.3: Something that no lesson needs.
+
+1. Changed in version 3.4: Nor this.
+
+term
+   Its explanation is prose.
+
+| Cells | Of a table are not. |
+"""
+
+
+def test_cleaning_leaves_the_prose(monkeypatch):
+    monkeypatch.setattr(manual, "_topics", lambda: {"small": SMALL_MANUAL})
+    manual._sentences.cache_clear()
+    assert manual.sentences("small") == [
+        "The small statement was broken at a hy-phen.",
+        'It takes an expression, e.g. "f(*args)".',
+        "A point in a list may go on.",
+        "And end (here.)",
+        "Its explanation is prose.",
+    ]
+    manual._sentences.cache_clear()
+
+
+def test_changing_what_was_returned_changes_nothing():
+    manual.sentences().clear()
+    manual.topics().clear()
+    interface_strings.pairs().clear()
+    assert manual.sentences() and manual.topics() and interface_strings.pairs()
+
+
+def test_about_a_thousand_pairs_each_source_once():
+    pairs = interface_strings.pairs()
+    assert 1040 <= len(pairs) <= 1100
+    assert pairs == sorted(pairs) and all(isinstance(pair, Pair) for pair in pairs)
+    alike = [pair.source.casefold().rstrip(" .:…") for pair in pairs]
+    assert len(set(alike)) == len(pairs)
+    for text in (text for pair in pairs for text in pair):
+        assert text and text == " ".join(text.split()) and "\x04" not in text
+
+
+def test_pairs_are_the_menus_that_the_learner_sees():
+    pairs = dict(interface_strings.pairs())
+    assert pairs["Close All Tabs"] == "Alle Tabs schließen"
+    assert pairs["Command Palette"] == "Befehlspalette"
+    assert (
+        pairs["Copy this cell"] == "Diese Zelle kopieren"
+    )  # not the plural, "Diese %1 Zellen kopieren"
+    assert pairs["R"] == "R"
+    assert not {"Go to line", "Go to Line…"} & set(pairs) and "Go to Line" in pairs
+    assert set(interface_strings.EXAMPLES) <= set(interface_strings.pairs())
+    assert all(3 <= len(pair.source.split()) <= 8 for pair in interface_strings.EXAMPLES)
+
+
+def test_pairs_do_not_depend_on_the_order_of_the_file_system(monkeypatch):
+    before, folder = interface_strings.pairs(), interface_strings.Path
+    in_order = folder.rglob
+    monkeypatch.setattr(folder, "rglob", lambda path, name: reversed([*in_order(path, name)]))
+    interface_strings._pairs.cache_clear()
+    assert interface_strings.pairs() == before
+
+
+def test_a_missing_language_pack_says_what_to_install(monkeypatch):
+    interface_strings._pairs.cache_clear()
+    monkeypatch.setattr(interface_strings, "PACKAGE", "no_such_package")
+    with pytest.raises(ModuleNotFoundError, match="pip install jupyterlab-language-pack-de-DE"):
+        interface_strings.pairs()
+
+
+def test_pad_batch_by_hand():
+    batch = pad_batch([[5, 6, 7], [8], []], pad_id=0)
+    assert batch.tolist() == [[5, 6, 7], [8, 0, 0], [0, 0, 0]]
+    assert batch.dtype == torch.int64
+    left = pad_batch([[5, 6, 7], [8]], pad_id=9, side="left")
+    assert left.tolist() == [[5, 6, 7], [9, 9, 8]]
+    assert count_padding(batch, pad_id=0) == pytest.approx(5 / 9)
+
+
+@settings(deadline=None)  # a busy machine is no failure
+@given(sequences_of_ids, st.sampled_from(["right", "left"]))
+def test_padding_keeps_every_token_in_order(sequences, side):
+    batch = pad_batch(sequences, pad_id=0, side=side)
+    longest = max(map(len, sequences))
+    assert batch.shape == (len(sequences), longest)
+    assert [[id_ for id_ in row if id_ != 0] for row in batch.tolist()] == sequences
+    for row, sequence in zip(batch, sequences, strict=True):
+        padding = row[len(sequence) :] if side == "right" else row[: longest - len(sequence)]
+        assert padding.eq(0).all()
+    padded = 1 - sum(map(len, sequences)) / batch.numel()
+    assert count_padding(batch, pad_id=0) == pytest.approx(padded)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], 0), "at least one token, got 0 sequences"),
+        (([[], []], 0), "at least one token, got 2 sequences"),
+        (([[1]], -1), "pad_id must be a token id, 0 or more, got -1"),
+        (([[1]], 0, "middle"), 'side must be "right" or "left", got \'middle\''),
+    ],
+)
+def test_a_batch_that_cannot_be_made_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        pad_batch(*arguments)
+
+
+def test_ids_must_be_whole_numbers():
+    with pytest.raises(TypeError):
+        pad_batch([[1.5]], pad_id=0)

@@ -1,8 +1,8 @@
 """The reference implementation that the lessons build, check against and import.
 
 Each module is one idea and reads top to bottom: `config`, `masks`, `attention`, `positions`,
-`tokenizer`, `blocks`, `models`, `recording`, `causality`, `parameter_count`, `plots`,
-`attention_view`, `corpora`, `explorables`, `exercises`.
+`tokenizer`, `embedding`, `blocks`, `models`, `recording`, `causality`, `parameter_count`,
+`plots`, `attention_view`, `corpora`, `explorables`, `exercises`.
 """
 
 from transformer_lesson.attention import MultiHeadAttention, scaled_dot_product_attention

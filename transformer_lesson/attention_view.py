@@ -13,92 +13,28 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib.metadata import distribution
-from typing import NamedTuple
+from pathlib import Path
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from transformer_lesson.attention_parts import Part, collect_parts, known
 from transformer_lesson.plots import Figure, figure
 
-MAX_WEIGHTS = 100_000
-"""A browser draws one line per weight; more than this many make it unresponsive."""
-
-RECORDED_NAME = re.compile(r"(encoder|decoder)\.(\d+)\.(self|cross)_attention\.weights")
-
 MENDS = {
-    "head_view": {"const BOXWIDTH = 110;": "const BOXWIDTH = 150;"},  # room for long words
+    "head_view": {"const BOXWIDTH = 110;": "const BOXWIDTH = 170;"},  # room for long words
     "model_view": {
+        "const DIV_WIDTH = 970;": "const DIV_WIDTH = Math.max(600, document.body.clientWidth);",
         "const DETAIL_BOX_WIDTH = 80;": "const DETAIL_BOX_WIDTH = 140;",
         "const DETAIL_WIDTH = 300;": "const DETAIL_WIDTH = 420;",
+        "x = leftPos + THUMBNAIL_PADDING - DETAIL_WIDTH + 8": (
+            "x = Math.max(0, leftPos + THUMBNAIL_PADDING - DETAIL_WIDTH + 8)"
+        ),
         # few heads make bertviz' thumbnails taller than the screen
         "7 * (12 / config.totalHeads)": "Math.min(14, 84 / config.totalHeads)",
     },
 }
 """What is replaced in bertviz 1.4.1's scripts: old text to new."""
-
-PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'">
-<style>
-:root {{ color-scheme: light; }}
-body {{ background: white; color: black; margin: 8px; font: 15px Helvetica, Arial, sans-serif; }}
-select {{ font-size: 14px; margin: 0 1em 8px 0; }}
-svg text {{ white-space: pre; }}
-:focus-visible {{ outline: 2px solid #0072B2; }}
-g:has(> rect:focus-visible) > .attn_background {{ stroke: #0072B2; stroke-opacity: 1; }}
-</style></head><body>
-<div id="view">{controls}<div id="vis"></div></div>
-<script nonce="{nonce}">{jquery}</script>
-<script nonce="{nonce}">{d3}</script>
-<script nonce="{nonce}">
-const VIEW = {data};
-function requirejs(names, draw) {{ draw(jQuery, d3); }}
-</script>
-<script nonce="{nonce}">{bertviz}</script>
-<script nonce="{nonce}">{keyboard}</script>
-</body></html>"""
-
-KEYBOARD = """
-// Whatever answers the mouse answers the keyboard too, after each redrawing.
-function reach() {
-  document.querySelectorAll("#left > g:last-child > g, #right > g:last-child > g")
-    .forEach(token => token.setAttribute("tabindex", 0));
-  const nHeads = VIEW.attention[0].attn[0].length;
-  document.querySelectorAll("#vis > svg > g > rect:last-child, #vis > svg > g:last-child > rect")
-    .forEach((button, i) => {
-      const layer = VIEW.total_heads ? `layer ${VIEW.include_layers[Math.floor(i / nHeads)]}, ` : "";
-      button.setAttribute("tabindex", 0);
-      button.setAttribute("role", "button");
-      d3.select(button).append("title").text(`${layer}head ${i % nHeads}`);
-    });
-}
-function mouse(element, name) {
-  if (element) element.dispatchEvent(new MouseEvent(name, {bubbles: true}));
-}
-document.addEventListener("keydown", event => {
-  if (event.target.tagName === "rect" && ["Enter", " "].includes(event.key)) {
-    event.preventDefault();
-    mouse(event.target, "click");
-  }
-});
-document.addEventListener("focusin", event => mouse(event.target, "mouseover"));
-document.addEventListener("focusout",
-  event => mouse(event.target.closest("#left, #right"), "mouseleave"));
-new MutationObserver(reach).observe(document.getElementById("vis"), {childList: true});
-reach();
-"""
-
-
-class Part(NamedTuple):
-    """One kind of attention of a model: the words that read (query) and those read (key)."""
-
-    name: str
-    layers: list[int]
-    weights: Float[Tensor, "layer head query key"]
-    query_tokens: list[str]
-    key_tokens: list[str]
 
 
 class AttentionView:
@@ -117,7 +53,7 @@ class AttentionView:
     def _repr_mimebundle_(self, include=None, exclude=None):
         import ipywidgets
 
-        widget = ipywidgets.HTML(self.html, layout={"width": "100%"})
+        widget = ipywidgets.HTML(self.html, layout={"width": "100%", "margin": "0"})
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has those glyphs
             still, metadata = self.still._repr_mimebundle_()
@@ -157,10 +93,10 @@ def head_view(
 
     Source: Vig, "A Multiscale Visualization of Attention in the Transformer Model", 2019.
     """
-    parts = _parts(attention, tokens, target_tokens, part, sentence)
+    parts = collect_parts(attention, tokens, target_tokens, part, sentence)
     layers, n_heads = parts[0].layers, parts[0].weights.shape[1]
-    layer = _known("layer", layers[0] if layer is None else layer, layers)
-    heads = [_known("head", head, list(range(n_heads))) for head in heads or range(n_heads)]
+    layer = known("layer", layers[0] if layer is None else layer, layers)
+    heads = [known("head", head, list(range(n_heads))) for head in heads or range(n_heads)]
     controls = '<label>Layer: <select id="layer"></select></label>'
     view = {"layer": layer, "heads": heads, "include_layers": layers}
     height = height or round(90 + 22.5 * _n_rows(parts))
@@ -180,7 +116,7 @@ def model_view(
 
     Arguments, errors and source are those of `head_view`.
     """
-    parts = _parts(attention, tokens, target_tokens, part, sentence)
+    parts = collect_parts(attention, tokens, target_tokens, part, sentence)
     n_layers, n_heads = parts[0].weights.shape[:2]
     view = {"include_layers": parts[0].layers, "include_heads": list(range(n_heads))}
     view |= {"total_heads": n_heads, "display_mode": "light"}
@@ -191,102 +127,108 @@ def model_view(
     return AttentionView(_frame("model_view", parts, view, "", height, still.alt), still)
 
 
-def _parts(attention, tokens, target_tokens, part, sentence) -> list[Part]:
-    """Sort the recorded weights into parts and give each its words."""
-    recorded = _recorded(attention, "self" if target_tokens is None else "cross")
-    two_texts = "cross" in recorded
-    if part is not None:
-        recorded = {_known("part", part, list(recorded)): recorded[part]}
-    if two_texts and target_tokens is None and list(recorded) != ["encoder"]:
-        raise ValueError(
-            "target_tokens is missing, but the model reads two texts: give the words of the "
-            "target text, or part='encoder'."
+def _n_rows(parts: list[Part]) -> int:
+    return max(len(tokens) for part in parts for tokens in (part.query_tokens, part.key_tokens))
+
+
+def _describe(kind: str, parts: list[Part]) -> str:
+    names = ("layer", "head", "query token", "key token")
+    sizes = zip(parts[0].weights.shape, names, strict=True)
+    text = f"{kind}: " + ", ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in sizes)
+    others = [f"{p.name} {p.weights.shape[2]} by {p.weights.shape[3]}" for p in parts[1:]]
+    return f"{text} ({parts[0].name}; also {', '.join(others)})" if others else text
+
+
+def _draw_lines(axes, weights: Float[Tensor, "query key"], left, right, top, color) -> None:
+    from matplotlib.collections import LineCollection
+
+    visible = (weights > 0.02).nonzero().tolist()  # fainter lines only cost bytes
+    ends = [((left, top + query), (right, top + key)) for query, key in visible]
+    colors = [(*color, float(weights[query, key])) for query, key in visible]
+    axes.add_collection(LineCollection(ends, colors=colors, linewidths=1.6))
+
+
+def _still_of_heads(part: Part, layer: int, heads: list[int], alt: str) -> Figure:
+    from matplotlib import colormaps
+
+    rows = _n_rows([part])
+    made, axes = figure(
+        f"Layer {layer}: one color per head", alt, 6.0, min(12.0, 1.2 + 0.26 * rows)
+    )
+    for head in heads:
+        weights = part.weights[part.layers.index(layer), head]  # (query, key)
+        _draw_lines(axes, weights, 0, 1, 0, colormaps["tab10"](head % 10)[:3])
+    for x, side, tokens in ((-0.03, "right", part.query_tokens), (1.03, "left", part.key_tokens)):
+        for row, token in enumerate(tokens):
+            axes.text(x, row, token, ha=side, va="center", parse_math=False)
+    axes.set(xlim=(-0.9, 1.9), ylim=(rows - 0.5, -0.5))
+    axes.set_axis_off()
+    return made
+
+
+def _still_of_model(part: Part, alt: str) -> Figure:
+    from matplotlib import colormaps
+
+    n_layers, n_heads, *_ = part.weights.shape
+    step = _n_rows([part]) + 1  # one empty row between two layers
+    width, height = min(10.0, 1.5 + 1.3 * n_heads), min(12.0, 1.2 + 0.08 * step * n_layers)
+    made, axes = figure("Every head of every layer", alt, max(4.0, width), max(3.0, height))
+    for row in range(n_layers):
+        color = colormaps["tab10"](part.layers[row] % 10)[:3]
+        for head in range(n_heads):
+            _draw_lines(axes, part.weights[row, head], head, head + 0.85, row * step, color)
+    axes.set(xlim=(-0.1, n_heads), ylim=(n_layers * step - 1, -1), xlabel="head", ylabel="layer")
+    axes.set_xticks([head + 0.42 for head in range(n_heads)], range(n_heads))
+    axes.set_yticks([(row + 0.5) * step - 1 for row in range(n_layers)], part.layers)
+    return made
+
+
+def _library(name: str, path: str) -> str:
+    return distribution(name).locate_file(path).read_text(encoding="utf-8")
+
+
+def _drawing_script(kind: str) -> str:
+    """Return bertviz' script for a view, with its data from `VIEW` and without the network."""
+    script = _library("bertviz", f"bertviz/{kind}.js")
+    script, n_cdn = re.subn(r"require\.config\(\{.*?\n\}\);", "", script, flags=re.DOTALL)
+    script, n_data = re.subn(r"const params = PYTHON_PARAMS;.*", "const params = VIEW;", script)
+    counts = [n_cdn, n_data, *(script.count(old) for old in MENDS[kind])]
+    if set(counts) != {1}:
+        raise RuntimeError(
+            f"bertviz {distribution('bertviz').version} has another {kind}.js than 1.4.1: "
+            "install bertviz==1.4.1."
         )
-    if target_tokens is not None and not two_texts:
-        raise ValueError("target_tokens is given, but the model reads one text: leave it out.")
-    target = target_tokens if two_texts else tokens
-    words = {"encoder": (tokens, tokens), "self": (tokens, tokens)}
-    words |= {"decoder": (target, target), "cross": (target, tokens)}
-    parts = [_part(name, recorded[name], *words[name], sentence) for name in recorded]
-    sizes = {p.name: tuple(p.weights.shape[:2]) for p in parts}
-    if len(set(sizes.values())) > 1:
-        raise ValueError(
-            f"the parts have different (layers, heads), {sizes}: choose one with part='cross'."
-        )
-    return parts
+    for old, new in MENDS[kind].items():
+        script = script.replace(old, new)
+    return script
 
 
-def _recorded(attention, name_of_list: str) -> dict[str, dict[int, Tensor]]:
-    """Return the weights by part and layer number, in the order in which the model ran."""
-    found: dict[str, dict[int, Tensor]] = {}
-    if isinstance(attention, Mapping):
-        for name, weights in attention.items():
-            if match := RECORDED_NAME.fullmatch(name):
-                part = "cross" if match[3] == "cross" else match[1]
-                found.setdefault(part, {})[int(match[2])] = weights
-    elif len(attention) > 0:
-        found[name_of_list] = dict(enumerate(attention))
-    if not found:
-        raise ValueError(
-            f"attention holds {len(attention)} entries and no weights: record the model's call, "
-            "`with record(model) as run: model(ids)`, and pass run."
-        )
-    return found
-
-
-def _part(name, layers: dict[int, Tensor], query_tokens, key_tokens, sentence: int) -> Part:
-    """Check one part's weights against its words and take one sentence of the batch."""
-    for token in [*query_tokens, *key_tokens]:
-        if not isinstance(token, str):
-            raise ValueError(f"token {token!r} is not text: pass words, not ids.")
-    expected = (len(query_tokens), len(key_tokens))
-    for number, weights in layers.items():
-        where = f"{name} layer {number} has weights of shape {tuple(weights.shape)}"
-        if weights.ndim != 4:
-            raise ValueError(f"{where}: pass (batch, head, query, key), one tensor per layer.")
-        if weights.shape[2:] != expected:
-            raise ValueError(
-                f"{where}, but there are {expected[0]} query and {expected[1]} key tokens: give "
-                "one token per position, special and padding tokens too."
-            )
-        _known("sentence", sentence, list(range(len(weights))))
-    if len({weights.shape for weights in layers.values()}) > 1:
-        raise ValueError(f"the layers of {name} have different numbers of heads: show one layer.")
-    chosen = torch.stack([weights[sentence].detach().double().cpu() for weights in layers.values()])
-    _check_weights(name, chosen)
-    return Part(name, list(layers), chosen, _labels(query_tokens), _labels(key_tokens))
-
-
-def _check_weights(name: str, weights: Float[Tensor, "layer head query key"]) -> None:
-    sums = weights.sum(-1)  # (layer, head, query); a row with every key masked is all zeros
-    wrong = ~(((sums - 1).abs() < 0.01) | (sums == 0)) | (weights < 0).any(-1)
-    if wrong.any():
-        raise ValueError(
-            f"a row of {name} adds up to {sums[wrong][0]:.3f}, not 1: pass the weights after "
-            "softmax, not scores, and without NaN."
-        )
-    if weights.numel() > MAX_WEIGHTS:
-        raise ValueError(
-            f"{name} has {weights.numel()} weights, more than the {MAX_WEIGHTS} lines that a "
-            "browser can draw: pass fewer layers or a shorter text."
-        )
-
-
-def _known(what: str, value, known: list):
-    if value not in known:
-        raise ValueError(f"{what} {value!r} does not exist here: choose from {known}.")
-    return value
-
-
-def _labels(tokens: Sequence[str]) -> list[str]:
-    """Write invisible characters as escapes and shorten what does not fit the picture."""
-    joiners = "\u200c\u200d"  # they hold emoji and Persian words together
-    labels = []
-    for token in tokens:
-        shown = [
-            c if c.isprintable() or c in joiners else c.encode("unicode_escape").decode()
-            for c in token
-        ]
-        label = "".join(shown)
-        labels.append(label if len(label) <= 20 else label[:19] + "…")
-    return labels
+def _frame(kind, parts: list[Part], view: dict, controls: str, height: int, title: str) -> str:
+    """Return the view as an iframe that may run its own scripts and nothing else."""
+    view |= {"root_div_id": "view", "default_filter": "0", "attention": []}
+    for part in parts:
+        weights = part.weights.round(decimals=4).tolist()
+        words = {"left_text": part.query_tokens, "right_text": part.key_tokens}
+        view["attention"].append({"name": part.name, "attn": weights, **words})
+    data = json.dumps(view, separators=(",", ":"))
+    for character in "<>&":  # so that no word can end the script
+        data = data.replace(character, f"\\u{ord(character):04x}")
+    if len(parts) > 1:
+        options = [f'<option value="{i}">{part.name}</option>' for i, part in enumerate(parts)]
+        controls += f'<label>Attention: <select id="filter">{"".join(options)}</select></label>'
+    values = {
+        "title": title,
+        "nonce": hashlib.sha256(data.encode()).hexdigest()[:16],
+        "controls": controls,
+        "jquery": _library("XStatic-jQuery", "xstatic/pkg/jquery/data/jquery.min.js"),
+        "d3": _library("mpld3", "mpld3/js/d3.v5.min.js"),
+        "data": data,
+        "bertviz": _drawing_script(kind),
+    }
+    page = Path(__file__).with_suffix(".html").read_text(encoding="utf-8")
+    page = re.sub(r"\{\{(\w+)\}\}", lambda marker: values[marker[1]], page)
+    style = f"width: 100%; height: {min(height, 800)}px; box-sizing: border-box; border: 1px solid"
+    return (
+        f'<iframe title="{title}" sandbox="allow-scripts" style="{style}" '
+        f'srcdoc="{html.escape(page)}"></iframe>'
+    )

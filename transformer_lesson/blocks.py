@@ -15,8 +15,8 @@ Sublayer = Callable[[Tensor], Tensor]
 
 def layer_norm(
     x: Float[Tensor, "*batch d_model"],
-    gamma: Float[Tensor, "d_model"],
-    beta: Float[Tensor, "d_model"],
+    gamma: Float[Tensor, " d_model"],
+    beta: Float[Tensor, " d_model"],
     epsilon: float = 1e-5,
 ) -> Float[Tensor, "*batch d_model"]:
     """Normalise each token's own numbers: (x - mean) / sqrt(variance + epsilon) * gamma + beta.
@@ -39,9 +39,9 @@ def layer_norm(
 def feed_forward(
     x: Float[Tensor, "*batch d_model"],
     W_1: Float[Tensor, "d_model d_ff"],
-    b_1: Float[Tensor, "d_ff"],
+    b_1: Float[Tensor, " d_ff"],
     W_2: Float[Tensor, "d_ff d_model"],
-    b_2: Float[Tensor, "d_model"],
+    b_2: Float[Tensor, " d_model"],
 ) -> Float[Tensor, "*batch d_model"]:
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, the same for every token, each token by itself.
 

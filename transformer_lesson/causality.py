@@ -12,7 +12,7 @@ Model = Callable[[Tensor], Tensor]
 @torch.no_grad()
 def changed_positions(
     model: Model, ids: Int[Tensor, "batch n"], position: int, new_id: int | None = None
-) -> Float[Tensor, "n"]:
+) -> Float[Tensor, " n"]:
     """Return how far each position's output moves when the token at one position changes.
 
     Args:

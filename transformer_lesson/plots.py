@@ -32,6 +32,13 @@ class Figure(MatplotlibFigure):
         return {"image/png": self.png(), "text/plain": self.alt}, {"image/png": {"alt": self.alt}}
 
 
+def as_array(values) -> np.ndarray:
+    """Return a tensor of any dtype, an array or a list as an array of floats."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().double()
+    return np.asarray(values, dtype=float)
+
+
 def figure(
     title: str, alt: str, width: float = 6.0, height: float = 3.0, columns: int = 1
 ) -> tuple[Figure, Axes | np.ndarray]:
@@ -45,6 +52,9 @@ def figure(
     """
     made = Figure(title, alt, width, height)
     axes = made.subplots(1, columns)
+    for one in np.atleast_1d(axes):
+        for text in (one.title, one.xaxis.label, one.yaxis.label):
+            text.set_parse_math(False)
     left, bottom, top = 0.8 / width, 0.55 / height, 1 - 0.55 / height
     made.subplots_adjust(left, bottom, 1 - 0.25 / width, top, wspace=0.35)
     return made, axes
@@ -61,7 +71,13 @@ def label_ticks(axes: Axes, x_labels: Sequence[str] | None, y_labels: Sequence[s
 
 
 def draw_matrix(
-    axes: Axes, matrix, x_labels=None, y_labels=None, numbers: bool | None = None, **image_options
+    axes: Axes,
+    matrix,
+    x_labels=None,
+    y_labels=None,
+    numbers: bool | None = None,
+    decimals: int = 2,
+    **image_options,
 ):
     """Draw a matrix as coloured cells into axes; small matrices get their numbers written in.
 
@@ -70,12 +86,24 @@ def draw_matrix(
         matrix: two-dimensional tensor or array.
         x_labels, y_labels: one text per column and per row.
         numbers: write the values; by default when there are at most 64 cells.
+        decimals: how many decimals the values are written with.
         image_options: given to `Axes.imshow` (vmin, vmax, cmap).
 
     Returns:
         The image, for a colour bar.
+
+    Raises:
+        ValueError: matrix is not two-dimensional or is empty, or labels do not fit it.
     """
-    values = np.asarray(matrix, dtype=float)
+    values = as_array(matrix)
+    if values.ndim != 2 or values.size == 0:
+        raise ValueError(
+            f"matrix has shape {values.shape}, but it must have rows and columns: pick one "
+            "sentence and one head, matrix[0, 0]."
+        )
+    for name, labels, count in (("x", x_labels, values.shape[1]), ("y", y_labels, len(values))):
+        if labels is not None and len(labels) != count:
+            raise ValueError(f"{name}_labels has {len(labels)} texts, but there are {count} cells.")
     image = axes.imshow(values, aspect="auto", **({"cmap": SEQUENTIAL} | image_options))
     label_ticks(axes, x_labels, y_labels)
     if numbers or (numbers is None and values.size <= 64):
@@ -84,7 +112,13 @@ def draw_matrix(
             dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
             color = "white" if dark else "black"
             axes.text(
-                column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=color
+                column,
+                row,
+                f"{value:.{decimals}f}",
+                ha="center",
+                va="center",
+                fontsize=7,
+                color=color,
             )
     return image
 
@@ -110,7 +144,7 @@ def heatmap(
         x_labels, y_labels: one text per column and per row.
         x_name, y_name: names of the axes.
         width, height: in inches.
-        image_options: vmin, vmax, cmap, numbers.
+        image_options: vmin, vmax, cmap, numbers, decimals.
     """
     made, axes = figure(title, alt, width, height)
     made.colorbar(draw_matrix(axes, matrix, x_labels, y_labels, **image_options), ax=axes)
@@ -138,10 +172,14 @@ def attention_map(
         query_tokens, key_tokens: the texts of the rows and columns.
         title: the claim that the figure supports.
         alt: the text alternative; by default it names each query's strongest key.
+
+    Raises:
+        ValueError: weights are not one row per query and one column per key.
     """
-    if tuple(weights.shape) != (len(query_tokens), len(key_tokens)):
+    weights = as_array(weights)
+    if weights.shape != (len(query_tokens), len(key_tokens)):
         raise ValueError(
-            f"weights have shape {tuple(weights.shape)}, but there are {len(query_tokens)} query "
+            f"weights have shape {weights.shape}, but there are {len(query_tokens)} query "
             f"and {len(key_tokens)} key tokens: pick one sentence and one head, weights[0, 0]."
         )
     if alt is None:
@@ -155,30 +193,37 @@ def attention_map(
 
 
 def curves(
-    values: Mapping[str, Sequence[float]],
+    values: Mapping,
     title: str,
     alt: str,
     x_name: str,
     y_name: str,
-    x: Sequence[float] | None = None,
+    x=None,
     **axes_options,
 ) -> Figure:
     """Return a figure with one named curve per entry; line styles differ as well as colours.
 
     Args:
-        values: name of each curve to its values.
+        values: name of each curve to its values, a tensor, array or list.
         title: the claim that the figure supports.
         alt: the text alternative.
         x_name, y_name: names of the axes.
         x: shared x values; 0, 1, 2, ... by default.
         axes_options: given to `Axes.set` (xscale, yscale, ylim).
+
+    Raises:
+        ValueError: a curve and x differ in length.
     """
     made, axes = figure(title, alt)
-    for i, (name, y) in enumerate(values.items()):
+    for i, (name, numbers) in enumerate(values.items()):
+        y = as_array(numbers)
+        if x is not None and len(x) != len(y):
+            raise ValueError(f"curve {name!r} has {len(y)} values, but there are {len(x)} of x.")
         style = ("-", "--", "-.", ":")[i % 4]
         axes.plot(range(len(y)) if x is None else x, y, style, color=COLORS[i % 7], label=name)
     axes.set(xlabel=x_name, ylabel=y_name, **axes_options)
     axes.grid(alpha=0.3)
     if len(values) > 1:
-        axes.legend(fontsize=8)
+        for text in axes.legend(fontsize=8).get_texts():
+            text.set_parse_math(False)
     return made

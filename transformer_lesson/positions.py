@@ -40,7 +40,7 @@ def sinusoidal_encoding(
 
 
 def apply_rotary(
-    x: Float[Tensor, "*batch n d_head"], positions: Int[Tensor, "n"], base: float = 10000.0
+    x: Float[Tensor, "*batch n d_head"], positions: Int[Tensor, " n"], base: float = 10000.0
 ) -> Float[Tensor, "*batch n d_head"]:
     """Rotate each pair of numbers of a query or key by an angle that grows with its position.
 

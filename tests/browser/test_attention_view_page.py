@@ -1,0 +1,212 @@
+"""Both attention views in a real browser, offline: drawn, usable and inert."""
+
+import pytest
+import torch
+
+from transformer_lesson.attention_view import head_view, model_view
+
+pytestmark = pytest.mark.browser
+
+SOURCE = ["The", "quick", "fox"]
+TARGET = ["Der", "Fuchs"]
+HEADS, LAYERS = 4, 2
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(2)>",
+    "<!--<script>",
+    "${alert(3)}",
+    "\"'`\\",
+    "{{d3}}",
+    "\u2028\u2029",
+    "\ud800",
+    "\0\n",
+    "\u202eevil",
+    "שלום",
+    "👩\u200d🔬",
+    "&lt;b&gt;",
+    "x" * 10_000,
+]
+SHOWN = [
+    "</script><script>al…",
+    "<img src=x onerror=…",
+    "<!--<script>",
+    "${alert(3)}",
+    "\"'`\\",
+    "{{d3}}",
+    r"\u2028\u2029",
+    r"\ud800",
+    r"\x00\n",
+    r"\u202eevil",
+    "שלום",
+    "👩\u200d🔬",
+    "&lt;b&gt;",
+    "x" * 19 + "…",
+]
+
+
+def weights(queries: int, keys: int) -> torch.Tensor:
+    return torch.rand(1, HEADS, queries, keys, dtype=torch.float64).softmax(-1)
+
+
+def encoder_decoder_run() -> dict[str, torch.Tensor]:
+    run = {f"encoder.{i}.self_attention.weights": weights(3, 3) for i in range(LAYERS)}
+    for i in range(LAYERS):
+        run[f"decoder.{i}.self_attention.weights"] = weights(2, 2)
+        run[f"decoder.{i}.cross_attention.weights"] = weights(2, 3)
+    return run
+
+
+@pytest.fixture
+def show(chromium):
+    """Open views on a page without network; at the end nothing may have gone wrong."""
+    context = chromium.new_context(viewport={"width": 800, "height": 900})
+    page, problems = context.new_page(), []
+
+    def refuse(route):
+        problems.append(f"request: {route.request.url}")
+        route.abort()
+
+    context.route("**/*", refuse)
+    page.on("dialog", lambda dialog: (problems.append("dialog"), dialog.dismiss()))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
+
+    def open_view(view):
+        page.set_content(f"<!DOCTYPE html><body>{view.html}</body>")
+        frame = page.frames[1]
+        frame.locator("svg line").first.wait_for(state="attached")
+        return frame
+
+    yield open_view
+    context.close()
+    assert problems == []
+
+
+def texts(frame, where: str = "svg text") -> list[str]:
+    return frame.locator(where).all_text_contents()
+
+
+def test_head_view_draws_a_line_per_weight_of_a_layer_and_every_word(show):
+    frame = show(head_view(encoder_decoder_run(), SOURCE, TARGET))
+    assert frame.locator("svg line").count() == HEADS * 3 * 3
+    assert texts(frame, "#left text") == texts(frame, "#right text") == SOURCE
+    assert frame.locator("#left text").first.is_visible()
+
+
+def test_model_view_draws_a_line_per_weight_of_all_layers(show):
+    frame = show(model_view(encoder_decoder_run(), SOURCE, TARGET))
+    assert frame.locator("svg line").count() == LAYERS * HEADS * 3 * 3
+    assert {"Layers", "Heads", "0", "3"} <= set(texts(frame))
+
+
+def test_a_line_is_as_strong_as_its_weight(show):
+    one_head = torch.tensor([[[[0.75, 0.25, 0.0], [0.1, 0.2, 0.7], [0.0, 0.0, 1.0]]]])
+    for view in (head_view, model_view):
+        lines = show(view([one_head], SOURCE)).locator("svg line").all()
+        strengths = [float(line.get_attribute("stroke-opacity")) for line in lines]
+        assert strengths == [0.75, 0.25, 0.0, 0.1, 0.2, 0.7, 0.0, 0.0, 1.0]
+
+
+def test_head_view_starts_with_the_chosen_layer_and_head(show):
+    frame = show(head_view(encoder_decoder_run(), SOURCE, TARGET, layer=1, heads=[2]))
+    assert frame.locator("#layer").input_value() == "1"
+    groups = frame.locator(".headAttention").all()
+    drawn = [g.locator("line:not([stroke-opacity='0'])").count() > 0 for g in groups]
+    assert drawn == [False, False, True, False]
+
+
+@pytest.mark.parametrize("view", [head_view, model_view])
+def test_the_menu_changes_between_encoder_decoder_and_cross(show, view):
+    frame = show(view(encoder_decoder_run(), SOURCE, TARGET))
+    assert texts(frame, "#filter option") == ["encoder", "decoder", "cross"]
+    layers = 1 if view is head_view else LAYERS
+    for part, pairs in (("decoder", 2 * 2), ("cross", 2 * 3)):
+        frame.locator("#filter").select_option(part)
+        assert frame.locator("svg line").count() == layers * HEADS * pairs
+    if view is head_view:
+        assert (texts(frame, "#left text"), texts(frame, "#right text")) == (TARGET, SOURCE)
+
+
+def test_choosing_a_layer_redraws(show):
+    frame = show(head_view(encoder_decoder_run(), SOURCE, TARGET))
+    first = frame.locator("svg line").first.get_attribute("stroke-opacity")
+    frame.locator("#layer").select_option("1")
+    assert frame.locator("svg line").first.get_attribute("stroke-opacity") != first
+
+
+@pytest.mark.parametrize("choose", ["mouse", "keyboard"])
+def test_a_word_shows_only_its_own_lines(show, choose):
+    frame = show(head_view(encoder_decoder_run(), SOURCE, TARGET))
+    word = frame.locator("#left [tabindex]").nth(1)
+    word.hover() if choose == "mouse" else word.focus()
+    visible = frame.locator("line[visibility=visible]")
+    assert visible.count() == HEADS * 3
+    assert {line.get_attribute("left-token-index") for line in visible.all()} == {"1"}
+
+
+@pytest.mark.parametrize("redrawn", [False, True])
+def test_a_head_is_switched_off_with_the_keyboard(show, redrawn):
+    frame = show(head_view(encoder_decoder_run(), SOURCE, TARGET))
+    if redrawn:
+        frame.locator("#layer").select_option("1")
+    buttons = frame.get_by_role("button")
+    assert texts(frame, "[role=button] title") == ["head 0", "head 1", "head 2", "head 3"]
+    buttons.nth(1).press("Enter")
+    assert frame.locator("line[stroke-opacity='0']").count() == 3 * 3
+    buttons.nth(1).press(" ")
+    assert frame.locator("line[stroke-opacity='0']").count() == 0
+
+
+@pytest.mark.parametrize("choose", ["mouse", "keyboard"])
+def test_a_thumbnail_of_the_model_view_opens_its_words(show, choose):
+    frame = show(model_view(encoder_decoder_run(), SOURCE, TARGET))
+    button = frame.get_by_role("button", name="layer 1, head 2")
+    button.click() if choose == "mouse" else button.press("Enter")
+    assert texts(frame, "text.detail") == ["Layer 1, Head 2"]
+    assert texts(frame, ".detail text.token") == SOURCE + SOURCE
+
+
+def test_the_words_of_every_head_stay_inside_the_picture(show):
+    frame = show(model_view([torch.full((1, 8, 3, 3), 1 / 3)], SOURCE))
+    width = float(frame.locator("svg").get_attribute("width"))
+    for button in frame.get_by_role("button").all():
+        button.press("Enter")
+        box = frame.locator("rect.detail")
+        left, size = (float(box.get_attribute(name)) for name in ("x", "width"))
+        assert 0 <= left <= left + size <= width
+
+
+@pytest.mark.parametrize("view", [head_view, model_view])
+def test_hostile_words_are_shown_as_text_and_do_nothing(show, view):
+    size = len(HOSTILE)
+    frame = show(view([weights(size, size)], HOSTILE))
+    frame.get_by_role("button").first.click()
+    words = "#left text" if view is head_view else ".detail text.token"
+    assert texts(frame, words)[:size] == SHOWN
+    assert frame.locator("img").count() == 0
+    assert frame.locator("script").count() == 5
+
+
+BLOCKED = """
+part => new Promise(done => {
+  document.addEventListener("securitypolicyviolation", event => done(event.effectiveDirective));
+  const element = document.createElement(part);
+  if (part === "script") element.textContent = "alert(1)"; else element.src = "https://a.example/";
+  document.body.append(element);
+})
+"""
+
+
+@pytest.mark.parametrize("part", ["img", "script", "iframe"])
+def test_the_frame_may_not_load_anything_or_run_a_foreign_script(chromium, part):
+    page = chromium.new_page()
+    page.set_content(head_view([weights(3, 3)], SOURCE).html)
+    directive = {"img": "img-src", "script": "script-src-elem", "iframe": "frame-src"}[part]
+    assert page.frames[1].evaluate(BLOCKED, part) == directive
+    page.close()
+
+
+def test_the_frame_cannot_reach_the_page_around_it(show):
+    frame = show(head_view([weights(3, 3)], SOURCE))
+    reach = "() => { try { return parent.document.title } catch (error) { return error.name } }"
+    assert frame.evaluate(reach) == "SecurityError"

@@ -1,0 +1,79 @@
+"""Token ids to vectors: the table that is looked up, its scale, and the positions added to it."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from transformer_lesson.config import ModelConfig
+from transformer_lesson.positions import LearnedPositions, SinusoidalPositions
+from transformer_lesson.taps import Tap
+
+
+def embed(
+    ids: Int[Tensor, "*batch n"], table: Float[Tensor, "vocab_size d_model"]
+) -> Float[Tensor, "*batch n d_model"]:
+    """Look token vectors up and scale them by sqrt(d_model).
+
+    Args:
+        ids: token ids.
+        table: one row of d_model numbers per token.
+
+    Source: "Attention Is All You Need" (2017), section 3.4.
+    """
+    return table[ids] * math.sqrt(table.size(-1))
+
+
+class InputEmbedding(nn.Module):
+    """Token vectors plus positions, then dropout.
+
+    Padding takes up no positions: in a sentence padded on the left, the first real token still
+    stands at position 0.
+
+    Source: "Attention Is All You Need" (2017), sections 3.4, 3.5 and 5.4.
+    """
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.config = config
+        self.table = nn.Parameter(torch.randn(config.vocab_size, config.d_model))
+        nn.init.normal_(self.table, std=config.d_model**-0.5)  # so that scaled vectors have std 1
+        kinds = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
+        kind = kinds.get(config.positions)  # rotary positions act inside attention instead
+        self.positions = kind(config.max_len, config.d_model) if kind else None
+        self.dropout = nn.Dropout(config.dropout)
+        self.tokens, self.output = Tap(), Tap()
+
+    def forward(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d_model"]:
+        """Return the vectors that enter the first block."""
+        self._check(ids)
+        x = self.tokens(embed(ids, self.table))  # (batch, n, d_model)
+        if self.positions is not None:
+            x = x + self.positions(self._position_of_each(ids))
+        return self.output(self.dropout(x))
+
+    def _position_of_each(self, ids: Tensor) -> Tensor:
+        if self.config.pad_id is None:
+            return torch.arange(ids.size(1), device=ids.device)  # (n,)
+        real = ids != self.config.pad_id
+        return (real.cumsum(dim=1) - 1).clamp(min=0)  # (batch, n)
+
+    def _check(self, ids: Tensor) -> None:
+        size, longest = self.config.vocab_size, self.config.max_len
+        if ids.dim() != 2 or ids.numel() == 0 or ids.dtype not in (torch.int64, torch.int32):
+            raise ValueError(
+                f"ids have shape {tuple(ids.shape)} and dtype {ids.dtype}, but they must be "
+                "int64 (or int32) of shape (batch, n) with n >= 1; for one sentence use ids[None]."
+            )
+        if ids.size(1) > longest:
+            raise ValueError(
+                f"the sequence has {ids.size(1)} tokens, but max_len is {longest}: shorten it "
+                "or build the model with a larger max_len."
+            )
+        low, high = int(ids.min()), int(ids.max())
+        if low < 0 or high >= size:
+            wrong = low if low < 0 else high
+            raise ValueError(
+                f"token id {wrong} is outside the vocabulary of {size} tokens (0 to {size - 1})."
+            )

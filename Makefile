@@ -1,0 +1,40 @@
+# PYTHON=python3.12   the Python that makes .venv
+# LAB_FLAGS=--port=9000   anything that `jupyter lab --help-all` lists
+
+IS_NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+ifndef PYTHON
+PYTHON := $(shell for name in python3 python3.13 python3.12 python3.11 python3.14; do \
+	$$name $(IS_NEW_ENOUGH) && echo $$name && break; done)
+endif
+
+# The kernel "python3" is the one of .venv, even where the user has another of that name.
+export JUPYTER_PREFER_ENV_PATH := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lab test notebooks bench clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+setup:
+	@"$(PYTHON)" $(IS_NEW_ENOUGH) || { echo >&2 "$(if $(PYTHON),$(PYTHON) is not,There is no) Python \
+3.11 or newer: install one from your system's packages or from python.org, or name one that you \
+have, as in: make lab PYTHON=python3.12"; exit 1; }
+	@"$(PYTHON)" tools/setup.py
+
+lab: setup ## open the course in JupyterLab
+	@.venv/bin/python tools/setup.py lab $(LAB_FLAGS)
+
+test: setup ## run every test and every notebook
+	.venv/bin/python -m pytest
+
+notebooks: setup ## run the lessons and store their outputs (LESSON=03: that one only)
+	.venv/bin/python tools/execute_notebooks.py $(LESSON)
+
+bench: setup ## measure speeds
+	@for script in benchmarks/*.py; do .venv/bin/python "$$script" || exit 1; done
+
+clean: ## remove .venv and every cache
+	rm -rf .venv .setup.lock .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find . -name __pycache__ -prune -exec rm -rf {} +
+	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +

@@ -1,0 +1,20 @@
+"""Fixtures of several test files."""
+
+import jaxtyping
+import pytest
+import torch
+
+
+@pytest.fixture
+def unchecked():
+    """Turn the shape checks of the test run off: bad input gets the answer that a learner gets."""
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", before)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Give every test the same random numbers, whichever ran before it."""
+    torch.manual_seed(0)

@@ -1,0 +1,237 @@
+"""Whatever a learner hands in, `check` answers with a report and the notebook goes on."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from transformer_lesson.attention import multi_head_attention
+from transformer_lesson.exercises import Report, check
+
+
+def stub_raises(x, n_heads):
+    """Split the heads."""
+    raise NotImplementedError
+
+
+def stub_dots(x, n_heads): ...
+
+
+def stub_docstring(x, n_heads):
+    """Split the heads."""
+
+
+def stub_pass(x, n_heads):
+    pass
+
+
+def right(x, n_heads):
+    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+
+
+def returns_none(x, n_heads):
+    right(x, n_heads)
+
+
+def raises(x, n_heads):
+    return x.view(7, 7)
+
+
+def raises_in_a_helper(x, n_heads):
+    return raises(x, n_heads)
+
+
+def exits(x, n_heads):
+    sys.exit("bye")
+
+
+def raises_anything(x, n_heads):
+    raise BaseException("odd")
+
+
+def raises_markup(x, n_heads):
+    raise ValueError("<script>alert(1)</script>" * 1000)
+
+
+def recurses(x, n_heads):
+    return recurses(x, n_heads)
+
+
+def unfinished(x, n_heads):
+    if x.size(0):
+        raise NotImplementedError("for Half")
+    return x
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+
+def raises_unprintable(x, n_heads):
+    raise Unprintable
+
+
+def changes_input(x, n_heads):
+    x += 1
+    return right(x - 1, n_heads)
+
+
+def closes_stdout(x, n_heads):
+    sys.stdout.close()
+    return x
+
+
+class Callable:
+    def __call__(self, x, n_heads):
+        return right(x, n_heads) * 2
+
+
+@pytest.mark.parametrize("stub", [stub_raises, stub_dots, stub_docstring, stub_pass])
+def test_untouched_stub_is_not_attempted(stub):
+    report = check("split_heads", stub)
+    assert report.status == "not attempted"
+    assert repr(report) == "split_heads: not attempted yet"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (returns_none, "does every path through the function end in `return`?"),
+        (raises, "RuntimeError"),
+        (exits, "SystemExit"),
+        (raises_anything, "BaseException"),
+        (raises_markup, "ValueError"),
+        (raises_unprintable, "Unprintable"),
+        (recurses, "RecursionError"),
+        (closes_stdout, "must have shape"),
+        (changes_input, "changes its argument `x`"),
+        (Callable(), "values are not"),
+        (lambda x: x, "TypeError"),
+        (lambda x, n_heads: right(x, n_heads).numpy(), "numpy array"),
+        (lambda x, n_heads: right(x, n_heads).tolist(), "a list"),
+        (lambda x, n_heads: right(x, n_heads) * torch.nan, "are NaN"),
+        (lambda x, n_heads: right(x, n_heads) / 0, "inf"),
+        (lambda x, n_heads: right(x, n_heads).half(), "dtype"),
+        (lambda x, n_heads: right(x, n_heads).to(torch.complex64), "dtype"),
+        (lambda x, n_heads: right(x, n_heads).to("meta"), "device"),
+        (lambda x, n_heads: right(x, n_heads).to_sparse(), "sparse"),
+        (lambda x, n_heads: right(x, n_heads)[:0], "shape"),
+        (lambda x, n_heads: torch.tensor(1.0), "shape"),
+        (lambda x, n_heads: (right(x, n_heads),), "tuple"),
+        (lambda x, n_heads: object(), "an object"),
+        (right(torch.ones(1, 2, 4), 2), "function itself"),
+        (None, "function itself"),
+    ],
+)
+def test_broken_answer_fails_with_a_reason(answer, message):
+    report = check("split_heads", answer)
+    assert report.status == "failed"
+    assert message in report.message
+    assert "<script>" not in report._repr_html_()
+    assert len(report.message) < 3000
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda x, n_heads: right(x.requires_grad_(), n_heads),
+        lambda x, n_heads: right(x, n_heads).double(),
+        lambda x, n_heads: torch.nn.Parameter(right(x, n_heads)),
+        torch.no_grad()(right),
+    ],
+)
+def test_unusual_right_answer_passes(answer):
+    assert check("split_heads", answer).status == "passed"
+
+
+def test_only_the_learners_own_lines_are_shown():
+    message = check("split_heads", raises_in_a_helper).message
+    assert "in raises_in_a_helper: return raises(x, n_heads)" in message
+    assert "in raises: return x.view(7, 7)" in message
+    assert "attempt.py" not in message and "in call" not in message
+    assert "n_heads" in message.splitlines()[-1]
+
+
+def test_unfinished_answer_is_no_untouched_stub():
+    assert check("split_heads", unfinished).status == "not attempted"
+
+    def library_gap(x, n_heads):
+        return torch.ones(2, dtype=torch.complex64).clamp(0)
+
+    assert check("split_heads", library_gap).status == "failed"
+
+
+def test_shape_message_names_the_axes():
+    message = check("split_heads", lambda x, n_heads: right(x, n_heads).transpose(1, 2)).message
+    expected, yours = message.splitlines()[0].split("; yours is ")
+    assert [word.split()[0] for word in expected.split("(")[1].split(", ")] == [
+        "batch",
+        "head",
+        "n",
+        "d_head",
+    ]
+    assert yours.index("n ") < yours.index("head ")
+
+
+def test_prints_are_quoted_not_shown(capsys):
+    def chatty(x, n_heads):
+        print("<b>shape</b>", tuple(x.shape), "*" * 10**6)
+        return right(x, n_heads)
+
+    report = check("split_heads", chatty)
+    assert report.status == "passed"
+    assert capsys.readouterr().out == ""
+    assert "Your function printed:\n<b>shape</b>" in report.message
+    assert len(report.message) < 2000
+    assert "<b>" not in report._repr_html_()
+
+
+def test_interrupt_goes_through():
+    def interrupted(x, n_heads):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check("split_heads", interrupted)
+
+
+def test_numbers_of_every_kind_count_as_int_and_bool():
+    reference = check("count_encoder_parameters", lambda d_model, d_ff, n_layers: True)
+    assert reference.status == "failed"
+
+    def count(d_model, d_ff, n_layers):
+        return np.int64((4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff) * n_layers)
+
+    assert check("count_encoder_parameters", count).status == "passed"
+
+
+def test_a_reused_buffer_passes():
+    """The first result must be kept before the answer is called again."""
+    buffers = {}
+
+    def into_buffer(x, *rest):
+        result = multi_head_attention(x, *rest)
+        return buffers.setdefault(x.shape, torch.empty_like(result)).copy_(result)
+
+    assert check("multi_head_attention", into_buffer).status == "passed"
+
+
+def test_one_percent_too_much_is_wrong():
+    assert check("split_heads", lambda x, n_heads: right(x, n_heads) * 1.01).status == "failed"
+
+
+def test_unknown_exercise_is_an_error_that_suggests_names():
+    with pytest.raises(ValueError, match="split_heads"):
+        check("split_head", right)
+    with pytest.raises(ValueError, match="causal_mask"):
+        check("zzzzz", right)
+
+
+@pytest.mark.parametrize("status", ["passed", "failed", "not attempted"])
+def test_status_stands_in_words_and_signs_not_only_in_color(status):
+    page = Report("embed", status, "first\nsecond <b>")._repr_html_()
+    assert status in page
+    assert any(sign in page for sign in "✓✗○")
+    assert 'role="status"' in page
+    assert "background" not in page and "second &lt;b&gt;" in page

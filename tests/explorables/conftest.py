@@ -1,0 +1,29 @@
+"""Texts that a learner may type, or paste, and that must never raise."""
+
+import warnings
+
+import pytest
+
+HOSTILE = {
+    "empty": "",
+    "blank": " \t\n ",
+    "long": "word " * 2000,
+    "one long word": "a" * 10_000,
+    "many lines": "a line\n" * 1000,
+    "script": "</script><script>alert(1)</script><img src=x onerror=alert(1)>",
+    "quotes": "\"'`&amp;\\",
+    "emoji": "hello 😀👩‍👩‍👧 🦄",
+    "right to left": "שלום עולם مرحبا",
+    "chinese": "注意力机制",
+    "mathematics": "$x^2$ \\frac{1}{$",
+    "control characters": "a\x00b\x1bc\u200bd\u202ee",
+    "half a pair": "broken \ud83d emoji",
+}
+
+
+@pytest.fixture(params=HOSTILE.values(), ids=HOSTILE)
+def hostile(request):
+    """One such text at a time, with every warning an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield request.param

@@ -1,0 +1,85 @@
+"""Run the lessons and store their outputs: `make notebooks`, or `make notebooks LESSON=03`.
+
+Each notebook runs from top to bottom in a fresh kernel, in its own folder. What is stored holds
+nothing that changes from run to run, so executing twice gives the same file.
+"""
+
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+READABLE_WITHOUT_A_KERNEL = {"image/png", "text/markdown"}
+CELL_TIMEOUT = 60  # seconds, as in pyproject.toml
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def clean(notebook: nbformat.NotebookNode) -> None:
+    """Leave only what a reader needs and what the next run gives again."""
+    notebook.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python", "file_extension": ".py"},
+        }
+    )
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)  # time stamps
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if READABLE_WITHOUT_A_KERNEL & data.keys():
+                data.pop(WIDGET, None)  # its model lives in the kernel that has just ended
+
+
+class LessonFailed(Exception):
+    """A cell that raised, ran too long or lost its kernel."""
+
+
+def execute(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    reached = []
+    client = NotebookClient(
+        notebook,
+        kernel_name="python3",
+        timeout=CELL_TIMEOUT,
+        extra_arguments=["--log-level=ERROR"],  # no line about TCP per lesson
+        resources={"metadata": {"path": str(path.parent)}},
+        coalesce_streams=True,
+        on_cell_execute=lambda cell, cell_index: reached.append(cell_index + 1),
+    )
+    try:
+        client.execute()
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        # the error's own text holds the cell's source and the traceback
+        raise LessonFailed(f"Cell {reached[-1]} of {path.name}: {error}") from error
+    clean(notebook)
+    nbformat.write(notebook, path)
+
+
+def main(lesson: str = "") -> int:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as in the tests
+    os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
+    paths = sorted(NOTEBOOKS.glob(f"{lesson}*.ipynb"))
+    if not paths:
+        print(f"No notebook's name begins with {lesson!r}: give two digits, as in LESSON=03.")
+        return 1
+    for path in paths:
+        print(f"{path.name} ...", end=" ", flush=True)
+        start = time.perf_counter()
+        try:
+            execute(path)
+        except LessonFailed as failure:
+            print(f"failed; the file is as it was.\n\n{COLOURS.sub('', str(failure))}")
+            return 1
+        print(f"{time.perf_counter() - start:.1f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

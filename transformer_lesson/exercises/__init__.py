@@ -1,0 +1,23 @@
+"""Exercises that are checked, hints and solutions that unfold, predictions before a reveal.
+
+`check(name, answer)`, `hint(name)`, `solution(name)` and `predict(name)` are what a lesson calls.
+"""
+
+from transformer_lesson.exercises.checks import check
+from transformer_lesson.exercises.folds import hint, solution
+from transformer_lesson.exercises.questions import find_question
+from transformer_lesson.exercises.reports import Report
+
+__all__ = ["Report", "check", "hint", "predict", "solution"]
+
+
+def predict(name: str):
+    """Return a widget that asks a question, such as "03.softmax_axis", before its reveal.
+
+    Raises:
+        ValueError: there is no question of that name.
+    """
+    question = find_question(name)
+    from transformer_lesson.exercises.predictions import Prediction  # brings ipywidgets with it
+
+    return Prediction(question)

@@ -1,0 +1,79 @@
+"""Running a learner's function so that nothing it does can break the notebook."""
+
+import dis
+import inspect
+import io
+import sysconfig
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+LONGEST = 1000  # characters quoted from a learner's output or exception
+
+_FOREIGN = (
+    str(Path(__file__).resolve().parents[1]),
+    *{sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")},
+)
+
+
+class Failed(Exception):
+    """The answer is wrong; the exception's text is for the learner."""
+
+
+class NotAttempted(Exception):
+    """The stub is still as it was."""
+
+
+class Excerpt(io.TextIOBase):
+    """Stands in for standard output and keeps only the beginning of what is printed."""
+
+    def __init__(self):
+        super().__init__()
+        self.text = ""
+
+    def write(self, text: str) -> int:
+        """Keep what still fits."""
+        self.text += text[: LONGEST - len(self.text)]
+        return len(text)
+
+
+def is_blank(answer: Callable) -> bool:
+    """Return whether a function's body is only a docstring, `...` or `pass`.
+
+    All of these compile to `return None` and nothing else.
+    """
+    if not inspect.isfunction(answer):
+        return False
+    names = {step.opname for step in dis.get_instructions(answer)}
+    constants = set(map(repr, answer.__code__.co_consts))
+    harmless = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
+    return names <= harmless and constants <= {repr(None), repr(answer.__doc__)}
+
+
+def call(answer: Callable, inputs: tuple) -> Any:
+    """Return answer(*inputs).
+
+    Raises:
+        NotAttempted: the answer is a stub that raises `NotImplementedError`.
+        Failed: the answer raised anything else, `SystemExit` included. Only the interrupt
+            button's `KeyboardInterrupt` goes through.
+    """
+    try:
+        return answer(*inputs)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        names = answer.__code__.co_names if inspect.isfunction(answer) else ()
+        if type(error) is NotImplementedError and "NotImplementedError" in names:
+            raise NotAttempted from error
+        raise Failed(_explain(error)) from error
+
+
+def _explain(error: BaseException) -> str:
+    """Return what was raised and on which of the learner's own lines."""
+    raised = " ".join("".join(traceback.format_exception_only(error)).split())[:LONGEST]
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(_FOREIGN)]
+    lines = [f"line {frame.lineno}, in {frame.name}: {frame.line}" for frame in own[-5:]]
+    return "\n".join([f"Your function raised {raised}", *lines])

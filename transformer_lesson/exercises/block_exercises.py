@@ -1,0 +1,236 @@
+"""Lessons 05 to 07: norms, residuals, blocks, and the test for seeing the future."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer_lesson.exercises.specification import Draw, Exercise
+
+
+def _norm(draw: Draw) -> Callable:
+    gamma, beta = draw.positive("d_model"), draw.normal("d_model")
+
+    def norm(x: Tensor) -> Tensor:
+        return F.layer_norm(x, gamma.shape, gamma.to(x.dtype), beta.to(x.dtype))
+
+    return norm
+
+
+def _linear(draw: Draw) -> Tensor:
+    return draw.normal("d_model d_model") / draw.size("d_model") ** 0.5
+
+
+def _feed_forward(draw: Draw) -> Callable:
+    W_1, W_2 = _linear(draw), _linear(draw)
+
+    def feed_forward(x: Tensor) -> Tensor:
+        return (x @ W_1.to(x.dtype)).relu() @ W_2.to(x.dtype)
+
+    return feed_forward
+
+
+def _attention(draw: Draw) -> Callable:
+    W_Q, W_V = _linear(draw), _linear(draw)
+
+    def attention(x: Tensor, memory: Tensor | None = None) -> Tensor:
+        memory = x if memory is None else memory
+        scores = (x @ W_Q.to(x.dtype)) @ memory.transpose(-2, -1)  # (batch, query, key)
+        return scores.softmax(dim=-1) @ memory @ W_V.to(x.dtype)
+
+    return attention
+
+
+def _layer_norm_inputs(draw: Draw) -> tuple:
+    epsilon = 0.5 if draw.number == 1 else 1e-5  # a large one shows where it is added
+    return draw.normal("batch n d_model"), draw.positive("d_model"), draw.normal("d_model"), epsilon
+
+
+def _feed_forward_inputs(draw: Draw) -> tuple:
+    W_1, b_1 = draw.normal("d_model d_ff"), draw.normal("d_ff")
+    return (
+        draw.normal("batch n d_model"),
+        W_1,
+        b_1,
+        draw.normal("d_ff d_model"),
+        draw.normal("d_model"),
+    )
+
+
+def _branch_inputs(draw: Draw) -> tuple:
+    return draw.normal("batch n d_model"), _feed_forward(draw), _norm(draw)
+
+
+def _encoder_inputs(draw: Draw) -> tuple:
+    x = draw.normal("batch n d_model")
+    return x, _attention(draw), _feed_forward(draw), _norm(draw), _norm(draw)
+
+
+def _count_inputs(draw: Draw) -> tuple:
+    return draw.size("d_model"), draw.size("d_ff"), draw.size("n_layers")
+
+
+def _decoder_inputs(draw: Draw) -> tuple:
+    y, memory = draw.normal("batch target d_model"), draw.normal("batch source d_model")
+    attentions = _attention(draw), _attention(draw)
+    return y, memory, *attentions, _feed_forward(draw), _norm(draw), _norm(draw), _norm(draw)
+
+
+class Mixer(nn.Module):
+    """A model whose output at each position is a sum over the tokens that it is shown.
+
+    Args:
+        draw: gives the sizes and the numbers.
+        sees: which token (column) each position (row) sees, shape (n, n).
+        words: what the model does, for the report.
+    """
+
+    def __init__(self, draw: Draw, sees: Tensor, words: str):
+        super().__init__()
+        self.table = draw.normal("vocab_size d_model")
+        self.weights = (0.5 + torch.rand(sees.shape, generator=draw.generator)) * sees
+        self.words = words
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return one vector per position, shape (batch, n, d_model)."""
+        return self.weights @ self.table[ids % len(self.table)]
+
+    def __repr__(self) -> str:
+        return f"a model in which {self.words}"
+
+
+def _leak_inputs(draw: Draw) -> tuple:
+    n = draw.size("n", at_least=3)
+    causal = torch.ones(n, n).tril()
+    second_to_first, last_to_first = torch.zeros(n, n), torch.zeros(n, n)
+    second_to_first[0, 1] = last_to_first[0, -1] = 1.0
+    cases = (
+        (torch.ones(n, n), "every position sees every token"),
+        (causal, "each position sees the tokens up to its own"),
+        (causal + second_to_first, "position 0 also sees token 1, nothing else leaks"),
+        (torch.ones(n, n).tril(diagonal=1), "each position sees one token ahead"),
+        (causal + last_to_first, "position 0 also sees the last token, nothing else leaks"),
+    )
+    sees, words = cases[draw.number % len(cases)]
+    return Mixer(draw, sees, words), draw.integers("batch n", 0, 30)
+
+
+def _rows_have_mean_zero(answer, inputs: tuple, result: Tensor) -> str | None:
+    _, gamma, beta, _ = inputs
+    means = ((result - beta) / gamma).mean(dim=-1)
+    if means.abs().max() < 1e-3:
+        return None
+    return (
+        "Before gamma and beta, each token's own numbers must have mean 0. "
+        f"Yours reach a mean of {means.flatten()[means.abs().argmax()]:.4g}.\n"
+        "Over which axis do you take the mean, and where do gamma and beta come in?"
+    )
+
+
+BLOCK_EXERCISES = (
+    Exercise(
+        name="layer_norm",
+        reference="transformer_lesson.blocks:layer_norm",
+        make_inputs=_layer_norm_inputs,
+        returns={"normalised": "batch n d_model"},
+        hints=(
+            "Each token is normalised by its own mean and variance: over the last axis only, "
+            "with `keepdim=True` so that the result broadcasts.",
+            "The variance divides by d_model, but `x.var()` divides by d_model - 1 unless told "
+            "otherwise. Epsilon is added to the variance, inside the root.",
+            "`(x - mean) / (variance + epsilon).sqrt() * gamma + beta` with `variance = "
+            "x.var(dim=-1, keepdim=True, correction=0)`.",
+        ),
+        invariants=(_rows_have_mean_zero,),
+    ),
+    Exercise(
+        name="feed_forward",
+        reference="transformer_lesson.blocks:feed_forward",
+        make_inputs=_feed_forward_inputs,
+        returns={"output": "batch n d_model"},
+        hints=(
+            "Two matrix products with one activation between them: max(0, x W_1 + b_1) W_2 + b_2.",
+            "`x @ W_1` works on the last axis, so batch and n need no loop. max(0, ...) is ReLU.",
+            "`hidden = (x @ W_1 + b_1).relu()`; the second product has a bias and no ReLU.",
+        ),
+    ),
+    Exercise(
+        name="residual_branch",
+        reference="transformer_lesson.blocks:residual_branch",
+        make_inputs=_branch_inputs,
+        returns={"output": "batch n d_model"},
+        hints=(
+            "Post-norm: the norm is the last thing that happens.",
+            "Add the sub-layer's output to its own input, then normalise the sum.",
+            "The sum is `x + sublayer(x)`.",
+        ),
+    ),
+    Exercise(
+        name="residual_branch_pre",
+        reference="transformer_lesson.blocks:residual_branch_pre",
+        make_inputs=_branch_inputs,
+        returns={"output": "batch n d_model"},
+        hints=(
+            "Pre-norm: the sub-layer gets normalised input, and nothing else is normalised.",
+            "The residual path carries x itself, not the normalised x.",
+            "The sub-layer's share is `sublayer(norm(x))`; add x to it.",
+        ),
+    ),
+    Exercise(
+        name="encoder_block",
+        reference="transformer_lesson.blocks:encoder_block",
+        make_inputs=_encoder_inputs,
+        returns={"output": "batch n d_model"},
+        hints=(
+            "Two sub-layers, each in a post-norm residual branch. `attention` and "
+            "`feed_forward` take one argument here.",
+            "The second branch starts from the result of the first, both in its sub-layer and in "
+            "its sum.",
+            "`x = norm_1(x + attention(x))`, and once more with the other two.",
+        ),
+    ),
+    Exercise(
+        name="count_encoder_parameters",
+        reference="transformer_lesson.parameter_count:count_encoder_parameters",
+        make_inputs=_count_inputs,
+        returns={"count": ""},
+        hints=(
+            "Count one block: four attention projections, two feed-forward maps, two norms. "
+            "Every projection and map has a bias.",
+            "A map from a to b has a * b weights and b biases. A norm has a gamma and a beta of "
+            "d_model numbers each.",
+            "Attention: 4 * (d_model * d_model + d_model). Feed-forward: 2 * d_model * d_ff + "
+            "d_ff + d_model. Norms: 4 * d_model. All of it n_layers times.",
+        ),
+    ),
+    Exercise(
+        name="decoder_block",
+        reference="transformer_lesson.blocks:decoder_block",
+        make_inputs=_decoder_inputs,
+        returns={"output": "batch target d_model"},
+        hints=(
+            "Three sub-layers, each in a post-norm residual branch: self-attention, "
+            "cross-attention, feed-forward.",
+            "`cross_attention(y, memory)`: queries come from the target, keys and values from "
+            "the encoder. The residual of that branch is y, not memory.",
+            "`y = norm_1(y + self_attention(y))`, then `y = norm_2(y + cross_attention(y, "
+            "memory))`, then the feed-forward branch with norm_3.",
+        ),
+    ),
+    Exercise(
+        name="leaks_future",
+        reference="transformer_lesson.causality:leaks_future",
+        make_inputs=_leak_inputs,
+        returns={"leaks": ""},
+        hints=(
+            "Change one token and run the model again. Which outputs are allowed to move?",
+            "After a change at position t, outputs 0 to t - 1 must stay as they were. A leak may "
+            "hide at any t, so try each of them.",
+            "For t from 1 to n - 1: clone ids, put another id (0, or 1 where a 0 stands) at "
+            "column t, and compare `model(changed)[:, :t]` with `model(ids)[:, :t]`. Return "
+            "`True` or `False`.",
+        ),
+        helpers=("transformer_lesson.causality:changed_positions",),
+    ),
+)

@@ -1,0 +1,95 @@
+"""Checking a learner's function: the first thing that is wrong, said in words."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_lesson.exercises.attempt import Excerpt, Failed, NotAttempted, call, is_blank
+from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.comparison import as_parts, differs, match_form
+from transformer_lesson.exercises.examples import (
+    argument_names,
+    describe_inputs,
+    smallest_example,
+)
+from transformer_lesson.exercises.reports import Report
+from transformer_lesson.exercises.specification import Draw, Exercise
+
+DRAWS = 5
+
+
+def check(name: str, answer: Any) -> Report:
+    """Judge a learner's function and report the first thing that is wrong with it.
+
+    In this order: does it run; type, dtype and shape; are its inputs left as they were; rules
+    that every right result obeys; equality with the package's own function on five random
+    draws. A wrong answer never raises here, and what it prints is quoted in the report.
+
+    Args:
+        name: the exercise, such as "split_heads".
+        answer: the learner's function itself, not its result.
+
+    Raises:
+        ValueError: there is no exercise of that name.
+    """
+    exercise = find(name)
+    if not callable(answer):
+        return Report(
+            name, "failed", f'Give check the function itself: check("{name}", {name}), no call.'
+        )
+    if is_blank(answer):
+        return Report(name, "not attempted")
+    printed = Excerpt()
+    try:
+        with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]):
+            for number in range(DRAWS):
+                _check_draw(exercise, answer, Draw(number))
+    except NotAttempted:
+        return Report(name, "not attempted")
+    except Failed as failure:
+        return Report(name, "failed", str(failure) + _quote(printed))
+    return Report(
+        name, "passed", f"Equal to the package's own on {DRAWS} random draws." + _quote(printed)
+    )
+
+
+def _quote(printed: Excerpt) -> str:
+    return f"\nYour function printed:\n{printed.text.rstrip()}" if printed.text else ""
+
+
+def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> None:
+    """Raise `Failed` with the first thing that is wrong on one draw."""
+    inputs, fresh = exercise.make_inputs(draw), exercise.make_inputs(Draw(draw.number))
+    expected = as_parts(exercise.load_reference()(*fresh), exercise.returns)
+    try:
+        parts = as_parts(call(answer, inputs), exercise.returns)
+        pairs = zip(exercise.returns, expected, parts, strict=True)
+        yours = [match_form(name, right, mine, draw.sizes) for name, right, mine in pairs]
+    except Failed as failure:
+        given = describe_inputs(exercise, fresh, draw)
+        raise Failed(f"{failure}\nIt was called with: {given}.") from failure
+    _check_untouched(exercise, inputs, fresh)
+    for rule in exercise.invariants:
+        broken = rule(lambda *arguments: call(answer, arguments), inputs, *yours)
+        if broken:
+            raise Failed(broken)
+    if any(map(differs, expected, yours)):
+        example = smallest_example(exercise, answer, draw)
+        raise Failed(f"Type and shape are right, the values are not.\n{example}")
+
+
+def _check_untouched(exercise: Exercise, inputs: tuple, fresh: tuple) -> None:
+    """Raise `Failed` if the answer changed an argument; fresh is the same draw once more."""
+    for name, after, before in zip(argument_names(exercise), inputs, fresh, strict=False):
+        if isinstance(before, Tensor):
+            same = before.shape == after.shape and torch.equal(before, after)
+        else:
+            same = callable(before) or before == after
+        if not same:
+            raise Failed(
+                f"Your function changes its argument `{name}`. Compute a new value instead: "
+                "an in-place step (x += 1, x[0] = 1, x.add_(1)) also changes it for the caller."
+            )

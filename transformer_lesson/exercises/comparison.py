@@ -1,0 +1,118 @@
+"""Comparing a learner's result with the reference's, from coarse to fine, in words.
+
+Every function raises `Failed` with a message for the learner, or returns.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer_lesson.exercises.attempt import Failed
+
+RELATIVE, ABSOLUTE = 1e-4, 1e-5  # float32 sums in another order differ by about 1e-6
+
+
+def named_shape(shape: tuple[int, ...], sizes: Mapping[str, int]) -> str:
+    """Return a shape with the name of each axis whose size tells it, "(batch 3, n 7, 10)"."""
+    names = {size: [n for n, s in sizes.items() if s == size] for size in shape}
+    axes = [f"{names[s][0]} {s}" if len(names[s]) == 1 else str(s) for s in shape]
+    return f"({', '.join(axes)})"
+
+
+def as_parts(result: Any, returns: Mapping[str, str]) -> list[Any]:
+    """Return the returned values as a list, one for each name in `returns`."""
+    if len(returns) == 1:
+        return [result]
+    if not isinstance(result, tuple | list) or len(result) != len(returns):
+        raise Failed(
+            f"Return {len(returns)} values, ({', '.join(returns)}). Yours is {_kind(result)}."
+        )
+    return list(result)
+
+
+def match_form(name: str, expected: Any, yours: Any, sizes: Mapping[str, int]) -> Any:
+    """Check type, device, dtype and shape; return yours ready to be compared by value."""
+    if isinstance(expected, Tensor):
+        return _match_tensor(name, expected, yours, sizes)
+    if isinstance(expected, list):
+        return _match_list(name, expected, yours)
+    if isinstance(yours, Tensor | np.ndarray | np.generic) and yours.ndim == 0:
+        yours = yours.item()
+    if type(yours) is not type(expected):
+        raise Failed(f"`{name}` must be {_article(expected)}. Yours is {_kind(yours)}.")
+    return yours
+
+
+def _match_tensor(name: str, expected: Tensor, yours: Any, sizes: Mapping[str, int]) -> Tensor:
+    if not isinstance(yours, Tensor):
+        raise Failed(f"`{name}` must be a torch.Tensor. Yours is {_kind(yours)}.")
+    if yours.device != expected.device or yours.layout != expected.layout:
+        raise Failed(
+            f"`{name}` must be on the inputs' device, {expected.device}, and not sparse. "
+            f"Yours is on {yours.device}, {yours.layout}."
+        )
+    allowed = {expected.dtype}
+    if expected.is_floating_point():
+        allowed |= {torch.float32, torch.float64}
+    if yours.dtype not in allowed:
+        raise Failed(f"`{name}` must have dtype {expected.dtype}. Yours has {yours.dtype}.")
+    if yours.shape != expected.shape:
+        raise Failed(
+            f"`{name}` must have shape {named_shape(expected.shape, sizes)}; "
+            f"yours is {named_shape(yours.shape, sizes)}."
+        )
+    if yours.isnan().any():
+        raise Failed(
+            f"{int(yours.isnan().sum())} of {yours.numel()} numbers in `{name}` are NaN.\n"
+            "NaN comes from 0 / 0, or from a softmax over nothing but minus infinity."
+        )
+    return yours.detach().clone()  # the answer may use its buffer again
+
+
+def _match_list(name: str, expected: list[int], yours: Any) -> list[int]:
+    if not isinstance(yours, list | tuple):
+        raise Failed(f"`{name}` must be a list of int. Yours is {_kind(yours)}.")
+    for i, item in enumerate(yours):
+        if type(item) is not int:
+            raise Failed(f"`{name}` must hold only int. Yours has {_article(item)} at {i}.")
+    if len(yours) != len(expected):
+        raise Failed(f"`{name}` must have length {len(expected)}; yours has {len(yours)}.")
+    return list(yours)
+
+
+def differs(expected: Any, yours: Any) -> bool:
+    """Return whether two results of the same form differ by more than rounding."""
+    if isinstance(expected, Tensor):
+        return not torch.allclose(yours.double(), expected.double(), RELATIVE, ABSOLUTE)
+    return yours != expected
+
+
+def difference(expected: Any, yours: Any, axes: str) -> str:
+    """Return, in one sentence, how much two results of the same form differ, and where most."""
+    expected, yours = torch.as_tensor(expected), torch.as_tensor(yours)
+    gap = (yours.double() - expected.double()).abs()
+    worst = np.unravel_index(int(gap.argmax()), tuple(gap.shape))
+    place = ", ".join(f"{axis} {i}" for axis, i in zip(axes.split(), worst, strict=True))
+    if expected.dtype == torch.bool:
+        return f"{int(gap.sum())} of {gap.numel()} wrong{f', one at {place}' if place else ''}."
+    return f"Largest difference {gap.max():.4g}{f' at {place}' if place else ''}."
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "None: does every path through the function end in `return`?"
+    if isinstance(value, np.ndarray):
+        return "a numpy array; torch.from_numpy turns it into a tensor"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return _article(value)
+
+
+def _article(value: Any) -> str:
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"

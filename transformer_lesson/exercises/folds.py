@@ -1,0 +1,106 @@
+"""Hints and solutions, folded: they open when the learner clicks, not before."""
+
+import ast
+import html
+import inspect
+import textwrap
+from collections import Counter
+from collections.abc import Callable
+from types import ModuleType
+
+from transformer_lesson.exercises.catalog import find
+
+_hints_given: Counter[str] = Counter()
+
+
+class Fold:
+    """Text behind a summary line. JupyterLab and GitHub both render its Markdown.
+
+    Args:
+        summary: the line that is always shown, plain text.
+        body: what opens, Markdown.
+    """
+
+    def __init__(self, summary: str, body: str):
+        self.summary, self.body = summary, body
+
+    def __repr__(self) -> str:
+        return self.summary
+
+    def _repr_markdown_(self) -> str:
+        summary = html.escape(self.summary)
+        return f"<details><summary>{summary}</summary>\n\n{self.body}\n\n</details>"
+
+
+def hint(name: str) -> Fold:
+    """Return the exercise's next hint; after the last one, the last one again.
+
+    Raises:
+        ValueError: there is no exercise of that name.
+    """
+    hints = find(name).hints
+    number = min(_hints_given[name] + 1, len(hints))
+    _hints_given[name] = number
+    after = "Run the cell again for the next hint."
+    if number == len(hints):
+        after = f'This was the last hint. `solution("{name}")` shows the code.'
+    return Fold(f"{name}: hint {number} of {len(hints)}", f"{hints[number - 1]}\n\n{after}")
+
+
+def solution(name: str) -> Fold:
+    """Return the source of the package's own function, ready to run in a cell.
+
+    Docstrings, decorators and annotations are left out; the imports that it needs are added.
+
+    Raises:
+        ValueError: there is no exercise of that name.
+    """
+    exercise = find(name)
+    module = exercise.reference.split(":")[0]
+    code = solution_code([*exercise.load_helpers(), exercise.load_reference()])
+    return Fold(f"{name}: solution", f"From `{module}`:\n\n```python\n{code}\n```")
+
+
+def solution_code(functions: list[Callable]) -> str:
+    """Return the functions' sources behind the imports that they need."""
+    functions = [inspect.unwrap(function) for function in functions]
+    own = {function.__name__ for function in functions}
+    needed = {}
+    for function in functions:
+        used = {name: function.__globals__.get(name) for name in free_names(function) - own}
+        needed |= {name: value for name, value in used.items() if value is not None}
+    return "\n\n\n".join([*import_lines(needed), *map(bare_source, functions)])
+
+
+def free_names(function: Callable) -> set[str]:
+    """Return the names that a function uses and does not get as arguments."""
+    nodes = list(ast.walk(ast.parse(bare_source(function))))
+    arguments = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    return {node.id for node in nodes if isinstance(node, ast.Name)} - arguments
+
+
+def import_lines(needed: dict[str, ModuleType | Callable]) -> list[str]:
+    """Return one text of imports of these modules and functions; none if there are none."""
+    modules, functions = [], {}
+    for name, value in sorted(needed.items()):
+        if inspect.ismodule(value):
+            alias = "" if value.__name__ == name else f" as {name}"
+            modules.append(f"import {value.__name__}{alias}")
+        else:
+            functions.setdefault(value.__module__, []).append(name)
+    lines = [f"from {module} import {', '.join(names)}" for module, names in functions.items()]
+    return ["\n".join(modules + lines)] if needed else []
+
+
+def bare_source(function: Callable) -> str:
+    """Return a function's source with its comments, without docstring and annotations."""
+    source = textwrap.dedent(inspect.getsource(function))
+    node = ast.parse(source).body[0]
+    for argument in ast.walk(node.args):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    start = node.body[0].lineno - 1
+    if ast.get_docstring(node) is not None:
+        start = node.body[0].end_lineno
+    body = source.splitlines()[start:]
+    return "\n".join([f"def {node.name}({ast.unparse(node.args)}):", *body])

@@ -1,0 +1,78 @@
+"""Asking the learner to predict, as a widget: choose, commit, read what your choice means."""
+
+import html
+import re
+
+import ipywidgets
+from ipywidgets import HTML, Button, Layout, RadioButtons
+
+from transformer_lesson.exercises.questions import Option, Question
+
+STYLE = """<style>
+.lesson-prediction .widget-radio-box { width: 100%; max-width: none; }
+.lesson-prediction .widget-radio-box label {
+    display: flex; flex-direction: row-reverse; justify-content: flex-end;
+    height: auto; white-space: normal;
+}
+.lesson-prediction .widget-html-content { line-height: 1.4; white-space: normal; }
+</style>"""
+
+
+class Prediction(ipywidgets.VBox):
+    """One question with radio buttons and a button that commits to the choice.
+
+    Nothing is chosen at first. Committing locks the choice and shows, below, what the choice
+    would mean and what is right.
+    """
+
+    def __init__(self, question: Question):
+        self.question = question
+        labels = [option.text.replace("`", "") for option in question.options]
+        self.options = RadioButtons(options=labels, index=None, layout=Layout(width="auto"))
+        self.commit = Button(description="Commit", tooltip="Commit to the chosen answer")
+        self.feedback = HTML(_status(""))
+        self.commit.on_click(self._show_feedback)
+        text = HTML(f"{STYLE}<strong>Predict.</strong> {to_html(question.text)}")
+        super().__init__([text, self.options, self.commit, self.feedback])
+        self.add_class("lesson-prediction")
+
+    def _show_feedback(self, button: Button) -> None:
+        if self.options.index is None:
+            self.feedback.value = _status("Choose an answer first, then commit.")
+            return
+        self.options.disabled = self.commit.disabled = True
+        chosen = self.question.options[self.options.index]
+        lines = [_verdict(chosen)]
+        if not chosen.right:
+            lines.append(_verdict(self.question.answer))
+        self.feedback.value = _status("".join(f"<p>{line}</p>" for line in lines))
+
+    def __repr__(self) -> str:
+        return f"Predict {self.question.name}: {self.question.text}"
+
+    def _repr_mimebundle_(self, **kwargs) -> dict:
+        """The widget, and for viewers without a kernel the question with folded answers."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        return {**bundle, "text/plain": repr(self), "text/markdown": self._markdown()}
+
+    def _markdown(self) -> str:
+        options = "".join(f"<li>{to_html(o.text)}</li>" for o in self.question.options)
+        answers = "".join(f"<li>{_verdict(o)}</li>" for o in self.question.options)
+        return (
+            f"<p><strong>Predict.</strong> {to_html(self.question.text)}</p><ol>{options}</ol>"
+            f"<details><summary>Answers</summary><ol>{answers}</ol></details>"
+        )
+
+
+def to_html(text: str) -> str:
+    """Return text as HTML, with what stands between backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
+def _verdict(option: Option) -> str:
+    sign, word = ("✓", "Right") if option.right else ("✗", "No")
+    return f"{sign} <b>{word}: {to_html(option.text)}</b><br>{to_html(option.explanation)}"
+
+
+def _status(content: str) -> str:
+    return f'<div role="status">{content}</div>'

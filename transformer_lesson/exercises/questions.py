@@ -1,0 +1,63 @@
+"""The questions that come before a reveal, kept as data in `questions/*.toml`."""
+
+import difflib
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+
+@dataclass(frozen=True)
+class Option:
+    """One answer to choose from, and what there is to say about it."""
+
+    text: str
+    explanation: str
+    right: bool = False
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with options of which exactly one is right.
+
+    Args:
+        name: lesson and question, such as "03.softmax_axis".
+        text: the question. Between backticks stands code, here as in the options.
+        options: in the order in which they are shown.
+    """
+
+    name: str
+    text: str
+    options: tuple[Option, ...]
+
+    @property
+    def answer(self) -> Option:
+        """The right option."""
+        return next(option for option in self.options if option.right)
+
+
+@cache
+def load_questions() -> dict[str, Question]:
+    """Return every question by name, lessons in order."""
+    questions = {}
+    folder = resources.files(__package__) / "questions"
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        lesson = file.name.removesuffix(".toml")
+        for entry in tomllib.loads(file.read_text(encoding="utf-8"))["question"]:
+            name = f"{lesson}.{entry['id']}"
+            options = tuple(Option(**option) for option in entry["option"])
+            questions[name] = Question(name, entry["text"], options)
+    return questions
+
+
+def find_question(name: str) -> Question:
+    """Return the question of that name.
+
+    Raises:
+        ValueError: there is none; the message suggests close names.
+    """
+    questions = load_questions()
+    if name in questions:
+        return questions[name]
+    close = difflib.get_close_matches(str(name), questions) or list(questions)
+    raise ValueError(f"There is no question {name!r}. Did you mean {' or '.join(close)}?")

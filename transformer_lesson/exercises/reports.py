@@ -1,0 +1,46 @@
+"""What `check` answers: a verdict in words, with a symbol, readable in light and in dark."""
+
+import html
+from dataclasses import dataclass
+
+SIGNS = {
+    "passed": ("✓", "#009E73"),
+    "failed": ("✗", "#D55E00"),
+    "not attempted": ("○", "#888888"),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """The outcome of one check.
+
+    Args:
+        name: the exercise.
+        status: "passed", "failed" or "not attempted".
+        message: what to know, in plain text; its first line is a sentence.
+        mistake: the short name of the mistake, where it is a known one.
+    """
+
+    name: str
+    status: str
+    message: str = ""
+    mistake: str | None = None
+
+    def __repr__(self) -> str:
+        head = f"{self.name}: {self._verdict}"
+        return f"{head}\n{self.message}" if self.message else head
+
+    def _repr_html_(self) -> str:
+        sign, color = SIGNS[self.status]
+        head = f"{sign} <strong>{self._verdict}</strong>: <code>{html.escape(self.name)}</code>"
+        first, _, rest = html.escape(self.message).partition("\n")
+        body = f"<div>{first}</div>" if first else ""
+        if rest:
+            wrap = "white-space: pre-wrap; word-break: normal; margin: 4px 0 0"
+            body += f'<pre style="{wrap}">{rest}</pre>'
+        style = f"border-left: 5px solid {color}; padding: 2px 10px"
+        return f'<div role="status" style="{style}"><div>{head}</div>{body}</div>'
+
+    @property
+    def _verdict(self) -> str:
+        return "not attempted yet" if self.status == "not attempted" else self.status

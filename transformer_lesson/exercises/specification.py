@@ -1,0 +1,110 @@
+"""What an exercise consists of: its reference, its random inputs, its rules and its hints."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+PRIMES = (2, 3, 5, 7, 11, 13)
+
+
+class Draw:
+    """One draw of random inputs, in which every named axis has a prime size of its own.
+
+    Distinct sizes keep a swapped axis from passing unseen, and they let a message name the
+    axes of a wrong shape: where only `head` has size 3, a 3 is the head axis.
+
+    Args:
+        number: seeds the draw; exercises also use it to vary what they draw (which mask, ...).
+        small: instead of primes the axes get these sizes, in turn (batch gets 1), and numbers
+            are rounded to one decimal, so that the draw can be printed.
+    """
+
+    def __init__(self, number: int, small: tuple[int, ...] = ()):
+        self.number, self.small = number, small
+        self.sizes: dict[str, int] = {}
+        self.generator = torch.Generator().manual_seed(number)
+        order = torch.randperm(len(PRIMES), generator=self.generator)
+        self._unused = [PRIMES[i] for i in order]
+
+    def size(self, axis: str, at_least: int = 1) -> int:
+        """Return the size of an axis; the first call chooses it."""
+        if axis not in self.sizes:
+            self.sizes[axis] = self._choose(axis, at_least)
+        return self.sizes[axis]
+
+    def _choose(self, axis: str, at_least: int) -> int:
+        if self.small:
+            size = self.small[len(self.sizes) % len(self.small)]
+            return max(at_least, 1 if axis == "batch" else size)
+        size = next(size for size in self._unused if size >= at_least)
+        self._unused.remove(size)
+        return size
+
+    def shape(self, axes: str) -> tuple[int, ...]:
+        """Return the sizes of axes given as one string, such as "batch n d_model"."""
+        return tuple(self.size(axis) for axis in axes.split())
+
+    def normal(self, axes: str) -> Tensor:
+        """Return normally distributed numbers, shape as named."""
+        numbers = torch.randn(self.shape(axes), generator=self.generator)
+        return numbers.round(decimals=1) if self.small else numbers
+
+    def positive(self, axes: str) -> Tensor:
+        """Return numbers between 0.5 and 1.5, shape as named."""
+        numbers = 0.5 + torch.rand(self.shape(axes), generator=self.generator)
+        return numbers.round(decimals=1) if self.small else numbers
+
+    def integers(self, axes: str, low: int, high: int) -> Tensor:
+        """Return integers from low to high - 1, shape as named."""
+        return torch.randint(low, high, self.shape(axes), generator=self.generator)
+
+    def booleans(self, axes: str) -> Tensor:
+        """Return `True` and `False` with equal chances, shape as named."""
+        return self.integers(axes, 0, 2).bool()
+
+
+Call = Callable[..., Any]
+Invariant = Callable[[Call, tuple, Any], str | None]
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One function for the learner to write.
+
+    Args:
+        name: the function's name, and the exercise's.
+        reference: where the package's own function is, "module:function". It is looked up
+            when it is first needed, and its source is the solution.
+        make_inputs: turns a draw into the function's arguments.
+        returns: each returned value's name and the names of its axes, in order.
+        hints: from a nudge to nearly the answer.
+        helpers: functions of the package whose source belongs to the solution too.
+        invariants: rules that every right result obeys, each a function of the answer, its
+            arguments and its result that returns what is wrong, or `None`.
+    """
+
+    name: str
+    reference: str
+    make_inputs: Callable[[Draw], tuple]
+    returns: Mapping[str, str]
+    hints: tuple[str, ...]
+    helpers: tuple[str, ...] = ()
+    invariants: tuple[Invariant, ...] = ()
+
+    def load_reference(self) -> Callable:
+        """Import and return the package's own function."""
+        return load(self.reference)
+
+    def load_helpers(self) -> list[Callable]:
+        """Import and return the functions that the reference leans on."""
+        return [load(helper) for helper in self.helpers]
+
+
+def load(name: str) -> Callable:
+    """Import and return a function given as "module:function"."""
+    module, function = name.split(":")
+    return getattr(importlib.import_module(module), function)

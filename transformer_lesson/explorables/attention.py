@@ -1,0 +1,200 @@
+"""Attention over a sentence of your own, one head at a time, every knob turnable."""
+
+import math
+from collections import Counter
+from functools import cache, lru_cache
+from itertools import chain
+
+import ipywidgets
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from matplotlib.colors import PowerNorm
+from matplotlib.patches import Rectangle
+from torch import Tensor
+
+from transformer_lesson.attention import attention_scores, masked_softmax, split_heads
+from transformer_lesson.corpora import manual
+from transformer_lesson.explorables.base import Explorable, Rendering, drawable
+from transformer_lesson.explorables.base import sentence as say
+from transformer_lesson.masks import causal_mask
+from transformer_lesson.plots import COLORS, SEQUENTIAL, Figure
+from transformer_lesson.tokenizer import words
+
+SENTENCE = "Every object has an identity, a type and a value."
+D_MODEL = 64
+HEADS = (1, 2, 4, 8)
+MAX_WORDS = 14
+CAPTION = (
+    f"Nothing here is trained. Number j of a word's {D_MODEL} says whether the word stands within "
+    "two words of the j-th most frequent word of CPython's manual more often than chance; queries "
+    "and keys are these numbers, shared out among the heads. Bars: the chosen query's weights. "
+    "Cells: every query's weights, brighter is larger, white is masked."
+)
+
+
+@cache
+def word_vectors() -> dict[str, Float[Tensor, " d_model"]]:
+    """Return a vector for each word of CPython's manual, so that words used alike match.
+
+    Number j is log((count + 1) / (expected + 1)): how often the word stands within two words of
+    the manual's j-th most frequent word, against how often it would by chance. Each vector is
+    then normalised to mean 0 and variance 1, the case for which the paper divides by √d_head.
+
+    Source: Church and Hanks, "Word Association Norms, Mutual Information, and Lexicography"
+        (1990), section 4.
+    """
+    texts = [words(text.lower()) for text in manual.sentences()]
+    counted = Counter(chain.from_iterable(texts))
+    row = {word: i for i, word in enumerate(counted)}
+    frequent = [word for word, _ in counted.most_common() if word.isalpha()][:D_MODEL]
+    column = {word: j for j, word in enumerate(frequent)}
+    pairs = [
+        (row[text[i]], column[text[j]])
+        for text in texts
+        for i in range(len(text))
+        for j in (i - 2, i - 1, i + 1, i + 2)
+        if 0 <= j < len(text) and text[j] in column
+    ]
+    rows, columns = torch.tensor(pairs).T
+    counts = torch.zeros(len(row), D_MODEL)
+    counts.index_put_((rows, columns), torch.ones(len(pairs)), accumulate=True)
+    expected = counts.sum(dim=1, keepdim=True) * counts.sum(dim=0) / counts.sum()
+    x = F.layer_norm(((counts + 1) / (expected + 1)).log(), (D_MODEL,))  # (word, d_model)
+    return dict(zip(row, x, strict=True))
+
+
+def sentence_weights(
+    tokens: tuple[str, ...], n_heads: int, scaled: bool, temperature: float, causal: bool
+) -> Float[Tensor, "head query key"]:
+    """Return softmax(Q Kᵀ / (√d_head · temperature)) with Q = K = the words' vectors, by head.
+
+    Args:
+        tokens: the words; one that the manual lacks gets a vector of zeros.
+        n_heads: shares the vectors' numbers out among the heads.
+        scaled: divide by √d_head.
+        temperature: divides the scores; above 1 it evens the weights out.
+        causal: hide later words.
+    """
+    zeros = torch.zeros(D_MODEL)
+    x = torch.stack([word_vectors().get(token.lower(), zeros) for token in tokens])
+    Q = split_heads(x[None], n_heads)  # (1, head, n, d_head)
+    scores = attention_scores(Q, Q) / temperature  # (1, head, query, key)
+    if not scaled:
+        scores = scores * math.sqrt(D_MODEL // n_heads)
+    return masked_softmax(scores, causal_mask(len(tokens)) if causal else None)[0]
+
+
+@lru_cache(maxsize=64)
+def render_attention(
+    sentence: str,
+    query: int | None,
+    n_heads: int,
+    head: int,
+    scaled: bool,
+    temperature: float,
+    mask: str,
+) -> Rendering:
+    """Draw one head's weights, and the chosen query's row as bars above them.
+
+    Args:
+        sentence: split into words; the first `MAX_WORDS` are used.
+        query: number of the row whose weights are drawn as bars, from 0.
+        n_heads, scaled, temperature: see `sentence_weights`.
+        head: which head, from 0.
+        mask: "none" or "causal".
+    """
+    tokens = tuple(words(sentence)[:MAX_WORDS])
+    if not tokens:
+        return say("There is no word to attend to: type a sentence and press Enter.")
+    query, causal = min(query or 0, len(tokens) - 1), mask == "causal"
+    weights = sentence_weights(tokens, n_heads, scaled, temperature, causal)[head]  # (query, key)
+    labels = [drawable(f"{token:.12}") for token in tokens]
+    ranked = weights[query].argsort(descending=True, stable=True)[:3]
+    strongest = [f"{weights[query, key]:.2f} to “{labels[key]}”" for key in ranked]
+    d_head = D_MODEL // n_heads
+    scores = f"scores divided by √{d_head} and" if scaled else "scores not scaled, but divided"
+    text = (
+        f"Head {head} of {n_heads}, d_head {d_head}, {scores} by temperature {temperature:.2g}, "
+        f"mask {mask}. The query “{labels[query]}” gives {', '.join(strongest)}."
+    )
+    unknown = [label for label in labels if label.lower() not in word_vectors()]
+    if unknown:
+        text += f" Not in the manual, so all zeros: {', '.join(dict.fromkeys(unknown))}."
+    if len(words(sentence)) > MAX_WORDS:
+        text += f" Only the first {MAX_WORDS} words of the sentence are used."
+    if causal:
+        weights = weights.where(causal_mask(len(tokens))[0, 0], torch.nan)  # nothing is drawn
+    title = f"“{labels[query]}” gives {' and '.join(strongest[:2])}"
+    made = Figure(title, text, 6.6, 2.2 + 0.24 * len(tokens))
+    _draw(made, weights, query, labels)
+    return Rendering(made.png(), text)
+
+
+def _draw(made: Figure, weights: Tensor, query: int, labels: list[str]) -> None:
+    n = len(labels)
+    axes = made.add_axes((0.17, 0.06, 0.8, 0.88))
+    axes.axis("off")  # plain texts are drawn much faster than ticks
+    axes.imshow(weights.numpy(), SEQUENTIAL, norm=PowerNorm(0.5, 0, 1), aspect="auto")
+    axes.add_patch(Rectangle((-0.5, query - 0.5), n, 1, fill=False, ec=COLORS[1], lw=3))
+    row, floor, tall = weights[query].nan_to_num().tolist(), -0.8, 3.0
+    axes.bar(range(n), [-tall * weight for weight in row], bottom=floor, color=COLORS[1])
+    for i, (weight, label) in enumerate(zip(row, labels, strict=True)):
+        style = {"fontsize": 9, "parse_math": False, "weight": "bold" if i == query else "normal"}
+        axes.text(i, floor - 0.15 - tall * weight, f"{weight:.2f}", ha="center", fontsize=8)
+        axes.text(-0.6, i, label, ha="right", va="center", **style)
+        axes.text(i, n - 0.3, label, ha="right", va="top", rotation=45, **style)
+    axes.set(xlim=(-0.5, n - 0.5), ylim=(n + 2, floor - tall - 0.5))
+    made.text(0.02, 0.5, "query", rotation=90, va="center")
+    made.text(0.57, 0.02, "key", ha="center")
+
+
+class AttentionExplorer(Explorable):
+    """Type a sentence, choose a query, and see which words it attends to.
+
+    Args:
+        sentence: what to start with.
+        n_heads: 1, 2, 4 or 8.
+    """
+
+    def __init__(self, sentence: str = SENTENCE, n_heads: int = 4):
+        text = ipywidgets.Text(sentence, description="Sentence", continuous_update=False)
+        text.layout.width = "34em"
+        query = ipywidgets.ToggleButtons(options=_rows(sentence), description="Query")
+        query.style.button_width = "auto"
+        query.layout.width = "100%"
+        heads = ipywidgets.Dropdown(options=HEADS, value=n_heads, description="n_heads")
+        head = ipywidgets.IntSlider(0, 0, n_heads - 1, description="Head")
+        # Before the picture is drawn again, the other controls must offer what now exists.
+        text.observe(lambda change: _offer(query, change.new), "value")
+        heads.observe(lambda change: setattr(head, "max", change.new - 1), "value")
+        super().__init__(
+            {
+                "sentence": text,
+                "query": query,
+                "n_heads": heads,
+                "head": head,
+                "scaled": ipywidgets.Checkbox(True, description="divide by √d_head", indent=False),
+                "temperature": ipywidgets.FloatLogSlider(
+                    1, min=-1, max=1, step=0.05, description="Temperature"
+                ),
+                "mask": ipywidgets.Dropdown(options=("none", "causal"), description="Mask"),
+            }
+        )
+        caption = ipywidgets.HTML(f'<p style="line-height: 1.4; max-width: 44em">{CAPTION}</p>')
+        self.children += (caption,)
+
+    def render(self) -> Rendering:
+        """Draw the chosen head and row."""
+        return render_attention(**self.values)
+
+
+def _offer(query: ipywidgets.ToggleButtons, sentence: str) -> None:
+    query.options = _rows(sentence)
+    query.index = 0 if query.options else None
+    query.layout.display = None if query.options else "none"  # the page would keep old buttons
+
+
+def _rows(sentence: str) -> list[tuple[str, int]]:
+    used = words(sentence.encode(errors="replace").decode())[:MAX_WORDS]
+    return [(f"{word:.12}", i) for i, word in enumerate(used)]

@@ -1,0 +1,188 @@
+"""Change one token and see which outputs move: a model that sees the future gives itself away."""
+
+import math
+from collections.abc import Mapping
+from functools import cache, lru_cache
+
+import ipywidgets
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from transformer_lesson.blocks import DecoderBlock
+from transformer_lesson.causality import Model, changed_positions
+from transformer_lesson.config import ModelConfig
+from transformer_lesson.explorables.base import Explorable, Rendering, drawable
+from transformer_lesson.masks import causal_mask
+from transformer_lesson.models import DecoderOnlyTransformer, EncoderOnlyTransformer
+from transformer_lesson.plots import COLORS, Figure
+from transformer_lesson.tokenizer import words
+
+SENTENCE = "Every object has an identity, a type and a value."
+THRESHOLD = 1e-5  # as in `causality.leaks_future`: smaller changes are rounding
+LOWEST, HIGHEST = 1e-8, 1e2  # ends of the drawn scale
+REGIONS = (  # where a position stands, color and hatch of its bar
+    ("before", COLORS[1], "//"),
+    ("changed", "#999999", ""),
+    ("after", COLORS[0], ".."),
+)
+
+
+@cache
+def example_models() -> dict[str, Model]:
+    """Return untrained models by name: one that is causal, and four that are not.
+
+    All are functions from ids (batch, n) to outputs (batch, n, numbers) for a vocabulary of 16.
+    """
+    config = ModelConfig(vocab_size=16, d_model=32, n_heads=4, n_layers=2, d_ff=64, max_len=16)
+    with torch.random.fork_rng(devices=[]):  # leave the learner's random numbers alone
+        torch.manual_seed(0)
+        decoder = DecoderOnlyTransformer(config).eval()
+        encoder = EncoderOnlyTransformer(config).eval()
+        two_attentions = nn.ModuleList(DecoderBlock(config) for _ in range(2)).eval()
+
+    def masked_by(make_mask):
+        def model(ids):
+            x = decoder.embedding(ids)  # (batch, n, d_model)
+            for block in decoder.decoder:
+                x = block(x, make_mask(ids.size(1)))
+            return decoder.projection(decoder.decoder_norm(x))  # (batch, n, vocab_size)
+
+        return model
+
+    def second_unmasked(ids):
+        x = decoder.embedding(ids)  # (batch, n, d_model)
+        for block in two_attentions:
+            x = block(x, memory=x, mask=causal_mask(ids.size(1)))  # no memory_mask
+        return decoder.projection(decoder.decoder_norm(x))  # (batch, n, vocab_size)
+
+    return {
+        "decoder-only, causal mask": decoder,
+        "no mask at all": masked_by(lambda n: None),
+        "mask shifted by one": masked_by(lambda n: torch.ones(1, 1, n, n).tril(1).bool()),
+        "second attention without a mask": second_unmasked,
+        "encoder-only, sees all by design": encoder,
+    }
+
+
+@lru_cache(maxsize=64)
+def render_leak_probe(
+    model: str, tokens: tuple[str, ...], position: int, changes: tuple[float, ...]
+) -> Rendering:
+    """Draw how far each output moved after the token at one position was replaced.
+
+    Args:
+        model: the model's name.
+        tokens: the sentence.
+        position: which token was replaced.
+        changes: largest change of each position's output, from `causality.changed_positions`.
+    """
+    moved = [change > THRESHOLD for change in changes]
+    before, after = sum(moved[:position]), sum(moved[position + 1 :])
+    verdict = f"{before} of {position} earlier outputs moved"
+    verdict += ": it sees the future" if before else ": no leak here" if position else ""
+    replaced = drawable(f"{tokens[position]:.20}")
+    text = (
+        f"{drawable(f'{model:.60}')}: token {position} (“{replaced}”) was replaced by another. "
+        f"{verdict[0].upper()}{verdict[1:]}. Its own output moved by {changes[position]:.2g}; "
+        f"{after} of {len(tokens) - position - 1} later outputs moved."
+    )
+    if before:
+        text += f" Largest change before it: {max(changes[:position]):.2g}."
+    made = Figure(f"{drawable(f'{model:.32}')}: {verdict}", text, 7.2, 3.4)
+    _draw(made.add_axes((0.11, 0.02, 0.87, 0.86)), tokens, position, changes)
+    return Rendering(made.png(), text)
+
+
+def _draw(axes, tokens: tuple[str, ...], position: int, changes: tuple[float, ...]) -> None:
+    n, floor = len(tokens), math.log10(LOWEST)
+    heights = [math.log10(min(max(change, LOWEST), HIGHEST)) - floor for change in changes]
+    spans = (range(position), range(position, position + 1), range(position + 1, n))
+    for span, (where, color, hatch) in zip(spans, REGIONS, strict=True):
+        if span:
+            bars = [heights[i] for i in span]
+            axes.bar(span, bars, bottom=floor, color=color, hatch=hatch, edgecolor="white")
+            high = 2.1 if where == "changed" else 2.7  # neighbours must not overlap
+            axes.text((span[0] + span[-1]) / 2, high, where, ha="center", fontsize=9)
+    axes.axis("off")  # plain texts and lines are drawn much faster than ticks
+    beside = axes.get_yaxis_transform()  # x from 0 to 1, y in powers of ten
+    for power in (-8, -5, -2, 0, 2):
+        label = {-8: "≤ 1e-8", -5: "1e-5"}.get(power, f"{10.0**power:g}")
+        axes.text(-0.01, power, label, ha="right", va="center", fontsize=9, transform=beside)
+    axes.hlines(-5, -0.6, n - 0.4, "black", "--", linewidth=1)
+    axes.hlines(floor, -0.6, n - 0.4, "black", linewidth=1)
+    axes.vlines([position - 0.5, position + 0.5], floor, 3, "#888888", ":", linewidth=1)
+    axes.text(
+        -0.12, 0.6, "change of the output", rotation=90, va="center", transform=axes.transAxes
+    )
+    every = -(-n // 24)  # more labels than that would overlap
+    for i in range(0, n, every):
+        if changes[i] == 0:
+            axes.text(i, floor + 0.2, "0", ha="center", fontsize=9)
+        style = {"rotation": 45, "ha": "right", "va": "top", "fontsize": 9, "parse_math": False}
+        axes.text(i + 0.02 * n, floor - 0.2, drawable(f"{tokens[i]:.12}"), **style)
+    axes.set(xlim=(-0.6, n - 0.4), ylim=(floor - 3.5, 3.2))
+
+
+class LeakProbe(Explorable):
+    """Choose a model, change one token, and see which outputs move.
+
+    Args:
+        models: name to function from ids (1, n) to outputs (1, n, anything), in evaluation
+            mode; by default a causal model and four that are not.
+        ids: the sentence's token ids, which the models understand; ids 0 and 1 must be in
+            their vocabulary. Needed with models of your own.
+        tokens: the sentence's words, for the labels; by default the ids.
+
+    Raises:
+        ValueError: sizes that do not fit, or a model in training mode.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, Model] | None = None,
+        ids: Int[Tensor, "1 n"] | None = None,
+        tokens: list[str] | None = None,
+    ):
+        if models is None:
+            models, tokens = example_models(), words(SENTENCE)
+            known = sorted(set(tokens))
+            ids = torch.tensor([[known.index(token) for token in tokens]])  # (1, n)
+        _check(models, ids, tokens)
+        self.models, self.ids = dict(models), ids
+        self.tokens = tuple(tokens or [str(id_) for id_ in ids[0].tolist()])
+        self.changes = cache(self._changes)
+        places = [(f"{i}: {token:.12}", i) for i, token in enumerate(self.tokens)]
+        super().__init__(
+            {
+                "model": ipywidgets.Dropdown(options=list(self.models), description="Model"),
+                "position": ipywidgets.SelectionSlider(
+                    options=places, value=len(places) // 2, description="Change token"
+                ),
+            }
+        )
+
+    def render(self) -> Rendering:
+        """Draw the chosen model's reaction to the chosen change."""
+        model, position = self.values["model"], self.values["position"]
+        return render_leak_probe(model, self.tokens, position, self.changes(model, position))
+
+    def _changes(self, model: str, position: int) -> tuple[float, ...]:
+        changes = changed_positions(self.models[model], self.ids, position)  # (n,)
+        return tuple(changes.nan_to_num(nan=math.inf).tolist())  # what became NaN has moved
+
+
+def _check(models: Mapping[str, Model], ids: Tensor | None, tokens: list[str] | None) -> None:
+    if not isinstance(models, Mapping) or not models:
+        raise ValueError('models must be a dict of at least one model: {"mine": model}.')
+    if ids is None or ids.dim() != 2 or ids.size(0) != 1 or not ids.numel():
+        shape = None if ids is None else tuple(ids.shape)
+        raise ValueError(f"ids have shape {shape}, but one sentence is (1, n); use ids[None].")
+    if tokens is not None and len(tokens) != ids.size(1):
+        raise ValueError(f"there are {len(tokens)} tokens for {ids.size(1)} ids: give one each.")
+    for name, model in models.items():
+        if getattr(model, "training", False):
+            raise ValueError(
+                f"{name!r} is in training mode, where dropout moves everything: "
+                "call its .eval() first."
+            )

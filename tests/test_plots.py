@@ -107,9 +107,12 @@ def test_attention_map_names_each_querys_strongest_key():
     assert alt == "A claim. Strongest key of each query: a to The, b to for, c to statement."
 
 
-def test_attention_map_draws_weights_from_0_to_1():
-    image = plots.attention_map(WEIGHTS / 2, TOKENS, TOKENS, "A claim").axes[0].images[0]
-    assert image.get_clim() == (0, 1)
+def test_attention_map_has_a_row_per_query_and_a_column_per_key():
+    axes = plots.attention_map(WEIGHTS / 2, TOKENS, ["a", "b", "c"], "A claim").axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == TOKENS
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b", "c"]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("key", "query")
+    assert axes.images[0].get_clim() == (0, 1)
 
 
 def test_curves_differ_in_style_as_well_as_in_color():

@@ -4,6 +4,8 @@ import json
 import os
 import re
 import statistics
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution
@@ -199,6 +201,13 @@ def test_no_file_names_one_machine_or_a_registry():
         if matches:
             found[str(path.relative_to(ROOT))] = matches
     assert found == {}
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=" ".join)
+def test_ruff_has_nothing_to_say(command):
+    run = [sys.executable, "-m", "ruff", *command, "--no-cache", "."]
+    answer = subprocess.run(run, cwd=ROOT, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stdout
 
 
 # Notebooks

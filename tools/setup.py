@@ -59,8 +59,14 @@ def check_venv() -> None:
 
 
 def install() -> None:
-    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0"}
-    requirements = ["-r", "requirements.txt"]
+    environment = {
+        **os.environ,
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_USER": "0",  # a user's own setting of it fails in a .venv
+        "PYTHONWARNINGS": "ignore",  # some pips alarm about every editable install
+    }
+    repeated = ["--quiet"] if STAMP.exists() else []  # no list of 170 packages already there
+    requirements = [*repeated, "-r", "requirements.txt"]
     package = ["--quiet", "--no-deps", "--no-build-isolation", "-e", "."]
     UNFINISHED.touch()
     for what in (requirements, package):

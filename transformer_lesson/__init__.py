@@ -1,7 +1,7 @@
 """The reference implementation that the lessons build, check against and import.
 
 Each module is one idea and reads top to bottom: `config`, `masks`, `attention`, `positions`,
-`tokenizer`, `embedding`, `blocks`, `models`, `recording`, `causality`, `parameter_count`,
+`tokenizer`, `embeddings`, `blocks`, `models`, `recording`, `causality`, `parameter_count`,
 `plots`, `attention_view`, `corpora`, `explorables`, `exercises`.
 """
 

@@ -48,7 +48,7 @@ def masked_softmax(
     if mask is None:
         return scores.softmax(dim=-1)
     check_mask(mask, scores.shape)
-    lowest = torch.finfo(scores.dtype).min  # finite, so that a fully masked row is not 0 / 0
+    lowest = torch.finfo(scores.dtype).min  # finite: a fully masked row passes no NaN on
     return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
 
 

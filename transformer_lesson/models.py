@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from transformer_lesson.blocks import DecoderBlock, EncoderBlock
 from transformer_lesson.config import ModelConfig
-from transformer_lesson.embedding import InputEmbedding, embed  # noqa: F401
+from transformer_lesson.embeddings import InputEmbedding
 from transformer_lesson.masks import causal_mask, padding_mask
 from transformer_lesson.positions import RotaryPositions
 from transformer_lesson.taps import Tap

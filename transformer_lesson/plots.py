@@ -2,6 +2,7 @@
 alternative; colours are safe for colour-blind readers; nothing here keeps state."""
 
 import io
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -20,7 +21,8 @@ class Figure(MatplotlibFigure):
     def __init__(self, title: str, alt: str, width: float, height: float):
         super().__init__(figsize=(width, height), dpi=90, layout=None)
         self.alt = alt
-        self.suptitle(title, fontsize=11, parse_math=False)
+        lines = textwrap.fill(title, int(13 * width))  # 13 letters of this size are an inch
+        self.suptitle(lines, fontsize=11, parse_math=False)
 
     def png(self) -> bytes:
         """Return the picture as the bytes of a PNG file."""
@@ -183,13 +185,18 @@ def attention_map(
             f"and {len(key_tokens)} key tokens: pick one sentence and one head, weights[0, 0]."
         )
     if alt is None:
-        best = [key_tokens[int(row.argmax())] for row in weights]
+        best = [_strongest(row, key_tokens) for row in weights]
         pairs = ", ".join(f"{q} to {k}" for q, k in zip(query_tokens, best, strict=True))
         alt = f"{title}. Strongest key of each query: {pairs}."
     side = {"width": 2.4 + 0.5 * len(key_tokens), "height": 1.6 + 0.32 * len(query_tokens)}
     return heatmap(
         weights, title, alt, key_tokens, query_tokens, "key", "query", vmin=0, vmax=1, **side
     )
+
+
+def _strongest(row: np.ndarray, key_tokens: Sequence[str]) -> str:
+    tied = np.isclose(row, row.max()).sum() > 1
+    return "several alike" if tied else key_tokens[int(row.argmax())]
 
 
 def curves(

@@ -33,10 +33,11 @@ def sinusoidal_encoding(
         raise ValueError(f"d_model is {d_model}, but sine and cosine come in pairs: make it even.")
     if not base > 0:
         raise ValueError(f"base is {base}, but wavelengths need a positive base.")
-    even = torch.arange(0, d_model, 2)  # 0, 2, 4, ... = 2i
+    even = torch.arange(0, d_model, 2, dtype=torch.float64)  # 0, 2, 4, ... = 2i
     frequency = torch.exp(even * (-math.log(base) / d_model))  # (d_model / 2,) radians per token
     angle = torch.arange(n_positions)[:, None] * frequency  # (n_positions, d_model / 2)
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)  # (n_positions, d_model)
+    encoding = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)  # (n_positions, d_model)
+    return encoding.to(torch.get_default_dtype())
 
 
 def apply_rotary(

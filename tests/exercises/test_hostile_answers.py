@@ -98,7 +98,7 @@ def test_untouched_stub_is_not_attempted(stub):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (returns_none, "does every path through the function end in `return`?"),
+        (returns_none, "every path through the function must end in `return`"),
         (raises, "RuntimeError"),
         (exits, "SystemExit"),
         (raises_anything, "BaseException"),

@@ -19,7 +19,7 @@ from transformer_lesson.attention import attention_scores, multi_head_attention
 from transformer_lesson.blocks import EncoderBlock, FeedForward, layer_norm
 from transformer_lesson.causality import changed_positions
 from transformer_lesson.corpora import pad_batch
-from transformer_lesson.embedding import embed
+from transformer_lesson.embeddings import embed
 from transformer_lesson.exercises.questions import find_question
 from transformer_lesson.masks import causal_mask
 from transformer_lesson.parameter_count import count_encoder_parameters, count_parameters

@@ -103,7 +103,7 @@ def difference(expected: Any, yours: Any, axes: str) -> str:
 
 def _kind(value: Any) -> str:
     if value is None:
-        return "None: does every path through the function end in `return`?"
+        return "None; every path through the function must end in `return`"
     if isinstance(value, np.ndarray):
         return "a numpy array; torch.from_numpy turns it into a tensor"
     if isinstance(value, tuple | list):

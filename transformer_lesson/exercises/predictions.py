@@ -1,12 +1,10 @@
 """Asking the learner to predict, as a widget: choose, commit, read what your choice means."""
 
-import html
-import re
-
 import ipywidgets
 from ipywidgets import HTML, Button, Layout, RadioButtons
 
 from transformer_lesson.exercises.questions import Option, Question
+from transformer_lesson.exercises.reports import to_html
 
 STYLE = """<style>
 .lesson-prediction .widget-radio-box { width: 100%; max-width: none; }
@@ -62,11 +60,6 @@ class Prediction(ipywidgets.VBox):
             f"<p><strong>Predict.</strong> {to_html(self.question.text)}</p><ol>{options}</ol>"
             f"<details><summary>Answers</summary><ol>{answers}</ol></details>"
         )
-
-
-def to_html(text: str) -> str:
-    """Return text as HTML, with what stands between backticks as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
 
 
 def _verdict(option: Option) -> str:

@@ -1,6 +1,7 @@
 """What `check` answers: a verdict in words, with a symbol, readable in light and in dark."""
 
 import html
+import re
 from dataclasses import dataclass
 
 SIGNS = {
@@ -8,6 +9,11 @@ SIGNS = {
     "failed": ("✗", "#D55E00"),
     "not attempted": ("○", "#888888"),
 }
+
+
+def to_html(text: str) -> str:
+    """Return text as HTML, with what stands between backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,7 +39,7 @@ class Report:
     def _repr_html_(self) -> str:
         sign, color = SIGNS[self.status]
         head = f"{sign} <strong>{self._verdict}</strong>: <code>{html.escape(self.name)}</code>"
-        first, _, rest = html.escape(self.message).partition("\n")
+        first, _, rest = map(to_html, self.message.partition("\n"))
         body = f"<div>{first}</div>" if first else ""
         if rest:
             wrap = "white-space: pre-wrap; word-break: normal; margin: 4px 0 0"

@@ -77,7 +77,7 @@ TEXT_EXERCISES = (
     ),
     Exercise(
         name="embed",
-        reference="transformer_lesson.embedding:embed",
+        reference="transformer_lesson.embeddings:embed",
         make_inputs=_embed_inputs,
         returns={"embedding": "batch n d_model"},
         hints=(

@@ -6,19 +6,20 @@ from functools import cache, lru_cache
 from itertools import chain
 
 import ipywidgets
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from matplotlib.colors import PowerNorm
-from matplotlib.patches import Rectangle
+from matplotlib import colormaps
 from torch import Tensor
 
 from transformer_lesson.attention import attention_scores, masked_softmax, split_heads
 from transformer_lesson.corpora import manual
 from transformer_lesson.explorables.base import Explorable, Rendering, drawable
 from transformer_lesson.explorables.base import sentence as say
+from transformer_lesson.explorables.canvas import Canvas
 from transformer_lesson.masks import causal_mask
-from transformer_lesson.plots import COLORS, SEQUENTIAL, Figure
+from transformer_lesson.plots import COLORS, SEQUENTIAL
 from transformer_lesson.tokenizer import words
 
 SENTENCE = "Every object has an identity, a type and a value."
@@ -109,7 +110,7 @@ def render_attention(
         return say("There is no word to attend to: type a sentence and press Enter.")
     query, causal = min(query or 0, len(tokens) - 1), mask == "causal"
     weights = sentence_weights(tokens, n_heads, scaled, temperature, causal)[head]  # (query, key)
-    labels = [drawable(f"{token:.12}") for token in tokens]
+    labels = [drawable(f"{token:.20}") for token in tokens]
     ranked = weights[query].argsort(descending=True, stable=True)[:3]
     strongest = [f"{weights[query, key]:.2f} to “{labels[key]}”" for key in ranked]
     d_head = D_MODEL // n_heads
@@ -126,27 +127,28 @@ def render_attention(
     if causal:
         weights = weights.where(causal_mask(len(tokens))[0, 0], torch.nan)  # nothing is drawn
     title = f"“{labels[query]}” gives {' and '.join(strongest[:2])}"
-    made = Figure(title, text, 6.6, 2.2 + 0.24 * len(tokens))
-    _draw(made, weights, query, labels)
-    return Rendering(made.png(), text)
+    return Rendering(_draw(title, weights, query, labels), text)
 
 
-def _draw(made: Figure, weights: Tensor, query: int, labels: list[str]) -> None:
+def _draw(title: str, weights: Tensor, query: int, labels: list[str]) -> bytes:
     n = len(labels)
-    axes = made.add_axes((0.17, 0.06, 0.8, 0.88))
-    axes.axis("off")  # plain texts are drawn much faster than ticks
-    axes.imshow(weights.numpy(), SEQUENTIAL, norm=PowerNorm(0.5, 0, 1), aspect="auto")
-    axes.add_patch(Rectangle((-0.5, query - 0.5), n, 1, fill=False, ec=COLORS[1], lw=3))
-    row, floor, tall = weights[query].nan_to_num().tolist(), -0.8, 3.0
-    axes.bar(range(n), [-tall * weight for weight in row], bottom=floor, color=COLORS[1])
-    for i, (weight, label) in enumerate(zip(row, labels, strict=True)):
-        style = {"fontsize": 9, "parse_math": False, "weight": "bold" if i == query else "normal"}
-        axes.text(i, floor - 0.15 - tall * weight, f"{weight:.2f}", ha="center", fontsize=8)
-        axes.text(-0.6, i, label, ha="right", va="center", **style)
-        axes.text(i, n - 0.3, label, ha="right", va="top", rotation=45, **style)
-    axes.set(xlim=(-0.5, n - 0.5), ylim=(n + 2, floor - tall - 0.5))
-    made.text(0.02, 0.5, "query", rotation=90, va="center")
-    made.text(0.57, 0.02, "key", ha="center")
+    left, top, wide, high = 130, 140, min(90, 840 // n), 24  # of the cells, in pixels
+    middle, bottom, tall = left + wide * n / 2, top + high * n, 75
+    page = Canvas(title, max(600, left + wide * n + 20), bottom + 50)
+    colors = colormaps[SEQUENTIAL](weights.sqrt().numpy(), bytes=True)  # (query, key, 4)
+    hidden = colors[..., 3:] == 0  # no number, no color
+    page.picture(left, top, wide * n, high * n, np.where(hidden, np.uint8(255), colors[..., :3]))
+    page.box(left, top + high * query, wide * n, high, edge=COLORS[1], line=3)
+    for i, label in enumerate(labels):
+        weight, x = weights[query, i].nan_to_num().item(), left + wide * i
+        page.box(x + 4, top - 8 - tall * weight, wide - 8, tall * weight, fill=COLORS[1])
+        page.text(x + wide / 2, top - 18 - tall * weight, f"{weight:.2f}")
+        row = f"▶ {label}" if i == query else label
+        page.text(left - 8, top + high * (i + 0.5), row, anchor="rm", width=left - 34)
+        page.text(x + wide / 2, bottom + 12, label, width=wide - 4)
+    page.turned(12, (top + bottom) / 2, "query")
+    page.text(middle, bottom + 34, "key")
+    return page.png()
 
 
 class AttentionExplorer(Explorable):

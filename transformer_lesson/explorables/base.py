@@ -39,6 +39,9 @@ class Explorable(ipywidgets.VBox):
             def render(self):
                 return render_doubler(**self.values)
 
+    Offer few options as `ToggleButtons`, not as a `Dropdown`: JupyterLab takes a drop-down's
+    arrow keys to go to another cell, so the keyboard alone does not reach its options.
+
     Args:
         controls: name of each value to the widget that sets it, in the order of the page.
     """
@@ -47,11 +50,13 @@ class Explorable(ipywidgets.VBox):
         self.controls = dict(controls)
         self.picture = ipywidgets.HTML()
         row = ipywidgets.HBox(list(controls.values()))
-        row.layout.flex_flow = "row wrap"
+        row.layout.flex_flow, row.layout.grid_gap = "row wrap", "0 1.5em"
         super().__init__([row, self.picture])
         self.add_class("explorable")
         for control in controls.values():
-            control.style.description_width = "initial"
+            control.style.description_width = "initial"  # as wide as its words
+            if isinstance(control, ipywidgets.ToggleButtons):
+                control.layout.width = control.style.button_width = "auto"
             control.observe(self._redraw, "value")
         self._redraw()
 

@@ -84,9 +84,13 @@ class Canvas:
 
     def curve(self, points: list[tuple[float, float]], color: str) -> None:
         """Join points by a line with smooth edges: drawn twice as large, then shrunk."""
-        large = Image.new("L", (2 * self._image.width, 2 * self._image.height))
-        ImageDraw.Draw(large).line([(2 * x, 2 * y) for x, y in points], 255, 4, joint="curve")
-        self._image.paste(color, mask=large.reduce(2))
+        xs, ys = zip(*points, strict=True)
+        left, top = int(min(xs)) - 3, int(min(ys)) - 3
+        width, height = int(max(xs)) + 3 - left, int(max(ys)) + 3 - top
+        large = Image.new("L", (2 * width, 2 * height))
+        moved = [(2 * (x - left), 2 * (y - top)) for x, y in points]
+        ImageDraw.Draw(large).line(moved, 255, 4, joint="curve")
+        self._image.paste(color, (left, top), large.reduce(2))
 
     def dot(self, x, y, color: str) -> None:
         """Mark a point."""

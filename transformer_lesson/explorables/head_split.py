@@ -24,11 +24,13 @@ class HeadSplitExplorer(Explorable):
     """
 
     def __init__(self, sizes: tuple[int, int, int] = SIZES[0], transposed: bool = False):
-        options = [(f"{n} tokens × {d} numbers, {h} heads", (n, d, h)) for n, d, h in SIZES]
+        options = [(f"{n} tokens × {d}, {h} heads", (n, d, h)) for n, d, h in SIZES]
         ways = [("view alone", False), ("view, then transpose", True)]
         super().__init__(
             {
-                "sizes": ipywidgets.Dropdown(options=options, value=sizes, description="sizes"),
+                "sizes": ipywidgets.ToggleButtons(
+                    options=options, value=sizes, description="sizes"
+                ),
                 "transposed": ipywidgets.ToggleButtons(
                     options=ways, value=transposed, description="split"
                 ),

@@ -13,19 +13,17 @@ from transformer_lesson.blocks import DecoderBlock
 from transformer_lesson.causality import Model, changed_positions
 from transformer_lesson.config import ModelConfig
 from transformer_lesson.explorables.base import Explorable, Rendering, drawable
+from transformer_lesson.explorables.canvas import Canvas
 from transformer_lesson.masks import causal_mask
 from transformer_lesson.models import DecoderOnlyTransformer, EncoderOnlyTransformer
-from transformer_lesson.plots import COLORS, Figure
+from transformer_lesson.plots import COLORS
 from transformer_lesson.tokenizer import words
 
 SENTENCE = "Every object has an identity, a type and a value."
 THRESHOLD = 1e-5  # as in `causality.leaks_future`: smaller changes are rounding
 LOWEST, HIGHEST = 1e-8, 1e2  # ends of the drawn scale
-REGIONS = (  # where a position stands, color and hatch of its bar
-    ("before", COLORS[1], "//"),
-    ("changed", "#999999", ""),
-    ("after", COLORS[0], ".."),
-)
+REGIONS = (("before", COLORS[1]), ("changed", "#999999"), ("after", COLORS[0]))
+LEFT, RIGHT, FLOOR = 80, 760, 270  # where the bars stand, in pixels
 
 
 @cache
@@ -89,39 +87,43 @@ def render_leak_probe(
     )
     if before:
         text += f" Largest change before it: {max(changes[:position]):.2g}."
-    made = Figure(f"{drawable(f'{model:.32}')}: {verdict}", text, 7.2, 3.4)
-    _draw(made.add_axes((0.11, 0.02, 0.87, 0.86)), tokens, position, changes)
-    return Rendering(made.png(), text)
+    text += " Changes under 1e-5 are rounding."
+    page = Canvas(f"{model:.34}: {verdict}", RIGHT + 20, 320)
+    _draw(page, tokens, position, changes)
+    return Rendering(page.png(), text)
 
 
-def _draw(axes, tokens: tuple[str, ...], position: int, changes: tuple[float, ...]) -> None:
-    n, floor = len(tokens), math.log10(LOWEST)
-    heights = [math.log10(min(max(change, LOWEST), HIGHEST)) - floor for change in changes]
-    spans = (range(position), range(position, position + 1), range(position + 1, n))
-    for span, (where, color, hatch) in zip(spans, REGIONS, strict=True):
-        if span:
-            bars = [heights[i] for i in span]
-            axes.bar(span, bars, bottom=floor, color=color, hatch=hatch, edgecolor="white")
-            high = 2.1 if where == "changed" else 2.7  # neighbours must not overlap
-            axes.text((span[0] + span[-1]) / 2, high, where, ha="center", fontsize=9)
-    axes.axis("off")  # plain texts and lines are drawn much faster than ticks
-    beside = axes.get_yaxis_transform()  # x from 0 to 1, y in powers of ten
-    for power in (-8, -5, -2, 0, 2):
-        label = {-8: "≤ 1e-8", -5: "1e-5"}.get(power, f"{10.0**power:g}")
-        axes.text(-0.01, power, label, ha="right", va="center", fontsize=9, transform=beside)
-    axes.hlines(-5, -0.6, n - 0.4, "black", "--", linewidth=1)
-    axes.hlines(floor, -0.6, n - 0.4, "black", linewidth=1)
-    axes.vlines([position - 0.5, position + 0.5], floor, 3, "#888888", ":", linewidth=1)
-    axes.text(
-        -0.12, 0.6, "change of the output", rotation=90, va="center", transform=axes.transAxes
-    )
-    every = -(-n // 24)  # more labels than that would overlap
+def _height(change: float) -> float:
+    """Return the pixels above the floor at which a change is drawn: 20 per power of ten."""
+    return 20 * (math.log10(min(max(change, LOWEST), HIGHEST)) - math.log10(LOWEST))
+
+
+def _draw(page: Canvas, tokens: tuple[str, ...], position: int, changes: tuple[float, ...]) -> None:
+    n = len(tokens)
+    wide = (RIGHT - LEFT) / n
+    spans = ((0, position), (position, position + 1), (position + 1, n))
+    for (start, end), (where, color) in zip(spans, REGIONS, strict=True):
+        if end > start:
+            y = 62 if where == "changed" else 46  # neighbours must not overlap
+            page.text(LEFT + wide * (start + end) / 2, y, where, width=RIGHT)
+        for i in range(start, end):
+            high = _height(changes[i])
+            x, gap = LEFT + wide * i, 0.1 * wide
+            page.box(x + gap, FLOOR - high, wide - 2 * gap, high, fill=color, edge=color)
+    for edge in (position, position + 1):
+        page.box(LEFT + wide * edge, 56, 0, FLOOR - 56, edge="#888888")
+    for label, change in (("≤ 1e-8", LOWEST), ("1e-5", THRESHOLD), ("0.01", 0.01), ("1", 1.0)):
+        page.text(LEFT - 8, FLOOR - _height(change), label, anchor="rm")
+    for change in (LOWEST, THRESHOLD):
+        page.box(LEFT, FLOOR - _height(change), RIGHT - LEFT, 0, edge="black")
+    every = math.ceil(45 / wide)  # more labels than that would overlap
     for i in range(0, n, every):
+        x = LEFT + wide * (i + 0.5)
+        page.text(x, FLOOR + 14, tokens[i], width=every * wide - 4)
         if changes[i] == 0:
-            axes.text(i, floor + 0.2, "0", ha="center", fontsize=9)
-        style = {"rotation": 45, "ha": "right", "va": "top", "fontsize": 9, "parse_math": False}
-        axes.text(i + 0.02 * n, floor - 0.2, drawable(f"{tokens[i]:.12}"), **style)
-    axes.set(xlim=(-0.6, n - 0.4), ylim=(floor - 3.5, 3.2))
+            page.text(x, FLOOR - 10, "0")
+    page.text((LEFT + RIGHT) / 2, FLOOR + 38, "position, with its token")
+    page.turned(14, FLOOR - 100, "change of the output")
 
 
 class LeakProbe(Explorable):

@@ -15,7 +15,7 @@ from transformer_lesson.explorables.canvas import TINTS, Canvas
 from transformer_lesson.masks import causal_mask, padding_mask
 from transformer_lesson.tokenizer import words
 
-BATCH = "Close all tabs\nYou have unsaved changes .\nUndo"
+BATCH = "Close all tabs\nYou have unsaved changes.\nUndo"
 MAX_SENTENCES, MAX_TOKENS = 5, 10
 PAD = "<pad>"
 LEFT, TOP, ROW, SIDE = 90, 84, 26, 340

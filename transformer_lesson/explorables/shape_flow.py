@@ -103,8 +103,9 @@ def trace_of_sizes(
     ids = [torch.zeros(batch, n, dtype=torch.long)]
     if kind == "encoder-decoder":
         ids.append(torch.zeros(batch, target, dtype=torch.long))
-    with torch.random.fork_rng(devices=[]):  # leave the learner's random numbers alone
-        return trace(MODELS[kind](config), *ids)
+    with torch.device("meta"):  # shapes do not depend on the weights: draw no random numbers
+        model = MODELS[kind](config)
+    return trace(model.to_empty(device="cpu").eval(), *ids)
 
 
 def explain(steps: tuple[Step, ...], name: str) -> tuple[str, str]:

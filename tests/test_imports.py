@@ -90,11 +90,3 @@ def test_the_import_brings_no_heavy_library():
     loaded = fresh_python("import sys, transformer_lesson; print(*sys.modules)").split()
     assert "transformer_lesson" in loaded
     assert heavy & set(loaded) == set()
-
-
-def test_the_import_costs_little_beside_torch():
-    code = (
-        "import time, torch; start = time.perf_counter(); import transformer_lesson; "
-        "print(time.perf_counter() - start)"
-    )
-    assert min(float(fresh_python(code)) for _ in range(3)) <= 0.3  # seconds; other tests run too

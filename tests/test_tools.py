@@ -158,6 +158,15 @@ def test_executing_twice_gives_the_same_file(tmp_path):
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
 
 
+def test_a_progress_bar_is_not_stored(tmp_path):
+    path = tmp_path / "lesson.ipynb"
+    bar = "from tqdm.auto import tqdm\nlist(tqdm(range(3)))\nprint('done')"
+    write_notebook(path, bar)
+    execute_notebooks.execute(path)
+    (output,) = nbformat.read(path, as_version=4).cells[1].outputs
+    assert output.text == "done\n"
+
+
 def test_a_failing_cell_is_shown_and_the_file_kept(tmp_path, monkeypatch, capsys):
     path = tmp_path / "03_lesson.ipynb"
     write_notebook(path, "a = 1", "a / 0")

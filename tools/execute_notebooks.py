@@ -31,10 +31,13 @@ def clean(notebook: nbformat.NotebookNode) -> None:
     )
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # time stamps
-        for output in cell.get("outputs", []):
+        outputs = cell.get("outputs", [])
+        for output in outputs:
             data = output.get("data", {})
             if READABLE_WITHOUT_A_KERNEL & data.keys():
                 data.pop(WIDGET, None)  # its model lives in the kernel that has just ended
+        # what is a widget only, a progress bar, would be an error message without a kernel
+        outputs[:] = [output for output in outputs if WIDGET not in output.get("data", {})]
 
 
 class LessonFailed(Exception):

@@ -165,7 +165,7 @@ class AttentionExplorer(Explorable):
         query = ipywidgets.ToggleButtons(options=_rows(sentence), description="Query")
         query.style.button_width = "auto"
         query.layout.width = "100%"
-        heads = ipywidgets.Dropdown(options=HEADS, value=n_heads, description="n_heads")
+        heads = ipywidgets.ToggleButtons(options=HEADS, value=n_heads, description="n_heads")
         head = ipywidgets.IntSlider(0, 0, n_heads - 1, description="Head")
         # Before the picture is drawn again, the other controls must offer what now exists.
         text.observe(lambda change: _offer(query, change.new), "value")
@@ -180,7 +180,7 @@ class AttentionExplorer(Explorable):
                 "temperature": ipywidgets.FloatLogSlider(
                     1, min=-1, max=1, step=0.05, description="Temperature"
                 ),
-                "mask": ipywidgets.Dropdown(options=("none", "causal"), description="Mask"),
+                "mask": ipywidgets.ToggleButtons(options=("none", "causal"), description="Mask"),
             }
         )
         caption = ipywidgets.HTML(f'<p style="line-height: 1.4; max-width: 44em">{CAPTION}</p>')

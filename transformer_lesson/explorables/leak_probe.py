@@ -157,7 +157,7 @@ class LeakProbe(Explorable):
         places = [(f"{i}: {token:.12}", i) for i, token in enumerate(self.tokens)]
         super().__init__(
             {
-                "model": ipywidgets.Dropdown(options=list(self.models), description="Model"),
+                "model": ipywidgets.ToggleButtons(options=list(self.models), description="Model"),
                 "position": ipywidgets.SelectionSlider(
                     options=places, value=len(places) // 2, description="Change token"
                 ),

@@ -224,7 +224,7 @@ def _size_controls() -> dict[str, ipywidgets.DOMWidget]:
     def choice(name, value, options):
         return ipywidgets.SelectionSlider(options=options, value=value, description=name)
 
-    kind = ipywidgets.Dropdown(options=list(MODELS), value="decoder-only", description="Model")
+    kind = ipywidgets.ToggleButtons(options=list(MODELS), value="decoder-only", description="Model")
     target = slider("target length", 7, 1, MAX_LEN)
     target.disabled = True  # only an encoder-decoder has a target
     kind.observe(lambda _: setattr(target, "disabled", kind.value != "encoder-decoder"), "value")

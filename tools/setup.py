@@ -5,6 +5,7 @@ The Makefile calls both. Standard library only: the first runs before anything i
 
 import fcntl
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -16,6 +17,8 @@ VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "installed-for"  # what the finished install was made from
 UNFINISHED = VENV / "install-unfinished"  # there while files are being copied into .venv
+NOTIFICATIONS = "@jupyterlab/apputils-extension:notification"
+LAB_SETTINGS = {NOTIFICATIONS: {"fetchNews": "false", "checkForUpdates": False}}
 OLDEST_PIP = (21, 3)  # the first that installs a pyproject.toml package as editable
 
 
@@ -81,6 +84,10 @@ def install() -> None:
             )
     # matplotlib lists the fonts once per user; done here, no lesson shows a warning about it
     subprocess.run([VENV_PYTHON, "-c", "import matplotlib.font_manager"], check=True)
+    # nothing here asks the network: no question about news, no look for a newer JupyterLab
+    settings = VENV / "share/jupyter/lab/settings"
+    settings.mkdir(parents=True, exist_ok=True)
+    (settings / "overrides.json").write_text(json.dumps(LAB_SETTINGS))
     UNFINISHED.unlink()
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-
+KERNEL_IS_IDLE = """() => window.jupyterapp?.shell.currentWidget?.sessionContext
+    ?.session?.kernel?.status === 'idle'"""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -98,3 +99,18 @@ def page(chromium):
     page.on("pageerror", lambda error: page.problems.append(str(error)))
     yield page
     context.close()
+
+
+@pytest.fixture
+def open_lesson(lab, page):
+    """Yield a function that opens a lesson, runs all its cells and returns the page."""
+
+    def open_and_run(lesson: str):
+        page.goto(f"{lab}/lab/tree/notebooks/{lesson}?reset", wait_until="domcontentloaded")
+        page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+        page.wait_for_function(KERNEL_IS_IDLE, timeout=60_000)
+        page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        return page
+
+    yield open_and_run
+    page.evaluate("() => window.jupyterapp.commands.execute('kernelmenu:shutdown')")

@@ -8,10 +8,6 @@ import pytest
 LESSONS = sorted(
     path.name for path in (Path(__file__).parents[2] / "notebooks").glob("[0-9][0-9]_*.ipynb")
 )
-RUN_ALL = """async () => {
-    const app = window.jupyterapp;
-    await app.commands.execute('notebook:run-all-cells');
-}"""
 ERRORS = """() => {
     const cells = [...window.jupyterapp.shell.currentWidget.content.model.cells];
     const code = cells.filter(cell => cell.type === 'code');
@@ -31,24 +27,10 @@ MOVES = {  # a control of each kind, by what takes the focus, and what moves it
 }
 
 
-@pytest.fixture(params=LESSONS)
-def lesson(request, lab, page):
-    """Open one lesson and run all its cells."""
-    page.goto(f"{lab}/lab/tree/notebooks/{request.param}?reset", wait_until="domcontentloaded")
-    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
-    page.wait_for_function(
-        "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status"
-        " === 'idle'",
-        timeout=60_000,
-    )
-    page.evaluate(RUN_ALL)
-    yield page
-    page.evaluate("() => window.jupyterapp.commands.execute('kernelmenu:shutdown')")
-
-
 @pytest.mark.browser
-def test_lesson_runs_and_its_explorables_move(lesson):
-    page = lesson
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_lesson_runs_and_its_explorables_move(lesson, open_lesson):
+    page = open_lesson(lesson)
     assert page.evaluate(ERRORS) == []
     assert page.locator(".jp-OutputArea-output >> text=Error displaying widget").count() == 0
     for explorable in page.locator(".explorable").all():

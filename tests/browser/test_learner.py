@@ -1,0 +1,71 @@
+"""A learner's session in the browser: following the map, guessing wrong, answering wrong."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)>",
+    "",
+    "\u202eright to left \u0639\u0631\u0628\u064a 🙂 $\\frac$",
+    "word " * 2000,
+)
+REPLACE_AND_RUN = """async ([marker, source]) => {
+    const {content} = window.jupyterapp.shell.currentWidget;
+    const i = [...content.model.cells].findIndex(
+        cell => cell.sharedModel.source.startsWith(marker));
+    content.model.cells.get(i).sharedModel.setSource(source);
+    content.activeCellIndex = i;
+    await window.jupyterapp.commands.execute('notebook:run-cell-and-select-next');
+    await window.jupyterapp.commands.execute('notebook:run-cell');
+}"""
+
+
+def test_the_map_opens_a_lesson(open_lesson):
+    page = open_lesson("00_start_here.ipynb")
+    box = page.locator(".explorable").first
+    box.get_by_role("button", name="Feed-forward").press("Space")
+    link = box.locator("a", has_text="05")
+    link.focus()
+    link.press("Enter")
+    page.locator(".lm-TabBar-tabLabel", has_text="05_add_norm_feed_forward.ipynb").wait_for()
+    assert page.outside == [] and page.problems == []
+
+
+def test_a_wrong_prediction_is_explained(open_lesson):
+    page = open_lesson("03_attention.ipynb")
+    question = page.locator(".lesson-prediction", has_text="Which sums are exactly 1")
+    question.locator("input[type=radio]").first.press("Space")
+    question.get_by_role("button", name="Commit").press("Enter")
+    question.get_by_text("A key has no budget").wait_for()
+    assert question.get_by_text("Right: Each row").count() == 1
+    assert question.locator("input[type=radio]").first.is_disabled()
+
+
+def test_a_wrong_and_a_right_answer_get_their_report(open_lesson):
+    page = open_lesson("03_attention.ipynb")
+    reports = page.locator(".jp-OutputArea-output", has_text="attention_scores")
+    reports.filter(has_text="not attempted yet").first.wait_for()
+    wrong = "def attention_scores(Q, K):\n    return Q @ K.transpose(-2, -1)"
+    page.evaluate(REPLACE_AND_RUN, ["def attention_scores", wrong])
+    reports.filter(has_text="failed").first.wait_for()
+    right = f"{wrong} / Q.size(-1) ** 0.5"
+    page.evaluate(REPLACE_AND_RUN, ["def attention_scores", right])
+    reports.filter(has_text="passed").first.wait_for()
+
+
+@pytest.mark.parametrize(
+    "lesson", ["01_tokens_and_embeddings.ipynb", "03_attention.ipynb"], ids=["01", "03"]
+)
+def test_hostile_text_stays_text(open_lesson, lesson):
+    page = open_lesson(lesson)
+    boxes = page.locator(".explorable input[type=text], .explorable textarea")
+    assert boxes.count() > 0
+    for i in range(boxes.count()):
+        for text in HOSTILE:
+            boxes.nth(i).fill(text)
+            boxes.nth(i).press("Tab")
+            page.wait_for_timeout(500)
+    assert page.locator(".explorable script, .explorable img[onerror]").count() == 0
+    assert page.locator(".jp-OutputArea-output[data-mime-type*=stderr]").count() == 0
+    assert page.outside == [] and page.problems == []

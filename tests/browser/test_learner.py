@@ -66,6 +66,6 @@ def test_hostile_text_stays_text(open_lesson, lesson):
             boxes.nth(i).fill(text)
             boxes.nth(i).press("Tab")
             page.wait_for_timeout(500)
-    assert page.locator(".explorable script, .explorable img[onerror]").count() == 0
+            assert page.locator(".explorable script, .explorable img[onerror]").count() == 0
     assert page.locator(".jp-OutputArea-output[data-mime-type*=stderr]").count() == 0
     assert page.outside == [] and page.problems == []

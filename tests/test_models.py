@@ -10,12 +10,11 @@ from torch import nn
 
 from tests.parity import assert_equal, copy_weights, randomized, small_config
 from transformer_lesson.causality import leaks_future
+from transformer_lesson.embeddings import InputEmbedding, embed
 from transformer_lesson.models import (
     DecoderOnlyTransformer,
     EncoderDecoderTransformer,
     EncoderOnlyTransformer,
-    InputEmbedding,
-    embed,
 )
 from transformer_lesson.positions import sinusoidal_encoding
 

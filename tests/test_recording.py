@@ -6,12 +6,12 @@ from torch import nn
 
 from tests.parity import assert_equal, randomized, small_config
 from transformer_lesson.attention import masked_softmax, merge_heads
+from transformer_lesson.embeddings import embed
 from transformer_lesson.masks import causal_mask
 from transformer_lesson.models import (
     DecoderOnlyTransformer,
     EncoderDecoderTransformer,
     EncoderOnlyTransformer,
-    embed,
 )
 from transformer_lesson.recording import record, tap_names
 

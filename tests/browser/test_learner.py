@@ -52,6 +52,7 @@ def test_a_wrong_and_a_right_answer_get_their_report(open_lesson):
     right = f"{wrong} / Q.size(-1) ** 0.5"
     page.evaluate(REPLACE_AND_RUN, ["def attention_scores", right])
     reports.filter(has_text="passed").first.wait_for()
+    assert page.outside == [] and page.problems == []
 
 
 @pytest.mark.parametrize(

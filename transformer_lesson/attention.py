@@ -147,7 +147,7 @@ class MultiHeadAttention(nn.Module):
     fused kernel computes the same output without ever storing them.
 
     Args:
-        config_or_d_model: a `ModelConfig`, or d_model itself (then n_heads is needed).
+        d_model: numbers per token (then n_heads is needed), or a `ModelConfig` that says all.
         n_heads: number of heads; must divide d_model.
         dropout: probability of zeroing a weight in training (none in the paper).
         bias: whether the four projections add a bias.
@@ -161,16 +161,15 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(
         self,
-        config_or_d_model,
+        d_model,
         n_heads: int | None = None,
         dropout: float = 0.0,
         bias: bool = True,
         rotate: Callable[[Tensor], Tensor] | None = None,
     ):
         super().__init__()
-        d_model = config_or_d_model
-        if hasattr(config_or_d_model, "d_model"):
-            config = config_or_d_model
+        if hasattr(d_model, "d_model"):
+            config = d_model
             d_model, n_heads = config.d_model, config.n_heads
             dropout, bias = config.attention_dropout, config.bias
         if not n_heads or n_heads < 1 or d_model % n_heads:

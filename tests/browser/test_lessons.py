@@ -49,19 +49,19 @@ def _move_every_control(page, explorable):
         for control in explorable.locator(selector).element_handles():
             if not control.is_visible():
                 continue
-            before = _state(explorable)
+            before = _picture(explorable)
             what = control.evaluate("it => (it.closest('.widget-inline-hbox') ?? it).innerText")
             _act(control, action)
             deadline = time.monotonic() + 20
-            while _state(explorable) == before:
+            while _picture(explorable) == before:
                 assert time.monotonic() < deadline, f"{what!r} was moved, the picture stayed"
                 page.wait_for_timeout(50)
             moved += 1
     assert moved > 0
 
 
-def _state(explorable) -> str:
-    return explorable.evaluate("box => box.querySelector('img').src + box.innerText")
+def _picture(explorable) -> str:
+    return explorable.locator("img").get_attribute("src")
 
 
 def _act(control, action):

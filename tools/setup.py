@@ -17,15 +17,20 @@ VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "installed-for"  # what the finished install was made from
 UNFINISHED = VENV / "install-unfinished"  # there while files are being copied into .venv
-NOTIFICATIONS = "@jupyterlab/apputils-extension:notification"
-LAB_SETTINGS = {NOTIFICATIONS: {"fetchNews": "false", "checkForUpdates": False}}
+LAB_SETTINGS = {
+    # nothing here asks the network: no question about news, no look for a newer JupyterLab
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    # a saved lesson that is opened again shows its explorables as they were, not an error
+    "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True},
+}
 OLDEST_PIP = (21, 3)  # the first that installs a pyproject.toml package as editable
 
 
 def fingerprint() -> str:
-    """A new value when the lists of packages change or the folder was moved or renamed."""
-    lists = [(ROOT / name).read_bytes() for name in ("requirements.txt", "pyproject.toml")]
-    return hashlib.sha256(b"\0".join([*lists, os.fsencode(ROOT)])).hexdigest()
+    """A new value when the set-up or its lists change, or the folder was moved or renamed."""
+    names = ("requirements.txt", "pyproject.toml", "tools/setup.py")
+    files = [(ROOT / name).read_bytes() for name in names]
+    return hashlib.sha256(b"\0".join([*files, os.fsencode(ROOT)])).hexdigest()
 
 
 def answer(*command: str) -> str | None:
@@ -84,7 +89,6 @@ def install() -> None:
             )
     # matplotlib lists the fonts once per user; done here, no lesson shows a warning about it
     subprocess.run([VENV_PYTHON, "-c", "import matplotlib.font_manager"], check=True)
-    # nothing here asks the network: no question about news, no look for a newer JupyterLab
     settings = VENV / "share/jupyter/lab/settings"
     settings.mkdir(parents=True, exist_ok=True)
     (settings / "overrides.json").write_text(json.dumps(LAB_SETTINGS))

@@ -1,5 +1,6 @@
 """A real Chromium for the browser tests; without one they skip, except where CI must have it."""
 
+import json
 import os
 import shutil
 import socket
@@ -12,6 +13,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+
+from tools.setup import LAB_SETTINGS
 
 REPOSITORY = Path(__file__).parents[2]
 KERNEL_IS_IDLE = """() => window.jupyterapp?.shell.currentWidget?.sessionContext
@@ -39,10 +42,12 @@ def lab(tmp_path_factory):
     """Yield the address of a JupyterLab that serves a copy of the lessons."""
     root = tmp_path_factory.mktemp("course")
     shutil.copytree(REPOSITORY / "notebooks", root / "notebooks")
-    settings = root / "settings" / "@jupyterlab" / "notebook-extension"
-    settings.mkdir(parents=True)
     # every cell is in the page, also those out of sight
-    (settings / "tracker.jupyterlab-settings").write_text('{"windowingMode": "none"}')
+    for_tests = {"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"}}
+    for plugin, values in (LAB_SETTINGS | for_tests).items():
+        file = root / "settings" / f"{plugin.replace(':', '/')}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

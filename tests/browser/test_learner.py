@@ -70,3 +70,13 @@ def test_hostile_text_stays_text(open_lesson, lesson):
             assert page.locator(".explorable script, .explorable img[onerror]").count() == 0
     assert page.locator(".jp-OutputArea-output[data-mime-type*=stderr]").count() == 0
     assert page.outside == [] and page.problems == []
+
+
+def test_a_saved_lesson_shows_its_explorables_when_it_is_opened_again(open_lesson):
+    page = open_lesson("05_add_norm_feed_forward.ipynb")
+    page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    page.evaluate("() => window.jupyterapp.commands.execute('kernelmenu:shutdown')")
+    page.reload(wait_until="domcontentloaded")
+    page.locator(".explorable img").wait_for(timeout=60_000)
+    assert page.locator("text=Error displaying widget").count() == 0
+    assert page.problems == []

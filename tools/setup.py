@@ -28,9 +28,9 @@ OLDEST_PIP = (21, 3)  # the first that installs a pyproject.toml package as edit
 
 def fingerprint() -> str:
     """A new value when the set-up or its lists change, or the folder was moved or renamed."""
-    names = ("requirements.txt", "pyproject.toml", "tools/setup.py")
-    files = [(ROOT / name).read_bytes() for name in names]
-    return hashlib.sha256(b"\0".join([*files, os.fsencode(ROOT)])).hexdigest()
+    files = (ROOT / "requirements.txt", ROOT / "pyproject.toml", Path(__file__))
+    parts = [*(file.read_bytes() for file in files), os.fsencode(ROOT)]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
 def answer(*command: str) -> str | None:

@@ -24,7 +24,7 @@ BAD_CHOICES = [
 ]
 
 
-def refused(field: str, value, rule: str, **changes) -> None:
+def assert_refused(field: str, value, rule: str, **changes) -> None:
     with pytest.raises(ValueError) as caught:
         small_config(**{field: value} | changes)
     message = str(caught.value)
@@ -33,12 +33,12 @@ def refused(field: str, value, rule: str, **changes) -> None:
 
 @pytest.mark.parametrize(("field", "value"), BAD_SIZES)
 def test_a_size_is_an_integer_of_at_least_1(field, value):
-    refused(field, value, "an int >= 1")
+    assert_refused(field, value, "an int >= 1")
 
 
 @pytest.mark.parametrize(("field", "value"), BAD_PROBABILITIES)
 def test_dropout_is_a_probability_below_1(field, value):
-    refused(field, value, "a probability in [0, 1)")
+    assert_refused(field, value, "a probability in [0, 1)")
 
 
 @pytest.mark.parametrize(("field", "value"), BAD_CHOICES)
@@ -48,18 +48,18 @@ def test_an_unknown_option_is_answered_with_the_known_ones(field, value):
         "activation": "one of relu, gelu",
         "positions": "one of sinusoidal, learned, rotary",
     }
-    refused(field, value, rules[field])
+    assert_refused(field, value, rules[field])
 
 
 @pytest.mark.parametrize("field", ["tie_embeddings", "bias"])
 @pytest.mark.parametrize("value", [1, 0, None, "yes"])
 def test_a_switch_is_true_or_false(field, value):
-    refused(field, value, "True or False")
+    assert_refused(field, value, "True or False")
 
 
 @pytest.mark.parametrize("value", [-1, 13, 0.0, "0", True])
 def test_pad_id_is_none_or_in_the_vocabulary(value):
-    refused("pad_id", value, "None or an id from 0 to vocab_size - 1 = 12")
+    assert_refused("pad_id", value, "None or an id from 0 to vocab_size - 1 = 12")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_pad_id_is_none_or_in_the_vocabulary(value):
     ],
 )
 def test_d_model_fits_heads_and_positions(value, rule, changes):
-    refused("d_model", value, rule, **changes)
+    assert_refused("d_model", value, rule, **changes)
 
 
 def test_rotary_positions_need_an_even_d_head():

@@ -40,6 +40,8 @@ def example_models() -> dict[str, Model]:
         two_attentions = nn.ModuleList(DecoderBlock(config) for _ in range(2)).eval()
 
     def masked_by(make_mask):
+        """Return the decoder with another mask: make_mask gives it for n tokens."""
+
         def model(ids):
             x = decoder.embedding(ids)  # (batch, n, d_model)
             for block in decoder.decoder:

@@ -135,7 +135,7 @@ def test_the_function_equals_the_module(size):
 
 def test_a_config_sets_sizes_bias_and_dropout():
     module = MultiHeadAttention(small_config(n_heads=3, attention_dropout=0.25, bias=False))
-    assert (module.n_heads, module.dropout, module.W_Q.bias) == (3, 0.25, None)
+    assert (module.n_heads, module.dropout.p, module.W_Q.bias) == (3, 0.25, None)
 
 
 # Two paths, one result

@@ -154,7 +154,7 @@ def test_decoder_function_equals_the_post_norm_block():
 def test_dropout_falls_on_each_sublayers_output_before_it_is_added(block, taps, norm_position):
     """With all of every sub-layer dropped, only the residual path is left."""
     made = block(small_config(norm_position=norm_position)).train()
-    made.dropout.p = 1.0
+    made.dropout = torch.nn.Dropout(1.0)
     x = torch.randn(2, 3, 12)
     inputs = (x,) if block is EncoderBlock else (x, torch.randn(2, 4, 12))
     expected = x

@@ -80,7 +80,9 @@ def test_leaks_future(model, leaks):
 @pytest.mark.parametrize("leaks", [False, True])
 def test_a_decoder_without_its_causal_mask_is_caught(monkeypatch, leaks):
     if leaks:
-        monkeypatch.setattr("transformer_lesson.models.target_mask", lambda ids, config: None)
+        monkeypatch.setattr(
+            "transformer_lesson.models.target_mask", lambda ids, config, start: None
+        )
     model = DecoderOnlyTransformer(small_config()).eval()
     assert leaks_future(model, IDS) is leaks
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 BAD_SIZES = [(name, value) for name in SIZES for value in (0, -1, 2.0, "8", None, True)]
 BAD_PROBABILITIES = [
     (name, value)
-    for name in ("dropout", "attention_dropout")
+    for name in ("dropout", "attention_dropout", "feed_forward_dropout")
     for value in (-0.1, 1, 1.0, 1.5, float("nan"), "0.1", None, False)
 ]
 BAD_CHOICES = [
@@ -97,7 +97,7 @@ def test_edges_of_the_rules_are_allowed():
 def test_defaults_are_those_of_the_docstring():
     config = ModelConfig(10, 8, 2, 1, 16, 5)
     assert dataclasses.astuple(config)[6:] == (
-        *(0.1, 0.0, "pre", "relu", "sinusoidal"),
+        *(0.1, 0.0, 0.0, "pre", "relu", "sinusoidal"),
         *(True, None, True),
     )
 

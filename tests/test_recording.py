@@ -15,7 +15,7 @@ from transformer_lesson.models import (
 )
 from transformer_lesson.recording import record, tap_names
 
-ATTENTION = ["values", "queries", "keys", "scores", "weights", "heads"]
+ATTENTION = ["queries", "keys", "values", "scores", "weights", "heads"]
 IDS = torch.tensor([[3, 1, 4, 1, 5]])
 
 

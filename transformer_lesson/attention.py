@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from transformer_lesson.cache import LayerCache
+from transformer_lesson.dropout import Dropout
 from transformer_lesson.taps import Tap
 
 
@@ -151,7 +153,7 @@ class MultiHeadAttention(nn.Module):
         n_heads: number of heads; must divide d_model.
         dropout: probability of zeroing a weight in training (none in the paper).
         bias: whether the four projections add a bias.
-        rotate: applied to queries and keys, for rotary positions.
+        rotate: applied to queries and keys and the position of the first, for rotary positions.
 
     Raises:
         ValueError: d_model is not divisible by n_heads.
@@ -165,7 +167,7 @@ class MultiHeadAttention(nn.Module):
         n_heads: int | None = None,
         dropout: float = 0.0,
         bias: bool = True,
-        rotate: Callable[[Tensor], Tensor] | None = None,
+        rotate: Callable[[Tensor, int], Tensor] | None = None,
     ):
         super().__init__()
         if hasattr(d_model, "d_model"):
@@ -174,7 +176,7 @@ class MultiHeadAttention(nn.Module):
             dropout, bias = config.attention_dropout, config.bias
         if not n_heads or n_heads < 1 or d_model % n_heads:
             raise ValueError(f"d_model = {d_model} cannot be split into {n_heads} equal heads.")
-        self.n_heads, self.dropout, self.rotate = n_heads, dropout, rotate
+        self.n_heads, self.dropout, self.rotate = n_heads, Dropout(dropout), rotate
         self.W_Q = nn.Linear(d_model, d_model, bias=bias)
         self.W_K = nn.Linear(d_model, d_model, bias=bias)
         self.W_V = nn.Linear(d_model, d_model, bias=bias)
@@ -190,6 +192,7 @@ class MultiHeadAttention(nn.Module):
         key: Float[Tensor, "batch key d_model"],
         value: Float[Tensor, "batch key d_model"],
         mask: Tensor | None = None,
+        cache: LayerCache | None = None,
     ) -> Float[Tensor, "batch query d_model"]:
         """Let every query look at the keys it may see and collect their values.
 
@@ -197,28 +200,33 @@ class MultiHeadAttention(nn.Module):
             query: shape (batch, query, d_model).
             key, value: shape (batch, key, d_model).
             mask: `True` = may attend; broadcasts to (batch, head, query, key).
+            cache: keys and values of earlier tokens, which come before the new ones.
 
         Returns:
             Shape (batch, query, d_model).
         """
+        start = cache.length if cache else 0
         Q = split_heads(self.W_Q(query), self.n_heads)  # (batch, head, query, d_head)
-        K = split_heads(self.W_K(key), self.n_heads)  # (batch, head, key, d_head)
-        V = self.values(split_heads(self.W_V(value), self.n_heads))  # (batch, head, key, d_head)
-        if self.rotate is not None:
-            Q, K = self.rotate(Q), self.rotate(K)
-        Q, K = self.queries(Q), self.keys(K)
+        Q = self.queries(self.rotate(Q, start) if self.rotate else Q)
+        if cache and cache.complete:
+            K, V = cache.keys, cache.values
+        else:
+            K = split_heads(self.W_K(key), self.n_heads)  # (batch, head, key, d_head)
+            K = self.keys(self.rotate(K, start) if self.rotate else K)
+            V = self.values(split_heads(self.W_V(value), self.n_heads))
+            K, V = cache.append(K, V) if cache else (K, V)
         heads = self.heads(self._attend(Q, K, V, mask))  # (batch, head, query, d_head)
         return self.W_O(merge_heads(heads))  # (batch, query, d_model)
 
     def _attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None) -> Tensor:
-        dropout = self.dropout if self.training else 0.0
-        if self.scores.watched or self.weights.watched:
+        drops = self.training and self.dropout.p > 0  # the fused kernel cannot, on a CPU
+        if drops or self.scores.watched or self.weights.watched:
             scores = self.scores(attention_scores(Q, K))  # (batch, head, query, key)
             weights = self.weights(masked_softmax(scores, mask))  # (batch, head, query, key)
-            return F.dropout(weights, dropout) @ V
+            return self.dropout(weights) @ V
         if mask is not None:
             check_mask(mask, (*Q.shape[:-1], K.size(-2)))
-        return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask, dropout_p=dropout)
+        return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
 
 
 def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:

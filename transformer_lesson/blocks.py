@@ -7,7 +7,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from transformer_lesson.attention import MultiHeadAttention
+from transformer_lesson.cache import KeyValueCache
 from transformer_lesson.config import ModelConfig
+from transformer_lesson.dropout import Dropout
 from transformer_lesson.taps import Tap
 
 Sublayer = Callable[[Tensor], Tensor]
@@ -135,11 +137,13 @@ class FeedForward(nn.Module):
         self.W_1 = nn.Linear(config.d_model, config.d_ff)
         self.W_2 = nn.Linear(config.d_ff, config.d_model)
         self.activation = {"relu": F.relu, "gelu": F.gelu}[config.activation]
+        self.dropout = Dropout(config.feed_forward_dropout)
         self.hidden = Tap()
 
     def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
         """Widen to d_ff, activate, narrow back to d_model."""
-        return self.W_2(self.hidden(self.activation(self.W_1(x))))  # hidden: (batch, n, d_ff)
+        hidden = self.hidden(self.activation(self.W_1(x)))  # (batch, n, d_ff)
+        return self.W_2(self.dropout(hidden))
 
 
 class EncoderBlock(nn.Module):
@@ -158,17 +162,27 @@ class EncoderBlock(nn.Module):
         self.self_attention = MultiHeadAttention(config, rotate=rotate)
         self.feed_forward = FeedForward(config)
         self.norm_1, self.norm_2 = nn.LayerNorm(config.d_model), nn.LayerNorm(config.d_model)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.branch = BRANCHES[config.norm_position]
         self.after_attention, self.output = Tap(), Tap()
 
     def forward(
-        self, x: Float[Tensor, "batch n d_model"], mask: Tensor | None = None
+        self,
+        x: Float[Tensor, "batch n d_model"],
+        mask: Tensor | None = None,
+        cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "batch n d_model"]:
-        """Return x after both sub-layers; mask: `True` = may attend."""
+        """Return x after both sub-layers.
+
+        Args:
+            x: shape (batch, n, d_model).
+            mask: `True` = may attend.
+            cache: remembers the tokens before x (in a decoder-only model that writes).
+        """
+        layer_cache = cache and cache.growing(self.self_attention)
 
         def attention(h):
-            return self.dropout(self.self_attention(h, h, h, mask))
+            return self.dropout(self.self_attention(h, h, h, mask, layer_cache))
 
         def feed_forward(h):
             return self.dropout(self.feed_forward(h))
@@ -194,7 +208,7 @@ class DecoderBlock(nn.Module):
         self.feed_forward = FeedForward(config)
         self.norm_1, self.norm_2 = nn.LayerNorm(config.d_model), nn.LayerNorm(config.d_model)
         self.norm_3 = nn.LayerNorm(config.d_model)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.branch = BRANCHES[config.norm_position]
         self.after_self_attention, self.after_cross_attention, self.output = Tap(), Tap(), Tap()
 
@@ -204,6 +218,7 @@ class DecoderBlock(nn.Module):
         memory: Float[Tensor, "batch source d_model"],
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
+        cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "batch target d_model"]:
         """Return y after its three sub-layers.
 
@@ -212,13 +227,16 @@ class DecoderBlock(nn.Module):
             memory: the encoder's output, shape (batch, source, d_model).
             mask: which target positions each target position may see (causal, padding).
             memory_mask: which source positions may be seen (padding).
+            cache: remembers the target tokens before y, and the source.
         """
+        own_cache = cache and cache.growing(self.self_attention)
+        source_cache = cache and cache.fixed(self.cross_attention)
 
         def self_attention(h):
-            return self.dropout(self.self_attention(h, h, h, mask))
+            return self.dropout(self.self_attention(h, h, h, mask, own_cache))
 
         def cross_attention(h):
-            return self.dropout(self.cross_attention(h, memory, memory, memory_mask))
+            return self.dropout(self.cross_attention(h, memory, memory, memory_mask, source_cache))
 
         def feed_forward(h):
             return self.dropout(self.feed_forward(h))

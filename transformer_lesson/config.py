@@ -25,6 +25,8 @@ class ModelConfig:
             embeddings (0.1), the two places that the paper names.
         attention_dropout: probability of zeroing an attention weight. The paper has none;
             `nn.Transformer` and BERT do.
+        feed_forward_dropout: probability of zeroing a number of the feed-forward network's hidden
+            layer. The paper has none; `nn.Transformer` does.
         norm_position: "pre" normalises a sub-layer's input (today's practice, and adds a final
             norm to each stack), "post" its output plus residual (the paper).
         activation: of the feed-forward network, "relu" (paper) or "gelu" (GPT, BERT).
@@ -49,6 +51,7 @@ class ModelConfig:
     max_len: int
     dropout: float = 0.1
     attention_dropout: float = 0.0
+    feed_forward_dropout: float = 0.0
     norm_position: str = "pre"
     activation: str = "relu"
     positions: str = "sinusoidal"
@@ -67,7 +70,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         for name in SIZES:
             self._require(name, _is_int(self._get(name)) and self._get(name) >= 1, "an int >= 1")
-        for name in ("dropout", "attention_dropout"):
+        for name in ("dropout", "attention_dropout", "feed_forward_dropout"):
             self._require(name, _is_probability(self._get(name)), "a probability in [0, 1)")
         for name, choices in CHOICES.items():
             self._require(name, self._get(name) in choices, f"one of {', '.join(choices)}")

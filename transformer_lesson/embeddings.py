@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from transformer_lesson.config import ModelConfig
+from transformer_lesson.dropout import Dropout
 from transformer_lesson.positions import LearnedPositions, SinusoidalPositions
 from transformer_lesson.taps import Tap
 
@@ -42,15 +43,23 @@ class InputEmbedding(nn.Module):
         kinds = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
         kind = kinds.get(config.positions)  # rotary positions act inside attention instead
         self.positions = kind(config.max_len, config.d_model) if kind else None
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.tokens, self.output = Tap(), Tap()
 
-    def forward(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d_model"]:
-        """Return the vectors that enter the first block."""
-        self._check(ids)
-        x = self.tokens(embed(ids, self.table))  # (batch, n, d_model)
+    def forward(
+        self, ids: Int[Tensor, "batch n"], start: int = 0
+    ) -> Float[Tensor, "batch new d_model"]:
+        """Return the vectors that enter the first block, of the tokens from start on.
+
+        Args:
+            ids: all tokens so far.
+            start: how many of them the model has read before (with a cache), and skips.
+        """
+        self._check(ids, start)
+        new = ids[:, start:]
+        x = self.tokens(embed(new, self.table))  # (batch, new, d_model)
         if self.positions is not None:
-            x = x + self.positions(self._position_of_each(ids))
+            x = x + self.positions(self._position_of_each(ids)[..., start:])
         return self.output(self.dropout(x))
 
     def _position_of_each(self, ids: Tensor) -> Tensor:
@@ -59,7 +68,7 @@ class InputEmbedding(nn.Module):
         real = ids != self.config.pad_id
         return (real.cumsum(dim=1) - 1).clamp(min=0)  # (batch, n)
 
-    def _check(self, ids: Tensor) -> None:
+    def _check(self, ids: Tensor, start: int) -> None:
         size, longest = self.config.vocab_size, self.config.max_len
         if ids.dim() != 2 or ids.numel() == 0 or ids.dtype not in (torch.int64, torch.int32):
             raise ValueError(
@@ -71,7 +80,8 @@ class InputEmbedding(nn.Module):
                 f"the sequence has {ids.size(1)} tokens, but max_len is {longest}: shorten it "
                 "or build the model with a larger max_len."
             )
-        low, high = int(ids.min()), int(ids.max())
+        new = ids[:, start:]
+        low, high = int(new.min()), int(new.max())
         if low < 0 or high >= size:
             wrong = low if low < 0 else high
             raise ValueError(

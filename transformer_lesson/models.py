@@ -5,6 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from transformer_lesson.blocks import DecoderBlock, EncoderBlock
+from transformer_lesson.cache import KeyValueCache
 from transformer_lesson.config import ModelConfig
 from transformer_lesson.embeddings import InputEmbedding
 from transformer_lesson.masks import causal_mask, padding_mask
@@ -116,16 +117,24 @@ class DecoderOnlyTransformer(nn.Module):
         self.projection = output_projection(config, self.embedding)
         self.logits = Tap()
 
-    def forward(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n vocab_size"]:
+    def forward(
+        self, ids: Int[Tensor, "batch n"], cache: KeyValueCache | None = None
+    ) -> Float[Tensor, "batch n vocab_size"]:
         """Return, at each position, logits for the token that comes next.
+
+        Args:
+            ids: token ids; with a cache only the new ones.
+            cache: remembers the tokens read before; takes the new ones in.
 
         Raises:
             ValueError: a token id outside the vocabulary, or more than max_len tokens.
         """
-        x = self.embedding(ids)  # (batch, n, d_model)
-        mask = target_mask(ids, self.config)
+        start = cache.length if cache else 0
+        ids = cache.read(ids) if cache else ids
+        x = self.embedding(ids, start)  # (batch, n, d_model)
+        mask = target_mask(ids, self.config, start)
         for block in self.decoder:
-            x = block(x, mask)
+            x = block(x, mask, cache)
         return self.logits(self.projection(self.decoder_norm(x)))  # (batch, n, vocab_size)
 
 
@@ -188,18 +197,33 @@ class EncoderDecoderTransformer(nn.Module):
         target_ids: Int[Tensor, "batch target"],
         memory: Float[Tensor, "batch source d_model"],
         source_ids: Int[Tensor, "batch source"],
+        cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "batch target vocab_size"]:
-        """Return logits from the target so far and the memory; source_ids tell its padding."""
-        y = self.target_embedding(target_ids)  # (batch, target, d_model)
-        mask = target_mask(target_ids, self.config)
+        """Return logits from the target so far and the memory.
+
+        Args:
+            target_ids: the target so far; with a cache only its new tokens.
+            memory: the encoder's output.
+            source_ids: tell which of the memory's tokens are padding.
+            cache: remembers the target tokens read before; takes the new ones in.
+        """
+        start = cache.length if cache else 0
+        target_ids = cache.read(target_ids) if cache else target_ids
+        y = self.target_embedding(target_ids, start)  # (batch, target, d_model)
+        mask = target_mask(target_ids, self.config, start)
         memory_mask = real_tokens(source_ids, self.source_config)
         for block in self.decoder:
-            y = block(y, memory, mask, memory_mask)
+            y = block(y, memory, mask, memory_mask, cache)
         return self.logits(self.projection(self.decoder_norm(y)))  # (batch, target, vocab_size)
 
 
-def target_mask(ids: Tensor, config: ModelConfig) -> Tensor:
-    """Return the causal mask of ids and, if the model knows padding, the padding mask with it."""
-    mask = causal_mask(ids.size(1), device=ids.device)  # (1, 1, n, n)
-    real = real_tokens(ids, config)
-    return mask if real is None else mask & real  # (batch or 1, 1, n, n)
+def target_mask(ids: Tensor, config: ModelConfig, start: int = 0) -> Tensor | None:
+    """Return which of ids each token from start on may see: none later, and no padding.
+
+    One new token, the last, may see every real one: the causal mask has nothing to hide.
+    """
+    real = real_tokens(ids, config)  # (batch, 1, 1, n)
+    if start == ids.size(1) - 1:
+        return real
+    mask = causal_mask(ids.size(1), device=ids.device)[:, :, start:]  # (1, 1, new, n)
+    return mask if real is None else mask & real  # (batch or 1, 1, new, n)

@@ -97,6 +97,8 @@ class LearnedPositions(nn.Embedding):
 class RotaryPositions(nn.Module):
     """Rotates queries or keys by their position; see `apply_rotary`."""
 
-    def forward(self, x: Float[Tensor, "*batch n d_head"]) -> Float[Tensor, "*batch n d_head"]:
-        """Rotate position 0, 1, 2, ... of the next-to-last axis."""
-        return apply_rotary(x, torch.arange(x.size(-2), device=x.device))
+    def forward(
+        self, x: Float[Tensor, "*batch n d_head"], start: int = 0
+    ) -> Float[Tensor, "*batch n d_head"]:
+        """Rotate tokens that stand at the positions start, start + 1, ..."""
+        return apply_rotary(x, torch.arange(start, start + x.size(-2), device=x.device))

@@ -86,6 +86,32 @@ def test_cleaning_leaves_the_prose(monkeypatch):
     manual._sentences.cache_clear()
 
 
+def passages(text, length):
+    """Every run of `length` characters of a text, whatever its line breaks."""
+    text = " ".join(text.split())
+    return {text[start : start + length] for start in range(len(text) - length + 1)}
+
+
+def test_the_split_holds_every_topic_once():
+    (training, validation), topics = manual.split(), manual.topics()
+    for name, text in topics.items():
+        held_out = name in manual.VALIDATION_TOPICS
+        assert (text in validation) is held_out
+        assert (text in training) is not held_out
+    line_breaks = len(topics) - 2  # between the topics of each side
+    assert len(training + validation) == sum(map(len, topics.values())) + line_breaks
+    assert set(manual.VALIDATION_TOPICS) <= set(topics)
+    assert 0.08 < len(validation) / len(training + validation) < 0.12
+
+
+def test_no_passage_of_the_validation_text_is_in_the_training_text():
+    training, validation = manual.split()
+    assert not passages(training, 100) & passages(validation, 100)
+    topics = manual.topics()  # other topics do repeat each other
+    repeated = passages(topics["customization"], 100) & passages(topics["specialnames"], 100)
+    assert len(repeated) > 10_000
+
+
 def test_changing_what_was_returned_changes_nothing():
     manual.sentences().clear()
     manual.topics().clear()
@@ -99,12 +125,12 @@ def test_about_a_thousand_pairs_each_source_once():
     assert pairs == sorted(pairs) and all(isinstance(pair, Pair) for pair in pairs)
     alike = [pair.source.casefold().rstrip(" .:…") for pair in pairs]
     assert len(set(alike)) == len(pairs)
-    for text in (text for pair in pairs for text in pair):
+    for text in (text for pair in pairs for text in (pair.source, pair.target)):
         assert text and text == " ".join(text.split()) and "\x04" not in text
 
 
 def test_pairs_are_the_menus_that_the_learner_sees():
-    pairs = dict(interface_strings.pairs())
+    pairs = {pair.source: pair.target for pair in interface_strings.pairs()}
     assert pairs["Close All Tabs"] == "Alle Tabs schließen"
     assert pairs["Command Palette"] == "Befehlspalette"
     assert (

@@ -1,5 +1,6 @@
 """Text survives the way to ids and back, and nothing that a person types breaks or cheats it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -16,13 +17,15 @@ from transformer_lesson.tokenizer import (
     CharacterTokenizer,
     WordTokenizer,
     encode,
+    tokenizer_from_json,
     words,
 )
 
-TEXTS = [text for pair in interface_strings.EXAMPLES for text in pair]
+TEXTS = [text for pair in interface_strings.EXAMPLES for text in (pair.source, pair.target)]
+MENUS = [text for pair in interface_strings.pairs() for text in (pair.source, pair.target)]
 WORDS = WordTokenizer.train(TEXTS)
 CHARACTERS = CharacterTokenizer.train(TEXTS)
-BYTE_PAIRS = BytePairTokenizer.train([text for pair in interface_strings.pairs() for text in pair])
+BYTE_PAIRS = BytePairTokenizer.train(MENUS)
 ALL = [WORDS, CHARACTERS, BYTE_PAIRS]
 CLASSES = [WordTokenizer, CharacterTokenizer, BytePairTokenizer]
 
@@ -165,7 +168,7 @@ TRAIN_AND_PRINT = """
 import json
 from transformer_lesson.corpora import interface_strings
 from transformer_lesson.tokenizer import BytePairTokenizer, WordTokenizer
-texts = [text for pair in interface_strings.pairs() for text in pair]
+texts = [text for pair in interface_strings.pairs() for text in (pair.source, pair.target)]
 for kind in (BytePairTokenizer, WordTokenizer):
     tokenizer = kind.train(texts, 600)
     print(json.dumps(tokenizer.vocabulary), tokenizer.encode(texts[-1]))
@@ -226,3 +229,63 @@ def test_a_vocabulary_without_the_special_tokens_or_with_gaps_is_refused():
     gaps = dict.fromkeys(SPECIAL_TOKENS, 0)
     with pytest.raises(ValueError, match="number its tokens 0, 1, 2"):
         WordTokenizer(gaps)
+
+
+@pytest.mark.parametrize("tokenizer", ALL)
+def test_json_makes_the_same_tokenizer_again(tokenizer):
+    again = tokenizer_from_json(tokenizer.to_json())
+    assert type(again) is type(tokenizer)
+    assert list(again.vocabulary.items()) == list(tokenizer.vocabulary.items())
+    assert again.to_json() == tokenizer.to_json()
+    for text in [*HOSTILE, *TEXTS]:
+        ids = tokenizer.encode(text, add_special=True)
+        assert again.encode(text, add_special=True) == ids
+        assert again.decode(ids) == tokenizer.decode(ids)
+        assert again.decode(ids, keep_special=True) == tokenizer.decode(ids, keep_special=True)
+        assert again.tokens(text) == tokenizer.tokens(text)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(CLASSES), st.lists(any_text, min_size=1).filter("".join), any_text)
+def test_json_keeps_whatever_was_learned(kind, texts, text):
+    if not any(part.strip() for part in texts):
+        texts = ["a"]
+    tokenizer = kind.train(texts, vocab_size=300)
+    again = tokenizer_from_json(tokenizer.to_json())
+    assert again.vocabulary == tokenizer.vocabulary
+    assert again.encode(text) == tokenizer.encode(text)
+    assert again.decode(again.encode(text)) == tokenizer.decode(tokenizer.encode(text))
+
+
+def as_json(kind, learned):
+    return json.dumps({"kind": f"{kind}Tokenizer", "learned": learned})
+
+
+FOREIGN = [
+    ("", "kept as JSON, which this is not: Expecting value"),
+    ("{", "kept as JSON, which this is not"),
+    ("[" * 100_000, "kept as JSON, which this is not"),
+    ("9" * 5_000, "kept as JSON, which this is not"),
+    ("[]", "one of WordTokenizer, CharacterTokenizer, BytePairTokenizer, got None"),
+    ('"WordTokenizer"', "got None"),
+    ('{"version": "1.0", "model": {"type": "BPE"}}', "got None"),
+    ('{"kind": ["WordTokenizer"]}', "got .'WordTokenizer'."),
+    (as_json("", []), "got 'Tokenizer'"),
+    ('{"kind": "WordTokenizer"}', '"learned" must be a list of strings'),
+    (as_json("Word", "<pad>"), '"learned" must be a list of strings'),
+    (as_json("BytePair", [["a", "b"]]), '"learned" must be a list of strings'),
+    (as_json("Character", [*SPECIAL_TOKENS, 5]), '"learned" must be a list of strings'),
+    (as_json("Word", ["Close", *SPECIAL_TOKENS]), "must start with <pad>"),
+    (as_json("Word", [*SPECIAL_TOKENS, "a", "b", "a"]), "number its tokens"),
+    (as_json("Word", [*SPECIAL_TOKENS, "a\ud800"]), "half of a surrogate pair"),
+    (as_json("BytePair", ["a b", "ab c d"]), "must join two known pieces, got 'ab c d'"),
+    (as_json("BytePair", ["ab c", "a b", "abc de"]), "two known pieces, got 'abc de'"),
+    (as_json("BytePair", ["a b", "\u5b57 a"]), "two known pieces, got '\u5b57 a'"),
+    (as_json("BytePair", ["a "]), "two known pieces, got 'a '"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), FOREIGN, ids=range(len(FOREIGN)))
+def test_foreign_json_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        tokenizer_from_json(text)

@@ -5,6 +5,7 @@ batch, `<bos>` begins a sequence, `<eos>` ends it, `<unk>` stands for whatever t
 Only ids are special: the text "<eos>" is five ordinary characters, so typing it ends no sequence.
 """
 
+import json
 import operator
 import re
 from collections import Counter
@@ -97,6 +98,10 @@ class Tokenizer:
         text = self._tokens[self._checked_id(token_id)].replace(" ", "␣")
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
+    def to_json(self) -> str:
+        """The tokenizer as text that can be kept; `tokenizer_from_json` makes it again."""
+        return json.dumps({"kind": type(self).__name__, "learned": self._learned()})
+
     def _checked_id(self, token_id: SupportsIndex) -> int:
         token_id = operator.index(token_id)
         if not 0 <= token_id < self.vocab_size:
@@ -127,8 +132,14 @@ class WordTokenizer(Tokenizer):
         texts = _checked_training(texts, vocab_size, len(SPECIAL_TOKENS) + 1)
         counts = Counter(token for text in texts for token in cls.split(text))
         ranked = sorted(counts, key=lambda token: (-counts[token], token))
-        tokens = [*SPECIAL_TOKENS, *ranked][:vocab_size]
+        return cls._from_learned([*SPECIAL_TOKENS, *ranked][:vocab_size])
+
+    @classmethod
+    def _from_learned(cls, tokens: list[str]):
         return cls({token: id_ for id_, token in enumerate(tokens)})
+
+    def _learned(self) -> list[str]:
+        return self._tokens
 
     def _to_ids(self, text: str) -> list[int]:
         return [self.vocabulary.get(token, self.unk_id) for token in self.split(text)]
@@ -150,6 +161,15 @@ def _byte_characters() -> dict[str, int]:
     others = [byte for byte in range(256) if byte not in same]
     named = [chr(byte) for byte in same] + [chr(256 + n) for n in range(len(others))]
     return dict(zip(named, same + others, strict=True))
+
+
+def _byte_level(*vocabulary_and_merges):
+    import tokenizers
+
+    library_tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(*vocabulary_and_merges))
+    library_tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    library_tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    return library_tokenizer
 
 
 class BytePairTokenizer(Tokenizer):
@@ -177,24 +197,54 @@ class BytePairTokenizer(Tokenizer):
 
         Raises: as `WordTokenizer.train`; `vocab_size` must be at least 260 (256 bytes, 4 special).
         """
-        import tokenizers
+        from tokenizers.trainers import BpeTrainer
 
         texts = _checked_training(texts, vocab_size, 256 + len(SPECIAL_TOKENS))
-        byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-        library_tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
-        library_tokenizer.pre_tokenizer = byte_level
-        library_tokenizer.decoder = tokenizers.decoders.ByteLevel()
-        trainer = tokenizers.trainers.BpeTrainer(
+        library_tokenizer = _byte_level()
+        trainer = BpeTrainer(
             vocab_size=vocab_size or 1000,
             special_tokens=list(SPECIAL_TOKENS),
-            initial_alphabet=byte_level.alphabet(),
+            initial_alphabet=list(_byte_characters()),
             show_progress=False,
         )
         library_tokenizer.train_from_iterator(texts, trainer)
         return cls(library_tokenizer)
+
+    @classmethod
+    def _from_learned(cls, merges: list[str]):
+        pairs = [tuple(merge.split(" ")) for merge in merges]
+        pieces = [*SPECIAL_TOKENS, *_byte_characters(), *map("".join, pairs)]
+        vocabulary = {piece: id_ for id_, piece in enumerate(dict.fromkeys(pieces))}
+        for pair in pairs:
+            if len(pair) != 2 or not vocabulary.keys() >= set(pair):
+                raise ValueError(f"A merge must join two known pieces, got {' '.join(pair)!r}.")
+        return cls(_byte_level(vocabulary, pairs))
+
+    def _learned(self) -> list[str]:
+        return [" ".join(pair) for pair in json.loads(self._library.to_str())["model"]["merges"]]
 
     def _to_ids(self, text: str) -> list[int]:
         return self._library.encode(text).ids
 
     def _to_text(self, ids: list[int]) -> str:
         return self._library.decode(ids, skip_special_tokens=False)
+
+
+def tokenizer_from_json(text: str) -> Tokenizer:
+    """The tokenizer that wrote this text with `to_json`.
+
+    Raises: ValueError for any other text; the message says what is wrong with it.
+    """
+    try:
+        parts = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"A tokenizer is kept as JSON, which this is not: {error}.") from None
+    kinds = {kind.__name__: kind for kind in (WordTokenizer, CharacterTokenizer, BytePairTokenizer)}
+    kind = parts.get("kind") if isinstance(parts, dict) else None
+    if kind not in list(kinds):
+        raise ValueError(f"The kind of a tokenizer is one of {', '.join(kinds)}, got {kind!r}.")
+    learned = parts.get("learned")
+    if not isinstance(learned, list) or {type(token) for token in learned} - {str}:
+        raise ValueError('What the tokenizer has "learned" must be a list of strings.')
+    _checked("".join(learned))
+    return kinds[kind]._from_learned(learned)

@@ -1,9 +1,23 @@
 """Text to learn from, and how sentences of different lengths become one batch of ids.
 
 `manual` is CPython's own manual, `interface_strings` JupyterLab's menus in English and German.
-Both are already on the machine: nothing is downloaded.
+Both are already on the machine: nothing is downloaded. `parallel_text` reads translations from
+files of your own, `hub_dataset` from a data set on the Hugging Face Hub.
 """
 
+from transformer_lesson.corpora.batches import Batch, TranslationBatches, WindowBatches
 from transformer_lesson.corpora.batching import count_padding, pad_batch
+from transformer_lesson.corpora.hub import hub_dataset
+from transformer_lesson.corpora.pairs import Pair
+from transformer_lesson.corpora.parallel_text import parallel_text
 
-__all__ = ["count_padding", "pad_batch"]
+__all__ = [
+    "Batch",
+    "Pair",
+    "TranslationBatches",
+    "WindowBatches",
+    "count_padding",
+    "hub_dataset",
+    "pad_batch",
+    "parallel_text",
+]

@@ -17,17 +17,10 @@ import gettext
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+
+from transformer_lesson.corpora.pairs import Pair
 
 PACKAGE = "jupyterlab_language_pack_de_DE"
-
-
-class Pair(NamedTuple):
-    """A sentence and its translation."""
-
-    source: str
-    target: str
-
 
 EXAMPLES = (
     Pair("Close All Tabs", "Alle Tabs schließen"),

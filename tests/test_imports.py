@@ -31,7 +31,7 @@ ARROWS = {
     "corpora": {"masks", "tokenizer"},
     "checkpoints": {"config", "models", "tokenizer"},
     "training": {"checkpoints", "config", "corpora", "generation", "models", "tokenizer"},
-    "generation": {"cache", "models", "recording", "tokenizer"},
+    "generation": {"cache", "corpora", "models", "recording", "tokenizer"},
     "attention_parts": set(),
     "attention_view": {"attention_parts", "plots", "recording"},
 }

@@ -144,9 +144,9 @@ def multi_head_attention(
 class MultiHeadAttention(nn.Module):
     """Multi-head attention: n_heads attentions on projections of d_head numbers each.
 
-    Queries may come from another sequence than keys and values (cross-attention). The scores
-    and weights are computed one by one only while somebody watches them; otherwise PyTorch's
-    fused kernel computes the same output without ever storing them.
+    Queries may come from another sequence than keys and values (cross-attention). While nobody
+    watches scores and weights, PyTorch's fused kernel computes the same output without ever
+    storing them, unless weights are dropped or it `fused_is_slow`.
 
     Args:
         d_model: numbers per token (then n_heads is needed), or a `ModelConfig` that says all.
@@ -220,13 +220,21 @@ class MultiHeadAttention(nn.Module):
 
     def _attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None) -> Tensor:
         drops = self.training and self.dropout.p > 0  # the fused kernel cannot, on a CPU
-        if drops or self.scores.watched or self.weights.watched:
+        watched = self.scores.watched or self.weights.watched
+        if drops or watched or fused_is_slow(Q, K):
             scores = self.scores(attention_scores(Q, K))  # (batch, head, query, key)
             weights = self.weights(masked_softmax(scores, mask))  # (batch, head, query, key)
             return self.dropout(weights) @ V
         if mask is not None:
             check_mask(mask, (*Q.shape[:-1], K.size(-2)))
         return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
+
+
+def fused_is_slow(Q: Tensor, K: Tensor) -> bool:
+    """In half precision, a CPU's fused backward pass takes 3 to 7 times as long (torch 2.13)."""
+    half = Q.dtype in (torch.bfloat16, torch.float16)
+    short = K.size(-2) <= 256  # longer texts need the fused kernel's thrift with memory
+    return half and short and Q.requires_grad and Q.device.type == "cpu"
 
 
 def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:

@@ -1,4 +1,4 @@
-"""The sizes and choices that define a model, checked once, when they are written down."""
+"""The choices that define a model and its training, checked once, when they are written down."""
 
 from dataclasses import dataclass, fields
 
@@ -8,10 +8,38 @@ CHOICES = {
     "positions": ("sinusoidal", "learned", "rotary"),
 }
 SIZES = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len")
+TRAINING_CHOICES = {
+    "schedule": ("linear", "cosine", "noam", "constant"),
+    "optimizer": ("adamw", "adam"),
+    "precision": ("float32", "bfloat16"),
+}
+
+
+class CheckedConfig:
+    """What the two configs share: a misspelt field or a broken rule is refused by name."""
+
+    def __new__(cls, *values, **named):
+        """Refuse a misspelt field with a sentence that lists the real ones."""
+        known = [field.name for field in fields(cls)]
+        for name in named:
+            if name not in known:
+                raise ValueError(f"{cls.__name__}: no field {name!r}; it has {', '.join(known)}.")
+        return super().__new__(cls)
+
+    def _get(self, name: str):
+        return getattr(self, name)
+
+    def _require(self, name: str, kept: bool, rule: str) -> None:
+        if not kept:
+            raise ValueError(f"{name} is {self._get(name)!r}, but it must be {rule}.")
+
+    def _require_choices(self, choices: dict[str, tuple[str, ...]]) -> None:
+        for name, known in choices.items():
+            self._require(name, self._get(name) in known, f"one of {', '.join(known)}")
 
 
 @dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(CheckedConfig):
     """Everything that is needed to build one of the three models.
 
     Args:
@@ -59,21 +87,12 @@ class ModelConfig:
     pad_id: int | None = None
     bias: bool = True
 
-    def __new__(cls, *values, **named):
-        """Refuse a misspelt field with a sentence that lists the real ones."""
-        known = [field.name for field in fields(cls)]
-        for name in named:
-            if name not in known:
-                raise ValueError(f"{cls.__name__}: no field {name!r}; it has {', '.join(known)}.")
-        return super().__new__(cls)
-
     def __post_init__(self) -> None:
         for name in SIZES:
             self._require(name, _is_int(self._get(name)) and self._get(name) >= 1, "an int >= 1")
         for name in ("dropout", "attention_dropout", "feed_forward_dropout"):
             self._require(name, _is_probability(self._get(name)), "a probability in [0, 1)")
-        for name, choices in CHOICES.items():
-            self._require(name, self._get(name) in choices, f"one of {', '.join(choices)}")
+        self._require_choices(CHOICES)
         for name in ("tie_embeddings", "bias"):
             self._require(name, isinstance(self._get(name), bool), "True or False")
         pad_ok = self.pad_id is None or (
@@ -94,12 +113,76 @@ class ModelConfig:
         """Numbers per query, key and value vector of one head: d_model / n_heads."""
         return self.d_model // self.n_heads
 
-    def _get(self, name: str):
-        return getattr(self, name)
 
-    def _require(self, name: str, kept: bool, rule: str) -> None:
-        if not kept:
-            raise ValueError(f"{name} is {self._get(name)!r}, but it must be {rule}.")
+@dataclass(frozen=True)
+class TrainConfig(CheckedConfig):
+    """Everything that `transformer_lesson.training.train` needs to know besides the data.
+
+    Args:
+        steps: how many batches to learn from; one step is one batch and one update.
+        learning_rate: the highest rate that the schedule reaches (by default 1e-3). With
+            schedule "noam", which brings a rate of its own, a factor on that (by default 1).
+        schedule: what follows the warm-up: "linear" falls to zero, "cosine" to a tenth,
+            "constant" stays, "noam" is the paper's (equation 3).
+        warmup_steps: steps over which the rate rises in proportion to the step (4000 in the
+            paper, for 100,000 steps); 0 for none.
+        optimizer: "adamw" (today's practice) or "adam" (the paper).
+        betas: how much of their past Adam's two averages keep at each step (paper: 0.9, 0.98).
+        epsilon: keeps Adam's division away from zero (1e-9).
+        weight_decay: share of rate * weight that AdamW takes from each weight of a matrix at
+            each step; biases and norms are spared. The paper has none.
+        clip: longest gradient, all weights together, or `None` not to shorten any. The paper
+            does not clip.
+        label_smoothing: share of the target probability that is spread over all tokens (0.1).
+        precision: "float32", or "bfloat16" for the matrix products of the forward and backward
+            pass; weights, loss and optimizer stay in float32.
+        seed: of the random numbers that training draws (dropout).
+
+    Raises:
+        ValueError: a value breaks a rule; the message names field, value and rule.
+
+    Source: "Attention Is All You Need" (2017), sections 5.3 and 5.4.
+    """
+
+    steps: int
+    learning_rate: float | None = None
+    schedule: str = "linear"
+    warmup_steps: int = 50
+    optimizer: str = "adamw"
+    betas: tuple[float, float] = (0.9, 0.98)
+    epsilon: float = 1e-9
+    weight_decay: float = 0.0
+    clip: float | None = 1.0
+    label_smoothing: float = 0.0
+    precision: str = "float32"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self._require("steps", _is_int(self.steps) and self.steps >= 1, "an int >= 1")
+        for name in ("warmup_steps", "seed"):
+            self._require(name, _is_int(self._get(name)) and self._get(name) >= 0, "an int >= 0")
+        for name in ("learning_rate", "clip"):
+            value = self._get(name)
+            self._require(name, value is None or _is_positive(value), "None or a number > 0")
+        self._require("epsilon", _is_positive(self.epsilon), "a number > 0")
+        decay_ok = self.weight_decay == 0 or _is_positive(self.weight_decay)
+        self._require("weight_decay", decay_ok, "a number >= 0")
+        smoothing_ok = _is_probability(self.label_smoothing)
+        self._require("label_smoothing", smoothing_ok, "a probability in [0, 1)")
+        pair = isinstance(self.betas, tuple) and len(self.betas) == 2
+        betas_ok = pair and all(_is_probability(beta) for beta in self.betas)
+        self._require("betas", betas_ok, "a pair (beta_1, beta_2) of numbers in [0, 1)")
+        self._require_choices(TRAINING_CHOICES)
+        warmup_ok = self.schedule != "noam" or self.warmup_steps >= 1
+        self._require("warmup_steps", warmup_ok, 'an int >= 1 with schedule="noam"')
+        decay_ok = self.optimizer == "adamw" or self.weight_decay == 0
+        self._require("weight_decay", decay_ok, '0 with optimizer="adam"; "adamw" decays weights')
+
+    @property
+    def peak_rate(self) -> float:
+        """`learning_rate`, or its default: 1e-3, and a factor of 1 with schedule "noam"."""
+        default = 1.0 if self.schedule == "noam" else 1e-3
+        return default if self.learning_rate is None else self.learning_rate
 
 
 def _is_int(value) -> bool:
@@ -108,3 +191,8 @@ def _is_int(value) -> bool:
 
 def _is_probability(value) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1
+
+
+def _is_positive(value) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 0 < value < float("inf")

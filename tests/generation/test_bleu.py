@@ -1,0 +1,94 @@
+"""BLEU is sacrebleu's, and the n-grams shown are those that it counted."""
+
+import math
+
+import pytest
+import sacrebleu
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.parity import drawn
+from transformer_lesson.generation import NGram, bleu, exact_match, ngram_matches
+
+HYPOTHESES = ["Der Hund sieht die Katze .", "Ich esse heute einen roten Apfel .", "Sie lacht !"]
+REFERENCES = ["Der Hund sieht eine Katze .", "Heute esse ich einen roten Apfel .", "Sie lacht !"]
+
+sentences = st.lists(
+    st.sampled_from(["der", "Hund", "die", "Katze,", "sieht", "."]), min_size=1, max_size=9
+).map(" ".join)
+
+
+def test_equals_sacrebleu():
+    ours, theirs = bleu(HYPOTHESES, REFERENCES), sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES])
+    assert ours.score == pytest.approx(theirs.score)
+    assert list(ours.precisions) == theirs.precisions
+    assert ours.brevity_penalty == theirs.bp
+    assert (ours.hypothesis_length, ours.reference_length) == (theirs.sys_len, theirs.ref_len)
+
+
+def test_score_is_penalty_times_geometric_mean():
+    result = bleu([HYPOTHESES[1][:-9] + "."], [REFERENCES[1]])
+    mean = math.prod(result.precisions) ** 0.25
+    assert result.score == pytest.approx(result.brevity_penalty * mean)
+    length = result.reference_length / result.hypothesis_length
+    assert result.brevity_penalty == pytest.approx(math.exp(1 - length))
+    assert result.brevity_penalty < 1
+
+
+def test_a_perfect_short_sentence_scores_100():
+    assert bleu(["Sie lacht !"], ["Sie lacht !"]).score == pytest.approx(100)
+
+
+def test_nothing_in_common_scores_0():
+    assert bleu(["Hund"], ["Katze"]).score == 0.0
+    assert bleu([""], ["Katze"]).score == 0.0
+
+
+@drawn
+@given(hypothesis=sentences, reference=sentences)
+def test_matches_add_up_to_sacrebleus_counts(hypothesis, reference):
+    theirs = sacrebleu.sentence_bleu(hypothesis, [reference])
+    for n in range(1, 5):
+        matches = ngram_matches(hypothesis, reference, n)
+        assert sum(m.matched for m in matches) == theirs.counts[n - 1]
+        assert sum(m.count for m in matches) == theirs.totals[n - 1]
+        assert all(len(m.tokens) == n for m in matches)
+
+
+def test_matches_are_clipped_and_in_order():
+    assert ngram_matches("the the cat the", "the cat sat", 1) == [
+        NGram(("the",), count=3, matched=1),
+        NGram(("cat",), count=1, matched=1),
+    ]
+    assert ngram_matches("the the cat the", "the cat sat", 2) == [
+        NGram(("the", "the"), count=1, matched=0),
+        NGram(("the", "cat"), count=1, matched=1),
+        NGram(("cat", "the"), count=1, matched=0),
+    ]
+    assert ngram_matches("the cat", "the cat", 3) == []
+
+
+@pytest.mark.parametrize("n", [0, 5])
+def test_only_orders_1_to_4_are_counted(n):
+    with pytest.raises(ValueError, match=f"n is {n}, but BLEU counts n-grams of 1 to 4 tokens"):
+        ngram_matches("a", "a", n)
+
+
+def test_exact_match_is_a_share():
+    assert exact_match(HYPOTHESES, REFERENCES) == pytest.approx(1 / 3)
+    assert exact_match(["a ."], ["a."]) == 0.0
+
+
+@pytest.mark.parametrize("measure", [bleu, exact_match])
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "message"),
+    [
+        ([], [], "there are 0 hypotheses and 0 references"),
+        (["a"], ["a", "b"], "there are 1 hypotheses and 2 references"),
+        ("a", ["a"], "must be lists: wrap one string in a list"),
+        (["a"], "a", "must be lists: wrap one string in a list"),
+    ],
+)
+def test_bad_input_is_named(measure, hypotheses, references, message, unchecked):
+    with pytest.raises(ValueError, match=message):
+        measure(hypotheses, references)

@@ -1,0 +1,359 @@
+"""`generate` writes what a loop over one sentence would, whatever the batch, cache or padding."""
+
+import dataclasses
+import itertools
+
+import pytest
+import torch
+
+from tests.generation.writers import (
+    BOS,
+    EOS,
+    KINDS,
+    PAD,
+    SENTENCES,
+    lively,
+    next_logits,
+    padded,
+    start_of,
+)
+from tests.parity import randomized
+from transformer_lesson.generation import Beam, Greedy, Sample, generate, greedy_decode
+from transformer_lesson.models import (
+    DecoderOnlyTransformer,
+    EncoderDecoderTransformer,
+    EncoderOnlyTransformer,
+)
+from transformer_lesson.recording import record
+
+NEW = 6
+STRATEGIES = [Greedy(), Sample(temperature=1.3, top_k=9, top_p=0.95, seed=4), Beam(3, 0.6)]
+VARIANTS = list(
+    itertools.product(["pre", "post"], ["sinusoidal", "learned", "rotary"], [True, False])
+)
+
+each_kind = pytest.mark.parametrize("kind", KINDS)
+each_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: type(s).__name__)
+each_variant = pytest.mark.parametrize(("norm_position", "positions", "tied"), VARIANTS)
+
+
+def assert_same(one, other):
+    assert one.ids == other.ids
+    assert one.finished == other.finished
+    for a, b in zip(one.log_probabilities, other.log_probabilities, strict=True):
+        assert a == pytest.approx(b, abs=1e-5)
+
+
+# The cache, padding and batching change nothing
+
+
+@each_variant
+@each_kind
+@each_strategy
+def test_cached_and_uncached_write_the_same(strategy, kind, norm_position, positions, tied):
+    changes = {"norm_position": norm_position, "positions": positions, "tie_embeddings": tied}
+    model = lively(kind, **changes)
+    for given in (SENTENCES[:1], SENTENCES):
+        cached = generate(model, given, NEW, strategy)
+        assert_same(cached, generate(model, given, NEW, strategy, use_cache=False))
+    assert len(cached.ids) == 3
+
+
+@each_variant
+@each_kind
+def test_greedy_equals_the_plain_loop(kind, norm_position, positions, tied):
+    changes = {"norm_position": norm_position, "positions": positions, "tie_embeddings": tied}
+    model = lively(kind, **changes)
+    written = generate(model, SENTENCES, NEW)
+    for row, sentence in enumerate(SENTENCES):
+        start, logits = start_of(model, sentence), next_logits(model, sentence)
+        ids, expected = list(start), []
+        while len(ids) < len(start) + NEW and ids[len(start) :][-1:] != [EOS]:
+            log_probs = logits(ids).log_softmax(0)
+            ids.append(int(log_probs.argmax()))
+            expected.append(log_probs.max().item())
+        assert written.ids[row] == ids[len(start) :]
+        assert written.log_probabilities[row] == pytest.approx(expected, abs=1e-5)
+        assert written.sentence_log_probabilities[row] == pytest.approx(sum(expected), abs=1e-4)
+        if start == [BOS]:
+            assert greedy_decode(logits, BOS, EOS, NEW + 1) == ids
+
+
+@each_kind
+@each_strategy
+def test_padding_on_either_side_and_lists_write_the_same(strategy, kind):
+    model = lively(kind)
+    lists = generate(model, SENTENCES, NEW, strategy)
+    assert_same(lists, generate(model, padded(SENTENCES, "left"), NEW, strategy))
+    assert_same(lists, generate(model, padded(SENTENCES, "right"), NEW, strategy))
+    assert_same(lists, generate(model, [torch.tensor(s) for s in SENTENCES], NEW, strategy))
+
+
+@each_kind
+@each_strategy
+def test_a_batch_writes_what_its_sentences_write_alone(strategy, kind):
+    model = lively(kind)
+    together = generate(model, SENTENCES, NEW, strategy)
+    for row, sentence in enumerate(SENTENCES):
+        if isinstance(strategy, Sample):
+            strategy = Sample(temperature=1.3, top_k=9, top_p=0.95, seed=4 + row)
+        for given in (sentence, [sentence], torch.tensor(sentence), torch.tensor([sentence])):
+            alone = generate(model, given, NEW, strategy)
+            assert alone.ids == together.ids[row : row + 1]
+            expected = pytest.approx(together.log_probabilities[row], abs=1e-5)
+            assert alone.log_probabilities[0] == expected
+    assert len(set(map(tuple, together.ids))) > 1
+
+
+@each_kind
+def test_with_a_cache_every_token_is_read_once(kind):
+    model = lively(kind)
+    name = "embedding" if kind is DecoderOnlyTransformer else "target_embedding"
+    read = []
+    model.get_submodule(f"{name}.tokens").register_forward_hook(
+        lambda _module, _inputs, x: read.append(x.size(1))
+    )
+    first = len(start_of(model, SENTENCES[0]))
+    generate(model, SENTENCES[0], NEW, eos_id=None)
+    assert read == [first] + [1] * (NEW - 1)
+    read.clear()
+    generate(model, SENTENCES[0], NEW, eos_id=None, use_cache=False)
+    assert read == list(range(first, first + NEW))
+
+
+def test_a_source_may_be_longer_than_its_translation():
+    model = lively(EncoderDecoderTransformer)
+    source = [3, 4, 5, 6, 7, 8, 9, 10] * 2
+    assert_same(generate(model, source, 2), generate(model, source, 2, use_cache=False))
+
+
+def test_source_and_target_may_have_paddings_of_their_own():
+    target = lively(EncoderDecoderTransformer).config
+    source = dataclasses.replace(target, pad_id=11, tie_embeddings=False)
+    torch.manual_seed(0)
+    model = randomized(EncoderDecoderTransformer(source, target))
+    sentences = [[0, 7, 5, 9], [3], [0, 8]]  # here 0 is a word, and 11 is none
+    together = generate(model, sentences, NEW, eos_id=None)
+    for row, sentence in enumerate(sentences):
+        alone = generate(model, [11, *sentence], NEW, eos_id=None)
+        expected = pytest.approx(together.log_probabilities[row], abs=1e-5)
+        assert alone.log_probabilities[0] == expected
+        assert PAD not in alone.ids[0]
+
+
+# Where a text ends
+
+
+def an_end_that_comes_at_different_steps(model, strategy) -> int:
+    """Return a token that some sentences write early, others later or never."""
+    endless = generate(model, SENTENCES, NEW, strategy, eos_id=None)
+    for token in range(1, 13):
+        steps = [ids.index(token) if token in ids else NEW for ids in endless.ids]
+        if len(set(steps)) > 1 and min(steps) < NEW - 1:
+            return token
+    raise AssertionError("all sentences write the same: choose another seed")
+
+
+@each_kind
+@pytest.mark.parametrize("strategy", STRATEGIES[:2], ids=lambda s: type(s).__name__)
+def test_each_sentence_stops_at_its_own_end(strategy, kind):
+    model = lively(kind, seed=2)
+    eos_id = an_end_that_comes_at_different_steps(model, strategy)
+    endless = generate(model, SENTENCES, NEW, strategy, eos_id=None)
+    ended = generate(model, SENTENCES, NEW, strategy, eos_id=eos_id)
+    for long, short, finished in zip(endless.ids, ended.ids, ended.finished, strict=True):
+        assert len(long) == NEW
+        assert short == long[: len(short)]
+        assert finished == (eos_id in long)
+        assert short.index(eos_id) == len(short) - 1 if finished else len(short) == NEW
+    assert [len(p) for p in ended.log_probabilities] == [len(ids) for ids in ended.ids]
+    assert endless.finished == [False] * 3
+
+
+@each_kind
+def test_writing_ends_when_all_sentences_have(kind):
+    model = lively(kind)
+    first = generate(model, SENTENCES, 1, eos_id=None).ids
+    calls = []
+    model.logits.register_forward_hook(lambda *_: calls.append(1))
+    generate(model, SENTENCES[:1], NEW, eos_id=first[0][0])
+    assert len(calls) == 1
+
+
+@each_kind
+@each_strategy
+def test_padding_is_never_written(strategy, kind):
+    model = lively(kind)
+    likeliest = torch.zeros(13)
+    likeliest[PAD] = 99.0
+    with record(model, replace={"logits": lambda x: x + likeliest}):
+        written = generate(model, SENTENCES, NEW, strategy)
+    assert all(PAD not in ids for ids in written.ids)
+    assert_same(written, generate(model, SENTENCES, NEW, strategy))
+
+
+# What is returned
+
+
+@each_kind
+@each_strategy
+def test_distributions_are_the_models_own_at_every_step(strategy, kind):
+    model = lively(kind)
+    written = generate(model, SENTENCES, NEW, strategy, distributions=True)
+    for row, sentence in enumerate(SENTENCES):
+        ids, probabilities = written.ids[row], written.distributions[row]
+        assert probabilities.shape == (len(ids), 13)
+        assert (probabilities[:, PAD] == 0).all()
+        for step in range(len(ids)):
+            expected = next_logits(model, sentence)(start_of(model, sentence) + ids[:step])
+            torch.testing.assert_close(probabilities[step], expected.softmax(0))
+            chosen = probabilities[step, ids[step]].log().item()
+            assert written.log_probabilities[row][step] == pytest.approx(chosen, abs=1e-5)
+
+
+def test_nothing_more_than_asked_for_is_returned():
+    written = generate(lively(DecoderOnlyTransformer), SENTENCES, 2, Beam(2))
+    assert written.distributions is None
+    assert written.trees is None
+
+
+def test_distributions_can_take_part_in_training():
+    model = lively(DecoderOnlyTransformer)
+    [probabilities] = generate(model, [3], 2, distributions=True).distributions
+    weight = torch.ones(13, requires_grad=True)
+    (probabilities * weight).sum().backward()
+    assert torch.equal(weight.grad, probabilities.sum(0))
+
+
+# Chance
+
+
+@each_kind
+def test_the_same_seed_writes_the_same_and_another_something_else(kind):
+    model = lively(kind)
+    texts = [generate(model, SENTENCES, NEW, Sample(seed=s), eos_id=None).ids for s in (0, 0, 9)]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_rows_with_the_same_prompt_differ():
+    model = lively(DecoderOnlyTransformer)
+    texts = generate(model, [[3, 4]] * 8, NEW, Sample(temperature=2.0), eos_id=None).ids
+    assert len(set(map(tuple, texts))) >= 6
+
+
+def test_sampling_follows_the_distribution():
+    model = lively(DecoderOnlyTransformer)
+    written = generate(model, [[3, 4]] * 3000, 1, Sample(temperature=1.5, seed=1), eos_id=None)
+    shares = torch.tensor(written.ids)[:, 0].bincount(minlength=13) / 3000
+    expected = (next_logits(model, [3, 4])([3, 4]) / 1.5).softmax(0)
+    torch.testing.assert_close(shares, expected, atol=0.03, rtol=0)
+
+
+def test_keeping_one_token_is_greedy():
+    model = lively(DecoderOnlyTransformer)
+    greedy = generate(model, SENTENCES, NEW)
+    assert_same(greedy, generate(model, SENTENCES, NEW, Sample(top_k=1)))
+    assert_same(greedy, generate(model, SENTENCES, NEW, Sample(top_p=1e-9)))
+
+
+# What is left as it was
+
+
+@each_strategy
+def test_model_and_random_state_stay_as_they_were(strategy):
+    model = lively(EncoderDecoderTransformer, dropout=0.5, attention_dropout=0.5).train()
+    model.encoder.eval()
+    modes = [module.training for module in model.modules()]
+    state = torch.random.get_rng_state()
+    texts = [generate(model, SENTENCES, NEW, strategy).ids for _ in range(2)]
+    assert texts[0] == texts[1]  # no dropout
+    assert [module.training for module in model.modules()] == modes
+    assert torch.equal(torch.random.get_rng_state(), state)
+    loss = model(padded(SENTENCES, "right"), padded(SENTENCES, "right")).sum()
+    loss.backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_a_failing_model_is_put_back_into_training():
+    model = lively(DecoderOnlyTransformer).train()
+    with pytest.raises(ValueError, match="outside the vocabulary"):
+        generate(model, [[99]], 2)
+    assert all(module.training for module in model.modules())
+
+
+def test_what_is_recorded_meanwhile_stays_the_models_own():
+    model = lively(DecoderOnlyTransformer)
+    with record(model) as run:
+        generate(model, [3, 4], 1)
+    assert run["logits"].isfinite().all()
+
+
+def test_half_precision_weights_write_with_float32_probabilities():
+    model = lively(DecoderOnlyTransformer).bfloat16()
+    written = generate(model, SENTENCES, NEW, distributions=True)
+    assert written.distributions[0].dtype == torch.float32
+    again = generate(model, SENTENCES, NEW, use_cache=False)
+    assert written.ids[0][0] == again.ids[0][0]
+    totals = [p.sum(1) for p in written.distributions]
+    for total in totals:
+        torch.testing.assert_close(total, torch.ones_like(total))
+
+
+# Bad input
+
+
+def test_an_encoder_writes_nothing(unchecked):
+    model = EncoderOnlyTransformer(lively(DecoderOnlyTransformer).config)
+    with pytest.raises(ValueError, match="EncoderOnlyTransformer does not predict the next token"):
+        generate(model, [3], 2)
+
+
+@each_kind
+def test_more_than_max_len_is_refused_before_any_work(kind, unchecked):
+    model = lively(kind)
+    room = 20 - len(start_of(model, SENTENCES[0]))
+    read = []
+    model.register_forward_pre_hook(lambda *_: read.append(1))
+    match = f"max_new_tokens = {room + 1} .* max_len of 20: ask for at most {room} new tokens"
+    with pytest.raises(ValueError, match=match):
+        generate(model, SENTENCES, room + 1)
+    assert not read
+    assert len(generate(model, SENTENCES, room, eos_id=None).ids[0]) == room
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"prompt_or_source": []}, "there is no sentence"),
+        ({"prompt_or_source": [[3], []]}, "sentence 1 has no tokens"),
+        ({"prompt_or_source": torch.tensor([[3], [PAD]])}, "sentence 1 has no tokens"),
+        (
+            {"prompt_or_source": torch.zeros(1, 2, 2, dtype=torch.int64)},
+            "ids must be whole numbers, one list",
+        ),
+        ({"prompt_or_source": [[3.5]]}, "ids must be whole numbers"),
+        ({"prompt_or_source": "text"}, "ids must be whole numbers"),
+        ({"prompt_or_source": [[13]]}, "token id 13 is outside the vocabulary"),
+        ({"max_new_tokens": 0}, "max_new_tokens is 0, but it must be an int >= 1"),
+        ({"max_new_tokens": 2.0}, "max_new_tokens is 2.0, but it must be an int >= 1"),
+        ({"eos_id": 13}, "eos_id is 13, but the vocabulary has the ids 0 to 12"),
+        ({"bos_id": -1}, "bos_id is -1, but the vocabulary has the ids 0 to 12"),
+        ({"strategy": "greedy"}, r"strategy is 'greedy', but it must be Greedy\(\)"),
+        ({"strategy": Beam}, r"must be Greedy\(\), Sample\(...\) or Beam\(...\)"),
+        ({"trees": True}, r"only a beam search has trees: use Beam\(...\)"),
+    ],
+)
+@each_kind
+def test_bad_input_is_named(kind, changes, message, unchecked):
+    arguments = {"prompt_or_source": [[3]], "max_new_tokens": 2} | changes
+    with pytest.raises(ValueError, match=message):
+        generate(lively(kind), **arguments)
+
+
+@each_kind
+def test_a_model_without_padding_takes_sentences_of_one_length(kind, unchecked):
+    model = lively(kind, pad_id=None)
+    texts = generate(model, [[3, 4], [5, 6]], NEW).ids
+    assert texts == [generate(model, [s], NEW).ids[0] for s in ([3, 4], [5, 6])]
+    with pytest.raises(ValueError, match="1 to 5 tokens need padding, but the model's pad_id is N"):
+        generate(model, SENTENCES, NEW)

@@ -1,0 +1,168 @@
+"""Filters keep what they should, and strategies choose as their distribution says."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.parity import drawn
+from transformer_lesson.generation import (
+    Beam,
+    Greedy,
+    Sample,
+    length_normalized,
+    top_k_filter,
+    top_p_filter,
+)
+
+few_values = st.sampled_from([-2.0, 0.0, 0.5, 3.0])  # many equals
+logit_lists = st.lists(few_values | st.floats(-9, 9, width=32), min_size=1, max_size=12)
+
+
+@drawn
+@given(logits=logit_lists, k=st.integers(1, 15))
+def test_top_k_keeps_exactly_k_of_the_highest(logits, k):
+    logits = torch.tensor(logits)
+    kept = top_k_filter(logits, k)
+    stays = kept.isfinite()
+    assert stays.sum() == min(k, len(logits))
+    assert torch.equal(kept[stays], logits[stays])
+    assert (kept[~stays] == -math.inf).all()
+    assert k >= len(logits) or logits[stays].min() >= logits[~stays].max()
+
+
+@drawn
+@given(logits=logit_lists, p=st.floats(0.0625, 1))
+def test_top_p_keeps_the_fewest_tokens_that_reach_p(logits, p):
+    logits = torch.tensor(logits)
+    kept = top_p_filter(logits, p)
+    stays, probabilities = kept.isfinite(), logits.double().softmax(0)
+    assert torch.equal(kept[stays], logits[stays])
+    assert (kept[~stays] == -math.inf).all()
+    assert probabilities[stays].sum() >= p - 1e-5
+    if p == 1:
+        assert stays.all()
+    else:  # without the least likely of them the sum would not reach p
+        assert probabilities[stays].sum() - probabilities[stays].min() < p + 1e-5
+        assert stays.all() or logits[stays].min() >= logits[~stays].max()
+
+
+def test_top_p_keeps_the_token_that_crosses_p():
+    probabilities = torch.tensor([0.1, 0.5, 0.1, 0.3])
+    kept = {p: top_p_filter(probabilities.log(), p).isfinite().tolist() for p in (0.49, 0.51, 0.85)}
+    assert kept[0.49] == [False, True, False, False]
+    assert kept[0.51] == [False, True, False, True]
+    assert kept[0.85] == [True, True, False, True]  # of the two equals, the first
+
+
+def test_top_p_of_1_keeps_even_what_rounding_hides():
+    assert top_p_filter(torch.tensor([30.0, 0.0, -30.0]), 1.0).isfinite().all()
+
+
+@pytest.mark.parametrize("filtered", [lambda x: top_k_filter(x, 3), lambda x: top_p_filter(x, 0.6)])
+def test_filters_work_on_any_leading_axes_and_leave_their_input(filtered):
+    logits = torch.randn(2, 3, 7)
+    before = logits.clone()
+    rows = torch.stack([filtered(row) for row in logits.flatten(0, 1)]).view(2, 3, 7)
+    assert torch.equal(filtered(logits), rows)
+    assert torch.equal(filtered(logits)[0], filtered(logits[0]))
+    assert torch.equal(logits, before)
+
+
+def test_top_p_of_1_gives_a_new_tensor():
+    logits = torch.randn(4)
+    assert top_p_filter(logits, 1.0) is not logits
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, True, None])
+def test_top_k_refuses_a_k_that_is_no_count(k, unchecked):
+    with pytest.raises(ValueError, match=f"k is {k}, but it must be an int >= 1"):
+        top_k_filter(torch.zeros(3), k)
+
+
+@pytest.mark.parametrize("p", [0, 0.0, -0.1, 1.01, math.nan, "0.5"])
+def test_top_p_refuses_what_is_no_probability(p, unchecked):
+    with pytest.raises(ValueError, match=r"p is .*, but it must be a probability in \(0, 1\]"):
+        top_p_filter(torch.zeros(3), p)
+
+
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [
+        (Sample, {"temperature": 0}),
+        (Sample, {"temperature": -1.0}),
+        (Sample, {"temperature": math.nan}),
+        (Sample, {"temperature": math.inf}),
+        (Sample, {"top_k": 0}),
+        (Sample, {"top_k": 2.5}),
+        (Sample, {"top_p": 0.0}),
+        (Sample, {"top_p": 1.5}),
+        (Sample, {"seed": -1}),
+        (Sample, {"seed": 0.5}),
+        (Beam, {"width": 0}),
+        (Beam, {"width": 2.0}),
+        (Beam, {"width": True}),
+        (Beam, {"length_penalty": -0.1}),
+        (Beam, {"length_penalty": math.nan}),
+    ],
+)
+def test_strategies_refuse_impossible_values(make, value, unchecked):
+    [(name, number)] = value.items()
+    with pytest.raises(ValueError, match=f"^{name} is {number}, but it must be "):
+        make(**value)
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Sample(), Beam()])
+def test_strategies_are_frozen_and_compare_by_value(strategy):
+    assert strategy == type(strategy)()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        strategy.width = 3
+
+
+def test_sample_filters_after_temperature():
+    logits = torch.tensor([2.0, 1.0, 0.0, -1.0])
+    sample = Sample(temperature=4.0, top_k=3, top_p=0.5)
+    expected = top_p_filter(top_k_filter(logits / 4.0, 3), 0.5).softmax(0)
+    assert torch.equal(sample.probabilities(logits), expected)
+    assert (expected > 0).sum() == 2  # at temperature 1 it would be the first token alone
+    assert (top_p_filter(logits, 0.5).isfinite()).sum() == 1
+
+
+def test_temperature_sharpens_and_flattens():
+    logits = torch.tensor([1.0, 0.0])
+    likeliest = [Sample(temperature=t).probabilities(logits)[0].item() for t in (0.01, 1.0, 100.0)]
+    assert likeliest == pytest.approx([1.0, 0.7311, 0.5025], abs=1e-4)
+
+
+def test_evenly_spread_uniforms_choose_tokens_as_often_as_they_are_probable():
+    logits = torch.randn(7)
+    logits[[0, 3, 6]] = -math.inf
+    uniforms = (torch.arange(2000) + 0.5) / 2000
+    tokens = Sample().choose(logits.expand(2000, -1), uniforms)
+    shares = tokens.bincount(minlength=7) / 2000
+    torch.testing.assert_close(shares, logits.softmax(0), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("uniform", [0.0, 1 - 2**-24])
+def test_a_token_of_probability_0_is_never_chosen(uniform):
+    for seed in range(200):
+        logits = torch.randn(50, generator=torch.Generator().manual_seed(seed))
+        logits[[0, 1, 20, 48, 49]] = -math.inf
+        token = Sample().choose(logits[None], torch.tensor([uniform]))
+        assert logits[token] > -math.inf
+
+
+def test_uniforms_of_a_row_do_not_depend_on_the_number_of_rows():
+    alone, many = Sample(seed=7).uniforms(1, 5), Sample(seed=5).uniforms(4, 5)
+    assert torch.equal(many[:, 2:3], alone)
+    assert len(set(many.flatten().tolist())) == 20
+
+
+def test_length_normalization_as_in_gnmt():
+    assert length_normalized(-6.0, 7, 0.0) == -6.0
+    assert length_normalized(-6.0, 7, 1.0) == -3.0
+    assert length_normalized(-6.0, 1, 0.6) == -6.0
+    assert length_normalized(torch.tensor([-8.0]), 19, 0.5).tolist() == [-4.0]

@@ -1,0 +1,186 @@
+"""`python -m transformer_lesson.training` trains, keeps, goes on, and names mistakes."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from transformer_lesson.checkpoints import load_checkpoint
+from transformer_lesson.corpora import interface_strings, manual
+from transformer_lesson.corpora.pairs import Pair
+from transformer_lesson.tokenizer import WordTokenizer
+from transformer_lesson.training import History, TrainConfig, __main__, tasks
+from transformer_lesson.training.recipes import GRAMMAR, INTERFACE, MANUAL, PAPER, TEXT, Recipe
+
+TINY = Recipe(
+    sizes={"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8, "max_len": 40},
+    training=TrainConfig(steps=6, learning_rate=1e-2, warmup_steps=1),
+    batch_size=4,
+)
+SUBJECTS = {"the dog": "der Hund", "the cat": "die Katze", "the child": "das Kind"}
+VERBS = {"sleeps": "schläft", "laughs": "lacht", "sings": "singt", "waits": "wartet"}
+PAIRS = [Pair(f"{s} {v}", f"{d} {w}") for s, d in SUBJECTS.items() for v, w in VERBS.items()]
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path):
+    """Small recipes and corpora, and a file of pairs."""
+    for name in ("GRAMMAR", "INTERFACE", "MANUAL", "TEXT"):
+        monkeypatch.setattr(tasks, name, TINY)
+    monkeypatch.setattr(tasks, "N_GRAMMAR", 40)
+    monkeypatch.setattr(tasks, "N_TESTS", 6)
+    monkeypatch.setattr(interface_strings, "pairs", lambda: PAIRS)
+    split = manual.split()
+    few = manual.Split(split.training[:2000], split.validation[:300])
+    monkeypatch.setattr(manual, "split", lambda: few)
+    file = tmp_path / "pairs.tsv"
+    file.write_text("".join(f"{pair.source}\t{pair.target}\n" for pair in PAIRS), encoding="utf-8")
+    return tmp_path
+
+
+def run(*arguments) -> int:
+    return __main__.main([str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize(
+    ("corpus", "sentences"),
+    [
+        ("grammar", ["of 6 unseen sentences translated", "of 6 unseen combinations translated"]),
+        ("interface", ["of 1 unseen menu entries translated word for word.", " became "]),
+        ("manual", ["bits per character on unseen text.", "It writes: "]),
+        ("pairs.tsv", ["of 1 unseen sentences translated word for word.", " became "]),
+    ],
+)
+def test_each_corpus_is_trained_judged_and_kept(corpus, sentences, tiny, capsys, monkeypatch):
+    monkeypatch.chdir(tiny)
+    assert run("--corpus", corpus, "--out", "deep/run") == 0
+    out, err = capsys.readouterr()
+    for sentence in [*sentences, "6 steps took ", "validation ", "holds model and vocabulary"]:
+        assert sentence in out
+    assert err == ""
+    folder = tiny / "deep" / "run"
+    names = ["checkpoint.safetensors", "history.json", "model.safetensors"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    history = History.from_json(json.loads((folder / "history.json").read_text()))
+    assert history.steps == 6 and len(history.validation) == 6
+    kept, whole = load_checkpoint(folder / names[2]), load_checkpoint(folder / names[0])
+    assert kept.training is None and whole.training.facts["history"]["losses"] == history.losses
+    assert kept.tokenizer.vocabulary == whole.tokenizer.vocabulary
+    assert kept.model.config.pad_id == kept.tokenizer.pad_id == 0
+
+
+def test_seed_and_steps_are_those_of_the_command(tiny):
+    file, models = tiny / "pairs.tsv", {}
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        run("--corpus", file, "--out", tiny / name, "--steps", 2, "--seed", seed)
+        models[name] = (tiny / name / "model.safetensors").read_bytes()
+        history = json.loads((tiny / name / "history.json").read_text())
+        assert len(history["losses"]) == 2
+    assert models["a"] == models["b"] != models["c"]
+
+
+def test_after_ctrl_c_the_same_command_with_resume_goes_on(tiny, capsys, monkeypatch):
+    file = tiny / "pairs.tsv"
+    assert run("--corpus", file, "--out", tiny / "whole", "--seed", 5) == 0
+
+    def press(report):
+        if report.step == 4:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(__main__, "_tell", press)
+        assert run("--corpus", file, "--out", tiny / "run", "--seed", 5) == 130
+    assert "Interrupted after step 4 of 6" in capsys.readouterr().out
+    assert len(json.loads((tiny / "run" / "history.json").read_text())["losses"]) == 4
+    assert not (tiny / "run" / "model.safetensors").exists()
+
+    assert run("--corpus", file, "--out", tiny / "run", "--resume") == 0
+    for name in ("model.safetensors", "history.json"):
+        whole, parts = ((tiny / run / name).read_bytes() for run in ("whole", "run"))
+        if name == "history.json":
+            whole, parts = json.loads(whole), json.loads(parts)
+            assert whole.pop("seconds") > 0 < parts.pop("seconds")
+        assert whole == parts
+
+
+def test_a_finished_run_can_get_more_steps(tiny):
+    file, out = tiny / "pairs.tsv", tiny / "run"
+    assert run("--corpus", file, "--out", out) == 0
+    assert run("--corpus", file, "--out", out, "--resume", "--steps", 8) == 0
+    assert len(json.loads((out / "history.json").read_text())["losses"]) == 8
+
+
+def test_mistakes_are_answered_in_one_line(tiny, capsys):
+    file, out = tiny / "pairs.tsv", tiny / "run"
+    other = tiny / "other.tsv"
+    other.write_text("".join(f"{10 * n}\t{n}\n" for n in range(30)))
+    (tiny / "few.tsv").write_text("a\tb\n")
+    (tiny / "long.tsv").write_text("".join(f"{n}{40 * ' x'}\ty\n" for n in range(20)))
+    (tiny / "damaged").mkdir()
+    (tiny / "damaged" / "checkpoint.safetensors").write_bytes(b"what is this")
+    assert run("--corpus", file, "--out", out) == 0
+    capsys.readouterr()
+    for arguments, sentence in {
+        ("--corpus", file, "--out", out): "is there already: add --resume, or change --out.",
+        ("--corpus", other, "--out", out, "--resume"): "was trained on another corpus than",
+        ("--corpus", file, "--out", out, "--resume", "--seed", 1): "leave it out with --resume",
+        ("--corpus", file, "--out", out, "--resume", "--steps", 2): "is at step 6 already",
+        ("--corpus", file, "--out", tiny / "new", "--resume"): "there is no such file",
+        ("--corpus", file, "--out", tiny / "damaged", "--resume"): "is no checkpoint",
+        ("--corpus", file, "--out", tiny / "new", "--steps", 0): "steps is 0, but it must be",
+        ("--corpus", file, "--out", tiny / "new", "--seed", -1): "seed is -1, but it must be",
+        ("--corpus", file, "--out", file): "File exists",
+        ("--corpus", tiny / "few.tsv", "--out", tiny / "new"): "10 or more are needed",
+        ("--corpus", tiny / "long.tsv", "--out", tiny / "new"): "more than 39 tokens: split",
+        ("--corpus", "german", "--out", tiny / "new"): "There is no file german",
+    }.items():
+        assert run(*arguments) == 2
+        error = capsys.readouterr().err
+        assert sentence in error and error.count("\n") == 1
+        assert error.startswith("transformer_lesson.training: ")
+    assert not (tiny / "new").exists()
+
+
+def test_ctrl_c_before_the_first_step_is_no_traceback(tiny, capsys, monkeypatch):
+    def press(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(__main__, "make_task", press)
+    assert run("--corpus", "grammar", "--out", tiny / "run") == 130
+    assert "what was saved before stays as it is" in capsys.readouterr().err
+
+
+def test_what_is_too_long_is_left_out_and_counted(tiny, capsys):
+    file = tiny / "pairs.tsv"
+    file.write_text(file.read_text(encoding="utf-8") + f"{80 * 'dog '}\tHund\n", encoding="utf-8")
+    assert run("--corpus", file, "--out", tiny / "run") == 0
+    assert "1 pairs of 40 tokens or more are left out." in capsys.readouterr().out
+
+
+def test_held_out_sentences_are_not_trained_on():
+    train, held_out = tasks._hold_out([*PAIRS, *PAIRS, Pair("the dog sleeps", "er schläft")])
+    assert len(train) + len(held_out) == len(PAIRS) and held_out
+    assert {pair.source for pair in train} & {pair.source for pair in held_out} == set()
+    assert tasks._hold_out(PAIRS) == tasks._hold_out(PAIRS)
+
+
+def test_as_a_program(tmp_path):
+    command = [sys.executable, "-m", "transformer_lesson.training", "--corpus", "no.tsv"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "run")], capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "There is no file no.tsv" in done.stderr
+    assert "Traceback" not in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_recipes_fit_a_model():
+    tokenizer = WordTokenizer.train(["a b c d"])
+    for recipe in (GRAMMAR, PAPER, INTERFACE, MANUAL, TEXT):
+        config = recipe.model_config(tokenizer)
+        assert (config.vocab_size, config.pad_id) == (8, 0)
+    assert PAPER.model_config(tokenizer).norm_position == "post"
+    training = PAPER.training
+    assert (training.optimizer, training.betas, training.epsilon) == ("adam", (0.9, 0.98), 1e-9)
+    assert (training.schedule, training.peak_rate, training.warmup_steps) == ("noam", 1.0, 400)

@@ -1,0 +1,83 @@
+"""Each schedule has the rate that its formula says, at its corners and between them."""
+
+import math
+
+import pytest
+
+from transformer_lesson.training import TrainConfig, learning_rate, warmup_rate
+
+
+def rates(schedule: str, **changes) -> list[float]:
+    """The rate of each step; index 0 is unused, so that the index is the step."""
+    config = TrainConfig(**{"steps": 100, "schedule": schedule, "warmup_steps": 10} | changes)
+    return [math.nan] + [learning_rate(step, config, 64) for step in range(1, config.steps + 1)]
+
+
+@pytest.mark.parametrize(("d_model", "warmup"), [(512, 4000), (128, 400), (7, 1)])
+def test_warmup_rate_is_equation_3(d_model, warmup):
+    for step in (1, 2, warmup // 2 + 1, warmup, warmup + 1, 10 * warmup):
+        wanted = min(1 / math.sqrt(step), step / warmup**1.5) / math.sqrt(d_model)
+        assert warmup_rate(step, d_model, warmup) == pytest.approx(wanted)
+
+
+def test_warmup_rate_peaks_at_the_end_of_the_warm_up():
+    curve = [warmup_rate(step, 512, 400) for step in range(1, 2000)]
+    assert curve.index(max(curve)) + 1 == 400
+    assert max(curve) == pytest.approx((512 * 400) ** -0.5)
+    assert warmup_rate(4000, 512, 4000) == pytest.approx(0.000699, abs=5e-7)  # the paper's
+
+
+@pytest.mark.parametrize("arguments", [(0, 512, 400), (-1, 512, 400), (1, 0, 400), (1, 512, 0)])
+def test_warmup_rate_counts_from_1(arguments):
+    with pytest.raises(ValueError, match="but it must be at least 1"):
+        warmup_rate(*arguments)
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
+def test_warm_up_is_a_straight_line_to_the_peak(schedule):
+    curve = rates(schedule, learning_rate=3e-3)
+    assert curve[1:11] == pytest.approx([3e-4 * step for step in range(1, 11)])
+    assert max(curve[1:]) == curve[10] == 3e-3
+
+
+def test_linear_falls_by_the_same_amount_to_zero_after_the_last_step():
+    curve = rates("linear", learning_rate=1.0)
+    falls = [a - b for a, b in zip(curve[10:], [*curve[11:], 0.0], strict=True)]
+    assert falls == pytest.approx([1 / 91] * 91)
+    assert curve[100] > 0
+
+
+def test_cosine_falls_to_a_tenth():
+    curve = rates("cosine", learning_rate=1.0, steps=109, warmup_steps=10)
+    assert curve[60] == pytest.approx(0.55)  # half way
+    assert curve[35] == pytest.approx(0.1 + 0.45 * (1 + math.sqrt(0.5)))  # a quarter of the way
+    assert 0.1 < curve[109] < 0.1003
+
+
+def test_constant_stays():
+    assert set(rates("constant", learning_rate=0.25)[10:]) == {0.25}
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
+def test_without_warm_up_the_first_step_is_near_the_peak(schedule):
+    assert rates(schedule, warmup_steps=0)[1] == pytest.approx(1e-3, rel=0.02)
+    assert rates(schedule, warmup_steps=0, steps=1)[1] > 0
+
+
+def test_a_warm_up_longer_than_the_run_is_all_warm_up():
+    assert rates("linear", warmup_steps=200)[100] == pytest.approx(0.5e-3)
+
+
+def test_noam_is_the_papers_rate_times_the_factor():
+    for factor, setting in ((1.0, {}), (0.5, {"learning_rate": 0.5})):
+        curve = rates("noam", **setting)
+        wanted = [factor * warmup_rate(step, 64, 10) for step in range(1, 101)]
+        assert curve[1:] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("schedule", ["linear", "noam"])
+@pytest.mark.parametrize("step", [0, -1, 101])
+def test_a_step_outside_the_run_is_refused(schedule, step):
+    config = TrainConfig(steps=100, schedule=schedule)
+    with pytest.raises(ValueError, match=f"step is {step}, but this run's steps go from 1 to 100"):
+        learning_rate(step, config, 64)

@@ -1,0 +1,182 @@
+"""A model in one file, with everything that is needed to use it or to train on.
+
+A checkpoint is a safetensors file: numbers and a JSON text, nothing that could run. The JSON
+holds sizes, vocabulary and the state of the training; it starts with the SHA-256 of the file,
+taken with zeros in that place. So a file that was cut off or changed, by however little, is
+refused. (Somebody who means to deceive you can compute a new sum: it proves that a file is whole,
+not who wrote it.)
+"""
+
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load, save
+from torch import Tensor, nn
+
+from transformer_lesson.config import ModelConfig
+from transformer_lesson.models import (
+    DecoderOnlyTransformer,
+    EncoderDecoderTransformer,
+    EncoderOnlyTransformer,
+)
+from transformer_lesson.tokenizer import Tokenizer, tokenizer_from_json
+
+KEY, VERSION, NO_SUM = "transformer_lesson", 1, "0" * 64
+KINDS = {
+    kind.__name__: kind
+    for kind in (EncoderOnlyTransformer, DecoderOnlyTransformer, EncoderDecoderTransformer)
+}
+
+
+class TrainingState(NamedTuple):
+    """What a training run needs to go on: `facts` that JSON can hold, and `tensors` by name."""
+
+    facts: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+class Checkpoint(NamedTuple):
+    """What a file holds; the model is in evaluation mode."""
+
+    model: nn.Module
+    tokenizer: Tokenizer | None
+    training: TrainingState | None
+
+
+def save_checkpoint(
+    path: str | Path,
+    model: nn.Module,
+    tokenizer: Tokenizer | None = None,
+    training: TrainingState | None = None,
+) -> None:
+    """Write a model to a file, and whatever else you pass.
+
+    The file is written under another name in the same folder and then renamed. So at any moment,
+    even if the power fails, `path` is either the old file or the whole new one.
+
+    Raises:
+        ValueError: the model is none of the package's three, or the folder does not exist.
+        OSError: the file cannot be written; an older file of this name stays as it was.
+    """
+    check_savable(path, model)
+    tensors = {f"model.{name}": weight.detach() for name, weight in model.named_parameters()}
+    facts = {
+        "sha256": NO_SUM,  # first, so that it is the first to be found in the file
+        "version": VERSION,
+        "model": _describe(model),
+        "tokenizer": tokenizer.to_json() if tokenizer else None,
+        "training": training.facts if training else None,
+    }
+    tensors |= training.tensors if training else {}
+    tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    data = save(tensors, metadata={KEY: json.dumps(facts, ensure_ascii=False)})
+    write_whole(path, data.replace(NO_SUM.encode(), _sum(data, NO_SUM).encode(), 1))
+
+
+def load_checkpoint(path: str | Path) -> Checkpoint:
+    """Read what `save_checkpoint` wrote. Nothing in the file is ever run.
+
+    Raises:
+        ValueError: no such file, or one that is cut off, changed or of another program.
+    """
+    facts, tensors = _read(Path(path))
+    model = _build(facts["model"])
+    weights = {f"model.{name}": weight for name, weight in model.named_parameters()}
+    stored = {name: tensors.pop(name) for name in list(tensors) if name.startswith("model.")}
+    if _shapes(stored) != _shapes(weights):
+        raise ValueError(f"{path}: its weights are not those of a {facts['model']['kind']}.")
+    with torch.no_grad():
+        for name, weight in weights.items():
+            weight.copy_(stored[name])
+    tokenizer = tokenizer_from_json(facts["tokenizer"]) if facts["tokenizer"] else None
+    training = TrainingState(facts["training"], tensors) if facts["training"] else None
+    return Checkpoint(model.eval(), tokenizer, training)
+
+
+def check_savable(path: str | Path, model: nn.Module) -> None:
+    """Raise `save_checkpoint`'s `ValueError`s: before hours of training, not after them."""
+    path, kind = Path(path), type(model).__name__
+    if KINDS.get(kind) is not type(model):
+        raise ValueError(f"a {kind} cannot be saved: only {', '.join(KINDS)} can.")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path}: the folder {path.parent} does not exist; create it first.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: add the name of a file in it.")
+
+
+def write_whole(path: str | Path, data: bytes) -> None:
+    """Write a file so that it is there in whole or not at all."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # on the disk, before the name points to it
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _sum(data: bytes, recorded: str) -> str:
+    """The SHA-256 of a file, taken with zeros where it is recorded itself."""
+    return hashlib.sha256(data.replace(recorded.encode(), NO_SUM.encode(), 1)).hexdigest()
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return a checkpoint's facts and tensors, or say what is wrong with the file."""
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file.")
+    try:
+        with safe_open(path, framework="pt") as file:  # reads no more than the header
+            foreign = KEY not in (file.metadata() or {})
+    except SafetensorError as error:
+        raise ValueError(f"{path} is no checkpoint, or only a part of one: {error}.") from error
+    if foreign:
+        raise ValueError(f"{path} holds tensors of another program, not a model of this course.")
+    data = path.read_bytes()
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    text = header["__metadata__"][KEY]
+    recorded = text[len('{"sha256": "') :][: len(NO_SUM)]
+    if _sum(data, recorded) != recorded:
+        raise ValueError(f"{path} is damaged or was changed: its SHA-256 is not the recorded one.")
+    facts = json.loads(text)
+    if facts["version"] != VERSION:
+        raise ValueError(
+            f"{path} has version {facts['version']} of the format, this package reads {VERSION}: "
+            "use the package that wrote it."
+        )
+    return facts, load(data)
+
+
+def _shapes(tensors: dict[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in tensors.items()}
+
+
+def _describe(model: nn.Module) -> dict[str, Any]:
+    """Return what `_build` needs to make a model of the same form."""
+    arguments: dict[str, Any] = {"config": asdict(model.config)}
+    if isinstance(model, EncoderOnlyTransformer):
+        arguments["n_classes"] = model.classifier.out_features if model.classifier else None
+        arguments["token_head"] = model.projection is not None
+    if isinstance(model, EncoderDecoderTransformer):
+        shared = model.source_embedding.table is model.target_embedding.table
+        arguments["source_config"] = asdict(model.source_config)
+        arguments["target_config"] = None if shared else arguments["config"]
+        del arguments["config"]
+    return {"kind": type(model).__name__, "arguments": arguments}
+
+
+def _build(description: dict[str, Any]) -> nn.Module:
+    arguments = {
+        name: ModelConfig(**value) if name.endswith("config") and value else value
+        for name, value in description["arguments"].items()
+    }
+    with torch.random.fork_rng(devices=[]):  # reading a file changes no random numbers
+        return KINDS[description["kind"]](**arguments)

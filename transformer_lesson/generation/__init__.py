@@ -1,0 +1,41 @@
+"""Writing with a trained model: choosing tokens one after the other, and judging the result.
+
+`generate` is the one call; `greedy_decode` and `beam_search` show its ideas in their plainest
+form.
+"""
+
+from transformer_lesson.generation.alignment import alignment_hits
+from transformer_lesson.generation.beams import Candidate
+from transformer_lesson.generation.bleu import Bleu, NGram, bleu, exact_match, ngram_matches
+from transformer_lesson.generation.decoding import beam_search, greedy_decode
+from transformer_lesson.generation.generate import Generation, generate
+from transformer_lesson.generation.strategies import (
+    Beam,
+    Greedy,
+    Sample,
+    length_normalized,
+    top_k_filter,
+    top_p_filter,
+)
+from transformer_lesson.generation.translation import translate
+
+__all__ = [
+    "Beam",
+    "Bleu",
+    "Candidate",
+    "Generation",
+    "Greedy",
+    "NGram",
+    "Sample",
+    "alignment_hits",
+    "beam_search",
+    "bleu",
+    "exact_match",
+    "generate",
+    "greedy_decode",
+    "length_normalized",
+    "ngram_matches",
+    "top_k_filter",
+    "top_p_filter",
+    "translate",
+]

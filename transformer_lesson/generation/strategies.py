@@ -1,0 +1,177 @@
+"""How the next token is chosen: always the likeliest, by chance, or by looking ahead."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+
+def top_k_filter(
+    logits: Float[Tensor, "*batch vocab_size"], k: int
+) -> Float[Tensor, "*batch vocab_size"]:
+    """Keep the k highest logits and set the others to -inf, so that softmax gives them 0.
+
+    Exactly k stay, even among equals; all of them where there are fewer than k.
+
+    Args:
+        logits: shape (..., vocab_size).
+        k: how many tokens to keep.
+
+    Raises:
+        ValueError: k is not an int >= 1.
+
+    Source: Fan et al., "Hierarchical Neural Story Generation" (2018), section 5.4.
+    """
+    _require("k", k, _is_int(k) and k >= 1, "an int >= 1")
+    best = logits.topk(min(k, logits.size(-1)), dim=-1)  # (..., k)
+    return torch.full_like(logits, -math.inf).scatter(-1, best.indices, best.values)
+
+
+def top_p_filter(
+    logits: Float[Tensor, "*batch vocab_size"], p: float
+) -> Float[Tensor, "*batch vocab_size"]:
+    """Keep the fewest tokens whose probabilities add up to p or more; set the others to -inf.
+
+    The tokens are taken from the likeliest down. The one with which the sum reaches p stays, so
+    at least one always does.
+
+    Args:
+        logits: shape (..., vocab_size).
+        p: probability to keep, above 0; 1 keeps every token.
+
+    Raises:
+        ValueError: p is not in (0, 1].
+
+    Source: Holtzman et al., "The Curious Case of Neural Text Degeneration" (2020), section 3.1.
+    """
+    _require("p", p, _is_number(p) and 0 < p <= 1, "a probability in (0, 1]")
+    if p == 1:
+        return logits.clone()
+    ranked = logits.sort(dim=-1, descending=True, stable=True)
+    probabilities = ranked.values.softmax(dim=-1)  # (..., vocab_size), likeliest first
+    before = probabilities.cumsum(dim=-1) - probabilities  # sum over all likelier tokens
+    kept = ranked.values.masked_fill(before >= p, -math.inf)
+    return torch.full_like(logits, -math.inf).scatter(-1, ranked.indices, kept)
+
+
+def length_normalized(log_probability, length: int, length_penalty: float):
+    """Make hypotheses of different lengths comparable: log P / ((5 + length) / 6)^penalty.
+
+    Every token lowers log P, so without this a beam search prefers short texts.
+
+    Args:
+        log_probability: of a whole hypothesis in nats, <= 0; a number or a tensor.
+        length: its tokens, `<eos>` included, what it started from not.
+        length_penalty: 0 leaves log P as it is; larger values favour longer texts.
+
+    Source: Wu et al., "Google's Neural Machine Translation System" (2016), equation 14;
+        "Attention Is All You Need" (2017) uses it with a penalty of 0.6 (section 6.1).
+    Differs: many libraries divide by length^penalty instead.
+    """
+    return log_probability / ((5 + length) / 6) ** length_penalty
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """At every step the likeliest token."""
+
+    def choose(
+        self, logits: Float[Tensor, "batch vocab_size"], uniform: Tensor | None = None
+    ) -> Int64[Tensor, " batch"]:
+        """Return the token with the highest logit, for every row."""
+        return logits.argmax(dim=-1)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """At every step a token by chance, from the model's distribution or part of it.
+
+    Args:
+        temperature: logits are divided by it: below 1 sharpens the distribution, above 1
+            flattens it.
+        top_k: draw among this many likeliest tokens only (`top_k_filter`).
+        top_p: draw among the likeliest tokens that hold this probability together only
+            (`top_p_filter`, after temperature and top_k).
+        seed: the same seed gives the same text. Row i of a batch has a generator of its own,
+            seeded with seed + i, so its text does not depend on the other rows.
+
+    Raises:
+        ValueError: a value breaks a rule; the message names it.
+    """
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        hot = _is_number(self.temperature) and 0 < self.temperature < math.inf
+        _require("temperature", self.temperature, hot, "above 0 (Greedy() is its limit at 0)")
+        k_ok = self.top_k is None or (_is_int(self.top_k) and self.top_k >= 1)
+        _require("top_k", self.top_k, k_ok, "None or an int >= 1")
+        p_ok = self.top_p is None or (_is_number(self.top_p) and 0 < self.top_p <= 1)
+        _require("top_p", self.top_p, p_ok, "None or a probability in (0, 1]")
+        _require("seed", self.seed, _is_int(self.seed) and self.seed >= 0, "an int >= 0")
+
+    def probabilities(
+        self, logits: Float[Tensor, "*batch vocab_size"]
+    ) -> Float[Tensor, "*batch vocab_size"]:
+        """Return the distribution that is drawn from: after temperature, top_k and top_p."""
+        logits = logits / self.temperature
+        if self.top_k is not None:
+            logits = top_k_filter(logits, self.top_k)
+        if self.top_p is not None:
+            logits = top_p_filter(logits, self.top_p)
+        return logits.softmax(dim=-1)
+
+    def uniforms(self, n_rows: int, n_steps: int) -> Float[Tensor, "n_steps n_rows"]:
+        """Return the random numbers in [0, 1) that decide each step of each row."""
+        generators = [torch.Generator().manual_seed(self.seed + row) for row in range(n_rows)]
+        return torch.stack([torch.rand(n_steps, generator=g) for g in generators], dim=1)
+
+    def choose(
+        self, logits: Float[Tensor, "batch vocab_size"], uniform: Float[Tensor, " batch"]
+    ) -> Int64[Tensor, " batch"]:
+        """Return the token at which the running sum of probabilities passes `uniform`."""
+        sums = self.probabilities(logits).cumsum(dim=-1)  # (batch, vocab_size)
+        return (sums <= uniform[:, None] * sums[:, -1:]).sum(dim=-1)
+
+
+@dataclass(frozen=True)
+class Beam:
+    """Keep the `width` likeliest texts at every step; see `beam_search`.
+
+    Args:
+        width: hypotheses that are kept at each step; 1 is greedy.
+        length_penalty: see `length_normalized`.
+
+    Raises:
+        ValueError: width is under 1 or length_penalty negative.
+    """
+
+    width: int = 4
+    length_penalty: float = 0.6
+
+    def __post_init__(self) -> None:
+        _require("width", self.width, _is_int(self.width) and self.width >= 1, "an int >= 1")
+        penalty_ok = _is_number(self.length_penalty) and 0 <= self.length_penalty < math.inf
+        _require("length_penalty", self.length_penalty, penalty_ok, "0 or more")
+
+
+Strategy = Greedy | Sample | Beam
+GREEDY = Greedy()
+
+
+def _require(name: str, value, kept: bool, rule: str) -> None:
+    if not kept:
+        raise ValueError(f"{name} is {value!r}, but it must be {rule}.")
+
+
+def _is_int(value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

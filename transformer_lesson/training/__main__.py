@@ -1,0 +1,124 @@
+"""`python -m transformer_lesson.training --corpus grammar --out DIR`: training without a notebook.
+
+It writes three files into the folder: `checkpoint.safetensors`, the whole run, to go on with;
+`model.safetensors`, only the model and its vocabulary, to use; and `history.json`, the curves.
+"""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import torch
+from torch import nn
+from tqdm.auto import tqdm
+
+from transformer_lesson.checkpoints import save_checkpoint, write_whole
+from transformer_lesson.training.history import History, StepReport
+from transformer_lesson.training.loop import resume, train
+from transformer_lesson.training.runs import Run
+from transformer_lesson.training.tasks import Task, make_task
+
+INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Train as the command line says and return the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _run(options)
+    except (ValueError, OSError, ArithmeticError, ModuleNotFoundError) as error:
+        print(f"transformer_lesson.training: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Interrupted: what was saved before stays as it is.", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m transformer_lesson.training",
+        description="Train a translator or a language model, and keep it in a folder.",
+    )
+    parser.add_argument(
+        "--corpus",
+        required=True,
+        help="grammar (generated English to German), interface (JupyterLab's menus), manual "
+        "(CPython's manual, a language model), or a file with a sentence, a tab and its "
+        "translation on each line",
+    )
+    parser.add_argument("--out", required=True, type=Path, help="the folder to write to")
+    parser.add_argument("--steps", type=int, help="batches to learn from, if not the corpus's own")
+    parser.add_argument("--seed", type=int, help="of weights, batches and dropout (default: 0)")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in the folder")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    checkpoint = options.out / "checkpoint.safetensors"
+    begin = _go_on if options.resume else _start
+    task, model, history = begin(options, checkpoint)
+    write_whole(options.out / "history.json", json.dumps(asdict(history)).encode())
+    if history.interrupted:
+        print("The same command with --resume does that.")
+        return INTERRUPTED
+    print(f"{history.steps} steps took {history.seconds:.1f} s of training.")
+    for sentence in task.judge(model):
+        print(sentence)
+    path = options.out / "model.safetensors"
+    save_checkpoint(path, model, task.tokenizer)
+    print(f"{path} holds model and vocabulary ({path.stat().st_size / 1e6:.1f} MB).")
+    return 0
+
+
+def _start(options: argparse.Namespace, checkpoint: Path) -> tuple[Task, nn.Module, History]:
+    if checkpoint.exists():
+        raise ValueError(f"{checkpoint} is there already: add --resume, or change --out.")
+    seed = options.seed or 0
+    print(f"Preparing the corpus {options.corpus}.", flush=True)
+    task = make_task(options.corpus, seed)
+    config = replace(task.recipe.training, seed=seed)
+    if options.steps is not None:
+        config = replace(config, steps=options.steps)
+    torch.manual_seed(seed)
+    model = task.kind(task.recipe.model_config(task.tokenizer))
+    n_weights = sum(weight.numel() for weight in model.parameters())
+    print(f"{type(model).__name__} with {n_weights:,} weights, {config.steps} steps.", flush=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    every = max(1, config.steps // 5)
+    history = train(
+        model,
+        task.batches,
+        config,
+        on_step=_tell,
+        validation=task.validation,
+        validate_every=every,
+        checkpoint=checkpoint,
+        checkpoint_every=every,
+        tokenizer=task.tokenizer,
+    )
+    return task, model, history
+
+
+def _go_on(options: argparse.Namespace, checkpoint: Path) -> tuple[Task, nn.Module, History]:
+    if options.seed is not None:
+        raise ValueError("--seed belongs to the start of a run: leave it out with --resume.")
+    saved = Run.load(checkpoint)
+    print(f"Going on after step {saved.history.steps} of {checkpoint}.", flush=True)
+    task = make_task(options.corpus, saved.config.seed)
+    if saved.tokenizer is None or saved.tokenizer.vocabulary != task.tokenizer.vocabulary:
+        raise ValueError(f"{checkpoint} was trained on another corpus than {options.corpus}.")
+    return task, *resume(checkpoint, task.batches, _tell, task.validation, options.steps)
+
+
+def _tell(report: StepReport) -> None:
+    if report.validation is not None:
+        tqdm.write(
+            f"step {report.step}: loss {report.loss:.3f}, validation {report.validation:.3f}, "
+            f"{report.tokens_per_second:,.0f} tokens/s"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

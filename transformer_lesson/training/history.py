@@ -1,0 +1,75 @@
+"""What a training run leaves behind besides the model."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from torch import nn
+
+
+class StepReport(NamedTuple):
+    """What `on_step` is told after each step.
+
+    Args:
+        step: counts from 1.
+        loss: of this step's batch before the update, in nats per token.
+        rate: the learning rate of this step.
+        gradient_norm: length of the gradient of all weights together, before clipping.
+        tokens_per_second: labels learned from per second of training, this call's mean.
+        validation: validation loss after this step, or `None` if it was not measured.
+        model: the model itself, after the update.
+    """
+
+    step: int
+    loss: float
+    rate: float
+    gradient_norm: float
+    tokens_per_second: float
+    validation: float | None
+    model: nn.Module
+
+
+@dataclass
+class History:
+    """The curves of a training run; index 0 is step 1.
+
+    Args:
+        losses: training loss of each step, in nats per token, label smoothing included.
+        rates: learning rate of each step.
+        gradient_norms: length of the gradient of each step, before clipping.
+        validation: (step, loss) wherever it was measured; without label smoothing.
+        tokens: how many labels were learned from; padding does not count.
+        seconds: spent in steps, batches included; validation, `on_step` and saving are not.
+        interrupted: whether the run was stopped by hand before its last step.
+    """
+
+    losses: list[float] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    gradient_norms: list[float] = field(default_factory=list)
+    validation: list[tuple[int, float]] = field(default_factory=list)
+    tokens: int = 0
+    seconds: float = field(default=0.0, compare=False)
+    interrupted: bool = False
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "History":
+        """The history of these fields, as JSON keeps them: with lists for tuples."""
+        validation = [(step, loss) for step, loss in values["validation"]]
+        return cls(**values | {"validation": validation})
+
+    @property
+    def steps(self) -> int:
+        """How many steps are done."""
+        return len(self.losses)
+
+    def __repr__(self) -> str:
+        losses = f", loss {self.losses[0]:.3f} to {self.losses[-1]:.3f}" if self.losses else ""
+        validation = f", validation {self.validation[-1][1]:.3f}" if self.validation else ""
+        return f"History({self.steps} steps{losses}{validation})"
+
+
+class TrainingDiverged(FloatingPointError):
+    """A loss or gradient was no finite number. `history` holds what came before."""
+
+    def __init__(self, message: str, history: History):
+        super().__init__(message)
+        self.history = history

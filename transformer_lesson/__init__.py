@@ -1,8 +1,9 @@
 """The reference implementation that the lessons build, check against and import.
 
-Each module is one idea and reads top to bottom: `config`, `masks`, `attention`, `positions`,
-`tokenizer`, `embeddings`, `blocks`, `models`, `recording`, `causality`, `parameter_count`,
-`plots`, `attention_view`, `corpora`, `explorables`, `exercises`.
+Each module is one idea and reads top to bottom: `config`, `masks`, `cache`, `dropout`,
+`attention`, `positions`, `tokenizer`, `embeddings`, `blocks`, `models`, `recording`, `causality`,
+`parameter_count`, `corpora`, `training`, `checkpoints`, `generation`, `plots`, `attention_view`,
+`explorables`, `exercises`.
 """
 
 from transformer_lesson.attention import MultiHeadAttention, scaled_dot_product_attention

@@ -50,3 +50,20 @@ def test_curve_and_turned_words_leave_ink():
     inked = (pixels(canvas)[..., 0] < 100).sum()
     canvas.turned(50, 50, "value")
     assert 100 < inked < (pixels(canvas)[..., 0] < 100).sum()
+
+
+def test_hatch_stripes_a_rectangle_and_nothing_else():
+    canvas = Canvas("", 80, 80)
+    canvas.hatch(20, 30, 40, 20)
+    inked = (pixels(canvas) == 0).all(axis=-1)
+    assert 0.1 < inked[30:50, 20:60].mean() < 0.5
+    assert inked.sum() == inked[30:50, 20:60].sum()
+    canvas.hatch(0, 0, 0.4, 20)  # too narrow to be seen
+    assert (pixels(canvas) == 0).all(axis=-1).sum() == inked.sum()
+
+
+def test_turned_words_may_end_at_a_place():
+    canvas = Canvas("", 60, 120)
+    canvas.turned(30, 40, "value 🦄", end=True, width=60)
+    rows = np.nonzero((pixels(canvas)[..., 0] < 100).any(axis=1))[0]
+    assert 40 <= rows.min() < 50 and rows.max() < 110

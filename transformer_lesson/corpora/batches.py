@@ -61,7 +61,7 @@ def _encode_pairs(pairs: Sequence[Pair], tokenizer: Tokenizer) -> list[tuple[lis
     if not pairs:
         raise ValueError("There are no pairs to make batches of: pass at least one.")
     encoded = []
-    for index, pair in enumerate(tqdm(pairs, "Encoding", delay=3, leave=False)):
+    for index, pair in enumerate(tqdm(pairs, "Encoding", delay=3, leave=False, disable=None)):
         if not pair.source.strip() or not pair.target.strip():
             raise ValueError(
                 f"Pair {index} has an empty side, {pair.source!r} and {pair.target!r}: "

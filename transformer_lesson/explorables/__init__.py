@@ -1,6 +1,7 @@
 """Controls around pure render functions: one explorable in each file.
 
 `from transformer_lesson.explorables import MaskExplorer` loads ipywidgets and that one file.
+`__all__` names the explorables.
 """
 
 from importlib import import_module
@@ -8,23 +9,29 @@ from importlib import import_module
 _MODULES = {
     "ArchitectureMap": "architecture_map",
     "AttentionExplorer": "attention",
+    "DecodingStepper": "decoding_stepper",
     "HeadSplitExplorer": "head_split",
     "LeakProbe": "leak_probe",
+    "LiveCurves": "live_curves",
     "MaskExplorer": "mask",
     "NormExplorer": "norm",
     "PositionalEncodingExplorer": "positional_encoding",
     "ShapeFlow": "shape_flow",
     "TokenizerExplorer": "tokenizer",
+    "TrainingReplay": "training_replay",
+    "TranslationPlayground": "translation_playground",
 }
+_FOR_TRAINING = {"ReplayRecorder": "replay_recorder"}  # takes notes for `TrainingReplay`
 
 __all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str):
-    if name not in _MODULES:
+    module = _MODULES.get(name) or _FOR_TRAINING.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{module}"), name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *_FOR_TRAINING]

@@ -9,7 +9,8 @@ import html
 import reprlib
 import struct
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
@@ -46,6 +47,8 @@ class Explorable(ipywidgets.VBox):
         controls: name of each value to the widget that sets it, in the order of the page.
     """
 
+    _held = False
+
     def __init__(self, controls: Mapping[str, ipywidgets.DOMWidget]):
         self.controls = dict(controls)
         self.picture = ipywidgets.HTML()
@@ -69,7 +72,18 @@ class Explorable(ipywidgets.VBox):
         """Draw the present values."""
         raise NotImplementedError(f"{type(self).__name__} has to define render().")
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Draw nothing while controls set each other; the change that led to it is drawn."""
+        before, self._held = self._held, True
+        try:
+            yield
+        finally:
+            self._held = before
+
     def _redraw(self, change=None) -> None:
+        if self._held:
+            return
         drawn = self.render()
         sendable = drawn.text.encode(errors="replace").decode()  # no half of a surrogate pair
         self.rendering = drawn._replace(text=sendable)
@@ -99,7 +113,7 @@ def as_html(rendering: Rendering) -> str:
 
 def sentence(text: str) -> Rendering:
     """Draw nothing but a sentence, which says what to change."""
-    lines = textwrap.wrap(drawable(text), 80)
+    lines = textwrap.wrap(drawable(text), 72)
     made = Figure("", text, width=6.0, height=0.5 + 0.2 * len(lines))
     made.text(0.03, 0.5, "\n".join(lines), va="center", parse_math=False)
     return Rendering(made.png(), text)

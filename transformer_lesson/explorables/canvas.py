@@ -69,28 +69,42 @@ class Canvas:
         for slope in (1, -1):
             self._draw.line((x - r, y - slope * r, x + r, y + slope * r), fill=color, width=2)
 
-    def turned(self, x, y, text, size=11) -> None:
-        """Write words from below to above, their middle at (x, y)."""
+    def turned(self, x, y, text, size=11, end=False, width=None) -> None:
+        """Write words from below to above, their middle (or their end, the top) at (x, y)."""
+        text = drawable(text) if width is None else fitted(text, size, width)
         _, _, right, bottom = map(int, font(size).getbbox(text))
-        words = Image.new("L", (right, bottom))
+        words = Image.new("L", (max(right, 1), max(bottom, 1)))
         ImageDraw.Draw(words).text((0, 0), text, fill=255, font=font(size))
         words = words.rotate(90, expand=True)
-        self._image.paste("black", (int(x - bottom / 2), int(y - right / 2)), words)
+        top = y if end else y - right / 2
+        self._image.paste("black", (int(x - bottom / 2), int(top)), words)
 
     def picture(self, x, y, width, height, pixels: np.ndarray) -> None:
         """Draw an array of shape (row, column, 3 colours from 0 to 255), stretched."""
         small = Image.fromarray(pixels)
         self._image.paste(small.resize((width, height), Image.Resampling.NEAREST), (x, y))
 
-    def curve(self, points: list[tuple[float, float]], color: str) -> None:
+    def curve(self, points: list[tuple], color: str, width: float | int = 2) -> None:
         """Join points by a line with smooth edges: drawn twice as large, then shrunk."""
         xs, ys = zip(*points, strict=True)
-        left, top = int(min(xs)) - 3, int(min(ys)) - 3
-        width, height = int(max(xs)) + 3 - left, int(max(ys)) + 3 - top
-        large = Image.new("L", (2 * width, 2 * height))
+        edge = 1 + int(width)
+        left, top = int(min(xs)) - edge, int(min(ys)) - edge
+        right, bottom = int(max(xs)) + edge, int(max(ys)) + edge
+        large = Image.new("L", (2 * (right - left), 2 * (bottom - top)))
         moved = [(2 * (x - left), 2 * (y - top)) for x, y in points]
-        ImageDraw.Draw(large).line(moved, 255, 4, joint="curve")
+        ImageDraw.Draw(large).line(moved, 255, max(1, round(2 * width)), joint="curve")
         self._image.paste(color, (left, top), large.reduce(2))
+
+    def hatch(self, x, y, width, height, color="black") -> None:
+        """Fill a rectangle with diagonal lines, a mark that needs no colour."""
+        width, height = int(width), int(height)
+        if width < 1 or height < 1:
+            return
+        lines = Image.new("L", (width, height))
+        draw = ImageDraw.Draw(lines)
+        for start in range(-height, width, 6):
+            draw.line((start, height, start + height, 0), fill=255)
+        self._image.paste(color, (int(x), int(y)), lines)
 
     def dot(self, x, y, color: str) -> None:
         """Mark a point."""

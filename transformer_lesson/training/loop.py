@@ -129,7 +129,6 @@ def _go_on(
     _check_validation(validation)
     model, config, history = run.model, run.config, run.history
     tokens, seconds = history.tokens, history.seconds
-    history.interrupted = False
     upcoming = _batches_from(batches, history.steps)
     bar = tqdm(total=config.steps, initial=history.steps, unit="step", disable=None)
     with DeferredInterrupt() as ctrl_c, bar:

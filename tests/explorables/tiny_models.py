@@ -1,0 +1,35 @@
+"""Untrained models that are quick to ask: a translator, a language model, the package's own."""
+
+import torch
+
+from transformer_lesson.config import ModelConfig
+from transformer_lesson.corpora import grammar
+from transformer_lesson.models import DecoderOnlyTransformer, EncoderDecoderTransformer
+from transformer_lesson.tokenizer import CharacterTokenizer, WordTokenizer
+
+ENGLISH = "the cat sees dog . does not open Anna"
+GERMAN = "die Katze sieht den Hund . öffnet nicht Anna"
+
+
+def translator(seed: int = 3) -> tuple[EncoderDecoderTransformer, WordTokenizer]:
+    tokenizer = WordTokenizer.train([ENGLISH, GERMAN])
+    sizes = {"d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 20, "max_len": 40}
+    config = ModelConfig(tokenizer.vocab_size, **sizes, pad_id=0, tie_embeddings=False)
+    torch.manual_seed(seed)
+    return EncoderDecoderTransformer(config).eval(), tokenizer
+
+
+def language_model(seed: int = 6) -> tuple[DecoderOnlyTransformer, CharacterTokenizer]:
+    tokenizer = CharacterTokenizer.train(["abcdefg hij$<>"])
+    torch.manual_seed(seed)
+    model = DecoderOnlyTransformer(ModelConfig(tokenizer.vocab_size, 12, 3, 2, 20, 40)).eval()
+    return model, tokenizer
+
+
+def grammar_translator() -> tuple[EncoderDecoderTransformer, WordTokenizer]:
+    """A translator like the one that comes with the package, but untrained."""
+    pairs = grammar.generate(2000, 0)
+    tokenizer = WordTokenizer.train([text for pair in pairs for text in pair[:2]])
+    torch.manual_seed(0)
+    config = ModelConfig(tokenizer.vocab_size, 12, 3, 2, 20, 40, pad_id=0)
+    return EncoderDecoderTransformer(config).eval(), tokenizer

@@ -55,6 +55,13 @@ def test_wrong_version_fails_with_a_message(name, bug):
         ("layer_norm", "over the tokens", "must have mean 0"),
         ("split_heads", "no transpose", "yours is (batch"),
         ("split_heads", "view without transpose", "Smallest failing example:\nx =\n[[["),
+        ("greedy_decode", "no test for <eos>", "Nothing comes after `<eos>`"),
+        ("greedy_decode", "<eos> left out", "The length must be 4; yours is 3."),
+        ("top_k_filter", "k of the whole batch", "Does each row of the batch get its own k?"),
+        ("top_k_filter", "the k lowest", "Largest difference inf at batch 0"),
+        ("top_p_filter", "drops the token that crosses p", "Does the token that crosses p stay?"),
+        ("beam_search", "sums not normalised", "is the plain sum of 2 log-probabilities"),
+        ("append_to_cache", "only the new ones", "must have shape (batch 3, head 13, 12"),
     ],
 )
 def test_message_says_what_is_wrong(name, bug, message):

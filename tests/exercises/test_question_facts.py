@@ -3,6 +3,7 @@
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from transformer_lesson import (
@@ -19,10 +20,13 @@ from transformer_lesson.attention import attention_scores, multi_head_attention
 from transformer_lesson.blocks import EncoderBlock, FeedForward, layer_norm
 from transformer_lesson.causality import changed_positions
 from transformer_lesson.corpora import pad_batch
+from transformer_lesson.corpora.batches import shift_right
 from transformer_lesson.embeddings import embed
 from transformer_lesson.exercises.questions import find_question
+from transformer_lesson.generation import Sample, bleu, generate, top_p_filter
 from transformer_lesson.masks import causal_mask
 from transformer_lesson.parameter_count import count_encoder_parameters, count_parameters
+from transformer_lesson.training import bits_per_character, label_smoothed_loss, warmup_rate
 
 
 def right(name):
@@ -154,3 +158,61 @@ def test_07():
         model(torch.arange(4)[None], ids)
     assert run["decoder.0.cross_attention.weights"].shape[-2:] == (5, 4)
     assert right("07.cross_shape").startswith("(5, 4)")
+
+
+def test_08():
+    inputs, labels = shift_right(torch.tensor([[1, 10, 11, 12, 13, 2]]))  # <bos> ... <eos>
+    assert labels[0, inputs[0].tolist().index(12)] == 13 and "glücklich" in right("08.label")
+    certain, label = F.one_hot(torch.tensor(0), 1000).double(), torch.tensor(0)
+    assert f"{F.cross_entropy(certain, label):.2f}" == right("08.second_softmax")[:4]
+    assert torch.tensor([4.0] * 4 + [0.0] * 4).mean() == int(right("08.padding_counted")[0])
+    p = torch.linspace(0.01, 0.999, 990)[:, None]
+    logits = torch.cat([p, ((1 - p) / 3).expand(-1, 3)], dim=1).log()
+    losses = [label_smoothed_loss(row, label, 0.1) for row in logits]
+    assert abs(p[torch.stack(losses).argmin()] - 0.925) < 0.001
+    for gradient in (0.001, 1000.0):
+        weight = torch.zeros(1, requires_grad=True)
+        weight.grad = torch.full((1,), gradient)
+        torch.optim.Adam([weight], lr=0.1).step()
+        assert torch.isclose(weight.detach(), torch.tensor(-0.1), rtol=1e-4)
+    assert math.isclose(warmup_rate(16_000, 512, 16_000), warmup_rate(4000, 512, 4000) / 2)
+
+
+def test_09():
+    model = DecoderOnlyTransformer(small()).eval()
+    endless = generate(model, [1, 4], 10, eos_id=None)
+    assert len(endless.ids[0]) == 10 and endless.finished == [False]
+    start = torch.zeros(1, 5)
+    assert 5 + 30 - len(start) == 34 == int(right("09.len_of_batch")[:2])
+    cold = Sample(temperature=0.5).probabilities(torch.tensor([3.0, 1.0]).log())
+    assert torch.allclose(cold[0] / cold[1], torch.tensor(9.0))
+    kept = top_p_filter(torch.tensor([0.5, 0.3, 0.15, 0.05]).log(), 0.6).isfinite()
+    assert kept.tolist() == [True, True, False, False]
+    assert math.log(0.5) * 2 > math.log(0.8) * 8
+    assert sum(range(101)) == 5050 and right("09.recomputed").startswith("5,050")
+    nicht = "der Hund sieht die Katze nicht ."
+    hypotheses = ("der Hund sieht die Katze .", "die Katze sieht der Hund nicht .")
+    A, B = (bleu([hypothesis], [nicht]).score for hypothesis in hypotheses)
+    assert A > 2 * B
+
+
+def test_10():
+    A, B = bits_per_character(1.5, 3000, 3000), bits_per_character(3.0, 1000, 3000)
+    assert B < A and right("10.same_unit").startswith("B")
+    ids, untied = torch.arange(30)[None], {"tie_embeddings": False, "vocab_size": 100}
+    logits = DecoderOnlyTransformer(small(**untied)).eval()(ids)
+    assert abs(F.cross_entropy(logits[0, :-1], ids[0, 1:]) - math.log(100)) < 0.7
+    assert "ln V" in right("10.untrained")
+    sizes = dict(d_model=64, n_heads=8, n_layers=2, d_ff=256, max_len=40, vocab_size=50)
+    counts = {
+        name: count_parameters(DecoderOnlyTransformer(small(**{name: 2 * size})))
+        for name, size in sizes.items()
+    }
+    same = count_parameters(DecoderOnlyTransformer(small()))
+    assert {name for name in counts if counts[name] == same} == {"n_heads", "max_len"}
+    assert all(f"`{name}`" in right("10.double_it") for name in ("n_heads", "max_len"))
+    x, pe = torch.zeros(16, 20, 256), sinusoidal_encoding(100, 256)[:, None]
+    assert torch.equal((x + pe[:16])[1], pe[1].expand(20, 256))
+    table, blocks = 51_281 * 768, count_encoder_parameters(768, 3072, 12)
+    assert table + blocks + 2 * 768 == 124_439_808 and round(table / 124_439_808, 2) == 0.32
+    assert "32 %" in right("10.gpt2_embedding")

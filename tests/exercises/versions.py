@@ -5,6 +5,9 @@ import math
 import torch
 import torch.nn.functional as F
 
+from tests.exercises.generation_versions import GENERATION_RIGHT
+from tests.exercises.language_versions import LANGUAGE_RIGHT
+from tests.exercises.training_versions import TRAINING_RIGHT
 from transformer_lesson.tokenizer import words
 
 
@@ -153,4 +156,5 @@ RIGHT = {
     "count_encoder_parameters": [count, lambda *sizes: torch.tensor(count(*sizes))],
     "decoder_block": [decoder],
     "leaks_future": [leaks_if(lambda n: range(n)), leaks_if(lambda n: range(n - 1, 0, -1))],
-}
+} | GENERATION_RIGHT
+RIGHT |= TRAINING_RIGHT | LANGUAGE_RIGHT

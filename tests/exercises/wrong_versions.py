@@ -2,6 +2,9 @@
 
 import torch
 
+from tests.exercises.generation_versions import GENERATION_WRONG
+from tests.exercises.language_versions import LANGUAGE_WRONG
+from tests.exercises.training_versions import TRAINING_WRONG
 from tests.exercises.versions import (
     attend,
     count,
@@ -131,4 +134,5 @@ WRONG = {
             (model(ids * 0 + 1) != model(ids * 0)).any()
         ),
     },
-}
+} | GENERATION_WRONG
+WRONG |= TRAINING_WRONG | LANGUAGE_WRONG

@@ -4,10 +4,21 @@ import difflib
 
 from transformer_lesson.exercises.attention_exercises import ATTENTION_EXERCISES
 from transformer_lesson.exercises.block_exercises import BLOCK_EXERCISES
+from transformer_lesson.exercises.generation_exercises import GENERATION_EXERCISES
+from transformer_lesson.exercises.language_exercises import LANGUAGE_EXERCISES
 from transformer_lesson.exercises.specification import Exercise
 from transformer_lesson.exercises.text_exercises import TEXT_EXERCISES
+from transformer_lesson.exercises.training_exercises import TRAINING_EXERCISES
 
-EXERCISES = {e.name: e for e in TEXT_EXERCISES + ATTENTION_EXERCISES + BLOCK_EXERCISES}
+EXERCISES = {
+    exercise.name: exercise
+    for exercise in TEXT_EXERCISES
+    + ATTENTION_EXERCISES
+    + BLOCK_EXERCISES
+    + TRAINING_EXERCISES
+    + GENERATION_EXERCISES
+    + LANGUAGE_EXERCISES
+}
 
 
 def find(name: str) -> Exercise:

@@ -84,12 +84,16 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> None:
 def _check_untouched(exercise: Exercise, inputs: tuple, fresh: tuple) -> None:
     """Raise `Failed` if the answer changed an argument; fresh is the same draw once more."""
     for name, after, before in zip(argument_names(exercise), inputs, fresh, strict=False):
-        if isinstance(before, Tensor):
-            same = before.shape == after.shape and torch.equal(before, after)
-        else:
-            same = callable(before) or before == after
-        if not same:
+        if not _same(before, after):
             raise Failed(
                 f"Your function changes its argument `{name}`. Compute a new value instead: "
                 "an in-place step (x += 1, x[0] = 1, x.add_(1)) also changes it for the caller."
             )
+
+
+def _same(before: Any, after: Any) -> bool:
+    if isinstance(before, Tensor):
+        return before.shape == after.shape and torch.equal(before, after)
+    if isinstance(before, tuple):
+        return all(map(_same, before, after))
+    return callable(before) or before == after

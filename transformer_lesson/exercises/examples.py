@@ -40,6 +40,9 @@ def describe_inputs(exercise: Exercise, inputs: tuple, draw: Draw) -> str:
     for name, value in named_inputs(exercise, inputs):
         if isinstance(value, Tensor):
             words.append(f"{name} {named_shape(value.shape, draw.sizes)}")
+        elif isinstance(value, tuple):
+            shapes = [named_shape(part.shape, draw.sizes) for part in value]
+            words.append(f"{name} of {' and '.join(shapes)}")
         else:
             words.append(f"{name}{show(value)}")
     return ", ".join(words)
@@ -83,4 +86,6 @@ def show(value: Any) -> str:
             array, precision=3, suppress_small=True, separator=", ", threshold=LONGEST, edgeitems=1
         )
         return f"\n{text}" if array.ndim > 1 else f" {text}"
+    if isinstance(value, tuple):
+        return "".join(map(show, value))
     return f" {textwrap.shorten(repr(value), LONGEST_TEXT)}"

@@ -31,8 +31,10 @@ test: setup ## run every test and every notebook
 notebooks: setup ## run the lessons and store their outputs (LESSON=03: that one only)
 	.venv/bin/python tools/execute_notebooks.py $(LESSON)
 
-bench: setup ## measure speeds
-	@for script in benchmarks/*.py; do .venv/bin/python "$$script" || exit 1; done
+bench: setup ## measure speeds and write benchmarks/RESULTS.md
+	.venv/bin/python -m benchmarks
+	.venv/bin/python -m benchmarks.explorables
+	.venv/bin/python -m benchmarks.import_time
 
 clean: ## remove .venv and every cache
 	rm -rf .venv .setup.lock .pytest_cache .ruff_cache .hypothesis *.egg-info

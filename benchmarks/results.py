@@ -17,9 +17,6 @@ SECTIONS = {
     "generation_speed": "Generation: tokens per second",
     "translation": "Translation: the generated grammar",
     "language_model": "A language model: CPython's manual",
-    "lessons": "Lessons: minutes from top to bottom",
-    "explorables": "Explorables: from a control's move to the new picture",
-    "import_time": "Importing the package",
 }
 """Each script's heading, in the order in which `make bench` runs them."""
 

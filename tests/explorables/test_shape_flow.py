@@ -128,7 +128,7 @@ def test_controls_change_the_sizes_and_the_number_of_steps():
     controls["step"].value = 2
     for name, value in {"n": 1, "d_model": 48, "n_heads": 6}.items():
         controls[name].value = value
-    assert "values: shape (4, 6, 1, 8)" in shown.rendering.text
+    assert "queries: shape (4, 6, 1, 8)" in shown.rendering.text
 
 
 def test_leaves_the_learners_random_numbers_alone():

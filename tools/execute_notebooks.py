@@ -17,7 +17,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 READABLE_WITHOUT_A_KERNEL = {"image/png", "text/markdown"}
-CELL_TIMEOUT = 60  # seconds, as in pyproject.toml
+CELL_TIMEOUT = 180  # seconds, as in pyproject.toml
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 

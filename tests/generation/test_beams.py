@@ -147,18 +147,33 @@ def test_stopping_early_changes_nothing_and_saves_steps(length_penalty):
     assert saved > 0
 
 
-def test_beams_of_several_sentences_do_not_mix():
-    model = lively(EncoderDecoderTransformer, seed=1)
-    with ending(model):
-        together = generate(model, SENTENCES, NEW, Beam(3), trees=True)
+@pytest.mark.parametrize("seed", range(2))
+def test_beams_of_several_sentences_do_not_mix(seed):
+    model = lively(EncoderDecoderTransformer, seed)
+    with ending(model, 3.0):
+        together = generate(model, SENTENCES, 6, Beam(3), trees=True)
         for row, sentence in enumerate(SENTENCES):
-            alone = generate(model, sentence, NEW, Beam(3), trees=True)
+            alone = generate(model, sentence, 6, Beam(3), trees=True)
             assert alone.ids[0] == together.ids[row]
             shapes = [
-                [(c.parent, c.token, c.kept, c.finished) for step in tree for c in step]
+                [[(c.parent, c.token, c.kept, c.finished) for c in step] for step in tree]
                 for tree in (alone.trees[0], together.trees[row])
             ]
             assert shapes[0] == shapes[1]
+
+
+def test_the_tree_of_a_sentence_ends_when_it_is_done():
+    model = lively(EncoderDecoderTransformer)
+    row_is_sure = torch.zeros(3, 1, 13)
+    row_is_sure[1, :, EOS] = 99.0
+
+    def end_one(logits):
+        return logits + row_is_sure.repeat_interleave(len(logits) // 3, dim=0)
+
+    with record(model, replace={"logits": end_one}):
+        trees = generate(model, SENTENCES, 6, Beam(3), trees=True).trees
+    assert len(trees[1]) == 1
+    assert len(trees[0]) > 1
 
 
 def text_of(tree: list[list[Candidate]], step: int, index: int) -> list[int]:

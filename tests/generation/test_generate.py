@@ -172,12 +172,26 @@ def test_each_sentence_stops_at_its_own_end(strategy, kind):
 
 @each_kind
 def test_writing_ends_when_all_sentences_have(kind):
+    model, calls = lively(kind), []
+
+    def end_row_by_row(logits):
+        calls.append(1)
+        logits = logits.clone()
+        logits[:, -1, EOS] = -99.0
+        logits[len(calls) - 1, -1, EOS] = 99.0
+        return logits
+
+    with record(model, replace={"logits": end_row_by_row}):
+        written = generate(model, SENTENCES, NEW)
+    assert len(calls) == 3
+    assert [len(ids) for ids in written.ids] == [1, 2, 3]
+
+
+@each_kind
+def test_an_end_at_the_last_step_counts(kind):
     model = lively(kind)
-    first = generate(model, SENTENCES, 1, eos_id=None).ids
-    calls = []
-    model.logits.register_forward_hook(lambda *_: calls.append(1))
-    generate(model, SENTENCES[:1], NEW, eos_id=first[0][0])
-    assert len(calls) == 1
+    [[first]] = generate(model, SENTENCES[:1], 1, eos_id=None).ids
+    assert generate(model, SENTENCES[:1], 1, eos_id=first).finished == [True]
 
 
 @each_kind

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from transformer_lesson.cache import LayerCache
 from transformer_lesson.dropout import Dropout
+from transformer_lesson.linear import Linear
 from transformer_lesson.taps import Tap
 
 
@@ -146,7 +147,7 @@ class MultiHeadAttention(nn.Module):
 
     Queries may come from another sequence than keys and values (cross-attention). While nobody
     watches scores and weights, PyTorch's fused kernel computes the same output without ever
-    storing them, unless weights are dropped or it `fused_is_slow`.
+    storing them, unless weights are dropped or short texts are learned in half precision.
 
     Args:
         d_model: numbers per token (then n_heads is needed), or a `ModelConfig` that says all.
@@ -177,10 +178,10 @@ class MultiHeadAttention(nn.Module):
         if not n_heads or n_heads < 1 or d_model % n_heads:
             raise ValueError(f"d_model = {d_model} cannot be split into {n_heads} equal heads.")
         self.n_heads, self.dropout, self.rotate = n_heads, Dropout(dropout), rotate
-        self.W_Q = nn.Linear(d_model, d_model, bias=bias)
-        self.W_K = nn.Linear(d_model, d_model, bias=bias)
-        self.W_V = nn.Linear(d_model, d_model, bias=bias)
-        self.W_O = nn.Linear(d_model, d_model, bias=bias)
+        self.W_Q = Linear(d_model, d_model, bias=bias)
+        self.W_K = Linear(d_model, d_model, bias=bias)
+        self.W_V = Linear(d_model, d_model, bias=bias)
+        self.W_O = Linear(d_model, d_model, bias=bias)
         self.queries, self.keys, self.values = Tap(), Tap(), Tap()
         self.scores, self.weights, self.heads = Tap(), Tap(), Tap()
         for projection in (self.W_Q, self.W_K, self.W_V, self.W_O):
@@ -221,20 +222,19 @@ class MultiHeadAttention(nn.Module):
     def _attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None) -> Tensor:
         drops = self.training and self.dropout.p > 0  # the fused kernel cannot, on a CPU
         watched = self.scores.watched or self.weights.watched
-        if drops or watched or fused_is_slow(Q, K):
+        # In half precision a CPU's fused kernel takes 3 to 8 times as long (torch 2.13).
+        half = Q.dtype in (torch.bfloat16, torch.float16) and Q.device.type == "cpu"
+        learns = half and Q.requires_grad and K.size(-2) <= 256  # longer: thrift with memory
+        if drops or watched or learns:
             scores = self.scores(attention_scores(Q, K))  # (batch, head, query, key)
             weights = self.weights(masked_softmax(scores, mask))  # (batch, head, query, key)
             return self.dropout(weights) @ V
         if mask is not None:
             check_mask(mask, (*Q.shape[:-1], K.size(-2)))
+        if half and not Q.requires_grad:
+            heads = F.scaled_dot_product_attention(Q.float(), K.float(), V.float(), attn_mask=mask)
+            return heads.to(Q.dtype)
         return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
-
-
-def fused_is_slow(Q: Tensor, K: Tensor) -> bool:
-    """In half precision, a CPU's fused backward pass takes 3 to 7 times as long (torch 2.13)."""
-    half = Q.dtype in (torch.bfloat16, torch.float16)
-    short = K.size(-2) <= 256  # longer texts need the fused kernel's thrift with memory
-    return half and short and Q.requires_grad and Q.device.type == "cpu"
 
 
 def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:

@@ -10,6 +10,7 @@ from transformer_lesson.attention import MultiHeadAttention
 from transformer_lesson.cache import KeyValueCache
 from transformer_lesson.config import ModelConfig
 from transformer_lesson.dropout import Dropout
+from transformer_lesson.linear import Linear
 from transformer_lesson.taps import Tap
 
 Sublayer = Callable[[Tensor], Tensor]
@@ -134,8 +135,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.W_1 = nn.Linear(config.d_model, config.d_ff)
-        self.W_2 = nn.Linear(config.d_ff, config.d_model)
+        self.W_1 = Linear(config.d_model, config.d_ff)
+        self.W_2 = Linear(config.d_ff, config.d_model)
         self.activation = {"relu": F.relu, "gelu": F.gelu}[config.activation]
         self.dropout = Dropout(config.feed_forward_dropout)
         self.hidden = Tap()

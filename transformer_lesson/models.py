@@ -8,6 +8,7 @@ from transformer_lesson.blocks import DecoderBlock, EncoderBlock
 from transformer_lesson.cache import KeyValueCache
 from transformer_lesson.config import ModelConfig
 from transformer_lesson.embeddings import InputEmbedding
+from transformer_lesson.linear import Linear
 from transformer_lesson.masks import causal_mask, padding_mask
 from transformer_lesson.positions import RotaryPositions
 from transformer_lesson.taps import Tap
@@ -39,7 +40,7 @@ def output_projection(config: ModelConfig, embedding: InputEmbedding) -> nn.Line
 
     Source: "Attention Is All You Need" (2017), section 3.4.
     """
-    projection = nn.Linear(config.d_model, config.vocab_size, bias=False)
+    projection = Linear(config.d_model, config.vocab_size, bias=False)
     if config.tie_embeddings:
         projection.weight = embedding.table
     return projection

@@ -106,5 +106,5 @@ def random_sentence(rng: Random) -> Sentence:
     else:
         verbs = rng.sample([WITH_OBJECT, WITHOUT_OBJECT], 2)
     main, other = (random_clause(rng, choice) for choice in verbs)
-    with_adverb = joint.order == "final" and not joint.fronted and rng.random() < 0.4
+    with_adverb = not joint.fronted and rng.random() < 0.4
     return Sentence(main, rng.choice(list(ADVERBS)) if with_adverb else "", joint, other)

@@ -31,7 +31,7 @@ class Recipe:
 SMALL = {"d_model": 128, "n_heads": 4, "n_layers": 2, "d_ff": 512, "max_len": 128}
 
 GRAMMAR = Recipe(
-    sizes=SMALL | {"dropout": 0.0},
+    sizes=SMALL | {"n_heads": 8, "dropout": 0.0, "tie_embeddings": False},
     training=TrainConfig(
         steps=750,
         learning_rate=2e-3,

@@ -111,6 +111,9 @@ BY_HAND = [
     (two(SLEEPS, "but", ("he", "drink", "coffee", NOT)),
      "the dog sleeps , but he does not drink coffee .",
      "der Hund schläft , aber er trinkt keinen Kaffee ."),
+    (two(("the child", "open", "the door"), "and", ("the dog", "see", "the cat"), "unfortunately"),
+     "unfortunately the child opens the door and the dog sees the cat .",
+     "leider macht das Kind die Tür auf und der Hund sieht die Katze ."),
     (two(("the cat", "drink", "the milk"), "if", SLEEPS),
      "if the dog sleeps , the cat drinks the milk .",
      "wenn der Hund schläft , trinkt die Katze die Milch ."),
@@ -341,11 +344,11 @@ def test_sentences_have_3_to_16_words_separated_by_one_space(corpus):
 
 
 def test_about_300_words_a_side_none_of_them_rare():
-    pairs = generate(19_200, seed=0)
+    pairs = generate(20_000, seed=0)
     for texts in ([pair.source for pair in pairs], [pair.target for pair in pairs]):
         counts = Counter(word for text in texts for word in text.split())
         assert 250 <= len(counts) <= 350
-        assert min(counts.values()) >= 75
+        assert min(counts.values()) >= 60  # three in a thousand sentences
 
 
 def test_every_word_is_aligned_but_german_commas_before_dass_and_weil(corpus):

@@ -32,8 +32,6 @@ JOINING = ["", "", "that", "that", "because", "because", "if", "when", "and", "b
 THINGS_DO = [VERBS[word] for word in ("fall", "disappear", "stink", "wobble", "shine")]
 SEPARABLE = [verb for verb in VERBS.values() if verb.particle]
 PREDICATES = [*VERBS.values(), *SEPARABLE, *THINGS_DO, *[BE] * 6]
-WITH_OBJECT = [verb for verb in PREDICATES if verb.objects]
-WITHOUT_OBJECT = [verb for verb in PREDICATES if not verb.objects]
 
 
 @cache
@@ -97,14 +95,11 @@ def random_clause(rng: Random, verbs: list[Verb]) -> Clause:
 
 
 def random_sentence(rng: Random) -> Sentence:
-    """One clause, or two of which one has no object; an adverb where nothing else is in front."""
+    """One clause or two; perhaps an adverb, where nothing else is in front."""
     joint = JOINTS.get(rng.choice(JOINING))
     if joint is None:
         return Sentence(random_clause(rng, PREDICATES), rng.choice(["", *ADVERBS]))
-    if joint.english == "that":
-        verbs = list(REPORTS.values()), PREDICATES
-    else:
-        verbs = rng.sample([WITH_OBJECT, WITHOUT_OBJECT], 2)
-    main, other = (random_clause(rng, choice) for choice in verbs)
+    first = list(REPORTS.values()) if joint.english == "that" else PREDICATES
+    main, other = random_clause(rng, first), random_clause(rng, PREDICATES)
     with_adverb = not joint.fronted and rng.random() < 0.4
     return Sentence(main, rng.choice(list(ADVERBS)) if with_adverb else "", joint, other)

@@ -16,8 +16,7 @@ Greedy, 16 tokens read and 256 written, the GPT of the training section (context
 Both models have the same weights, drawn wide enough that the text does not repeat, and write the
 same tokens (asserted). A ratio is the other's seconds divided by ours, so larger is faster. Without
 a cache every token reads the whole text again. One sentence at a time, decoding waits for memory:
-every token reads all weights, and 16 bits are half as many bytes. bfloat16 gains less than float16
-because PyTorch hands it to oneDNN, whose products of one row take twice as long as PyTorch's own.
+every token reads all weights, and 16 bits are half as many bytes.
 """
 
 

@@ -66,3 +66,17 @@ def test_gradients_are_those_of_nn_linear():
     layer(x).square().sum().backward()
     expected = 2 * (x @ layer.weight.T + layer.bias) @ layer.weight
     torch.testing.assert_close(x.grad, expected.detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_one_row_in_bfloat16_is_right_and_leaves_onednn_as_it_was(rows):
+    before = torch.backends.mkldnn.enabled
+    layer, x = Linear(384, 512, dtype=torch.bfloat16), torch.randn(rows, 384).bfloat16()
+    with torch.no_grad():
+        exact = nn.functional.linear(x.double(), layer.weight.double(), layer.bias.double())
+        torch.testing.assert_close(layer(x).double(), exact, rtol=0.01, atol=0.01)
+    assert torch.backends.mkldnn.enabled == before
+    layer.bias = nn.Parameter(torch.zeros(3, dtype=torch.bfloat16))  # does not fit
+    with torch.no_grad(), pytest.raises(RuntimeError):
+        layer(x)
+    assert torch.backends.mkldnn.enabled == before

@@ -7,6 +7,7 @@ nothing that changes from run to run, so executing twice gives the same file.
 import os
 import re
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -69,6 +70,8 @@ def main(lesson: str = "") -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as in the tests
     os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
     paths = sorted(NOTEBOOKS.glob(f"{lesson}*.ipynb"))
+    # nobody's progress shows in what is stored
+    os.environ["TRANSFORMER_LESSON_PROGRESS"] = f"{tempfile.mkdtemp()}/my_progress.json"
     if not paths:
         print(f"No notebook's name begins with {lesson!r}: give two digits, as in LESSON=03.")
         return 1

@@ -50,8 +50,21 @@ def test_a_wrong_and_a_right_answer_get_their_report(open_lesson):
     wrong = "def attention_scores(Q, K):\n    return Q @ K.transpose(-2, -1)"
     page.evaluate(REPLACE_AND_RUN, ["def attention_scores", wrong])
     reports.filter(has_text="failed").first.wait_for()
+    assert reports.filter(has_text="This is what").count() == 1  # the mistake has a name
     right = f"{wrong} / Q.size(-1) ** 0.5"
     page.evaluate(REPLACE_AND_RUN, ["def attention_scores", right])
+    reports.filter(has_text="passed").first.wait_for()
+    assert page.outside == [] and page.problems == []
+
+
+def test_a_bug_is_repaired_by_half_and_then_whole(open_lesson):
+    page = open_lesson("14_bug_hunt.ipynb")
+    reports = page.locator(".jp-OutputArea-output", has_text="cut_into_heads")
+    reports.filter(has_text="not attempted yet").first.wait_for()
+    half = "def cut_into_heads(x, n_heads):\n    return x.view(len(x), n_heads, -1)"
+    page.evaluate(REPLACE_AND_RUN, ["def cut_into_heads", half])
+    reports.filter(has_text="failed").first.wait_for()
+    page.evaluate(REPLACE_AND_RUN, ["def cut_into_heads", f"{half}.transpose(0, 1)"])
     reports.filter(has_text="passed").first.wait_for()
     assert page.outside == [] and page.problems == []
 

@@ -6,17 +6,14 @@ import pytest
 import torch
 
 from tests.exercises.versions import RIGHT
-from tests.exercises.wrong_versions import WRONG
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.specification import Draw
+from transformer_lesson.exercises.mistakes import MISTAKES
+from transformer_lesson.exercises.specification import DRAWS, Draw
 
-WRONG_CASES = [(name, bug) for name, bugs in WRONG.items() for bug in bugs]
 
-
-def test_every_exercise_has_right_and_wrong_versions():
-    assert set(EXERCISES) == set(RIGHT) == set(WRONG)
-    assert all(len(bugs) >= 2 for bugs in WRONG.values())
+def test_every_exercise_has_right_versions():
+    assert set(EXERCISES) == set(RIGHT)
 
 
 @pytest.mark.parametrize("name", EXERCISES)
@@ -32,49 +29,68 @@ def test_reference_passes_its_own_check_quickly(name):
 def test_other_right_versions_pass(name):
     for answer in RIGHT[name]:
         report = check(name, answer)
-        assert report.status == "passed", report
-
-
-@pytest.mark.parametrize(("name", "bug"), WRONG_CASES)
-def test_wrong_version_fails_with_a_message(name, bug):
-    report = check(name, WRONG[name][bug])
-    assert report.status == "failed", f"{name}: {bug} was not noticed"
-    assert len(report.message) > 30
-    assert len(report.message) < 3000
+        assert report.status == "passed" and report.mistake is None, report
 
 
 @pytest.mark.parametrize(
     ("name", "bug", "message"),
     [
-        ("sinusoidal_encoding", "halves", "Row 0 must be 0, 1, 0, 1"),
-        ("scaled_dot_product_attention", "softmax over queries", "must sum to 1 over the keys"),
-        ("scaled_dot_product_attention", "mask after softmax", "must sum to 1 over the keys"),
-        ("scaled_dot_product_attention", "mask ignored", "hides must get weight 0"),
-        ("causal_mask", "True = hidden", "query 0 may attend to key 1"),
-        ("multi_head_attention", "mask ignored", "must not move earlier outputs"),
-        ("layer_norm", "over the tokens", "must have mean 0"),
-        ("split_heads", "no transpose", "yours is (batch"),
-        ("split_heads", "view without transpose", "Smallest failing example:\nx =\n[[["),
-        ("greedy_decode", "no test for <eos>", "Nothing comes after `<eos>`"),
-        ("greedy_decode", "<eos> left out", "The length must be 4; yours is 3."),
-        ("top_k_filter", "k of the whole batch", "Does each row of the batch get its own k?"),
-        ("top_k_filter", "the k lowest", "Largest difference inf at batch 0"),
-        ("top_p_filter", "drops the token that crosses p", "Does the token that crosses p stay?"),
-        ("beam_search", "sums not normalised", "is the plain sum of 2 log-probabilities"),
-        ("append_to_cache", "only the new ones", "must have shape (batch 3, head 13, 12"),
+        ("sinusoidal_encoding", "all sines first, then all cosines", "Row 0 must be 0, 1, 0, 1"),
+        (
+            "scaled_dot_product_attention",
+            "softmax over the query axis",
+            "must sum to 1 over the keys",
+        ),
+        (
+            "scaled_dot_product_attention",
+            "a mask applied after the softmax",
+            "must sum to 1 over the keys",
+        ),
+        ("scaled_dot_product_attention", "a mask that is never used", "hides must get weight 0"),
+        ("causal_mask", "a mask that is True where it hides", "query 0 may attend to key 1"),
+        (
+            "multi_head_attention",
+            "a mask that never reaches the heads",
+            "must not move earlier outputs",
+        ),
+        ("layer_norm", "a norm over the tokens", "must have mean 0"),
+        ("split_heads", "heads that stay behind the tokens", "yours is (batch"),
+        ("split_heads", "a view without a transpose", "Smallest failing example:\nx =\n[[["),
+        ("greedy_decode", "a loop that does not look for <eos>", "Nothing comes after `<eos>`"),
+        ("greedy_decode", "a list without its <eos>", "The length must be 4; yours is 3."),
+        (
+            "top_k_filter",
+            "the k best of the whole batch",
+            "Does each row of the batch get its own k?",
+        ),
+        ("top_k_filter", "the k lowest logits", "Largest difference inf at batch 0"),
+        (
+            "top_p_filter",
+            "dropping the token that crosses p",
+            "Does the token that crosses p stay?",
+        ),
+        (
+            "beam_search",
+            "sums that are not normalised by length",
+            "The length must be 7; yours is 2.",
+        ),
+        ("append_to_cache", "the new tokens alone", "must have shape (batch 3, head 13, 12"),
     ],
 )
 def test_message_says_what_is_wrong(name, bug, message):
-    assert message in check(name, WRONG[name][bug]).message
+    mistake = next(mistake for mistake in MISTAKES[name] if mistake.name == bug)
+    assert message in check(name, mistake.version).message
 
 
 @pytest.mark.parametrize("name", EXERCISES)
 def test_every_axis_has_a_size_of_its_own(name):
-    """Otherwise a swapped axis could pass."""
-    for number in range(5):
+    """Otherwise a swapped axis could pass. One draw may make two equal, on purpose."""
+    distinct = 0
+    for number in range(DRAWS):
         draw = Draw(number)
         EXERCISES[name].make_inputs(draw)
-        assert len(set(draw.sizes.values())) == len(draw.sizes)
+        distinct += len(set(draw.sizes.values())) == len(draw.sizes)
+    assert distinct >= DRAWS - 1
 
 
 def test_check_leaves_the_random_numbers_of_the_notebook_alone():

@@ -1,116 +1,21 @@
-"""Right versions of every exercise, and functions with places for a bug that wrong ones use."""
+"""Other right ways of writing every exercise. Some are a mistake's builder without its bug."""
 
 import math
 
 import torch
 import torch.nn.functional as F
 
+from tests.exercises.bug_hunt_1_versions import BUG_HUNT_1_RIGHT
+from tests.exercises.bug_hunt_2_versions import BUG_HUNT_2_RIGHT
 from tests.exercises.generation_versions import GENERATION_RIGHT
 from tests.exercises.language_versions import LANGUAGE_RIGHT
 from tests.exercises.training_versions import TRAINING_RIGHT
+from transformer_lesson.exercises.mistakes.attention import attend
+from transformer_lesson.exercises.mistakes.blocks import count, decoder, leaks_if
+from transformer_lesson.exercises.mistakes.branches import norm_by_hand, post
+from transformer_lesson.exercises.mistakes.heads import heads_together
+from transformer_lesson.exercises.mistakes.text import pad_rows, sinusoids
 from transformer_lesson.tokenizer import words
-
-
-def attend(Q, K, V, mask=None, axis=-1, hidden=None):
-    scores = Q @ K.mT / math.sqrt(Q.size(-1))
-    if mask is not None:
-        scores = scores.masked_fill(~mask if hidden is None else hidden(mask), -math.inf)
-    weights = scores.softmax(dim=axis)
-    return weights @ V, weights
-
-
-def mask_after_softmax(Q, K, V, mask=None):
-    output, weights = attend(Q, K, V)
-    weights = weights if mask is None else weights * mask
-    return weights @ V, weights
-
-
-def view_without_transpose(x, n_heads):
-    batch, n, d_model = x.shape
-    return x.reshape(batch, n_heads, n, d_model // n_heads)
-
-
-def heads_together(x, W_Q, W_K, W_V, W_O, n_heads, mask=None, split=None, ignore_mask=False):
-    """Multi-head attention by einsum, with places for a bug."""
-    batch, n, d_model = x.shape
-    d_head = d_model // n_heads
-
-    def parts(W):
-        if split is not None:
-            return split(x @ W, n_heads)
-        return torch.einsum("bnd,dhk->bhnk", x, W.view(d_model, n_heads, d_head))
-
-    scores = torch.einsum("bhqd,bhkd->bhqk", parts(W_Q), parts(W_K)) / d_head**0.5
-    if mask is not None and not ignore_mask:
-        scores = scores.masked_fill(~mask, -math.inf)
-    heads = torch.einsum("bhqk,bhkd->bqhd", scores.softmax(-1), parts(W_V))
-    return heads.reshape(batch, n, d_model) @ W_O
-
-
-def norm_by_hand(x, gamma, beta, epsilon, axis=-1, correction=0, outside=False):
-    mean = x.mean(axis, keepdim=True)
-    variance = x.var(axis, keepdim=True, correction=correction)
-    deviation = variance.sqrt() + epsilon if outside else (variance + epsilon).sqrt()
-    return (x - mean) / deviation * gamma + beta
-
-
-def sinusoids(n_positions, d_model, base=10000.0, first=0, halves=False):
-    rows = []
-    for position in range(first, first + n_positions):
-        angles = [position / base ** (two_i / d_model) for two_i in range(0, d_model, 2)]
-        pairs = [(math.sin(a), math.cos(a)) for a in angles]
-        row = [s for s, _ in pairs] + [c for _, c in pairs] if halves else sum(pairs, ())
-        rows.append(row)
-    return torch.tensor(rows)
-
-
-def pad_rows(sequences, pad_id, longest=None, left=False):
-    n = longest or max(map(len, sequences))
-    filled = [(s, [pad_id] * (n - len(s))) for s in sequences]
-    return torch.tensor([f + s if left else s + f for s, f in filled])
-
-
-def leaks_if(positions):
-    """A causality test that changes only the given positions, compares the earlier outputs."""
-
-    def leaks_future(model, ids):
-        for t in positions(ids.size(1)):
-            changed = ids.clone()
-            changed[:, t] = 1 - ids[:, t].clamp(max=1)
-            if (model(changed)[:, :t] != model(ids)[:, :t]).any():
-                return True
-        return False
-
-    return leaks_future
-
-
-def post(x, sublayer, norm):
-    return norm(x + sublayer(x))
-
-
-def count(d_model, d_ff, n_layers, biases=True, norms=2, layers=True):
-    bias = 5 * d_model + d_ff if biases else 0
-    one = 4 * d_model**2 + 2 * d_model * d_ff + bias + norms * 2 * d_model
-    return one * n_layers if layers else one
-
-
-def decoder(y, memory, self_attention, cross_attention, feed_forward, *norms):
-    y = norms[0](y + self_attention(y))
-    y = norms[1](y + cross_attention(y, memory))
-    return norms[2](y + feed_forward(y))
-
-
-def pre_norm_decoder(y, memory, self_attention, cross_attention, feed_forward, *norms):
-    y = y + self_attention(norms[0](y))
-    y = y + cross_attention(norms[1](y), memory)
-    return y + feed_forward(norms[2](y))
-
-
-def no_second_residual(y, memory, self_attention, cross_attention, feed_forward, *norms):
-    y = norms[0](y + self_attention(y))
-    y = norms[1](cross_attention(y, memory))
-    return norms[2](y + feed_forward(y))
-
 
 RIGHT = {
     "encode": [lambda t, v, unk: tuple(v[w] if w in v else unk for w in words(t))],
@@ -157,4 +62,4 @@ RIGHT = {
     "decoder_block": [decoder],
     "leaks_future": [leaks_if(lambda n: range(n)), leaks_if(lambda n: range(n - 1, 0, -1))],
 } | GENERATION_RIGHT
-RIGHT |= TRAINING_RIGHT | LANGUAGE_RIGHT
+RIGHT |= TRAINING_RIGHT | LANGUAGE_RIGHT | BUG_HUNT_1_RIGHT | BUG_HUNT_2_RIGHT

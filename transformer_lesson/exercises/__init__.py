@@ -1,14 +1,16 @@
 """Exercises that are checked, hints and solutions that unfold, predictions before a reveal.
 
-`check(name, answer)`, `hint(name)`, `solution(name)` and `predict(name)` are what a lesson calls.
+`check(name, answer)`, `hint(name)`, `solution(name)` and `predict(name)` are what a lesson calls;
+`progress()` draws what has been done.
 """
 
 from transformer_lesson.exercises.checks import check
 from transformer_lesson.exercises.folds import hint, solution
+from transformer_lesson.exercises.progress_view import progress
 from transformer_lesson.exercises.questions import find_question
 from transformer_lesson.exercises.reports import Report
 
-__all__ = ["Report", "check", "hint", "predict", "solution"]
+__all__ = ["Report", "check", "hint", "predict", "progress", "solution"]
 
 
 def predict(name: str):

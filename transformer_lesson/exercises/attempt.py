@@ -7,7 +7,10 @@ import sysconfig
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import CodeType
 from typing import Any
+
+from transformer_lesson.exercises.sources import bare_source
 
 LONGEST = 1000  # characters quoted from a learner's output or exception
 
@@ -38,13 +41,33 @@ class Excerpt(io.TextIOBase):
         return len(text)
 
 
+def is_untouched(answer: Callable, start: Callable | None) -> bool:
+    """Return whether a function is still as the notebook gave it: blank, or with its bug."""
+    if not inspect.isfunction(answer):
+        return False
+    if start is None:
+        return is_blank(answer)
+    names = {}  # compiled by itself, as in the notebook's cell
+    exec(compile(bare_source(inspect.unwrap(start)), "stub", "exec"), names)
+    return is_same_code(answer.__code__, names[start.__name__].__code__)
+
+
+def is_same_code(one: CodeType, other: CodeType) -> bool:
+    """Return whether two functions take the same steps, whatever their docstrings say."""
+
+    def steps(code: CodeType) -> list:
+        taken = [(step.opname, step.argval) for step in dis.get_instructions(code)]
+        taken = [(name, None if inspect.iscode(value) else repr(value)) for name, value in taken]
+        return [code.co_varnames, taken, *map(steps, filter(inspect.iscode, code.co_consts))]
+
+    return steps(one) == steps(other)
+
+
 def is_blank(answer: Callable) -> bool:
     """Return whether a function's body is only a docstring, `...` or `pass`.
 
     All of these compile to `return None` and nothing else.
     """
-    if not inspect.isfunction(answer):
-        return False
     names = {step.opname for step in dis.get_instructions(answer)}
     constants = set(map(repr, answer.__code__.co_consts))
     harmless = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}

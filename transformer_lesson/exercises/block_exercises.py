@@ -103,10 +103,10 @@ class Mixer(nn.Module):
 def _leak_inputs(draw: Draw) -> tuple:
     n = draw.size("n", at_least=3)
     causal = torch.ones(n, n).tril()
-    second_to_first, last_to_first = torch.zeros(n, n), torch.zeros(n, n)
-    second_to_first[0, 1] = last_to_first[0, -1] = 1.0
+    second_to_first, third_to_second, last_to_first = torch.zeros(3, n, n)
+    second_to_first[0, 1] = third_to_second[1, 2] = last_to_first[0, -1] = 1.0
     cases = (
-        (torch.ones(n, n), "every position sees every token"),
+        (causal + third_to_second, "position 1 also sees token 2, nothing else leaks"),
         (causal, "each position sees the tokens up to its own"),
         (causal + second_to_first, "position 0 also sees token 1, nothing else leaks"),
         (torch.ones(n, n).tril(diagonal=1), "each position sees one token ahead"),

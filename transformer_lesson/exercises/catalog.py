@@ -4,6 +4,8 @@ import difflib
 
 from transformer_lesson.exercises.attention_exercises import ATTENTION_EXERCISES
 from transformer_lesson.exercises.block_exercises import BLOCK_EXERCISES
+from transformer_lesson.exercises.bug_hunt.exercises_1 import BUG_HUNT_1_EXERCISES
+from transformer_lesson.exercises.bug_hunt.exercises_2 import BUG_HUNT_2_EXERCISES
 from transformer_lesson.exercises.generation_exercises import GENERATION_EXERCISES
 from transformer_lesson.exercises.language_exercises import LANGUAGE_EXERCISES
 from transformer_lesson.exercises.specification import Exercise
@@ -18,7 +20,37 @@ EXERCISES = {
     + TRAINING_EXERCISES
     + GENERATION_EXERCISES
     + LANGUAGE_EXERCISES
+    + BUG_HUNT_1_EXERCISES
+    + BUG_HUNT_2_EXERCISES
 }
+
+LESSONS = {
+    "00": ("Start here",),
+    "01": ("Tokens and embeddings", "encode", "pad_batch", "embed"),
+    "02": ("Positional encoding", "sinusoidal_encoding"),
+    "03": (
+        "Attention",
+        *("attention_scores", "causal_mask", "padding_mask", "scaled_dot_product_attention"),
+    ),
+    "04": ("Multi-head attention", "split_heads", "merge_heads", "multi_head_attention"),
+    "05": (
+        "Add & norm, feed-forward",
+        *("feed_forward", "layer_norm", "residual_branch", "residual_branch_pre"),
+    ),
+    "06": ("Encoder", "encoder_block", "count_encoder_parameters"),
+    "07": ("Decoder", "decoder_block", "leaks_future"),
+    "08": ("Training", "shift_right", "label_smoothed_loss", "warmup_rate"),
+    "09": (
+        "Inference",
+        *("greedy_decode", "top_k_filter", "top_p_filter", "beam_search", "append_to_cache"),
+    ),
+    "10": ("A language model", "bits_per_character"),
+    "14": (
+        "Bug hunt",
+        *(exercise.name for exercise in BUG_HUNT_1_EXERCISES + BUG_HUNT_2_EXERCISES),
+    ),
+}
+"""Each lesson's title, and the exercises that it checks."""
 
 
 def find(name: str) -> Exercise:

@@ -95,6 +95,8 @@ def difference(expected: Any, yours: Any, axes: str) -> str:
     """Return, in one sentence, how much two results of the same form differ, and where most."""
     if isinstance(expected, list) and len(yours) != len(expected):
         return f"The length must be {len(expected)}; yours is {len(yours)}."
+    if isinstance(expected, str):
+        return "The two texts differ."
     expected, yours = torch.as_tensor(expected), torch.as_tensor(yours)
     gap = (yours.double() - expected.double()).abs()
     gap[yours == expected] = 0.0  # infinity minus infinity is no number

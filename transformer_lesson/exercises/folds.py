@@ -3,12 +3,12 @@
 import ast
 import html
 import inspect
-import textwrap
 from collections import Counter
 from collections.abc import Callable
 from types import ModuleType
 
 from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.sources import bare_source
 
 _hints_given: Counter[str] = Counter()
 
@@ -90,17 +90,3 @@ def import_lines(needed: dict[str, ModuleType | Callable]) -> list[str]:
             functions.setdefault(value.__module__, []).append(name)
     lines = [f"from {module} import {', '.join(names)}" for module, names in functions.items()]
     return ["\n".join(modules + lines)] if needed else []
-
-
-def bare_source(function: Callable) -> str:
-    """Return a function's source with its comments, without docstring and annotations."""
-    source = textwrap.dedent(inspect.getsource(function))
-    node = ast.parse(source).body[0]
-    for argument in ast.walk(node.args):
-        if isinstance(argument, ast.arg):
-            argument.annotation = None
-    start = node.body[0].lineno - 1
-    if ast.get_docstring(node) is not None:
-        start = node.body[0].end_lineno
-    body = source.splitlines()[start:]
-    return "\n".join([f"def {node.name}({ast.unparse(node.args)}):", *body])

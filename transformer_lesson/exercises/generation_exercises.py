@@ -78,9 +78,9 @@ def _beam_inputs(draw: Draw) -> tuple:
     bos_id, eos_id = _special_ids(draw)
     draw.size("vocab_size", at_least=5)
     table = 2 * draw.normal("row vocab_size")
-    table[:, eos_id] += (1.5, 0.5, 1, 0.5, 2)[draw.number]  # finishing is likely, not certain
+    table[:, eos_id] += (0.5, 0.5, -1, 1, 1.5)[draw.number]  # finishing is likely, not certain
     model = Table(table, normalized=True)
-    return model, bos_id, eos_id, (2, 3, 1, 3, 4)[draw.number], 5 + draw.number % 3
+    return model, bos_id, eos_id, (3, 3, 1, 4, 4)[draw.number], (7, 6, 7, 5, 6)[draw.number]
 
 
 def _cache_inputs(draw: Draw) -> tuple:

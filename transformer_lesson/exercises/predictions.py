@@ -3,6 +3,7 @@
 import ipywidgets
 from ipywidgets import HTML, Button, Layout, RadioButtons
 
+from transformer_lesson.exercises.progress import remember
 from transformer_lesson.exercises.questions import Option, Question
 from transformer_lesson.exercises.reports import to_html
 
@@ -40,6 +41,7 @@ class Prediction(ipywidgets.VBox):
             return
         self.options.disabled = self.commit.disabled = True
         chosen = self.question.options[self.options.index]
+        remember("predicted", self.question.name, {"chose": chosen.text, "right": chosen.right})
         lines = [_verdict(chosen)]
         if not chosen.right:
             lines.append(_verdict(self.question.answer))

@@ -24,7 +24,7 @@ class Report:
         name: the exercise.
         status: "passed", "failed" or "not attempted".
         message: what to know, in plain text; its first line is a sentence.
-        mistake: the short name of the mistake, where it is a known one.
+        mistake: the name of the mistake, where it is a known one.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What an exercise consists of: its reference, its random inputs, its rules and its hints."""
+"""What an exercise consists of: its reference, its random inputs, its rules, hints, mistakes."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 PRIMES = (2, 3, 5, 7, 11, 13)
+DRAWS = 5  # how many draws an answer is tried on
 
 
 class Draw:
@@ -72,6 +73,21 @@ Invariant = Callable[[Call, tuple, Any], str | None]
 
 
 @dataclass(frozen=True)
+class Mistake:
+    """A wrong version of an exercise, of the kind that people really write.
+
+    Args:
+        name: a noun phrase that completes "This is what ... gives."
+        explanation: what is wrong, what it does, and a nudge; code stands between backticks.
+        version: the wrong function, called as the reference is.
+    """
+
+    name: str
+    explanation: str
+    version: Call
+
+
+@dataclass(frozen=True)
 class Exercise:
     """One function for the learner to write.
 
@@ -85,6 +101,8 @@ class Exercise:
         helpers: functions of the package whose source belongs to the solution too.
         invariants: rules that every right result obeys, each a function of the answer, its
             arguments and its result that returns what is wrong, or `None`.
+        start: the function with a bug from which the learner sets out, "module:function". An
+            exercise without one starts from an empty body.
     """
 
     name: str
@@ -94,10 +112,15 @@ class Exercise:
     hints: tuple[str, ...]
     helpers: tuple[str, ...] = ()
     invariants: tuple[Invariant, ...] = ()
+    start: str = ""
 
     def load_reference(self) -> Callable:
         """Import and return the package's own function."""
         return load(self.reference)
+
+    def load_start(self) -> Callable | None:
+        """Import and return the function with a bug, if the exercise starts from one."""
+        return load(self.start) if self.start else None
 
     def load_helpers(self) -> list[Callable]:
         """Import and return the functions that the reference leans on."""

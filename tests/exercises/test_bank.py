@@ -1,0 +1,57 @@
+"""Every mistake in the bank fails its check and is called by its own name."""
+
+import pytest
+
+from transformer_lesson.exercises import check
+from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.mistakes import MISTAKES
+from transformer_lesson.exercises.recognition import outcome
+from transformer_lesson.exercises.specification import DRAWS
+
+CASES = [
+    pytest.param(name, mistake, id=f"{name}-{mistake.name}".replace(" ", "_"))
+    for name, mistakes in MISTAKES.items()
+    for mistake in mistakes
+]
+
+WRITTEN = [name for name, exercise in EXERCISES.items() if not exercise.start]  # from nothing
+
+
+def test_every_exercise_has_four_mistakes_or_more():
+    assert set(MISTAKES) == set(EXERCISES)
+    assert {name: len(known) for name, known in MISTAKES.items() if len(known) < 4} == {}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_names_are_unique(name):
+    names = [mistake.name for mistake in MISTAKES[name]]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(("name", "mistake"), CASES)
+def test_mistake_fails_and_is_recognised(name, mistake, record_property):
+    record_property("mistake", f"{name}|{mistake.name}")
+    report = check(name, lambda *inputs: mistake.version(*inputs))  # no start, to a bug hunt
+    assert report.status == "failed", f"{name}: {mistake.name} was not noticed"
+    assert report.mistake == mistake.name
+    assert report.message.startswith(f"This is what {mistake.name} gives. {mistake.explanation}\n")
+    assert len(report.message) < 3000
+
+
+@pytest.mark.parametrize(("name", "mistake"), CASES)
+def test_explanation_is_a_few_sentences(name, mistake):
+    """The name completes "This is what ... gives."; the explanation stands after it."""
+    assert mistake.name[0] == mistake.name[0].lower()
+    assert not mistake.name.endswith(".")
+    assert 40 <= len(mistake.explanation) <= 400
+    assert mistake.explanation.endswith((".", "?"))
+    assert "  " not in mistake.explanation
+    assert mistake.explanation.count("`") % 2 == 0
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_no_mistake_is_known_by_an_error_alone(name):
+    """An error of the same type on every draw may come from anything, and gets no name."""
+    for mistake in MISTAKES[name]:
+        outcomes = [outcome(EXERCISES[name], mistake.version, number) for number in range(DRAWS)]
+        assert not all(one.raised for one in outcomes), mistake.name

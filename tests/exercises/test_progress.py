@@ -1,0 +1,134 @@
+"""What the learner did is kept in one file, whatever happens to it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from transformer_lesson.exercises import check, predict, progress
+from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
+from transformer_lesson.exercises.progress import FORMAT, PLACE, read_progress, remember
+from transformer_lesson.exercises.questions import load_questions
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    path = tmp_path / "my_progress.json"
+    monkeypatch.setenv(PLACE, str(path))
+    return path
+
+
+def commit(name, index):
+    prediction = predict(name)
+    prediction.options.index = index
+    prediction.commit.click()
+
+
+def lines():
+    """The text of `progress()`, its columns one space apart."""
+    return [" ".join(line.split()) for line in repr(progress()).splitlines()]
+
+
+def test_every_exercise_belongs_to_one_lesson():
+    listed = [name for _, *exercises in LESSONS.values() for name in exercises]
+    assert sorted(listed) == sorted(EXERCISES)
+
+
+def test_passed_checks_and_predictions_are_kept(file):
+    check("merge_heads", EXERCISES["merge_heads"].load_reference())
+    check("causal_mask", lambda n: None)
+    commit("03.softmax_axis", 0)
+    state = json.loads(file.read_text(encoding="utf-8"))
+    assert state["format"] == FORMAT
+    assert state["passed"] == {"merge_heads": True}
+    assert state["predicted"]["03.softmax_axis"]["right"] is False
+    assert state["predicted"]["03.softmax_axis"]["chose"]
+
+
+def test_progress_counts_per_lesson(file):
+    assert any(line.startswith("04 Multi-head attention checks 0 of 3") for line in lines())
+    for name in LESSONS["04"][1:]:
+        check(name, EXERCISES[name].load_reference())
+    commit("03.softmax_axis", 0)
+    assert any(line.startswith("04 Multi-head attention checks 3 of 3") for line in lines())
+    assert any(line.startswith("03 ") and "predictions 1 of" in line for line in lines())
+    assert lines()[-1] == "Kept in my_progress.json."
+    page = progress()._repr_html_()
+    assert "3 of 3" in page and "width: 100%" in page
+
+
+def test_a_lesson_is_done_when_everything_in_it_is(file):
+    assert not any(lesson.done for lesson in progress().lessons)
+    for name in LESSONS["04"][1:]:
+        remember("passed", name, True)
+    assert not any(lesson.done for lesson in progress().lessons)
+    for name in load_questions():
+        if name.startswith("04."):
+            remember("predicted", name, {"chose": "a", "right": False})
+    assert [lesson.lesson for lesson in progress().lessons if lesson.done] == ["04"]
+    assert [line for line in lines() if line.startswith("✓ 04 Multi-head attention")]
+
+
+def test_a_failed_or_blank_check_writes_nothing(file):
+    check("causal_mask", lambda n: None)
+    check("causal_mask", lambda n: ...)
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b'{"format": ', "Expecting value"),
+        (b"", "Expecting value"),
+        (b"\xff\xfe\x00", "utf-8"),
+        (b"[1, 2]", "format"),
+        (b'{"format": "something else"}', "format"),
+        (json.dumps({"format": FORMAT, "passed": []}).encode(), "missing"),
+    ],
+)
+def test_a_damaged_or_foreign_file_is_set_aside(file, content, reason):
+    file.write_bytes(content)
+    with pytest.warns(UserWarning, match=reason):
+        remember("passed", "encode", True)
+    assert file.with_name("my_progress.damaged-1.json").read_bytes() == content
+    assert read_progress(file)["passed"] == {"encode": True}
+    file.write_bytes(b"again")
+    with pytest.warns(UserWarning, match="damaged-2"):
+        progress()
+    assert file.with_name("my_progress.damaged-1.json").read_bytes() == content
+
+
+def test_what_a_newer_course_wrote_about_other_exercises_stays(file):
+    remember("passed", "of_a_later_edition", True)
+    remember("passed", "encode", True)
+    assert set(read_progress(file)["passed"]) == {"of_a_later_edition", "encode"}
+
+
+def test_notebooks_that_write_at_once_lose_nothing(file):
+    code = (
+        "import sys\nfrom transformer_lesson.exercises.progress import remember\n"
+        "for i in range(40): remember('passed', f'{sys.argv[1]}{i}', True)"
+    )
+    workers = [subprocess.Popen([sys.executable, "-c", code, letter]) for letter in "abc"]
+    assert [worker.wait(120) for worker in workers] == [0, 0, 0]
+    assert len(read_progress(file)["passed"]) == 120
+
+
+def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setenv(PLACE, str(tmp_path / "a file" / "my_progress.json"))
+    with pytest.warns(UserWarning, match="could not be written"):
+        report = check("merge_heads", EXERCISES["merge_heads"].load_reference())
+    assert report.status == "passed"
+
+
+def test_nothing_is_written_outside_a_folder_of_notebooks(tmp_path, monkeypatch):
+    monkeypatch.delenv(PLACE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    remember("passed", "encode", True)
+    assert list(tmp_path.iterdir()) == []
+    assert repr(progress()).endswith("no folder of notebooks.")
+    (tmp_path / "mine.ipynb").write_text("{}")
+    remember("passed", "encode", True)
+    assert (tmp_path / "my_progress.json").exists()

@@ -1,0 +1,89 @@
+"""What does not end is stopped, and the notebook goes on."""
+
+import sys
+import threading
+import time
+
+import pytest
+import torch
+
+from transformer_lesson.exercises import check, checks
+from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
+
+
+@pytest.fixture
+def short(monkeypatch):
+    monkeypatch.setattr(checks, "LONGEST", 0.5)
+
+
+def endless(n):
+    while True:
+        print("again")
+
+
+def deaf(n):
+    while True:
+        try:
+            while not stop.is_set():
+                time.sleep(0.01)
+            return
+        except BaseException:
+            continue
+
+
+stop = threading.Event()
+
+
+def test_an_endless_loop_is_stopped_and_said_so(short):
+    start, before = time.monotonic(), sys.stdout
+    report = check("causal_mask", endless)
+    assert report.status == "failed" and "did not come to its end within 10 seconds" in str(report)
+    assert "Your function printed:\nagain" in report.message
+    assert time.monotonic() - start < 5
+    assert sys.stdout is before
+    assert [thread for thread in threading.enumerate() if thread.name == "check"] == []
+
+
+def test_the_next_check_is_as_if_nothing_had_happened(short):
+    check("causal_mask", endless)
+    assert check("causal_mask", EXERCISES["causal_mask"].load_reference()).status == "passed"
+
+
+def test_a_loop_that_catches_everything_is_left_behind(short):
+    try:
+        assert "did not come to its end" in check("causal_mask", deaf).message
+    finally:
+        stop.set()
+
+
+def test_results_and_exceptions_come_through():
+    assert run_for_at_most(5.0, lambda: 3) == 3
+    with pytest.raises(ZeroDivisionError):
+        run_for_at_most(5.0, lambda: 1 / 0)
+    with pytest.raises(TookTooLong):
+        run_for_at_most(0.1, lambda: time.sleep(0.5))
+
+
+def test_a_deep_recursion_is_an_error_and_no_crash():
+    def causal_mask(n):
+        return causal_mask(n)
+
+    assert "RecursionError" in check("causal_mask", causal_mask).message
+
+
+def test_gradients_are_on_whatever_the_notebook_has_turned_off():
+    seen = []
+
+    def causal_mask(n):
+        seen.append(torch.is_grad_enabled())
+
+    with torch.inference_mode():
+        check("causal_mask", causal_mask)
+    assert all(seen)
+
+
+def test_the_stack_of_other_threads_is_left_alone():
+    before = threading.stack_size()
+    run_for_at_most(5.0, lambda: None)
+    assert threading.stack_size() == before

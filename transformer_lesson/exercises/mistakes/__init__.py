@@ -1,0 +1,26 @@
+"""The bank of named mistakes: for each exercise wrong versions that people really write.
+
+`recognition.recognise` compares a failed answer with them; the tests see to it that every check
+fails each of them and calls it by its name.
+"""
+
+from transformer_lesson.exercises.mistakes.attention import ATTENTION_MISTAKES
+from transformer_lesson.exercises.mistakes.blocks import BLOCK_MISTAKES
+from transformer_lesson.exercises.mistakes.bug_hunt_1 import BUG_HUNT_1_MISTAKES
+from transformer_lesson.exercises.mistakes.bug_hunt_2 import BUG_HUNT_2_MISTAKES
+from transformer_lesson.exercises.mistakes.generation import GENERATION_MISTAKES
+from transformer_lesson.exercises.mistakes.language import LANGUAGE_MISTAKES
+from transformer_lesson.exercises.mistakes.text import TEXT_MISTAKES
+from transformer_lesson.exercises.mistakes.training import TRAINING_MISTAKES
+
+MISTAKES = (
+    TEXT_MISTAKES
+    | ATTENTION_MISTAKES
+    | BLOCK_MISTAKES
+    | TRAINING_MISTAKES
+    | GENERATION_MISTAKES
+    | LANGUAGE_MISTAKES
+    | BUG_HUNT_1_MISTAKES
+    | BUG_HUNT_2_MISTAKES
+)
+"""The mistakes of each exercise."""

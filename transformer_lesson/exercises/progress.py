@@ -1,0 +1,87 @@
+"""What a learner has done so far, in one readable file beside the notebooks.
+
+The file is `my_progress.json`. Two notebooks that are open at once share it: each change reads
+it, adds one entry and puts the new file in place of the old one, behind a lock.
+"""
+
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+FILE, PLACE = "my_progress.json", "TRANSFORMER_LESSON_PROGRESS"
+FORMAT = "Transformer Lesson, progress, 1"
+SECTIONS = ("passed", "predicted")
+
+
+def progress_file() -> Path | None:
+    """Return where progress is kept: the file that the environment variable
+    `TRANSFORMER_LESSON_PROGRESS` names, or one in the working folder if notebooks are there.
+    """
+    if PLACE in os.environ:
+        return Path(os.environ[PLACE])
+    return Path(FILE).absolute() if next(Path().glob("*.ipynb"), None) else None
+
+
+def read_progress(path: Path | None) -> dict[str, dict[str, Any]]:
+    """Return what is in the file, empty sections if there is none.
+
+    A file that is damaged or of another program is renamed, with a warning, and left as it is.
+    """
+    empty = {section: {} for section in SECTIONS}
+    if path is None or not path.exists():
+        return empty
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(state, dict) or state.get("format") != FORMAT:
+            raise ValueError(f'it does not say "format": "{FORMAT}"')
+        if not all(isinstance(state.get(section), dict) for section in SECTIONS):
+            raise ValueError(f"one of its sections {' and '.join(SECTIONS)} is missing")
+    except ValueError as error:  # broken JSON or text is one too
+        kept = _set_aside(path)
+        warnings.warn(
+            f"{path.name} could not be read ({error}). It is kept as {kept.name}; progress starts "
+            "anew. If you can mend it, give it its old name back.",
+            stacklevel=2,
+        )
+        return empty
+    return {section: state[section] for section in SECTIONS}
+
+
+def remember(section: str, name: str, value: Any) -> None:
+    """Add one entry to the file; a warning says so where it cannot be written.
+
+    Args:
+        section: "passed" for exercises, "predicted" for questions.
+        name: of the exercise or question.
+        value: what can be written as JSON.
+    """
+    path = progress_file()
+    if path is None:
+        return
+    try:
+        with FileLock(path.with_name(f".{path.name}.lock"), timeout=10):
+            state = read_progress(path)
+            if state[section].get(name) != value:
+                state[section][name] = value
+                _replace(path, {"format": FORMAT, **state})
+    except (OSError, TimeoutError) as error:
+        warnings.warn(f"Progress could not be written to {path}: {error}", stacklevel=2)
+
+
+def _replace(path: Path, state: dict) -> None:
+    """Put a file in place of the old one in a single step."""
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(json.dumps(state, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(new, path)
+
+
+def _set_aside(path: Path) -> Path:
+    """Rename a file so that nothing that was set aside before is overwritten."""
+    number = 1
+    while (kept := path.with_name(f"{path.stem}.damaged-{number}.json")).exists():
+        number += 1
+    return path.rename(kept)

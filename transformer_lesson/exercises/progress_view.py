@@ -1,0 +1,88 @@
+"""A learner's progress, drawn lesson by lesson."""
+
+import html
+from typing import NamedTuple
+
+from transformer_lesson.exercises.catalog import LESSONS
+from transformer_lesson.exercises.progress import progress_file, read_progress
+from transformer_lesson.exercises.questions import load_questions
+
+GREEN, BLUE, EMPTY = "#009E73", "#0072B2", "rgba(128, 128, 128, 0.25)"
+
+
+class LessonProgress(NamedTuple):
+    """How much of one lesson is done: checks passed of all, predictions right and made of all."""
+
+    lesson: str
+    title: str
+    passed: int
+    checks: int
+    right: int
+    predicted: int
+    questions: int
+
+    @property
+    def done(self) -> bool:
+        """True when every check has passed and every prediction was made."""
+        return self.passed == self.checks and self.predicted == self.questions
+
+
+class Progress:
+    """What `progress()` returns: a table of lessons, as text and as HTML."""
+
+    def __init__(self, lessons: list[LessonProgress], place: str):
+        self.lessons, self.place = lessons, place
+
+    def __repr__(self) -> str:
+        rows = [
+            f"{'✓' if one.done else ' '} {one.lesson} {one.title:28}"
+            f"checks {one.passed:2} of {one.checks:2}   "
+            f"predictions {one.predicted:2} of {one.questions:2}, {one.right} right"
+            for one in self.lessons
+        ]
+        return "\n".join([*rows, self.place])
+
+    def _repr_html_(self) -> str:
+        head = "<tr><th></th><th>lesson</th><th>checks passed</th><th>predictions made</th></tr>"
+        rows = "".join(map(_row, self.lessons))
+        style = 'style="text-align: left"'
+        return f"<table {style}>{head}{rows}</table><div>{html.escape(self.place)}</div>"
+
+
+def progress() -> Progress:
+    """Return which checks have passed and which predictions were made, per lesson."""
+    path = progress_file()
+    state, questions = read_progress(path), load_questions()
+    lessons = []
+    for lesson, (title, *exercises) in LESSONS.items():
+        asked = [name for name in questions if name.startswith(f"{lesson}.")]
+        made = [state["predicted"][name] for name in asked if name in state["predicted"]]
+        passed = sum(name in state["passed"] for name in exercises)
+        right = sum(answer.get("right") is True for answer in made)
+        counts = passed, len(exercises), right, len(made), len(asked)
+        lessons.append(LessonProgress(lesson, title, *counts))
+    place = f"Kept in {path.name}." if path else "Kept nowhere: this is no folder of notebooks."
+    return Progress(lessons, place)
+
+
+def _row(one: LessonProgress) -> str:
+    title = f"{one.lesson} {html.escape(one.title)}"
+    sign = '<span title="done">✓</span>' if one.done else ""
+    made = f"{one.predicted} of {one.questions}, {one.right} right"
+    cells = [
+        sign,
+        title,
+        _bar(one.passed, one.checks, GREEN) + f"{one.passed} of {one.checks}",
+        _bar(one.predicted, one.questions, BLUE) + made,
+    ]
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _bar(done: int, all_: int, color: str) -> str:
+    share = 100 * done // all_ if all_ else 100
+    outer = "display: inline-block; width: 120px; height: 10px; margin-right: 8px"
+    inner = f"width: {share}%; height: 100%; background: {color}"
+    return (
+        f'<span aria-hidden="true" style="{outer}; background: {EMPTY}">'
+        f'<span style="display: block; {inner}"></span></span>'
+    )

@@ -1,0 +1,66 @@
+"""Stopping what does not come to its end, on every system."""
+
+import contextvars
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any
+
+STACK = 2**26  # bytes; some systems give a thread too little for a deep recursion
+
+
+class TookTooLong(Exception):
+    """The time was up."""
+
+
+def run_for_at_most(seconds: float, function: Callable[[], Any]) -> Any:
+    """Return function(), or stop it when the time is up.
+
+    It runs in a thread of its own, in which `KeyboardInterrupt` is raised when the time is up,
+    or when the learner interrupts the kernel. One long call of compiled code ends first.
+
+    Raises:
+        TookTooLong: the time was up.
+    """
+    done = []
+
+    def work() -> None:
+        try:
+            done.append((context.run(function), None))
+        except BaseException as error:  # handed on to the caller's thread
+            done.append((None, error))
+
+    context = contextvars.copy_context()
+    thread = _started(work)
+    try:
+        thread.join(seconds)
+    except KeyboardInterrupt:
+        _interrupt(thread)
+        raise
+    if thread.is_alive():
+        _interrupt(thread)
+        raise TookTooLong
+    result, error = done[0]
+    if error is not None:
+        raise error
+    return result
+
+
+def _started(work: Callable[[], None]) -> threading.Thread:
+    before = threading.stack_size(STACK)
+    try:
+        thread = threading.Thread(target=work, name="check", daemon=True)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    return thread
+
+
+def _interrupt(thread: threading.Thread) -> None:
+    """Raise `KeyboardInterrupt` in a thread until it ends; give up after a second."""
+    identity = ctypes.c_ulong(thread.ident)
+    for _ in range(10):
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(KeyboardInterrupt))
+        thread.join(0.1)
+        if not thread.is_alive():
+            return

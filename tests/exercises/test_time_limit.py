@@ -40,6 +40,7 @@ def test_an_endless_loop_is_stopped_and_said_so(short):
     report = check("causal_mask", endless)
     assert report.status == "failed" and "did not come to its end within 10 seconds" in str(report)
     assert "Your function printed:\nagain" in report.message
+    assert report.message.count("again") == 10 and report.message.endswith("again\n…")
     assert time.monotonic() - start < 5
     assert sys.stdout is before
     assert [thread for thread in threading.enumerate() if thread.name == "check"] == []

@@ -23,6 +23,7 @@ from transformer_lesson.exercises.specification import DRAWS, Draw, Exercise
 from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
 
 LONGEST = 10.0  # seconds that an answer may take
+QUOTED = 10  # lines of what an answer prints
 
 
 def check(name: str, answer: Any) -> Report:
@@ -80,7 +81,9 @@ def _judge(exercise: Exercise, answer: Callable) -> Report:
 
 
 def _quote(printed: Excerpt) -> str:
-    return f"\nYour function printed:\n{printed.text.rstrip()}" if printed.text else ""
+    lines = printed.text.rstrip().splitlines()
+    more = ["…"] if len(lines) > QUOTED else []
+    return "\n".join(["\nYour function printed:", *lines[:QUOTED], *more]) if lines else ""
 
 
 def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> None:

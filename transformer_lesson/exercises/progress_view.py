@@ -68,18 +68,18 @@ def progress() -> Progress:
 def _row(one: LessonProgress) -> str:
     title = f"{one.lesson} {html.escape(one.title)}"
     sign = '<span title="done">✓</span>' if one.done else ""
-    made = f"{one.predicted} of {one.questions}, {one.right} right"
+    passed, predicted = f"{one.passed} of {one.checks}", f"{one.predicted} of {one.questions}"
     cells = [
         sign,
         title,
-        _bar(one.passed, one.checks, GREEN) + f"{one.passed} of {one.checks}",
-        _bar(one.predicted, one.questions, BLUE) + made,
+        _bar(one.passed, one.checks, GREEN) + passed if one.checks else "",
+        _bar(one.predicted, one.questions, BLUE) + f"{predicted}, {one.right} right",
     ]
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
 def _bar(done: int, all_: int, color: str) -> str:
-    share = 100 * done // all_ if all_ else 100
+    share = 100 * done // all_
     outer = "display: inline-block; width: 120px; height: 10px; margin-right: 8px"
     inner = f"width: {share}%; height: 100%; background: {color}"
     return (

@@ -11,10 +11,10 @@ endif
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test notebooks bench clean
+.PHONY: help setup lab test notebooks bench bench-gpu clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
 setup:
 	@"$(PYTHON)" $(IS_NEW_ENOUGH) || { echo >&2 "$(if $(PYTHON),$(PYTHON) is not,There is no) Python \
@@ -35,6 +35,9 @@ bench: setup ## measure speeds and write benchmarks/RESULTS.md
 	.venv/bin/python -m benchmarks
 	.venv/bin/python -m benchmarks.explorables
 	.venv/bin/python -m benchmarks.import_time
+
+bench-gpu: setup ## the same on a GPU: GPT-2's smallest configuration
+	.venv/bin/python -m benchmarks.gpu
 
 clean: ## remove .venv and every cache
 	rm -rf .venv .setup.lock .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -17,6 +17,9 @@ SECTIONS = {
     "generation_speed": "Generation: tokens per second",
     "translation": "Translation: the generated grammar",
     "language_model": "A language model: CPython's manual",
+    "induction": "What heads learn: induction",
+    "parity": "Real checkpoints: equal to the library",
+    "gpu": "On a GPU: GPT-2's smallest configuration",
 }
 """Each script's heading, in the order in which `make bench` runs them."""
 

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from tests.parity import small_config
-from transformer_lesson.config import SIZES, ModelConfig
+from transformer_lesson.config import SIZES, SWITCHES, ModelConfig
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -19,8 +19,8 @@ BAD_PROBABILITIES = [
 ]
 BAD_CHOICES = [
     (name, value)
-    for name in ("norm_position", "activation", "positions")
-    for value in ("", "Pre", "swish", None, 0, ["pre"])
+    for name in ("norm_position", "activation", "positions", "norm")
+    for value in ("", "Pre", "Swish", None, 0, ["pre"])
 ]
 
 
@@ -45,13 +45,14 @@ def test_dropout_is_a_probability_below_1(field, value):
 def test_an_unknown_option_is_answered_with_the_known_ones(field, value):
     rules = {
         "norm_position": "one of pre, post",
-        "activation": "one of relu, gelu",
-        "positions": "one of sinusoidal, learned, rotary",
+        "activation": "one of relu, gelu, gelu_tanh, swish, swiglu",
+        "positions": "one of sinusoidal, sinusoidal_halves, learned, rotary",
+        "norm": "one of layer, rms",
     }
     assert_refused(field, value, rules[field])
 
 
-@pytest.mark.parametrize("field", ["tie_embeddings", "bias"])
+@pytest.mark.parametrize("field", SWITCHES)
 @pytest.mark.parametrize("value", [1, 0, None, "yes"])
 def test_a_switch_is_true_or_false(field, value):
     assert_refused(field, value, "True or False")
@@ -71,6 +72,28 @@ def test_pad_id_is_none_or_in_the_vocabulary(value):
 )
 def test_d_model_fits_heads_and_positions(value, rule, changes):
     assert_refused("d_model", value, rule, **changes)
+
+
+@pytest.mark.parametrize("field", ["n_kv_heads", "attention_window"])
+@pytest.mark.parametrize("value", [0, -1, 2.0, "2", True])
+def test_an_optional_size_is_none_or_an_integer(field, value):
+    assert_refused(field, value, "None or an int >= 1")
+
+
+@pytest.mark.parametrize("field", ["norm_epsilon", "rotary_base"])
+@pytest.mark.parametrize("value", [0, -1.0, None, "1", float("inf"), True])
+def test_an_epsilon_or_a_base_is_positive(field, value):
+    assert_refused(field, value, "a number > 0")
+
+
+@pytest.mark.parametrize("value", [-1, 1.0, None, True])
+def test_token_types_are_counted(value):
+    assert_refused("n_token_types", value, "an int >= 0")
+
+
+@pytest.mark.parametrize("value", [2, 4])
+def test_query_heads_share_key_heads_evenly(value):
+    assert_refused("n_kv_heads", value, "a divisor of n_heads = 3", n_heads=3)
 
 
 def test_rotary_positions_need_an_even_d_head():
@@ -99,6 +122,8 @@ def test_defaults_are_those_of_the_docstring():
     assert dataclasses.astuple(config)[6:] == (
         *(0.1, 0.0, 0.0, "pre", "relu", "sinusoidal"),
         *(True, None, True),
+        *("layer", 1e-5, None, None, 10000.0),
+        *(True, False, 0, False, False),
     )
 
 

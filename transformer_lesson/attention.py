@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from transformer_lesson.cache import LayerCache
 from transformer_lesson.dropout import Dropout
+from transformer_lesson.grouped_heads import check_heads, repeat_kv
 from transformer_lesson.linear import Linear
 from transformer_lesson.taps import Tap
 
@@ -155,9 +156,10 @@ class MultiHeadAttention(nn.Module):
         dropout: probability of zeroing a weight in training (none in the paper).
         bias: whether the four projections add a bias.
         rotate: applied to queries and keys and the position of the first, for rotary positions.
+        n_kv_heads: heads of keys and values, a divisor of n_heads; `None` for n_heads.
 
     Raises:
-        ValueError: d_model is not divisible by n_heads.
+        ValueError: d_model is not divisible by n_heads, or n_heads by n_kv_heads.
 
     Source: "Attention Is All You Need" (2017), section 3.2.2.
     """
@@ -169,18 +171,19 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
         bias: bool = True,
         rotate: Callable[[Tensor, int], Tensor] | None = None,
+        n_kv_heads: int | None = None,
     ):
         super().__init__()
         if hasattr(d_model, "d_model"):
             config = d_model
-            d_model, n_heads = config.d_model, config.n_heads
+            d_model, n_heads, n_kv_heads = config.d_model, config.n_heads, config.n_kv_heads
             dropout, bias = config.attention_dropout, config.bias
-        if not n_heads or n_heads < 1 or d_model % n_heads:
-            raise ValueError(f"d_model = {d_model} cannot be split into {n_heads} equal heads.")
-        self.n_heads, self.dropout, self.rotate = n_heads, Dropout(dropout), rotate
+        check_heads(d_model, n_heads, n_kv_heads)
+        self.n_heads, self.n_kv_heads = n_heads, n_kv_heads or n_heads
+        self.dropout, self.rotate = Dropout(dropout), rotate
+        d_keys = d_model // n_heads * self.n_kv_heads
         self.W_Q = Linear(d_model, d_model, bias=bias)
-        self.W_K = Linear(d_model, d_model, bias=bias)
-        self.W_V = Linear(d_model, d_model, bias=bias)
+        self.W_K, self.W_V = (Linear(d_model, d_keys, bias=bias) for _ in range(2))
         self.W_O = Linear(d_model, d_model, bias=bias)
         self.queries, self.keys, self.values = Tap(), Tap(), Tap()
         self.scores, self.weights, self.heads = Tap(), Tap(), Tap()
@@ -202,9 +205,6 @@ class MultiHeadAttention(nn.Module):
             key, value: shape (batch, key, d_model).
             mask: `True` = may attend; broadcasts to (batch, head, query, key).
             cache: keys and values of earlier tokens, which come before the new ones.
-
-        Returns:
-            Shape (batch, query, d_model).
         """
         start = cache.length if cache else 0
         Q = split_heads(self.W_Q(query), self.n_heads)  # (batch, head, query, d_head)
@@ -212,10 +212,12 @@ class MultiHeadAttention(nn.Module):
         if cache and cache.complete:
             K, V = cache.keys, cache.values
         else:
-            K = split_heads(self.W_K(key), self.n_heads)  # (batch, head, key, d_head)
+            K = split_heads(self.W_K(key), self.n_kv_heads)  # (batch, kv_head, key, d_head)
             K = self.keys(self.rotate(K, start) if self.rotate else K)
-            V = self.values(split_heads(self.W_V(value), self.n_heads))
+            V = self.values(split_heads(self.W_V(value), self.n_kv_heads))
             K, V = cache.append(K, V) if cache else (K, V)
+        if self.n_kv_heads < self.n_heads:
+            K, V = (repeat_kv(x, self.n_heads // self.n_kv_heads) for x in (K, V))
         heads = self.heads(self._attend(Q, K, V, mask))  # (batch, head, query, d_head)
         return self.W_O(merge_heads(heads))  # (batch, query, d_model)
 
@@ -231,10 +233,8 @@ class MultiHeadAttention(nn.Module):
             return self.dropout(weights) @ V
         if mask is not None:
             check_mask(mask, (*Q.shape[:-1], K.size(-2)))
-        if half and not Q.requires_grad:
-            heads = F.scaled_dot_product_attention(Q.float(), K.float(), V.float(), attn_mask=mask)
-            return heads.to(Q.dtype)
-        return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
+        exact = (x.float() if half and not Q.requires_grad else x for x in (Q, K, V))
+        return F.scaled_dot_product_attention(*exact, attn_mask=mask).to(Q.dtype)
 
 
 def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:

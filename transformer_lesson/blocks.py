@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -10,7 +9,8 @@ from transformer_lesson.attention import MultiHeadAttention
 from transformer_lesson.cache import KeyValueCache
 from transformer_lesson.config import ModelConfig
 from transformer_lesson.dropout import Dropout
-from transformer_lesson.linear import Linear
+from transformer_lesson.feed_forwards import FeedForward, GatedFeedForward
+from transformer_lesson.norms import make_norm
 from transformer_lesson.taps import Tap
 
 Sublayer = Callable[[Tensor], Tensor]
@@ -126,25 +126,9 @@ def decoder_block(
     return residual_branch(y, feed_forward, norm_3)
 
 
-class FeedForward(nn.Module):
-    """Two linear maps with an activation between them, applied to each token by itself.
-
-    Source: "Attention Is All You Need" (2017), equation 2.
-    Differs: GPT and BERT use GELU instead of ReLU.
-    """
-
-    def __init__(self, config: ModelConfig):
-        super().__init__()
-        self.W_1 = Linear(config.d_model, config.d_ff)
-        self.W_2 = Linear(config.d_ff, config.d_model)
-        self.activation = {"relu": F.relu, "gelu": F.gelu}[config.activation]
-        self.dropout = Dropout(config.feed_forward_dropout)
-        self.hidden = Tap()
-
-    def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
-        """Widen to d_ff, activate, narrow back to d_model."""
-        hidden = self.hidden(self.activation(self.W_1(x)))  # (batch, n, d_ff)
-        return self.W_2(self.dropout(hidden))
+def make_feed_forward(config: ModelConfig) -> nn.Module:
+    """Return the feed-forward network that the config's activation asks for."""
+    return (GatedFeedForward if config.activation == "swiglu" else FeedForward)(config)
 
 
 class EncoderBlock(nn.Module):
@@ -161,8 +145,8 @@ class EncoderBlock(nn.Module):
     def __init__(self, config: ModelConfig, rotate: Sublayer | None = None):
         super().__init__()
         self.self_attention = MultiHeadAttention(config, rotate=rotate)
-        self.feed_forward = FeedForward(config)
-        self.norm_1, self.norm_2 = nn.LayerNorm(config.d_model), nn.LayerNorm(config.d_model)
+        self.feed_forward = make_feed_forward(config)
+        self.norm_1, self.norm_2 = make_norm(config), make_norm(config)
         self.dropout = Dropout(config.dropout)
         self.branch = BRANCHES[config.norm_position]
         self.after_attention, self.output = Tap(), Tap()
@@ -206,9 +190,9 @@ class DecoderBlock(nn.Module):
         super().__init__()
         self.self_attention = MultiHeadAttention(config, rotate=rotate)
         self.cross_attention = MultiHeadAttention(config)
-        self.feed_forward = FeedForward(config)
-        self.norm_1, self.norm_2 = nn.LayerNorm(config.d_model), nn.LayerNorm(config.d_model)
-        self.norm_3 = nn.LayerNorm(config.d_model)
+        self.feed_forward = make_feed_forward(config)
+        self.norm_1, self.norm_2 = make_norm(config), make_norm(config)
+        self.norm_3 = make_norm(config)
         self.dropout = Dropout(config.dropout)
         self.branch = BRANCHES[config.norm_position]
         self.after_self_attention, self.after_cross_attention, self.output = Tap(), Tap(), Tap()

@@ -4,9 +4,12 @@ from dataclasses import dataclass, fields
 
 CHOICES = {
     "norm_position": ("pre", "post"),
-    "activation": ("relu", "gelu"),
-    "positions": ("sinusoidal", "learned", "rotary"),
+    "activation": ("relu", "gelu", "gelu_tanh", "swish", "swiglu"),
+    "positions": ("sinusoidal", "sinusoidal_halves", "learned", "rotary"),
+    "norm": ("layer", "rms"),
 }
+SWITCHES = ("tie_embeddings", "bias", "scale_embedding", "embedding_norm", "output_bias")
+SWITCHES += ("head_transform",)
 SIZES = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len")
 TRAINING_CHOICES = {
     "schedule": ("linear", "cosine", "noam", "constant"),
@@ -57,13 +60,27 @@ class ModelConfig(CheckedConfig):
             layer. The paper has none; `nn.Transformer` does.
         norm_position: "pre" normalises a sub-layer's input (today's practice, and adds a final
             norm to each stack), "post" its output plus residual (the paper).
-        activation: of the feed-forward network, "relu" (paper) or "gelu" (GPT, BERT).
-        positions: "sinusoidal" (paper), "learned" (GPT-2, BERT) or "rotary" (RoPE).
+        activation: of the feed-forward network, "relu" (paper), "gelu" (GPT, BERT), "gelu_tanh"
+            (its approximation in GPT-2), "swish" (Marian) or "swiglu" (gated, Llama).
+        positions: "sinusoidal" (paper), "sinusoidal_halves" (all sines, then all cosines:
+            Marian), "learned" (GPT-2, BERT) or "rotary" (RoPE).
         tie_embeddings: one matrix serves as embedding and as output projection; in an
             encoder-decoder with one vocabulary also as the other embedding (paper, 3.4).
         pad_id: id of the padding token, or `None` if sequences are never padded.
         bias: whether the attention projections have a bias. The paper's formulas have none;
             its code, `nn.Transformer`, BERT and GPT-2 do.
+        norm: "layer" (LayerNorm) or "rms" (RMSNorm, Llama).
+        norm_epsilon: what a norm adds under its root.
+        n_kv_heads: heads of keys and values, each shared by n_heads / n_kv_heads query heads
+            (grouped-query attention); `None` for as many as n_heads.
+        attention_window: how many tokens, itself and those before it, a token of causal
+            self-attention sees; `None` for all.
+        rotary_base: sets the slowest rotation of rotary positions.
+        scale_embedding: token vectors times sqrt(d_model) (paper); GPT-2 and BERT do not.
+        embedding_norm: a norm over the sum of token vector and position (BERT).
+        n_token_types: kinds of segments with a trained vector each (BERT: 2); 0 for none.
+        output_bias: a bias for each token's logit (BERT, Marian).
+        head_transform: one more layer before the logits of an encoder's token head (BERT).
 
     Raises:
         ValueError: a value breaks a rule; the message names field, value and rule.
@@ -86,6 +103,16 @@ class ModelConfig(CheckedConfig):
     tie_embeddings: bool = True
     pad_id: int | None = None
     bias: bool = True
+    norm: str = "layer"
+    norm_epsilon: float = 1e-5
+    n_kv_heads: int | None = None
+    attention_window: int | None = None
+    rotary_base: float = 10000.0
+    scale_embedding: bool = True
+    embedding_norm: bool = False
+    n_token_types: int = 0
+    output_bias: bool = False
+    head_transform: bool = False
 
     def __post_init__(self) -> None:
         for name in SIZES:
@@ -93,7 +120,7 @@ class ModelConfig(CheckedConfig):
         for name in ("dropout", "attention_dropout", "feed_forward_dropout"):
             self._require(name, _is_probability(self._get(name)), "a probability in [0, 1)")
         self._require_choices(CHOICES)
-        for name in ("tie_embeddings", "bias"):
+        for name in SWITCHES:
             self._require(name, isinstance(self._get(name), bool), "True or False")
         pad_ok = self.pad_id is None or (
             _is_int(self.pad_id) and 0 <= self.pad_id < self.vocab_size
@@ -101,9 +128,22 @@ class ModelConfig(CheckedConfig):
         self._require(
             "pad_id", pad_ok, f"None or an id from 0 to vocab_size - 1 = {self.vocab_size - 1}"
         )
+        for name in ("n_kv_heads", "attention_window"):
+            value = self._get(name)
+            valid = value is None or (_is_int(value) and value >= 1)
+            self._require(name, valid, "None or an int >= 1")
+        for name in ("norm_epsilon", "rotary_base"):
+            self._require(name, _is_positive(self._get(name)), "a number > 0")
+        types_ok = _is_int(self.n_token_types) and self.n_token_types >= 0
+        self._require("n_token_types", types_ok, "an int >= 0")
+        self._require_fitting_heads()
+
+    def _require_fitting_heads(self) -> None:
         divisible = self.d_model % self.n_heads == 0
         self._require("d_model", divisible, f"divisible by n_heads = {self.n_heads}")
-        even = self.positions != "sinusoidal" or self.d_model % 2 == 0
+        grouped = self.n_heads % (self.n_kv_heads or self.n_heads) == 0
+        self._require("n_kv_heads", grouped, f"a divisor of n_heads = {self.n_heads}")
+        even = not self.positions.startswith("sinusoidal") or self.d_model % 2 == 0
         self._require("d_model", even, "even with sinusoidal positions (pairs of sine and cosine)")
         even = self.positions != "rotary" or self.d_head % 2 == 0
         self._require("d_head", even, "even with rotary positions (pairs of numbers are rotated)")
@@ -137,6 +177,10 @@ class TrainConfig(CheckedConfig):
         precision: "float32", or "bfloat16" for the matrix products of the forward and backward
             pass; weights, loss and optimizer stay in float32.
         seed: of the random numbers that training draws (dropout).
+        micro_batches: parts that a batch is learned from one after the other; their gradients
+            are added up. Less memory, the same update.
+        recompute: forget what the blocks computed and compute it again for the gradients. Less
+            memory, the same update, about a third more time.
 
     Raises:
         ValueError: a value breaks a rule; the message names field, value and rule.
@@ -156,9 +200,13 @@ class TrainConfig(CheckedConfig):
     label_smoothing: float = 0.0
     precision: str = "float32"
     seed: int = 0
+    micro_batches: int = 1
+    recompute: bool = False
 
     def __post_init__(self) -> None:
-        self._require("steps", _is_int(self.steps) and self.steps >= 1, "an int >= 1")
+        for name in ("steps", "micro_batches"):
+            self._require(name, _is_int(self._get(name)) and self._get(name) >= 1, "an int >= 1")
+        self._require("recompute", isinstance(self.recompute, bool), "True or False")
         for name in ("warmup_steps", "seed"):
             self._require(name, _is_int(self._get(name)) and self._get(name) >= 0, "an int >= 0")
         for name in ("learning_rate", "clip"):

@@ -32,6 +32,26 @@ def causal_mask(n: int, device: torch.device | str | None = None) -> Bool[Tensor
     return lower[None, None]  # (1, 1, query, key)
 
 
+def window_mask(
+    n: int, window: int, device: torch.device | str | None = None
+) -> Bool[Tensor, "1 1 n n"]:
+    """Return the causal mask cut to a band: each position sees itself and window - 1 before it.
+
+    Args:
+        n: length of the sequence, in tokens.
+        window: how many tokens each one sees, itself included.
+        device: where the mask is made.
+
+    Raises:
+        ValueError: n or window is smaller than 1.
+
+    Source: Beltagy et al., "Longformer" (2020), section 3.1; Jiang et al., "Mistral 7B" (2023).
+    """
+    if window < 1:
+        raise ValueError(f"window_mask: window is {window}, but a token sees at least itself.")
+    return causal_mask(n, device).triu(1 - window)  # (1, 1, query, key)
+
+
 def padding_mask(ids: Int[Tensor, "batch key"], pad_id: int) -> Bool[Tensor, "batch 1 1 key"]:
     """Return the mask that hides padding tokens from every query.
 

@@ -8,21 +8,23 @@ from transformer_lesson.blocks import DecoderBlock, EncoderBlock
 from transformer_lesson.cache import KeyValueCache
 from transformer_lesson.config import ModelConfig
 from transformer_lesson.embeddings import InputEmbedding
+from transformer_lesson.feed_forwards import HeadTransform
 from transformer_lesson.linear import Linear
-from transformer_lesson.masks import causal_mask, padding_mask
+from transformer_lesson.masks import padding_mask, window_mask
+from transformer_lesson.norms import make_norm
 from transformer_lesson.positions import RotaryPositions
 from transformer_lesson.taps import Tap
 
 
 def encoder_stack(config: ModelConfig) -> nn.ModuleList:
     """Return n_layers encoder blocks with weights of their own."""
-    rotate = RotaryPositions() if config.positions == "rotary" else None
+    rotate = RotaryPositions(config.rotary_base) if config.positions == "rotary" else None
     return nn.ModuleList(EncoderBlock(config, rotate) for _ in range(config.n_layers))
 
 
 def decoder_stack(config: ModelConfig) -> nn.ModuleList:
     """Return n_layers decoder blocks (with cross-attention) with weights of their own."""
-    rotate = RotaryPositions() if config.positions == "rotary" else None
+    rotate = RotaryPositions(config.rotary_base) if config.positions == "rotary" else None
     return nn.ModuleList(DecoderBlock(config, rotate) for _ in range(config.n_layers))
 
 
@@ -32,7 +34,7 @@ def last_norm(config: ModelConfig) -> nn.Module:
     Differs: the paper (post-norm) has no last norm. In a pre-norm stack nothing else
     normalises the last sum.
     """
-    return nn.LayerNorm(config.d_model) if config.norm_position == "pre" else nn.Identity()
+    return make_norm(config) if config.norm_position == "pre" else nn.Identity()
 
 
 def output_projection(config: ModelConfig, embedding: InputEmbedding) -> nn.Linear:
@@ -40,7 +42,7 @@ def output_projection(config: ModelConfig, embedding: InputEmbedding) -> nn.Line
 
     Source: "Attention Is All You Need" (2017), section 3.4.
     """
-    projection = Linear(config.d_model, config.vocab_size, bias=False)
+    projection = Linear(config.d_model, config.vocab_size, bias=config.output_bias)
     if config.tie_embeddings:
         projection.weight = embedding.table
     return projection
@@ -64,20 +66,30 @@ class EncoderOnlyTransformer(nn.Module):
 
     def __init__(self, config: ModelConfig, n_classes: int | None = None, token_head: bool = False):
         super().__init__()
+        if config.attention_window is not None:
+            raise ValueError(
+                f"an encoder has no attention_window: leave {config.attention_window} out."
+            )
         self.config = config
         self.embedding = InputEmbedding(config)
         self.encoder = encoder_stack(config)
         self.encoder_norm = last_norm(config)
         self.classifier = nn.Linear(config.d_model, n_classes) if n_classes else None
+        self.head_transform = HeadTransform(config) if config.head_transform else nn.Identity()
         self.projection = output_projection(config, self.embedding) if token_head else None
 
-    def forward(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d_model"]:
+    def forward(
+        self, ids: Int[Tensor, "batch n"], token_types: Int[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n d_model"]:
         """Return one vector per token.
+
+        Args:
+            token_types: which segment each token is in, if the config has n_token_types.
 
         Raises:
             ValueError: a token id outside the vocabulary, or more than max_len tokens.
         """
-        x = self.embedding(ids)  # (batch, n, d_model)
+        x = self.embedding(ids, token_types=token_types)  # (batch, n, d_model)
         mask = real_tokens(ids, self.config)  # (batch, 1, 1, n)
         for block in self.encoder:
             x = block(x, mask)
@@ -93,11 +105,13 @@ class EncoderOnlyTransformer(nn.Module):
         mean = (x * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
         return self.classifier(mean)  # (batch, n_classes)
 
-    def predict_tokens(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n vocab_size"]:
+    def predict_tokens(
+        self, ids: Int[Tensor, "batch n"], token_types: Int[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n vocab_size"]:
         """Return logits for the token at each position (masked-token prediction)."""
         if self.projection is None:
             raise ValueError("this model has no token head: build it with token_head=True.")
-        return self.projection(self(ids))
+        return self.projection(self.head_transform(self(ids, token_types)))
 
 
 class DecoderOnlyTransformer(nn.Module):
@@ -147,6 +161,7 @@ class EncoderDecoderTransformer(nn.Module):
             only one.
         target_config: sizes and choices of the decoder, when its vocabulary or depth differ.
             Without it source and target share one vocabulary and, when tied, one embedding.
+        share_embeddings: whether two configs share one embedding all the same.
 
     Raises:
         ValueError: the two configs disagree on d_model.
@@ -154,9 +169,14 @@ class EncoderDecoderTransformer(nn.Module):
     Source: "Attention Is All You Need" (2017), figure 1.
     """
 
-    def __init__(self, source_config: ModelConfig, target_config: ModelConfig | None = None):
+    def __init__(
+        self,
+        source_config: ModelConfig,
+        target_config: ModelConfig | None = None,
+        share_embeddings: bool = False,
+    ):
         super().__init__()
-        shared = target_config is None
+        shared = share_embeddings or (target_config is None and source_config.tie_embeddings)
         target_config = target_config or source_config
         if source_config.d_model != target_config.d_model:
             raise ValueError(
@@ -166,7 +186,7 @@ class EncoderDecoderTransformer(nn.Module):
         self.source_config, self.config = source_config, target_config
         self.source_embedding = InputEmbedding(source_config)
         self.target_embedding = InputEmbedding(target_config)
-        if shared and source_config.tie_embeddings:
+        if shared:
             self.target_embedding.table = self.source_embedding.table
         self.encoder, self.encoder_norm = encoder_stack(source_config), last_norm(source_config)
         self.decoder, self.decoder_norm = decoder_stack(target_config), last_norm(target_config)
@@ -204,7 +224,6 @@ class EncoderDecoderTransformer(nn.Module):
 
         Args:
             target_ids: the target so far; with a cache only its new tokens.
-            memory: the encoder's output.
             source_ids: tell which of the memory's tokens are padding.
             cache: remembers the target tokens read before; takes the new ones in.
         """
@@ -224,7 +243,8 @@ def target_mask(ids: Tensor, config: ModelConfig, start: int = 0) -> Tensor | No
     One new token, the last, may see every real one: the causal mask has nothing to hide.
     """
     real = real_tokens(ids, config)  # (batch, 1, 1, n)
-    if start == ids.size(1) - 1:
+    n, window = ids.size(1), config.attention_window or ids.size(1)
+    if start == n - 1 and window >= n:
         return real
-    mask = causal_mask(ids.size(1), device=ids.device)[:, :, start:]  # (1, 1, new, n)
+    mask = window_mask(n, window, ids.device)[:, :, start:]  # (1, 1, new, n)
     return mask if real is None else mask & real  # (batch or 1, 1, new, n)

@@ -79,11 +79,26 @@ class SinusoidalPositions(nn.Module):
 
     def __init__(self, max_len: int, d_model: int):
         super().__init__()
-        self.register_buffer("table", sinusoidal_encoding(max_len, d_model), persistent=False)
+        self.register_buffer("table", self.make_table(max_len, d_model), persistent=False)
+
+    @staticmethod
+    def make_table(max_len: int, d_model: int) -> Float[Tensor, "max_len d_model"]:
+        """Return one row per position."""
+        return sinusoidal_encoding(max_len, d_model)
 
     def forward(self, positions: Int[Tensor, "*batch n"]) -> Float[Tensor, "*batch n d_model"]:
         """Return the encoding of each position."""
         return self.table[positions]
+
+
+class SinusoidalHalves(SinusoidalPositions):
+    """The same numbers in another order: first all sines, then all cosines, as Marian has them."""
+
+    @staticmethod
+    def make_table(max_len: int, d_model: int) -> Float[Tensor, "max_len d_model"]:
+        """Return one row per position."""
+        table = sinusoidal_encoding(max_len, d_model)  # sine, cosine, sine, cosine, ...
+        return torch.cat([table[:, ::2], table[:, 1::2]], dim=-1)
 
 
 class LearnedPositions(nn.Embedding):
@@ -97,8 +112,13 @@ class LearnedPositions(nn.Embedding):
 class RotaryPositions(nn.Module):
     """Rotates queries or keys by their position; see `apply_rotary`."""
 
+    def __init__(self, base: float = 10000.0):
+        super().__init__()
+        self.base = base
+
     def forward(
         self, x: Float[Tensor, "*batch n d_head"], start: int = 0
     ) -> Float[Tensor, "*batch n d_head"]:
         """Rotate tokens that stand at the positions start, start + 1, ..."""
-        return apply_rotary(x, torch.arange(start, start + x.size(-2), device=x.device))
+        positions = torch.arange(start, start + x.size(-2), device=x.device)
+        return apply_rotary(x, positions, self.base)

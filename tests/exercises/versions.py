@@ -8,7 +8,9 @@ import torch.nn.functional as F
 from tests.exercises.bug_hunt_1_versions import BUG_HUNT_1_RIGHT
 from tests.exercises.bug_hunt_2_versions import BUG_HUNT_2_RIGHT
 from tests.exercises.generation_versions import GENERATION_RIGHT
+from tests.exercises.induction_versions import INDUCTION_RIGHT
 from tests.exercises.language_versions import LANGUAGE_RIGHT
+from tests.exercises.modern_versions import MODERN_RIGHT
 from tests.exercises.training_versions import TRAINING_RIGHT
 from transformer_lesson.exercises.mistakes.attention import attend
 from transformer_lesson.exercises.mistakes.blocks import count, decoder, leaks_if
@@ -63,3 +65,4 @@ RIGHT = {
     "leaks_future": [leaks_if(lambda n: range(n)), leaks_if(lambda n: range(n - 1, 0, -1))],
 } | GENERATION_RIGHT
 RIGHT |= TRAINING_RIGHT | LANGUAGE_RIGHT | BUG_HUNT_1_RIGHT | BUG_HUNT_2_RIGHT
+RIGHT |= INDUCTION_RIGHT | MODERN_RIGHT

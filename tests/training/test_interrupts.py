@@ -89,7 +89,7 @@ def test_from_on_step_with_a_checkpoint_the_run_can_go_on(tmp_path, capsys):
 
 
 def test_while_saving_too(tmp_path, monkeypatch):
-    from transformer_lesson import checkpoints
+    from transformer_lesson.checkpoints import own as checkpoints
 
     def slow(*arguments):
         signal.raise_signal(signal.SIGINT)

@@ -5,8 +5,8 @@ import torch
 
 from tests.training.small import batch_of, model_of, short, weights
 from transformer_lesson.training import TrainConfig, train
+from transformer_lesson.training.losses import batch_loss
 from transformer_lesson.training.optimizers import clip_gradients, make_optimizer
-from transformer_lesson.training.steps import batch_loss
 
 
 def with_gradients(kind: str = "translator"):

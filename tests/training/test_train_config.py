@@ -22,6 +22,8 @@ BAD = {
     "label_smoothing": (-0.1, 1, NAN, None),
     "precision": ("float16", "bf16", None),
     "seed": (-1, 0.5, None, True),
+    "micro_batches": (0, -1, 2.0, None, True),
+    "recompute": (1, 0, None, "yes"),
 }
 CASES = [(name, value) for name, values in BAD.items() for value in values]
 

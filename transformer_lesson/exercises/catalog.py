@@ -7,7 +7,9 @@ from transformer_lesson.exercises.block_exercises import BLOCK_EXERCISES
 from transformer_lesson.exercises.bug_hunt.exercises_1 import BUG_HUNT_1_EXERCISES
 from transformer_lesson.exercises.bug_hunt.exercises_2 import BUG_HUNT_2_EXERCISES
 from transformer_lesson.exercises.generation_exercises import GENERATION_EXERCISES
+from transformer_lesson.exercises.induction_exercises import INDUCTION_EXERCISES
 from transformer_lesson.exercises.language_exercises import LANGUAGE_EXERCISES
+from transformer_lesson.exercises.modern_exercises import MODERN_EXERCISES
 from transformer_lesson.exercises.specification import Exercise
 from transformer_lesson.exercises.text_exercises import TEXT_EXERCISES
 from transformer_lesson.exercises.training_exercises import TRAINING_EXERCISES
@@ -20,6 +22,8 @@ EXERCISES = {
     + TRAINING_EXERCISES
     + GENERATION_EXERCISES
     + LANGUAGE_EXERCISES
+    + INDUCTION_EXERCISES
+    + MODERN_EXERCISES
     + BUG_HUNT_1_EXERCISES
     + BUG_HUNT_2_EXERCISES
 }
@@ -45,10 +49,14 @@ LESSONS = {
         *("greedy_decode", "top_k_filter", "top_p_filter", "beam_search", "append_to_cache"),
     ),
     "10": ("A language model", "bits_per_character"),
+    "11": ("What heads learn", "induction_score", "ablate_head"),
+    "12": ("Real checkpoints",),
+    "13": ("Since 2017", "rms_norm", "apply_rotary", "swiglu", "repeat_kv"),
     "14": (
         "Bug hunt",
         *(exercise.name for exercise in BUG_HUNT_1_EXERCISES + BUG_HUNT_2_EXERCISES),
     ),
+    "15": ("Scaling up",),
 }
 """Each lesson's title, and the exercises that it checks."""
 

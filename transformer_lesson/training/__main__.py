@@ -2,11 +2,16 @@
 
 It writes three files into the folder: `checkpoint.safetensors`, the whole run, to go on with;
 `model.safetensors`, only the model and its vocabulary, to use; and `history.json`, the curves.
+
+`torchrun --standalone --nproc-per-node=2 -m transformer_lesson.training ...` does the same with two
+processes. If one of them dies, all end; the same command with `--resume` goes on.
 """
 
 import argparse
 import json
+import os
 import sys
+from contextlib import redirect_stdout
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -15,6 +20,8 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from transformer_lesson.checkpoints import save_checkpoint, write_whole
+from transformer_lesson.config import TRAINING_CHOICES
+from transformer_lesson.training import processes
 from transformer_lesson.training.history import History, StepReport
 from transformer_lesson.training.loop import resume, train
 from transformer_lesson.training.runs import Run
@@ -26,14 +33,24 @@ INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended
 def main(arguments: list[str] | None = None) -> int:
     """Train as the command line says and return the exit status."""
     options = _parser().parse_args(arguments)
+    device = processes.start()
+    rank, count = processes.current()
+    name = f"transformer_lesson.training{f', process {rank}' if rank else ''}"
     try:
-        return _run(options)
+        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere if rank else sys.stdout):
+            status = _run(options, device)
+        processes.stop()
+        return status
     except (ValueError, OSError, ArithmeticError, ModuleNotFoundError) as error:
-        print(f"transformer_lesson.training: {error}", file=sys.stderr)
+        print(f"{name}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("Interrupted: what was saved before stays as it is.", file=sys.stderr)
         return INTERRUPTED
+    except RuntimeError as error:
+        if count > 1:
+            error.add_note("If another process died, the same command with --resume goes on.")
+        raise
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -51,14 +68,29 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", required=True, type=Path, help="the folder to write to")
     parser.add_argument("--steps", type=int, help="batches to learn from, if not the corpus's own")
     parser.add_argument("--seed", type=int, help="of weights, batches and dropout (default: 0)")
+    parser.add_argument(
+        "--precision",
+        choices=TRAINING_CHOICES["precision"],
+        help="of the matrix products, if not the corpus's own",
+    )
     parser.add_argument("--resume", action="store_true", help="go on with the run in the folder")
+    parser.add_argument(
+        "--shard",
+        action="store_true",
+        help="under torchrun: each process keeps only a part of the weights",
+    )
     return parser
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace, device: torch.device) -> int:
     checkpoint = options.out / "checkpoint.safetensors"
-    begin = _go_on if options.resume else _start
-    task, model, history = begin(options, checkpoint)
+    if options.resume:
+        task, model, history = _go_on(options, checkpoint)
+    else:
+        task, model, history = _start(options, checkpoint, device)
+    if not processes.current().first:
+        return INTERRUPTED if history.interrupted else 0
+    model.cpu()
     write_whole(options.out / "history.json", json.dumps(asdict(history)).encode())
     if history.interrupted:
         print("The same command with --resume does that.")
@@ -72,17 +104,19 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _start(options: argparse.Namespace, checkpoint: Path) -> tuple[Task, nn.Module, History]:
+def _start(
+    options: argparse.Namespace, checkpoint: Path, device: torch.device
+) -> tuple[Task, nn.Module, History]:
     if checkpoint.exists():
         raise ValueError(f"{checkpoint} is there already: add --resume, or change --out.")
     seed = options.seed or 0
     print(f"Preparing the corpus {options.corpus}.", flush=True)
     task = make_task(options.corpus, seed)
-    config = replace(task.recipe.training, seed=seed)
-    if options.steps is not None:
-        config = replace(config, steps=options.steps)
+    chosen = {"steps": options.steps, "precision": options.precision, "seed": seed}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    config = replace(task.recipe.training, **chosen)
     torch.manual_seed(seed)
-    model = task.kind(task.recipe.model_config(task.tokenizer))
+    model = task.kind(task.recipe.model_config(task.tokenizer)).to(device)
     n_weights = sum(weight.numel() for weight in model.parameters())
     print(f"{type(model).__name__} with {n_weights:,} weights, {config.steps} steps.", flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -97,19 +131,23 @@ def _start(options: argparse.Namespace, checkpoint: Path) -> tuple[Task, nn.Modu
         checkpoint=checkpoint,
         checkpoint_every=every,
         tokenizer=task.tokenizer,
+        shard=options.shard,
     )
     return task, model, history
 
 
 def _go_on(options: argparse.Namespace, checkpoint: Path) -> tuple[Task, nn.Module, History]:
-    if options.seed is not None:
-        raise ValueError("--seed belongs to the start of a run: leave it out with --resume.")
+    for name in ("seed", "precision"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"--{name} belongs to the start of a run: leave it out with --resume.")
     saved = Run.load(checkpoint)
     print(f"Going on after step {saved.history.steps} of {checkpoint}.", flush=True)
     task = make_task(options.corpus, saved.config.seed)
     if saved.tokenizer is None or saved.tokenizer.vocabulary != task.tokenizer.vocabulary:
         raise ValueError(f"{checkpoint} was trained on another corpus than {options.corpus}.")
-    return task, *resume(checkpoint, task.batches, _tell, task.validation, options.steps)
+    return task, *resume(
+        checkpoint, task.batches, _tell, task.validation, options.steps, options.shard
+    )
 
 
 def _tell(report: StepReport) -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-import torch
 from torch import nn
 from tqdm.auto import tqdm
 
@@ -14,11 +13,13 @@ from transformer_lesson.checkpoints import check_savable
 from transformer_lesson.config import TrainConfig
 from transformer_lesson.corpora.batches import Batch, EndlessBatches
 from transformer_lesson.tokenizer import Tokenizer
-from transformer_lesson.training.history import History, StepReport
+from transformer_lesson.training.history import History, StepReport, TrainingDiverged
 from transformer_lesson.training.interrupts import DeferredInterrupt
 from transformer_lesson.training.optimizers import make_optimizer
-from transformer_lesson.training.runs import Run
-from transformer_lesson.training.steps import training_step, validation_loss
+from transformer_lesson.training.processes import current
+from transformer_lesson.training.replicas import Learner
+from transformer_lesson.training.runs import Run, seed_random_numbers
+from transformer_lesson.training.steps import total_loss, training_step
 
 OnStep = Callable[[StepReport], object]
 
@@ -33,6 +34,7 @@ def train(
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 100,
     tokenizer: Tokenizer | None = None,
+    shard: bool = False,
 ) -> History:
     """Train a model for `config.steps` steps, one batch each.
 
@@ -43,21 +45,28 @@ def train(
     Ctrl-C, or Jupyter's "interrupt kernel", ends the run after the step that is under way, and
     the history says so. A second Ctrl-C does not wait for the step.
 
+    Under `torchrun` (see `processes.start`) each process gets the same arguments and learns from
+    its own rows of every batch; the loss curve is that of one process but for rounding (and for
+    dropout, of which each process draws its own). The first process reports, prints and saves.
+
     Args:
         model: one of the package's three models, on the CPU or a GPU.
         batches: what `model(*batch.inputs)` reads and the labels that it should predict. An
             encoder-only model learns classes from labels of shape (batch,) and tokens from
             (batch, n). When the batches end they begin again.
         config: number of steps, learning rate, optimizer.
-        on_step: called after each step with a `StepReport`.
+        on_step: called after each step with a `StepReport`, in the first process.
         validation: a list of batches whose mean loss is measured now and then.
         validate_every: steps between two measurements; the last step is always followed by one.
         checkpoint: file to save the run to, so that `resume` can go on with it.
         checkpoint_every: steps between two savings; the last step is always saved.
         tokenizer: saved with the model.
+        shard: share out weights, gradients and optimizer state over the processes. `model` is
+            then brought up to date when it is validated or saved, and at the end.
 
     Raises:
-        ValueError: no batches, a batch that does not fit the model, or no such folder.
+        ValueError: no batches, a batch that does not fit the model, no such folder, or `shard`
+            with one process only.
         TrainingDiverged: the loss or the gradient is no finite number.
 
     Source: "Attention Is All You Need" (2017), section 5.
@@ -68,17 +77,18 @@ def train(
     for name, value in (("validate_every", validate_every), ("checkpoint_every", checkpoint_every)):
         if value < 1:
             raise ValueError(f"{name} is {value}, but it must be at least 1 step.")
+    learner = Learner(model, config, current(), shard)
     run = Run(
-        model=model,
+        learner=learner,
         config=config,
-        optimizer=make_optimizer(model, config),
+        optimizer=make_optimizer(learner.trained, config),
         history=History(),
         validate_every=validate_every,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
         tokenizer=tokenizer,
     )
-    torch.manual_seed(config.seed)
+    seed_random_numbers(config.seed, learner.processes)
     _go_on(run, batches, on_step, validation)
     return run.history
 
@@ -89,6 +99,7 @@ def resume(
     on_step: OnStep | None = None,
     validation: Sequence[Batch] | None = None,
     steps: int | None = None,
+    shard: bool = False,
 ) -> tuple[nn.Module, History]:
     """Go on with a run that `train` saved, and save it to the same file.
 
@@ -97,7 +108,7 @@ def resume(
     Args:
         path: the checkpoint.
         batches: those given to `train`; the ones already learned from are skipped.
-        on_step, validation: as in `train`.
+        on_step, validation, shard: as in `train`.
         steps: a new number of steps, those already done included. It stretches the schedule.
 
     Returns:
@@ -107,15 +118,15 @@ def resume(
         ValueError: the file is no checkpoint of a run, or is already past `steps`.
         TrainingDiverged: the loss or the gradient is no finite number.
     """
-    run = Run.load(Path(path))
+    run = Run.load(Path(path), shard)
     if steps is not None:
         run.config = replace(run.config, steps=steps)
     if run.history.steps > run.config.steps:
         raise ValueError(f"{path} is at step {run.history.steps} already, past steps = {steps}.")
-    if run.history.steps == run.config.steps:
-        print(f"{path}: this run is finished, all {run.history.steps} steps are done.")
-    else:
+    if run.history.steps < run.config.steps:
         _go_on(run, batches, on_step, validation)
+    elif run.learner.processes.first:
+        print(f"{path}: this run is finished, all {run.history.steps} steps are done.")
     return run.model, run.history
 
 
@@ -127,34 +138,58 @@ def _go_on(
 ) -> None:
     """Do the steps that are left."""
     _check_validation(validation)
-    model, config, history = run.model, run.config, run.history
-    tokens, seconds = history.tokens, history.seconds
+    learner, config, history = run.learner, run.config, run.history
+    first, tokens, seconds = learner.processes.first, history.tokens, history.seconds
     upcoming = _batches_from(batches, history.steps)
-    bar = tqdm(total=config.steps, initial=history.steps, unit="step", disable=None)
+    hidden = None if first else True  # None: shown on a terminal only
+    bar = tqdm(total=config.steps, initial=history.steps, unit="step", disable=hidden)
     with DeferredInterrupt() as ctrl_c, bar:
-        while history.steps < config.steps and not ctrl_c.requested:
+        while history.steps < config.steps and not _anybody(ctrl_c.requested, learner):
             begun = time.perf_counter()
-            training_step(model, next(upcoming), run.optimizer, config, history)
+            _step(learner, next(upcoming), run)
             history.seconds += time.perf_counter() - begun
 
             measured = None
             if validation and _due(run.validate_every, run):
-                measured = validation_loss(model, validation, config.precision)
+                measured = _validate(learner, validation, config.precision)
                 history.validation.append((history.steps, measured))
             speed = (history.tokens - tokens) / (history.seconds - seconds)
             progress = f"loss {history.losses[-1]:.3f}, {speed:,.0f} tokens/s"
             bar.set_postfix_str(progress, refresh=False)
             bar.update()
-            if on_step:
+            if on_step and first:
                 last = history.losses[-1], history.rates[-1], history.gradient_norms[-1]
-                on_step(StepReport(history.steps, *last, speed, measured, model))
+                on_step(StepReport(history.steps, *last, speed, measured, run.model))
             if run.checkpoint and _due(run.checkpoint_every, run):
                 run.save()
         history.interrupted = history.steps < config.steps
+        learner.gather()
         if run.checkpoint and history.interrupted:
             run.save()
-    if history.interrupted:
+    if history.interrupted and first:
         print(_interrupted(run))
+
+
+def _anybody(requested: bool, learner: Learner) -> bool:
+    """Tell whether Ctrl-C has reached any process: all stop after the same step."""
+    return learner.processes.add_up(requested)[0] > 0
+
+
+def _step(learner: Learner, batch: Batch, run: Run) -> None:
+    try:
+        training_step(run.model, batch, run.optimizer, run.config, run.history, learner)
+    except TrainingDiverged:  # in all processes, since all know the whole batch's loss
+        learner.gather()
+        raise
+
+
+def _validate(learner: Learner, batches: Sequence[Batch], precision: str) -> float:
+    """Return the mean loss over all batches; each process measures its own."""
+    rank, count = learner.processes
+    learner.gather()
+    total, n_labels = total_loss(learner.model, batches[rank::count], precision)
+    total, n_labels = learner.processes.add_up(total, n_labels)
+    return total / n_labels
 
 
 def _due(every: int, run: Run) -> bool:

@@ -2,8 +2,13 @@
 
 import math
 
+import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
+
+from transformer_lesson.corpora.batches import Batch
+from transformer_lesson.models import EncoderOnlyTransformer
+from transformer_lesson.training.shares import count_labels, label_padding
 
 
 def label_smoothed_loss(
@@ -64,6 +69,26 @@ def _check_labels(labels: Tensor, vocab_size: int) -> None:
             f"label {low if low < 0 else high} is outside the vocabulary of {vocab_size} tokens "
             f"(0 to {vocab_size - 1})."
         )
+
+
+def batch_loss(
+    model: nn.Module, batch: Batch, precision: str = "float32", smoothing: float = 0.0
+) -> tuple[Tensor, int]:
+    """Return the mean loss of a batch in nats per label, and how many labels count.
+
+    Labels of shape (batch, n) are tokens, those that are the model's pad_id do not count. Labels
+    of shape (batch,) are classes for an encoder-only model, and all count.
+    """
+    device = next(model.parameters()).device
+    inputs, labels = [ids.to(device) for ids in batch.inputs], batch.labels.to(device)
+    predict = model
+    if isinstance(model, EncoderOnlyTransformer):
+        predict = model.classify if labels.dim() == 1 else model.predict_tokens
+    pad_id = label_padding(model, labels)
+    with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+        logits = predict(*inputs)  # (batch, n, vocab_size), or (batch, n_classes)
+        loss = label_smoothed_loss(logits, labels, smoothing, pad_id)
+    return loss, count_labels(batch.labels, pad_id)
 
 
 def bits_per_character(loss_in_nats: float, n_tokens: int, n_characters: int) -> float:

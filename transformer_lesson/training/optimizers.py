@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lesson.config import TrainConfig
+from transformer_lesson.training.replicas import gathered, shared_like
 
 OPTIMIZERS = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
 
@@ -37,13 +38,13 @@ def clip_gradients(model: nn.Module, longest: float | None) -> Tensor:
     Source: Pascanu et al., "On the difficulty of training RNNs" (2012), algorithm 1.
     """
     limit = float("inf") if longest is None else longest
-    return nn.utils.clip_grad_norm_(model.parameters(), limit)
+    return gathered(nn.utils.clip_grad_norm_(model.parameters(), limit))
 
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return what the optimizer remembers, as `optimizer.<quantity>.<weight>`."""
+    """Return what the optimizer remembers, whole, as `optimizer.<quantity>.<weight>`."""
     return {
-        f"optimizer.{quantity}.{name}": value
+        f"optimizer.{quantity}.{name}": gathered(value)
         for name, weight in model.named_parameters()
         for quantity, value in optimizer.state[weight].items()
     }
@@ -57,4 +58,4 @@ def restore_optimizer(
     for key, value in tensors.items():
         if key.startswith("optimizer."):
             _, quantity, name = key.split(".", 2)
-            optimizer.state[weights[name]][quantity] = value.to(weights[name].device)
+            optimizer.state[weights[name]][quantity] = shared_like(value, weights[name])

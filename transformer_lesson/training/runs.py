@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from transformer_lesson.checkpoints import TrainingState, load_checkpoint, save_checkpoint
 from transformer_lesson.config import TrainConfig
@@ -15,13 +15,15 @@ from transformer_lesson.training.optimizers import (
     optimizer_tensors,
     restore_optimizer,
 )
+from transformer_lesson.training.processes import Processes, current
+from transformer_lesson.training.replicas import Learner
 
 
 @dataclass
 class Run:
     """All that changes while a model is trained, and where and how often it is written down."""
 
-    model: nn.Module
+    learner: Learner
     config: TrainConfig
     optimizer: torch.optim.Optimizer
     history: History
@@ -30,8 +32,17 @@ class Run:
     checkpoint_every: int
     tokenizer: Tokenizer | None
 
+    @property
+    def model(self) -> nn.Module:
+        """The whole model."""
+        return self.learner.model
+
     def save(self) -> None:
-        """Write a checkpoint from which the run can go on as if it had never stopped."""
+        """Write a checkpoint from which the run can go on as if it had never stopped.
+
+        All processes bring together what they have, and the first one writes it.
+        """
+        self.learner.gather()
         facts = {
             "config": asdict(self.config),
             "history": asdict(self.history),
@@ -39,18 +50,20 @@ class Run:
             "checkpoint_every": self.checkpoint_every,
             "device": next(self.model.parameters()).device.type,
         }
-        tensors = optimizer_tensors(self.model, self.optimizer)
-        tensors["random.cpu"] = torch.get_rng_state()
-        if facts["device"] == "cuda":
-            tensors["random.cuda"] = torch.cuda.get_rng_state()
-        training = TrainingState(facts, tensors)
-        save_checkpoint(self.checkpoint, self.model, self.tokenizer, training)
+        processes = self.learner.processes
+        tensors = optimizer_tensors(self.learner.trained, self.optimizer)
+        for rank, states in enumerate(processes.collect(_random_states(facts["device"]))):
+            tensors |= {_name(device, rank): state for device, state in states.items()}
+        if processes.first:
+            training = TrainingState(facts, tensors)
+            save_checkpoint(self.checkpoint, self.model, self.tokenizer, training)
 
     @classmethod
-    def load(cls, path: Path) -> "Run":
+    def load(cls, path: Path, shard: bool = False) -> "Run":
         """Read a run, and set torch's random state to what it was then.
 
-        A run that was on a GPU goes on there if there is one.
+        A run that was on a GPU goes on there if there is one. The number of processes may be
+        another than before.
 
         Raises:
             ValueError: `load_checkpoint` refuses the file, or it holds a model without a run.
@@ -64,21 +77,42 @@ class Run:
         facts, tensors = training
         betas = tuple(facts["config"]["betas"])  # JSON made a list of it
         config = TrainConfig(**facts["config"] | {"betas": betas})
-        history = History.from_json(facts["history"])
-        on_gpu = facts["device"] == "cuda" and torch.cuda.is_available()
-        model.to("cuda" if on_gpu else "cpu")
-        optimizer = make_optimizer(model, config)
-        restore_optimizer(model, optimizer, tensors)
-        torch.set_rng_state(tensors["random.cpu"])
-        if on_gpu:
-            torch.cuda.set_rng_state(tensors["random.cuda"])
+        processes = current()
+        device = "cuda" if facts["device"] == "cuda" and torch.cuda.is_available() else "cpu"
+        learner = Learner(model.to(device), config, processes, shard)
+        optimizer = make_optimizer(learner.trained, config)
+        restore_optimizer(learner.trained, optimizer, tensors)
+        seed_random_numbers(config.seed, processes)
+        _restore_random_states(tensors, device, processes.rank)
         return cls(
-            model=model,
+            learner=learner,
             config=config,
             optimizer=optimizer,
-            history=history,
+            history=History.from_json(facts["history"]),
             validate_every=facts["validate_every"],
             checkpoint=path,
             checkpoint_every=facts["checkpoint_every"],
             tokenizer=tokenizer,
         )
+
+
+def seed_random_numbers(seed: int, processes: Processes) -> None:
+    """Seed torch; each process draws numbers of its own, so that dropout differs among them."""
+    torch.manual_seed(seed + processes.rank)
+
+
+def _random_states(device: str) -> dict[str, Tensor]:
+    states = {"cpu": torch.get_rng_state()}
+    return states | {"cuda": torch.cuda.get_rng_state()} if device == "cuda" else states
+
+
+def _restore_random_states(tensors: dict[str, Tensor], device: str, rank: int) -> None:
+    """Set the states of this process, if it was there when the checkpoint was written."""
+    if _name("cpu", rank) in tensors:
+        torch.set_rng_state(tensors[_name("cpu", rank)])
+    if device == "cuda" and _name("cuda", rank) in tensors:
+        torch.cuda.set_rng_state(tensors[_name("cuda", rank)])
+
+
+def _name(device: str, rank: int) -> str:
+    return f"random.{device}.{rank}" if rank else f"random.{device}"

@@ -9,7 +9,9 @@ from transformer_lesson.exercises.mistakes.blocks import BLOCK_MISTAKES
 from transformer_lesson.exercises.mistakes.bug_hunt_1 import BUG_HUNT_1_MISTAKES
 from transformer_lesson.exercises.mistakes.bug_hunt_2 import BUG_HUNT_2_MISTAKES
 from transformer_lesson.exercises.mistakes.generation import GENERATION_MISTAKES
+from transformer_lesson.exercises.mistakes.induction import INDUCTION_MISTAKES
 from transformer_lesson.exercises.mistakes.language import LANGUAGE_MISTAKES
+from transformer_lesson.exercises.mistakes.modern import MODERN_MISTAKES
 from transformer_lesson.exercises.mistakes.text import TEXT_MISTAKES
 from transformer_lesson.exercises.mistakes.training import TRAINING_MISTAKES
 
@@ -20,6 +22,8 @@ MISTAKES = (
     | TRAINING_MISTAKES
     | GENERATION_MISTAKES
     | LANGUAGE_MISTAKES
+    | INDUCTION_MISTAKES
+    | MODERN_MISTAKES
     | BUG_HUNT_1_MISTAKES
     | BUG_HUNT_2_MISTAKES
 )

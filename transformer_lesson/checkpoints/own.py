@@ -167,8 +167,10 @@ def _describe(model: nn.Module) -> dict[str, Any]:
         arguments["token_head"] = model.projection is not None
     if isinstance(model, EncoderDecoderTransformer):
         shared = model.source_embedding.table is model.target_embedding.table
+        one = shared and model.source_config == model.config
         arguments["source_config"] = asdict(model.source_config)
-        arguments["target_config"] = None if shared else arguments["config"]
+        arguments["target_config"] = None if one else arguments["config"]
+        arguments["share_embeddings"] = shared and not one
         del arguments["config"]
     return {"kind": type(model).__name__, "arguments": arguments}
 

@@ -1,0 +1,78 @@
+"""The GPU benchmark's formula and table, and that it runs at all, small, on the CPU."""
+
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from benchmarks import gpu, results
+from transformer_lesson.models import DecoderOnlyTransformer
+
+SMALL = replace(
+    gpu.GPT2_124M, vocab_size=97, d_model=24, n_heads=3, n_layers=2, d_ff=60, max_len=40
+)
+
+
+def test_the_configuration_is_gpt2s():
+    with torch.device("meta"):
+        model = DecoderOnlyTransformer(gpu.GPT2_124M)
+    assert sum(weight.numel() for weight in model.parameters()) == 124_439_808
+    assert gpu.matmul_weights(gpu.GPT2_124M) == 123_532_032
+    assert gpu.flops_per_token(gpu.GPT2_124M, 1024) == 854_438_400
+
+
+def test_the_formula_is_what_pytorch_counts():
+    model, ids = DecoderOnlyTransformer(SMALL), torch.randint(97, (5, 40))
+    with sdpa_kernel(SDPBackend.MATH):  # products that can be counted
+        counted = gpu.counted_flops(model, ids)
+    assert counted == gpu.flops_per_token(SMALL, 40) * 5 * 40
+
+
+@pytest.mark.parametrize(
+    ("name", "peak"),
+    [("NVIDIA H200", 989e12), ("NVIDIA A100-SXM4-80GB", 312e12), ("NVIDIA L40S", 362e12),
+     ("NVIDIA L4", 121e12), ("GeForce GTX 1080", None)],
+)  # fmt: skip
+def test_the_peak_is_the_devices(name, peak):
+    assert gpu.peak_flops(name) == peak
+
+
+def test_the_table_judges_the_compiled_model_only():
+    seconds = {"peer": [0.3] * 4, "peer, compiled": [0.2] * 4, "ours": [0.25] * 4}
+    table = gpu.rows(seconds | {"ours, compiled": [0.2] * 4}, 1000, 10**9, 10**13)
+    judged = {row.measure + row.peer: row for row in table if row.reached is not None}
+    assert [row.reached for row in judged.values()] == [True, True]
+    faster, used = judged.values()
+    assert "1.50" in faster.measured and faster.reach == "at least 1.30"
+    assert "0.50" in used.measured and "5,000 tokens/s at best" in used.measure
+    slow = gpu.rows(seconds | {"ours, compiled": [0.28] * 4}, 1000, 10**9, 10**13)
+    assert [row.reached for row in slow if row.reached is not None] == [False, False]
+    assert len(table) == len(slow) == 8
+
+
+def test_without_a_gpu_it_says_so_in_one_sentence(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "RESULTS.md")
+    gpu.main()
+    out = capsys.readouterr().out
+    assert out.startswith("No GPU was found, so nothing was measured") and out.count("\n") == 1
+    assert not (tmp_path / "RESULTS.md").exists()
+
+
+def test_both_models_take_the_same_steps(monkeypatch):
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda _model: None)  # minutes on a CPU
+    ids = torch.randint(97, (2, 17))
+    runs = gpu.steps(SMALL, ids)
+    assert list(runs) == ["peer", "peer, compiled", "ours", "ours, compiled"]
+    for run in runs.values():
+        losses = [run() for _ in range(4)]
+        assert losses[-1] < losses[0] and 4 < losses[0] < 6
+    measured = gpu.measure(SMALL, ids, 4)
+    assert {len(values) for values in measured.seconds.values()} == {4}
+    assert gpu.rows(measured.seconds, 32, gpu.flops_per_token(SMALL, 16), 1e12)
+
+
+def test_make_bench_runs_it_too():
+    assert results.SECTIONS["gpu"] and "torch" in sys.modules

@@ -1,0 +1,160 @@
+"""What the tests of several processes run, each scenario alone and under `torchrun`.
+
+`python -m tests.training.parallel_program scenarios FILE` writes what all scenarios gave;
+`... run FOLDER STEPS` is `python -m transformer_lesson.training` on a tiny corpus.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from tests.training.small import batch_of, batches_of, model_of, short, weights
+from transformer_lesson.corpora.batches import Batch
+from transformer_lesson.corpora.pairs import Pair
+from transformer_lesson.training import (
+    TrainConfig,
+    TrainingDiverged,
+    __main__,
+    processes,
+    resume,
+    tasks,
+    train,
+)
+from transformer_lesson.training.recipes import Recipe
+
+SIZES = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8, "max_len": 40, "dropout": 0.2}
+TINY = Recipe(SIZES, TrainConfig(steps=6, learning_rate=1e-2, warmup_steps=1), batch_size=4)
+NOUNS = {"dog": "Hund", "man": "Mann", "boy": "Junge", "king": "König"}
+VERBS = {"sleeps": "schläft", "laughs": "lacht", "sings": "singt", "waits": "wartet"}
+
+
+def curve(kind: str, batches=None, shard=False, steps=50, dropout=0.0, **changes) -> dict:
+    """Train and return the curves, and a sum over the weights."""
+    model = model_of(kind, dropout=dropout)
+    history = train(
+        model,
+        batches or batches_of(kind),
+        short(steps, **changes),
+        validation=batches_of(kind, 3),
+        validate_every=20,
+        shard=shard and processes.current().count > 1,
+    )
+    return facts(model, history)
+
+
+def facts(model, history) -> dict:
+    with torch.no_grad():
+        return {
+            "losses": history.losses,
+            "norms": history.gradient_norms,
+            "validation": history.validation,
+            "tokens": history.tokens,
+            "weights": weights(model).tolist(),
+            "training": model.training,
+        }
+
+
+def single_rows() -> list[Batch]:
+    """Batches of which the second of two processes gets nothing."""
+    batches = batches_of("translator")
+    return [Batch(tuple(ids[2:3] for ids in b.inputs), b.labels[2:3]) for b in batches]
+
+
+def resumed(folder: Path, shard: bool) -> dict:
+    """A run with dropout that stops after a checkpoint, goes on, and one that never stopped."""
+    path, shard = folder / f"{shard}.safetensors", shard and processes.current().count > 1
+    whole = model_of("translator")
+    wanted = train(whole, batches_of("translator"), short(9), shard=shard)
+
+    def keep(report):
+        if report.step == 5:
+            path.with_suffix(".kept").write_bytes(path.read_bytes())
+
+    arguments = {"checkpoint": path, "checkpoint_every": 4, "shard": shard}
+    train(model_of("translator"), batches_of("translator"), short(9), keep, **arguments)
+    torch.manual_seed(99)
+    processes.current().add_up(0)  # until the copy is there
+    model, history = resume(path.with_suffix(".kept"), batches_of("translator"), shard=shard)
+    return {"wanted": facts(whole, wanted), "got": facts(model, history)}
+
+
+def diverged() -> list[str]:
+    """What each process raises when only the first one's loss is no number."""
+    model = model_of("translator")
+    factor = float("nan") if processes.current().first else 1.0
+    model.logits.register_forward_hook(lambda _module, _inputs, out: out * factor)
+    try:
+        train(model, [batch_of("translator")], short())
+        message = ""
+    except TrainingDiverged as error:
+        message = str(error)
+    return processes.current().collect(message)
+
+
+def who_speaks() -> dict:
+    """How many reports each process gets, and whether their dropout differs."""
+    reports, everybody = [], processes.current()
+    train(model_of("translator"), [batch_of("translator")], short(3), reports.append)
+    return {
+        "reports": everybody.collect(len(reports)),
+        "draws": everybody.collect(torch.rand(1).item()),
+    }
+
+
+def scenarios(folder: Path) -> dict:
+    """All of them, by name."""
+    language = model_of("language model", dropout=0.0)
+    assert language.config.dropout == 0
+    return {
+        "translator": curve("translator"),
+        "sharded": curve("translator", shard=True),
+        "sharded language model": curve("language model", shard=True, steps=10, clip=0.5),
+        "classifier": curve("classifier", steps=10),
+        "token head": curve("token head", steps=10, weight_decay=0.1),
+        "one row": curve("translator", single_rows(), steps=10),
+        "one row, sharded": curve("translator", single_rows(), steps=10, shard=True),
+        "parts": curve("translator", steps=10, micro_batches=2, recompute=True),
+        "parts, sharded": curve(
+            "translator", steps=10, shard=True, micro_batches=2, recompute=True
+        ),
+        "resumed": resumed(folder, False),
+        "resumed, sharded": resumed(folder, True),
+        "diverged": diverged(),
+        "who speaks": who_speaks(),
+    }
+
+
+def tiny_run(folder: Path, arguments: list[str]) -> int:
+    """The command line on sixteen pairs; `FOLDER/steps` gets a line for each step."""
+    tasks.TEXT = TINY
+    folder.mkdir(exist_ok=True)
+    pairs = [
+        Pair(f"the {n} {v}", f"der {m} {w}") for n, m in NOUNS.items() for v, w in VERBS.items()
+    ]
+    tasks.parallel_text = lambda _name: pairs
+
+    def note(report):
+        with open(folder / "steps", "a") as file:
+            file.write(f"{report.step}\n")
+        time.sleep(0.01)
+
+    __main__._tell = note
+    return __main__.main(["--corpus", "pairs", "--out", str(folder), *arguments])
+
+
+def main(what: str, where: str, *arguments: str) -> int:
+    if what == "run":
+        return tiny_run(Path(where), list(arguments))
+    processes.start()
+    found = scenarios(Path(where).parent)
+    if processes.current().first:
+        Path(where).write_text(json.dumps(found))
+    processes.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

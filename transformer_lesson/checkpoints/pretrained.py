@@ -1,0 +1,137 @@
+"""Our own models, filled with other people's weights."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from transformer_lesson.checkpoints.bert import BERT
+from transformer_lesson.checkpoints.family import Facts, Family, Tensors
+from transformer_lesson.checkpoints.gpt2 import GPT2
+from transformer_lesson.checkpoints.hub import fetch, is_hub_name
+from transformer_lesson.checkpoints.llama import LLAMA
+from transformer_lesson.checkpoints.marian import MARIAN
+from transformer_lesson.checkpoints.reading import Stored, read_directory, read_model
+
+FAMILIES = {family.model_type: family for family in (GPT2, BERT, MARIAN, LLAMA)}
+
+
+def from_pretrained(source) -> nn.Module:
+    """Return our model with the weights of a checkpoint, in float32 and evaluation mode.
+
+    GPT-2 and Llama become a `DecoderOnlyTransformer`, BERT an `EncoderOnlyTransformer` (with a
+    token head if the checkpoint has one), Marian an `EncoderDecoderTransformer`. The model is
+    returned whole or not at all: every tensor must find its place.
+
+    Args:
+        source: a directory in the library's format (config.json and model.safetensors, or a
+            pickle, which is read with `weights_only=True`); a file of weights in one; a live
+            model of the library; or a name on the Hugging Face Hub. Only a name reaches out to
+            the network, and only if it is not on this machine yet.
+
+    Raises:
+        ValueError: a family that our models do not have, a field of the config that they cannot
+            represent, tensors that are missing, too many or of another shape, damaged or unsafe
+            files, or a tokenizer with ids that the model does not have.
+        ConnectionError: a name on the Hub, and no network.
+
+    Differs: the library tells padding by a mask, our models by its id; see `padding_of`.
+    """
+    stored = _read(source)
+    try:
+        return _fill(stored)
+    except ValueError as error:
+        raise ValueError(f"{stored.where}: {error}") from error
+
+
+def family_of(facts: Facts) -> Family:
+    """Return the family of a config.
+
+    Raises:
+        ValueError: it is none of ours.
+    """
+    family = facts.get("model_type")
+    if family not in FAMILIES:
+        known = ", ".join(FAMILIES)
+        raise ValueError(f"model_type is {family!r}, but only {known} can be loaded.")
+    return FAMILIES[family]
+
+
+def _read(source) -> Stored:
+    if hasattr(source, "state_dict") and hasattr(source, "config"):
+        if not hasattr(source.config, "to_dict"):
+            raise ValueError(f"a {type(source).__name__} is no model of the library transformers.")
+        return read_model(source)
+    if not isinstance(source, str | Path):
+        raise ValueError(
+            f"source is a {type(source).__name__}, but it must be a directory, a name on the Hub "
+            "or a model of the library transformers."
+        )
+    path = Path(source)
+    if path.exists():
+        return read_directory(path)
+    if isinstance(source, str) and is_hub_name(source):
+        return read_directory(fetch(source))._replace(where=source)
+    raise ValueError(f"{source}: there is no such directory, and it is no name on the Hub.")
+
+
+def _fill(stored: Stored) -> nn.Module:
+    facts = stored.facts
+    family = family_of(facts)
+    configs = family.read_config(facts)
+    tensors = family.tidy(facts, _with_prefix(family, stored.tensors))
+    with torch.random.fork_rng(devices=[]):  # reading a checkpoint changes no random numbers
+        model = family.build(configs, facts, tensors)
+    tensors = _without_twins(family, model, tensors)
+    _check(family.packed(model), tensors)
+    weights = family.unpack(tensors)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(weights[family.rename(name)])
+    return model.eval()
+
+
+def _with_prefix(family: Family, tensors: Tensors) -> Tensors:
+    """A checkpoint without a head leaves the prefix out."""
+    if any(name.startswith(family.prefix) for name in tensors):
+        return dict(tensors)
+    return {family.prefix + name: tensor for name, tensor in tensors.items()}
+
+
+def _without_twins(family: Family, model: nn.Module, tensors: Tensors) -> Tensors:
+    """Keep one of several names of one matrix; refuse if they are not equal."""
+    tensors = dict(tensors)
+    for name, others in family.aliases(model).items():
+        present = [one for one in (name, *others) if one in tensors]
+        for other in present[1:]:
+            if not torch.equal(tensors[present[0]], tensors[other]):
+                raise ValueError(
+                    f"{present[0]} and {other} differ, but tie_word_embeddings says that they are "
+                    "one matrix."
+                )
+        if present:
+            twins = [tensors.pop(one) for one in present]
+            tensors[name] = twins[0]
+    return tensors
+
+
+def _check(expected: Tensors, tensors: Tensors) -> None:
+    """Refuse a set of tensors that is not exactly the model's, and list by name what is wrong."""
+    both = [name for name in expected if name in tensors]
+    wrong = {
+        "missing": [name for name in expected if name not in tensors],
+        "extra": [name for name in tensors if name not in expected],
+        "of another shape": [
+            f"{name} {tuple(tensors[name].shape)} instead of {tuple(expected[name].shape)}"
+            for name in both
+            if tensors[name].shape != expected[name].shape
+        ],
+        "not of floating point": [name for name in both if not _is_real(tensors[name])],
+    }
+    found = [f"{kind}: {', '.join(names)}" for kind, names in wrong.items() if names]
+    if found:
+        raise ValueError(f"its tensors are not those of its config; {'; '.join(found)}.")
+
+
+def _is_real(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.element_size() > 1

@@ -1,0 +1,98 @@
+"""What a head looks at, in one number per head: scores of attention weights."""
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+
+def previous_token_score(
+    weights: Float[Tensor, "batch head query key"],
+) -> Float[Tensor, " head"]:
+    """Return the mean weight that each head gives to the token before its query.
+
+    The first query has none before it and is left out.
+
+    Args:
+        weights: attention weights of one layer, shape (batch, head, query, key).
+
+    Raises:
+        ValueError: weights that are not square, or of fewer than 2 tokens.
+    """
+    return _mean_weight_back(weights, 1, first=1)
+
+
+def duplicate_token_score(
+    weights: Float[Tensor, "batch head query key"], period: int
+) -> Float[Tensor, " head"]:
+    """Return the mean weight that each head gives to where its own token stood before.
+
+    Args:
+        weights: of a sequence that repeats after `period` tokens, twice in all.
+        period: tokens from one occurrence to the next.
+
+    Raises:
+        ValueError: weights that are not square, or a period that is not in them.
+    """
+    return _mean_weight_back(weights, period, first=period)
+
+
+def induction_score(
+    weights: Float[Tensor, "batch head query key"], period: int
+) -> Float[Tensor, " head"]:
+    """Return the mean weight that each head gives to what came after its token the last time.
+
+    Query i stands on a token that stood at i - period before; its successor is the key at
+    i - period + 1. Queries of the first period have no such key and are left out. Where a
+    sequence repeats more than twice, a head may look at any earlier occurrence, and the score
+    counts the last one only.
+
+    Args:
+        weights: of a sequence that repeats after `period` tokens, shape (batch, head, query, key).
+        period: tokens from one occurrence to the next.
+
+    Returns:
+        From 0 to 1 for each head, shape (head,).
+
+    Raises:
+        ValueError: weights that are not square, or a period that is not in them.
+
+    Source: Olsson et al., "In-context Learning and Induction Heads" (2022), prefix matching score.
+    """
+    return _mean_weight_back(weights, period - 1, first=period)
+
+
+def attention_share(
+    weights: Float[Tensor, "batch head query key"],
+    keys: Bool[Tensor, "batch key"],
+    queries: Bool[Tensor, "batch query"],
+) -> Float[Tensor, " head"]:
+    """Return the share of their attention that each head's queries give to the marked keys.
+
+    Args:
+        weights: attention weights of one layer.
+        keys: `True` where a key counts, for example on punctuation.
+        queries: `True` where a query counts, for example where no padding is.
+
+    Raises:
+        ValueError: no query counts.
+    """
+    if not queries.any():
+        raise ValueError("queries is False everywhere: mark at least one token that looks.")
+    given = (weights * keys[:, None, None, :]).sum(dim=-1)  # (batch, head, query)
+    return given.transpose(0, 1)[:, queries].mean(dim=1)  # (head,)
+
+
+def _mean_weight_back(weights: Tensor, back: int, first: int) -> Tensor:
+    """Return the mean weight on the key `back` tokens before the query, from query `first` on."""
+    n = weights.size(-1)
+    if weights.size(-2) != n:
+        raise ValueError(
+            f"weights have {weights.size(-2)} queries and {n} keys: pass self-attention, in which "
+            "both are the same tokens."
+        )
+    if not 1 <= first < n:
+        raise ValueError(
+            f"the score needs a token that is {first} positions back, but there are {n} tokens: "
+            f"the period must be from 1 to {n - 1}."
+        )
+    on_diagonal = weights.diagonal(-back, dim1=-2, dim2=-1)  # (batch, head, query from back on)
+    return on_diagonal[..., first - back :].mean(dim=(0, 2))  # (head,)

@@ -1,9 +1,10 @@
 """The reference implementation that the lessons build, check against and import.
 
-Each module is one idea and reads top to bottom: `config`, `masks`, `cache`, `dropout`,
-`attention`, `positions`, `tokenizer`, `embeddings`, `blocks`, `models`, `recording`, `causality`,
-`parameter_count`, `corpora`, `training`, `checkpoints`, `generation`, `plots`, `attention_view`,
-`explorables`, `exercises`.
+Each module is one idea and reads top to bottom: `config`, `masks`, `cache`, `dropout`, `linear`,
+`norms`, `grouped_heads`, `attention`, `positions`, `tokenizer`, `embeddings`, `feed_forwards`,
+`blocks`, `models`, `recording`, `causality`, `parameter_count`, `corpora`, `training`,
+`checkpoints`, `generation`, `induction`, `head_scores`, `interventions`, `variants`, `plots`,
+`attention_view`, `explorables`, `exercises`.
 """
 
 from transformer_lesson.attention import MultiHeadAttention, scaled_dot_product_attention

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lesson.config import TrainConfig
+from transformer_lesson.training.processes import current
 from transformer_lesson.training.replicas import gathered, shared_like
 
 OPTIMIZERS = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
@@ -37,8 +38,16 @@ def clip_gradients(model: nn.Module, longest: float | None) -> Tensor:
 
     Source: Pascanu et al., "On the difficulty of training RNNs" (2012), algorithm 1.
     """
+    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
     limit = float("inf") if longest is None else longest
-    return gathered(nn.utils.clip_grad_norm_(model.parameters(), limit))
+    if not any(hasattr(gradient, "to_local") for gradient in gradients):
+        return nn.utils.clip_grad_norm_(model.parameters(), limit)
+    parts = [gradient.to_local() for gradient in gradients]  # of weights that are shared out
+    squares = sum(part.double().square().sum().item() for part in parts)
+    length = torch.tensor(current().add_up(squares)[0] ** 0.5)
+    for part in parts:
+        part.mul_((limit / (length + 1e-6)).clamp(max=1.0))
+    return length
 
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

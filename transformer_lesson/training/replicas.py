@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from transformer_lesson.config import TrainConfig
 from transformer_lesson.corpora.batches import Batch
 from transformer_lesson.training.losses import batch_loss
-from transformer_lesson.training.processes import Processes
+from transformer_lesson.training.processes import Processes, current
 from transformer_lesson.training.shares import has_two_heads
 
 
@@ -128,13 +128,18 @@ def _share_out(objective: Objective, count: int) -> None:
 
 
 def gathered(tensor: Tensor) -> Tensor:
-    """Return the whole of a tensor that may be shared out over the processes."""
-    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+    """Return the whole of a tensor whose rows may be shared out over the processes.
+
+    Differs: `full_tensor()` does the same, but now and then it crashes with gloo (torch 2.13).
+    """
+    if not hasattr(tensor, "to_local"):
+        return tensor
+    return torch.cat(current().collect(tensor.to_local())).view(tensor.shape)
 
 
 def shared_like(value: Tensor, weight: Tensor) -> Tensor:
     """Return this process's part of a whole tensor, shared out as `weight` is."""
-    if value.dim() == 0 or not hasattr(weight, "full_tensor"):
+    if value.dim() == 0 or not hasattr(weight, "to_local"):
         return value.to(weight.device)
     from torch.distributed.tensor import distribute_tensor
 

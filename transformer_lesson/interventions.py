@@ -80,6 +80,8 @@ def without_heads(model: nn.Module, heads: Iterable[Head]) -> Iterator[Run]:
         by_tap.setdefault(f"{attention}.heads", []).append(number)
 
     def ablation(numbers: list[int]) -> Callable[[Tensor], Tensor]:
+        """Return a function that sets these heads of an attention to zero."""
+
         def ablate(outputs: Tensor) -> Tensor:
             for number in numbers:
                 outputs = ablate_head(outputs, number)
@@ -198,6 +200,7 @@ def _patch(stored: Tensor, head: int | None) -> Callable[[Tensor], Tensor]:
     """Return a function that gives row i of a batch the stored vector at position i."""
 
     def patch(x: Tensor) -> Tensor:
+        """Return x with one stored vector in each row."""
         i, x = torch.arange(len(x)), x.clone()
         if head is None:
             x[i, i] = stored[0]  # (position, d_model)

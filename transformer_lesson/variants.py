@@ -204,7 +204,7 @@ def run_setting(
         config = replace(GRID_TRAINING, steps=steps, warmup_steps=setting.warmup_steps)
         train(model, batches, config, on_step=keep)
     except TrainingDiverged:
-        pass
+        return losses  # a failed start is a result too: its curve ends there
     return losses
 
 

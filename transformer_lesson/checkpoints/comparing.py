@@ -127,6 +127,7 @@ def _outputs(modules: list[nn.Module]):
     """Return a function that runs a model and returns its result and the modules' outputs."""
 
     def run(call) -> tuple[Tensor | None, list[Tensor]]:
+        """Return what call() returns, and what each module put out meanwhile."""
         values: dict[int, Tensor] = {}
 
         def keep(number, _module, _inputs, output):

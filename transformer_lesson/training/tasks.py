@@ -77,6 +77,7 @@ def _translation(
     tests = {name: _short_enough(pairs, tokenizer, longest) for name, pairs in tests.items()}
 
     def judge(model: nn.Module) -> list[str]:
+        """Say how many sentences of each test are right, and show one."""
         sentences = []
         for name, pairs in tests.items():
             written = translate(model, tokenizer, [pair.source for pair in pairs])
@@ -102,6 +103,7 @@ def _language_model(recipe: Recipe, train: str, held_out: str, seed: int) -> Tas
     validation = windows(ids, recipe.batch_size, length)
 
     def judge(model: nn.Module) -> list[str]:
+        """Say how well it predicts unseen text, and show what it writes."""
         loss = validation_loss(model, validation, recipe.training.precision)
         bits = bits_per_character(loss, len(ids) - 1, len(held_out))
         start = ids[:8]

@@ -51,6 +51,7 @@ def leaks_if(positions, new_id=lambda old: (old == 0).long(), compared=lambda t:
     """A causality test that changes some positions and compares some outputs."""
 
     def leaks_future(model, ids):
+        """Tell whether any of the changes moved any of the outputs."""
         for t in positions(ids.size(1)):
             changed = ids.clone()
             changed[:, t] = new_id(ids[:, t])

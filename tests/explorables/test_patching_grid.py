@@ -40,7 +40,7 @@ def test_grid_and_words_are_those_of_the_model(monkeypatch):
         model, (ids,), (corrupted,), stream_sites(model), lambda z: z[:, 5].log_softmax(-1)[:, best]
     )
     torch.testing.assert_close(shown.patched(2, 5, False).grid, expected)
-    assert f"fell from {clean[best]:.2f} to {wrong:.2f}" in shown.rendering.text
+    assert f"went from {clean[best]:.2f} to {wrong:.2f}" in shown.rendering.text
     assert "embedding: 1.00 at 2 “c”" in shown.rendering.text
     assert "after layer 1: 1.00 at 5 “f”" in shown.rendering.text
 

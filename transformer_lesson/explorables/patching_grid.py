@@ -55,7 +55,7 @@ def render_patching_grid(
     low, high = (math.exp(x) for x in (patched.corrupted, patched.clean))
     text = (
         f"Token {position}, {replaced}, was replaced by {other}. The probability of the answer "
-        f"“{patched.answer:.20}” fell from {high:.2f} to {low:.2f}. "
+        f"“{patched.answer:.20}” went from {high:.2f} to {low:.2f}. "
     )
     if patched.grid is None:
         return say(drawable(f"{text}That is too little to trace: replace another token."))

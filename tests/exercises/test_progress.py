@@ -115,6 +115,22 @@ def test_notebooks_that_write_at_once_lose_nothing(file):
     assert len(read_progress(file)["passed"]) == 120
 
 
+def test_the_old_file_is_whole_until_the_new_one_takes_its_place(file, monkeypatch):
+    remember("passed", "merge_heads", True)
+    old = file.read_bytes()
+    monkeypatch.setattr("os.replace", lambda new, path: (_ for _ in ()).throw(OSError("full")))
+    with pytest.warns(UserWarning, match="could not be written"):
+        remember("passed", "split_heads", True)
+    assert file.read_bytes() == old
+
+
+def test_what_is_known_already_is_not_written_again(file):
+    remember("passed", "merge_heads", True)
+    written = file.stat().st_mtime_ns
+    remember("passed", "merge_heads", True)
+    assert file.stat().st_mtime_ns == written
+
+
 def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
     (tmp_path / "a file").write_text("")
     monkeypatch.setenv(PLACE, str(tmp_path / "a file" / "my_progress.json"))

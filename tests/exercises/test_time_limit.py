@@ -1,5 +1,7 @@
 """What does not end is stopped, and the notebook goes on."""
 
+import contextvars
+import signal
 import sys
 import threading
 import time
@@ -64,6 +66,20 @@ def test_results_and_exceptions_come_through():
         run_for_at_most(5.0, lambda: 1 / 0)
     with pytest.raises(TookTooLong):
         run_for_at_most(0.1, lambda: time.sleep(0.5))
+
+
+def test_an_interrupt_of_the_kernel_stops_the_answer_too():
+    signal.signal(signal.SIGALRM, signal.default_int_handler)  # Ctrl-C, after a while
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    with pytest.raises(KeyboardInterrupt):
+        run_for_at_most(5.0, lambda: endless(3))
+    assert [thread for thread in threading.enumerate() if thread.name == "check"] == []
+
+
+def test_the_answer_sees_the_context_of_its_cell():
+    cell = contextvars.ContextVar("cell")  # by such a one a kernel knows whose output it is
+    cell.set("this one")
+    assert run_for_at_most(5.0, cell.get) == "this one"
 
 
 def test_a_deep_recursion_is_an_error_and_no_crash():

@@ -22,23 +22,25 @@ def run_for_at_most(seconds: float, function: Callable[[], Any]) -> Any:
     Raises:
         TookTooLong: the time was up.
     """
-    done = []
+    done, ended = [], threading.Event()
 
     def work() -> None:
         try:
             done.append((context.run(function), None))
         except BaseException as error:  # handed on to the caller's thread
             done.append((None, error))
+        finally:
+            ended.set()
 
     context = contextvars.copy_context()
     thread = _started(work)
     try:
-        thread.join(seconds)
+        in_time = ended.wait(seconds)  # an interrupted join may take a running thread for ended
     except KeyboardInterrupt:
-        _interrupt(thread)
+        _interrupt(thread, ended)
         raise
-    if thread.is_alive():
-        _interrupt(thread)
+    if not in_time:
+        _interrupt(thread, ended)
         raise TookTooLong
     result, error = done[0]
     if error is not None:
@@ -56,11 +58,10 @@ def _started(work: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def _interrupt(thread: threading.Thread) -> None:
-    """Raise `KeyboardInterrupt` in a thread until it ends; give up after a second."""
+def _interrupt(thread: threading.Thread, ended: threading.Event) -> None:
+    """Raise `KeyboardInterrupt` in a thread until its work ends; give up after a second."""
     identity = ctypes.c_ulong(thread.ident)
     for _ in range(10):
         ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(KeyboardInterrupt))
-        thread.join(0.1)
-        if not thread.is_alive():
-            return
+        if ended.wait(0.1):
+            return thread.join()

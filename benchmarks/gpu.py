@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks.peers import GPT2
 from benchmarks.results import Row, write
 from benchmarks.timing import interleaved, ratios, spread
 from transformer_lesson.config import ModelConfig
@@ -108,14 +109,14 @@ def _row(measure: str, peer: str, values: list[float], limit: float | None) -> R
     return Row(measure, peer, "–", reach, spread(values), reached)
 
 
-def training_step(logits: Callable[[Tensor], Tensor], model: nn.Module, ids: Tensor):
+def training_step(model: nn.Module, ids: Tensor) -> Callable[[], float]:
     """Return a function that does one whole step: forward, loss, backward, clip, update."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def step() -> float:
         optimizer.zero_grad()
         with torch.autocast(ids.device.type, torch.bfloat16):
-            predicted = logits(ids[:, :-1])
+            predicted = model(ids[:, :-1])
             loss = F.cross_entropy(predicted.flatten(0, 1).float(), ids[:, 1:].flatten())
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -125,39 +126,17 @@ def training_step(logits: Callable[[Tensor], Tensor], model: nn.Module, ids: Ten
     return step
 
 
-def gpt2_of_transformers(config: ModelConfig) -> nn.Module:
-    """Return their model of the same sizes, with the fused attention kernel and no cache."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    return GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=config.vocab_size,
-            n_positions=config.max_len,
-            n_embd=config.d_model,
-            n_layer=config.n_layers,
-            n_head=config.n_heads,
-            n_inner=config.d_ff,
-            resid_pdrop=0.0,
-            embd_pdrop=0.0,
-            attn_pdrop=0.0,
-            use_cache=False,
-            attn_implementation="sdpa",
-        )
-    )
-
-
 def steps(config: ModelConfig, ids: Tensor) -> dict[str, Callable[[], float]]:
     """Return a training step of each model, as it is and compiled, with weights of its own."""
     made: dict[str, Callable[[], float]] = {}
     for name in ("peer", "peer, compiled", "ours", "ours, compiled"):
         torch.manual_seed(0)
         theirs = name.startswith("peer")
-        model = gpt2_of_transformers(config) if theirs else DecoderOnlyTransformer(config)
+        model = GPT2(config, "gelu_new") if theirs else DecoderOnlyTransformer(config)
         model.to(ids.device).train()
         if "compiled" in name:
             model.compile()
-        read = (lambda x, model=model: model(x).logits) if theirs else model
-        made[name] = training_step(read, model, ids)
+        made[name] = training_step(model, ids)
     return made
 
 

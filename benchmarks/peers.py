@@ -89,7 +89,7 @@ class GPT2(nn.Module):
                 resid_pdrop=config.dropout,
                 embd_pdrop=config.dropout,
                 attn_pdrop=config.attention_dropout,
-                tie_word_embeddings=False,
+                tie_word_embeddings=config.tie_embeddings,
                 bos_token_id=None,
                 eos_token_id=None,
             )

@@ -11,10 +11,10 @@ endif
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test notebooks bench bench-gpu clean
+.PHONY: help setup lab test test-oldest notebooks handout grade pictures fuzz bench bench-gpu site clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
 
 setup:
 	@"$(PYTHON)" $(IS_NEW_ENOUGH) || { echo >&2 "$(if $(PYTHON),$(PYTHON) is not,There is no) Python \
@@ -28,8 +28,32 @@ lab: setup ## open the course in JupyterLab
 test: setup ## run every test and every notebook
 	.venv/bin/python -m pytest
 
+OLDEST := .venv-oldest/bin/python -m
+INSTALL_OLDEST := $(OLDEST) pip install --quiet --constraint constraints-oldest.txt
+
+test-oldest: ## the same with the oldest versions that are allowed, in .venv-oldest
+	"$(PYTHON)" -m venv .venv-oldest
+	$(INSTALL_OLDEST) setuptools
+	$(INSTALL_OLDEST) --no-build-isolation -e ".[lab,site,dev]"
+	$(OLDEST) pytest -m "not pins"
+
 notebooks: setup ## run the lessons and store their outputs (LESSON=03: that one only)
 	.venv/bin/python tools/execute_notebooks.py $(LESSON)
+
+pictures: setup ## draw the README's picture anew, from lesson 03 in the browser
+	TRANSFORMER_LESSON_PICTURES=1 .venv/bin/python -m pytest -n0 tests/browser/test_picture.py
+
+handout: setup ## write student and solved copies to handouts/ (LESSON=03: that one only)
+	.venv/bin/python -m tools.handout $(LESSON)
+
+grade: setup ## check a folder of students' notebooks (DIR=folder), write its grades.csv
+	.venv/bin/python -m transformer_lesson.grading "$(DIR)" $(LESSON)
+
+SECONDS := 60
+
+fuzz: setup ## look for files at which a loader crashes (SECONDS=600 for each loader)
+	.venv/bin/python -m pip install --quiet --target .fuzz --upgrade atheris==3.0.0
+	PYTHONPATH=.fuzz:. .venv/bin/python tools/fuzz_loaders.py $(SECONDS)
 
 bench: setup ## measure speeds and write benchmarks/RESULTS.md
 	.venv/bin/python -m benchmarks
@@ -39,7 +63,10 @@ bench: setup ## measure speeds and write benchmarks/RESULTS.md
 bench-gpu: setup ## the same on a GPU: GPT-2's smallest configuration
 	.venv/bin/python -m benchmarks.gpu
 
+site: setup ## build the web site into site/, from the lessons as they are stored
+	@.venv/bin/python tools/site.py
+
 clean: ## remove .venv and every cache
-	rm -rf .venv .setup.lock .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv .venv-oldest .fuzz site build .setup.lock .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +

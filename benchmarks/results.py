@@ -20,8 +20,11 @@ SECTIONS = {
     "induction": "What heads learn: induction",
     "parity": "Real checkpoints: equal to the library",
     "gpu": "On a GPU: GPT-2's smallest configuration",
+    "soak": "Reliability: half an hour at the knobs",
+    "site": "The web site: weight and speed of a page",
 }
 """Each script's heading, in the order in which `make bench` runs them."""
+BY_HAND = {"soak"}  # takes half an hour
 
 PREFACE = """# What was measured
 

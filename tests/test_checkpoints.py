@@ -4,8 +4,6 @@ import json
 import os
 import pickle
 import resource
-import subprocess
-import sys
 import zipfile
 from dataclasses import replace
 
@@ -286,37 +284,3 @@ def test_the_disk_has_it_before_the_name_does(tmp_path, monkeypatch):
     )
     save_checkpoint(path, MODELS["decoder"][0]())
     assert events == ["fsync", ("replace", path)] and list(tmp_path.iterdir()) == [path]
-
-
-SAVER = """
-import os, random, signal, sys, time, torch
-from tests.parity import small_config
-from transformer_lesson import DecoderOnlyTransformer
-from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
-
-def save_without_end(path, model):
-    for n in range(1_000_000):
-        with torch.no_grad():
-            for weight in model.parameters():
-                weight.fill_(n)
-        save_checkpoint(path, model)
-
-path, chance = sys.argv[1], random.Random(0)
-model = DecoderOnlyTransformer(small_config(d_model=128, d_ff=1024, n_heads=4, n_layers=4))
-save_checkpoint(path, model)
-for _ in range(5):
-    child = os.fork()
-    if child == 0:
-        save_without_end(path, model)
-    time.sleep(chance.uniform(0.1, 0.3))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    weights = list(load_checkpoint(path).model.parameters())
-    print(len({value for weight in weights for value in weight.unique().tolist()}))
-"""
-
-
-def test_a_process_killed_while_saving_leaves_a_whole_file(tmp_path):
-    run = [sys.executable, "-c", SAVER, str(tmp_path / "model.safetensors")]
-    done = subprocess.run(run, capture_output=True, text=True)
-    assert done.stderr == "" and done.stdout.split() == ["1"] * 5  # all weights of one saving

@@ -82,6 +82,7 @@ def test_ranges_admit_the_pins():
     assert {canonicalize_name(wanted.name) for wanted in RANGES} == set(DIRECT)
 
 
+@pytest.mark.pins
 def test_this_run_uses_the_pins():
     markers_hold = [pin for pin in PINS.values() if pin.marker is None or pin.marker.evaluate()]
     wrong = {}
@@ -92,6 +93,7 @@ def test_this_run_uses_the_pins():
     assert wrong == {}
 
 
+@pytest.mark.pins
 def test_pins_install_on_the_oldest_python():
     assert PROJECT["project"]["requires-python"] == ">=3.11"
     for name in PINS:
@@ -122,7 +124,8 @@ def needed(names: list[str], environment: dict[str, str]) -> set[str]:
     return {name for name, _ in found}
 
 
-@pytest.mark.parametrize("python", ["3.11", "3.13"])
+@pytest.mark.pins
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
 @pytest.mark.parametrize(
     ("sys_platform", "platform_system", "os_name"),
     [("linux", "Linux", "posix"), ("darwin", "Darwin", "posix"), ("win32", "Windows", "nt")],

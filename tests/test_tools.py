@@ -76,6 +76,15 @@ def test_a_finished_set_up_does_nothing(steps):
     assert steps == []
 
 
+def test_a_read_only_folder_is_used_where_all_is_installed(venv, steps, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert setup.main([]) == 0
+    setup.STAMP.write_text("of older lists")
+    with pytest.raises(SystemExit, match="cannot be written to.*copy the course to a folder"):
+        setup.main([])
+    assert steps == [] and not (venv.parent / ".setup.lock").exists()
+
+
 @pytest.mark.parametrize("changed", ["requirements.txt", "pyproject.toml"])
 def test_a_changed_list_is_installed(venv, steps, changed):
     (venv.parent / changed).write_text("changed")
@@ -120,7 +129,11 @@ def test_a_busy_port_gets_one_sentence():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         flags = [f"--port={taken.getsockname()[1]}", "--ServerApp.port_retries=0", "--no-browser"]
-        run = [sys.executable, "tools/setup.py", "lab", *flags]
+        code = (  # the Python of this run stands in for that of .venv
+            "import sys; from tools import setup; setup.VENV_PYTHON = sys.executable; "
+            "sys.exit(setup.open_lab(sys.argv[1:]))"
+        )
+        run = [sys.executable, "-c", code, *flags]
         answer = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert answer.returncode != 0
     assert "make lab LAB_FLAGS=--port=9000" in answer.stderr.splitlines()[-1]

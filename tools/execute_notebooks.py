@@ -1,11 +1,14 @@
 """Run the lessons and store their outputs: `make notebooks`, or `make notebooks LESSON=03`.
 
 Each notebook runs from top to bottom in a fresh kernel, in its own folder. What is stored holds
-nothing that changes from run to run, so executing twice gives the same file.
+nothing that changes from run to run, so executing twice gives the same file. What the web site
+needs to bring attention views and explorables to life is stored beside them, in `docs/stills`.
 """
 
+import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -16,6 +19,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+STILLS = NOTEBOOKS.parent / "docs" / "stills"
+STILL = "application/vnd.transformer-lesson.still+json"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 READABLE_WITHOUT_A_KERNEL = {"image/png", "text/markdown"}
 CELL_TIMEOUT = 180  # seconds, as in pyproject.toml
@@ -41,18 +46,44 @@ def clean(notebook: nbformat.NotebookNode) -> None:
         outputs[:] = [output for output in outputs if WIDGET not in output.get("data", {})]
 
 
+def take_stills(notebook: nbformat.NotebookNode) -> dict[str, dict]:
+    """Take out what the web site needs, by the id of its cell."""
+    taken = {}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            still = output.get("data", {}).pop(STILL, None)
+            if still is not None:
+                if cell.id in taken:
+                    raise LessonFailed(f"Cell {cell.id} shows two stills: give each its own cell.")
+                taken[cell.id] = still
+    return taken
+
+
+def store_stills(stills: dict[str, dict], folder: Path) -> None:
+    """Write each still into a file of its own; the folder then holds nothing else."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for cell_id, still in stills.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(still, indent=1, ensure_ascii=False)
+        (folder / f"{cell_id}.json").write_text(f"{text}\n", encoding="utf-8")
+
+
 class LessonFailed(Exception):
     """A cell that raised, ran too long or lost its kernel."""
 
 
-def execute(path: Path) -> None:
+def execute(path: Path, stills: Path = STILLS) -> None:
     notebook = nbformat.read(path, as_version=4)
     reached = []
     client = NotebookClient(
         notebook,
         kernel_name="python3",
         timeout=CELL_TIMEOUT,
-        extra_arguments=["--log-level=ERROR"],  # no line about TCP per lesson
+        extra_arguments=[
+            "--log-level=ERROR",  # no line about TCP per lesson
+            "--InteractiveShellApp.extra_extensions=transformer_lesson.explorables.stills",
+            "--InteractiveShellApp.reraise_ipython_extension_failures=True",
+        ],
         resources={"metadata": {"path": str(path.parent)}},
         coalesce_streams=True,
         on_cell_execute=lambda cell, cell_index: reached.append(cell_index + 1),
@@ -62,7 +93,9 @@ def execute(path: Path) -> None:
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         # the error's own text holds the cell's source and the traceback
         raise LessonFailed(f"Cell {reached[-1]} of {path.name}: {error}") from error
+    taken = take_stills(notebook)
     clean(notebook)
+    store_stills(taken, stills / path.stem)
     nbformat.write(notebook, path)
 
 

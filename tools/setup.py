@@ -20,8 +20,12 @@ UNFINISHED = VENV / "install-unfinished"  # there while files are being copied i
 LAB_SETTINGS = {
     # nothing here asks the network: no question about news, no look for a newer JupyterLab
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    # controls wait for a running cell; in a thread beside it they would draw from a model at work
+    "@jupyterlab/apputils-extension:kernels-settings": {"commsOverSubshells": "disabled"},
     # a saved lesson that is opened again shows its explorables as they were, not an error
     "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True},
+    # a link to the glossary opens it to read, not its source to edit
+    "@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}},
 }
 OLDEST_PIP = (21, 3)  # the first that installs a pyproject.toml package as editable
 
@@ -95,11 +99,16 @@ def install() -> None:
     UNFINISHED.unlink()
 
 
+def is_finished() -> bool:
+    """Whether .venv was made, to the end, from the lists that are here now."""
+    stamped = STAMP.exists() and STAMP.read_text() == fingerprint()
+    return stamped and not UNFINISHED.exists() and VENV_PYTHON.exists()
+
+
 def set_up() -> None:
+    if is_finished():
+        return
     wanted = fingerprint()
-    if not UNFINISHED.exists() and STAMP.exists() and STAMP.read_text() == wanted:
-        if VENV_PYTHON.exists():
-            return
     if UNFINISHED.exists() or answer("-m", "pip", "--version") is None:
         if VENV.exists():
             print("The .venv found here is not whole (an interrupted set-up?): making it anew.")
@@ -129,6 +138,13 @@ def open_lab(flags: list[str]) -> int:
 def main(arguments: list[str]) -> int:
     if arguments[:1] == ["lab"]:
         return open_lab(arguments[1:])
+    if not os.access(ROOT, os.W_OK):
+        if is_finished():
+            return 0
+        sys.exit(
+            f"{ROOT} cannot be written to, and the set-up makes .venv there: copy the course to a "
+            "folder that is yours and run this there."
+        )
     with open(ROOT / ".setup.lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -12,9 +12,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from transformer_lesson.visible import visible
+
 MAX_WEIGHTS = 100_000
 """A browser draws one line per weight; many more make it unresponsive."""
 
+LONGEST = 20  # characters of a word that a picture has room for
 RECORDED_NAME = re.compile(r"(encoder|decoder)\.(\d+)\.(self|cross)_attention\.weights")
 
 
@@ -118,13 +121,4 @@ def known(what: str, value, choices: list):
 
 def _labels(tokens: Sequence[str]) -> list[str]:
     """Write invisible characters as escapes and shorten what does not fit the picture."""
-    joiners = "\u200c\u200d"  # they hold emoji and Persian words together
-    labels = []
-    for token in tokens:
-        shown = [
-            c if c.isprintable() or c in joiners else c.encode("unicode_escape").decode()
-            for c in token
-        ]
-        label = "".join(shown)
-        labels.append(label if len(label) <= 20 else label[:19] + "…")
-    return labels
+    return [visible(token, LONGEST) for token in tokens]

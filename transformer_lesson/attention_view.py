@@ -40,12 +40,13 @@ MENDS = {
 class AttentionView:
     """An interactive view in JupyterLab, a still picture where no kernel runs.
 
-    `html` is the view as one `<iframe>` that needs nothing else, for a page of your own.
+    `html` is the view as one `<iframe>` that needs nothing else, for a page of your own;
+    `drawing` is what `frame` makes it of.
     """
 
-    def __init__(self, html: str, still: Figure):
-        self.html = html
-        self.still = still
+    def __init__(self, drawing: dict[str, str | int], still: Figure):
+        self.drawing, self.still = drawing, still
+        self.html = frame(**drawing)
 
     def __repr__(self) -> str:
         return self.still.alt
@@ -101,7 +102,7 @@ def head_view(
     view = {"layer": layer, "heads": heads, "include_layers": layers}
     height = height or round(90 + 22.5 * _n_rows(parts))
     still = _still_of_heads(parts[0], layer, heads, _describe("head view", parts))
-    return AttentionView(_frame("head_view", parts, view, controls, height, still.alt), still)
+    return AttentionView(_drawing("head_view", parts, view, controls, height, still.alt), still)
 
 
 def model_view(
@@ -124,7 +125,7 @@ def model_view(
     rows = _n_rows(parts)
     height = height or 80 + round(max(n_layers * (rows * small + 10) + 41, rows * large + 55))
     still = _still_of_model(parts[0], _describe("model view", parts))
-    return AttentionView(_frame("model_view", parts, view, "", height, still.alt), still)
+    return AttentionView(_drawing("model_view", parts, view, "", height, still.alt), still)
 
 
 def _n_rows(parts: list[Part]) -> int:
@@ -203,8 +204,8 @@ def _drawing_script(kind: str) -> str:
     return script
 
 
-def _frame(kind, parts: list[Part], view: dict, controls: str, height: int, title: str) -> str:
-    """Return the view as an iframe that may run its own scripts and nothing else."""
+def _drawing(kind, parts: list[Part], view: dict, controls: str, height: int, title: str) -> dict:
+    """Return the arguments of `frame` for some parts of a model."""
     view |= {"root_div_id": "view", "default_filter": "0", "attention": []}
     for part in parts:
         weights = part.weights.round(decimals=4).tolist()
@@ -216,6 +217,15 @@ def _frame(kind, parts: list[Part], view: dict, controls: str, height: int, titl
     if len(parts) > 1:
         options = [f'<option value="{i}">{part.name}</option>' for i, part in enumerate(parts)]
         controls += f'<label>Attention: <select id="filter">{"".join(options)}</select></label>'
+    return {"kind": kind, "data": data, "controls": controls, "height": height, "title": title}
+
+
+def frame(kind: str, data: str, controls: str, height: int, title: str) -> str:
+    """Return a view as an iframe that may run its own scripts and nothing else.
+
+    Args:
+        kind, data, controls, height, title: an `AttentionView`'s `drawing`.
+    """
     values = {
         "title": title,
         "nonce": hashlib.sha256(data.encode()).hexdigest()[:16],

@@ -3,16 +3,20 @@ alternative; colours are safe for colour-blind readers; nothing here keeps state
 
 import io
 import textwrap
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as MatplotlibFigure
 
+from transformer_lesson.visible import visible
+
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colours, told apart by readers with any colour vision."""
 
 SEQUENTIAL, DIVERGING = "cividis", "PuOr"
+LONGEST_LABEL, LONGEST_LINE, LONGEST_TITLE = 60, 200, 400  # characters that a picture has room for
 
 
 class Figure(MatplotlibFigure):
@@ -20,14 +24,17 @@ class Figure(MatplotlibFigure):
 
     def __init__(self, title: str, alt: str, width: float, height: float):
         super().__init__(figsize=(width, height), dpi=90, layout=None)
-        self.alt = alt
+        self.alt = visible(alt, keep="\n")
+        title = visible(title, LONGEST_TITLE, keep="\n")
         lines = textwrap.fill(title, int(13 * width))  # 13 letters of this size are an inch
         self.suptitle(lines, fontsize=11, parse_math=False)
 
     def png(self) -> bytes:
         """Return the picture as the bytes of a PNG file."""
         buffer = io.BytesIO()
-        self.savefig(buffer, format="png", pil_kwargs={"compress_level": 1})
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing")  # a box is drawn in its place
+            self.savefig(buffer, format="png", pil_kwargs={"compress_level": 1})
         return buffer.getvalue()
 
     def _repr_mimebundle_(self, include=None, exclude=None):
@@ -65,11 +72,15 @@ def figure(
 def label_ticks(axes: Axes, x_labels: Sequence[str] | None, y_labels: Sequence[str] | None) -> None:
     """Write one label per column and row; text is taken literally, never as mathematics."""
     if x_labels is not None:
-        axes.set_xticks(range(len(x_labels)), list(x_labels), rotation=45, ha="right", fontsize=8)
+        axes.set_xticks(range(len(x_labels)), _shown(x_labels), rotation=45, ha="right", fontsize=8)
     if y_labels is not None:
-        axes.set_yticks(range(len(y_labels)), list(y_labels), fontsize=8)
+        axes.set_yticks(range(len(y_labels)), _shown(y_labels), fontsize=8)
     for label in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
         label.set_parse_math(False)
+
+
+def _shown(labels: Sequence[str]) -> list[str]:
+    return [visible(label, LONGEST_LABEL) for label in labels]
 
 
 def draw_matrix(
@@ -150,11 +161,11 @@ def heatmap(
     """
     made, axes = figure(title, alt, width, height)
     made.colorbar(draw_matrix(axes, matrix, x_labels, y_labels, **image_options), ax=axes)
-    axes.set(xlabel=x_name, ylabel=y_name)
-    longest = max((len(label) for label in x_labels or [""]), default=0)
+    axes.set(xlabel=visible(x_name, LONGEST_LINE), ylabel=visible(y_name, LONGEST_LINE))
+    longest = max((len(label) for label in _shown(x_labels or [""])), default=0)
     if longest > 2:
         made.subplots_adjust(bottom=min(0.5, (0.6 + 0.05 * longest) / height))
-    longest = max((len(label) for label in y_labels or [""]), default=0)
+    longest = max((len(label) for label in _shown(y_labels or [""])), default=0)
     if longest > 6:
         made.subplots_adjust(left=min(0.4, (0.5 + 0.075 * longest) / width))
     return made
@@ -186,7 +197,8 @@ def attention_map(
         )
     if alt is None:
         best = [_strongest(row, key_tokens) for row in weights]
-        pairs = ", ".join(f"{q} to {k}" for q, k in zip(query_tokens, best, strict=True))
+        pairs = zip(_shown(query_tokens), _shown(best), strict=True)
+        pairs = ", ".join(f"{query} to {key}" for query, key in pairs)
         alt = f"{title}. Strongest key of each query: {pairs}."
     side = {"width": 2.4 + 0.5 * len(key_tokens), "height": 1.6 + 0.32 * len(query_tokens)}
     return heatmap(
@@ -226,9 +238,10 @@ def curves(
         y = as_array(numbers)
         if x is not None and len(x) != len(y):
             raise ValueError(f"curve {name!r} has {len(y)} values, but there are {len(x)} of x.")
-        style = ("-", "--", "-.", ":")[i % 4]
-        axes.plot(range(len(y)) if x is None else x, y, style, color=COLORS[i % 7], label=name)
-    axes.set(xlabel=x_name, ylabel=y_name, **axes_options)
+        style, label = ("-", "--", "-.", ":")[i % 4], visible(name, LONGEST_LABEL)
+        axes.plot(range(len(y)) if x is None else x, y, style, color=COLORS[i % 7], label=label)
+    axes.set(xlabel=visible(x_name, LONGEST_LINE), ylabel=visible(y_name, LONGEST_LINE))
+    axes.set(**axes_options)
     axes.grid(alpha=0.3)
     if len(values) > 1:
         for text in axes.legend(fontsize=8).get_texts():

@@ -86,6 +86,31 @@ def test_hostile_text_stays_text(open_lesson, lesson):
     assert page.outside == [] and page.problems == []
 
 
+WHO_LISTENS = """import ipywidgets, threading
+probe, heard = ipywidgets.IntSlider(description="probe"), ipywidgets.Label()
+
+def note(change):
+    heard.value += f"{change.new} in {threading.current_thread().name}, "
+
+probe.observe(note, "value")
+ipywidgets.VBox([probe, heard])"""
+BUSY = """code => {
+    const {kernel} = window.jupyterapp.shell.currentWidget.sessionContext.session;
+    kernel.requestExecute({code});
+}"""
+
+
+def test_controls_move_between_cells_and_not_beside_them(open_lesson):
+    page = open_lesson("04_multi_head_attention.ipynb")
+    page.evaluate(REPLACE_AND_RUN, ["def split_heads", WHO_LISTENS])
+    handle = page.locator(".widget-hslider", has_text="probe").locator(".noUi-handle")
+    handle.press("ArrowRight")
+    page.get_by_text("1 in MainThread").wait_for()
+    page.evaluate(BUSY, "import time; time.sleep(3)")
+    handle.press("ArrowRight")
+    page.get_by_text("1 in MainThread, 2 in MainThread").wait_for()
+
+
 def test_a_saved_lesson_shows_its_explorables_when_it_is_opened_again(open_lesson):
     page = open_lesson("05_add_norm_feed_forward.ipynb")
     page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")

@@ -176,6 +176,11 @@ def test_controls_follow_sentence_and_number_of_heads():
     assert controls["query"].value == 0 and "The query “Back”" in shown.rendering.text
 
 
+def test_a_word_that_stands_twice_has_two_buttons_that_can_be_told_apart():
+    labels = [label for label, _ in AttentionExplorer("a b a, a").controls["query"].options]
+    assert labels == ["a", "b", "a (2)", ",", "a (3)"]
+
+
 @pytest.mark.parametrize("sentence", HOSTILE)
 def test_widget_takes_any_sentence(sentence):
     shown = AttentionExplorer()

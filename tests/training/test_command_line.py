@@ -152,6 +152,16 @@ def test_ctrl_c_before_the_first_step_is_no_traceback(tiny, capsys, monkeypatch)
     assert "what was saved before stays as it is" in capsys.readouterr().err
 
 
+def test_a_closed_folder_is_answered_in_one_line(tiny, capsys, monkeypatch):
+    def refuse(*_arguments):
+        raise PermissionError(13, "Permission denied", "/closed")
+
+    monkeypatch.setattr(__main__, "make_task", refuse)
+    assert run("--corpus", "grammar", "--out", tiny / "run") == 2
+    answer = "/closed is closed to you (Permission denied): choose another place or change its"
+    assert answer in capsys.readouterr().err
+
+
 def test_what_is_too_long_is_left_out_and_counted(tiny, capsys):
     file = tiny / "pairs.tsv"
     file.write_text(file.read_text(encoding="utf-8") + f"{80 * 'dog '}\tHund\n", encoding="utf-8")

@@ -186,3 +186,28 @@ def test_a_process_gets_ctrl_c_from_outside():
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 0 and errors == ""
     assert out.startswith("Interrupted after step ") and out.endswith("True True True\n")
+
+
+HALF = """
+import signal, sys
+from transformer_lesson.training.interrupts import load_whole
+
+class Press:
+    def find_spec(self, name, path, target=None):
+        if name.startswith("sympy."):
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Press())
+try:
+    load_whole("sympy")
+except KeyboardInterrupt:
+    print("interrupted, and", "whole" if sys.modules["sympy"].printing else "")
+"""
+
+
+def test_a_package_is_never_loaded_by_half():
+    run = [sys.executable, "-c", HALF]
+    done = subprocess.run(run, capture_output=True, text=True)
+    assert done.stderr == "" and done.stdout == "interrupted, and whole\n"

@@ -7,9 +7,11 @@ refused. (Somebody who means to deceive you can compute a new sum: it proves tha
 not who wrote it.)
 """
 
+import glob
 import hashlib
 import json
 import os
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from transformer_lesson.checkpoints.limits import require_room, telling
 from transformer_lesson.config import ModelConfig
 from transformer_lesson.models import (
     DecoderOnlyTransformer,
@@ -28,6 +31,7 @@ from transformer_lesson.models import (
 from transformer_lesson.tokenizer import Tokenizer, tokenizer_from_json
 
 KEY, VERSION, NO_SUM = "transformer_lesson", 1, "0" * 64
+ABANDONED = 600  # seconds without a byte after which nobody is writing a file any more
 KINDS = {
     kind.__name__: kind
     for kind in (EncoderOnlyTransformer, DecoderOnlyTransformer, EncoderDecoderTransformer)
@@ -85,12 +89,27 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     Raises:
         ValueError: no such file, or one that is cut off, changed or of another program.
     """
-    facts, tensors = _read(Path(path))
-    model = _build(facts["model"])
-    weights = {f"model.{name}": weight for name, weight in model.named_parameters()}
+    path = Path(path)
+    facts, data = _read(path)
+    try:
+        with telling("its description"):  # whoever means harm can compute a sum that fits
+            return _restore(facts, load(data))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _restore(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Checkpoint:
+    kind, arguments = facts["model"]["kind"], _arguments(facts["model"]["arguments"])
+    configs = tuple(value for value in arguments.values() if isinstance(value, ModelConfig))
     stored = {name: tensors.pop(name) for name in list(tensors) if name.startswith("model.")}
+    require_room(configs, stored)
+    if (arguments.get("n_classes") or 0) > max(map(Tensor.numel, stored.values())):
+        raise ValueError(f"it has no weights for {arguments['n_classes']} classes.")
+    with torch.random.fork_rng(devices=[]):  # reading a file changes no random numbers
+        model = KINDS[kind](**arguments)
+    weights = {f"model.{name}": weight for name, weight in model.named_parameters()}
     if _shapes(stored) != _shapes(weights):
-        raise ValueError(f"{path}: its weights are not those of a {facts['model']['kind']}.")
+        raise ValueError(f"its weights are not those of a {kind}.")
     with torch.no_grad():
         for name, weight in weights.items():
             weight.copy_(stored[name])
@@ -111,7 +130,14 @@ def check_savable(path: str | Path, model: nn.Module) -> None:
 
 
 def write_whole(path: str | Path, data: bytes) -> None:
-    """Write a file so that it is there in whole or not at all."""
+    """Write a file so that it is there in whole or not at all.
+
+    A process that is killed meanwhile leaves `.<name>.<its number>.tmp` behind, which a later
+    writing of the same file removes.
+
+    Raises:
+        OSError: the file cannot be written; an older file of this name stays as it was.
+    """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -120,8 +146,25 @@ def write_whole(path: str | Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())  # on the disk, before the name points to it
         os.replace(temporary, path)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{path} was not written, and what was there before is as it was: make room on the "
+            f"disk or name another folder ({error.strerror})",
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
+    _remove_leftovers(path)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what processes that were killed while they wrote this file left behind."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        try:
+            if time.time() - leftover.stat().st_mtime > ABANDONED:
+                leftover.unlink()
+        except FileNotFoundError:
+            continue  # another process was faster
 
 
 def _sum(data: bytes, recorded: str) -> str:
@@ -129,14 +172,14 @@ def _sum(data: bytes, recorded: str) -> str:
     return hashlib.sha256(data.replace(recorded.encode(), NO_SUM.encode(), 1)).hexdigest()
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return a checkpoint's facts and tensors, or say what is wrong with the file."""
+def _read(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Return a checkpoint's facts and all its bytes, or say what is wrong with the file."""
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file.")
     try:
         with safe_open(path, framework="pt") as file:  # reads no more than the header
             foreign = KEY not in (file.metadata() or {})
-    except SafetensorError as error:
+    except (SafetensorError, OSError, MemoryError) as error:
         raise ValueError(f"{path} is no checkpoint, or only a part of one: {error}.") from error
     if foreign:
         raise ValueError(f"{path} holds tensors of another program, not a model of this course.")
@@ -146,13 +189,15 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     recorded = text[len('{"sha256": "') :][: len(NO_SUM)]
     if _sum(data, recorded) != recorded:
         raise ValueError(f"{path} is damaged or was changed: its SHA-256 is not the recorded one.")
-    facts = json.loads(text)
-    if facts["version"] != VERSION:
+    with telling(f"{path}"):
+        facts = json.loads(text)
+        version = facts["version"]
+    if version != VERSION:
         raise ValueError(
-            f"{path} has version {facts['version']} of the format, this package reads {VERSION}: "
+            f"{path} has version {str(version)[:20]} of the format, this package reads {VERSION}: "
             "use the package that wrote it."
         )
-    return facts, load(data)
+    return facts, data
 
 
 def _shapes(tensors: dict[str, Tensor]) -> dict[str, torch.Size]:
@@ -160,7 +205,7 @@ def _shapes(tensors: dict[str, Tensor]) -> dict[str, torch.Size]:
 
 
 def _describe(model: nn.Module) -> dict[str, Any]:
-    """Return what `_build` needs to make a model of the same form."""
+    """Return what `_restore` needs to make a model of the same form."""
     arguments: dict[str, Any] = {"config": asdict(model.config)}
     if isinstance(model, EncoderOnlyTransformer):
         arguments["n_classes"] = model.classifier.out_features if model.classifier else None
@@ -175,10 +220,9 @@ def _describe(model: nn.Module) -> dict[str, Any]:
     return {"kind": type(model).__name__, "arguments": arguments}
 
 
-def _build(description: dict[str, Any]) -> nn.Module:
-    arguments = {
+def _arguments(described: dict[str, Any]) -> dict[str, Any]:
+    """Turn what `_describe` wrote back into the arguments of a model."""
+    return {
         name: ModelConfig(**value) if name.endswith("config") and value else value
-        for name, value in description["arguments"].items()
+        for name, value in described.items()
     }
-    with torch.random.fork_rng(devices=[]):  # reading a file changes no random numbers
-        return KINDS[description["kind"]](**arguments)

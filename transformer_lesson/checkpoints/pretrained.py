@@ -9,9 +9,10 @@ from transformer_lesson.checkpoints.bert import BERT
 from transformer_lesson.checkpoints.family import Facts, Family, Tensors
 from transformer_lesson.checkpoints.gpt2 import GPT2
 from transformer_lesson.checkpoints.hub import fetch, is_hub_name
+from transformer_lesson.checkpoints.limits import require_room, telling
 from transformer_lesson.checkpoints.llama import LLAMA
 from transformer_lesson.checkpoints.marian import MARIAN
-from transformer_lesson.checkpoints.reading import Stored, read_directory, read_model
+from transformer_lesson.checkpoints.reading import CONFIG, Stored, read_directory, read_model
 
 FAMILIES = {family.model_type: family for family in (GPT2, BERT, MARIAN, LLAMA)}
 
@@ -51,7 +52,7 @@ def family_of(facts: Facts) -> Family:
         ValueError: it is none of ours.
     """
     family = facts.get("model_type")
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         known = ", ".join(FAMILIES)
         raise ValueError(f"model_type is {family!r}, but only {known} can be loaded.")
     return FAMILIES[family]
@@ -78,8 +79,10 @@ def _read(source) -> Stored:
 def _fill(stored: Stored) -> nn.Module:
     facts = stored.facts
     family = family_of(facts)
-    configs = family.read_config(facts)
-    tensors = family.tidy(facts, _with_prefix(family, stored.tensors))
+    with telling(CONFIG):
+        configs = family.read_config(facts)
+        require_room(configs, stored.tensors)
+        tensors = family.tidy(facts, _with_prefix(family, stored.tensors))
     with torch.random.fork_rng(devices=[]):  # reading a checkpoint changes no random numbers
         model = family.build(configs, facts, tensors)
     tensors = _without_twins(family, model, tensors)

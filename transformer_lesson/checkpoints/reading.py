@@ -1,7 +1,12 @@
 """A checkpoint of other people: its config.json and its tensors, from a directory or a model."""
 
 import json
+import operator
 import pickle
+import re
+import reprlib
+import struct
+import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,11 +15,19 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from transformer_lesson.checkpoints.limits import MALFORMED, telling
+
 CONFIG = "config.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin", "pytorch_model.pt")
 """The files that hold weights, the best first. Each may come in parts, with an index."""
 
 INDEX = ".index.json"
+LARGEST_TEXT = 100_000_000  # bytes; the largest tokenizers take a third of that
+PLAIN_NAME = re.compile(r"[\w-][\w.-]{0,199}")
+
+
+UNREADABLE = (*MALFORMED, AssertionError, struct.error, zipfile.BadZipFile)
+"""What PyTorch's reader of pickles raises for a damaged one, besides its own error."""
 
 
 class Stored(NamedTuple):
@@ -55,13 +68,19 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     if not path.is_file():
         raise ValueError(f"{path.parent} has no {path.name}: it is no checkpoint of a model.")
+    _refuse_giants(path)
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no JSON, or only a part of it: {error}.") from error
     if not isinstance(facts, dict):
         raise ValueError(f"{path} holds a {type(facts).__name__}, but it must be a JSON object.")
     return facts
+
+
+def _refuse_giants(path: Path) -> None:
+    if path.stat().st_size > LARGEST_TEXT:
+        raise ValueError(f"{path} is larger than {LARGEST_TEXT:,} bytes: get the right file.")
 
 
 def _weight_files(path: Path) -> list[Path]:
@@ -81,8 +100,20 @@ def _weight_files(path: Path) -> list[Path]:
 
 
 def parts_of(index: Path) -> list[str]:
-    """Return the names of the files that an index lists."""
-    return sorted(set(read_json(index).get("weight_map", {}).values()))
+    """Return the names of the files that an index lists.
+
+    Raises:
+        ValueError: no list, or a name that leads out of the index's own folder.
+    """
+    listed = read_json(index).get("weight_map", {})
+    names = list(listed.values()) if isinstance(listed, dict) else [None]
+    for name in names:
+        if not isinstance(name, str) or not PLAIN_NAME.fullmatch(name):
+            raise ValueError(
+                f"{index} names {reprlib.repr(name)}, but its parts must be files in its own "
+                "folder: get it again."
+            )
+    return sorted(set(names))
 
 
 def load_safetensors(path: Path) -> dict[str, Tensor]:
@@ -93,7 +124,7 @@ def load_safetensors(path: Path) -> dict[str, Tensor]:
     """
     try:
         return load_file(path)
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, *MALFORMED) as error:
         raise ValueError(
             f"{path} is no safetensors file, or only a part of one ({error}): get it again."
         ) from error
@@ -106,8 +137,9 @@ def load_pickle(path: Path) -> dict[str, Tensor]:
         ValueError: the file holds anything but tensors by name, or is cut off.
     """
     try:
+        _refuse_bombs(path)
         tensors = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError) as error:
+    except (pickle.UnpicklingError, EOFError, OSError, ValueError, *UNREADABLE) as error:
         reason = (str(error).strip() or "it is empty").splitlines()[0]
         raise ValueError(
             f"{path} is refused: it is damaged, or a pickle with more in it than tensors, which "
@@ -121,6 +153,15 @@ def load_pickle(path: Path) -> dict[str, Tensor]:
     return tensors
 
 
+def _refuse_bombs(path: Path) -> None:
+    """Raise `ValueError` for an archive that would take more room than its file."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(one.file_size for one in archive.infolist())
+        if unpacked > path.stat().st_size:
+            raise ValueError(f"unpacked it would take {unpacked:,} bytes")
+
+
 def check_tokenizer(directory: Path, facts: dict[str, Any]) -> None:
     """Refuse a directory whose tokenizer has ids that the model has no vector for.
 
@@ -131,7 +172,8 @@ def check_tokenizer(directory: Path, facts: dict[str, Any]) -> None:
     for name, read in {"tokenizer.json": _ids, "vocab.json": _values, "vocab.txt": _lines}.items():
         path = directory / name
         if isinstance(size, int) and path.is_file():
-            largest = max(read(path), default=-1)
+            with telling(str(path)):
+                largest = max(map(operator.index, read(path)), default=-1)
             if largest >= size:
                 raise ValueError(
                     f"{path} does not match the model: its largest id is {largest}, but the "
@@ -151,5 +193,6 @@ def _values(path: Path) -> list[int]:
 
 
 def _lines(path: Path) -> range:
-    text = path.read_text(encoding="utf-8").removesuffix("\n")
-    return range(len(text.split("\n")))  # splitlines would cut at more than that
+    _refuse_giants(path)
+    with path.open("rb") as file:
+        return range(sum(1 for _ in file))

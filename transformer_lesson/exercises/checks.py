@@ -52,7 +52,7 @@ def check(name: str, answer: Any) -> Report:
     printed = Excerpt()
     with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]):
         try:
-            report = run_for_at_most(LONGEST, lambda: _judge(exercise, answer))
+            report = run_for_at_most(LONGEST, lambda: judge(exercise, answer))
         except TookTooLong:
             report = Report(name, "failed", ENDLESS)
     if report.status == "passed":
@@ -64,7 +64,8 @@ ENDLESS = f"""Your function did not come to its end within {LONGEST:.0f} seconds
 Which loop does not end? Print what it counts, or what it waits for."""
 
 
-def _judge(exercise: Exercise, answer: Callable) -> Report:
+def judge(exercise: Exercise, answer: Callable) -> Report:
+    """Return the verdict on an answer, with no limit of time and nothing remembered."""
     try:
         for number in range(DRAWS):
             _check_draw(exercise, answer, Draw(number))

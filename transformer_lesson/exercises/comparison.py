@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.exercises.attempt import Failed
+from transformer_lesson.visible import visible
 
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # float32 sums in another order differ by about 1e-6
 
@@ -120,5 +121,5 @@ def _kind(value: Any) -> str:
 def _article(value: Any) -> str:
     if value is None:
         return "None"
-    name = type(value).__name__
-    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+    name = visible(type(value).__name__, 60)
+    return f"an {name}" if name[:1] in tuple("aeiou") else f"a {name}"

@@ -12,9 +12,12 @@ from typing import Any
 
 from filelock import FileLock
 
+from transformer_lesson.checkpoints import write_whole
+
 FILE, PLACE = "my_progress.json", "TRANSFORMER_LESSON_PROGRESS"
 FORMAT = "Transformer Lesson, progress, 1"
 SECTIONS = ("passed", "predicted")
+LARGEST = 10_000_000  # bytes
 
 
 def progress_file() -> Path | None:
@@ -35,12 +38,16 @@ def read_progress(path: Path | None) -> dict[str, dict[str, Any]]:
     if path is None or not path.exists():
         return empty
     try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"it has more than {LARGEST:,} bytes")
         state = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(state, dict) or state.get("format") != FORMAT:
             raise ValueError(f'it does not say "format": "{FORMAT}"')
         if not all(isinstance(state.get(section), dict) for section in SECTIONS):
             raise ValueError(f"one of its sections {' and '.join(SECTIONS)} is missing")
-    except ValueError as error:  # broken JSON or text is one too
+        if not all(isinstance(answer, dict) for answer in state["predicted"].values()):
+            raise ValueError("what was predicted is not in its form")
+    except (ValueError, RecursionError) as error:  # broken JSON or text is one too
         kept = _set_aside(path)
         warnings.warn(
             f"{path.name} could not be read ({error}). It is kept as {kept.name}; progress starts "
@@ -69,14 +76,17 @@ def remember(section: str, name: str, value: Any) -> None:
                 state[section][name] = value
                 _replace(path, {"format": FORMAT, **state})
     except (OSError, TimeoutError) as error:
-        warnings.warn(f"Progress could not be written to {path}: {error}", stacklevel=2)
+        warnings.warn(
+            f"Progress could not be written to {path} ({error.strerror or error}): copy the course "
+            f"to a folder that is yours, or name a file in the environment variable {PLACE}.",
+            stacklevel=2,
+        )
 
 
 def _replace(path: Path, state: dict) -> None:
     """Put a file in place of the old one in a single step."""
-    new = path.with_name(f".{path.name}.new")
-    new.write_text(json.dumps(state, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(new, path)
+    text = json.dumps(state, indent=2, ensure_ascii=False) + "\n"
+    write_whole(path, text.encode(errors="backslashreplace"))  # half a pair, as JSON writes it
 
 
 def _set_aside(path: Path) -> Path:

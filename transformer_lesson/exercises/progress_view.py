@@ -1,6 +1,7 @@
 """A learner's progress, drawn lesson by lesson."""
 
 import html
+import warnings
 from typing import NamedTuple
 
 from transformer_lesson.exercises.catalog import LESSONS
@@ -51,8 +52,12 @@ class Progress:
 
 def progress() -> Progress:
     """Return which checks have passed and which predictions were made, per lesson."""
-    path = progress_file()
-    state, questions = read_progress(path), load_questions()
+    path, questions = progress_file(), load_questions()
+    try:
+        state = read_progress(path)
+    except OSError as error:
+        warnings.warn(f"Progress could not be read from {path}: {error}", stacklevel=2)
+        state = read_progress(None)
     lessons = []
     for lesson, (title, *exercises) in LESSONS.items():
         asked = [name for name in questions if name.startswith(f"{lesson}.")]

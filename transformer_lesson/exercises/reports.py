@@ -4,6 +4,8 @@ import html
 import re
 from dataclasses import dataclass
 
+from transformer_lesson.visible import visible
+
 SIGNS = {
     "passed": ("✓", "#009E73"),
     "failed": ("✗", "#D55E00"),
@@ -33,19 +35,25 @@ class Report:
     mistake: str | None = None
 
     def __repr__(self) -> str:
-        head = f"{self.name}: {self._verdict}"
-        return f"{head}\n{self.message}" if self.message else head
+        head = f"{visible(self.name)}: {self._verdict}"
+        return f"{head}\n{self._shown}" if self.message else head
 
     def _repr_html_(self) -> str:
         sign, color = SIGNS[self.status]
-        head = f"{sign} <strong>{self._verdict}</strong>: <code>{html.escape(self.name)}</code>"
-        first, _, rest = map(to_html, self.message.partition("\n"))
+        name = html.escape(visible(self.name))
+        head = f"{sign} <strong>{self._verdict}</strong>: <code>{name}</code>"
+        first, _, rest = map(to_html, self._shown.partition("\n"))
         body = f"<div>{first}</div>" if first else ""
         if rest:
             wrap = "white-space: pre-wrap; word-break: normal; margin: 4px 0 0"
             body += f'<pre style="{wrap}">{rest}</pre>'
         style = f"border-left: 5px solid {color}; padding: 2px 10px"
         return f'<div role="status" style="{style}"><div>{head}</div>{body}</div>'
+
+    @property
+    def _shown(self) -> str:
+        """The message without what would move a terminal's cursor or turn a line around."""
+        return visible(self.message, keep="\n\t")
 
     @property
     def _verdict(self) -> str:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from transformer_lesson.attention import attention_scores, masked_softmax, split_heads
 from transformer_lesson.corpora import manual
-from transformer_lesson.explorables.base import Explorable, Rendering, drawable
+from transformer_lesson.explorables.base import Explorable, Rendering, drawable, sendable
 from transformer_lesson.explorables.base import sentence as say
 from transformer_lesson.explorables.canvas import Canvas
 from transformer_lesson.masks import causal_mask
@@ -160,6 +160,7 @@ class AttentionExplorer(Explorable):
     """
 
     def __init__(self, sentence: str = SENTENCE, n_heads: int = 4):
+        sentence = sendable(sentence)
         text = ipywidgets.Text(sentence, description="Sentence", continuous_update=False)
         text.layout.width = "34em"
         query = ipywidgets.ToggleButtons(options=_rows(sentence), description="Query")
@@ -198,5 +199,9 @@ def _offer(query: ipywidgets.ToggleButtons, sentence: str) -> None:
 
 
 def _rows(sentence: str) -> list[tuple[str, int]]:
-    used = words(sentence.encode(errors="replace").decode())[:MAX_WORDS]
-    return [(f"{word:.12}", i) for i, word in enumerate(used)]
+    """Name each word; a label that stands twice would mark none of its two buttons."""
+    used = words(sendable(sentence))[:MAX_WORDS]
+    labels = [f"{word:.12}" for word in used]
+    times = [labels[: i + 1].count(label) for i, label in enumerate(labels)]
+    named = [label if n == 1 else f"{label} ({n})" for label, n in zip(labels, times, strict=True)]
+    return [(label, i) for i, label in enumerate(named)]

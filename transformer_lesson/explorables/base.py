@@ -9,7 +9,8 @@ import html
 import reprlib
 import struct
 import textwrap
-from collections.abc import Iterator, Mapping
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
@@ -18,6 +19,7 @@ import ipywidgets
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from transformer_lesson.plots import Figure
+from transformer_lesson.visible import visible
 
 
 class Rendering(NamedTuple):
@@ -46,6 +48,10 @@ class Explorable(ipywidgets.VBox):
     Args:
         controls: name of each value to the widget that sets it, in the order of the page.
     """
+
+    still: Mapping[str, Sequence[float]] | None = None
+    """Where its states are few enough to be drawn beforehand, for a page without a kernel: the
+    values of each slider that has too many; other controls take all of theirs."""
 
     _held = False
 
@@ -85,8 +91,7 @@ class Explorable(ipywidgets.VBox):
         if self._held:
             return
         drawn = self.render()
-        sendable = drawn.text.encode(errors="replace").decode()  # no half of a surrogate pair
-        self.rendering = drawn._replace(text=sendable)
+        self.rendering = drawn._replace(text=visible(drawn.text))
         self.picture.value = as_html(self.rendering)
 
     def __repr__(self) -> str:
@@ -97,6 +102,11 @@ class Explorable(ipywidgets.VBox):
         widget = super()._repr_mimebundle_(**kwargs)
         still = {"image/png": self.rendering.png, "text/plain": repr(self)}
         return widget | still, {"image/png": {"alt": self.rendering.text}}
+
+
+def sendable(text: str) -> str:
+    """Replace half of a surrogate pair, which no message to the browser can hold, by "?"."""
+    return text.encode(errors="replace").decode()
 
 
 def as_html(rendering: Rendering) -> str:
@@ -127,6 +137,13 @@ def _drawn_characters() -> frozenset[int]:
 def drawable(text: str) -> str:
     """Replace what matplotlib's font has no shape for (most emoji, Chinese, a line break) by □.
 
-    Without this, matplotlib warns into the notebook for each such character.
+    Without this, matplotlib warns into the notebook for each such character, and Pillow gives up
+    at some control characters, for which the font does have a shape.
     """
-    return "".join(c if ord(c) in _drawn_characters() else "□" for c in text)
+    return "".join(c if ord(c) in _drawn_characters() and _has_shape(c) else "□" for c in text)
+
+
+def _has_shape(character: str) -> bool:
+    """Whether it is no control, no direction and no line break."""
+    kind = unicodedata.category(character)
+    return kind[0] != "C" and kind not in ("Zl", "Zp")

@@ -5,7 +5,7 @@ from functools import lru_cache
 import ipywidgets
 from torch import nn
 
-from transformer_lesson.explorables.base import Explorable, Rendering
+from transformer_lesson.explorables.base import Explorable, Rendering, sendable
 from transformer_lesson.explorables.base import sentence as say
 from transformer_lesson.explorables.beam_picture import render_beams
 from transformer_lesson.explorables.decoding import Decoding, watch_decoding
@@ -59,7 +59,7 @@ class DecodingStepper(Explorable):
         self.model, self.tokenizer, self.max_new_tokens = model, tokenizer, max_new_tokens
         self.attempt = lru_cache(maxsize=64)(self._attempt)
         self.step = ipywidgets.IntSlider(1, 1, max_new_tokens, description="Step")
-        typed = ipywidgets.Text(text, description="Text", continuous_update=False)
+        typed = ipywidgets.Text(sendable(text), description="Text", continuous_update=False)
         typed.layout.width = "38em"
         self.controls = {"text": typed} | _strategy_controls()
         for control in self.controls.values():
@@ -105,7 +105,7 @@ class DecodingStepper(Explorable):
         return watch_decoding(self.model, self.tokenizer, ids, strategy, n_new)
 
     def _ids(self, text: str) -> list[int]:
-        text = text.encode(errors="replace").decode()
+        text = sendable(text)
         if self.source_words:
             return source_ids(self.tokenizer, read_sentence(text, self.source_words, "."))
         ids = self.tokenizer.encode(text)

@@ -10,7 +10,7 @@ from transformer_lesson.explorables.canvas import TINTS, Canvas
 from transformer_lesson.plots import COLORS
 
 SIZES = [(3, 4, 2), (2, 6, 2), (2, 6, 3), (4, 3, 3), (6, 2, 2)]
-"""(tokens, d_model, n_heads): every way to share out twelve numbers that is worth a look."""
+"""Every way to share out twelve numbers that is worth a look, as (tokens, d_model, n_heads)."""
 
 CELL = (58, 42)
 
@@ -22,6 +22,8 @@ class HeadSplitExplorer(Explorable):
         sizes: (tokens, d_model, n_heads), one of `SIZES`.
         transposed: whether the split is the right one.
     """
+
+    still = {}
 
     def __init__(self, sizes: tuple[int, int, int] = SIZES[0], transposed: bool = False):
         options = [(f"{n} tokens × {d}, {h} heads", (n, d, h)) for n, d, h in SIZES]

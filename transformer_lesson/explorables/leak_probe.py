@@ -18,6 +18,7 @@ from transformer_lesson.masks import causal_mask
 from transformer_lesson.models import DecoderOnlyTransformer, EncoderOnlyTransformer
 from transformer_lesson.plots import COLORS
 from transformer_lesson.tokenizer import words
+from transformer_lesson.visible import visible
 
 SENTENCE = "Every object has an identity, a type and a value."
 THRESHOLD = 1e-5  # as in `causality.leaks_future`: smaller changes are rounding
@@ -142,6 +143,8 @@ class LeakProbe(Explorable):
         ValueError: sizes that do not fit, or a model in training mode.
     """
 
+    still = {}
+
     def __init__(
         self,
         models: Mapping[str, Model] | None = None,
@@ -156,10 +159,13 @@ class LeakProbe(Explorable):
         self.models, self.ids = dict(models), ids
         self.tokens = tuple(tokens or [str(id_) for id_ in ids[0].tolist()])
         self.changes = cache(self._changes)
-        places = [(f"{i}: {token:.12}", i) for i, token in enumerate(self.tokens)]
+        places = [(f"{i}: {visible(token, 12)}", i) for i, token in enumerate(self.tokens)]
         super().__init__(
             {
-                "model": ipywidgets.ToggleButtons(options=list(self.models), description="Model"),
+                "model": ipywidgets.ToggleButtons(
+                    options=[(visible(name, 60), name) for name in self.models],
+                    description="Model",
+                ),
                 "position": ipywidgets.SelectionSlider(
                     options=places, value=len(places) // 2, description="Change token"
                 ),

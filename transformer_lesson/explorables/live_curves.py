@@ -12,6 +12,7 @@ from transformer_lesson.explorables.base import Explorable, Rendering
 from transformer_lesson.explorables.canvas import Canvas
 from transformer_lesson.explorables.chart import Chart, Point
 from transformer_lesson.plots import COLORS
+from transformer_lesson.visible import visible
 
 if TYPE_CHECKING:
     from transformer_lesson.training import StepReport
@@ -131,4 +132,4 @@ class LiveCurves(Explorable):
         self._display.update(data, metadata=metadata, raw=True)
 
     def __repr__(self) -> str:
-        return f"LiveCurves({self.title!r})"
+        return f"LiveCurves({visible(repr(self.title), 100)})"

@@ -9,7 +9,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from transformer_lesson.corpora import pad_batch
-from transformer_lesson.explorables.base import Explorable, Rendering
+from transformer_lesson.explorables.base import Explorable, Rendering, sendable
 from transformer_lesson.explorables.base import sentence as say
 from transformer_lesson.explorables.canvas import TINTS, Canvas
 from transformer_lesson.masks import causal_mask, padding_mask
@@ -31,6 +31,8 @@ class MaskExplorer(Explorable):
         side: where short sentences are filled up, "right" or "left".
     """
 
+    still = {}
+
     def __init__(
         self,
         batch: str = BATCH,
@@ -40,7 +42,7 @@ class MaskExplorer(Explorable):
         side: str = "right",
     ):
         field = ipywidgets.Textarea(
-            batch, description="batch", rows=MAX_SENTENCES, continuous_update=False
+            sendable(batch), description="batch", rows=MAX_SENTENCES, continuous_update=False
         )
         field.layout.width = "30em"
         number = ipywidgets.IntSlider(sentence, 0, MAX_SENTENCES - 1, description="sentence")

@@ -17,6 +17,7 @@ from transformer_lesson.explorables.canvas import Canvas
 from transformer_lesson.explorables.trained import MISSING, trained_translator
 from transformer_lesson.interventions import Site, head_sites, patching_grid, stream_sites
 from transformer_lesson.plots import COLORS, DIVERGING
+from transformer_lesson.visible import visible
 
 SOURCE, TARGET = "the old dog sees the small cat .", "der alte Hund sieht die kleine Katze ."
 OTHERS = "a young child buys a red house ,"  # each replaces the word at its place
@@ -202,5 +203,5 @@ class PatchingGrid(Explorable):
 
 
 def _slider(description: str, tokens: Sequence[str], value: int) -> ipywidgets.SelectionSlider:
-    options = [(f"{i}: {token:.12}", i) for i, token in enumerate(tokens)]
+    options = [(f"{i}: {visible(token, 12)}", i) for i, token in enumerate(tokens)]
     return ipywidgets.SelectionSlider(options=options, value=value, description=description)

@@ -25,6 +25,14 @@ class PositionalEncodingExplorer(Explorable):
         position: whose dot products are drawn, 0 to length - 1.
     """
 
+    still = {
+        "d_model": (128,),
+        "length": (100,),
+        "base": (100.0,),
+        "dimension": (1, 31),
+        "position": (40,),
+    }
+
     def __init__(
         self,
         d_model: int = 64,

@@ -5,7 +5,7 @@ from functools import cache
 import ipywidgets
 
 from transformer_lesson.corpora import interface_strings
-from transformer_lesson.explorables.base import Explorable, Rendering, sentence
+from transformer_lesson.explorables.base import Explorable, Rendering, sendable, sentence
 from transformer_lesson.explorables.canvas import TINTS, Canvas, drawn_width
 from transformer_lesson.plots import COLORS
 from transformer_lesson.tokenizer import (
@@ -38,7 +38,7 @@ class TokenizerExplorer(Explorable):
     """
 
     def __init__(self, text: str = "Restart the unbelievable kernel…", bpe_size: int = 1000):
-        field = ipywidgets.Text(text, description="text", continuous_update=False)
+        field = ipywidgets.Text(sendable(text), description="text", continuous_update=False)
         field.layout.width = "32em"
         sizes = ipywidgets.SelectionSlider(
             options=BPE_SIZES, value=bpe_size, description="byte-pair vocabulary"
@@ -57,7 +57,7 @@ def render_tokens(text: str, bpe_size: int) -> Rendering:
         text: anything; a blank or too long one gives a sentence that says what to change.
         bpe_size: one of `BPE_SIZES`.
     """
-    text = text.encode(errors="replace").decode()  # half a surrogate pair becomes "?"
+    text = sendable(text)
     if not text.strip():
         return sentence("There is nothing to split: type a few words and press Enter.")
     if len(text) > MAX_CHARACTERS:

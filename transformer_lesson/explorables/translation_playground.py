@@ -7,7 +7,7 @@ import ipywidgets
 from torch import Tensor
 
 from transformer_lesson.corpora import grammar
-from transformer_lesson.explorables.base import Explorable, Rendering
+from transformer_lesson.explorables.base import Explorable, Rendering, sendable
 from transformer_lesson.explorables.base import sentence as say
 from transformer_lesson.explorables.player import Player
 from transformer_lesson.explorables.trained import MISSING, english_words, trained_translator
@@ -20,6 +20,7 @@ from transformer_lesson.explorables.translation_picture import render_translatio
 from transformer_lesson.generation import alignment_hits
 from transformer_lesson.models import EncoderDecoderTransformer
 from transformer_lesson.tokenizer import SPECIAL_TOKENS, WordTokenizer
+from transformer_lesson.visible import visible
 
 SENTENCE = "Today the old dog sees the small cat."
 MAX_WORDS = 24  # of a sentence; a picture has room for no more
@@ -63,6 +64,7 @@ class TranslationPlayground(Explorable):
             best = alignment_hits(model, tokenizer, list(grammar.examples().values()))
         self.model, self.tokenizer = model, tokenizer
         known = source_words or getattr(tokenizer, "vocabulary", ())
+        sentence = sendable(sentence)
         self.source_words = frozenset(known) - set(SPECIAL_TOKENS)
         self.attempt = lru_cache(maxsize=64)(self._attempt)
         controls = _controls(sentence, examples) | _attention_controls(model, best)
@@ -117,7 +119,7 @@ class TranslationPlayground(Explorable):
         made = self.attempt(self.controls["sentence"].value)
         written = () if isinstance(made, str) else made.written[: self.shown.value]
         with self.held():
-            offered = [(f"{token:.20}", i) for i, token in enumerate(written)]
+            offered = [(visible(token, 20), i) for i, token in enumerate(written)]
             self.word.options = offered or [("", 0)]
             self.word.index = word
 

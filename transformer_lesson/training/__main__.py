@@ -41,6 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
             status = _run(options, device)
         processes.stop()
         return status
+    except PermissionError as error:
+        closed = f"{error.filename} is closed to you ({error.strerror})"
+        print(f"{name}: {closed}: choose another place or change its rights.", file=sys.stderr)
+        return 2
     except (ValueError, OSError, ArithmeticError, ModuleNotFoundError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2

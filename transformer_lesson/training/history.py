@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
+CURVES = ("losses", "rates", "gradient_norms")
+
 
 class StepReport(NamedTuple):
     """What `on_step` is told after each step.
@@ -52,9 +54,14 @@ class History:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "History":
-        """The history of these fields, as JSON keeps them: with lists for tuples."""
-        validation = [(step, loss) for step, loss in values["validation"]]
-        return cls(**values | {"validation": validation})
+        """The history of these fields, as JSON keeps them: with lists for tuples.
+
+        Raises:
+            TypeError: a curve that is not made of numbers, or a field that no history has.
+        """
+        validation = [(step, float(loss)) for step, loss in values["validation"]]
+        curves = {name: list(map(float, values[name])) for name in CURVES}
+        return cls(**values | {"validation": validation} | curves)
 
     @property
     def steps(self) -> int:

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from importlib import import_module
 from types import FrameType
 
 
@@ -13,10 +14,13 @@ class DeferredInterrupt:
 
     Only the main thread gets signals: elsewhere this does nothing. Neither does it where Ctrl-C
     is switched off (`nohup`).
+
+    Args:
+        patient: let the second Ctrl-C wait too.
     """
 
-    def __init__(self):
-        self.requested = False
+    def __init__(self, patient: bool = False):
+        self.requested, self.patient = False, patient
         self._before = None
 
     def __enter__(self):
@@ -30,6 +34,21 @@ class DeferredInterrupt:
             signal.signal(signal.SIGINT, self._before)
 
     def _note(self, _signal: int, _frame: FrameType | None) -> None:
-        if self.requested:
+        if self.requested and not self.patient:
             raise KeyboardInterrupt
         self.requested = True
+
+
+def load_whole(module: str) -> None:
+    """Import a module without letting Ctrl-C cut it in two.
+
+    Python cannot import a package again of which it has imported a half: until the kernel is
+    restarted, every later use of it fails.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C came meanwhile; the module is there.
+    """
+    with DeferredInterrupt(patient=True) as ctrl_c:
+        import_module(module)
+    if ctrl_c.requested:
+        raise KeyboardInterrupt

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lesson.config import TrainConfig
+from transformer_lesson.training.interrupts import load_whole
 from transformer_lesson.training.processes import current
 from transformer_lesson.training.replicas import gathered, shared_like
 
@@ -22,6 +23,7 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
         Decay Regularization" (2017), algorithm 2.
     Differs: sparing biases and norms is practice since GPT-2, not in the paper.
     """
+    load_whole("torch._dynamo")  # PyTorch's optimizers do at their first use, for seconds
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     groups = [
         {"params": [w for w in weights if w.dim() >= 2], "weight_decay": config.weight_decay},
@@ -67,4 +69,6 @@ def restore_optimizer(
     for key, value in tensors.items():
         if key.startswith("optimizer."):
             _, quantity, name = key.split(".", 2)
+            if value.dim() and value.shape != weights[name].shape:
+                raise IndexError(f"{key} has shape {tuple(value.shape)}")
             optimizer.state[weights[name]][quantity] = shared_like(value, weights[name])

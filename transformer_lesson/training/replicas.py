@@ -93,10 +93,11 @@ class Learner:
         elif processes.count > 1:
             self.objective = DistributedDataParallel(
                 self.objective,
-                forward_sync_buffers=False,
                 gradient_as_bucket_view=True,
                 find_unused_parameters=has_two_heads(model),
             )
+            # as an argument it has another name before PyTorch 2.13
+            self.objective.broadcast_buffers = False
 
     @contextmanager
     def joining(self, joins: bool) -> Iterator[None]:

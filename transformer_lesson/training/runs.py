@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lesson.checkpoints import TrainingState, load_checkpoint, save_checkpoint
+from transformer_lesson.checkpoints.limits import telling
 from transformer_lesson.config import TrainConfig
 from transformer_lesson.tokenizer import Tokenizer
 from transformer_lesson.training.history import History
@@ -75,23 +76,29 @@ class Run:
                 "train the model with train(load_checkpoint(path).model, ...)."
             )
         facts, tensors = training
-        betas = tuple(facts["config"]["betas"])  # JSON made a list of it
-        config = TrainConfig(**facts["config"] | {"betas": betas})
-        processes = current()
-        device = "cuda" if facts["device"] == "cuda" and torch.cuda.is_available() else "cpu"
+        record, processes = f"{path}: its record of the training", current()
+        with telling(record):
+            betas = tuple(facts["config"]["betas"])  # JSON made a list of it
+            config = TrainConfig(**facts["config"] | {"betas": betas})
+            history = History.from_json(facts["history"])
+            intervals = [int(facts[name]) for name in ("validate_every", "checkpoint_every")]
+            if min(intervals) < 1:
+                raise IndexError(f"saved or validated every {min(intervals)} steps")
+        device = "cuda" if facts.get("device") == "cuda" and torch.cuda.is_available() else "cpu"
         learner = Learner(model.to(device), config, processes, shard)
         optimizer = make_optimizer(learner.trained, config)
-        restore_optimizer(learner.trained, optimizer, tensors)
-        seed_random_numbers(config.seed, processes)
-        _restore_random_states(tensors, device, processes.rank)
+        with telling(record):
+            restore_optimizer(learner.trained, optimizer, tensors)
+            seed_random_numbers(config.seed, processes)
+            _restore_random_states(tensors, device, processes.rank)
         return cls(
             learner=learner,
             config=config,
             optimizer=optimizer,
-            history=History.from_json(facts["history"]),
-            validate_every=facts["validate_every"],
+            history=history,
+            validate_every=intervals[0],
             checkpoint=path,
-            checkpoint_every=facts["checkpoint_every"],
+            checkpoint_every=intervals[1],
             tokenizer=tokenizer,
         )
 

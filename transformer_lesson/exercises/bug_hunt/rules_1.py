@@ -7,7 +7,7 @@ from torch.overrides import TorchFunctionMode
 from transformer_lesson.exercises.bug_hunt.parts_1 import MEAN
 
 
-class _Counter(TorchFunctionMode):
+class OperationCounter(TorchFunctionMode):
     """Counts the functions of PyTorch that are called."""
 
     count = 0
@@ -19,7 +19,7 @@ class _Counter(TorchFunctionMode):
 
 def count_operations(function, *inputs) -> int:
     """Return how many functions of PyTorch are called in function(*inputs)."""
-    with _Counter() as counter:
+    with OperationCounter() as counter:
         function(*inputs)
     return counter.count
 

@@ -1,0 +1,118 @@
+"""JupyterLab and Chromium, driven as a learner would: for the browser tests and the soak."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools.setup import LAB_SETTINGS
+
+REPOSITORY = Path(__file__).parents[2]
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+KERNEL_IS_IDLE = """() => window.jupyterapp?.shell.currentWidget?.sessionContext
+    ?.session?.kernel?.status === 'idle'"""
+
+
+def chromium_program() -> str | None:
+    """Return the path of the system's Chromium, if it has one."""
+    return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@contextmanager
+def headless(program: str) -> Iterator:
+    """Yield a headless Chromium as playwright's browser."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def serving(root: Path) -> Iterator[str]:
+    """Yield the address of a JupyterLab that serves a copy of the lessons, made in `root`."""
+    shutil.copytree(REPOSITORY / "notebooks", root / "notebooks")
+    # every cell is in the page, also those out of sight
+    for_tests = {"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"}}
+    for plugin, values in (LAB_SETTINGS | for_tests).items():
+        file = root / "settings" / f"{plugin.replace(':', '/')}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = {
+        "ServerApp.root_dir": root,
+        "ServerApp.port": port,
+        "ServerApp.port_retries": 0,
+        "ServerApp.allow_root": True,
+        "IdentityProvider.token": "",
+        "LabApp.open_browser": False,
+        "LabApp.expose_app_in_browser": True,
+        "LabApp.user_settings_dir": root / "settings",
+        "LabApp.workspaces_dir": root / "workspaces",
+    }
+    command = [sys.executable, "-m", "jupyterlab", *(f"--{k}={v}" for k, v in options.items())]
+    with (root / "log").open("w") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            _wait_for(f"http://127.0.0.1:{port}/api", server, root / "log")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def _wait_for(address: str, server: subprocess.Popen, log: Path, seconds: int = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urllib.request.urlopen(address):
+                return
+        except urllib.error.URLError:
+            time.sleep(0.3)
+    raise RuntimeError(f"JupyterLab did not answer within {seconds} s:\n{log.read_text()}")
+
+
+@contextmanager
+def offline_page(browser) -> Iterator:
+    """Yield a page that notes its errors, and cuts off and notes requests to other machines."""
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    page = context.new_page()
+    page.outside, page.problems, page.errors = [], [], []
+
+    def only_this_machine(route):
+        if urllib.parse.urlsplit(route.request.url).hostname in ("127.0.0.1", None):
+            route.continue_()
+        else:
+            page.outside.append(route.request.url)
+            route.abort()
+
+    context.route("**/*", only_this_machine)
+    page.on("dialog", lambda dialog: (page.problems.append(dialog.message), dialog.dismiss()))
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("console", lambda m: page.errors.append(m.text) if m.type == "error" else None)
+    yield page
+    context.close()
+
+
+def run_lesson(page, address: str, lesson: str) -> None:
+    """Open a notebook and run all its cells."""
+    page.goto(f"{address}/lab/tree/notebooks/{lesson}?reset", wait_until="domcontentloaded")
+    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+    page.wait_for_function(KERNEL_IS_IDLE, timeout=60_000)
+    page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+
+
+def shut_down_kernel(page) -> None:
+    """End the kernel of the notebook that is open."""
+    page.evaluate("() => window.jupyterapp.commands.execute('kernelmenu:shutdown')")

@@ -1,0 +1,105 @@
+"""The README's picture: a learner's minute in lesson 03, driven here and kept up to date here.
+
+`make pictures` writes it. Every other run plays the same scene and compares its words with those
+that are stored in the picture.
+"""
+
+import io
+import json
+import os
+import time
+
+import pytest
+from PIL import Image, ImageDraw
+
+from tests.browser.lab import REPOSITORY
+from tests.browser.test_learner import REPLACE_AND_RUN
+
+pytestmark = pytest.mark.browser
+
+PICTURE = REPOSITORY / "docs/images/lesson-03.gif"
+WRITES = "TRANSFORMER_LESSON_PICTURES"  # set by `make pictures`
+WIDTH, HEIGHT, SECONDS = 840, 560, 3.5
+TO_THE_TOP = "element => element.scrollIntoView({block: 'start'})"
+
+
+class Scene:
+    """Frames, and the words that each of them shows."""
+
+    def __init__(self, page):
+        self.page, self.frames, self.words = page, [], []
+
+    def take(self, top, shown) -> None:
+        """Take a frame: `top` is scrolled to its top, `shown` holds its words."""
+        top.evaluate(TO_THE_TOP)
+        self.page.wait_for_timeout(400)  # the page has scrolled and the picture is decoded
+        box = self.page.locator(".jp-NotebookPanel-notebook:visible").bounding_box()
+        clip = {"x": box["x"], "y": box["y"], "width": WIDTH, "height": HEIGHT}
+        png = self.page.screenshot(clip=clip, animations="disabled", caret="hide")
+        self.frames.append(Image.open(io.BytesIO(png)).convert("RGB"))
+        self.words.append(" ".join(shown.inner_text().split()))
+
+
+def play(page) -> Scene:
+    """Predict wrongly, turn a knob, answer wrongly, answer rightly."""
+    scene = Scene(page)
+    question = page.locator(".lesson-prediction", has_text="Which adjective gets more")
+    scene.take(question, question)
+    question.locator("input[type=radio]").first.press("Space")
+    question.get_by_role("button", name="Commit").press("Enter")
+    question.get_by_text("Right: Both get the same").wait_for()
+    scene.take(question, question)
+
+    explorable = page.locator(".explorable").first
+    scene.take(explorable, explorable)
+    picture = explorable.locator("img")
+    before = picture.get_attribute("src")
+    handle = explorable.locator(".noUi-handle:visible").first
+    deadline = time.monotonic() + 60
+    while picture.get_attribute("src") == before:
+        assert time.monotonic() < deadline, "the slider was moved, the picture stayed"
+        handle.press("End")  # whichever press arrives, the value is the last one
+        page.wait_for_timeout(1000)
+    scene.take(explorable, explorable)
+
+    reports = page.locator(".jp-OutputArea-output", has_text="attention_scores")
+    stub = page.locator(".jp-CodeCell", has_text="def attention_scores").first
+    wrong = "def attention_scores(Q, K):\n    return Q @ K.transpose(-2, -1)"
+    for answer, verdict in ((wrong, "failed"), (f"{wrong} / Q.size(-1) ** 0.5", "passed")):
+        page.evaluate(REPLACE_AND_RUN, ["def attention_scores", answer])
+        report = reports.filter(has_text=verdict).first
+        report.wait_for()
+        scene.take(stub, report)
+    return scene
+
+
+def test_the_readme_shows_what_a_learner_sees(open_lesson):
+    page = open_lesson("03_attention.ipynb")
+    page.set_default_timeout(60_000)
+    page.set_viewport_size({"width": WIDTH + 80, "height": HEIGHT + 160})
+    page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+    page.locator(".jp-OutputArea-output", has_text="not attempted yet").last.wait_for()
+    scene = play(page)
+    assert page.outside == [] and page.problems == []
+    if WRITES in os.environ:
+        write(scene)
+    with Image.open(PICTURE) as picture:
+        assert (picture.size, picture.n_frames) == ((WIDTH, HEIGHT), len(scene.frames))
+        stored = json.loads(picture.info["comment"])
+    assert stored == scene.words, "the lesson shows something else now: run `make pictures`"
+
+
+def write(scene: Scene) -> None:
+    """Write the animated picture, each frame with a border and in its own colours."""
+    for frame in scene.frames:
+        ImageDraw.Draw(frame).rectangle((0, 0, WIDTH - 1, HEIGHT - 1), outline="#bbbbbb")
+    frames = [frame.quantize(128, dither=Image.Dither.NONE) for frame in scene.frames]
+    frames[0].save(
+        PICTURE,
+        save_all=True,
+        append_images=frames[1:],
+        duration=[int(1000 * SECONDS)] * len(frames),
+        loop=0,
+        comment=json.dumps(scene.words).encode(),
+        optimize=False,
+    )

@@ -1,0 +1,252 @@
+"""The web site, built from what is committed: every page, from the disk, without a network."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.base import AXE_FILE_PATH
+from lxml import html
+
+from tools import site
+from tools.site_weight import local_links, page_files
+
+pytestmark = pytest.mark.browser
+LESSONS = sorted(path.stem for path in (site.ROOT / "notebooks").glob("*.ipynb"))
+MEGABYTES = 5  # of a lesson's page with everything that it can show
+AXE = Path(AXE_FILE_PATH).read_text(encoding="utf-8")
+SERIOUS = """options => async where => (await axe.run(where, {
+    iframes: false, preload: false, resultTypes: ["violations"], ...options}))
+    .violations.filter(fault => ["serious", "critical"].includes(fault.impact))
+    .map(fault => `${fault.id}: ${fault.nodes.map(node => node.html.slice(0, 150)).join(" | ")}`)"""
+FORM = f"() => ({SERIOUS})({{rules: {{'color-contrast': {{enabled: false}}}}}})(document)"
+# Thousands of words have the same few colours: one of each combination is measured.
+CONTRAST = f"""() => {{
+    const found = new Map();
+    for (const element of document.querySelectorAll("body *")) {{
+        const text = [...element.childNodes].some(it => it.nodeType === 3 && it.data.trim());
+        if (!text || !element.checkVisibility()) continue;
+        let behind = element;
+        while (behind.parentElement &&
+            getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)")
+            behind = behind.parentElement;
+        const {{color, fontSize, fontWeight}} = getComputedStyle(element);
+        const back = getComputedStyle(behind).backgroundColor;
+        found.set([color, fontSize, fontWeight, back].join(), element);
+    }}
+    return ({SERIOUS})({{runOnly: ["color-contrast"]}})({{include: [...found.values()]}});
+}}"""
+# What leaves the screen, except in a part that scrolls by itself.
+TOO_WIDE = """() => [...document.querySelectorAll("article *")].filter(element => {
+    if (element.getBoundingClientRect().right <= innerWidth + 1) return false;
+    for (let part = element; part.tagName !== "ARTICLE"; part = part.parentElement)
+        if (part.matches("mjx-container, .visually-hidden")
+            || ["auto", "scroll"].includes(getComputedStyle(part).overflowX)) return false;
+    return element.checkVisibility();
+}).map(element => element.outerHTML.slice(0, 120))"""
+AT_ONCE = "* { transition: none !important; }"  # colours do not fade from one scheme to the other
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    """The site, built anew; a warning of Sphinx fails it."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "tools/site.py", folder / "site", folder / "build"]
+    run = subprocess.run(command, cwd=site.ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def pages(built) -> dict[Path, html.HtmlElement]:
+    """Every page, parsed."""
+    return {path: html.parse(path).getroot() for path in sorted(built.rglob("*.html"))}
+
+
+def test_there_are_the_lessons_the_glossary_and_the_package(pages, built):
+    names = {str(path.relative_to(built)) for path in pages}
+    assert {f"notebooks/{lesson}.html" for lesson in LESSONS} <= names
+    assert {"index.html", "search.html", "notebooks/glossary.html", "api/model.html"} <= names
+
+
+def test_every_link_leads_somewhere_and_nothing_is_fetched_from_outside(pages):
+    anchors = {path: set(page.xpath("//@id")) | set(page.xpath("//a/@name"))
+               for path, page in pages.items()}  # fmt: skip
+    broken = []
+    for path, page in pages.items():
+        for link, (file, fragment) in local_links(path, page).items():
+            if not file.exists() or fragment and fragment not in anchors.get(file, {fragment}):
+                broken.append(f"{path.name}: {link}")
+    assert broken == []
+
+
+def test_every_picture_has_a_text_alternative(pages):
+    for path, page in pages.items():
+        assert page.xpath("//img[not(@alt) or normalize-space(@alt) = '']/@src") == [], path
+        for frame in page.xpath("//iframe"):
+            assert frame.get("title"), path
+
+
+def test_no_lesson_is_heavy(built):
+    for lesson in LESSONS:
+        files = page_files(built / "notebooks" / f"{lesson}.html")
+        weight = sum(file.stat().st_size for file in files) / 1e6
+        assert weight < MEGABYTES, f"{lesson}: {weight:.1f} MB"
+
+
+# In the browser
+
+
+@pytest.fixture
+def visit(chromium, built):
+    """Open pages from the disk; at the end nothing may have gone wrong, nor left the disk."""
+    contexts, problems = [], []
+
+    def open_page(name: str, scheme: str = "light", width: int = 1400):
+        context = chromium.new_context(
+            viewport={"width": width, "height": 1000}, color_scheme=scheme, offline=True
+        )
+        contexts.append(context)
+        page = context.new_page()
+
+        def note(what):
+            return lambda event: problems.append(f"{name}: {what}: {event}")
+
+        page.on("pageerror", note("page error"))
+        page.on("requestfailed", lambda request: note("failed")(request.url))
+        page.on("dialog", note("dialog"))
+        page.on("console", lambda m: note(m.type)(m.text) if m.type == "error" else None)
+        page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:", "about:"))
+                else note("outside")(r.url))  # fmt: skip
+        page.goto(f"{built.as_uri()}/{name}")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def wait_for_mathematics(page) -> int:
+    """Wait until MathJax is ready, and return how many formulas it set."""
+    if page.locator(".math").count() == 0:
+        return 0
+    page.wait_for_function("() => window.MathJax?.startup?.promise !== undefined")
+    page.evaluate("() => MathJax.startup.promise")
+    return page.locator("mjx-container").count()
+
+
+def test_every_page_opens_without_an_error(visit, pages, built):
+    page = visit("index.html")
+    for path in pages:
+        page.goto(path.as_uri())
+        assert page.locator("h1").count() == 1, path
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_lesson_is_typeset_accessible_and_fits_a_phone(visit, lesson):
+    page = visit(f"notebooks/{lesson}.html")
+    formulas = page.locator(".math").count()
+    in_source = (
+        (site.ROOT / "notebooks" / f"{lesson}.ipynb").read_text(encoding="utf-8").count("$$")
+    )
+    assert wait_for_mathematics(page) == formulas >= in_source // 2
+    assert page.locator("mjx-merror").count() == 0
+    assert "$$" not in page.locator("article").inner_text()
+    page.evaluate(AXE)
+    assert page.evaluate(FORM) == []
+    page.add_style_tag(content=AT_ONCE)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function("it => document.documentElement.dataset.theme === it", arg=scheme)
+        assert page.evaluate(CONTRAST) == [], f"in {scheme}"
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate(TOO_WIDE) == []
+
+
+def test_attention_views_are_drawn_and_accessible(visit):
+    for lesson in ("04_multi_head_attention", "07_decoder", "09_inference", "10_language_model"):
+        page = visit(f"notebooks/{lesson}.html")
+        frames = page.locator("iframe[srcdoc]")
+        assert frames.count() >= 1
+        for frame in frames.element_handles():
+            inside = frame.content_frame()
+            inside.wait_for_selector("svg line", state="attached")
+            inside.evaluate(AXE)
+            assert inside.evaluate(FORM) == inside.evaluate(CONTRAST) == []
+
+
+WITH_STILLS = [lesson for lesson in LESSONS if list(site.ROOT.glob(f"docs/stills/{lesson}/*"))]
+
+
+@pytest.mark.parametrize("lesson", WITH_STILLS)
+def test_the_keyboard_moves_every_control_of_an_explorable(visit, lesson):
+    page = visit(f"notebooks/{lesson}.html")
+    for still in page.locator(".still").all():
+        picture = still.locator("img")
+        text = still.locator("p[role=status]")
+        for control in still.locator("[data-control]").all():
+            field = control if control.evaluate("it => it.tagName === 'INPUT'") else None
+            field = field or control.locator("input:checked")
+            others = field.evaluate(
+                "it => it.name ? document.getElementsByName(it.name).length : 2"
+            )
+            if others == 1:
+                continue  # the only choice
+            before = picture.get_attribute("src")
+            field.focus()
+            at_end = field.evaluate("it => it.type === 'range' && it.value === it.max")
+            kind = field.get_attribute("type")
+            page.keyboard.press(
+                "Space" if kind == "checkbox" else f"Arrow{'Left' if at_end else 'Right'}"
+            )
+            assert picture.get_attribute("src") != before
+            assert picture.get_attribute("alt") == text.inner_text()
+            page.wait_for_function(
+                "it => it.complete && it.naturalWidth > 0", arg=picture.element_handle()
+            )
+
+
+def test_the_tab_key_reaches_every_control(visit):
+    page = visit("notebooks/02_positional_encoding.html")
+    wanted = page.locator("main [data-control]").count()
+    page.locator(".still").first.evaluate("it => it.setAttribute('tabindex', -1) || it.focus()")
+    reached = 0
+    while page.evaluate("() => document.activeElement.matches('[data-control]')") or not reached:
+        page.keyboard.press("Tab")
+        reached += page.evaluate("() => document.activeElement.matches('[data-control]')")
+    assert reached == wanted == 5
+
+
+def test_the_search_finds_a_lesson_from_the_disk(visit):
+    page = visit("search.html?q=perplexity")
+    results = page.locator("#search-results li a")
+    results.first.wait_for()
+    assert any("10_language_model" in (a.get_attribute("href") or "") for a in results.all())
+
+
+# The glossary
+
+
+def glossary_rows() -> list[tuple[str, str]]:
+    text = (site.ROOT / "notebooks" / "glossary.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| (.+?) \| .+ \| .* \| \[\d\d\]\((.+)\) \|$", text, re.MULTILINE)
+
+
+def test_the_glossary_has_every_term_once_and_its_lesson_uses_it():
+    rows = glossary_rows()
+    names = [name.strip() for row, _ in rows for name in row.split(", ")]
+    assert len(rows) > 100 and len(names) == len(set(names))
+    for row, lesson in rows:
+        notebook = (site.ROOT / "notebooks" / lesson).read_text(encoding="utf-8").lower()
+        for name in row.split(", "):
+            word = re.sub(r" \(.*", "", name).strip("`").lower()
+            assert word.startswith("$") or word in notebook, f"{lesson} has no {word!r}"
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_lesson_links_the_glossary(lesson):
+    notebook = json.loads((site.ROOT / "notebooks" / f"{lesson}.ipynb").read_text(encoding="utf-8"))
+    assert "(glossary.md)" in "".join(notebook["cells"][0]["source"])

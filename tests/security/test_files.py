@@ -1,0 +1,464 @@
+"""Hostile files: refused with one sentence that names the file, in little time and memory."""
+
+import json
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.families import drawn_fields, library_model
+from tests.parity import small_config
+from tests.test_checkpoints import signed
+from transformer_lesson.checkpoints import (
+    TrainingState,
+    from_pretrained,
+    load_checkpoint,
+    save_checkpoint,
+)
+from transformer_lesson.checkpoints.reading import load_pickle, load_safetensors, parts_of
+from transformer_lesson.corpora import parallel_text
+from transformer_lesson.exercises import progress
+from transformer_lesson.exercises.progress import FORMAT, PLACE, read_progress, remember
+from transformer_lesson.models import DecoderOnlyTransformer
+from transformer_lesson.tokenizer import tokenizer_from_json
+from transformer_lesson.training import resume, train
+
+HUGE = 10**12
+DEEP = "[" * 100_000 + "]" * 100_000
+MEASURED = """
+import json, resource, sys, time
+from transformer_lesson import exercises
+from transformer_lesson.checkpoints import from_pretrained, load_checkpoint
+from transformer_lesson.checkpoints.reading import load_pickle
+from transformer_lesson.corpora import parallel_text
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 10**9, resource.RLIM_INFINITY))
+for name, path in json.loads(sys.argv[1]).items():
+    before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    try:
+        globals()[name.partition(":")[0]](path)
+    except ValueError as error:
+        said = str(error)
+    took = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    print(json.dumps([name, path in said, "\\n" in said, took, time.process_time() - begun]))
+"""
+
+
+def refused(call, path, *about: str) -> str:
+    """Return the one sentence with which a file is refused."""
+    with pytest.raises(ValueError) as caught:
+        call(path)
+    message = str(caught.value)
+    assert "\n" not in message and len(message) < 1000, message
+    assert str(path) in message
+    assert all(words in message for words in about), message
+    return message
+
+
+# Checkpoints of our own
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The bytes of a checkpoint with a training run in it."""
+    path = tmp_path_factory.mktemp("own") / "m.safetensors"
+    config = small_config(n_layers=1, pad_id=0)
+    training = TrainingState({"step": 1}, {"random.cpu": torch.get_rng_state()})
+    save_checkpoint(path, DecoderOnlyTransformer(config), training=training)
+    return path.read_bytes(), config
+
+
+CONFIG_LIES = {
+    "a text": {"vocab_size": "1e9"},
+    "not a number": {"norm_epsilon": float("nan")},
+    "infinite": {"d_ff": float("inf")},
+    "a huge vocabulary": {"vocab_size": HUGE},
+    "huge vectors": {"d_model": HUGE},
+    "a huge hidden layer": {"d_ff": HUGE},
+    "a huge length": {"max_len": HUGE},
+    "a million layers": {"n_layers": 10**6},
+    "more than 64 bits": {"vocab_size": 10**400},
+    "minus": {"n_heads": -1},
+    "none": {"d_model": None},
+    "a list": {"positions": []},
+    "unknown": {"__class__": 1},
+    "deep": {"dropout": [[[[]]]]},
+}
+
+
+@pytest.mark.parametrize("lie", CONFIG_LIES.values(), ids=CONFIG_LIES)
+def test_a_signed_checkpoint_that_lies_about_its_sizes(lie, whole, tmp_path):
+    data, config = whole
+    path = tmp_path / "lie.safetensors"
+    arguments = {"config": vars(config) | lie}
+    path.write_bytes(signed(data, model={"kind": "DecoderOnlyTransformer", "arguments": arguments}))
+    refused(load_checkpoint, path)
+
+
+@pytest.mark.parametrize("name", ["vocab_size", "d_ff", "n_token_types"])
+def test_a_size_that_no_memory_is_asked_for(name, whole, tmp_path):
+    data, config = whole
+    path = tmp_path / "lie.safetensors"
+    arguments = {"config": vars(config) | {name: 10**7}}
+    path.write_bytes(signed(data, model={"kind": "DecoderOnlyTransformer", "arguments": arguments}))
+    refused(load_checkpoint, path, f"{name} is 10000000, but there are only")
+
+
+OTHER_LIES = {
+    "no model": {"model": None},
+    "a list": {"model": []},
+    "another kind": {"model": {"kind": "Pickle", "arguments": {}}},
+    "no kind": {"model": {"arguments": {}}},
+    "kinds": {"model": {"kind": [], "arguments": {}}},
+    "no config": {"model": {"kind": "DecoderOnlyTransformer", "arguments": {"config": None}}},
+    "a config of text": {"model": {"kind": "DecoderOnlyTransformer", "arguments": {"config": "x"}}},
+    "an argument": {"model": {"kind": "DecoderOnlyTransformer", "arguments": {"exec": "x"}}},
+    "a tokenizer of numbers": {"tokenizer": 5},
+    "a tokenizer of nothing": {"tokenizer": "{}"},
+    "a deep tokenizer": {"tokenizer": DEEP},
+    "a version": {"version": [9]},
+}
+
+
+@pytest.mark.parametrize("lie", OTHER_LIES.values(), ids=OTHER_LIES)
+def test_a_signed_checkpoint_that_lies_about_its_parts(lie, whole, tmp_path):
+    path = tmp_path / "lie.safetensors"
+    path.write_bytes(signed(whole[0], **lie))
+    refused(load_checkpoint, path)
+
+
+RUN_LIES = {
+    "nothing": {},
+    "texts": {"config": "x", "history": "y"},
+    "a misspelt field": {"config": {"steps": 1, "betas": [0.9, 0.98], "stpes": 2}},
+    "words for losses": {"history": {"losses": ["a"], "rates": [], "gradient_norms": []}},
+    "never saved": {"checkpoint_every": 0},
+    "sometimes validated": {"validate_every": "often"},
+}
+
+
+@pytest.mark.parametrize("lie", RUN_LIES)
+def test_a_run_that_lies_is_not_gone_on_with(lie, tmp_path):
+    from tests.training.small import batches_of, model_of, short
+
+    path = tmp_path / "run.safetensors"
+    train(model_of("language model"), batches_of("language model"), short(1), checkpoint=path)
+    data = path.read_bytes()
+    facts = load_checkpoint(path).training.facts
+    path.write_bytes(signed(data, training=facts | RUN_LIES[lie] if RUN_LIES[lie] else {"a": 1}))
+    with pytest.raises(ValueError) as caught:
+        resume(path, batches_of("language model"), steps=2)
+    assert "\n" not in str(caught.value)
+
+
+# Safetensors
+
+
+def safetensors_file(path: Path, header, body: bytes = b"\0" * 8) -> Path:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+    return path
+
+
+def entry(dtype="F32", shape=(2,), begin=0, end=8):
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
+
+
+HEADERS = {
+    "overlapping": {"a": entry(), "b": entry(begin=4, end=12)},
+    "the same twice": {"a": entry(), "b": entry()},
+    "backwards": {"a": entry(begin=8, end=0)},
+    "beyond the end": {"a": entry(shape=(HUGE,), end=4 * HUGE)},
+    "a shape that lies": {"a": entry(shape=(HUGE, HUGE))},
+    "a shape that overflows": {"a": entry(shape=(2**62, 2**62))},
+    "a negative shape": {"a": entry(shape=(-2,))},
+    "an unknown type": {"a": entry(dtype="EVIL")},
+    "a hole": {"a": entry(begin=4, end=8, shape=(1,))},
+    "duplicate names": b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},'
+    b'"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}',
+    "numbers for texts": {"__metadata__": {"a": 1}},
+    "deep": DEEP.encode(),
+    "no text": b"\xff\xfe",
+    "half a pair": b'{"\\ud800": 1}',
+    "nothing": {},
+}
+
+
+@pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+def test_safetensors_that_lie(header, tmp_path):
+    path = safetensors_file(tmp_path / "x.safetensors", header)
+    refused(load_safetensors, path)
+    refused(load_checkpoint, path)
+
+
+# Pickles
+
+
+class Runs:
+    """Would leave a file behind if it were unpickled."""
+
+    def __init__(self, path, call):
+        self.path, self.call = path, call
+
+    def __reduce__(self):
+        return self.call, (str(self.path),)
+
+
+BOMBS = {
+    "makes a folder": lambda harm: pickle.dumps(Runs(harm, os.mkdir)),
+    "runs a command": lambda harm: pickle.dumps(Runs(f"touch {harm}", os.system)),
+    "imports": lambda harm: b'cbuiltins\nexec\n(S\'open("%s", "w")\'\ntR.' % str(harm).encode(),
+    "takes memory": lambda harm: b"cbuiltins\nbytearray\n(L1000000000000L\ntR.",
+    "is deep": lambda harm: b"(" * 50_000 + b".",
+    "has no end": lambda harm: b"\x80\x04\x8c\xff",
+    "an archive": lambda harm: b"PK\x03\x04" + bytes(100),
+    "nothing": lambda harm: b"",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_pickle_bombs_do_not_go_off(bomb, tmp_path):
+    path, harm = tmp_path / "pytorch_model.bin", tmp_path / "harm"
+    path.write_bytes(BOMBS[bomb](harm))
+    refused(load_pickle, path, "is refused")
+    assert not harm.exists()
+
+
+# Directories of other people's
+
+
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory):
+    """A directory in the library's format."""
+    folder = tmp_path_factory.mktemp("gpt2")
+    library_model("gpt2", **drawn_fields("gpt2", 0)).save_pretrained(folder)
+    from_pretrained(folder)
+    return folder
+
+
+def copied(folder: Path, new: Path) -> Path:
+    for name in ("config.json", "model.safetensors"):
+        (new / name).write_bytes((folder / name).read_bytes())
+    return new
+
+
+FIELDS = {
+    "a text": {"vocab_size": "1e9"},
+    "a huge vocabulary": {"vocab_size": HUGE},
+    "huge vectors": {"n_embd": HUGE, "n_head": 1},
+    "a huge length": {"n_positions": HUGE},
+    "many layers": {"n_layer": 10**9},
+    "NaN": {"layer_norm_epsilon": float("nan")},
+    "a list of sizes": {"n_embd": [1]},
+    "an object": {"n_inner": {"a": 1}},
+    "a type of no text": {"model_type": ["gpt2"]},
+    "an activation of no text": {"activation_function": {}},
+    "an odd padding": {"pad_token_id": "x"},
+}
+
+
+@pytest.mark.parametrize("fields", FIELDS.values(), ids=FIELDS)
+def test_a_config_that_lies(fields, gpt2, tmp_path):
+    folder = copied(gpt2, tmp_path)
+    facts = json.loads((folder / "config.json").read_text()) | fields
+    (folder / "config.json").write_text(json.dumps(facts))
+    refused(from_pretrained, folder)
+
+
+LLAMA_FIELDS = {
+    "rope of no object": {"rope_parameters": 5},
+    "rope of text": {"rope_scaling": "dynamic"},
+    "a base of no number": {"rope_parameters": {"rope_theta": []}},
+    "no heads": {"num_attention_heads": 0, "head_dim": 4},
+}
+
+
+@pytest.mark.parametrize("fields", LLAMA_FIELDS.values(), ids=LLAMA_FIELDS)
+def test_a_config_of_another_family_that_lies(fields, tmp_path):
+    library_model("llama", **drawn_fields("llama", 0)).save_pretrained(tmp_path)
+    facts = json.loads((tmp_path / "config.json").read_text())
+    facts.pop("rope_scaling", None)
+    (tmp_path / "config.json").write_text(json.dumps(facts | fields))
+    refused(from_pretrained, tmp_path)
+
+
+@pytest.mark.parametrize("text", [DEEP, "NaN", "[1]", '{"model_type": ' + "9" * 5000 + "}", "\0"])
+def test_a_config_that_is_no_object(text, gpt2, tmp_path):
+    folder = copied(gpt2, tmp_path)
+    (folder / "config.json").write_text(text)
+    refused(from_pretrained, folder)
+
+
+NAMES = ["../../etc/passwd", "/etc/passwd", "..", "a/b", "a\\b", "C:x", "a\0b", "", "x" * 300]
+NAMES += [".hidden", 5, None, ["a"], {"a": "b"}, "\ud800"]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_an_index_may_not_leave_its_folder(name, tmp_path):
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "model-1.safetensors", "b": name}}))
+    refused(parts_of, index, "must be files in its own folder")
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    refused(from_pretrained, tmp_path)
+
+
+@pytest.mark.parametrize("listed", [[], "x", 5, None])
+def test_an_index_without_a_list(listed, tmp_path):
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": listed}))
+    refused(parts_of, index)
+
+
+VOCABULARIES = {
+    "vocab.json of texts": ("vocab.json", '{"a": "1"}'),
+    "vocab.json of nothing": ("vocab.json", '{"a": null}'),
+    "vocab.json, deep": ("vocab.json", DEEP),
+    "tokens without ids": ("tokenizer.json", '{"added_tokens": [{}]}'),
+    "tokens of text": ("tokenizer.json", '{"added_tokens": "x"}'),
+    "a model of no object": ("tokenizer.json", '{"model": []}'),
+    "huge ids": ("vocab.json", '{"a": 1000000000000}'),
+}
+
+
+@pytest.mark.parametrize("name", VOCABULARIES)
+def test_a_vocabulary_that_lies(name, gpt2, tmp_path):
+    folder, (file, text) = copied(gpt2, tmp_path), VOCABULARIES[name]
+    (folder / file).write_text(text)
+    refused(from_pretrained, folder)
+
+
+# Sizes
+
+
+def giant(path: Path, size: int, begin: bytes = b"") -> Path:
+    """Make a file of this size that takes no room on the disk."""
+    with path.open("wb") as file:
+        file.write(begin)
+        file.truncate(size)
+    return path
+
+
+def archive_that_grows(path: Path) -> Path:
+    """Write 200 MB of zeros as a pickle of tensors in an archive of less than 1 MB."""
+    torch.save({"a": torch.zeros(50_000_000)}, path.with_name("flat"))
+    with zipfile.ZipFile(path.with_name("flat")) as flat, zipfile.ZipFile(path, "w") as small:
+        for one in flat.infolist():
+            small.writestr(one.filename, flat.read(one), zipfile.ZIP_DEFLATED)
+    path.with_name("flat").unlink()
+    assert path.stat().st_size < 1_000_000
+    return path
+
+
+def test_what_would_fill_the_memory_is_refused_first(whole, gpt2, tmp_path):
+    data, config = whole
+    lie = {"kind": "EncoderOnlyTransformer", "arguments": {"config": vars(config)}}
+    lie["arguments"]["n_classes"] = HUGE
+    (tmp_path / "lie.safetensors").write_bytes(signed(data, model=lie))
+    for name in ("config", "vocabulary"):
+        copied(gpt2, make(tmp_path / name))
+    giant(tmp_path / "config" / "config.json", 5 * 10**9, b"{")
+    giant(tmp_path / "vocabulary" / "vocab.txt", 5 * 10**9)
+    files = {
+        "load_checkpoint": tmp_path / "lie.safetensors",
+        "load_checkpoint: giant": giant(tmp_path / "giant.safetensors", 5 * 10**9),
+        "load_pickle": archive_that_grows(tmp_path / "pytorch_model.bin"),
+        "from_pretrained: config": tmp_path / "config",
+        "from_pretrained: vocabulary": tmp_path / "vocabulary",
+        "parallel_text: one line": giant(tmp_path / "pairs.tsv", 10**9, b"Go.\tGeh.\n"),
+        "parallel_text: one text": text_of_a_line(tmp_path / "long.tsv"),
+    }
+    run = [sys.executable, "-c", MEASURED, json.dumps({k: str(v) for k, v in files.items()})]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=300)
+    assert done.stderr == "", done.stderr[-2000:]
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [name for name, *_ in lines] == list(files)
+    for name, named, broken, kibibytes, seconds in lines:
+        assert named and not broken, name
+        assert kibibytes < 100_000 and seconds < 5, (name, kibibytes, seconds)
+
+
+def make(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def text_of_a_line(path: Path) -> Path:
+    """Write a line that is text all along, and 50 times as long as a line may be."""
+    path.write_text("Go.\t" + "word " * 10_000_000)
+    return path
+
+
+@pytest.mark.parametrize("name", ["../../evil.tsv", "/evil.tsv", "plain.tsv"])
+def test_an_archive_of_texts_is_refused_and_not_unpacked(name, tmp_path):
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    with zipfile.ZipFile(folder / "corpus.zip", "w") as archive:
+        archive.writestr(name, "Go.\tGeh.\n")
+    refused(parallel_text, folder / "corpus.zip", "unpack it first")
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["corpus.zip"]
+
+
+# Tokenizers and progress
+
+
+TOKENIZERS = [
+    DEEP,
+    "5",
+    '{"kind": ["WordTokenizer"], "learned": []}',
+    '{"kind": "WordTokenizer", "learned": [1]}',
+    '{"kind": "WordTokenizer", "learned": "text"}',
+    '{"kind": "WordTokenizer", "learned": ["<pad>", "<bos>", "<eos>", "<unk>", "a", "a"]}',
+    '{"kind": "WordTokenizer", "learned": ["\\ud800"]}',
+    '{"kind": "BytePairTokenizer", "learned": ["a"]}',
+    '{"kind": "BytePairTokenizer", "learned": ["a b c"]}',
+    '{"kind": "BytePairTokenizer", "learned": ["zz zz"]}',
+    '{"kind": "BytePairTokenizer", "learned": ["", " "]}',
+    "9" * 5000,
+]
+
+
+@pytest.mark.parametrize("text", TOKENIZERS, ids=range(len(TOKENIZERS)))
+def test_a_tokenizer_that_lies(text):
+    with pytest.raises(ValueError) as caught:
+        tokenizer_from_json(text)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 1000
+
+
+DAMAGE = {
+    "deep": DEEP,
+    "answers of no form": json.dumps({"format": FORMAT, "passed": {}, "predicted": {"03.a": 5}}),
+    "a huge number": '{"format": ' + "9" * 5000 + "}",
+    "no text": "\0\0\0",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damaged_progress_is_set_aside(damage, tmp_path, monkeypatch):
+    path = tmp_path / "my_progress.json"
+    path.write_text(damage)
+    monkeypatch.setenv(PLACE, str(path))
+    with pytest.warns(UserWarning, match="is kept as my_progress.damaged-1.json"):
+        remember("passed", "encode", True)
+    assert progress() and read_progress(path)["passed"] == {"encode": True}
+    assert (tmp_path / "my_progress.damaged-1.json").read_text() == damage
+
+
+def test_progress_with_half_a_pair_is_kept(tmp_path, monkeypatch):
+    path = tmp_path / "my_progress.json"
+    monkeypatch.setenv(PLACE, str(path))
+    remember("passed", "\ud83d", True)
+    remember("passed", "encode", True)
+    assert set(read_progress(path)["passed"]) == {"\ud83d", "encode"}
+
+
+def test_giant_progress_is_set_aside_unread(tmp_path, monkeypatch):
+    path = giant(tmp_path / "my_progress.json", 5 * 10**9)
+    monkeypatch.setenv(PLACE, str(path))
+    with pytest.warns(UserWarning, match="it has more than 10,000,000 bytes"):
+        progress()

@@ -1,0 +1,225 @@
+"""Whatever is in a file, a loader returns or raises `ValueError`: thousands of random files.
+
+`make fuzz` looks for more, with a fuzzer that sees which lines a file reaches.
+"""
+
+import json
+import warnings
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.families import drawn_fields, library_model
+from tests.parity import small_config
+from tests.test_checkpoints import signed
+from tests.training.small import batches_of, model_of, short
+from transformer_lesson.checkpoints import (
+    from_pretrained,
+    load_checkpoint,
+    save_checkpoint,
+)
+from transformer_lesson.corpora import parallel_text
+from transformer_lesson.exercises.progress import FORMAT, read_progress
+from transformer_lesson.models import DecoderOnlyTransformer
+from transformer_lesson.tokenizer import WordTokenizer, tokenizer_from_json
+from transformer_lesson.training import resume, train
+
+FUZZ = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+NUMBERS = st.integers(-(10**20), 10**20) | st.floats() | st.sampled_from([0, 1, 2**31, 10**12])
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+CHANGES = st.lists(st.tuples(st.integers(0, 2**16), VALUES), min_size=1, max_size=3)
+
+
+def places(value, path=()):
+    """Yield the path to every value inside a JSON value, itself last."""
+    inside = value.items() if isinstance(value, dict) else ()
+    inside = enumerate(value) if isinstance(value, list) else inside
+    for key, one in inside:
+        yield from places(one, (*path, key))
+    if path:
+        yield path
+
+
+def changed(value, changes):
+    """Return a copy of a JSON value with some of its parts replaced."""
+    value = json.loads(json.dumps(value))
+    for number, new in changes:
+        known = list(places(value))
+        if known:
+            *way, last = known[number % len(known)]
+            inner = value
+            for key in way:
+                inner = inner[key]
+            inner[last] = new
+    return value
+
+
+def mutated(data: bytes, changes) -> bytes:
+    """Return bytes of which some are others, missing or twice there."""
+    for place, length, new in changes:
+        at = place % (len(data) + 1)
+        data = data[:at] + new + data[at + length :]
+    return data
+
+
+BYTES = st.lists(
+    st.tuples(st.integers(0, 2**20), st.integers(0, 9), st.binary(max_size=9)),
+    min_size=1,
+    max_size=4,
+)
+
+
+def allows(call, *arguments):
+    """Call a loader; only `ValueError` of one line may come out."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call(*arguments)
+    except ValueError as error:
+        assert "\n" not in str(error)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A file with a training run and a tokenizer in it: path, bytes and facts."""
+    path = tmp_path_factory.mktemp("run") / "run.safetensors"
+    model, batches = model_of("language model"), batches_of("language model")
+    words = WordTokenizer.train(["a b c d e f g h i"])
+    train(model, batches, short(2), checkpoint=path, tokenizer=words)
+    data = path.read_bytes()
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    return path, data, json.loads(header["__metadata__"]["transformer_lesson"])
+
+
+@FUZZ
+@given(changes=CHANGES)
+def test_checkpoints_signed_by_somebody_else(run, changes):
+    path, data, facts = run
+    path.write_bytes(signed(data, **changed(facts, changes)))
+    allows(load_checkpoint, path)
+
+
+@settings(FUZZ, max_examples=40)
+@given(changes=CHANGES)
+def test_training_runs_signed_by_somebody_else(run, changes):
+    path, data, facts = run
+    path.write_bytes(signed(data, training=changed({"t": facts["training"]}, changes)["t"]))
+    allows(lambda: resume(path, batches_of("language model"), steps=2))
+
+
+@FUZZ
+@given(changes=BYTES)
+def test_bytes_of_checkpoints(run, changes):
+    path, data, _ = run
+    path.write_bytes(mutated(data, changes))
+    allows(load_checkpoint, path)
+
+
+@pytest.fixture(scope="module", params=["gpt2", "llama", "bert", "marian"])
+def directory(request, tmp_path_factory):
+    """A directory in the library's format, with its config and its weights."""
+    folder = tmp_path_factory.mktemp(request.param)
+    library_model(request.param, **drawn_fields(request.param, 0)).save_pretrained(folder)
+    facts = json.loads((folder / "config.json").read_text())
+    return folder, facts, (folder / "model.safetensors").read_bytes()
+
+
+@settings(FUZZ, max_examples=60)
+@given(changes=CHANGES)
+def test_configs_of_others(directory, changes):
+    folder, facts, data = directory
+    (folder / "model.safetensors").write_bytes(data)
+    (folder / "config.json").write_text(json.dumps(changed(facts, changes)))
+    allows(from_pretrained, folder)
+
+
+@settings(FUZZ, max_examples=30)
+@given(changes=BYTES)
+def test_weights_of_others(directory, changes):
+    folder, facts, data = directory
+    (folder / "model.safetensors").write_bytes(mutated(data, changes))
+    (folder / "config.json").write_text(json.dumps(facts))
+    allows(from_pretrained, folder)
+
+
+@settings(FUZZ, max_examples=100)
+@given(value=VALUES, name=st.sampled_from(["vocab.json", "tokenizer.json", "index"]))
+def test_vocabularies_and_indexes_of_others(directory, value, name):
+    folder, facts, data = directory
+    (folder / "config.json").write_text(json.dumps(facts))
+    files = {"vocab.json": value, "tokenizer.json": {"model": value, "added_tokens": value}}
+    path = folder / name
+    if name == "index":
+        path = folder / "model.safetensors.index.json"
+        (folder / "model.safetensors").unlink(missing_ok=True)
+    path.write_text(json.dumps(files.get(name, {"weight_map": value})))
+    allows(from_pretrained, folder)
+    path.unlink()
+    (folder / "model.safetensors").write_bytes(data)
+
+
+LINES = st.lists(st.sampled_from([b"Go.", b"\t", b"\n", b"\r\n", b"\xef\xbb\xbf", b"7"]))
+TEXTS = st.binary(max_size=60) | st.builds(b"".join, LINES)
+
+
+@settings(FUZZ, max_examples=400)
+@given(source=TEXTS, target=st.none() | TEXTS)
+def test_texts(tmp_path_factory, source, target):
+    folder = tmp_path_factory.getbasetemp()
+    (folder / "source").write_bytes(source)
+    if target is not None:
+        (folder / "target").write_bytes(target)
+    allows(parallel_text, folder / "source", None if target is None else folder / "target")
+
+
+@settings(FUZZ, max_examples=400)
+@given(
+    text=st.text(max_size=50)
+    | st.builds(json.dumps, VALUES)
+    | st.builds(
+        lambda kind, learned: json.dumps({"kind": kind, "learned": learned}),
+        st.sampled_from(["WordTokenizer", "CharacterTokenizer", "BytePairTokenizer"]),
+        VALUES | st.lists(st.text(max_size=4) | st.sampled_from(["a b", "Ġ a", "<pad>", " "])),
+    )
+)
+def test_tokenizers(text):
+    allows(tokenizer_from_json, text)
+
+
+@settings(FUZZ, max_examples=300)
+@given(
+    data=st.binary(max_size=60)
+    | st.builds(
+        lambda passed, predicted: json.dumps(
+            {"format": FORMAT, "passed": passed, "predicted": predicted}
+        ).encode(),
+        VALUES,
+        VALUES | st.dictionaries(st.text(max_size=5), VALUES),
+    )
+)
+def test_progress(tmp_path_factory, data):
+    path = tmp_path_factory.getbasetemp() / "my_progress.json"
+    path.write_bytes(data)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        state = read_progress(path)
+    assert all(isinstance(answer, dict) for answer in state["predicted"].values())
+    assert path.exists() or "is kept as" in str(told[0].message)
+    for kept in path.parent.glob("my_progress.damaged-*.json"):
+        kept.unlink()
+
+
+def test_the_fuzzers_reach_what_is_behind_the_checks(run, tmp_path):
+    path, data, facts = run
+    path.write_bytes(signed(data))
+    assert load_checkpoint(path).training.facts == facts["training"]
+    save_checkpoint(tmp_path / "m", DecoderOnlyTransformer(small_config()))
+    assert changed({"a": [1, {"b": 2}]}, [(1, 5)]) == {"a": [1, {"b": 5}]}
+    assert mutated(b"abc", [(1, 1, b"xy")]) == b"axyc"

@@ -1,0 +1,261 @@
+"""Interrupted, killed, out of room, run again, run twice at once: nothing is half written."""
+
+import errno
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from jupyter_client.manager import start_new_kernel
+
+from tests.training.small import model_of
+from transformer_lesson.checkpoints import load_checkpoint, own, save_checkpoint
+from transformer_lesson.exercises.progress import PLACE, read_progress, remember
+
+SEED = 0
+IMPORTS = """
+import os, torch
+from transformer_lesson.checkpoints import load_checkpoint
+from transformer_lesson.config import ModelConfig, TrainConfig
+from transformer_lesson.corpora import WindowBatches
+from transformer_lesson.explorables import LiveCurves
+from transformer_lesson.generation import Greedy, generate
+from transformer_lesson.models import DecoderOnlyTransformer
+from transformer_lesson.training import resume, train
+torch.manual_seed(0)
+model = DecoderOnlyTransformer(ModelConfig(17, 32, 4, 2, 64, 2048, dropout=0.1)).eval()
+batches = WindowBatches(torch.arange(2000) % 17, 4, 16)
+steps = 10**6
+"""
+TRAIN = """
+live = LiveCurves("A decoder learns")
+display(live)
+config = TrainConfig(steps=steps)
+history = train(model, batches, config, live, checkpoint="run.safetensors", checkpoint_every=2)
+"""
+GO_ON = "model, history = resume('run.safetensors', batches, steps=history.steps + 3)"
+WRITE = "written = generate(model.eval(), torch.tensor([[1, 2, 3]]), {}, Greedy(), eos_id=None).ids"
+LOOK = """
+checkpoint = load_checkpoint("run.safetensors") if os.path.exists("run.safetensors") else None
+hooks = [m for m in model.modules() if m._forward_hooks or m._forward_pre_hooks]
+print(sorted(os.listdir()), model.training, len(hooks), end="")
+"""
+
+
+class Notebook:
+    """A real kernel, and what its cells answer."""
+
+    def __init__(self, folder: Path):
+        self.manager, self.client = start_new_kernel(kernel_name="python3", cwd=str(folder))
+
+    def begin(self, code: str) -> None:
+        """Send a cell and wait until the kernel is at work on it."""
+        self.asked, self.reply = self.client.execute(code), None
+        while self._told()["content"].get("execution_state") != "busy":
+            continue
+
+    def end(self) -> tuple[str, str]:
+        """Return the name of the error, or "ok", and what was printed."""
+        printed = ""
+        while True:
+            told = self._told()
+            if told["msg_type"] == "stream" and told["content"]["name"] == "stdout":
+                printed += told["content"]["text"]
+            if told["content"].get("execution_state") == "idle":
+                break
+        while not self.answered():
+            time.sleep(0.01)
+        return self.reply.get("ename", "ok"), printed
+
+    def answered(self) -> bool:
+        """Whether the cell's reply is here."""
+        while self.client.shell_channel.msg_ready():
+            reply = self.client.get_shell_msg(timeout=1)
+            if reply["parent_header"].get("msg_id") == self.asked:
+                self.reply = reply["content"]
+        return self.reply is not None
+
+    def interrupted(self, code: str, moment: float) -> tuple[str, str]:
+        """Run a cell, interrupt it after so many seconds, and return what `end` does."""
+        self.begin(code)
+        time.sleep(moment)
+        waits = time.monotonic()
+        while not self.answered():
+            if time.monotonic() >= waits:  # an interrupt before the first line is lost
+                self.manager.interrupt_kernel()
+                waits += 10
+            time.sleep(0.02)
+        return self.end()
+
+    def run(self, code: str) -> tuple[str, str]:
+        """Run a cell to its end."""
+        self.begin(code)
+        return self.end()
+
+    def _told(self) -> dict:
+        while True:
+            told = self.client.get_iopub_msg(timeout=60)
+            if told["parent_header"].get("msg_id") == self.asked:
+                return told
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    made = Notebook(tmp_path)
+    yield made
+    made.client.stop_channels()
+    made.manager.shutdown_kernel(now=True)
+
+
+def test_a_training_cell_is_interrupted_and_run_again(notebook):
+    assert notebook.run(IMPORTS) == ("ok", "")
+    chance = random.Random(SEED)
+    for moment in (0.02, 0.05, *(chance.uniform(0.05, 1.0) for _ in range(6))):
+        error, printed = notebook.interrupted(TRAIN, moment)
+        assert error == "KeyboardInterrupt" or "Interrupted after step" in printed, moment
+        status, seen = notebook.run(LOOK)
+        assert status == "ok" and seen in ("[] False 0", "['run.safetensors'] False 0"), moment
+    assert notebook.run("steps = 3\n" + TRAIN + "print(history.interrupted)") == ("ok", "False\n")
+    assert notebook.run(GO_ON + "\nprint(history.steps)") == ("ok", "6\n")
+
+
+def test_a_generation_cell_is_interrupted_and_run_again(notebook):
+    assert notebook.run(IMPORTS) == ("ok", "")
+    assert notebook.run(WRITE.format(20) + "\nfirst = written")[0] == "ok"
+    for moment in (0.05, 0.2, 0.5):
+        assert notebook.interrupted(WRITE.format(2000), moment)[0] == "KeyboardInterrupt"
+        again = WRITE.format(20) + "\nprint(written == first, model.training)"
+        assert notebook.run(again) == ("ok", "True False\n")
+
+
+def test_a_cell_before_its_imports_names_what_is_missing(notebook):
+    assert notebook.run(TRAIN)[0] == "NameError"
+    assert notebook.run(IMPORTS)[0] == notebook.run(IMPORTS)[0] == "ok"
+    assert notebook.run("steps = 2\n" + TRAIN)[0] == notebook.run(TRAIN)[0] == "ok"
+
+
+SAVER = """
+import os, random, signal, sys, time, torch
+from tests.training.small import model_of
+from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
+
+def save(path, model, number):
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.fill_(number)
+    save_checkpoint(path, model)
+
+path, model = sys.argv[1], model_of("language model", d_model=128, d_ff=1024)
+"""
+KILLER = (
+    SAVER
+    + """
+save(path, model, 0)
+chance = random.Random(0)
+for kill in range(50):
+    child = os.fork()
+    number = 0
+    while child == 0:
+        number += 1
+        save(path, model, number)
+    time.sleep(chance.uniform(0.02, 0.1))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    weights = list(load_checkpoint(path).model.parameters())
+    print(len({value for weight in weights for value in weight.unique().tolist()}))
+"""
+)
+RIVAL = SAVER + "\nfor number in range(30):\n    save(path, model, number + int(sys.argv[2]))"
+
+
+def test_fifty_kills_while_saving_leave_whole_files_and_no_litter(tmp_path):
+    path = tmp_path / "model.safetensors"
+    run = [sys.executable, "-c", KILLER, str(path)]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=300)
+    assert done.stderr == "" and done.stdout.split() == ["1"] * 50  # all weights of one saving
+    left = [one for one in tmp_path.iterdir() if one != path]
+    assert all(one.name.startswith(".model.safetensors.") for one in left)
+    assert left, "no kill met a saving"
+    for one in left:
+        os.utime(one, times=(0, 0))  # as if that were long ago
+    (tmp_path / ".model.safetensors.1.tmp").write_bytes(b"another process is writing this now")
+    (tmp_path / ".other.1.tmp").touch()
+    save_checkpoint(path, load_checkpoint(path).model)
+    expected = {"model.safetensors", ".model.safetensors.1.tmp", ".other.1.tmp"}
+    assert {one.name for one in tmp_path.iterdir()} == expected
+
+
+def test_two_notebooks_that_save_to_one_file_leave_a_whole_one(tmp_path):
+    path = tmp_path / "model.safetensors"
+    runs = [[sys.executable, "-c", RIVAL, str(path), first] for first in ("0", "100")]
+    savers = list(map(subprocess.Popen, runs))
+    while not path.exists() and any(saver.poll() is None for saver in savers):
+        time.sleep(0.01)
+    while any(saver.poll() is None for saver in savers):
+        weights = list(load_checkpoint(path).model.parameters())
+        assert len({value for weight in weights for value in weight.unique().tolist()}) == 1
+    assert [saver.wait() for saver in savers] == [0, 0]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+class Full:
+    """A file on a disk that becomes full."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.file.close()
+
+    def write(self, data):
+        self.file.write(data[: len(data) // 2])
+        self.file.flush()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def no_room(*_arguments):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def fill_the_disk(monkeypatch, when: str) -> None:
+    """Let the disk be full from this moment of a writing on."""
+    if when == "write":
+        monkeypatch.setattr(own, "open", lambda *a: Full(open(*a)), raising=False)
+    else:
+        monkeypatch.setattr(own.os, when, no_room)
+
+
+@pytest.mark.parametrize("when", ["write", "fsync", "replace"])
+def test_a_full_disk_is_said_and_the_old_file_stays(when, tmp_path, monkeypatch):
+    path = tmp_path / "model.safetensors"
+    save_checkpoint(path, model_of("language model"))
+    before = path.read_bytes()
+    fill_the_disk(monkeypatch, when)
+    with pytest.raises(OSError, match="was not written, and what was there before") as caught:
+        save_checkpoint(path, model_of("language model", seed=1))
+    assert caught.value.errno == errno.ENOSPC and str(path) in str(caught.value)
+    assert "\n" not in str(caught.value) and "No space left on device" in str(caught.value)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("when", ["write", "fsync", "replace"])
+def test_a_full_disk_keeps_the_progress_that_was_made(when, tmp_path, monkeypatch):
+    path = tmp_path / "my_progress.json"
+    monkeypatch.setenv(PLACE, str(path))
+    remember("passed", "encode", True)
+    before = path.read_bytes()
+    fill_the_disk(monkeypatch, when)
+    with pytest.warns(UserWarning, match="Progress could not be written"):
+        remember("passed", "embed", True)
+    assert path.read_bytes() == before and json.loads(before)
+    monkeypatch.undo()
+    monkeypatch.setenv(PLACE, str(path))
+    remember("passed", "embed", True)
+    assert set(read_progress(path)["passed"]) == {"encode", "embed"}

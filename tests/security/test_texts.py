@@ -1,0 +1,248 @@
+"""Hostile text through everything that shows text: never an exception, never markup, never long."""
+
+import json
+import time
+import warnings
+from html.parser import HTMLParser
+
+import pytest
+import torch
+
+from tests.explorables.tiny_models import translator
+from tests.parity import small_config
+from tests.security.hostile_texts import TEXTS
+from transformer_lesson import plots
+from transformer_lesson.attention_view import head_view, model_view
+from transformer_lesson.exercises import check
+from transformer_lesson.exercises.reports import Report
+from transformer_lesson.explorables import (
+    AttentionExplorer,
+    DecodingStepper,
+    LeakProbe,
+    LiveCurves,
+    MaskExplorer,
+    PatchingGrid,
+    ReplayRecorder,
+    TokenizerExplorer,
+    TrainingReplay,
+    TranslationPlayground,
+)
+from transformer_lesson.explorables.base import sendable as sendable_text
+from transformer_lesson.explorables.replay_recorder import Snapshot
+from transformer_lesson.models import DecoderOnlyTransformer
+from transformer_lesson.tokenizer import BytePairTokenizer, CharacterTokenizer, WordTokenizer
+
+SLOWEST = 10.0  # seconds of processor time
+IDS = torch.tensor([[3, 5, 7]])
+
+
+@pytest.fixture(params=TEXTS.values(), ids=TEXTS)
+def text(request):
+    """One hostile text; whatever is done with it must be quick and without a warning."""
+    begun = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield request.param
+    assert time.process_time() - begun < SLOWEST
+
+
+class Page(HTMLParser):
+    """The tags and attributes of a page, as a browser would read them."""
+
+    def __init__(self, source: str):
+        super().__init__()
+        self.tags = []
+        self.feed(source)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, {name for name, _ in attributes}))
+
+
+def gpt():
+    torch.manual_seed(0)
+    return DecoderOnlyTransformer(small_config()).eval()
+
+
+def snapshot(text: str) -> Snapshot:
+    weights, words = torch.full((1, 2, 3, 3), 1 / 3), [text, "b", text]
+    return Snapshot(1, 0.5, weights, words, words, [(0, 0)], words, words)
+
+
+def live(text: str) -> LiveCurves:
+    curves = LiveCurves(text)
+    curves.add(text, 1, 2.0)
+    curves.add("training", 1, 2.0)
+    return curves
+
+
+def replay(text: str) -> TrainingReplay:
+    return TrainingReplay([snapshot(text)])
+
+
+EXPLORABLES = {
+    "AttentionExplorer": AttentionExplorer,
+    "MaskExplorer": MaskExplorer,
+    "TokenizerExplorer": TokenizerExplorer,
+    "DecodingStepper": lambda text: DecodingStepper(*translator(), text),
+    "DecodingStepper, trained": lambda text: DecodingStepper(text=text),
+    "TranslationPlayground": lambda text: TranslationPlayground(*translator(), text),
+    "TranslationPlayground, trained": lambda text: TranslationPlayground(sentence=text),
+    "LeakProbe": lambda text: LeakProbe({text: gpt()}, IDS, [text, "b", text]),
+    "PatchingGrid": lambda text: PatchingGrid(gpt(), IDS, IDS + 1, [text, "b", text]),
+    "LiveCurves": live,
+    "TrainingReplay": replay,
+}
+
+
+TYPED = ["AttentionExplorer", "MaskExplorer", "TokenizerExplorer"]
+TYPED += ["DecodingStepper", "TranslationPlayground"]
+
+
+def sendable(value) -> None:
+    """Fail as the kernel's message to the browser would."""
+    json.dumps(value, default=str, ensure_ascii=False).encode()
+
+
+def is_inert(explorable) -> None:
+    page = Page(explorable.picture.value)
+    assert [tag for tag, _ in page.tags] == ["img", "p"]
+    assert page.tags[0][1] <= {"alt", "width", "height", "style", "src"}
+    assert page.tags[1][1] <= {"role", "style"}
+    assert len(explorable.picture.value) < 500_000
+    data, metadata = explorable._repr_mimebundle_()
+    sendable([data["text/plain"], metadata, explorable.picture.value])
+    assert len(data["text/plain"]) < 500 and data["text/plain"].isprintable()
+    for control in explorable.controls.values():
+        sendable(control.get_state())
+
+
+@pytest.mark.parametrize("name", EXPLORABLES)
+def test_explorables_begin_with_any_text(name, text):
+    is_inert(EXPLORABLES[name](text))
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_explorables_take_any_typed_text(name, text):
+    explorable = EXPLORABLES[name]("the dog")
+    field = next(iter(explorable.controls.values()))
+    field.value = sendable_text(text)  # a browser sends no half of a pair
+    is_inert(explorable)
+    field.value = "the dog sees"
+    is_inert(explorable)
+
+
+@pytest.mark.parametrize("view", [head_view, model_view])
+def test_attention_views_show_any_words(view, text):
+    shown = view([torch.full((1, 2, 3, 3), 1 / 3)], [text, "b", text])
+    (frame,) = Page(shown.html).tags
+    assert frame == ("iframe", {"title", "sandbox", "style", "srcdoc"})
+    bundle, metadata = shown._repr_mimebundle_()
+    sendable([bundle["text/plain"], metadata, shown.html])
+    assert len(shown.html) < 1_000_000
+
+
+PLOTS = {
+    "heatmap": lambda t: plots.heatmap(
+        torch.ones(2, 2), t, t, x_labels=[t, t], y_labels=[t, t], x_name=t, y_name=t
+    ),
+    "attention_map": lambda t: plots.attention_map(torch.ones(2, 2), [t, t], [t, t], t),
+    "curves": lambda t: plots.curves({t: [1, 2], "b": [2, 1]}, t, t, x_name=t, y_name=t),
+    "figure": lambda t: plots.figure(t, t)[0],
+}
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_figures_carry_any_labels(name, text):
+    data, metadata = PLOTS[name](text)._repr_mimebundle_()
+    sendable([data["text/plain"], metadata])
+    assert 1000 < len(data["image/png"]) < 500_000
+
+
+class Hostile:
+    """An answer's result whose every text is hostile."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    __str__ = __format__ = lambda self, *_: self.text
+
+
+def answers(text: str):
+    """Answers that return, raise, print or are named by a hostile text."""
+
+    def raises(x, n_heads):
+        raise ValueError(text)
+
+    def raises_hostile(x, n_heads):
+        raise type("Error", (Exception,), {"__str__": lambda self: text})()
+
+    def prints(x, n_heads):
+        print(text)
+        return x
+
+    def named(x, n_heads):
+        return type(text.replace("\0", "") or "x", (), {})()
+
+    return [raises, raises_hostile, prints, named, lambda x, n_heads: Hostile(text)]
+
+
+def test_reports_quote_any_answer(text):
+    for answer in answers(text):
+        try:
+            report = check("split_heads", answer)
+        except UnicodeEncodeError:
+            raise AssertionError("no report") from None
+        assert report.status == "failed"
+        tags = {tag for tag, attributes in Page(report._repr_html_()).tags}
+        assert tags <= {"div", "strong", "code", "pre"}
+        sendable([report._repr_html_(), repr(report)])
+        assert len(report.message) < 6000
+        assert all(c.isprintable() or c in "\n\t\u200c\u200d" for c in repr(report))
+
+
+def test_a_report_of_any_text_is_inert(text):
+    report = Report(text, "failed", f"{text} `{text}`\n{text}", text)
+    assert {tag for tag, _ in Page(report._repr_html_()).tags} <= {"div", "strong", "code", "pre"}
+    sendable([report._repr_html_(), repr(report)])
+
+
+@pytest.mark.parametrize("kind", [WordTokenizer, CharacterTokenizer, BytePairTokenizer])
+def test_tokenizers_take_any_text_or_say_why_not(kind, text):
+    known = kind.train(["some text"])
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        for call in (known.encode, known.tokens, lambda t: kind.train([t])):
+            with pytest.raises(ValueError, match="half of a surrogate pair") as caught:
+                call(text)
+            sendable(str(caught.value))
+        return
+    assert all(token.isprintable() for token in known.tokens(text[:1000]))
+    known.decode(known.encode(text, add_special=True))
+    if text.strip():
+        learned = kind.train([text[:10_000]])
+        assert learned.encode(text) and learned.to_json().isascii()
+
+
+def test_a_recorded_run_keeps_any_words(text):
+    model, tokenizer = translator()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizer, "token", lambda id_: text)
+        recorder = ReplayRecorder(tokenizer, _pair())
+        recorder(_report(model))
+    is_inert(TrainingReplay(recorder.snapshots))
+
+
+def _pair():
+    from transformer_lesson.corpora import Pair
+
+    return Pair("the cat sees the dog .", "die Katze sieht den Hund .", ())
+
+
+def _report(model):
+    from transformer_lesson.training import StepReport
+
+    return StepReport(1, 1.0, 0.0, 0.0, 0.0, None, model)

@@ -1,0 +1,83 @@
+"""What an instructor hands out: a blank copy, and a solved one that was run and passed."""
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from tools import handout
+from tools.execute_notebooks import NOTEBOOKS, LessonFailed
+
+LESSONS = sorted(NOTEBOOKS.glob("*.ipynb"))
+each_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder for handouts, and a scratch place for progress that stays this test's own."""
+    monkeypatch.setattr(handout, "HANDOUTS", tmp_path / "handouts")
+    monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", str(tmp_path / "my_progress.json"))
+    return tmp_path / "handouts"
+
+
+@each_lesson
+def test_the_student_copy_asks_and_does_not_answer(path):
+    lesson = read(path)
+    copy = handout.student_copy(lesson)
+    nbformat.validate(copy)
+    assert [cell.id for cell in copy.cells] == [cell.id for cell in lesson.cells]
+    for cell, before in zip(copy.cells, lesson.cells, strict=True):
+        if cell.cell_type == "code":
+            assert cell.source == before.source  # stubs and all
+            assert cell.outputs == [] and cell.execution_count is None
+            assert not cell.source.startswith("solution(")
+        else:
+            assert before.cell_type == "markdown" or before.source.startswith("solution(")
+
+
+def test_both_copies_of_a_lesson(folder, capsys):
+    assert handout.main("06") == 0
+    name = "06_encoder.ipynb"
+    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.ipynb")) == [
+        f"solved/{name}",
+        f"student/{name}",
+    ]
+    assert "NotImplementedError" in json.dumps(read(folder / "student" / name))
+    solved = read(folder / "solved" / name)
+    assert "NotImplementedError" not in json.dumps(solved)
+    assert handout.unpassed(solved) == []
+    passed = "encoder_block: passed"
+    assert sum(passed in json.dumps(cell.get("outputs", [])) for cell in solved.cells) == 1
+
+
+@pytest.mark.parametrize("lesson", ["3", "16", "attention", "../03"])
+def test_a_lesson_that_there_is_not_gets_one_sentence(folder, capsys, lesson):
+    assert handout.main(lesson) == 1
+    said = capsys.readouterr().out
+    assert said.endswith("give two digits, 00 to 15, as in LESSON=03.\n") and said.count("\n") == 1
+    assert not folder.exists()
+
+
+def test_a_solved_copy_that_fails_is_not_left(folder, monkeypatch, capsys):
+    def fail(path):
+        raise LessonFailed("Cell 3 raised ValueError")
+
+    monkeypatch.setattr(handout, "execute", fail)
+    assert handout.main("06") == 1
+    assert "Cell 3 raised ValueError" in capsys.readouterr().out
+    assert [path.name for path in (folder / "solved").iterdir()] == []
+
+
+def test_a_check_that_does_not_pass_is_found():
+    def cell(name: str, said: str):
+        output = new_output("execute_result", data={"text/plain": f"{name}: {said}"})
+        return new_code_cell(f'check("{name}", {name})', outputs=[output])
+
+    lesson = new_notebook(cells=[cell("embed", "passed"), cell("encode", "failed")])
+    assert handout.unpassed(lesson) == ["encode"]

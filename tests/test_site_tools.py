@@ -1,0 +1,167 @@
+"""What makes the web site's pages, without building it: docstrings, stills, links, coverage."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools import site, site_pages, site_stills
+from tools.execute_notebooks import STILL, store_stills, take_stills
+from tools.site_docstrings import as_restructured
+from transformer_lesson.explorables.stills import MIME
+
+ROOT = site.ROOT
+LESSONS = sorted(ROOT.glob("notebooks/*.ipynb"))
+
+
+# Docstrings
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Return answer(*inputs).", "Return answer(\\*inputs)."),
+        ("Raise `save`'s `ValueError`s.", "Raise ``save``\\ 's ``ValueError``\\ s."),
+        ("W_Q and a trailing name_ and |x|", "W_Q and a trailing name\\_ and \\|x\\|"),
+    ],
+)
+def test_letters_that_would_be_markup_stay_letters(line, expected):
+    assert as_restructured([line]) == [expected]
+
+
+def test_an_indented_example_becomes_code():
+    lines = ["Doubles.", "", "    f(**values)", "", "Args:", "    n: a *number*."]
+    assert as_restructured(lines) == [
+        "Doubles.",
+        "",
+        ".. code-block:: python",
+        "",
+        "    f(**values)",
+        "",
+        "Args:",
+        "    n: a \\*number\\*.",
+    ]
+
+
+def test_a_source_is_a_paragraph_of_its_own():
+    lines = ["Adds.", "Source: a paper,", "    section 3.", "Raises:", "    ValueError: never."]
+    assert as_restructured(lines) == [
+        "Adds.",
+        "",
+        "**Source:** a paper,",
+        "section 3.",
+        "",
+        "Raises:",
+        "    ValueError: never.",
+    ]
+
+
+# Stills
+
+STORED = sorted(ROOT.glob("docs/stills/*/*.json"))
+ALIVE = ("HeadSplitExplorer", "LeakProbe", "MaskExplorer", "PositionalEncodingExplorer")
+
+
+def cells(path: Path) -> dict[str, dict]:
+    return {cell["id"]: cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]}
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_still_begins_with_what_its_lesson_shows(path):
+    cell = cells(ROOT / "notebooks" / f"{path.parent.name}.ipynb")[path.stem]
+    (output,) = [output for output in cell["outputs"] if "image/png" in output.get("data", {})]
+    still, alt = (
+        json.loads(path.read_text(encoding="utf-8")),
+        output["metadata"]["image/png"]["alt"],
+    )
+    if "kind" in still:
+        assert still["title"] == alt
+        return
+    number = 0
+    for control in still["controls"]:
+        number = number * len(control["options"]) + control["start"]
+    assert still["states"][number][1] == alt, "run `make notebooks`"
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+def test_what_can_move_on_the_page_is_stored(lesson):
+    stored = {path.stem for path in STORED if path.parent.name == lesson.stem}
+    for cell_id, cell in cells(lesson).items():
+        for output in cell.get("outputs", []):
+            shown = "".join(output.get("data", {}).get("text/plain", ""))
+            if shown.startswith((*ALIVE, "TrainingReplay(", "head view:", "model view:")):
+                assert cell_id in stored, f"{shown}: run `make notebooks`"
+
+
+def test_a_still_leaves_the_notebook_and_replaces_older_ones(tmp_path):
+    from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+    assert STILL == MIME
+    output = new_output("display_data", {"text/plain": "a", STILL: {"name": "A"}})
+    notebook = new_notebook(cells=[new_code_cell("A()", id="a1", outputs=[output])])
+    taken = take_stills(notebook)
+    assert taken == {"a1": {"name": "A"}} and set(output.data) == {"text/plain"}
+    (tmp_path / "older.json").touch()
+    store_stills(taken, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["a1.json"]
+
+
+def test_words_in_a_still_are_only_words():
+    evil = "</script><img src=x onerror=alert(1)>\"'"
+    control = {"label": evil, "kind": "buttons", "options": [evil, "b"], "start": 0}
+    picture = json.loads(next(p for p in STORED if p.stat().st_size > 20_000).read_text())
+    still = {"name": "A", "controls": [control, control | {"kind": "range"}]}
+    still |= {"states": [[0, evil]] * 4, "pictures": picture["pictures"][:1]}
+    html = site_stills.still_as_html(still, "a1")
+    assert "<img src=x" not in html and html.count("</script>") == 1
+
+
+# Links and pages
+
+
+def test_the_package_reference_has_every_module():
+    listed = set()
+    for page in ROOT.glob("docs/site/api/*.rst"):
+        listed |= set(re.findall(r"automodule:: (\S+)", page.read_text(encoding="utf-8")))
+    missing = set()
+    for path in ROOT.glob("transformer_lesson/**/*.py"):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        public = [n for n in tree.body if getattr(n, "name", "_")[0] != "_"]
+        of_exercises = "mistakes" in module or "bug_hunt" in module or "_exercises" in module
+        if public and not of_exercises and not module.endswith("__main__"):
+            missing |= {module} - listed
+    assert not missing, "add them to a page in docs/site/api"
+
+
+def test_the_table_of_lessons_is_theirs():
+    table = site_pages.lesson_table("notebooks/")
+    assert len(table.splitlines()) == 2 + len(LESSONS)
+    assert "| [03 · Attention](notebooks/03_attention.ipynb) | How can a token find" in table
+
+
+def test_staging_follows_the_repository(tmp_path, monkeypatch):
+    for name in ("notebooks/00.ipynb", "docs/site/index.md", "CHANGELOG.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    monkeypatch.setattr(site, "ROOT", tmp_path)
+    site.stage(tmp_path / "staged")
+    staged = tmp_path / "staged"
+    assert (staged / "index.md").read_text() == "docs/site/index.md"
+    before = (staged / "CHANGELOG.md").stat().st_mtime_ns
+    (tmp_path / "notebooks/00.ipynb").unlink()
+    site.stage(staged)
+    assert (staged / "CHANGELOG.md").stat().st_mtime_ns == before
+    assert not (staged / "notebooks/00.ipynb").exists()
+
+
+def test_the_workflow_publishes_what_make_site_builds():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/pages.yml").read_text(encoding="utf-8"))
+    steps = workflow["jobs"]["publish"]["steps"]
+    assert [step["run"] for step in steps if "run" in step] == ["make site"]
+    (upload,) = [step for step in steps if "upload-pages" in step.get("uses", "")]
+    assert upload["with"]["path"] == site.SITE.name
+    assert workflow["permissions"]["pages"] == "write"

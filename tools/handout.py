@@ -1,0 +1,117 @@
+"""Write what a class gets: `make handout LESSON=03`, or `make handout` for all lessons.
+
+handouts/student/ holds the lessons blank: no outputs, no solutions. handouts/solved/ holds them
+with every exercise solved, run from top to bottom.
+"""
+
+import os
+import re
+import sys
+import tempfile
+from copy import deepcopy
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+
+from tools.execute_notebooks import NOTEBOOKS, LessonFailed, execute
+from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.folds import solution_code
+
+HANDOUTS = NOTEBOOKS.parent / "handouts"
+SOLUTION = re.compile(r'solution\("(\w+)"\)')
+CHECK = re.compile(r'^check\("(\w+)", (\w+)\)', re.MULTILINE)
+
+
+def is_stub(cell: NotebookNode) -> bool:
+    """Return whether a cell is where the learner writes."""
+    return "exercise" in cell.metadata.get("tags", ())
+
+
+def solve(stub: str) -> str:
+    """Return the solution of the exercise that a cell asks for."""
+    exercise = find(re.match(r"def (\w+)\(", stub).group(1))
+    return solution_code([*exercise.load_helpers(), exercise.load_reference()])
+
+
+def student_copy(lesson: NotebookNode) -> NotebookNode:
+    """Return a lesson without outputs and solutions; exercises are as they were."""
+    copy = deepcopy(lesson)
+    for i, cell in enumerate(copy.cells):
+        if cell.cell_type != "code":
+            continue
+        cell.outputs, cell.execution_count = [], None
+        asked = SOLUTION.fullmatch(cell.source)
+        if asked:
+            text = f"*Solution of `{asked.group(1)}`: in the solved copy.*"
+            copy.cells[i] = new_markdown_cell(text, id=cell.id)
+    return copy
+
+
+def solved_copy(lesson: NotebookNode) -> NotebookNode:
+    """Return a lesson with every exercise solved, not yet run."""
+    copy = deepcopy(lesson)
+    for cell in filter(is_stub, copy.cells):
+        cell.source = solve(cell.source)
+    return copy
+
+
+def unpassed(notebook: NotebookNode) -> list[str]:
+    """Return the exercises of a notebook that has been run whose checks do not say "passed"."""
+    names = []
+    for cell in notebook.cells:
+        shown = "\n".join(
+            out.get("data", {}).get("text/plain", "") for out in cell.get("outputs", ())
+        )
+        checked = [name for name, _ in CHECK.findall(cell.source)]
+        names += [name for name in checked if f"{name}: passed" not in shown]
+    return names
+
+
+def write_solved(lesson: NotebookNode, path: Path) -> None:
+    """Write a solved copy that has been run; one that fails is not left behind.
+
+    Raises:
+        LessonFailed: a cell raised, or a check did not pass.
+    """
+    unfinished = path.with_name(f"unfinished_{path.name}")
+    try:
+        nbformat.write(solved_copy(lesson), unfinished)
+        execute(unfinished)
+        wrong = unpassed(nbformat.read(unfinished, as_version=4))
+        if wrong:
+            raise LessonFailed(f"These checks of {path.name} did not pass: {', '.join(wrong)}")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def main(lesson: str = "") -> int:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as in the tests
+    os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
+    paths = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+    chosen = [path for path in paths if lesson in ("", path.name[:2])]
+    if not chosen:
+        numbers = f"{paths[0].name[:2]} to {paths[-1].name[:2]}"
+        print(f"There is no lesson {lesson!r}: give two digits, {numbers}, as in LESSON=03.")
+        return 1
+    for folder in ("student", "solved"):
+        (HANDOUTS / folder).mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        os.environ["TRANSFORMER_LESSON_PROGRESS"] = f"{scratch}/my_progress.json"
+        for path in chosen:
+            notebook = nbformat.read(path, as_version=4)
+            nbformat.write(student_copy(notebook), HANDOUTS / "student" / path.name)
+            print(f"handouts/student/{path.name}", flush=True)
+            try:
+                write_solved(notebook, HANDOUTS / "solved" / path.name)
+            except LessonFailed as failure:
+                print(f"handouts/solved/{path.name} was not written.\n\n{failure}")
+                return 1
+            print(f"handouts/solved/{path.name}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

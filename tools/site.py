@@ -1,0 +1,57 @@
+"""Build the web site into `site/`: `make site`. It opens from the disk, without a network.
+
+The pages are copied to `build/site-source` in the order of the repository, so that links between
+them hold; Sphinx reads them there (docs/site/conf.py says how). Any warning is an error.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+from sphinx.cmd.build import build_main
+
+ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT / "site"
+WORK = ROOT / "build"
+PAGES = (
+    "CHANGELOG.md",
+    "benchmarks/RESULTS.md",
+    "docs/*.md",
+    "notebooks/*.md",
+    "notebooks/*.ipynb",
+)
+
+
+def stage(source: Path) -> None:
+    """Copy the pages that changed, and remove those that are gone."""
+    pages = {path.relative_to(ROOT): path for glob in PAGES for path in ROOT.glob(glob)}
+    of_the_site = [*ROOT.glob("docs/site/**/*.md"), *ROOT.glob("docs/site/**/*.rst")]
+    pages |= {path.relative_to(ROOT / "docs/site"): path for path in of_the_site}
+    for name, path in pages.items():
+        staged = source / name
+        staged.parent.mkdir(parents=True, exist_ok=True)
+        if not staged.exists() or staged.read_bytes() != path.read_bytes():
+            shutil.copyfile(path, staged)
+    for staged in [path for path in source.rglob("*") if path.is_file()]:
+        if staged.relative_to(source) not in pages:
+            staged.unlink()
+
+
+def build(site: Path, work: Path) -> int:
+    """Build what changed since the last time, and return Sphinx's exit status."""
+    source = work / "site-source"
+    stage(source)
+    options = ["--quiet", "--fail-on-warning", "-d", work / "site-doctrees"]
+    return build_main(list(map(str, [*options, "-c", ROOT / "docs/site", source, site])))
+
+
+def main(site: str = str(SITE), work: str = str(WORK)) -> int:
+    """Build, and say where the site is."""
+    status = build(Path(site), Path(work))
+    if status == 0:
+        print(f"The site is ready: open {Path(site) / 'index.html'}")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,133 @@
+"""What the web site makes of the course's pages: a Sphinx extension.
+
+Lessons come to life with what `make notebooks` stored in `docs/stills`; pictures get their text
+alternatives; links to the package lead to its source on the site, other files to the repository.
+"""
+
+import json
+import posixpath
+import re
+import shutil
+from importlib.metadata import distribution
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+from tools.site_stills import MOVES_IN_LAB, still_as_html, write_pictures
+
+ROOT = Path(__file__).resolve().parent.parent
+STILLS = ROOT / "docs" / "stills"
+QUESTION = re.compile(r"\*\*The question:\*\* (.+)")
+MINUTES = re.compile(r"\*\*Minutes:\*\* (\d+)")
+
+
+def keep_pictures_apart(app) -> None:
+    """Have MyST-NB unpack the lessons' pictures beside its other work, not beside the site."""
+    folder = Path(app.doctreedir).parent / "site-pictures"
+    app.env.mystnb_config = app.env.mystnb_config.copy(output_folder=str(folder))
+
+
+def read_page(app, docname: str, source: list[str]) -> None:
+    """Complete a page before it is parsed."""
+    if docname in ("index", "notebooks/index"):
+        repository = app.config.html_theme_options["github_url"]
+        folder = "" if docname.startswith("notebooks/") else "notebooks/"
+        page = source[0].replace("{repository}", repository)
+        source[0] = page.replace("{lessons}", lesson_table(folder))
+    elif Path(app.env.doc2path(docname)).suffix == ".ipynb":
+        notebook = json.loads(source[0])
+        stills = STILLS / Path(docname).name
+        for path in sorted(stills.glob("*.json")):
+            app.env.note_dependency(path)
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                enliven(cell, stills / f"{cell['id']}.json")
+        source[0] = json.dumps(notebook)
+
+
+def lesson_table(folder: str) -> str:
+    """Return the lessons with their questions and minutes, as a Markdown table.
+
+    Args:
+        folder: where the lessons are for the page with the table: "", or "notebooks/".
+    """
+    rows = ["| lesson | what it answers | minutes |", "|---|---|---|"]
+    for path in sorted(ROOT.glob("notebooks/*.ipynb")):
+        first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+        title = first.splitlines()[0].removeprefix("# ")
+        question, minutes = QUESTION.search(first)[1], MINUTES.search(first)[1]
+        question = question[0].upper() + question[1:]
+        rows.append(f"| [{title}]({folder}{path.name}) | {question} | {minutes} |")
+    return "\n".join(rows)
+
+
+def enliven(cell: dict, stored: Path) -> None:
+    """Give a cell's picture its text alternative, or what works without a kernel in its place."""
+    outputs = []
+    for output in cell["outputs"]:
+        data = output.get("data", {})
+        if "image/png" not in data:
+            outputs.append(output)
+        elif stored.exists():
+            html = still_as_html(json.loads(stored.read_text(encoding="utf-8")), stored.stem)
+            outputs.append(display(html))
+        else:
+            alt = output["metadata"]["image/png"]["alt"]
+            cell["metadata"].setdefault("mystnb", {})["image"] = {"alt": alt}
+            outputs.append(output)
+            if MOVES_IN_LAB.match("".join(data["text/plain"])):
+                outputs.append(display('<p class="still-note">It moves in JupyterLab.</p>'))
+    cell["outputs"] = outputs
+
+
+def display(html: str) -> dict:
+    return {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}
+
+
+class RepositoryLinks(SphinxPostTransform):
+    """Lead links to files that are no pages to their source on the site, or in the repository."""
+
+    default_priority = 8  # before MyST complains about them, at 9
+
+    def run(self, **kwargs) -> None:
+        """Replace the links of one page."""
+        for node in list(self.document.findall(pending_xref)):
+            address = node["reftype"] == "myst" and self.address(node["reftarget"])
+            if address:
+                node.replace_self(nodes.reference("", "", *node.children, refuri=address))
+
+    def address(self, target: str) -> str | None:
+        """Return where a relative link leads, or nothing if the repository has no such file."""
+        here = self.env.docname
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(here), target))
+        if path.startswith("..") or not (ROOT / path).exists():
+            return None
+        module = path.removesuffix(".py").replace("/", ".")
+        if module in getattr(self.env, "_viewcode_modules", {}):
+            page = f"_modules/{module.replace('.', '/')}.html"
+            return posixpath.relpath(page, posixpath.dirname(here) or ".")
+        kind = "tree" if (ROOT / path).is_dir() else "blob"
+        return f"{self.config.html_theme_options['github_url']}/{kind}/main/{path}"
+
+
+def copy_files(app, exception: Exception | None) -> None:
+    """Write what pages fetch besides Sphinx's own files: MathJax, the states of explorables."""
+    if exception is None:
+        static = Path(app.outdir, "_static")
+        script = "sphinx-mathjax-offline/static/mathjax/tex-svg.js"
+        (static / "mathjax").mkdir(exist_ok=True)
+        found = distribution("sphinx-mathjax-offline").locate_file(script)
+        shutil.copyfile(found, static / "mathjax" / "tex-svg.js")
+        write_pictures(STILLS, static / "stills")
+        (static / "webpack-macros.html").unlink(missing_ok=True)  # a template that the theme leaves
+
+
+def setup(app) -> dict[str, bool]:
+    """Tell Sphinx what to call when."""
+    app.connect("builder-inited", keep_pictures_apart, priority=900)  # after MyST-NB
+    app.connect("source-read", read_page)
+    app.add_post_transform(RepositoryLinks)
+    app.connect("build-finished", copy_files)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -24,6 +24,7 @@ from transformer_lesson import padding_mask
 
 ROOT = Path(__file__).parent.parent
 OLDEST_PYTHON = "3.11.0"
+OF_CUDA = re.compile(r"cuda-|nvidia-|triton$")  # torch pins these itself, where it asks for them
 
 
 def read(name: str) -> str:
@@ -142,7 +143,8 @@ def test_nothing_is_left_to_the_day_of_the_install(sys_platform, platform_system
     pinned = {
         name for name, pin in PINS.items() if pin.marker is None or pin.marker.evaluate(environment)
     }
-    assert needed(list(DIRECT), environment) == pinned
+    asked = {name for name in needed(list(DIRECT), environment) if not OF_CUDA.match(name)}
+    assert asked == pinned
 
 
 # Commands

@@ -1,6 +1,7 @@
 """A learner's session in the browser: following the map, guessing wrong, answering wrong."""
 
 import pytest
+from playwright import sync_api as playwright
 
 pytestmark = pytest.mark.browser
 
@@ -83,6 +84,17 @@ def test_hostile_text_stays_text(open_lesson, lesson):
             page.wait_for_timeout(500)
             assert page.locator(".explorable script, .explorable img[onerror]").count() == 0
     assert page.locator(".jp-OutputArea-output[data-mime-type*=stderr]").count() == 0
+    assert page.outside == [] and page.problems == []
+
+
+def test_fewer_words_have_fewer_buttons(open_lesson):
+    page = open_lesson("03_attention.ipynb")
+    box = page.locator(".explorable", has=page.locator("label", has_text="Query")).first
+    words = box.locator(".widget-toggle-buttons", has_text="Query").locator("button:visible")
+    for sentence in ("every object has", "every object", "", "every"):
+        box.locator("input[type=text]").fill(sentence)
+        box.locator("input[type=text]").press("Tab")
+        playwright.expect(words).to_have_text(sentence.split())
     assert page.outside == [] and page.problems == []
 
 

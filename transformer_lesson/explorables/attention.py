@@ -26,6 +26,7 @@ SENTENCE = "Every object has an identity, a type and a value."
 D_MODEL = 64
 HEADS = (1, 2, 4, 8)
 MAX_WORDS = 14
+NO_WORDS = [("", 0)]
 CAPTION = (
     f"Nothing here is trained. Number j of a word's {D_MODEL} says whether the word stands within "
     "two words of the j-th most frequent word of CPython's manual more often than chance; queries "
@@ -163,7 +164,8 @@ class AttentionExplorer(Explorable):
         sentence = sendable(sentence)
         text = ipywidgets.Text(sentence, description="Sentence", continuous_update=False)
         text.layout.width = "34em"
-        query = ipywidgets.ToggleButtons(options=_rows(sentence), description="Query")
+        query = ipywidgets.ToggleButtons(description="Query")
+        _offer(query, sentence)
         query.style.button_width = "auto"
         query.layout.width = "100%"
         heads = ipywidgets.ToggleButtons(options=HEADS, value=n_heads, description="n_heads")
@@ -193,9 +195,11 @@ class AttentionExplorer(Explorable):
 
 
 def _offer(query: ipywidgets.ToggleButtons, sentence: str) -> None:
-    query.options = _rows(sentence)
-    query.index = 0 if query.options else None
-    query.layout.display = None if query.options else "none"  # the page would keep old buttons
+    """Offer the sentence's words, none of them where there are none."""
+    rows = _rows(sentence)
+    query.options = rows or NO_WORDS  # without any, the page would keep its old buttons
+    query.index = 0
+    query.layout.display = None if rows else "none"
 
 
 def _rows(sentence: str) -> list[tuple[str, int]]:

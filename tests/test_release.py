@@ -3,7 +3,7 @@
 import re
 import tomllib
 from datetime import date
-from importlib.metadata import version
+from importlib.metadata import distributions
 from pathlib import Path
 
 import yaml
@@ -18,7 +18,8 @@ RELEASE = re.compile(r"^## \[(\d+\.\d+\.\d+)\] - (\d{4}-\d\d-\d\d)$", re.MULTILI
 def test_the_latest_release_is_the_version_everywhere():
     latest, day = RELEASE.findall(NOTES)[0]
     assert (latest, day) == (PROJECT["version"], CITATION["date-released"])
-    assert CITATION["version"] == PROJECT["version"] == version("transformer_lesson")
+    *_, installed = distributions(name="transformer_lesson")  # before it may lie an older build's
+    assert CITATION["version"] == PROJECT["version"] == installed.version
     assert date.fromisoformat(day) >= date(2026, 11, 21)
 
 

@@ -121,6 +121,7 @@ def test_controls_move_between_cells_and_not_beside_them(open_lesson):
     page.evaluate(BUSY, "import time; time.sleep(3)")
     handle.press("ArrowRight")
     page.get_by_text("1 in MainThread, 2 in MainThread").wait_for()
+    assert page.outside == [] and page.problems == []
 
 
 def test_a_saved_lesson_shows_its_explorables_when_it_is_opened_again(open_lesson):

@@ -25,6 +25,7 @@ def run_for_at_most(seconds: float, function: Callable[[], Any]) -> Any:
     done, ended = [], threading.Event()
 
     def work() -> None:
+        """Keep what the function returns or raises; say that it has ended."""
         try:
             done.append((context.run(function), None))
         except BaseException as error:  # handed on to the caller's thread

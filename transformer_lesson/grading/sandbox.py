@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -136,10 +137,8 @@ def end(process: subprocess.Popen, before: set[int], seconds: float = 10.0) -> N
     if sys.platform == "win32":
         process.kill()
     else:
-        try:
+        with suppress(ProcessLookupError):  # where all of them have ended
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # all of them have ended
     process.wait()
     deadline = time.monotonic() + seconds
     while (left := children() - before) and time.monotonic() < deadline:

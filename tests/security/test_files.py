@@ -98,7 +98,7 @@ def test_a_signed_checkpoint_that_lies_about_its_sizes(lie, whole, tmp_path):
     path = tmp_path / "lie.safetensors"
     arguments = {"config": vars(config) | lie}
     path.write_bytes(signed(data, model={"kind": "DecoderOnlyTransformer", "arguments": arguments}))
-    refused(load_checkpoint, path)
+    assert refused(load_checkpoint, path)
 
 
 @pytest.mark.parametrize("name", ["vocab_size", "d_ff", "n_token_types"])
@@ -107,7 +107,7 @@ def test_a_size_that_no_memory_is_asked_for(name, whole, tmp_path):
     path = tmp_path / "lie.safetensors"
     arguments = {"config": vars(config) | {name: 10**7}}
     path.write_bytes(signed(data, model={"kind": "DecoderOnlyTransformer", "arguments": arguments}))
-    refused(load_checkpoint, path, f"{name} is 10000000, but there are only")
+    assert refused(load_checkpoint, path, f"{name} is 10000000, but there are only")
 
 
 OTHER_LIES = {
@@ -130,7 +130,7 @@ OTHER_LIES = {
 def test_a_signed_checkpoint_that_lies_about_its_parts(lie, whole, tmp_path):
     path = tmp_path / "lie.safetensors"
     path.write_bytes(signed(whole[0], **lie))
-    refused(load_checkpoint, path)
+    assert refused(load_checkpoint, path)
 
 
 RUN_LIES = {
@@ -193,8 +193,8 @@ HEADERS = {
 @pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
 def test_safetensors_that_lie(header, tmp_path):
     path = safetensors_file(tmp_path / "x.safetensors", header)
-    refused(load_safetensors, path)
-    refused(load_checkpoint, path)
+    assert refused(load_safetensors, path)
+    assert refused(load_checkpoint, path)
 
 
 # Pickles
@@ -226,7 +226,7 @@ BOMBS = {
 def test_pickle_bombs_do_not_go_off(bomb, tmp_path):
     path, harm = tmp_path / "pytorch_model.bin", tmp_path / "harm"
     path.write_bytes(BOMBS[bomb](harm))
-    refused(load_pickle, path, "is refused")
+    assert refused(load_pickle, path, "is refused")
     assert not harm.exists()
 
 
@@ -268,7 +268,7 @@ def test_a_config_that_lies(fields, gpt2, tmp_path):
     folder = copied(gpt2, tmp_path)
     facts = json.loads((folder / "config.json").read_text()) | fields
     (folder / "config.json").write_text(json.dumps(facts))
-    refused(from_pretrained, folder)
+    assert refused(from_pretrained, folder)
 
 
 LLAMA_FIELDS = {
@@ -285,14 +285,14 @@ def test_a_config_of_another_family_that_lies(fields, tmp_path):
     facts = json.loads((tmp_path / "config.json").read_text())
     facts.pop("rope_scaling", None)
     (tmp_path / "config.json").write_text(json.dumps(facts | fields))
-    refused(from_pretrained, tmp_path)
+    assert refused(from_pretrained, tmp_path)
 
 
 @pytest.mark.parametrize("text", [DEEP, "NaN", "[1]", '{"model_type": ' + "9" * 5000 + "}", "\0"])
 def test_a_config_that_is_no_object(text, gpt2, tmp_path):
     folder = copied(gpt2, tmp_path)
     (folder / "config.json").write_text(text)
-    refused(from_pretrained, folder)
+    assert refused(from_pretrained, folder)
 
 
 NAMES = ["../../etc/passwd", "/etc/passwd", "..", "a/b", "a\\b", "C:x", "a\0b", "", "x" * 300]
@@ -303,16 +303,16 @@ NAMES += [".hidden", 5, None, ["a"], {"a": "b"}, "\ud800"]
 def test_an_index_may_not_leave_its_folder(name, tmp_path):
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": "model-1.safetensors", "b": name}}))
-    refused(parts_of, index, "must be files in its own folder")
+    assert refused(parts_of, index, "must be files in its own folder")
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
-    refused(from_pretrained, tmp_path)
+    assert refused(from_pretrained, tmp_path)
 
 
 @pytest.mark.parametrize("listed", [[], "x", 5, None])
 def test_an_index_without_a_list(listed, tmp_path):
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": listed}))
-    refused(parts_of, index)
+    assert refused(parts_of, index)
 
 
 VOCABULARIES = {
@@ -330,7 +330,7 @@ VOCABULARIES = {
 def test_a_vocabulary_that_lies(name, gpt2, tmp_path):
     folder, (file, text) = copied(gpt2, tmp_path), VOCABULARIES[name]
     (folder / file).write_text(text)
-    refused(from_pretrained, folder)
+    assert refused(from_pretrained, folder)
 
 
 # Sizes
@@ -400,7 +400,7 @@ def test_an_archive_of_texts_is_refused_and_not_unpacked(name, tmp_path):
     folder.mkdir(parents=True)
     with zipfile.ZipFile(folder / "corpus.zip", "w") as archive:
         archive.writestr(name, "Go.\tGeh.\n")
-    refused(parallel_text, folder / "corpus.zip", "unpack it first")
+    assert refused(parallel_text, folder / "corpus.zip", "unpack it first")
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["corpus.zip"]
 
 

@@ -33,7 +33,7 @@ INSTALL_OLDEST := $(OLDEST) pip install --quiet --constraint constraints-oldest.
 
 test-oldest: ## the same with the oldest versions that are allowed, in .venv-oldest
 	"$(PYTHON)" -m venv .venv-oldest
-	$(INSTALL_OLDEST) setuptools
+	$(INSTALL_OLDEST) editables hatchling
 	$(INSTALL_OLDEST) --no-build-isolation -e ".[lab,site,dev]"
 	$(OLDEST) pytest -m "not pins"
 

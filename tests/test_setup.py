@@ -172,6 +172,11 @@ def test_shapes_are_checked_in_this_run():
         padding_mask(torch.zeros(2, 3), pad_id=0)  # ids are whole numbers
 
 
+def test_jupyterlab_has_the_course_s_settings():
+    installed = Path(sys.prefix) / "share/jupyter/lab/settings/overrides.d/transformer_lesson.json5"
+    assert installed.read_text() == read("tools/jupyterlab/transformer_lesson.json5")
+
+
 def test_the_readme_names_tests_that_exist():
     named = re.findall(r"`(tests/[\w/.]+)`", read("README.md"))
     assert named and [name for name in named if not (ROOT / name).exists()] == []

@@ -50,8 +50,9 @@ def venv(tmp_path, monkeypatch):
     venv = tmp_path / ".venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").touch()
-    (tmp_path / "requirements.txt").write_text("a==1")
-    (tmp_path / "pyproject.toml").write_text("[project]")
+    for name in setup.MADE_FROM:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("as installed")
     monkeypatch.setattr(setup, "ROOT", tmp_path)
     monkeypatch.setattr(setup, "VENV", venv)
     monkeypatch.setattr(setup, "VENV_PYTHON", venv / "bin" / "python")
@@ -85,7 +86,7 @@ def test_a_read_only_folder_is_used_where_all_is_installed(venv, steps, monkeypa
     assert steps == [] and not (venv.parent / ".setup.lock").exists()
 
 
-@pytest.mark.parametrize("changed", ["requirements.txt", "pyproject.toml"])
+@pytest.mark.parametrize("changed", setup.MADE_FROM)
 def test_a_changed_list_is_installed(venv, steps, changed):
     (venv.parent / changed).write_text("changed")
     setup.set_up()

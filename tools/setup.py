@@ -5,7 +5,6 @@ The Makefile calls both. Standard library only: the first runs before anything i
 
 import fcntl
 import hashlib
-import json
 import os
 import signal
 import subprocess
@@ -17,23 +16,18 @@ VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "installed-for"  # what the finished install was made from
 UNFINISHED = VENV / "install-unfinished"  # there while files are being copied into .venv
-LAB_SETTINGS = {
-    # nothing here asks the network: no question about news, no look for a newer JupyterLab
-    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
-    # controls wait for a running cell; in a thread beside it they would draw from a model at work
-    "@jupyterlab/apputils-extension:kernels-settings": {"commsOverSubshells": "disabled"},
-    # a saved lesson that is opened again shows its explorables as they were, not an error
-    "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True},
-    # a link to the glossary opens it to read, not its source to edit
-    "@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}},
-}
+MADE_FROM = (  # the last are JupyterLab's settings for the course; pyproject.toml installs them
+    "requirements.txt",
+    "pyproject.toml",
+    "tools/setup.py",
+    "tools/jupyterlab/transformer_lesson.json5",
+)
 OLDEST_PIP = (21, 3)  # the first that installs a pyproject.toml package as editable
 
 
 def fingerprint() -> str:
-    """A new value when the set-up or its lists change, or the folder was moved or renamed."""
-    files = (ROOT / "requirements.txt", ROOT / "pyproject.toml", Path(__file__))
-    parts = [*(file.read_bytes() for file in files), os.fsencode(ROOT)]
+    """A new value when a file of the set-up changes, or the folder was moved or renamed."""
+    parts = [*((ROOT / file).read_bytes() for file in MADE_FROM), os.fsencode(ROOT)]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -93,9 +87,6 @@ def install() -> None:
             )
     # matplotlib lists the fonts once per user; done here, no lesson shows a warning about it
     subprocess.run([VENV_PYTHON, "-c", "import matplotlib.font_manager"], check=True)
-    settings = VENV / "share/jupyter/lab/settings"
-    settings.mkdir(parents=True, exist_ok=True)
-    (settings / "overrides.json").write_text(json.dumps(LAB_SETTINGS))
     UNFINISHED.unlink()
 
 

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.setup import LAB_SETTINGS
-
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 KERNEL_IS_IDLE = """() => window.jupyterapp?.shell.currentWidget?.sessionContext
@@ -41,12 +39,10 @@ def headless(program: str) -> Iterator:
 def serving(root: Path) -> Iterator[str]:
     """Yield the address of a JupyterLab that serves a copy of the lessons, made in `root`."""
     shutil.copytree(REPOSITORY / "notebooks", root / "notebooks")
+    settings = root / "settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+    settings.parent.mkdir(parents=True)
     # every cell is in the page, also those out of sight
-    for_tests = {"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"}}
-    for plugin, values in (LAB_SETTINGS | for_tests).items():
-        file = root / "settings" / f"{plugin.replace(':', '/')}.jupyterlab-settings"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(values))
+    settings.write_text(json.dumps({"windowingMode": "none"}))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -73,7 +73,7 @@ def show(chromium):
 
     def open_view(view):
         page.set_content(f"<!DOCTYPE html><body>{view.html}</body>")
-        frame = page.frames[1]
+        frame = page.locator("iframe").element_handle().content_frame()
         frame.locator("svg line").first.wait_for(state="attached")
         return frame
 

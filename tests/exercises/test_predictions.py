@@ -7,6 +7,7 @@ import pytest
 
 from transformer_lesson.exercises import predict
 from transformer_lesson.exercises.predictions import Prediction, to_html
+from transformer_lesson.exercises.progress import PLACE
 from transformer_lesson.exercises.questions import Option, Question, load_questions
 
 HOSTILE = Question(
@@ -57,6 +58,13 @@ def test_commit_locks_the_choice():
     prediction = predict("03.softmax_axis")
     commit(prediction, 0)
     assert prediction.options.disabled and prediction.commit.disabled
+
+
+def test_progress_that_cannot_be_kept_is_said_below_the_answer(tmp_path, monkeypatch):
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setenv(PLACE, str(tmp_path / "a file" / "<i>.json"))
+    shown = commit(Prediction(HOSTILE), 0)
+    assert "Progress could not be written to" in shown and "&lt;i&gt;.json" in shown
 
 
 def test_text_is_escaped_and_backticks_become_code():

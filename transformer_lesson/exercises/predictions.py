@@ -1,5 +1,7 @@
 """Asking the learner to predict, as a widget: choose, commit, read what your choice means."""
 
+import warnings
+
 import ipywidgets
 from ipywidgets import HTML, Button, Layout, RadioButtons
 
@@ -41,10 +43,13 @@ class Prediction(ipywidgets.VBox):
             return
         self.options.disabled = self.commit.disabled = True
         chosen = self.question.options[self.options.index]
-        remember("predicted", self.question.name, {"chose": chosen.text, "right": chosen.right})
         lines = [_verdict(chosen)]
         if not chosen.right:
             lines.append(_verdict(self.question.answer))
+        with warnings.catch_warnings(record=True) as told:  # no cell runs that could show them
+            warnings.simplefilter("always")
+            remember("predicted", self.question.name, {"chose": chosen.text, "right": chosen.right})
+        lines += [to_html(str(warning.message)) for warning in told]
         self.feedback.value = _status("".join(f"<p>{line}</p>" for line in lines))
 
     def __repr__(self) -> str:

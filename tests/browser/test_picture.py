@@ -7,6 +7,7 @@ that are stored in the picture.
 import io
 import json
 import os
+import re
 import time
 
 import pytest
@@ -86,7 +87,13 @@ def test_the_readme_shows_what_a_learner_sees(open_lesson):
     with Image.open(PICTURE) as picture:
         assert (picture.size, picture.n_frames) == ((WIDTH, HEIGHT), len(scene.frames))
         stored = json.loads(picture.info["comment"])
-    assert stored == scene.words, "the lesson shows something else now: run `make pictures`"
+    changed = "the lesson shows something else now: run `make pictures`"
+    assert lasting(stored) == lasting(scene.words), changed
+
+
+def lasting(words: list[str]) -> list[str]:
+    """Return the words of a scene without the weights, which change with Python's manual."""
+    return [re.sub(r" gives [\d.]+ to .+?\. (?=Nothing)", "", text) for text in words]
 
 
 def write(scene: Scene) -> None:

@@ -283,6 +283,13 @@ def test_code_cells_are_short(path):
 
 
 @each_notebook
+def test_an_interrupt_cannot_cut_what_optimizers_load_in_two(path):
+    code = "\n".join(source(cell) for cell in cells(path, "code"))
+    before, optimizer, _ = code.partition("torch.optim.")
+    assert not optimizer or 'load_whole("torch._dynamo")' in before
+
+
+@each_notebook
 def test_prose_cells_are_short(path):
     long = {source(cell)[:60]: prose_words(source(cell)) for cell in cells(path, "markdown")}
     assert {start: words for start, words in long.items() if words > 120} == {}

@@ -102,6 +102,8 @@ def execute(path: Path, stills: Path = STILLS) -> None:
 def main(lesson: str = "") -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as in the tests
     os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
+    # the stills' extension imports torch before lesson 15 can say so
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     paths = sorted(NOTEBOOKS.glob(f"{lesson}*.ipynb"))
     # nobody's progress shows in what is stored
     os.environ["TRANSFORMER_LESSON_PROGRESS"] = f"{tempfile.mkdtemp()}/my_progress.json"

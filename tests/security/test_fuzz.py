@@ -76,14 +76,15 @@ BYTES = st.lists(
 )
 
 
-def allows(call, *arguments):
-    """Call a loader; only `ValueError` of one line may come out."""
+def refusal(call, *arguments) -> str:
+    """Call a loader and return why it refused, "" if it did not; only `ValueError` may come out."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             call(*arguments)
     except ValueError as error:
-        assert "\n" not in str(error)
+        return str(error)
+    return ""
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +104,7 @@ def run(tmp_path_factory):
 def test_checkpoints_signed_by_somebody_else(run, changes):
     path, data, facts = run
     path.write_bytes(signed(data, **changed(facts, changes)))
-    allows(load_checkpoint, path)
+    assert "\n" not in refusal(load_checkpoint, path)
 
 
 @settings(FUZZ, max_examples=40)
@@ -111,7 +112,7 @@ def test_checkpoints_signed_by_somebody_else(run, changes):
 def test_training_runs_signed_by_somebody_else(run, changes):
     path, data, facts = run
     path.write_bytes(signed(data, training=changed({"t": facts["training"]}, changes)["t"]))
-    allows(lambda: resume(path, batches_of("language model"), steps=2))
+    assert "\n" not in refusal(lambda: resume(path, batches_of("language model"), steps=2))
 
 
 @FUZZ
@@ -119,7 +120,7 @@ def test_training_runs_signed_by_somebody_else(run, changes):
 def test_bytes_of_checkpoints(run, changes):
     path, data, _ = run
     path.write_bytes(mutated(data, changes))
-    allows(load_checkpoint, path)
+    assert "\n" not in refusal(load_checkpoint, path)
 
 
 @pytest.fixture(scope="module", params=["gpt2", "llama", "bert", "marian"])
@@ -137,7 +138,7 @@ def test_configs_of_others(directory, changes):
     folder, facts, data = directory
     (folder / "model.safetensors").write_bytes(data)
     (folder / "config.json").write_text(json.dumps(changed(facts, changes)))
-    allows(from_pretrained, folder)
+    assert "\n" not in refusal(from_pretrained, folder)
 
 
 @settings(FUZZ, max_examples=30)
@@ -146,7 +147,7 @@ def test_weights_of_others(directory, changes):
     folder, facts, data = directory
     (folder / "model.safetensors").write_bytes(mutated(data, changes))
     (folder / "config.json").write_text(json.dumps(facts))
-    allows(from_pretrained, folder)
+    assert "\n" not in refusal(from_pretrained, folder)
 
 
 @settings(FUZZ, max_examples=100)
@@ -160,7 +161,7 @@ def test_vocabularies_and_indexes_of_others(directory, value, name):
         path = folder / "model.safetensors.index.json"
         (folder / "model.safetensors").unlink(missing_ok=True)
     path.write_text(json.dumps(files.get(name, {"weight_map": value})))
-    allows(from_pretrained, folder)
+    assert "\n" not in refusal(from_pretrained, folder)
     path.unlink()
     (folder / "model.safetensors").write_bytes(data)
 
@@ -176,7 +177,9 @@ def test_texts(tmp_path_factory, source, target):
     (folder / "source").write_bytes(source)
     if target is not None:
         (folder / "target").write_bytes(target)
-    allows(parallel_text, folder / "source", None if target is None else folder / "target")
+    assert "\n" not in refusal(
+        parallel_text, folder / "source", None if target is None else folder / "target"
+    )
 
 
 @settings(FUZZ, max_examples=400)
@@ -190,7 +193,7 @@ def test_texts(tmp_path_factory, source, target):
     )
 )
 def test_tokenizers(text):
-    allows(tokenizer_from_json, text)
+    assert "\n" not in refusal(tokenizer_from_json, text)
 
 
 @settings(FUZZ, max_examples=300)

@@ -1,9 +1,85 @@
-"""Lesson 14, second part: what the functions under repair are called with."""
+"""Lesson 14: what the functions under repair are called with."""
 
 import torch
 from torch import Tensor, nn
 
 from transformer_lesson.exercises.specification import Draw
+from transformer_lesson.model.attention import scaled_dot_product_attention
+
+MEAN = "the mean of all values"
+
+
+class Attention:
+    """One head of attention with weights of its own, called as `MultiHeadAttention` is."""
+
+    def __init__(self, draw: Draw):
+        self.W_Q = draw.normal("d_model d_model") / draw.size("d_model") ** 0.5
+        self.W_V = draw.normal("d_model d_model")
+
+    def __call__(self, query, key, value, mask=None) -> Tensor:
+        Q, V = query @ self.W_Q.to(query.dtype), value @ self.W_V.to(value.dtype)
+        heads = (part[:, None] for part in (Q, key, V))  # (batch, 1, n, d_model)
+        return scaled_dot_product_attention(*heads, mask)[0][:, 0]
+
+    def __repr__(self) -> str:
+        return "an attention"
+
+
+class AttentionBlock(nn.Module):
+    """A block that takes a mask: an attention and a residual connection."""
+
+    def __init__(self, draw: Draw):
+        super().__init__()
+        self.attention = Attention(draw)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Return one vector per token, shape (batch, n, d_model)."""
+        return x + self.attention(x, x, x, mask)
+
+
+class Blocks(nn.ModuleList):
+    """Blocks, in order."""
+
+    def __repr__(self) -> str:
+        return f"{len(self)} of them"
+
+
+class Attend:
+    """A kind of attention, from queries, keys and values of one sentence."""
+
+    def __init__(self, words: str, weigh):
+        self.words, self.weigh = words, weigh
+
+    def __call__(self, Q: Tensor, K: Tensor, V: Tensor) -> Tensor:
+        return self.weigh(Q, K).to(V.dtype) @ V
+
+    def __repr__(self) -> str:
+        return self.words
+
+
+def kinds_of_attention(draw: Draw) -> list[Attend]:
+    """Return self-attentions, all but the second not linear."""
+    direction = draw.normal("d_model")
+    n = draw.size("n", at_least=3)
+
+    def project(x: Tensor) -> Tensor:
+        return 3 * x @ direction.to(x.dtype)  # (n,)
+
+    return [
+        Attend("softmax(Q K^T) V", lambda Q, K: (Q @ K.T).softmax(-1)),
+        Attend(MEAN, lambda Q, K: torch.full((n, n), 1 / n)),
+        Attend(
+            "the value of the best key", lambda Q, K: torch.eye(n)[(Q @ K.T).argmax(-1)].to(Q.dtype)
+        ),
+        Attend(
+            "attention whose weights depend on the queries",
+            lambda Q, K: torch.outer(project(Q), torch.arange(n).to(Q.dtype)).softmax(-1),
+        ),
+        Attend(
+            "attention whose weights depend on the keys",
+            lambda Q, K: project(K).softmax(-1).expand(n, n),
+        ),
+    ]
 
 
 class FixedDropout(nn.Module):
@@ -35,7 +111,7 @@ class Norm(nn.Module):
         return x if self.weight is None else x * self.weight.to(x.dtype)
 
 
-class Block(nn.Module):
+class DropoutAndNorm(nn.Module):
     """The end of a sub-layer: a dropout and a norm that belong to the model."""
 
     def __init__(self, dropout: nn.Module, norm: nn.Module):
@@ -114,7 +190,7 @@ def close_inputs(draw: Draw) -> tuple:
     """Input and output of a sub-layer, and the block's end in either mode."""
     draw.size("d_model", at_least=3)
     x, branch = draw.normal("batch n d_model"), draw.normal("batch n d_model")
-    block = Block(FixedDropout(_keep(draw)), Norm(draw.positive("d_model")))
+    block = DropoutAndNorm(FixedDropout(_keep(draw)), Norm(draw.positive("d_model")))
     torch.manual_seed(draw.number)  # an answer that draws at random stays comparable
     return x, branch, block.train(draw.number % 2 == 1)
 
@@ -176,7 +252,7 @@ def fill_inputs(draw: Draw) -> tuple:
     return Follower(draw.normal("row vocab_size")), start, length
 
 
-def width_inputs(draw: Draw) -> tuple:
+def message_inputs(draw: Draw) -> tuple:
     """Vectors and a table of another width."""
     draw.size("n_positions", at_least=2)
     return draw.normal("batch n width"), draw.positive("n_positions d_model")
@@ -187,6 +263,101 @@ def listing_inputs(draw: Draw) -> tuple:
     return Listing(draw), draw.integers("batch n", 0, draw.size("vocab_size"))
 
 
-def heads_inputs(draw: Draw) -> tuple:
+def gpt2_inputs(draw: Draw) -> tuple:
     """The heads of GPT-2 medium, small, large and XL, and of one that there is not."""
     return ((16, 12, 20, 25, 8)[draw.number],)
+
+
+def block_inputs(draw: Draw) -> tuple:
+    """A token's vectors, two attentions and a feed-forward network."""
+    draw.size("n", at_least=3)
+    x = draw.normal("batch n d_model")
+    W = draw.normal("d_model d_model") / draw.size("d_model") ** 0.5
+
+    def feed_forward(x: Tensor) -> Tensor:
+        return (x @ W.to(x.dtype)).relu()
+
+    return x, Attention(draw), Attention(draw), feed_forward
+
+
+def model_inputs(draw: Draw) -> tuple:
+    """Ids, an embedding, two blocks that take a mask, a projection."""
+    draw.size("n", at_least=3)
+    ids, table = draw.integers("batch n", 0, 30), draw.normal("vocab_size d_model")
+
+    def embedding(ids: Tensor) -> Tensor:
+        return table[ids % len(table)]
+
+    def projection(x: Tensor) -> Tensor:
+        return x @ table.T.to(x.dtype)
+
+    return ids, embedding, Blocks([AttentionBlock(draw), AttentionBlock(draw)]), projection
+
+
+def batch_inputs(draw: Draw) -> tuple:
+    """Ids padded on the left or on the right, and the id of padding."""
+    pad_id = 3 * (draw.number % 2)
+    n, batch = draw.size("n", at_least=3), draw.size("batch", at_least=2)
+    ids = draw.integers("batch n", 4, 50)
+    place = torch.arange(n) if draw.number < 3 else torch.arange(n).flip(0)  # left, then right
+    padding = torch.randint(0, n, (batch, 1), generator=draw.generator)
+    padding[-1] = n - 1  # the last sentence has one real token
+    return ids.masked_fill(place < padding, pad_id), pad_id
+
+
+def masked_inputs(draw: Draw) -> tuple:
+    """Scores, and a mask that leaves one query no key."""
+    scores = draw.normal("batch head query key")
+    mask = draw.booleans("batch query key")[:, None]  # (batch, 1, query, key)
+    mask[0, 0, 0] = False  # a query that sees no key
+    mask[-1, 0, -1, -1] = True
+    return scores, mask
+
+
+def half_inputs(draw: Draw) -> tuple:
+    """Return every second time half precision, with weights that it can hold exactly."""
+    draw.size("key", at_least=5)
+    scores, mask = masked_inputs(draw)
+    if draw.number % 2 == 0:
+        return scores, mask
+    keys = torch.arange(draw.size("key"))
+    counts = 2 ** torch.randint(0, 3, mask.shape[:-1], generator=draw.generator)  # 1, 2 or 4
+    mask = keys < counts[..., None]
+    mask[0, 0, 0] = False
+    return scores[..., :1].expand(scores.shape).half().contiguous(), mask
+
+
+def cut_inputs(draw: Draw) -> tuple:
+    """A sentence's vectors and the number of heads."""
+    draw.sizes["d_model"] = draw.size("head") * draw.size("d_head")
+    return draw.normal("n d_model"), draw.size("head")
+
+
+def matrices_inputs(draw: Draw) -> tuple:
+    """A batch of vectors, and W_Q, W_K and W_V of every head."""
+    draw.size("d_model", at_least=3)
+    draw.size("head", at_least=2)
+    x = draw.normal("batch n d_model")
+    return x, *(draw.normal("head d_model d_head") / x.size(-1) ** 0.5 for _ in range(3))
+
+
+def linear_inputs(draw: Draw) -> tuple:
+    """A kind of self-attention and two sentences."""
+    kinds = kinds_of_attention(draw)
+    return kinds[draw.number % len(kinds)], draw.normal("n d_model"), draw.normal("n d_model")
+
+
+def any_width_inputs(draw: Draw) -> tuple:
+    """How many positions, and an odd or an even width."""
+    return draw.size("n_positions", at_least=3), 2 * draw.size("pair") + 1 - draw.number % 2
+
+
+def table_inputs(draw: Draw) -> tuple:
+    """Token vectors and a table with more rows than they have tokens."""
+    draw.size("batch", at_least=2)
+    if draw.number == 2:  # as many sentences as tokens: a swapped axis raises no error
+        draw.sizes["n"] = draw.size("batch")
+    x = draw.normal("batch n d_model")
+    draw.sizes["max_len"] = 17
+    angle = torch.arange(17)[:, None] * draw.positive("d_model")
+    return x, angle.sin().round(decimals=2)

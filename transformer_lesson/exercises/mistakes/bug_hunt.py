@@ -36,7 +36,7 @@ def stacked(ids, embedding, blocks, projection, mask_of):
     return projection(x)
 
 
-def same(mask):
+def unchanged(mask):
     """The mask as it is."""
     return mask
 
@@ -246,19 +246,19 @@ BUG_HUNT_MISTAKES = {
             "a mask moved to the second attention",
             "Now the first attention stands open. Whoever may look at all tokens needs the mask, "
             "so both do.",
-            lambda *inputs: block(*inputs, lambda mask: None, same),
+            lambda *inputs: block(*inputs, lambda mask: None, unchanged),
         ),
         Mistake(
             "an inverted second mask",
             "`True` means: may attend. The second attention sees only what comes later, which is "
             "the part to be hidden.",
-            lambda *inputs: block(*inputs, same, lambda mask: ~mask),
+            lambda *inputs: block(*inputs, unchanged, lambda mask: ~mask),
         ),
         Mistake(
             "a second attention without its residual",
             "The mask is right, but `x` itself is not added to what the second attention collects, "
             "so the token loses what it was.",
-            lambda *inputs: block(*inputs, same, same, residual=False),
+            lambda *inputs: block(*inputs, unchanged, unchanged, residual=False),
         ),
     ),
     "next_token_logits": (

@@ -23,7 +23,7 @@ setup-tests: .venv/requirements.txt
 
 MADE_FROM := pyproject.toml tools/setup.py tools/jupyterlab/transformer_lesson.json5
 UNFINISHED := $(wildcard .venv/install-unfinished)
-ifneq ($(shell test -x .venv/bin/python && cat .venv/made-in),$(CURDIR)) # moved, or its Python gone
+ifneq ($(shell test -x .venv/bin/python && cat .venv/made-in 2>/dev/null),$(CURDIR)) # moved, or its Python gone
 .PHONY: .venv/requirements-lab.txt .venv/requirements.txt
 endif
 

@@ -24,6 +24,8 @@ ENVIRONMENT = {
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "PIP_USER": "0",  # a user's own setting of it fails in a .venv
     "PYTHONWARNINGS": "ignore",  # some pips alarm about every editable install
+    # left to the first import, but where Python may not write it
+    "UV_COMPILE_BYTECODE": "1" if os.environ.get("PYTHONDONTWRITEBYTECODE") else "0",
 }
 
 

@@ -16,6 +16,7 @@ from importlib import import_module, metadata
 
 try:
     from packaging.requirements import Requirement
+    from packaging.version import Version
 except ImportError:  # the table says that it is missing, and not which other versions are allowed
     Requirement = None
 
@@ -171,9 +172,10 @@ def _row(name: str, wanted: str, tested: str) -> Row:
 def _status(installed: str, wanted: str, tested: str) -> str:
     if installed.split("+")[0] == tested:  # 2.13.0+cpu is 2.13.0
         return "as tested"
-    if Requirement is None or Requirement(wanted).specifier.contains(installed, prereleases=True):
+    if Requirement is None:
         return "not tested"
-    return "not supported"
+    allowed = Requirement(wanted).specifier.contains(Version(installed), prereleases=True)
+    return "not tested" if allowed else "not supported"
 
 
 if __name__ == "__main__":

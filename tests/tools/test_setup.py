@@ -246,7 +246,7 @@ def test_pytorch_fits_the_machine_where_its_index_can_be_reached(course, reached
     assert len(said.splitlines()) == 1  # nobody is alarmed
 
 
-def test_uv_looks_where_pip_does(monkeypatch, tmp_path):
+def test_uv_looks_where_pip_does(monkeypatch):
     monkeypatch.setattr(setup, "PYTHON", Path(sys.executable))
     for name, value in (
         ("PIP_INDEX_URL", "https://one.example/simple"),
@@ -260,15 +260,14 @@ def test_uv_looks_where_pip_does(monkeypatch, tmp_path):
     assert setup.pip_settings() == [*options.split(), "--index-strategy", "unsafe-best-match"]
 
 
-def test_uv_looks_where_pip_s_files_say(monkeypatch, tmp_path):
-    file = tmp_path / "pip.conf"
-    file.write_text("[global]\nfind-links = all\n[install]\nfind-links =\n    one\n    two\n")
-    monkeypatch.setattr(setup, "PYTHON", Path(sys.executable))
-    monkeypatch.setitem(setup.ENVIRONMENT, "PIP_CONFIG_FILE", str(file))
-    monkeypatch.delitem(setup.ENVIRONMENT, "PIP_FIND_LINKS", raising=False)
-    options = setup.pip_settings()
-    found = [options[place + 1] for place, text in enumerate(options) if text == "--find-links"]
-    assert found == ["one", "two"]
+def test_the_install_section_of_pip_s_files_outdoes_the_global_one(course):
+    lists = """echo "global.find-links='all'"; echo "install.find-links='one two'" """
+    course.stand_in("python", f'case "$*" in *"config list") {lists};; esac')
+    course.make()
+    calls = course.log("uv pip install")
+    assert len(calls) == 3  # the question for PyTorch's index, the list, the course
+    for call in calls:
+        assert call.count("--find-links") == 2 and "--find-links one --find-links two " in call
 
 
 # Sentences

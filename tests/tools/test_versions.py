@@ -75,7 +75,7 @@ def test_this_run_uses_the_exact_versions():
 
 
 @pytest.mark.pins
-@pytest.mark.parametrize(("system", "python"), product(SYSTEMS, PYTHONS), ids=str)
+@pytest.mark.parametrize(("system", "python"), [*product(SYSTEMS, PYTHONS)], ids=str)
 def test_nothing_is_left_to_the_day_of_the_install(system, python):
     machine = dict(zip(("sys_platform", "platform_system", "os_name"), system, strict=True))
     machine |= {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}

@@ -26,6 +26,7 @@ ENVIRONMENT = {
     "PYTHONWARNINGS": "ignore",  # some pips alarm about every editable install
     # left to the first import, but where Python may not write it
     "UV_COMPILE_BYTECODE": "1" if os.environ.get("PYTHONDONTWRITEBYTECODE") else "0",
+    "UV_COMPILE_BYTECODE_TIMEOUT": "3600",  # seconds a file; a busy machine may need some
 }
 
 

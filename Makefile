@@ -11,7 +11,7 @@ endif
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-oldest notebooks handout grade pictures fuzz bench bench-gpu site clean
+.PHONY: help setup lab test test-oldest notebooks handout grade pictures fuzz bench bench-gpu site address clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -62,6 +62,9 @@ bench: setup ## measure speeds and write benchmarks/RESULTS.md
 
 bench-gpu: setup ## the same on a GPU: GPT-2's smallest configuration
 	.venv/bin/python -m benchmarks.gpu
+
+address: setup ## write where `git remote` says that the repository is, at publication
+	.venv/bin/python -m tools.address
 
 site: setup ## build the web site into site/, from the lessons as they are stored
 	@.venv/bin/python tools/site.py

@@ -12,7 +12,6 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from tools import badges
 from transformer_lesson.environment import TESTED
 
 ROOT = Path(__file__).parent.parent
@@ -129,20 +128,3 @@ def test_vs_code_runs_the_tests_of_the_course():
     settings = json.loads(read(".vscode/settings.json"))
     assert settings["python.testing.pytestEnabled"] is True
     assert (ROOT / settings["python.testing.pytestArgs"][-1]).is_dir()
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_lesson_opens_with_one_click(path):
-    first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
-    assert first.split("\n\n")[1] == badges.badges(path.name), "run tools/badges.py"
-    assert badges.with_badges(first, path.name) == first
-    old = first.replace(badges.repository(), "somebody/else")
-    assert badges.with_badges(old, path.name) == first
-
-
-def test_the_address_of_the_repository_stands_in_one_place():
-    address = badges.repository()
-    assert PROJECT["project"]["urls"]["Repository"] == f"https://github.com/{address}"
-    assert f"%pip install git+https://github.com/{address}\n" in read("README.md")
-    sources = [*ROOT.glob("tools/*.py"), *ROOT.glob("transformer_lesson/**/*.py")]
-    assert [path.name for path in sources if address in path.read_text(encoding="utf-8")] == []

@@ -244,10 +244,6 @@ def prose_words(markdown: str) -> int:
     return sum(any(letter.isalpha() for letter in word) for word in bare.split())
 
 
-def test_lessons_00_to_07_are_there():
-    assert [path.name[:2] for path in NOTEBOOKS][:8] == [f"{n:02}" for n in range(8)]
-
-
 @each_notebook
 def test_notebook_runs_on_any_machine(path):
     notebook = json.loads(path.read_text(encoding="utf-8"))
@@ -258,13 +254,6 @@ def test_notebook_runs_on_any_machine(path):
     assert (notebook["nbformat"], notebook["nbformat_minor"]) >= (4, 5)
     ids = [cell["id"] for cell in notebook["cells"]]
     assert len(set(ids)) == len(ids)
-
-
-@each_notebook
-def test_the_readme_gives_its_minutes(path):
-    minutes = re.search(r"\*\*Minutes:\*\* (\d+)", source(cells(path, "markdown")[0])).group(1)
-    (row,) = [line for line in read("README.md").splitlines() if f"(notebooks/{path.name})" in line]
-    assert row.endswith(f"| {minutes} |")
 
 
 @each_notebook

@@ -4,6 +4,7 @@ The address is what `git remote get-url origin` says. Until then the course has 
 in it links to a repository. pyproject.toml holds it; the web site reads it there.
 """
 
+import json
 import re
 import subprocess
 import sys
@@ -11,10 +12,8 @@ import tomllib
 from pathlib import Path
 from urllib.parse import quote
 
-import nbformat
-
 ROOT = Path(__file__).resolve().parent.parent
-HOST, FOLDER = r"(?P<host>[\w-]+(?:\.[\w-]+)*\.[a-z]{2,})", r"(?P<path>\w[\w.-]*(?:/\w[\w.-]*)+?)"
+HOST, FOLDER = r"(?P<host>[\w-]+(?:\.[\w-]+)*\.[a-z]{2,})", r"(?P<path>\w[\w.-]*(?:/\w[\w.-]*?)+?)"
 REMOTES = (  # a name or a password before the @ stays private
     rf"https://(?:[^/@\s]+@)?{HOST}/{FOLDER}",
     rf"ssh://(?:[^/@\s]+@)?{HOST}(?::\d+)?/{FOLDER}",
@@ -123,9 +122,11 @@ def texts(address: str | None, root: Path = ROOT) -> dict[Path, str]:
         readme: in_readme(readme.read_text("utf-8"), address),
     }
     for path in sorted(root.glob("notebooks/*.ipynb")):
-        notebook = nbformat.read(path, as_version=4)
-        notebook.cells[0].source = in_lesson(notebook.cells[0].source, path.name, address)
-        made[path] = nbformat.writes(notebook) + "\n"
+        notebook = json.loads(path.read_text("utf-8"))
+        first = notebook["cells"][0]
+        cell = in_lesson("".join(first["source"]), path.name, address)
+        first["source"] = cell.splitlines(keepends=True)
+        made[path] = json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
     return made
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # for tools.site_pages
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-REPOSITORY = PROJECT["urls"]["Repository"]
+REPOSITORY = PROJECT.get("urls", {}).get("Repository")  # none before `make address`
 
 project = "Transformer Lesson"
 author = PROJECT["authors"][0]["name"]
@@ -55,7 +55,9 @@ html_js_files = [("site.js", {"defer": "defer"})]
 html_copy_source = True
 html_sourcelink_suffix = ""  # a lesson's source is a notebook to download
 html_theme_options = {
-    "github_url": REPOSITORY,
+    "icon_links": [{"name": "Repository", "url": REPOSITORY, "icon": "fa-brands fa-git-alt"}]
+    if REPOSITORY
+    else [],
     "navbar_align": "left",
     "navigation_with_keys": False,
     "show_toc_level": 2,

@@ -179,8 +179,10 @@ def test_jupyterlab_has_the_course_s_settings():
     assert installed.read_text() == read("tools/jupyterlab/transformer_lesson.json5")
 
 
-def test_the_readme_names_tests_that_exist():
-    named = re.findall(r"`(tests/[\w/.]+)`", read("README.md"))
+def test_the_pages_name_tests_that_exist():
+    pages = [ROOT / "README.md", *ROOT.glob("docs/*.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    named = re.findall(r"`(tests/[\w/.]+)`", text)
     assert named and [name for name in named if not (ROOT / name).exists()] == []
 
 

@@ -38,7 +38,7 @@ def read_page(app, docname: str, source: list[str]) -> None:
         folder = "" if docname.startswith("notebooks/") else "notebooks/"
         page = source[0].replace("{lessons}", lesson_table(folder))
         source[0] = page.replace("{start}", start(stored_address()))
-    elif docname.startswith("api/"):
+    elif docname.startswith("api/") and "{modules}" in source[0]:
         source[0] = source[0].replace("{modules}", module_list(docname.removeprefix("api/")))
     elif Path(app.env.doc2path(docname)).suffix == ".ipynb":
         notebook = json.loads(source[0])

@@ -38,7 +38,12 @@ mathjax3_config = {"options": {"enableMenu": False}}
 
 # The package: what its docstrings say.
 add_module_names = False
-autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True}
+autodoc_default_options = {
+    "members": True,
+    "member-order": "bysource",
+    "show-inheritance": True,
+    "exclude-members": "set",  # matplotlib writes one into each class of a figure
+}
 autodoc_preserve_defaults = True
 viewcode_follow_imported_members = False  # each module stands in the API by itself
 napoleon_google_docstring = True

@@ -43,13 +43,6 @@ def test_notebook_runs_on_any_machine(path):
 
 
 @each_notebook
-def test_the_readme_gives_its_minutes(path):
-    minutes = re.search(r"\*\*Minutes:\*\* (\d+)", source(cells(path, "markdown")[0])).group(1)
-    (row,) = [line for line in README.splitlines() if f"(notebooks/{path.name})" in line]
-    assert row.endswith(f"| {minutes} |")
-
-
-@each_notebook
 def test_no_cell_installs_or_edits_paths(path):
     forbidden = re.compile(
         r"^\s*[!%]|\bpip install\b|\bconda install\b|\bsys\.path\b", re.MULTILINE

@@ -11,8 +11,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmarks.peers import GPT2
 from benchmarks.results import Row, write
 from benchmarks.timing import interleaved, ratios, spread
-from transformer_lesson.config import ModelConfig
-from transformer_lesson.models import DecoderOnlyTransformer
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 GPT2_124M = ModelConfig(
     vocab_size=50257,
@@ -39,7 +39,7 @@ faster. Compiling took {ours_compile:.0f} s for ours and {peer_compile:.0f} s fo
 
 Model FLOPs: {per_token:,} per token, 6 for each weight that takes part in a matrix product and
 12 * n_layers * d_model * length for attention (PaLM, appendix B; the causal half is not taken
-off). Utilisation is their number per second divided by {peak}.
+off). Utilization is their number per second divided by {peak}.
 """
 
 
@@ -94,11 +94,11 @@ def rows(seconds: dict[str, list[float]], tokens: int, per_token: int, peak: flo
             table.append(_row(f"Step, {name}", label, ratio, limit if judged else None))
         used = [tokens * per_token / value / peak for value in seconds[name]]
         speed = f"{tokens / min(seconds[name]):,.0f} tokens/s at best"
-        table.append(_row(f"Model FLOPs utilisation, {name} ({speed})", "–", used, least))
+        table.append(_row(f"Model FLOPs utilization, {name} ({speed})", "–", used, least))
     for peer in ("peer", "peer, compiled"):
         used = [tokens * per_token / value / peak for value in seconds[peer]]
         speed = f"{tokens / min(seconds[peer]):,.0f} tokens/s at best"
-        table.append(_row(f"Model FLOPs utilisation, {peer} ({speed})", "–", used, None))
+        table.append(_row(f"Model FLOPs utilization, {peer} ({speed})", "–", used, None))
     return table
 
 

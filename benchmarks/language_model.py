@@ -6,10 +6,10 @@ from collections import Counter
 import torch
 
 from benchmarks.results import THREADS, Row, write
-from transformer_lesson.corpora import WindowBatches, manual
-from transformer_lesson.corpora.batches import windows
-from transformer_lesson.models import DecoderOnlyTransformer
-from transformer_lesson.tokenizer import CharacterTokenizer
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.text import WindowBatches, manual
+from transformer_lesson.text.batches import windows
+from transformer_lesson.text.tokenizers import CharacterTokenizer
 from transformer_lesson.training import bits_per_character, train, validation_loss
 from transformer_lesson.training.recipes import MANUAL
 

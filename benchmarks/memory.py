@@ -8,8 +8,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.results import Row, write
 from benchmarks.training_speed import encoder_decoder_steps
-from transformer_lesson.attention import MultiHeadAttention
-from transformer_lesson.masks import causal_mask
+from transformer_lesson.model.attention import MultiHeadAttention
+from transformer_lesson.model.masks import causal_mask
 
 NOTES = """
 PyTorch's profiler notes everything that its CPU allocator hands out and takes back, temporary

@@ -1,4 +1,4 @@
-"""Make the curves that lesson 13 replays: norm position x warm-up x initialisation, and 2017
+"""Make the curves that lesson 13 replays: norm position x warm-up x initialization, and 2017
 against 2026 one change at a time. Writes two small files into transformer_lesson/data/.
 
     python -m benchmarks.paper_vs_practice          both files, about a quarter of an hour
@@ -11,9 +11,9 @@ from itertools import product
 
 import torch
 
-from transformer_lesson.variants import (
+from transformer_lesson.experiments.since_2017 import (
     DATA,
-    INITIALISATIONS,
+    INITIALIZATIONS,
     NORM_POSITIONS,
     WARMUPS,
     Setting,
@@ -29,7 +29,7 @@ SEEDS = (0, 1, 2)
 def write_grid() -> None:
     """Run every setting with every seed."""
     curves = {}
-    for place in product(NORM_POSITIONS, WARMUPS, INITIALISATIONS):
+    for place in product(NORM_POSITIONS, WARMUPS, INITIALIZATIONS):
         setting = Setting(*place)
         curves[str(setting)] = [thinned(run_setting(setting, seed)) for seed in SEEDS]
         print(setting, [curve[-1] for curve in curves[str(setting)]], flush=True)

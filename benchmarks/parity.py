@@ -8,9 +8,9 @@ import torch
 import transformers
 
 from benchmarks.results import THREADS, Row, write
-from tests.families import FAMILIES, drawn_fields, inputs_of, library_model
+from tests.checkpoints.families import FAMILIES, drawn_fields, inputs_of, library_model
 from transformer_lesson.checkpoints import compare_layers, from_pretrained, to_transformers
-from transformer_lesson.checkpoints.comparing import HIDDEN, LOGITS
+from transformer_lesson.checkpoints.compare import HIDDEN, LOGITS
 
 SEEDS = range(8)
 NAMES = {

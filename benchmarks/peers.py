@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from transformer_lesson.config import ModelConfig
-from transformer_lesson.models import DecoderOnlyTransformer, EncoderDecoderTransformer
-from transformer_lesson.positions import sinusoidal_encoding
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.positions import sinusoidal_encoding
+from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
 TO_OURS = {
     "transformer.encoder.norm": "encoder_norm",
@@ -17,7 +17,7 @@ TO_OURS = {
     "transformer.decoder.layers": "decoder",
     "transformer.h": "decoder",
     "transformer.ln_f": "decoder_norm",
-    "transformer.wte.weight": "embedding.table",
+    "transformer.wte.weight": "embedding.weight",
     "transformer.wpe.weight": "embedding.positions.weight",
     "lm_head": "projection",
     "self_attn": "self_attention",
@@ -130,7 +130,7 @@ def ours_of_torch(theirs: TorchTransformer, config: ModelConfig) -> EncoderDecod
     table = weights.pop("table.weight")
     model = EncoderDecoderTransformer(config)
     model.load_state_dict(
-        weights | {"source_embedding.table": table, "target_embedding.table": table}
+        weights | {"source_embedding.weight": table, "target_embedding.weight": table}
     )
     return model
 
@@ -138,7 +138,7 @@ def ours_of_torch(theirs: TorchTransformer, config: ModelConfig) -> EncoderDecod
 def ours_of_gpt2(theirs: GPT2, config: ModelConfig) -> DecoderOnlyTransformer:
     """Return our GPT with the weights of theirs. We scale token vectors, GPT-2 does not."""
     weights = our_weights(theirs.model)
-    weights["embedding.table"] = weights["embedding.table"] / math.sqrt(config.d_model)
+    weights["embedding.weight"] = weights["embedding.weight"] / math.sqrt(config.d_model)
     model = DecoderOnlyTransformer(config)
     model.load_state_dict(weights)
     return model

@@ -8,7 +8,7 @@ import ipywidgets, psutil
 from IPython.display import JSON
 from ipywidgets.widgets.widget import _instances
 from transformer_lesson.explorables.base import Explorable, as_html
-from transformer_lesson.visible import visible
+from transformer_lesson.files import visible
 
 def soak_explorables(ids):
     return JSON([i for i in ids if isinstance(_instances.get(i), Explorable)])

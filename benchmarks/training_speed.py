@@ -18,7 +18,7 @@ from benchmarks.peers import (
 )
 from benchmarks.results import THREADS, Row, write
 from benchmarks.timing import at_most, interleaved, ratios, spread
-from transformer_lesson.config import ModelConfig
+from transformer_lesson.model.config import ModelConfig
 
 ROUNDS = 40
 PAPER = ModelConfig(

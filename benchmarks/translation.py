@@ -5,11 +5,12 @@ import statistics
 import torch
 
 from benchmarks.results import THREADS, Row, write
-from transformer_lesson.corpora import TranslationBatches, grammar
-from transformer_lesson.corpora.pairs import Pair
-from transformer_lesson.generation import alignment_hits, exact_match, translate
-from transformer_lesson.models import EncoderDecoderTransformer
-from transformer_lesson.tokenizer import WordTokenizer
+from transformer_lesson.generation import exact_match, translate
+from transformer_lesson.interpretability.alignment import alignment_hits
+from transformer_lesson.model.transformers import EncoderDecoderTransformer
+from transformer_lesson.text import TranslationBatches, grammar
+from transformer_lesson.text.pairs import Pair
+from transformer_lesson.text.tokenizers import WordTokenizer
 from transformer_lesson.training import train
 from transformer_lesson.training.recipes import GRAMMAR, PAPER, Recipe
 

@@ -25,16 +25,16 @@ def seeded():
 def pytest_terminal_summary(terminalreporter):
     """Print which of the wrong versions of each exercise its check calls by their names."""
     reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
-    known, recognised = Counter(), Counter()
+    known, recognized = Counter(), Counter()
     for report in reports:
         for key, value in getattr(report, "user_properties", ()):
             if key == "mistake":
                 exercise, _, _ = value.partition("|")
                 known[exercise] += 1
-                recognised[exercise] += report.passed
+                recognized[exercise] += report.passed
     if known:
-        terminalreporter.section("wrong versions recognised by their names")
+        terminalreporter.section("wrong versions recognized by their names")
         for name in sorted(known):
-            terminalreporter.write_line(f"{name:32} {recognised[name]:3} of {known[name]:3}")
-        line = f"{'all':32} {recognised.total():3} of {known.total():3}"
+            terminalreporter.write_line(f"{name:32} {recognized[name]:3} of {known[name]:3}")
+        line = f"{'all':32} {recognized.total():3} of {known.total():3}"
         terminalreporter.write_line(line)

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from torch import nn
 
-from transformer_lesson.config import ModelConfig
+from transformer_lesson.model.config import ModelConfig
 
 PRIMES = (2, 3, 5, 7, 11, 13)
 OURS = {

@@ -8,7 +8,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from benchmarks import gpu, results
-from transformer_lesson.models import DecoderOnlyTransformer
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 SMALL = replace(
     gpu.GPT2_124M, vocab_size=97, d_model=24, n_heads=3, n_layers=2, d_ff=60, max_len=40

@@ -24,7 +24,7 @@ STILL = "application/vnd.transformer-lesson.still+json"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 READABLE_WITHOUT_A_KERNEL = {"image/png", "text/markdown"}
 CELL_TIMEOUT = 180  # seconds, as in pyproject.toml
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+COLORS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def clean(notebook: nbformat.NotebookNode) -> None:
@@ -81,7 +81,7 @@ def execute(path: Path, stills: Path = STILLS) -> None:
         timeout=CELL_TIMEOUT,
         extra_arguments=[
             "--log-level=ERROR",  # no line about TCP per lesson
-            "--InteractiveShellApp.extra_extensions=transformer_lesson.explorables.stills",
+            "--InteractiveShellApp.extra_extensions=transformer_lesson.explorables.states",
             "--InteractiveShellApp.reraise_ipython_extension_failures=True",
         ],
         resources={"metadata": {"path": str(path.parent)}},
@@ -116,7 +116,7 @@ def main(lesson: str = "") -> int:
         try:
             execute(path)
         except LessonFailed as failure:
-            print(f"failed; the file is as it was.\n\n{COLOURS.sub('', str(failure))}")
+            print(f"failed; the file is as it was.\n\n{COLORS.sub('', str(failure))}")
             return 1
         print(f"{time.perf_counter() - start:.1f} s", flush=True)
     return 0

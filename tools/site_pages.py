@@ -4,6 +4,7 @@ Lessons come to life with what `make notebooks` stored in `docs/stills`; picture
 alternatives; links to the package lead to its source on the site, other files to the repository.
 """
 
+import ast
 import json
 import posixpath
 import re
@@ -20,6 +21,7 @@ from tools.site_stills import MOVES_IN_LAB, still_as_html, write_pictures
 ROOT = Path(__file__).resolve().parent.parent
 STILLS = ROOT / "docs" / "stills"
 QUESTION = re.compile(r"\*\*The question:\*\* (.+)")
+INTERNAL = re.compile(r"mistakes|bug_hunt|_exercises")  # what would give exercises away
 MINUTES = re.compile(r"\*\*Minutes:\*\* (\d+)")
 
 
@@ -36,6 +38,8 @@ def read_page(app, docname: str, source: list[str]) -> None:
         folder = "" if docname.startswith("notebooks/") else "notebooks/"
         page = source[0].replace("{repository}", repository)
         source[0] = page.replace("{lessons}", lesson_table(folder))
+    elif docname.startswith("api/"):
+        source[0] = source[0].replace("{modules}", module_list(docname.removeprefix("api/")))
     elif Path(app.env.doc2path(docname)).suffix == ".ipynb":
         notebook = json.loads(source[0])
         stills = STILLS / Path(docname).name
@@ -61,6 +65,24 @@ def lesson_table(folder: str) -> str:
         question = question[0].upper() + question[1:]
         rows.append(f"| [{title}]({folder}{path.name}) | {question} | {minutes} |")
     return "\n".join(rows)
+
+
+def module_list(room: str) -> str:
+    """Return a section for each module of a room, in the order of its docstring."""
+    folder = ROOT / "transformer_lesson" / room
+    introduction = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
+    names = [
+        ".".join(path.relative_to(folder).with_suffix("").parts)
+        for path in sorted(folder.rglob("*.py"))
+        if not path.name.startswith("__") and not INTERNAL.search(str(path.relative_to(folder)))
+    ]
+    place = {name: introduction.find(f"`{name}`") % len(introduction + " ") for name in names}
+    sections = []
+    for name in sorted(names, key=place.get):
+        title = f"``{name}``"
+        module = f".. automodule:: transformer_lesson.{room}.{name}"
+        sections.append(f"{title}\n{'-' * len(title)}\n\n{module}\n")
+    return "\n".join(sections)
 
 
 def enliven(cell: dict, stored: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from PIL import Image
 
 from transformer_lesson import explorables
-from transformer_lesson.attention_view import frame
+from transformer_lesson.figures.attention_view.view import frame
 
 FOLDER = "../_static/stills"  # from a lesson's page
 MOVES_IN_LAB = re.compile(rf"({'|'.join(explorables.__all__)})\(")

@@ -1,55 +1,30 @@
 """The reference implementation that the lessons build, check against and import.
 
-Each module is one idea and reads top to bottom: `config`, `masks`, `cache`, `dropout`, `linear`,
-`norms`, `grouped_heads`, `attention`, `positions`, `tokenizer`, `embeddings`, `feed_forwards`,
-`blocks`, `models`, `recording`, `causality`, `parameter_count`, `corpora`, `training`,
-`checkpoints`, `generation`, `induction`, `head_scores`, `interventions`, `variants`, `plots`,
-`attention_view`, `explorables`, `exercises`, `grading`, `environment`.
+Start with `model`: the Transformer itself, whose modules are read in the order that its docstring
+gives. `text` makes batches of real sentences, `training` learns from them, `generation` writes,
+`checkpoints` keeps models in files, `interpretability` and `experiments` ask what is in a model,
+`figures` and `explorables` draw, `exercises` and `grading` examine.
 
 The names below are imported when they are first used, so that `environment` can say what is wrong
 where PyTorch is missing or broken.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:  # for editors, which do not run `__getattr__`
-    from transformer_lesson.attention import MultiHeadAttention, scaled_dot_product_attention
-    from transformer_lesson.config import ModelConfig
-    from transformer_lesson.masks import causal_mask, padding_mask
-    from transformer_lesson.models import (
-        DecoderOnlyTransformer,
-        EncoderDecoderTransformer,
-        EncoderOnlyTransformer,
-    )
-    from transformer_lesson.positions import sinusoidal_encoding
-    from transformer_lesson.recording import record
-
-__all__ = [
-    "DecoderOnlyTransformer",
-    "EncoderDecoderTransformer",
-    "EncoderOnlyTransformer",
-    "ModelConfig",
-    "MultiHeadAttention",
-    "causal_mask",
-    "padding_mask",
-    "record",
-    "scaled_dot_product_attention",
-    "sinusoidal_encoding",
-]
 
 _HOMES = {
-    "DecoderOnlyTransformer": "models",
-    "EncoderDecoderTransformer": "models",
-    "EncoderOnlyTransformer": "models",
-    "ModelConfig": "config",
-    "MultiHeadAttention": "attention",
-    "causal_mask": "masks",
-    "padding_mask": "masks",
-    "record": "recording",
-    "scaled_dot_product_attention": "attention",
-    "sinusoidal_encoding": "positions",
+    "DecoderOnlyTransformer": "model.transformers",
+    "EncoderDecoderTransformer": "model.transformers",
+    "EncoderOnlyTransformer": "model.transformers",
+    "ModelConfig": "model.config",
+    "MultiHeadAttention": "model.attention",
+    "causal_mask": "model.masks",
+    "padding_mask": "model.masks",
+    "record": "model.hooks",
+    "scaled_dot_product_attention": "model.attention",
+    "sinusoidal_encoding": "model.positions",
 }
+
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str):
@@ -58,5 +33,5 @@ def __getattr__(name: str):
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

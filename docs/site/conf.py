@@ -11,7 +11,7 @@ REPOSITORY = PROJECT["urls"]["Repository"]
 
 project = "Transformer Lesson"
 author = PROJECT["authors"][0]["name"]
-copyright = f"{author}, {PROJECT['license']} licence"
+copyright = f"{author}, {PROJECT['license']} license"
 release = version = PROJECT["version"]
 language = "en"
 

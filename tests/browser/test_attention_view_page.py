@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from transformer_lesson.attention_view import head_view, model_view
+from transformer_lesson.figures.attention_view.view import head_view, model_view
 
 pytestmark = pytest.mark.browser
 

@@ -23,10 +23,10 @@ STOLEN = """img[onerror], svg[onload], link[href*=evil], img[src*=evil], a[href*
 CELLS = [
     "import json, torch\n"
     "from transformer_lesson import DecoderOnlyTransformer, ModelConfig, explorables, plots\n"
-    "from transformer_lesson.attention_view import head_view, model_view\n"
+    "from transformer_lesson.figures.attention_view.view import head_view, model_view\n"
     "from transformer_lesson.exercises import Report, check\n"
-    "from transformer_lesson.explorables.replay_recorder import Snapshot\n"
-    "from transformer_lesson.tokenizer import CharacterTokenizer\n"
+    "from transformer_lesson.explorables.training_replay import Snapshot\n"
+    "from transformer_lesson.text.tokenizers import CharacterTokenizer\n"
     f"texts = json.loads({json.dumps(json.dumps(list(TEXTS.values())))})\n"
     "n = len(texts)",
     "for text in texts:\n    display(explorables.TokenizerExplorer(text))",

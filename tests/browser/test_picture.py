@@ -97,7 +97,7 @@ def lasting(words: list[str]) -> list[str]:
 
 
 def write(scene: Scene) -> None:
-    """Write the animated picture, each frame with a border and in its own colours."""
+    """Write the animated picture, each frame with a border and in its own colors."""
     for frame in scene.frames:
         ImageDraw.Draw(frame).rectangle((0, 0, WIDTH - 1, HEIGHT - 1), outline="#bbbbbb")
     frames = [frame.quantize(128, dither=Image.Dither.NONE) for frame in scene.frames]

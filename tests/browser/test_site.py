@@ -22,7 +22,7 @@ SERIOUS = """options => async where => (await axe.run(where, {
     .violations.filter(fault => ["serious", "critical"].includes(fault.impact))
     .map(fault => `${fault.id}: ${fault.nodes.map(node => node.html.slice(0, 150)).join(" | ")}`)"""
 FORM = f"() => ({SERIOUS})({{rules: {{'color-contrast': {{enabled: false}}}}}})(document)"
-# Thousands of words have the same few colours: one of each combination is measured.
+# Thousands of words have the same few colors: one of each combination is measured.
 CONTRAST = f"""() => {{
     const found = new Map();
     for (const element of document.querySelectorAll("body *")) {{
@@ -46,7 +46,7 @@ TOO_WIDE = """() => [...document.querySelectorAll("article *")].filter(element =
             || ["auto", "scroll"].includes(getComputedStyle(part).overflowX)) return false;
     return element.checkVisibility();
 }).map(element => element.outerHTML.slice(0, 120))"""
-AT_ONCE = "* { transition: none !important; }"  # colours do not fade from one scheme to the other
+AT_ONCE = "* { transition: none !important; }"  # colors do not fade from one scheme to the other
 
 
 @pytest.fixture(scope="module")

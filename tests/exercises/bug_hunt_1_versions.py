@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from transformer_lesson.masks import causal_mask
+from transformer_lesson.model.masks import causal_mask
 
 
 def hide_and_stack(ids, embedding, blocks, projection):

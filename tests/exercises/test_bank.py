@@ -29,7 +29,7 @@ def test_names_are_unique(name):
 
 
 @pytest.mark.parametrize(("name", "mistake"), CASES)
-def test_mistake_fails_and_is_recognised(name, mistake, record_property):
+def test_mistake_fails_and_is_recognized(name, mistake, record_property):
     record_property("mistake", f"{name}|{mistake.name}")
     report = check(name, lambda *inputs: mistake.version(*inputs))  # no start, to a bug hunt
     assert report.status == "failed", f"{name}: {mistake.name} was not noticed"

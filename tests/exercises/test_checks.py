@@ -71,7 +71,7 @@ def test_other_right_versions_pass(name):
         ),
         (
             "beam_search",
-            "sums that are not normalised by length",
+            "sums that are not normalized by length",
             "The length must be 7; yours is 2.",
         ),
         ("append_to_cache", "the new tokens alone", "must have shape (batch 3, head 13, 12"),

@@ -74,7 +74,7 @@ def test_source_loses_docstring_and_annotations_and_keeps_comments():
 def test_solution_brings_the_functions_that_it_leans_on():
     page = solution("scaled_dot_product_attention")._repr_markdown_()
     assert "def masked_softmax(scores, mask=None):" in page
-    assert "import torch\nfrom transformer_lesson.attention import attention_scores" in page
+    assert "import torch\nfrom transformer_lesson.model.attention import attention_scores" in page
     assert "import masked_softmax" not in page
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from transformer_lesson.attention import multi_head_attention
 from transformer_lesson.exercises import Report, check
+from transformer_lesson.model.attention import multi_head_attention
 
 
 def stub_raises(x, n_heads):

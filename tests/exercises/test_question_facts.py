@@ -16,16 +16,18 @@ from transformer_lesson import (
     scaled_dot_product_attention,
     sinusoidal_encoding,
 )
-from transformer_lesson.attention import attention_scores, multi_head_attention
-from transformer_lesson.blocks import EncoderBlock, FeedForward, layer_norm
-from transformer_lesson.causality import changed_positions
-from transformer_lesson.corpora import pad_batch
-from transformer_lesson.corpora.batches import shift_right
-from transformer_lesson.embeddings import embed
 from transformer_lesson.exercises.questions import find_question
 from transformer_lesson.generation import Sample, bleu, generate, top_p_filter
-from transformer_lesson.masks import causal_mask
-from transformer_lesson.parameter_count import count_encoder_parameters, count_parameters
+from transformer_lesson.interpretability.causality import changed_positions
+from transformer_lesson.model.attention import attention_scores, multi_head_attention
+from transformer_lesson.model.blocks import EncoderBlock
+from transformer_lesson.model.embedding import embed
+from transformer_lesson.model.feed_forward import FeedForward
+from transformer_lesson.model.masks import causal_mask
+from transformer_lesson.model.norm import layer_norm
+from transformer_lesson.model.parameters import count_encoder_parameters, count_parameters
+from transformer_lesson.text import pad_batch
+from transformer_lesson.text.batches import shift_right
 from transformer_lesson.training import bits_per_character, label_smoothed_loss, warmup_rate
 
 

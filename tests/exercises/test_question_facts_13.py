@@ -6,12 +6,11 @@ import torch
 
 from tests.exercises.test_question_facts import right
 from transformer_lesson import DecoderOnlyTransformer, ModelConfig
-from transformer_lesson.blocks import layer_norm
-from transformer_lesson.feed_forwards import FeedForward, GatedFeedForward
-from transformer_lesson.norms import rms_norm
-from transformer_lesson.parameter_count import count_parameters
-from transformer_lesson.positions import apply_rotary
-from transformer_lesson.variants import Setting, stored_grid, stored_ladder
+from transformer_lesson.experiments.since_2017 import Setting, stored_grid, stored_ladder
+from transformer_lesson.model.feed_forward import FeedForward, GatedFeedForward
+from transformer_lesson.model.norm import layer_norm, rms_norm
+from transformer_lesson.model.parameters import count_parameters
+from transformer_lesson.model.positions import apply_rotary
 
 
 def test_norms():

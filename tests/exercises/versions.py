@@ -17,7 +17,7 @@ from transformer_lesson.exercises.mistakes.blocks import count, decoder, leaks_i
 from transformer_lesson.exercises.mistakes.branches import norm_by_hand, post
 from transformer_lesson.exercises.mistakes.heads import heads_together
 from transformer_lesson.exercises.mistakes.text import pad_rows, sinusoids
-from transformer_lesson.tokenizer import words
+from transformer_lesson.text.tokenizers import words
 
 RIGHT = {
     "encode": [lambda t, v, unk: tuple(v[w] if w in v else unk for w in words(t))],

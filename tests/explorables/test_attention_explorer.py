@@ -10,9 +10,8 @@ from statistics import fmean, pstdev
 import pytest
 import torch
 
-from transformer_lesson.corpora import manual
 from transformer_lesson.explorables import AttentionExplorer
-from transformer_lesson.explorables.attention import (
+from transformer_lesson.explorables.attention_explorer import (
     D_MODEL,
     HEADS,
     MAX_WORDS,
@@ -21,7 +20,8 @@ from transformer_lesson.explorables.attention import (
     sentence_weights,
     word_vectors,
 )
-from transformer_lesson.tokenizer import words
+from transformer_lesson.text import manual
+from transformer_lesson.text.tokenizers import words
 
 DEFAULT = {"sentence": SENTENCE, "query": 0, "n_heads": 4, "head": 0} | {
     "scaled": True,

@@ -10,15 +10,9 @@ import pytest
 from PIL import Image
 
 from transformer_lesson import explorables
-from transformer_lesson.explorables.base import (
-    Explorable,
-    Rendering,
-    as_html,
-    drawable,
-    sentence,
-)
-from transformer_lesson.plots import figure
-from transformer_lesson.visible import visible
+from transformer_lesson.explorables.base import Explorable, Rendering, as_html, drawable, sentence
+from transformer_lesson.figures.plots import figure
+from transformer_lesson.files import visible
 
 EVERY_MOVE_SHOWS = [  # in the others, some controls matter only in some states
     "HeadSplitExplorer",

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from transformer_lesson.explorables.canvas import Canvas, drawn_width, fitted, pale
-from transformer_lesson.plots import COLORS
+from transformer_lesson.figures.plots import COLORS
 
 
 def pixels(canvas: Canvas) -> np.ndarray:
@@ -37,7 +37,7 @@ def test_a_very_long_text_is_cut_at_once():
 
 
 @pytest.mark.parametrize("color", COLORS[:6])
-def test_black_words_can_be_read_on_pale_colours(color):
+def test_black_words_can_be_read_on_pale_colors(color):
     parts = [int(pale(color)[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -78,7 +78,7 @@ def test_one_value_gets_a_range():
     assert widened([]) == (0.0, 1.0)
 
 
-def test_a_curve_leaves_its_colour():
+def test_a_curve_leaves_its_color():
     drawn = chart([0.0, 1.0])
     end = drawn.line([(0, 1.0), (100, 0.0)], "#FF0000", dots=True)
     assert end == (250, 140)

@@ -13,9 +13,16 @@ from PIL import Image
 from tests.explorables.tiny_models import grammar_translator, language_model, translator
 from transformer_lesson.checkpoints import save_checkpoint
 from transformer_lesson.explorables import DecodingStepper, trained
-from transformer_lesson.explorables.beam_picture import finished_texts, path, render_beams, text_of
-from transformer_lesson.explorables.decoding import cache_use, choose_from, watch_decoding
-from transformer_lesson.explorables.decoding_picture import render_distribution
+from transformer_lesson.explorables.decoding_stepper import (
+    cache_use,
+    choose_from,
+    finished_texts,
+    path,
+    render_beams,
+    render_distribution,
+    text_of,
+    watch_decoding,
+)
 from transformer_lesson.generation import Beam, Greedy, Sample, generate
 
 KINDS = {"translator": translator, "language model": language_model}
@@ -158,7 +165,7 @@ def test_finished_texts_come_best_first_and_the_best_is_the_winner():
     assert [score for score, _, _ in finished] == sorted((s for s, _, _ in finished), reverse=True)
     assert finished[0][2] == list(made.written)
     text = render_beams(made, tokenizer, made.n_steps - 1).text
-    assert f"normalised {finished[0][0]:.2f}" in text
+    assert f"normalized {finished[0][0]:.2f}" in text
 
 
 @pytest.mark.parametrize("kind", KINDS)

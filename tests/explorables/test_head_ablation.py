@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from tests.explorables.tiny_models import grammar_translator, language_model
-from transformer_lesson.corpora.batches import Batch, shift_right
 from transformer_lesson.explorables import HeadAblation, head_ablation
 from transformer_lesson.explorables.head_ablation import render_head_ablation
-from transformer_lesson.interventions import Head, heads_of, token_losses
+from transformer_lesson.interpretability.interventions import Head, heads_of, token_losses
+from transformer_lesson.text.batches import Batch, shift_right
 
 
 def example():

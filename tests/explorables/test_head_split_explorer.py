@@ -3,7 +3,7 @@
 import pytest
 
 from transformer_lesson.explorables import HeadSplitExplorer
-from transformer_lesson.explorables.head_split import SIZES, render_head_split
+from transformer_lesson.explorables.head_split_explorer import SIZES, render_head_split
 
 
 def test_view_alone_mixes_tokens():

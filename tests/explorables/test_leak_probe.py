@@ -6,11 +6,11 @@ import warnings
 import pytest
 import torch
 
-from transformer_lesson.causality import changed_positions, leaks_future
-from transformer_lesson.config import ModelConfig
 from transformer_lesson.explorables import LeakProbe
 from transformer_lesson.explorables.leak_probe import example_models, render_leak_probe
-from transformer_lesson.models import DecoderOnlyTransformer
+from transformer_lesson.interpretability.causality import changed_positions, leaks_future
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 CAUSAL = "decoder-only, causal mask"
 IDS = torch.arange(7)[None]

@@ -9,12 +9,13 @@ import pytest
 from nbclient import NotebookClient
 from PIL import Image
 
-from transformer_lesson.config import ModelConfig, TrainConfig
-from transformer_lesson.corpora.batches import WindowBatches, windows
 from transformer_lesson.explorables import LiveCurves, live_curves
 from transformer_lesson.explorables.live_curves import SHARE, render_live_curves
-from transformer_lesson.models import DecoderOnlyTransformer
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.text.batches import WindowBatches, windows
 from transformer_lesson.training import StepReport, train
+from transformer_lesson.training.config import TrainConfig
 
 
 def report(step, loss=1.0, validation=None):

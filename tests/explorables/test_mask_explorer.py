@@ -3,7 +3,7 @@
 import pytest
 
 from transformer_lesson.explorables import MaskExplorer
-from transformer_lesson.explorables.mask import render_masks
+from transformer_lesson.explorables.mask_explorer import render_masks
 
 BATCH = "one two three\none"
 

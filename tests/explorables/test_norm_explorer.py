@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from transformer_lesson.explorables import NormExplorer
-from transformer_lesson.explorables.norm import BLOCK, batch_norm, render_norm
+from transformer_lesson.explorables.norm_explorer import BLOCK, batch_norm, render_norm
 
 
 def test_batch_norm_equals_pytorchs_in_training():

@@ -6,12 +6,17 @@ from itertools import product
 import pytest
 from PIL import Image
 
-from transformer_lesson import variants
+from transformer_lesson.experiments import since_2017
+from transformer_lesson.experiments.since_2017 import (
+    INITIALIZATIONS,
+    NORM_POSITIONS,
+    WARMUPS,
+    Setting,
+)
 from transformer_lesson.explorables.paper_vs_practice import (
     PaperVsPractice,
     render_paper_vs_practice,
 )
-from transformer_lesson.variants import INITIALISATIONS, NORM_POSITIONS, WARMUPS, Setting
 
 GOOD, BAD = Setting("pre", 0, "small"), Setting("post", 20, "xavier")
 CURVES = {GOOD: [[3.0, 2.0], [3.0, 2.2]], BAD: [[3.5, 3.1], [3.4, 2.3]]}
@@ -34,7 +39,7 @@ def test_a_run_that_diverged_and_one_alone_are_drawn():
         assert drawn == render_paper_vs_practice(curves, setting, point)
 
 
-@pytest.mark.parametrize("place", list(product(NORM_POSITIONS, WARMUPS, INITIALISATIONS)))
+@pytest.mark.parametrize("place", list(product(NORM_POSITIONS, WARMUPS, INITIALIZATIONS)))
 def test_every_setting_is_stored_and_drawn(place):
     shown = PaperVsPractice(*place)
     assert shown.rendering.text.lower().startswith(f"{place[0]}-norm")
@@ -45,22 +50,22 @@ def test_every_setting_is_stored_and_drawn(place):
 
 def test_every_control_draws_a_new_picture():
     shown = PaperVsPractice()
-    changes = {"norm_position": "pre", "warmup_steps": 100, "initialisation": "small", "point": 3}
+    changes = {"norm_position": "pre", "warmup_steps": 100, "initialization": "small", "point": 3}
     for name, value in changes.items():
         before = shown.rendering
         shown.controls[name].value = value
         assert shown.rendering.png != before.png and shown.rendering.text != before.text
     assert repr(shown) == (
-        "PaperVsPractice(norm_position='pre', warmup_steps=100, initialisation='small', point=3)"
+        "PaperVsPractice(norm_position='pre', warmup_steps=100, initialization='small', point=3)"
     )
 
 
 def test_missing_curves_say_how_they_are_made(monkeypatch, tmp_path):
-    variants.stored_grid.cache_clear()
-    monkeypatch.setattr(variants, "DATA", tmp_path)
+    since_2017.stored_grid.cache_clear()
+    monkeypatch.setattr(since_2017, "DATA", tmp_path)
     try:
         shown = PaperVsPractice()
         assert "`python -m benchmarks.paper_vs_practice` makes it again" in shown.rendering.text
         shown.controls["warmup_steps"].value = 20
     finally:
-        variants.stored_grid.cache_clear()
+        since_2017.stored_grid.cache_clear()

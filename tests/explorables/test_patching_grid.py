@@ -15,9 +15,9 @@ from transformer_lesson.explorables.patching_grid import (
     Patched,
     render_patching_grid,
 )
-from transformer_lesson.interventions import patching_grid as compute
-from transformer_lesson.interventions import stream_sites
-from transformer_lesson.models import DecoderOnlyTransformer
+from transformer_lesson.interpretability.interventions import patching_grid as compute
+from transformer_lesson.interpretability.interventions import stream_sites
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 
 def example(n=6):

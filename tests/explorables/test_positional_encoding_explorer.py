@@ -5,16 +5,16 @@ import math
 import pytest
 
 from transformer_lesson.explorables import PositionalEncodingExplorer
-from transformer_lesson.explorables.positional_encoding import render_positional_encoding
+from transformer_lesson.explorables.positional_encoding_explorer import render_positional_encoding
 
 
 def test_facts_of_one_state_by_hand():
     text = render_positional_encoding(d_model=4, length=3, base=100.0, dimension=1, position=1).text
     middle = 1 + 1  # sin² + cos² for each of the two pairs
-    neighbour = math.cos(1) + math.cos(0.1)
+    neighbor = math.cos(1) + math.cos(0.1)
     assert "Dimension 1 is a cosine that repeats every 6.3 tokens" in text
     assert f"at position 1 it is {math.cos(1):+.2f}" in text
-    assert f"{middle:.1f} with itself, {neighbour:.1f} with position 0" in text
+    assert f"{middle:.1f} with itself, {neighbor:.1f} with position 0" in text
 
 
 @pytest.mark.parametrize("dimension, wave", [(0, "sine"), (6, "sine"), (7, "cosine")])

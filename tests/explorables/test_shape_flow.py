@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_lesson.config import ModelConfig
 from transformer_lesson.explorables import ShapeFlow
 from transformer_lesson.explorables.shape_flow import (
     MODELS,
@@ -19,8 +18,9 @@ from transformer_lesson.explorables.shape_flow import (
     trace,
     trace_of_sizes,
 )
-from transformer_lesson.models import DecoderOnlyTransformer, EncoderDecoderTransformer
-from transformer_lesson.taps import Tap
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.hooks import HookPoint
+from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
 SIZES = {"batch": 2, "n": 5, "target": 7, "d_model": 24, "n_heads": 3, "n_layers": 1}
 
@@ -101,7 +101,7 @@ def test_names_of_any_length_and_kind_are_drawn():
     for step in range(3):
         drawn = render_shape_flow(steps, step)
         assert "no words for this quantity" in drawn.text
-    tapped = nn.Sequential(nn.Linear(3, 4), Tap())
+    tapped = nn.Sequential(nn.Linear(3, 4), HookPoint())
     assert trace(tapped, torch.zeros(2, 3)) == (Step("1", (2, 4)),)
 
 

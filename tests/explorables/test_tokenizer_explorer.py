@@ -3,7 +3,11 @@
 import pytest
 
 from transformer_lesson.explorables import TokenizerExplorer
-from transformer_lesson.explorables.tokenizer import BPE_SIZES, MAX_CHARACTERS, render_tokens
+from transformer_lesson.explorables.tokenizer_explorer import (
+    BPE_SIZES,
+    MAX_CHARACTERS,
+    render_tokens,
+)
 
 
 def test_counts_ids_and_unknown_words_are_told():

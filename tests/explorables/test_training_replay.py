@@ -10,20 +10,20 @@ import torch
 from PIL import Image
 
 from tests.explorables.tiny_models import translator
-from transformer_lesson.config import TrainConfig
-from transformer_lesson.corpora.batches import TranslationBatches
-from transformer_lesson.corpora.pairs import Pair
 from transformer_lesson.explorables import ReplayRecorder, TrainingReplay
-from transformer_lesson.explorables.replay_recorder import Snapshot
 from transformer_lesson.explorables.training_replay import (
+    Snapshot,
     matched,
     render_training_replay,
     strongest_hits,
 )
 from transformer_lesson.generation import generate
-from transformer_lesson.recording import record
-from transformer_lesson.tokenizer import BytePairTokenizer
+from transformer_lesson.model.hooks import record
+from transformer_lesson.text.batches import TranslationBatches
+from transformer_lesson.text.pairs import Pair
+from transformer_lesson.text.tokenizers import BytePairTokenizer
 from transformer_lesson.training import StepReport, train
+from transformer_lesson.training.config import TrainConfig
 
 PAIR = Pair(
     "the cat sees the dog .",

@@ -12,17 +12,18 @@ from PIL import Image
 
 from tests.explorables.tiny_models import ENGLISH, grammar_translator, translator
 from transformer_lesson.checkpoints import save_checkpoint
-from transformer_lesson.corpora import grammar
 from transformer_lesson.explorables import TranslationPlayground, trained
-from transformer_lesson.explorables.translation import (
+from transformer_lesson.explorables.translation_playground import (
     cross_attention,
     read_sentence,
+    render_translation,
     source_ids,
     watch_translation,
 )
-from transformer_lesson.explorables.translation_picture import render_translation
-from transformer_lesson.generation import alignment_hits, generate
-from transformer_lesson.recording import record
+from transformer_lesson.generation import generate
+from transformer_lesson.interpretability.alignment import alignment_hits
+from transformer_lesson.model.hooks import record
+from transformer_lesson.text import grammar
 
 WORDS = ENGLISH.split()
 

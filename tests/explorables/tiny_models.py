@@ -2,10 +2,10 @@
 
 import torch
 
-from transformer_lesson.config import ModelConfig
-from transformer_lesson.corpora import grammar
-from transformer_lesson.models import DecoderOnlyTransformer, EncoderDecoderTransformer
-from transformer_lesson.tokenizer import CharacterTokenizer, WordTokenizer
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
+from transformer_lesson.text import grammar
+from transformer_lesson.text.tokenizers import CharacterTokenizer, WordTokenizer
 
 ENGLISH = "the cat sees dog . does not open Anna"
 GERMAN = "die Katze sieht den Hund . öffnet nicht Anna"

@@ -19,12 +19,12 @@ from tests.generation.writers import (
 )
 from tests.parity import randomized
 from transformer_lesson.generation import Beam, Greedy, Sample, generate, greedy_decode
-from transformer_lesson.models import (
+from transformer_lesson.model.hooks import record
+from transformer_lesson.model.transformers import (
     DecoderOnlyTransformer,
     EncoderDecoderTransformer,
     EncoderOnlyTransformer,
 )
-from transformer_lesson.recording import record
 
 NEW = 6
 STRATEGIES = [Greedy(), Sample(temperature=1.3, top_k=9, top_p=0.95, seed=4), Beam(3, 0.6)]

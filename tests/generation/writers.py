@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from tests.parity import small_config
-from transformer_lesson.models import DecoderOnlyTransformer, EncoderDecoderTransformer
+from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
 PAD, BOS, EOS = 0, 1, 2
 KINDS = [DecoderOnlyTransformer, EncoderDecoderTransformer]

@@ -12,21 +12,21 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.families import drawn_fields, library_model
+from tests.checkpoints.families import drawn_fields, library_model
+from tests.checkpoints.test_ours import signed
 from tests.parity import small_config
-from tests.test_checkpoints import signed
 from transformer_lesson.checkpoints import (
     TrainingState,
     from_pretrained,
     load_checkpoint,
     save_checkpoint,
 )
-from transformer_lesson.checkpoints.reading import load_pickle, load_safetensors, parts_of
-from transformer_lesson.corpora import parallel_text
+from transformer_lesson.checkpoints.untrusted import load_pickle, load_safetensors, parts_of
 from transformer_lesson.exercises import progress
 from transformer_lesson.exercises.progress import FORMAT, PLACE, read_progress, remember
-from transformer_lesson.models import DecoderOnlyTransformer
-from transformer_lesson.tokenizer import tokenizer_from_json
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.text import parallel_text
+from transformer_lesson.text.tokenizers import tokenizer_from_json
 from transformer_lesson.training import resume, train
 
 HUGE = 10**12
@@ -35,8 +35,8 @@ MEASURED = """
 import json, resource, sys, time
 from transformer_lesson import exercises
 from transformer_lesson.checkpoints import from_pretrained, load_checkpoint
-from transformer_lesson.checkpoints.reading import load_pickle
-from transformer_lesson.corpora import parallel_text
+from transformer_lesson.checkpoints.untrusted import load_pickle
+from transformer_lesson.text import parallel_text
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 10**9, resource.RLIM_INFINITY))
 for name, path in json.loads(sys.argv[1]).items():
@@ -137,7 +137,7 @@ RUN_LIES = {
     "nothing": {},
     "texts": {"config": "x", "history": "y"},
     "a misspelt field": {"config": {"steps": 1, "betas": [0.9, 0.98], "stpes": 2}},
-    "words for losses": {"history": {"losses": ["a"], "rates": [], "gradient_norms": []}},
+    "words for losses": {"history": {"losses": ["a"], "learning_rates": [], "gradient_norms": []}},
     "never saved": {"checkpoint_every": 0},
     "sometimes validated": {"validate_every": "often"},
 }

@@ -10,19 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.families import drawn_fields, library_model
+from tests.checkpoints.families import drawn_fields, library_model
+from tests.checkpoints.test_ours import signed
 from tests.parity import small_config
-from tests.test_checkpoints import signed
 from tests.training.small import batches_of, model_of, short
-from transformer_lesson.checkpoints import (
-    from_pretrained,
-    load_checkpoint,
-    save_checkpoint,
-)
-from transformer_lesson.corpora import parallel_text
+from transformer_lesson.checkpoints import from_pretrained, load_checkpoint, save_checkpoint
 from transformer_lesson.exercises.progress import FORMAT, read_progress
-from transformer_lesson.models import DecoderOnlyTransformer
-from transformer_lesson.tokenizer import WordTokenizer, tokenizer_from_json
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.text import parallel_text
+from transformer_lesson.text.tokenizers import WordTokenizer, tokenizer_from_json
 from transformer_lesson.training import resume, train
 
 FUZZ = settings(max_examples=100, deadline=None, derandomize=True, database=None)

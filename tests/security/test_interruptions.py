@@ -13,18 +13,18 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 
 from tests.training.small import model_of
-from transformer_lesson.checkpoints import load_checkpoint, own, save_checkpoint
+from transformer_lesson.checkpoints import load_checkpoint, ours, save_checkpoint
 from transformer_lesson.exercises.progress import PLACE, read_progress, remember
 
 SEED = 0
 IMPORTS = """
 import os, torch
 from transformer_lesson.checkpoints import load_checkpoint
-from transformer_lesson.config import ModelConfig, TrainConfig
-from transformer_lesson.corpora import WindowBatches
+from transformer_lesson.model.config import ModelConfig, TrainConfig
+from transformer_lesson.text import WindowBatches
 from transformer_lesson.explorables import LiveCurves
 from transformer_lesson.generation import Greedy, generate
-from transformer_lesson.models import DecoderOnlyTransformer
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.training import resume, train
 torch.manual_seed(0)
 model = DecoderOnlyTransformer(ModelConfig(17, 32, 4, 2, 64, 2048, dropout=0.1)).eval()
@@ -227,9 +227,9 @@ def no_room(*_arguments):
 def fill_the_disk(monkeypatch, when: str) -> None:
     """Let the disk be full from this moment of a writing on."""
     if when == "write":
-        monkeypatch.setattr(own, "open", lambda *a: Full(open(*a)), raising=False)
+        monkeypatch.setattr(ours, "open", lambda *a: Full(open(*a)), raising=False)
     else:
-        monkeypatch.setattr(own.os, when, no_room)
+        monkeypatch.setattr(ours.os, when, no_room)
 
 
 @pytest.mark.parametrize("when", ["write", "fsync", "replace"])

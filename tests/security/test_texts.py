@@ -11,8 +11,6 @@ import torch
 from tests.explorables.tiny_models import translator
 from tests.parity import small_config
 from tests.security.hostile_texts import TEXTS
-from transformer_lesson import plots
-from transformer_lesson.attention_view import head_view, model_view
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.reports import Report
 from transformer_lesson.explorables import (
@@ -28,9 +26,11 @@ from transformer_lesson.explorables import (
     TranslationPlayground,
 )
 from transformer_lesson.explorables.base import sendable as sendable_text
-from transformer_lesson.explorables.replay_recorder import Snapshot
-from transformer_lesson.models import DecoderOnlyTransformer
-from transformer_lesson.tokenizer import BytePairTokenizer, CharacterTokenizer, WordTokenizer
+from transformer_lesson.explorables.training_replay import Snapshot
+from transformer_lesson.figures import plots
+from transformer_lesson.figures.attention_view.view import head_view, model_view
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
 
 SLOWEST = 10.0  # seconds of processor time
 IDS = torch.tensor([[3, 5, 7]])
@@ -242,7 +242,7 @@ def test_a_recorded_run_keeps_any_words(text):
 
 
 def _pair():
-    from transformer_lesson.corpora import Pair
+    from transformer_lesson.text import Pair
 
     return Pair("the cat sees the dog .", "die Katze sieht den Hund .", ())
 

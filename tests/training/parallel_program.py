@@ -12,13 +12,13 @@ from pathlib import Path
 import torch
 
 from tests.training.small import batch_of, batches_of, model_of, short, weights
-from transformer_lesson.corpora.batches import Batch
-from transformer_lesson.corpora.pairs import Pair
+from transformer_lesson.text.batches import Batch
+from transformer_lesson.text.pairs import Pair
 from transformer_lesson.training import (
     TrainConfig,
     TrainingDiverged,
     __main__,
-    processes,
+    distributed,
     resume,
     tasks,
     train,
@@ -40,7 +40,7 @@ def curve(kind: str, batches=None, shard=False, steps=50, dropout=0.0, **changes
         short(steps, **changes),
         validation=batches_of(kind, 3),
         validate_every=20,
-        shard=shard and processes.current().count > 1,
+        shard=shard and distributed.current().count > 1,
     )
     return facts(model, history)
 
@@ -65,7 +65,7 @@ def single_rows() -> list[Batch]:
 
 def resumed(folder: Path, shard: bool) -> dict:
     """A run with dropout that stops after a checkpoint, goes on, and one that never stopped."""
-    path, shard = folder / f"{shard}.safetensors", shard and processes.current().count > 1
+    path, shard = folder / f"{shard}.safetensors", shard and distributed.current().count > 1
     whole = model_of("translator")
     wanted = train(whole, batches_of("translator"), short(9), shard=shard)
 
@@ -76,7 +76,7 @@ def resumed(folder: Path, shard: bool) -> dict:
     arguments = {"checkpoint": path, "checkpoint_every": 4, "shard": shard}
     train(model_of("translator"), batches_of("translator"), short(9), keep, **arguments)
     torch.manual_seed(99)
-    processes.current().add_up(0)  # until the copy is there
+    distributed.current().add_up(0)  # until the copy is there
     model, history = resume(path.with_suffix(".kept"), batches_of("translator"), shard=shard)
     return {"wanted": facts(whole, wanted), "got": facts(model, history)}
 
@@ -84,19 +84,19 @@ def resumed(folder: Path, shard: bool) -> dict:
 def diverged() -> list[str]:
     """What each process raises when only the first one's loss is no number."""
     model = model_of("translator")
-    factor = float("nan") if processes.current().first else 1.0
+    factor = float("nan") if distributed.current().first else 1.0
     model.logits.register_forward_hook(lambda _module, _inputs, out: out * factor)
     try:
         train(model, [batch_of("translator")], short())
         message = ""
     except TrainingDiverged as error:
         message = str(error)
-    return processes.current().collect(message)
+    return distributed.current().collect(message)
 
 
 def who_speaks() -> dict:
     """How many reports each process gets, and whether their dropout differs."""
-    reports, everybody = [], processes.current()
+    reports, everybody = [], distributed.current()
     train(model_of("translator"), [batch_of("translator")], short(3), reports.append)
     return {
         "reports": everybody.collect(len(reports)),
@@ -116,9 +116,15 @@ def scenarios(folder: Path) -> dict:
         "token head": curve("token head", steps=10, weight_decay=0.1),
         "one row": curve("translator", single_rows(), steps=10),
         "one row, sharded": curve("translator", single_rows(), steps=10, shard=True),
-        "parts": curve("translator", steps=10, micro_batches=2, recompute=True),
+        "parts": curve(
+            "translator", steps=10, gradient_accumulation_steps=2, activation_checkpointing=True
+        ),
         "parts, sharded": curve(
-            "translator", steps=10, shard=True, micro_batches=2, recompute=True
+            "translator",
+            steps=10,
+            shard=True,
+            gradient_accumulation_steps=2,
+            activation_checkpointing=True,
         ),
         "resumed": resumed(folder, False),
         "resumed, sharded": resumed(folder, True),
@@ -148,11 +154,11 @@ def tiny_run(folder: Path, arguments: list[str]) -> int:
 def main(what: str, where: str, *arguments: str) -> int:
     if what == "run":
         return tiny_run(Path(where), list(arguments))
-    processes.start()
+    distributed.start()
     found = scenarios(Path(where).parent)
-    if processes.current().first:
+    if distributed.current().first:
         Path(where).write_text(json.dumps(found))
-    processes.stop()
+    distributed.stop()
     return 0
 
 

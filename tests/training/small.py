@@ -8,7 +8,7 @@ from transformer_lesson import (
     EncoderDecoderTransformer,
     EncoderOnlyTransformer,
 )
-from transformer_lesson.corpora.batches import Batch
+from transformer_lesson.text.batches import Batch
 from transformer_lesson.training import TrainConfig
 
 PAD, BOS, EOS = 0, 1, 2

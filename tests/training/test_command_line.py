@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from transformer_lesson.checkpoints import load_checkpoint
-from transformer_lesson.corpora import interface_strings, manual
-from transformer_lesson.corpora.pairs import Pair
-from transformer_lesson.tokenizer import WordTokenizer
+from transformer_lesson.text import manual, menus
+from transformer_lesson.text.pairs import Pair
+from transformer_lesson.text.tokenizers import WordTokenizer
 from transformer_lesson.training import History, TrainConfig, __main__, tasks
 from transformer_lesson.training.recipes import GRAMMAR, INTERFACE, MANUAL, PAPER, TEXT, Recipe
 
@@ -31,7 +31,7 @@ def tiny(monkeypatch, tmp_path):
         monkeypatch.setattr(tasks, name, TINY)
     monkeypatch.setattr(tasks, "N_GRAMMAR", 40)
     monkeypatch.setattr(tasks, "N_TESTS", 6)
-    monkeypatch.setattr(interface_strings, "pairs", lambda: PAIRS)
+    monkeypatch.setattr(menus, "pairs", lambda: PAIRS)
     split = manual.split()
     few = manual.Split(split.training[:2000], split.validation[:300])
     monkeypatch.setattr(manual, "split", lambda: few)
@@ -193,4 +193,8 @@ def test_recipes_fit_a_model():
     assert PAPER.model_config(tokenizer).norm_position == "post"
     training = PAPER.training
     assert (training.optimizer, training.betas, training.epsilon) == ("adam", (0.9, 0.98), 1e-9)
-    assert (training.schedule, training.peak_rate, training.warmup_steps) == ("noam", 1.0, 400)
+    assert (training.schedule, training.peak_learning_rate, training.warmup_steps) == (
+        "noam",
+        1.0,
+        400,
+    )

@@ -5,10 +5,10 @@ fills our models with the weights of GPT-2, BERT, Marian or Llama, `to_transform
 back, and `compare_layers` shows where two models part.
 """
 
-from transformer_lesson.checkpoints.comparing import Comparison, compare_layers
-from transformer_lesson.checkpoints.exporting import to_transformers
+from transformer_lesson.checkpoints.compare import Comparison, compare_layers
 from transformer_lesson.checkpoints.hub import is_cached
-from transformer_lesson.checkpoints.own import (
+from transformer_lesson.checkpoints.library import FAMILIES, from_pretrained, to_transformers
+from transformer_lesson.checkpoints.ours import (
     KEY,
     KINDS,
     Checkpoint,
@@ -16,9 +16,8 @@ from transformer_lesson.checkpoints.own import (
     check_savable,
     load_checkpoint,
     save_checkpoint,
-    write_whole,
 )
-from transformer_lesson.checkpoints.pretrained import FAMILIES, from_pretrained
+from transformer_lesson.files import write_atomically
 
 __all__ = [
     "FAMILIES",
@@ -34,5 +33,5 @@ __all__ = [
     "load_checkpoint",
     "save_checkpoint",
     "to_transformers",
-    "write_whole",
+    "write_atomically",
 ]

@@ -19,11 +19,11 @@ from transformer_lesson.checkpoints.family import (
     padding_of,
     require,
 )
-from transformer_lesson.config import ModelConfig
-from transformer_lesson.models import EncoderOnlyTransformer
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.transformers import EncoderOnlyTransformer
 
 RULES = (
-    (r"^embedding\.table$", "bert.embeddings.word_embeddings.weight"),
+    (r"^embedding\.weight$", "bert.embeddings.word_embeddings.weight"),
     (r"^embedding\.positions", "bert.embeddings.position_embeddings"),
     (r"^embedding\.token_types", "bert.embeddings.token_type_embeddings"),
     (r"^embedding\.norm", "bert.embeddings.LayerNorm"),

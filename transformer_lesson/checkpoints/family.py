@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from transformer_lesson.config import ModelConfig
+from transformer_lesson.model.config import ModelConfig
 
 Facts = Mapping[str, Any]
 """What config.json says."""

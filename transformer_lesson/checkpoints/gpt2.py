@@ -18,11 +18,11 @@ from transformer_lesson.checkpoints.family import (
     padding_of,
     require,
 )
-from transformer_lesson.config import ModelConfig
-from transformer_lesson.models import DecoderOnlyTransformer
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 RULES = (
-    (r"^embedding\.table$", "transformer.wte.weight"),
+    (r"^embedding\.weight$", "transformer.wte.weight"),
     (r"^embedding\.positions", "transformer.wpe"),
     (r"^decoder_norm", "transformer.ln_f"),
     (r"^projection", "lm_head"),

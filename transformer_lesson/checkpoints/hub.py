@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from transformer_lesson.checkpoints.reading import CONFIG, INDEX, WEIGHTS, parts_of
+from transformer_lesson.checkpoints.untrusted import CONFIG, INDEX, WEIGHTS, parts_of
 
 NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 TOKENIZER = ("tokenizer.json", "vocab.json", "vocab.txt")

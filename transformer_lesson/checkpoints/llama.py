@@ -6,11 +6,11 @@ Source: Touvron et al., "LLaMA" (2023), section 2.2; "Llama 2" (2023) for groupe
 from torch import nn
 
 from transformer_lesson.checkpoints.family import Facts, Family, needed, padding_of, require
-from transformer_lesson.config import ModelConfig
-from transformer_lesson.models import DecoderOnlyTransformer
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 RULES = (
-    (r"^embedding\.table$", "model.embed_tokens.weight"),
+    (r"^embedding\.weight$", "model.embed_tokens.weight"),
     (r"^decoder_norm", "model.norm"),
     (r"^projection", "lm_head"),
     (r"^decoder\.", "model.layers."),

@@ -19,13 +19,13 @@ from transformer_lesson.checkpoints.family import (
     our_activation,
     require,
 )
-from transformer_lesson.config import ModelConfig
-from transformer_lesson.models import EncoderDecoderTransformer
-from transformer_lesson.positions import SinusoidalHalves
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.positions import SinusoidalHalves
+from transformer_lesson.model.transformers import EncoderDecoderTransformer
 
 RULES = (
-    (r"^source_embedding\.table$", "model.encoder.embed_tokens.weight"),
-    (r"^target_embedding\.table$", "model.decoder.embed_tokens.weight"),
+    (r"^source_embedding\.weight$", "model.encoder.embed_tokens.weight"),
+    (r"^target_embedding\.weight$", "model.decoder.embed_tokens.weight"),
     (r"^projection\.weight", "lm_head.weight"),
     (r"^projection\.bias", "final_logits_bias"),
     (r"^(encoder|decoder)\.", r"model.\1.layers."),
@@ -123,7 +123,7 @@ def write_config(model: nn.Module) -> dict:
         "scale_embedding": source.scale_embedding,
         "tie_word_embeddings": target.tie_embeddings,
         "share_encoder_decoder_embeddings": (
-            model.source_embedding.table is model.target_embedding.table
+            model.source_embedding.weight is model.target_embedding.weight
         ),
         "is_encoder_decoder": True,
         "pad_token_id": source.pad_id,
@@ -160,7 +160,7 @@ def tidy(facts: Facts, tensors: Tensors) -> Tensors:
 def aliases(model: nn.Module) -> dict[str, tuple[str, ...]]:
     """Return which names stand for one matrix."""
     tied = ("lm_head.weight",) if model.config.tie_embeddings else ()
-    if model.source_embedding.table is model.target_embedding.table:
+    if model.source_embedding.weight is model.target_embedding.weight:
         return {SOURCE: (SHARED, TARGET, *tied)}
     return {TARGET: tied}
 

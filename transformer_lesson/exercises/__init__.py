@@ -20,6 +20,6 @@ def predict(name: str):
         ValueError: there is no question of that name.
     """
     question = find_question(name)
-    from transformer_lesson.exercises.predictions import Prediction  # brings ipywidgets with it
+    from transformer_lesson.exercises.predictions import Prediction
 
     return Prediction(question)

@@ -94,7 +94,7 @@ def _no_future_leak(answer, inputs: tuple, output: Tensor) -> str | None:
 ATTENTION_EXERCISES = (
     Exercise(
         name="attention_scores",
-        reference="transformer_lesson.attention:attention_scores",
+        reference="transformer_lesson.model.attention:attention_scores",
         make_inputs=_scores_inputs,
         returns={"scores": "batch head query key"},
         hints=(
@@ -107,7 +107,7 @@ ATTENTION_EXERCISES = (
     ),
     Exercise(
         name="scaled_dot_product_attention",
-        reference="transformer_lesson.attention:scaled_dot_product_attention",
+        reference="transformer_lesson.model.attention:scaled_dot_product_attention",
         make_inputs=_attention_inputs,
         returns={"output": "batch head query d_value", "weights": "batch head query key"},
         hints=(
@@ -118,12 +118,12 @@ ATTENTION_EXERCISES = (
             "`scores.masked_fill(~mask, float('-inf'))` hides where the mask is False. Then "
             "`weights = scores.softmax(dim=-1)`, and return `weights @ V, weights`.",
         ),
-        helpers=("transformer_lesson.attention:masked_softmax",),
+        helpers=("transformer_lesson.model.attention:masked_softmax",),
         invariants=(_rows_sum_to_one, _masked_keys_get_nothing),
     ),
     Exercise(
         name="causal_mask",
-        reference="transformer_lesson.masks:causal_mask",
+        reference="transformer_lesson.model.masks:causal_mask",
         make_inputs=lambda draw: (draw.size("n"),),
         returns={"mask": "batch head query key"},
         hints=(
@@ -136,7 +136,7 @@ ATTENTION_EXERCISES = (
     ),
     Exercise(
         name="padding_mask",
-        reference="transformer_lesson.masks:padding_mask",
+        reference="transformer_lesson.model.masks:padding_mask",
         make_inputs=_padding_inputs,
         returns={"mask": "batch head query key"},
         hints=(
@@ -149,7 +149,7 @@ ATTENTION_EXERCISES = (
     ),
     Exercise(
         name="split_heads",
-        reference="transformer_lesson.attention:split_heads",
+        reference="transformer_lesson.model.attention:split_heads",
         make_inputs=_split_inputs,
         returns={"heads": "batch head n d_head"},
         hints=(
@@ -163,7 +163,7 @@ ATTENTION_EXERCISES = (
     ),
     Exercise(
         name="merge_heads",
-        reference="transformer_lesson.attention:merge_heads",
+        reference="transformer_lesson.model.attention:merge_heads",
         make_inputs=lambda draw: (draw.normal("batch head n d_head"),),
         returns={"merged": "batch n d_model"},
         hints=(
@@ -175,7 +175,7 @@ ATTENTION_EXERCISES = (
     ),
     Exercise(
         name="multi_head_attention",
-        reference="transformer_lesson.attention:multi_head_attention",
+        reference="transformer_lesson.model.attention:multi_head_attention",
         make_inputs=_multi_head_inputs,
         returns={"output": "batch n d_model"},
         hints=(

@@ -131,11 +131,11 @@ def _rows_have_mean_zero(answer, inputs: tuple, result: Tensor) -> str | None:
 BLOCK_EXERCISES = (
     Exercise(
         name="layer_norm",
-        reference="transformer_lesson.blocks:layer_norm",
+        reference="transformer_lesson.model.norm:layer_norm",
         make_inputs=_layer_norm_inputs,
-        returns={"normalised": "batch n d_model"},
+        returns={"normalized": "batch n d_model"},
         hints=(
-            "Each token is normalised by its own mean and variance: over the last axis only, "
+            "Each token is normalized by its own mean and variance: over the last axis only, "
             "with `keepdim=True` so that the result broadcasts.",
             "The variance divides by d_model, but `x.var()` divides by d_model - 1 unless told "
             "otherwise. Epsilon is added to the variance, inside the root.",
@@ -146,7 +146,7 @@ BLOCK_EXERCISES = (
     ),
     Exercise(
         name="feed_forward",
-        reference="transformer_lesson.blocks:feed_forward",
+        reference="transformer_lesson.model.feed_forward:feed_forward",
         make_inputs=_feed_forward_inputs,
         returns={"output": "batch n d_model"},
         hints=(
@@ -157,29 +157,29 @@ BLOCK_EXERCISES = (
     ),
     Exercise(
         name="residual_branch",
-        reference="transformer_lesson.blocks:residual_branch",
+        reference="transformer_lesson.model.blocks:residual_branch",
         make_inputs=_branch_inputs,
         returns={"output": "batch n d_model"},
         hints=(
             "Post-norm: the norm is the last thing that happens.",
-            "Add the sub-layer's output to its own input, then normalise the sum.",
+            "Add the sub-layer's output to its own input, then normalize the sum.",
             "The sum is `x + sublayer(x)`.",
         ),
     ),
     Exercise(
         name="residual_branch_pre",
-        reference="transformer_lesson.blocks:residual_branch_pre",
+        reference="transformer_lesson.model.blocks:residual_branch_pre",
         make_inputs=_branch_inputs,
         returns={"output": "batch n d_model"},
         hints=(
-            "Pre-norm: the sub-layer gets normalised input, and nothing else is normalised.",
-            "The residual path carries x itself, not the normalised x.",
+            "Pre-norm: the sub-layer gets normalized input, and nothing else is normalized.",
+            "The residual path carries x itself, not the normalized x.",
             "The sub-layer's share is `sublayer(norm(x))`; add x to it.",
         ),
     ),
     Exercise(
         name="encoder_block",
-        reference="transformer_lesson.blocks:encoder_block",
+        reference="transformer_lesson.model.blocks:encoder_block",
         make_inputs=_encoder_inputs,
         returns={"output": "batch n d_model"},
         hints=(
@@ -192,7 +192,7 @@ BLOCK_EXERCISES = (
     ),
     Exercise(
         name="count_encoder_parameters",
-        reference="transformer_lesson.parameter_count:count_encoder_parameters",
+        reference="transformer_lesson.model.parameters:count_encoder_parameters",
         make_inputs=_count_inputs,
         returns={"count": ""},
         hints=(
@@ -206,7 +206,7 @@ BLOCK_EXERCISES = (
     ),
     Exercise(
         name="decoder_block",
-        reference="transformer_lesson.blocks:decoder_block",
+        reference="transformer_lesson.model.blocks:decoder_block",
         make_inputs=_decoder_inputs,
         returns={"output": "batch target d_model"},
         hints=(
@@ -220,7 +220,7 @@ BLOCK_EXERCISES = (
     ),
     Exercise(
         name="leaks_future",
-        reference="transformer_lesson.causality:leaks_future",
+        reference="transformer_lesson.interpretability.causality:leaks_future",
         make_inputs=_leak_inputs,
         returns={"leaks": ""},
         hints=(
@@ -231,6 +231,6 @@ BLOCK_EXERCISES = (
             "column t, and compare `model(changed)[:, :t]` with `model(ids)[:, :t]`. Return "
             "`True` or `False`.",
         ),
-        helpers=("transformer_lesson.causality:changed_positions",),
+        helpers=("transformer_lesson.interpretability.causality:changed_positions",),
     ),
 )

@@ -11,13 +11,9 @@ from torch import Tensor
 from transformer_lesson.exercises.attempt import Excerpt, Failed, NotAttempted, call, is_untouched
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.comparison import as_parts, differs, match_form
-from transformer_lesson.exercises.examples import (
-    argument_names,
-    describe_inputs,
-    smallest_example,
-)
+from transformer_lesson.exercises.examples import argument_names, describe_inputs, smallest_example
 from transformer_lesson.exercises.progress import remember
-from transformer_lesson.exercises.recognition import recognise
+from transformer_lesson.exercises.recognition import recognize
 from transformer_lesson.exercises.reports import Report
 from transformer_lesson.exercises.specification import DRAWS, Draw, Exercise
 from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
@@ -72,7 +68,7 @@ def judge(exercise: Exercise, answer: Callable) -> Report:
     except NotAttempted:
         return Report(exercise.name, "not attempted")
     except Failed as failure:
-        mistake = recognise(exercise, answer)
+        mistake = recognize(exercise, answer)
         if mistake is None:
             return Report(exercise.name, "failed", str(failure))
         said = f"This is what {mistake.name} gives. {mistake.explanation}\n{failure}"

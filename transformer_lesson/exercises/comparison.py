@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.exercises.attempt import Failed
-from transformer_lesson.visible import visible
+from transformer_lesson.files import visible
 
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # float32 sums in another order differ by about 1e-6
 

@@ -79,6 +79,14 @@ def free_names(function: Callable) -> set[str]:
     return {node.id for node in nodes if isinstance(node, ast.Name)} - arguments
 
 
+def import_line(module: str, names: list[str]) -> str:
+    """Return the import of these names from a module, over several lines if one has no room."""
+    line = f"from {module} import {', '.join(names)}"
+    if len(line) <= 100:
+        return line
+    return f"from {module} import (\n" + "".join(f"    {name},\n" for name in names) + ")"
+
+
 def import_lines(needed: dict[str, ModuleType | Callable]) -> list[str]:
     """Return one text of imports of these modules and functions; none if there are none."""
     modules, functions = [], {}
@@ -88,5 +96,5 @@ def import_lines(needed: dict[str, ModuleType | Callable]) -> list[str]:
             modules.append(f"import {value.__name__}{alias}")
         else:
             functions.setdefault(value.__module__, []).append(name)
-    lines = [f"from {module} import {', '.join(names)}" for module, names in functions.items()]
+    lines = [import_line(module, names) for module, names in functions.items()]
     return ["\n".join(modules + lines)] if needed else []

@@ -142,7 +142,7 @@ def _score_is_normalized(answer, inputs: tuple, ids: list, score: float) -> str 
     if length == 1 or not math.isclose(score, total, rel_tol=1e-4):
         return None
     return (
-        f"Your score {score:.4g} is the plain sum of {length} log-probabilities. Sums favour "
+        f"Your score {score:.4g} is the plain sum of {length} log-probabilities. Sums favor "
         "short texts.\nDivide by ((5 + n) / 6) ** 0.6 before you compare; n counts all tokens "
         "but <bos>."
     )
@@ -151,7 +151,7 @@ def _score_is_normalized(answer, inputs: tuple, ids: list, score: float) -> str 
 GENERATION_EXERCISES = (
     Exercise(
         name="greedy_decode",
-        reference="transformer_lesson.generation.decoding:greedy_decode",
+        reference="transformer_lesson.generation.plain:greedy_decode",
         make_inputs=_greedy_inputs,
         returns={"ids": "token"},
         hints=(
@@ -196,7 +196,7 @@ GENERATION_EXERCISES = (
     ),
     Exercise(
         name="beam_search",
-        reference="transformer_lesson.generation.decoding:beam_search",
+        reference="transformer_lesson.generation.plain:beam_search",
         make_inputs=_beam_inputs,
         returns={"ids": "token", "score": ""},
         hints=(
@@ -212,7 +212,7 @@ GENERATION_EXERCISES = (
     ),
     Exercise(
         name="append_to_cache",
-        reference="transformer_lesson.cache:append_to_cache",
+        reference="transformer_lesson.model.cache:append_to_cache",
         make_inputs=_cache_inputs,
         returns={"keys": "batch head token d_head", "values": "batch head token d_head"},
         hints=(

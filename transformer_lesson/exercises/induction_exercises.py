@@ -50,10 +50,10 @@ def _only_that_head_changes(answer, inputs: tuple, ablated: Tensor) -> str | Non
 INDUCTION_EXERCISES = (
     Exercise(
         name="induction_score",
-        reference="transformer_lesson.head_scores:induction_score",
+        reference="transformer_lesson.interpretability.head_scores:induction_score",
         make_inputs=_score_inputs,
         returns={"score": "head"},
-        helpers=("transformer_lesson.head_scores:_mean_weight_back",),
+        helpers=("transformer_lesson.interpretability.head_scores:_mean_weight_back",),
         hints=(
             "Query i stands on a token that stood at i - period before. What came after it then? "
             "That key's weight is what you want, for every i from `period` on.",
@@ -67,7 +67,7 @@ INDUCTION_EXERCISES = (
     ),
     Exercise(
         name="ablate_head",
-        reference="transformer_lesson.interventions:ablate_head",
+        reference="transformer_lesson.interpretability.interventions:ablate_head",
         make_inputs=_ablate_inputs,
         returns={"ablated": "batch head n d_head"},
         hints=(

@@ -28,7 +28,7 @@ def _cut_does_not_matter(answer, inputs: tuple, bits: float) -> str | None:
 LANGUAGE_EXERCISES = (
     Exercise(
         name="bits_per_character",
-        reference="transformer_lesson.training.losses:bits_per_character",
+        reference="transformer_lesson.training.loss:bits_per_character",
         make_inputs=_bits_inputs,
         returns={"bits": ""},
         hints=(

@@ -65,9 +65,9 @@ def _lengths_stay(answer, inputs: tuple, rotated: Tensor) -> str | None:
 MODERN_EXERCISES = (
     Exercise(
         name="rms_norm",
-        reference="transformer_lesson.norms:rms_norm",
+        reference="transformer_lesson.model.norm:rms_norm",
         make_inputs=_rms_norm_inputs,
-        returns={"normalised": "batch n d_model"},
+        returns={"normalized": "batch n d_model"},
         hints=(
             "LayerNorm without its mean and its beta. What is left to divide by is the root of "
             "the mean of the squares of each token's own numbers.",
@@ -79,7 +79,7 @@ MODERN_EXERCISES = (
     ),
     Exercise(
         name="apply_rotary",
-        reference="transformer_lesson.positions:apply_rotary",
+        reference="transformer_lesson.model.positions:apply_rotary",
         make_inputs=_rotary_inputs,
         returns={"rotated": "batch head n d_head"},
         hints=(
@@ -95,7 +95,7 @@ MODERN_EXERCISES = (
     ),
     Exercise(
         name="swiglu",
-        reference="transformer_lesson.feed_forwards:swiglu",
+        reference="transformer_lesson.model.feed_forward:swiglu",
         make_inputs=_swiglu_inputs,
         returns={"output": "batch n d_model"},
         hints=(
@@ -108,11 +108,11 @@ MODERN_EXERCISES = (
     ),
     Exercise(
         name="repeat_kv",
-        reference="transformer_lesson.grouped_heads:repeat_kv",
+        reference="transformer_lesson.model.attention:repeat_kv",
         make_inputs=_repeat_inputs,
         returns={"repeated": "batch head n d_head"},
         hints=(
-            "Neighbours share: with 2 key heads and n_groups = 3, query heads 0, 1, 2 read key "
+            "Neighbors share: with 2 key heads and n_groups = 3, query heads 0, 1, 2 read key "
             "head 0, and 3, 4, 5 read key head 1.",
             "Heads are axis 1. `repeat` writes 0, 1, 0, 1; `repeat_interleave` writes 0, 0, 1, 1. "
             "Which is wanted?",

@@ -12,7 +12,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from transformer_lesson.checkpoints import write_whole
+from transformer_lesson.checkpoints import write_atomically
 
 FILE, PLACE = "my_progress.json", "TRANSFORMER_LESSON_PROGRESS"
 FORMAT = "Transformer Lesson, progress, 1"
@@ -86,7 +86,7 @@ def remember(section: str, name: str, value: Any) -> None:
 def _replace(path: Path, state: dict) -> None:
     """Put a file in place of the old one in a single step."""
     text = json.dumps(state, indent=2, ensure_ascii=False) + "\n"
-    write_whole(path, text.encode(errors="backslashreplace"))  # half a pair, as JSON writes it
+    write_atomically(path, text.encode(errors="backslashreplace"))  # half a pair, as JSON writes it
 
 
 def _set_aside(path: Path) -> Path:

@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
     inputs: tuple
 
 
-def recognise(exercise: Exercise, answer: Callable) -> Mistake | None:
+def recognize(exercise: Exercise, answer: Callable) -> Mistake | None:
     """Return the known mistake that gives what the answer gives on every draw, if there is one."""
     mine = [outcome(exercise, answer, number) for number in range(DRAWS)]
     for mistake in MISTAKES.get(exercise.name, ()):

@@ -4,7 +4,7 @@ import html
 import re
 from dataclasses import dataclass
 
-from transformer_lesson.visible import visible
+from transformer_lesson.files import visible
 
 SIGNS = {
     "passed": ("✓", "#009E73"),

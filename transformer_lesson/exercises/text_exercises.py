@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.exercises.specification import Draw, Exercise
-from transformer_lesson.tokenizer import words
+from transformer_lesson.text.tokenizers import words
 
 TEXTS = (
     "Save the file, then close it.",
@@ -54,7 +54,7 @@ def _starts_at_zero(answer, inputs: tuple, encoding: Tensor) -> str | None:
 TEXT_EXERCISES = (
     Exercise(
         name="encode",
-        reference="transformer_lesson.tokenizer:encode",
+        reference="transformer_lesson.text.tokenizers:encode",
         make_inputs=_encode_inputs,
         returns={"ids": "token"},
         hints=(
@@ -65,7 +65,7 @@ TEXT_EXERCISES = (
     ),
     Exercise(
         name="pad_batch",
-        reference="transformer_lesson.corpora.batching:pad_batch",
+        reference="transformer_lesson.text.batches:pad_batch",
         make_inputs=_pad_batch_inputs,
         returns={"batch": "batch n"},
         hints=(
@@ -77,7 +77,7 @@ TEXT_EXERCISES = (
     ),
     Exercise(
         name="embed",
-        reference="transformer_lesson.embeddings:embed",
+        reference="transformer_lesson.model.embedding:embed",
         make_inputs=_embed_inputs,
         returns={"embedding": "batch n d_model"},
         hints=(
@@ -88,7 +88,7 @@ TEXT_EXERCISES = (
     ),
     Exercise(
         name="sinusoidal_encoding",
-        reference="transformer_lesson.positions:sinusoidal_encoding",
+        reference="transformer_lesson.model.positions:sinusoidal_encoding",
         make_inputs=_sinusoidal_inputs,
         returns={"encoding": "n_positions d_model"},
         hints=(

@@ -59,7 +59,7 @@ def _padding_counts_for_nothing(answer, inputs: tuple, loss: float | Tensor) -> 
 TRAINING_EXERCISES = (
     Exercise(
         name="shift_right",
-        reference="transformer_lesson.corpora.batches:shift_right",
+        reference="transformer_lesson.text.batches:shift_right",
         make_inputs=_target_inputs,
         returns={"inputs": "batch n-1", "labels": "batch n-1"},
         hints=(
@@ -71,7 +71,7 @@ TRAINING_EXERCISES = (
     ),
     Exercise(
         name="warmup_rate",
-        reference="transformer_lesson.training.schedules:warmup_rate",
+        reference="transformer_lesson.training.schedule:warmup_rate",
         make_inputs=_rate_inputs,
         returns={"rate": ""},
         hints=(
@@ -83,7 +83,7 @@ TRAINING_EXERCISES = (
     ),
     Exercise(
         name="label_smoothed_loss",
-        reference="transformer_lesson.training.losses:label_smoothed_loss",
+        reference="transformer_lesson.training.loss:label_smoothed_loss",
         make_inputs=_loss_inputs,
         returns={"loss": ""},
         hints=(

@@ -8,23 +8,23 @@ from importlib import import_module
 
 _MODULES = {
     "ArchitectureMap": "architecture_map",
-    "AttentionExplorer": "attention",
+    "AttentionExplorer": "attention_explorer",
     "DecodingStepper": "decoding_stepper",
     "HeadAblation": "head_ablation",
-    "HeadSplitExplorer": "head_split",
+    "HeadSplitExplorer": "head_split_explorer",
     "LeakProbe": "leak_probe",
     "LiveCurves": "live_curves",
-    "MaskExplorer": "mask",
-    "NormExplorer": "norm",
+    "MaskExplorer": "mask_explorer",
+    "NormExplorer": "norm_explorer",
     "PaperVsPractice": "paper_vs_practice",
     "PatchingGrid": "patching_grid",
-    "PositionalEncodingExplorer": "positional_encoding",
+    "PositionalEncodingExplorer": "positional_encoding_explorer",
     "ShapeFlow": "shape_flow",
-    "TokenizerExplorer": "tokenizer",
+    "TokenizerExplorer": "tokenizer_explorer",
     "TrainingReplay": "training_replay",
     "TranslationPlayground": "translation_playground",
 }
-_FOR_TRAINING = {"ReplayRecorder": "replay_recorder"}  # takes notes for `TrainingReplay`
+_FOR_TRAINING = {"ReplayRecorder": "training_replay"}  # takes notes for `TrainingReplay`
 
 __all__ = sorted(_MODULES)
 

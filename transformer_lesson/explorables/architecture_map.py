@@ -12,7 +12,7 @@ from matplotlib.image import imread, imsave
 from matplotlib.patches import Rectangle
 
 from transformer_lesson.explorables.base import Explorable, Rendering
-from transformer_lesson.plots import Figure
+from transformer_lesson.figures.plots import Figure
 
 LESSONS = {
     "01": ("Tokens and embeddings", "01_tokens_and_embeddings.ipynb"),
@@ -70,7 +70,7 @@ PARTS = {
     "Add & norm": Part(
         "05",
         "The input is added to what the sub-layer made of it; then each token's numbers are "
-        "normalised.",
+        "normalized.",
         "LayerNorm(x + Sublayer(x))",
         "(batch, n, d_model) → (batch, n, d_model)",
     ),

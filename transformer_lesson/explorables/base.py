@@ -18,8 +18,8 @@ from typing import NamedTuple
 import ipywidgets
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
-from transformer_lesson.plots import Figure
-from transformer_lesson.visible import visible
+from transformer_lesson.figures.plots import Figure
+from transformer_lesson.files import visible
 
 
 class Rendering(NamedTuple):

@@ -12,11 +12,11 @@ from matplotlib.font_manager import FontProperties, findfont
 from PIL import Image, ImageDraw, ImageFont
 
 from transformer_lesson.explorables.base import drawable
-from transformer_lesson.plots import COLORS
+from transformer_lesson.figures.plots import COLORS
 
 
 def pale(color: str) -> str:
-    """Mix a colour like "#0072B2" with white until black words can be read on it."""
+    """Mix a color like "#0072B2" with white until black words can be read on it."""
     red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{255 - (255 - part) * 2 // 5:02X}" for part in (red, green, blue))
 
@@ -80,7 +80,7 @@ class Canvas:
         self._image.paste("black", (int(x - bottom / 2), int(top)), words)
 
     def picture(self, x, y, width, height, pixels: np.ndarray) -> None:
-        """Draw an array of shape (row, column, 3 colours from 0 to 255), stretched."""
+        """Draw an array of shape (row, column, 3 colors from 0 to 255), stretched."""
         small = Image.fromarray(pixels)
         self._image.paste(small.resize((width, height), Image.Resampling.NEAREST), (x, y))
 
@@ -96,7 +96,7 @@ class Canvas:
         self._image.paste(color, (left, top), large.reduce(2))
 
     def hatch(self, x, y, width, height, color="black") -> None:
-        """Fill a rectangle with diagonal lines, a mark that needs no colour."""
+        """Fill a rectangle with diagonal lines, a mark that needs no color."""
         width, height = int(width), int(height)
         if width < 1 or height < 1:
             return

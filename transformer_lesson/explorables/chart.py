@@ -105,7 +105,7 @@ def log_ticks(low: Number, high: Number) -> list[Number]:
 
 
 def thinned(points: list[Point], columns: int) -> list[Point]:
-    """Return at most about `columns` points: neighbours are replaced by their mean.
+    """Return at most about `columns` points: neighbors are replaced by their mean.
 
     A curve of 100,000 steps then takes no longer to draw than one of 500.
     """

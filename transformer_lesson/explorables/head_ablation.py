@@ -8,15 +8,15 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from transformer_lesson.corpora import grammar
-from transformer_lesson.corpora.batches import Batch, epoch
 from transformer_lesson.explorables.base import Explorable, Rendering, drawable
 from transformer_lesson.explorables.base import sentence as say
 from transformer_lesson.explorables.canvas import Canvas, pale
 from transformer_lesson.explorables.chart import Chart, Point
 from transformer_lesson.explorables.trained import MISSING, trained_translator
-from transformer_lesson.interventions import Head, heads_of, token_losses
-from transformer_lesson.plots import COLORS
+from transformer_lesson.figures.plots import COLORS
+from transformer_lesson.interpretability.interventions import Head, heads_of, token_losses
+from transformer_lesson.text import grammar
+from transformer_lesson.text.batches import Batch, epoch
 
 WIDTH, LEFT, TOP, TALL = 940, 120, 96, 44
 N_PAIRS = 8  # of the default example: every move reads them once for each head

@@ -9,16 +9,16 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from transformer_lesson.blocks import DecoderBlock
-from transformer_lesson.causality import Model, changed_positions
-from transformer_lesson.config import ModelConfig
 from transformer_lesson.explorables.base import Explorable, Rendering, drawable
 from transformer_lesson.explorables.canvas import Canvas
-from transformer_lesson.masks import causal_mask
-from transformer_lesson.models import DecoderOnlyTransformer, EncoderOnlyTransformer
-from transformer_lesson.plots import COLORS
-from transformer_lesson.tokenizer import words
-from transformer_lesson.visible import visible
+from transformer_lesson.figures.plots import COLORS
+from transformer_lesson.files import visible
+from transformer_lesson.interpretability.causality import Model, changed_positions
+from transformer_lesson.model.blocks import DecoderBlock
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.masks import causal_mask
+from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderOnlyTransformer
+from transformer_lesson.text.tokenizers import words
 
 SENTENCE = "Every object has an identity, a type and a value."
 THRESHOLD = 1e-5  # as in `causality.leaks_future`: smaller changes are rounding
@@ -107,7 +107,7 @@ def _draw(page: Canvas, tokens: tuple[str, ...], position: int, changes: tuple[f
     spans = ((0, position), (position, position + 1), (position + 1, n))
     for (start, end), (where, color) in zip(spans, REGIONS, strict=True):
         if end > start:
-            y = 62 if where == "changed" else 46  # neighbours must not overlap
+            y = 62 if where == "changed" else 46  # neighbors must not overlap
             page.text(LEFT + wide * (start + end) / 2, y, where, width=RIGHT)
         for i in range(start, end):
             high = _height(changes[i])

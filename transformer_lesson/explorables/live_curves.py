@@ -11,8 +11,8 @@ from IPython.display import display
 from transformer_lesson.explorables.base import Explorable, Rendering
 from transformer_lesson.explorables.canvas import Canvas
 from transformer_lesson.explorables.chart import Chart, Point
-from transformer_lesson.plots import COLORS
-from transformer_lesson.visible import visible
+from transformer_lesson.figures.plots import COLORS
+from transformer_lesson.files import visible
 
 if TYPE_CHECKING:
     from transformer_lesson.training import StepReport

@@ -6,25 +6,25 @@ from statistics import fmean
 
 import ipywidgets
 
-from transformer_lesson.explorables.base import Explorable, Rendering
-from transformer_lesson.explorables.base import sentence as say
-from transformer_lesson.explorables.canvas import Canvas
-from transformer_lesson.explorables.chart import Chart, Point
-from transformer_lesson.explorables.player import Player
-from transformer_lesson.plots import COLORS
-from transformer_lesson.variants import (
+from transformer_lesson.experiments.since_2017 import (
     GRID_EVERY,
-    INITIALISATIONS,
+    INITIALIZATIONS,
     NORM_POSITIONS,
     WARMUPS,
     Setting,
     stored_grid,
 )
+from transformer_lesson.explorables.base import Explorable, Rendering
+from transformer_lesson.explorables.base import sentence as say
+from transformer_lesson.explorables.canvas import Canvas
+from transformer_lesson.explorables.chart import Chart, Point
+from transformer_lesson.explorables.player import Player
+from transformer_lesson.figures.plots import COLORS
 
 Runs = Sequence[Sequence[float]]  # one curve per seed
 WIDTH, HEIGHT, LEFT, TOP = 900, 380, 60, 70
 BEHIND = 0.3  # nats above the best setting from which a run counts as one that failed
-GREY = "#CCCCCC"
+GRAY = "#CCCCCC"
 
 
 def render_paper_vs_practice(
@@ -34,7 +34,7 @@ def render_paper_vs_practice(
 
     Args:
         curves: losses of every setting, a list per seed; a diverged run is shorter.
-        setting: the one in colour.
+        setting: the one in color.
         point: how many stored points to draw of it, from 1; each stands for GRID_EVERY steps.
     """
     runs = [run[:point] for run in curves[setting]]
@@ -44,10 +44,10 @@ def render_paper_vs_practice(
     page = Canvas(_title(curves, setting, ends, point, ended), WIDTH, HEIGHT)
     losses = [y for runs in curves.values() for run in runs for y in run]
     frame = Chart(page, LEFT, TOP, 560, 240, [0, longest * GRID_EVERY], losses)
-    frame.axes("step", "training loss, nats per character; grey: all other settings")
+    frame.axes("step", "training loss, nats per character; gray: all other settings")
     for others in curves.values():
         for run in others:
-            frame.line(_points(run), GREY)
+            frame.line(_points(run), GRAY)
     for i, run in enumerate(runs):
         frame.line(_points(run), COLORS[i % 3])
     x, low = LEFT + 580, TOP + 10
@@ -70,7 +70,7 @@ def _final(runs: Runs) -> float:
 
 def _words(setting: Setting) -> str:
     warmup = f"warm-up {setting.warmup_steps}" if setting.warmup_steps else "no warm-up"
-    weights = {"xavier": "Xavier"}.get(setting.initialisation, setting.initialisation)
+    weights = {"xavier": "Xavier"}.get(setting.initialization, setting.initialization)
     return f"{setting.norm_position}-norm, {warmup}, {weights} weights"
 
 
@@ -130,14 +130,14 @@ class PaperVsPractice(Explorable):
     Args:
         norm_position: "post" (paper) or "pre".
         warmup_steps: 0, 20 or 100.
-        initialisation: "xavier" or "small" (standard deviation 0.02).
+        initialization: "xavier" or "small" (standard deviation 0.02).
     """
 
     def __init__(
         self,
         norm_position: str = "post",
         warmup_steps: int = 0,
-        initialisation: str = "xavier",
+        initialization: str = "xavier",
     ):
         try:
             runs = [run for runs in stored_grid().values() for run in runs]
@@ -152,11 +152,11 @@ class PaperVsPractice(Explorable):
         places = [("post (paper)", "post"), ("pre", "pre")]
         starts = [("Xavier", "xavier"), ("small, 0.02", "small")]
         assert [v for _, v in places] == [*NORM_POSITIONS]
-        assert [v for _, v in starts] == [*INITIALISATIONS]
+        assert [v for _, v in starts] == [*INITIALIZATIONS]
         buttons = {
             "norm_position": (places, norm_position, "Norm"),
             "warmup_steps": (WARMUPS, warmup_steps, "Warm-up steps"),
-            "initialisation": (starts, initialisation, "Weights"),
+            "initialization": (starts, initialization, "Weights"),
         }
         controls = {
             name: ipywidgets.ToggleButtons(options=options, value=value, description=label)

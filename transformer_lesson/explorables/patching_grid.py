@@ -15,9 +15,14 @@ from transformer_lesson.explorables.base import Explorable, Rendering, drawable
 from transformer_lesson.explorables.base import sentence as say
 from transformer_lesson.explorables.canvas import Canvas
 from transformer_lesson.explorables.trained import MISSING, trained_translator
-from transformer_lesson.interventions import Site, head_sites, patching_grid, stream_sites
-from transformer_lesson.plots import COLORS, DIVERGING
-from transformer_lesson.visible import visible
+from transformer_lesson.figures.plots import COLORS, DIVERGING
+from transformer_lesson.files import visible
+from transformer_lesson.interpretability.interventions import (
+    Site,
+    head_sites,
+    patching_grid,
+    stream_sites,
+)
 
 SOURCE, TARGET = "the old dog sees the small cat .", "der alte Hund sieht die kleine Katze ."
 OTHERS = "a young child buys a red house ,"  # each replaces the word at its place

@@ -8,15 +8,15 @@ import ipywidgets
 import torch
 from torch import Tensor, nn
 
-from transformer_lesson.config import ModelConfig
 from transformer_lesson.explorables.base import Explorable, Rendering
 from transformer_lesson.explorables.canvas import Canvas
-from transformer_lesson.models import (
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.hooks import record
+from transformer_lesson.model.transformers import (
     DecoderOnlyTransformer,
     EncoderDecoderTransformer,
     EncoderOnlyTransformer,
 )
-from transformer_lesson.recording import record
 
 VOCAB_SIZE, MAX_LEN = 40, 12
 MODELS = {
@@ -82,7 +82,7 @@ def trace(model: nn.Module, *ids: Tensor) -> tuple[Step, ...]:
     if not run:
         raise ValueError(
             f"{type(model).__name__} has no named quantities to trace: pass a model of this "
-            "package, or put a Tap where a quantity should be seen."
+            "package, or put a HookPoint where a quantity should be seen."
         )
     return tuple(Step(name, tuple(value.shape)) for name, value in run.items())
 

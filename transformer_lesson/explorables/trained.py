@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from transformer_lesson.checkpoints import Checkpoint, load_checkpoint
-from transformer_lesson.corpora import grammar
+from transformer_lesson.text import grammar
 
 TRANSLATOR = Path(__file__).parent.parent / "data" / "translator.safetensors"
 MISSING = (

@@ -1,33 +1,280 @@
 """Type a sentence, see its translation appear, and what the model looked at for each word."""
 
-from collections.abc import Collection
+import difflib
+from collections.abc import Collection, Sequence
 from functools import lru_cache
+from itertools import accumulate
+from textwrap import wrap
+from typing import NamedTuple
 
 import ipywidgets
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from transformer_lesson.corpora import grammar
-from transformer_lesson.explorables.base import Explorable, Rendering, sendable
+from transformer_lesson.explorables.base import Explorable, Rendering, drawable, sendable
 from transformer_lesson.explorables.base import sentence as say
+from transformer_lesson.explorables.canvas import Canvas, drawn_width
 from transformer_lesson.explorables.player import Player
 from transformer_lesson.explorables.trained import MISSING, english_words, trained_translator
-from transformer_lesson.explorables.translation import (
-    Translation,
-    read_sentence,
-    watch_translation,
-)
-from transformer_lesson.explorables.translation_picture import render_translation
-from transformer_lesson.generation import alignment_hits
-from transformer_lesson.models import EncoderDecoderTransformer
-from transformer_lesson.tokenizer import SPECIAL_TOKENS, WordTokenizer
-from transformer_lesson.visible import visible
+from transformer_lesson.figures.plots import COLORS
+from transformer_lesson.files import visible
+from transformer_lesson.generation import generate
+from transformer_lesson.generation.session import evaluating
+from transformer_lesson.interpretability.alignment import alignment_hits
+from transformer_lesson.model.hooks import record
+from transformer_lesson.model.transformers import EncoderDecoderTransformer
+from transformer_lesson.text import grammar
+from transformer_lesson.text.tokenizers import SPECIAL_TOKENS, WordTokenizer, words
 
+LONGEST = 30  # words of a translation: an untrained model does not stop by itself
+N_CANDIDATES = 5
+WIDTH, READS, WRITES = 940, 72, 222  # of the picture; tops of the two rows of words
+Place = tuple[float, float]  # left edge and width of a box
 SENTENCE = "Today the old dog sees the small cat."
 MAX_WORDS = 24  # of a sentence; a picture has room for no more
 CAPTION = (
     "Lines lead from a written word to the words that the model looked at when it chose it: the "
     "thicker, the more. &lt;eos&gt; marks the end of a sentence."
 )
+
+
+class Reading(NamedTuple):
+    """A typed sentence as a translator can read it.
+
+    Args:
+        tokens: its words, each as the vocabulary has it.
+        known: for each word whether the vocabulary has it.
+        changes: in sentences, what was changed.
+        offers: in sentences, words that are not known, and similar ones that are.
+    """
+
+    tokens: tuple[str, ...]
+    known: tuple[bool, ...]
+    changes: tuple[str, ...]
+    offers: tuple[str, ...]
+
+
+def read_sentence(sentence: str, vocabulary: Collection[str], closing: str = "") -> Reading:
+    """Split a sentence into words and look for each of them, in other spellings too.
+
+    "The" is read as "the", and "doesn't" as "does not", where the vocabulary has only those.
+
+    Args:
+        sentence: anything.
+        vocabulary: the words that the translator has learned in the source language.
+        closing: the mark that ends every sentence of the vocabulary's language, if one does.
+    """
+    read, respelled, unknown = [], [], []
+    visible = "".join(c for c in sentence if c.isprintable() or c.isspace())
+    for word in words(visible):
+        tokens = _spelled(word, vocabulary)
+        read += tokens or [word]
+        if not tokens:
+            unknown.append(word)
+        elif tokens != [word]:
+            respelled.append(f"“{word}” as “{' '.join(tokens)}”")
+    changes = [f"Read {_listed(respelled)}."] if respelled else []
+    if closing and read and read[-1].isalnum():
+        read.append(closing)
+        changes.append(f"A “{closing}” was added: every sentence of the corpus ends with one.")
+    offers = [_offer(word, vocabulary) for word in list(dict.fromkeys(unknown))[:5]]
+    known = tuple(word in vocabulary for word in read)
+    return Reading(tuple(read), known, tuple(changes), tuple(offers))
+
+
+def _spelled(word: str, vocabulary: Collection[str]) -> list[str]:
+    """Return the word as the vocabulary has it, or nothing."""
+    for form in (word, word.lower(), word.capitalize()):
+        if form in vocabulary:
+            return [form]
+    stem = word.lower().replace("’", "'").removesuffix("n't")
+    return [stem, "not"] if stem in vocabulary and "not" in vocabulary else []
+
+
+def _offer(word: str, vocabulary: Collection[str]) -> str:
+    similar = difflib.get_close_matches(word[:30].lower(), sorted(vocabulary), n=3)
+    offered = f"; similar words that are: {', '.join(similar)}" if similar else ""
+    return f"“{word:.30}” is not in the vocabulary{offered}."
+
+
+def _listed(items: list[str]) -> str:
+    return ", ".join(items[:6]) + (" and others" if len(items) > 6 else "")
+
+
+def source_ids(tokenizer: WordTokenizer, reading: Reading) -> list[int]:
+    """Return the ids that the encoder reads: `<unk>` for unknown words, `<eos>` at the end."""
+    ids = [
+        tokenizer.vocabulary[token] if known else tokenizer.unk_id
+        for token, known in zip(reading.tokens, reading.known, strict=True)
+    ]
+    return [*ids, tokenizer.eos_id]
+
+
+class Translation(NamedTuple):
+    """What a translator wrote, and what it looked at and thought of at each word.
+
+    Args:
+        reading: what it read; `<eos>` came after it.
+        written: the tokens of the translation, `<eos>` included if it came to it.
+        weights: row t is where the decoder looked in the source when it chose `written[t]`.
+        candidates: for each token written the likeliest ones there and their probabilities.
+    """
+
+    reading: Reading
+    written: tuple[str, ...]
+    weights: Float[Tensor, "layer head target source"]
+    candidates: tuple[tuple[tuple[str, float], ...], ...]
+
+
+def watch_translation(
+    model: EncoderDecoderTransformer, tokenizer: WordTokenizer, reading: Reading
+) -> Translation:
+    """Translate greedily, and keep what the model looked at.
+
+    Args:
+        model: in evaluation mode, with one vocabulary for both languages.
+        tokenizer: of this vocabulary.
+        reading: a sentence; words that are not known are read as `<unk>`.
+    """
+    ids = source_ids(tokenizer, reading)
+    longest = min(LONGEST, model.config.max_len - 1)
+    written = generate(model, ids, longest).ids[0]
+    target_ids = torch.tensor([[tokenizer.bos_id, *written[:-1]]])  # (1, target)
+    logits, weights = cross_attention(model, torch.tensor([ids]), target_ids)
+    best = logits[0].softmax(dim=-1).topk(min(N_CANDIDATES, logits.size(-1)))  # (target, candidate)
+    candidates = [
+        tuple((tokenizer.token(id_), p) for id_, p in zip(row, chances, strict=True))
+        for row, chances in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    ]
+    words_written = tuple(map(tokenizer.token, written))
+    return Translation(reading, words_written, weights[:, 0], tuple(candidates))
+
+
+def cross_attention(
+    model: EncoderDecoderTransformer,
+    source_ids: Int[Tensor, "batch source"],
+    target_ids: Int[Tensor, "batch target"],
+) -> tuple[
+    Float[Tensor, "batch target vocab_size"], Float[Tensor, "layer batch head target source"]
+]:
+    """Return the model's logits and where each layer's decoder looked in the source.
+
+    Row t belongs to the token that *follows* `target_ids[:, t]`: to choose it the model looked.
+    """
+    device = model.projection.weight.device
+    with evaluating(model), torch.no_grad(), record(model) as run:
+        logits = model(source_ids.to(device), target_ids.to(device))  # (batch, target, vocab_size)
+    weights = [value for name, value in run.items() if name.endswith("cross_attention.weights")]
+    weights = torch.stack(weights)  # (layer, batch, head, target, source)
+    return logits.float().cpu(), weights.float().cpu()
+
+
+def render_translation(
+    translation: Translation, shown: int, word: int, layer: int, head: int | None
+) -> Rendering:
+    """Draw the sentence, what is written so far, and the attention behind one word of it.
+
+    Args:
+        translation: of a sentence.
+        shown: how many of its words are drawn.
+        word: the one whose attention and rivals are drawn, from 0.
+        layer: from 0.
+        head: from 0; `None` for the mean over the layer's heads.
+    """
+    tokens, known, changes, offers = translation.reading
+    read = [*(drawable(f"{token:.30}") for token in tokens), "<eos>"]
+    written = [drawable(f"{token:.30}") for token in translation.written]
+    shown = min(shown, len(written))
+    word = min(word, shown - 1)
+    weights = translation.weights[layer, :, word]  # (head, source)
+    weights = (weights.mean(0) if head is None else weights[head]).tolist()  # (source,)
+    ranked = sorted(range(len(read)), key=lambda i: -weights[i])[:3]
+    looked = [f"“{read[i]}” ({weights[i]:.2f})" for i in ranked]
+    guess = "For a word that it does not know the model reads <unk>: it can only guess."
+    notes = [*changes, *offers, *[guess] * (not all(known))]
+    page = Canvas(f"For “{written[word]}” the model looked most at {looked[0]}", WIDTH, 430)
+    read_at, written_at = _places(read), _places(written)
+    _draw_lines(page, written_at[word], read_at, weights)
+    _draw_read(page, read, (*known, True), weights, read_at)
+    _draw_written(page, written[:shown], word, written_at)
+    _draw_candidates(page, translation, word)
+    _draw_notes(page, notes)
+    rivals = [f"{drawable(f'{token:.30}')} {p:.2f}" for token, p in translation.candidates[word]]
+    which = "mean of the heads" if head is None else f"head {head}"
+    text = (
+        f"Written, {shown} of {len(written)}: “{' '.join(written[:shown])}”. For word {word + 1}, "
+        f"“{written[word]}”, the model looked most at {', '.join(looked)} (layer {layer}, "
+        f"{which}). Likeliest there: {', '.join(rivals)}."
+    )
+    return Rendering(page.png(), " ".join([text, *map(drawable, notes)]))
+
+
+def _places(tokens: Sequence[str]) -> list[Place]:
+    """Return left edge and width of each word's box, all in one row."""
+    wide = [drawn_width(token, 14) + 20 for token in tokens]
+    shrink = min(1.0, (WIDTH - 80) / sum(wide))
+    starts = accumulate(wide, initial=0.0)
+    return [(70 + shrink * x, shrink * w - 4) for x, w in zip(starts, wide, strict=False)]
+
+
+def _draw_lines(page: Canvas, chosen: Place, read: list[Place], weights: list[float]) -> None:
+    """Draw lines from the chosen word to those it looked at, the thicker the more."""
+    for (x, wide), weight in zip(read, weights, strict=True):
+        if weight >= 0.02:
+            ends = [(chosen[0] + chosen[1] / 2, WRITES), (x + wide / 2, READS + 58)]
+            page.curve(ends, COLORS[0], 1 + 7 * weight)
+
+
+def _draw_read(
+    page: Canvas,
+    tokens: Sequence[str],
+    known: Sequence[bool],
+    weights: list[float],
+    places: list[Place],
+) -> None:
+    """Draw the words read; a "?" and a frame mark those that the vocabulary lacks."""
+    page.text(62, READS + 14, "read", 13, anchor="rm")
+    for token, is_known, weight, (x, wide) in zip(tokens, known, weights, places, strict=True):
+        page.box(x, READS, wide, 28, fill=_tint(weight), edge="#888888")
+        if not is_known:
+            page.box(x, READS, wide, 28, edge=COLORS[1], line=3)
+            page.text(x + wide / 2, READS - 12, "? unknown" if wide > 66 else "?", 11)
+        page.text(x + wide / 2, READS + 14, token, 14, width=wide - 6)
+        if weight >= 0.02:
+            page.text(x + wide / 2, READS + 44, f"{weight:.2f}", 11)
+
+
+def _draw_written(page: Canvas, tokens: Sequence[str], word: int, places: list[Place]) -> None:
+    page.text(62, WRITES + 14, "written", 13, anchor="rm")
+    for i, (token, (x, wide)) in enumerate(zip(tokens, places, strict=False)):
+        marked = {"fill": "#FFE14D", "edge": "black", "line": 3} if i == word else {}
+        page.box(x, WRITES, wide, 28, **({"fill": "#F4F4F4", "edge": "#888888"} | marked))
+        page.text(x + wide / 2, WRITES + 14, token, 14, width=wide - 6)
+
+
+def _draw_candidates(page: Canvas, translation: Translation, word: int) -> None:
+    """Draw the likeliest words at one place as bars."""
+    top = WRITES + 64
+    page.text(20, top - 12, f"likeliest at place {word + 1}", 12, "#444444", "lm")
+    for i, (token, p) in enumerate(translation.candidates[word]):
+        y = top + 16 + 25 * i
+        page.text(140, y, token, 13, anchor="rm", width=125)
+        page.box(150, y - 9, 200 * p, 18, fill=COLORS[0], edge=COLORS[0])
+        sign = "  ◀ written" if token == translation.written[word] else ""
+        page.text(158 + 200 * p, y, f"{p:.3f}{sign}", 12, anchor="lm")
+
+
+def _draw_notes(page: Canvas, notes: list[str]) -> None:
+    lines = [line for note in notes for line in wrap(note, 62)]
+    for i, line in enumerate(lines[:9]):
+        page.text(500, WRITES + 54 + 18 * i, line, 12, anchor="lm", width=430)
+
+
+def _tint(weight: float) -> str:
+    """Mix white with blue, the more the larger the weight."""
+    blue = (86, 180, 233)
+    return "#" + "".join(f"{round(255 - (255 - part) * weight):02X}" for part in blue)
 
 
 class TranslationPlayground(Explorable):

@@ -4,11 +4,10 @@
 form.
 """
 
-from transformer_lesson.generation.alignment import alignment_hits
-from transformer_lesson.generation.beams import Candidate
+from transformer_lesson.generation.beam import Candidate
 from transformer_lesson.generation.bleu import Bleu, NGram, bleu, exact_match, ngram_matches
-from transformer_lesson.generation.decoding import beam_search, greedy_decode
 from transformer_lesson.generation.generate import Generation, generate
+from transformer_lesson.generation.plain import beam_search, greedy_decode
 from transformer_lesson.generation.strategies import (
     Beam,
     Greedy,
@@ -17,7 +16,7 @@ from transformer_lesson.generation.strategies import (
     top_k_filter,
     top_p_filter,
 )
-from transformer_lesson.generation.translation import translate
+from transformer_lesson.generation.translate import translate
 
 __all__ = [
     "Beam",
@@ -27,7 +26,6 @@ __all__ = [
     "Greedy",
     "NGram",
     "Sample",
-    "alignment_hits",
     "beam_search",
     "bleu",
     "exact_match",

@@ -6,11 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lesson.generation.beams import Tree, search
-from transformer_lesson.generation.prompts import Ids
+from transformer_lesson.generation.beam import Tree, search
+from transformer_lesson.generation.session import DecodingSession, Ids, evaluating
 from transformer_lesson.generation.strategies import GREEDY, Beam, Greedy, Sample, Strategy
-from transformer_lesson.generation.writer import Writer, evaluating
-from transformer_lesson.tokenizer import Tokenizer
+from transformer_lesson.text.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def generate(
     """
     _check(strategy, trees, {"eos_id": eos_id, "bos_id": bos_id}, model.config.vocab_size)
     with evaluating(model), torch.inference_mode():
-        writer = Writer(model, prompt_or_source, max_new_tokens, use_cache, bos_id)
+        writer = DecodingSession(model, prompt_or_source, max_new_tokens, use_cache, bos_id)
         n, grown = writer.ids.size(1), None
         if isinstance(strategy, Beam):
             ids, log_probs, grown = search(writer, strategy, eos_id, max_new_tokens, trees)
@@ -87,7 +86,7 @@ def generate(
         lengths = [len(tokens) for tokens in new]
         probabilities = None
         if distributions:
-            reader = Writer(model, prompt_or_source, max_new_tokens, False, bos_id)
+            reader = DecodingSession(model, prompt_or_source, max_new_tokens, False, bos_id)
             probabilities = _cut(reader.distributions(ids[:, : n + max(lengths)]), lengths)
     if distributions:  # copies made here may be used with gradients, unlike those made above
         probabilities = [rows.clone() for rows in probabilities]
@@ -116,7 +115,7 @@ def _check(strategy: Strategy, trees: bool, special: dict, vocab_size: int) -> N
 
 
 def _write(
-    writer: Writer, strategy: Greedy | Sample, eos_id: int | None, max_new_tokens: int
+    writer: DecodingSession, strategy: Greedy | Sample, eos_id: int | None, max_new_tokens: int
 ) -> tuple[Tensor, Tensor]:
     """Choose one token after the other; return ids (batch, n + new) and log-probabilities.
 

@@ -64,7 +64,7 @@ def length_normalized(log_probability, length: int, length_penalty: float):
     Args:
         log_probability: of a whole hypothesis in nats, <= 0; a number or a tensor.
         length: its tokens, `<eos>` included, what it started from not.
-        length_penalty: 0 leaves log P as it is; larger values favour longer texts.
+        length_penalty: 0 leaves log P as it is; larger values favor longer texts.
 
     Source: Wu et al., "Google's Neural Machine Translation System" (2016), equation 14;
         "Attention Is All You Need" (2017) uses it with a penalty of 0.6 (section 6.1).

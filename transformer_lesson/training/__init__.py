@@ -6,12 +6,11 @@ Read `steps` first, then `loop`. `python -m transformer_lesson.training --help` 
 notebook.
 """
 
-from transformer_lesson.config import TrainConfig
+from transformer_lesson.training.config import TrainConfig
 from transformer_lesson.training.history import History, StepReport, TrainingDiverged
-from transformer_lesson.training.loop import resume, train
-from transformer_lesson.training.losses import bits_per_character, label_smoothed_loss
-from transformer_lesson.training.schedules import learning_rate, warmup_rate
-from transformer_lesson.training.steps import validation_loss
+from transformer_lesson.training.loop import resume, train, validation_loss
+from transformer_lesson.training.loss import bits_per_character, label_smoothed_loss
+from transformer_lesson.training.schedule import learning_rate, warmup_rate
 
 __all__ = [
     "History",

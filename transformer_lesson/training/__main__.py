@@ -19,12 +19,12 @@ import torch
 from torch import nn
 from tqdm.auto import tqdm
 
-from transformer_lesson.checkpoints import save_checkpoint, write_whole
-from transformer_lesson.config import TRAINING_CHOICES
-from transformer_lesson.training import processes
+from transformer_lesson.checkpoints import save_checkpoint, write_atomically
+from transformer_lesson.training import distributed
+from transformer_lesson.training.config import TRAINING_CHOICES
 from transformer_lesson.training.history import History, StepReport
 from transformer_lesson.training.loop import resume, train
-from transformer_lesson.training.runs import Run
+from transformer_lesson.training.saved_run import TrainingRun
 from transformer_lesson.training.tasks import Task, make_task
 
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended
@@ -33,13 +33,13 @@ INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended
 def main(arguments: list[str] | None = None) -> int:
     """Train as the command line says and return the exit status."""
     options = _parser().parse_args(arguments)
-    device = processes.start()
-    rank, count = processes.current()
+    device = distributed.start()
+    rank, count = distributed.current()
     name = f"transformer_lesson.training{f', process {rank}' if rank else ''}"
     try:
         with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere if rank else sys.stdout):
             status = _run(options, device)
-        processes.stop()
+        distributed.stop()
         return status
     except PermissionError as error:
         closed = f"{error.filename} is closed to you ({error.strerror})"
@@ -92,10 +92,10 @@ def _run(options: argparse.Namespace, device: torch.device) -> int:
         task, model, history = _go_on(options, checkpoint)
     else:
         task, model, history = _start(options, checkpoint, device)
-    if not processes.current().first:
+    if not distributed.current().first:
         return INTERRUPTED if history.interrupted else 0
     model.cpu()
-    write_whole(options.out / "history.json", json.dumps(asdict(history)).encode())
+    write_atomically(options.out / "history.json", json.dumps(asdict(history)).encode())
     if history.interrupted:
         print("The same command with --resume does that.")
         return INTERRUPTED
@@ -144,7 +144,7 @@ def _go_on(options: argparse.Namespace, checkpoint: Path) -> tuple[Task, nn.Modu
     for name in ("seed", "precision"):
         if getattr(options, name) is not None:
             raise ValueError(f"--{name} belongs to the start of a run: leave it out with --resume.")
-    saved = Run.load(checkpoint)
+    saved = TrainingRun.load(checkpoint)
     print(f"Going on after step {saved.history.steps} of {checkpoint}.", flush=True)
     task = make_task(options.corpus, saved.config.seed)
     if saved.tokenizer is None or saved.tokenizer.vocabulary != task.tokenizer.vocabulary:

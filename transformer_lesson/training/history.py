@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-CURVES = ("losses", "rates", "gradient_norms")
+CURVES = ("losses", "learning_rates", "gradient_norms")
 
 
 class StepReport(NamedTuple):
@@ -45,7 +45,7 @@ class History:
     """
 
     losses: list[float] = field(default_factory=list)
-    rates: list[float] = field(default_factory=list)
+    learning_rates: list[float] = field(default_factory=list)
     gradient_norms: list[float] = field(default_factory=list)
     validation: list[tuple[int, float]] = field(default_factory=list)
     tokens: int = 0

@@ -1,27 +1,127 @@
-"""The loop that trains all three models, from the start or from a checkpoint."""
+"""One step of training, and the loop that repeats it, from the start or from a checkpoint."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import torch
 from torch import nn
 from tqdm.auto import tqdm
 
 from transformer_lesson.checkpoints import check_savable
-from transformer_lesson.config import TrainConfig
-from transformer_lesson.corpora.batches import Batch, EndlessBatches
-from transformer_lesson.tokenizer import Tokenizer
+from transformer_lesson.text.batches import Batch, EndlessBatches
+from transformer_lesson.text.tokenizers import Tokenizer
+from transformer_lesson.training.config import TrainConfig
+from transformer_lesson.training.distributed import (
+    Learner,
+    Processes,
+    current,
+    split_batch,
+)
 from transformer_lesson.training.history import History, StepReport, TrainingDiverged
-from transformer_lesson.training.interrupts import DeferredInterrupt
-from transformer_lesson.training.optimizers import make_optimizer
-from transformer_lesson.training.processes import current
-from transformer_lesson.training.replicas import Learner
-from transformer_lesson.training.runs import Run, seed_random_numbers
-from transformer_lesson.training.steps import total_loss, training_step
+from transformer_lesson.training.interrupt import DeferredInterrupt
+from transformer_lesson.training.loss import batch_loss, count_labels, label_padding
+from transformer_lesson.training.optimizer import clip_gradients, make_optimizer
+from transformer_lesson.training.saved_run import TrainingRun, seed_random_numbers
+from transformer_lesson.training.schedule import learning_rate
 
 OnStep = Callable[[StepReport], object]
+
+
+def training_step(
+    model: nn.Module,
+    batch: Batch,
+    optimizer: torch.optim.Optimizer,
+    config: TrainConfig,
+    history: History,
+    learner: Learner | None = None,
+) -> None:
+    """Learn from one batch: forward, loss, backward, clip, update. `history` gets a line more.
+
+    Only forward and backward pass are in training mode (dropout); before and after them the model
+    is in evaluation mode.
+
+    Args:
+        learner: how several processes share the work; without it this one does it all.
+
+    Raises:
+        TrainingDiverged: the loss or the gradient is no finite number. Nothing was updated.
+    """
+    learner = learner or Learner(model, config, Processes())
+    rate = learning_rate(history.steps + 1, config, model.config.d_model)
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    optimizer.zero_grad()
+    loss = _accumulate(learner, batch, config.gradient_accumulation_steps)
+    _require_finite("loss", loss, rate, history)
+    norm = clip_gradients(learner.trained, config.clip).item()
+    _require_finite("gradient's length", norm, rate, history)
+    optimizer.step()
+    history.losses.append(loss)
+    history.learning_rates.append(rate)
+    history.gradient_norms.append(norm)
+    history.tokens += count_labels(batch.labels, label_padding(model, batch.labels))
+
+
+def _accumulate(learner: Learner, batch: Batch, gradient_accumulation_steps: int) -> float:
+    """Leave the gradient of the whole batch in the weights and return its loss.
+
+    Each process works on its own rows, in `gradient_accumulation_steps` parts one after the
+    other. What is averaged over the processes is made that many times larger first, so that a
+    sum is left.
+    """
+    rank, count = learner.processes
+    pad_id = label_padding(learner.model, batch.labels)
+    shares = split_batch(batch, count * gradient_accumulation_steps, pad_id)[rank::count]
+    total = 0.0
+    learner.trained.train()
+    try:
+        for number, (part, weight) in enumerate(shares, start=1):
+            with learner.joining(number == len(shares)):
+                loss = learner.objective(part) * weight
+                (loss * count).backward()
+            total += loss.item()
+    finally:
+        learner.trained.eval()
+    return learner.processes.add_up(total)[0]
+
+
+def validation_loss(
+    model: nn.Module, batches: Sequence[Batch], precision: str = "float32"
+) -> float:
+    """Return the mean loss in nats per label over all batches, without dropout and smoothing.
+
+    The model goes back to the mode that it was in.
+    """
+    total, count = total_loss(model, batches, precision)
+    return total / count
+
+
+@torch.no_grad()
+def total_loss(
+    model: nn.Module, batches: Sequence[Batch], precision: str = "float32"
+) -> tuple[float, int]:
+    """Return the sum of the losses of all labels, in nats, and how many labels there are."""
+    mode, total, count = model.training, 0.0, 0
+    model.eval()
+    for batch in batches:
+        loss, n_labels = batch_loss(model, batch, precision)
+        total, count = total + loss.item() * n_labels, count + n_labels
+    model.train(mode)
+    return total, count
+
+
+def _require_finite(name: str, value: float, rate: float, history: History) -> None:
+    if not math.isfinite(value):
+        raise TrainingDiverged(
+            f"the {name} at step {history.steps + 1} is {value}: try a learning rate below "
+            f"{rate:.2g}, a longer warm-up or a smaller clip. The model and its history are as of "
+            f"step {history.steps}.",
+            history,
+        )
 
 
 def train(
@@ -78,7 +178,7 @@ def train(
         if value < 1:
             raise ValueError(f"{name} is {value}, but it must be at least 1 step.")
     learner = Learner(model, config, current(), shard)
-    run = Run(
+    run = TrainingRun(
         learner=learner,
         config=config,
         optimizer=make_optimizer(learner.trained, config),
@@ -118,7 +218,7 @@ def resume(
         ValueError: the file is no checkpoint of a run, or is already past `steps`.
         TrainingDiverged: the loss or the gradient is no finite number.
     """
-    run = Run.load(Path(path), shard)
+    run = TrainingRun.load(Path(path), shard)
     if steps is not None:
         run.config = replace(run.config, steps=steps)
     if run.history.steps > run.config.steps:
@@ -131,7 +231,7 @@ def resume(
 
 
 def _go_on(
-    run: Run,
+    run: TrainingRun,
     batches: Iterable[Batch],
     on_step: OnStep | None,
     validation: Sequence[Batch] | None,
@@ -158,7 +258,7 @@ def _go_on(
             bar.set_postfix_str(progress, refresh=False)
             bar.update()
             if on_step and first:
-                last = history.losses[-1], history.rates[-1], history.gradient_norms[-1]
+                last = history.losses[-1], history.learning_rates[-1], history.gradient_norms[-1]
                 on_step(StepReport(history.steps, *last, speed, measured, run.model))
             if run.checkpoint and _due(run.checkpoint_every, run):
                 run.save()
@@ -175,7 +275,7 @@ def _anybody(requested: bool, learner: Learner) -> bool:
     return learner.processes.add_up(requested)[0] > 0
 
 
-def _step(learner: Learner, batch: Batch, run: Run) -> None:
+def _step(learner: Learner, batch: Batch, run: TrainingRun) -> None:
     try:
         training_step(run.model, batch, run.optimizer, run.config, run.history, learner)
     except TrainingDiverged:  # in all processes, since all know the whole batch's loss
@@ -192,7 +292,7 @@ def _validate(learner: Learner, batches: Sequence[Batch], precision: str) -> flo
     return total / n_labels
 
 
-def _due(every: int, run: Run) -> bool:
+def _due(every: int, run: TrainingRun) -> bool:
     return run.history.steps % every == 0 or run.history.steps == run.config.steps
 
 
@@ -220,7 +320,7 @@ def _check_validation(validation: Sequence[Batch] | None) -> None:
         )
 
 
-def _interrupted(run: Run) -> str:
+def _interrupted(run: TrainingRun) -> str:
     how = "calling train again goes on with these weights and a new schedule"
     if run.checkpoint:
         how = f"resume({str(run.checkpoint)!r}, batches) goes on from there"

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from transformer_lesson.config import ModelConfig, TrainConfig
-from transformer_lesson.tokenizer import Tokenizer
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.text.tokenizers import Tokenizer
+from transformer_lesson.training.config import TrainConfig
 
 
 @dataclass(frozen=True)

@@ -6,23 +6,16 @@ from typing import NamedTuple
 
 from torch import nn
 
-from transformer_lesson.config import ModelConfig
-from transformer_lesson.corpora import grammar, interface_strings, manual
-from transformer_lesson.corpora.batches import (
-    Batch,
-    TranslationBatches,
-    WindowBatches,
-    epoch,
-    windows,
-)
-from transformer_lesson.corpora.pairs import Pair
-from transformer_lesson.corpora.parallel_text import parallel_text
 from transformer_lesson.generation import Sample, exact_match, generate, translate
-from transformer_lesson.models import DecoderOnlyTransformer, EncoderDecoderTransformer
-from transformer_lesson.tokenizer import BytePairTokenizer, Tokenizer, WordTokenizer
-from transformer_lesson.training.losses import bits_per_character
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
+from transformer_lesson.text import grammar, manual, menus
+from transformer_lesson.text.batches import Batch, TranslationBatches, WindowBatches, epoch, windows
+from transformer_lesson.text.pairs import Pair, parallel_text
+from transformer_lesson.text.tokenizers import BytePairTokenizer, Tokenizer, WordTokenizer
+from transformer_lesson.training.loop import validation_loss
+from transformer_lesson.training.loss import bits_per_character
 from transformer_lesson.training.recipes import GRAMMAR, INTERFACE, MANUAL, TEXT, Recipe
-from transformer_lesson.training.steps import validation_loss
 
 N_GRAMMAR, N_TESTS = 50_000, 500
 
@@ -55,7 +48,7 @@ def make_task(corpus: str, seed: int) -> Task:
         tests = {"unseen sentences": unseen, "unseen combinations": combinations}
         return _translation(GRAMMAR, tokenizer, train, tests, seed)
     if corpus == "interface":
-        train, held_out = _hold_out(interface_strings.pairs())
+        train, held_out = _hold_out(menus.pairs())
         tokenizer = BytePairTokenizer.train(_texts(train), 1000)
         return _translation(INTERFACE, tokenizer, train, {"unseen menu entries": held_out}, seed)
     if corpus == "manual":

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
-from transformer_lesson import attention, masks
+from transformer_lesson.model import attention, masks
 
 
 def gpt_block(

@@ -29,7 +29,7 @@ class Norm(nn.Module):
         self.weight = None if gamma is None else nn.Parameter(gamma)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return x, each token normalised by its own mean and deviation."""
+        """Return x, each token normalized by its own mean and deviation."""
         x = x - x.mean(dim=-1, keepdim=True)
         x = x / (x.var(dim=-1, keepdim=True, correction=0) + 1e-5).sqrt()
         return x if self.weight is None else x * self.weight.to(x.dtype)

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from transformer_lesson.attention import scaled_dot_product_attention
 from transformer_lesson.exercises.specification import Draw
+from transformer_lesson.model.attention import scaled_dot_product_attention
 
 MEAN = "the mean of all values"
 

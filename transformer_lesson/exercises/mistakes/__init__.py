@@ -1,6 +1,6 @@
 """The bank of named mistakes: for each exercise wrong versions that people really write.
 
-`recognition.recognise` compares a failed answer with them; the tests see to it that every check
+`recognition.recognize` compares a failed answer with them; the tests see to it that every check
 fails each of them and calls it by its name.
 """
 

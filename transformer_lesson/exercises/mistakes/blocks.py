@@ -73,7 +73,7 @@ BLOCK_MISTAKES = {
         Mistake(
             "a pre-norm block",
             "Here the norms stand before the sub-layers, as in GPT-2. The block of 2017 "
-            "normalises each sum, and weights trained for one do not work in the other. Where "
+            "normalizes each sum, and weights trained for one do not work in the other. Where "
             "does each branch end?",
             lambda x, a, f, n_1, n_2: x + a(n_1(x)) + f(n_2(x + a(n_1(x)))),
         ),
@@ -161,7 +161,7 @@ BLOCK_MISTAKES = {
     "decoder_block": (
         Mistake(
             "a pre-norm block",
-            "Your norms stand before the sub-layers. The decoder of 2017 normalises each sum, and "
+            "Your norms stand before the sub-layers. The decoder of 2017 normalizes each sum, and "
             "weights trained for one form do not work in the other. What is the last step of a "
             "branch?",
             _pre_norm_decoder,

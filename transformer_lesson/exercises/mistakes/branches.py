@@ -178,7 +178,7 @@ BRANCH_MISTAKES = {
         Mistake(
             "pre-norm where post-norm is asked for",
             "Most models since GPT-2 do this and train more easily, but the 2017 paper, and "
-            "weights trained by it, normalise the sum. The norm is the last thing that happens.",
+            "weights trained by it, normalize the sum. The norm is the last thing that happens.",
             lambda x, f, norm: x + f(norm(x)),
         ),
         Mistake(
@@ -189,7 +189,7 @@ BRANCH_MISTAKES = {
         ),
         Mistake(
             "the norm before the sum",
-            "You normalise the sub-layer's share alone, and the sum grows with every layer. In "
+            "You normalize the sub-layer's share alone, and the sum grows with every layer. In "
             "post-norm the brackets of the norm enclose the whole sum.",
             lambda x, f, norm: x + norm(f(x)),
         ),
@@ -211,12 +211,12 @@ BRANCH_MISTAKES = {
             "post-norm where pre-norm is asked for",
             "Here the norm sits on the residual path, so gradients pass through it at every "
             "layer, and deep stacks need a warm-up. In pre-norm only the sub-layer's input is "
-            "normalised.",
+            "normalized.",
             post,
         ),
         Mistake(
-            "a residual of the normalised x",
-            "The path that should carry x untouched through all layers is normalised at each of "
+            "a residual of the normalized x",
+            "The path that should carry x untouched through all layers is normalized at each of "
             "them. Did you overwrite `x` with `norm(x)`? The sum needs the old one.",
             lambda x, f, norm: norm(x) + f(norm(x)),
         ),
@@ -234,7 +234,7 @@ BRANCH_MISTAKES = {
         ),
         Mistake(
             "a norm behind the sub-layer",
-            "The sub-layer reads raw x, and its share is normalised afterwards, so it can never "
+            "The sub-layer reads raw x, and its share is normalized afterwards, so it can never "
             "be small. Pre-norm means: before the sub-layer.",
             lambda x, f, norm: x + norm(f(x)),
         ),

@@ -4,13 +4,11 @@ import math
 
 import torch
 
-from transformer_lesson import masks
 from transformer_lesson.exercises.bug_hunt import bugs_1
 from transformer_lesson.exercises.mistakes.bug_hunt_1_heads import BUG_HUNT_1_HEADS_MISTAKES
-from transformer_lesson.exercises.mistakes.bug_hunt_1_positions import (
-    BUG_HUNT_1_POSITIONS_MISTAKES,
-)
+from transformer_lesson.exercises.mistakes.bug_hunt_1_positions import BUG_HUNT_1_POSITIONS_MISTAKES
 from transformer_lesson.exercises.specification import Mistake
+from transformer_lesson.model import masks
 
 
 def block(x, attention_1, attention_2, feed_forward, mask_1, mask_2, residual=True):

@@ -5,9 +5,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer_lesson.exercises.bug_hunt import bugs_2
-from transformer_lesson.exercises.mistakes.bug_hunt_2_reading import (
-    BUG_HUNT_2_READING_MISTAKES,
-)
+from transformer_lesson.exercises.mistakes.bug_hunt_2_reading import BUG_HUNT_2_READING_MISTAKES
 from transformer_lesson.exercises.mistakes.bug_hunt_2_text import BUG_HUNT_2_TEXT_MISTAKES
 from transformer_lesson.exercises.specification import Mistake
 
@@ -60,7 +58,7 @@ BUG_HUNT_2_MISTAKES = {
         ),
         Mistake(
             "a block without dropout",
-            "It gives the right values in evaluation, and no regularisation in training. "
+            "It gives the right values in evaluation, and no regularization in training. "
             "`dropout` is an argument: where does it belong?",
             lambda x, sublayer, dropout, norm: norm(x + sublayer(x)),
         ),
@@ -71,8 +69,8 @@ BUG_HUNT_2_MISTAKES = {
         ),
         Mistake(
             "a norm of the branch alone",
-            "The norm stands before the sum, so the sum itself is not normalised. "
-            "Post-norm means: add first, then normalise.",
+            "The norm stands before the sum, so the sum itself is not normalized. "
+            "Post-norm means: add first, then normalize.",
             lambda x, sublayer, dropout, norm: x + norm(dropout(sublayer(x))),
         ),
         Mistake(

@@ -65,8 +65,8 @@ GATE_MISTAKES = {
     "repeat_kv": (
         Mistake(
             "the heads in turns",
-            "`repeat` writes heads 0, 1, 0, 1, so that neighbouring query heads read different "
-            "keys. Trained weights expect neighbours to share: 0, 0, 1, 1. No shape tells you.",
+            "`repeat` writes heads 0, 1, 0, 1, so that neighboring query heads read different "
+            "keys. Trained weights expect neighbors to share: 0, 0, 1, 1. No shape tells you.",
             lambda x, n_groups: x.repeat(1, n_groups, 1, 1),
         ),
         Mistake(

@@ -21,7 +21,7 @@ def greedy(
 
 
 def normalized(total, n):
-    """The paper's length normalisation."""
+    """The paper's length normalization."""
     return total / ((5 + n) / 6) ** 0.6
 
 
@@ -156,14 +156,14 @@ GENERATION_MISTAKES = {
             lambda *inputs: beams(*inputs, all_win=True),
         ),
         Mistake(
-            "sums that are not normalised by length",
+            "sums that are not normalized by length",
             "Every token lowers the sum, so short texts win and words are left out. Divide by a "
             "power of the length before you compare.",
             lambda *inputs: beams(*inputs, score=lambda total, n: total),
         ),
         Mistake(
             "the mean log-probability",
-            "Dividing by n itself favours long texts more than the paper does, so the search "
+            "Dividing by n itself favors long texts more than the paper does, so the search "
             "rambles. The penalty is ((5 + n) / 6) to the power 0.6.",
             lambda *inputs: beams(*inputs, score=lambda total, n: total / n),
         ),

@@ -41,7 +41,7 @@ def turned(x, angle, signs=(-1, 1)):
     return torch.cat([a * cos + signs[0] * b * sin, b * cos + signs[1] * a * sin], dim=-1)
 
 
-def _neighbours(x, positions, base):
+def _neighbors(x, positions, base):
     pairs = torch.cat([x[..., ::2], x[..., 1::2]], dim=-1)
     first, second = turned(pairs, angles(x, positions, base)).chunk(2, dim=-1)
     return torch.stack([first, second], dim=-1).flatten(-2)
@@ -87,7 +87,7 @@ MODERN_MISTAKES = {
         Mistake(
             "one mean over everything",
             "Without an axis `mean` runs over batch and tokens too, and a sentence's output "
-            "depends on its neighbours in the batch. Say `dim=-1, keepdim=True`.",
+            "depends on its neighbors in the batch. Say `dim=-1, keepdim=True`.",
             lambda x, gamma, e: rms(x, gamma, e, axes=(0, 1, 2)),
         ),
         Mistake(
@@ -117,11 +117,11 @@ MODERN_MISTAKES = {
     ),
     "apply_rotary": (
         Mistake(
-            "pairing neighbours",
+            "pairing neighbors",
             "The paper on rotary positions pairs numbers 2j and 2j + 1, as you do. Llama's code, "
             "and this course, pair j with j + d_head / 2. Either works if queries and keys agree, "
             "but weights trained for one fail with the other.",
-            _neighbours,
+            _neighbors,
         ),
         Mistake(
             "a turn in the other direction",

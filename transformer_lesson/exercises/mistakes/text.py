@@ -5,7 +5,7 @@ import math
 import torch
 
 from transformer_lesson.exercises.specification import Mistake
-from transformer_lesson.tokenizer import words
+from transformer_lesson.text.tokenizers import words
 
 
 def pad_rows(sequences, pad_id, longest=None, left=False):
@@ -242,7 +242,7 @@ TEXT_MISTAKES = {
         Mistake(
             "angles taken for degrees",
             "A position is an angle in radians, and so are the arguments of `sin` and `cos`. "
-            "Turned from degrees, neighbouring positions are 57 times closer and hardly differ.",
+            "Turned from degrees, neighboring positions are 57 times closer and hardly differ.",
             lambda *sizes: sinusoids(*sizes, angles=lambda *a: torch.deg2rad(_angles(*a))),
         ),
     ),

@@ -1,0 +1,281 @@
+"""What was saved comes back; what was cut off, changed or written by others is refused by name."""
+
+import json
+import os
+import pickle
+import resource
+import zipfile
+from dataclasses import replace
+
+import pytest
+import safetensors.torch
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.parity import small_config
+from transformer_lesson import (
+    DecoderOnlyTransformer,
+    EncoderDecoderTransformer,
+    EncoderOnlyTransformer,
+)
+from transformer_lesson.checkpoints import KEY, TrainingState, load_checkpoint, save_checkpoint
+from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
+
+CONFIG = small_config(pad_id=0, dropout=0.1)
+WIDE = replace(CONFIG, vocab_size=17, n_layers=1)
+UNTIED = replace(CONFIG, tie_embeddings=False, positions="learned", norm_position="post")
+IDS = torch.tensor([[3, 5, 7, 11, 0]])
+MODELS = {
+    "encoder": (lambda: EncoderOnlyTransformer(CONFIG), lambda m: m(IDS)),
+    "classifier": (lambda: EncoderOnlyTransformer(CONFIG, n_classes=3), lambda m: m.classify(IDS)),
+    "token head": (
+        lambda: EncoderOnlyTransformer(UNTIED, token_head=True),
+        lambda m: m.predict_tokens(IDS),
+    ),
+    "decoder": (lambda: DecoderOnlyTransformer(CONFIG), lambda m: m(IDS)),
+    "rotary": (
+        lambda: DecoderOnlyTransformer(replace(CONFIG, positions="rotary", activation="gelu")),
+        lambda m: m(IDS),
+    ),
+    "translator": (lambda: EncoderDecoderTransformer(CONFIG), lambda m: m(IDS, IDS)),
+    "untied": (lambda: EncoderDecoderTransformer(UNTIED), lambda m: m(IDS, IDS)),
+    "two sizes": (lambda: EncoderDecoderTransformer(CONFIG, WIDE), lambda m: m(IDS, IDS)),
+    "alike, apart": (lambda: EncoderDecoderTransformer(CONFIG, CONFIG), lambda m: m(IDS, IDS)),
+}
+TEXTS = ["Der Hund schläft.", "„Öffnen …“", "数 e\u0301 \U0001f600 <eos> \\ \" 'x'", "0" * 70]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The bytes of a checkpoint with everything in it, and a path to write changed ones to."""
+    path = tmp_path_factory.mktemp("checkpoint") / "some.safetensors"
+    training = TrainingState({"step": 3, "losses": [1.5, 0.1]}, {"random.cpu": torch.arange(9)})
+    model = DecoderOnlyTransformer(replace(CONFIG, n_layers=1))
+    save_checkpoint(path, model, WordTokenizer.train(TEXTS), training)
+    assert load_checkpoint(path).training.facts == training.facts
+    return path.read_bytes(), path
+
+
+def refusal(path, data: bytes) -> str:
+    """Write a file, and return the one sentence with which it is refused."""
+    path.write_bytes(data)
+    with pytest.raises(ValueError) as caught:
+        load_checkpoint(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_each_model_comes_back_as_it_was(name, tmp_path):
+    make, run = MODELS[name]
+    model, path = make().eval(), tmp_path / "model.safetensors"
+    save_checkpoint(path, model)
+    random_state = torch.get_rng_state()
+    loaded = load_checkpoint(path)
+    assert torch.equal(torch.get_rng_state(), random_state)
+    assert type(loaded.model) is type(model) and loaded.model.config == model.config
+    assert torch.equal(run(loaded.model), run(model)) and not loaded.model.training
+    assert loaded.tokenizer is None and loaded.training is None
+    names = [name for name, _ in model.named_parameters()]
+    assert [name for name, _ in loaded.model.named_parameters()] == names  # tied as before
+    saved = {tensor.data_ptr() for tensor in model.state_dict().values()}
+    assert saved == {weight.data_ptr() for weight in model.parameters()}  # and nothing is missing
+
+
+def test_tied_weights_are_stored_once_and_fixed_tables_never(tmp_path):
+    path, model = tmp_path / "model.safetensors", EncoderDecoderTransformer(CONFIG)
+    save_checkpoint(path, model)
+    stored = safetensors.torch.load_file(path)
+    assert sum(name.endswith("table") for name in stored) == 1
+    assert sum(t.numel() for t in stored.values()) == sum(p.numel() for p in model.parameters())
+    assert all(name.startswith("model.") for name in stored)
+
+
+@pytest.mark.parametrize("kind", [WordTokenizer, CharacterTokenizer, BytePairTokenizer])
+def test_tokenizer_and_training_come_back(kind, tmp_path):
+    path, tokenizer = tmp_path / "model.safetensors", kind.train(TEXTS)
+    tensors = {"optimizer.step.a": torch.tensor(3.0), "random.cpu": torch.get_rng_state()}
+    facts = {"losses": [0.1, 1 / 3, 2e-17], "text": 'ä\n"', "none": None, "yes": True}
+    save_checkpoint(path, MODELS["decoder"][0](), tokenizer, TrainingState(facts, tensors))
+    loaded = load_checkpoint(path)
+    assert type(loaded.tokenizer) is kind
+    for text in [*TEXTS, "Katze unbekannt"]:
+        assert loaded.tokenizer.encode(text) == tokenizer.encode(text)
+    assert loaded.training.facts == facts and set(loaded.training.tensors) == set(tensors)
+    for name, tensor in tensors.items():
+        assert torch.equal(loaded.training.tensors[name], tensor)
+        assert loaded.training.tensors[name].dtype == tensor.dtype
+
+
+def test_the_same_content_makes_the_same_bytes(whole, tmp_path):
+    path = tmp_path / "again.safetensors"
+    data, original = whole
+    original.write_bytes(data)
+    save_checkpoint(path, *load_checkpoint(original))
+    assert path.read_bytes() == data
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(place=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255))
+@example(place=0.0, change=1)
+@example(place=0.9999999, change=1)
+def test_one_changed_byte_anywhere_is_noticed(whole, place, change):
+    data, path = whole
+    at = int(place * len(data))
+    message = refusal(path, data[:at] + bytes([data[at] ^ change]) + data[at + 1 :])
+    header = 8 + int.from_bytes(data[:8], "little")
+    assert at < header or "its SHA-256 is not the recorded one" in message
+
+
+def test_every_bit_around_the_recorded_sum_counts(whole):
+    data, path = whole
+    start = data.index(b"sha256") - 40
+    for at in range(start, start + 140):
+        for flipped in (1, 32):  # 32 makes an A of an a
+            assert refusal(path, data[:at] + bytes([data[at] ^ flipped]) + data[at + 1 :])
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(share=st.floats(0, 1, exclude_max=True))
+@example(share=0.0)
+@example(share=0.9999999)
+def test_a_file_cut_off_anywhere_is_noticed(whole, share):
+    data, path = whole
+    message = refusal(path, data[: int(share * len(data))])
+    assert "is no checkpoint, or only a part of one" in message
+
+
+def test_what_is_added_or_exchanged_is_noticed(whole):
+    data, path = whole
+    refusal(path, data + b"\0")
+    refusal(path, b"\0" + data)
+    refusal(path, data + data)
+    header = 8 + int.from_bytes(data[:8], "little")
+    assert "SHA-256" in refusal(path, data[:header] + bytes(len(data) - header))
+
+
+def foreign_files(folder):
+    """Files that other programs wrote, by what they are."""
+    torch.save({"weights": torch.zeros(3)}, folder / "torch zip")
+    with zipfile.ZipFile(folder / "zip", "w") as archive:
+        archive.writestr("a.txt", "text")
+    (folder / "pickle").write_bytes(pickle.dumps({"weights": [1.0, 2.0]}))
+    (folder / "text").write_text("{}\nThis is no checkpoint at all, but some text.\n")
+    (folder / "empty").write_bytes(b"")
+    (folder / "zeros").write_bytes(bytes(1000))
+    safetensors.torch.save_file({"a": torch.zeros(3)}, folder / "tensors")
+    safetensors.torch.save_file({"a": torch.zeros(3)}, folder / "pt", metadata={"format": "pt"})
+    for name, text in (("key", "{}"), ("no json", "[[["), ("no text", "")):
+        safetensors.torch.save_file({"a": torch.zeros(3)}, folder / name, metadata={KEY: text})
+    return sorted(folder.iterdir())
+
+
+def test_files_of_other_programs_are_refused_by_name(tmp_path):
+    files = foreign_files(tmp_path)
+    assert len(files) == 11
+    for path in files:
+        with pytest.raises(ValueError) as caught:
+            load_checkpoint(path)
+        assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
+    with pytest.raises(ValueError, match="pt holds tensors of another program"):
+        load_checkpoint(str(tmp_path / "pt"))
+
+
+class Bomb:
+    def __reduce__(self):
+        return os._exit, (7,)
+
+
+def test_nothing_in_a_file_is_run(tmp_path):
+    (tmp_path / "bomb").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(ValueError, match="bomb is no checkpoint"):
+        load_checkpoint(tmp_path / "bomb")
+
+
+def test_a_missing_file_and_a_folder_are_refused_by_name(tmp_path):
+    for path in (tmp_path / "none.safetensors", tmp_path):
+        with pytest.raises(ValueError, match="there is no such file") as caught:
+            load_checkpoint(path)
+        assert str(path) in str(caught.value)
+
+
+def test_a_huge_header_is_refused_without_being_read(tmp_path):
+    path = tmp_path / "huge"
+    for claimed in (2**63, 2**40, 5 * 10**9, 10**8 + 1):
+        with open(path, "wb") as file:
+            file.write(claimed.to_bytes(8, "little") + b"{")
+            file.truncate(6 * 10**9)  # sparse: takes no room on the disk
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(ValueError, match="huge is no checkpoint"):
+            load_checkpoint(path)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # KiB
+
+
+def signed(data: bytes, **changes) -> bytes:
+    """The same checkpoint with other facts and a sum that fits."""
+    import hashlib
+
+    n = int.from_bytes(data[:8], "little")
+    facts = json.loads(json.loads(data[8 : 8 + n])["__metadata__"][KEY]) | changes
+    tensors = safetensors.torch.load(data)
+    facts["sha256"] = "0" * 64
+    new = safetensors.torch.save(tensors, metadata={KEY: json.dumps(facts)})
+    return new.replace(b"0" * 64, hashlib.sha256(new).hexdigest().encode(), 1)
+
+
+def test_a_later_format_and_weights_of_another_size_are_refused(whole):
+    data, path = whole
+    path.write_bytes(signed(data))
+    model = load_checkpoint(path).model
+    assert "has version 2 of the format, this package reads 1" in refusal(
+        path, signed(data, version=2)
+    )
+    arguments = {"config": vars(replace(model.config, d_ff=19))}
+    description = {"kind": "DecoderOnlyTransformer", "arguments": arguments}
+    assert "its weights are not those of a DecoderOnly" in refusal(
+        path, signed(data, model=description)
+    )
+
+
+def test_only_the_three_models_can_be_saved(tmp_path):
+    class Mine(DecoderOnlyTransformer):
+        pass
+
+    for model in (torch.nn.Linear(2, 2), Mine(CONFIG)):
+        with pytest.raises(ValueError, match="cannot be saved: only EncoderOnlyTransformer, Dec"):
+            save_checkpoint(tmp_path / "model", model)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_folder_is_answered_with_a_sentence(tmp_path):
+    model = MODELS["decoder"][0]()
+    with pytest.raises(ValueError, match="the folder .*nowhere does not exist; create it first"):
+        save_checkpoint(tmp_path / "nowhere" / "model", model)
+    with pytest.raises(ValueError, match="is a folder: add the name of a file in it"):
+        save_checkpoint(tmp_path, model)
+
+
+def test_a_full_disk_keeps_the_old_file(tmp_path):
+    path, model = tmp_path / "model.safetensors", MODELS["decoder"][0]()
+    save_checkpoint(path, model)
+    before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
+    try:
+        with pytest.raises(OSError):
+            save_checkpoint(path, model)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_disk_has_it_before_the_name_does(tmp_path, monkeypatch):
+    path, events = tmp_path / "model.safetensors", []
+    real_sync, real_replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: (events.append("fsync"), real_sync(fd)))
+    monkeypatch.setattr(
+        os, "replace", lambda a, b: (events.append(("replace", b)), real_replace(a, b))
+    )
+    save_checkpoint(path, MODELS["decoder"][0]())
+    assert events == ["fsync", ("replace", path)] and list(tmp_path.iterdir()) == [path]

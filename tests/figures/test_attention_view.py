@@ -1,0 +1,322 @@
+"""Attention views show what a model recorded, always in the same bytes, and ask for no network."""
+
+import html
+import json
+import re
+import subprocess
+import sys
+import warnings
+from html.parser import HTMLParser
+
+import pytest
+import torch
+
+from tests.parity import randomized, small_config
+from transformer_lesson.figures.attention_view import view as attention_view
+from transformer_lesson.figures.attention_view.view import head_view, model_view
+from transformer_lesson.model.hooks import record
+from transformer_lesson.model.transformers import (
+    DecoderOnlyTransformer,
+    EncoderDecoderTransformer,
+    EncoderOnlyTransformer,
+)
+
+SOURCE = ["The", "quick", "brown", "fox", "<eos>"]
+TARGET = ["Der", "Fuchs", "<eos>"]
+SOURCE_IDS = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
+TARGET_IDS = torch.tensor([[2, 7, 1], [8, 2, 8]])
+VIEWS = [head_view, model_view]
+
+
+class Tags(HTMLParser):
+    """Collect the tags of a page, each with its attributes."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.found = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+def frame_page(view) -> str:
+    """Return the page inside the frame."""
+    ((tag, attributes),) = Tags(view.html).found
+    assert tag == "iframe"
+    return attributes["srcdoc"]
+
+
+def data(view) -> dict:
+    """Return what the page gives to bertviz."""
+    return json.loads(re.search(r"const VIEW = (.*);\n", frame_page(view))[1])
+
+
+def weights(queries: int = 5, keys: int = 5, layers: int = 2, heads: int = 3) -> list[torch.Tensor]:
+    return [torch.rand(2, heads, queries, keys).softmax(-1) for _ in range(layers)]
+
+
+def recorded(model, *ids):
+    with record(randomized(model).eval()) as run:
+        model(*ids)
+    return run
+
+
+@pytest.fixture
+def run():
+    return recorded(EncoderDecoderTransformer(small_config()), SOURCE_IDS, TARGET_IDS)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("sentence", [0, 1])
+def test_a_view_holds_the_recorded_weights_and_words_of_one_sentence(run, view, sentence):
+    shown = data(view(run, SOURCE, TARGET, sentence=sentence))["attention"]
+    expected = {
+        "encoder": ("encoder.{}.self_attention.weights", SOURCE, SOURCE),
+        "decoder": ("decoder.{}.self_attention.weights", TARGET, TARGET),
+        "cross": ("decoder.{}.cross_attention.weights", TARGET, SOURCE),
+    }
+    assert [part["name"] for part in shown] == list(expected)
+    for part, (name, queries, keys) in zip(shown, expected.values(), strict=True):
+        truth = torch.stack([run[name.format(i)][sentence] for i in range(2)])
+        torch.testing.assert_close(torch.tensor(part["attn"]), truth, atol=6e-5, rtol=0)
+        assert (part["left_text"], part["right_text"]) == (queries, keys)
+
+
+@pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
+def test_one_part_is_shown_alone_and_without_a_menu(run, part):
+    view = head_view(run, SOURCE, TARGET, part=part)
+    assert [shown["name"] for shown in data(view)["attention"]] == [part]
+    assert 'id="filter"' not in frame_page(view)
+
+
+def test_the_encoder_part_needs_no_target_words(run):
+    assert data(head_view(run, SOURCE, part="encoder"))["attention"][0]["left_text"] == SOURCE
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("model", [EncoderOnlyTransformer, DecoderOnlyTransformer])
+def test_models_of_one_stack_are_shown_straight_from_their_run(view, model):
+    shown = data(view(recorded(model(small_config()), SOURCE_IDS), SOURCE))["attention"]
+    assert len(shown) == 1 and shown[0]["left_text"] == shown[0]["right_text"] == SOURCE
+
+
+def test_a_list_of_tensors_is_shown_layer_by_layer():
+    layers = weights()
+    (shown,) = data(head_view(layers, SOURCE))["attention"]
+    truth = torch.stack([layer[0] for layer in layers])
+    torch.testing.assert_close(torch.tensor(shown["attn"]), truth, atol=6e-5, rtol=0)
+
+
+def test_a_list_with_target_words_is_cross_attention():
+    (shown,) = data(model_view(weights(3, 5), SOURCE, TARGET))["attention"]
+    assert (shown["left_text"], shown["right_text"]) == (TARGET, SOURCE)
+
+
+def test_layers_keep_their_numbers(run):
+    one = {name: tensor for name, tensor in run.items() if name.startswith("encoder.1.")}
+    assert data(head_view(one, SOURCE)) | {"attention": 0} == {
+        "layer": 1,
+        "heads": [0, 1],
+        "include_layers": [1],
+        "root_div_id": "view",
+        "default_filter": "0",
+        "attention": 0,
+    }
+
+
+def test_a_row_with_every_key_masked_is_shown():
+    layers = weights()
+    layers[0][:, :, 0] = 0
+    assert data(head_view(layers, SOURCE))["attention"][0]["attn"][0][0][0] == [0.0] * 5
+
+
+SENTENCES = {
+    "head view: 2 layers, 3 heads, 5 query tokens, 5 key tokens": (head_view, weights(), None),
+    "model view: 1 layer, 1 head, 3 query tokens, 5 key tokens": (
+        model_view,
+        weights(3, 5, layers=1, heads=1),
+        TARGET,
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_the_text_alternative_says_what_is_shown(sentence):
+    view, layers, target = SENTENCES[sentence]
+    made = view(layers, SOURCE, target)
+    bundle, metadata = made._repr_mimebundle_()
+    assert repr(made) == bundle["text/plain"] == metadata["image/png"]["alt"] == sentence
+    assert f'<iframe title="{sentence}"' in made.html
+
+
+def test_the_text_alternative_names_every_part(run):
+    assert repr(model_view(run, SOURCE, TARGET)) == (
+        "model view: 2 layers, 2 heads, 5 query tokens, 5 key tokens "
+        "(encoder; also decoder 3 by 3, cross 3 by 5)"
+    )
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_notebook_stores_a_picture_and_a_widget_but_no_page(view):
+    bundle, _ = view(weights(), SOURCE)._repr_mimebundle_()
+    widget = "application/vnd.jupyter.widget-view+json"
+    assert set(bundle) == {"text/plain", "image/png", widget}
+    assert bundle["image/png"].startswith(b"\x89PNG") and len(bundle["image/png"]) < 300_000
+
+
+def test_the_widget_shows_the_frame(monkeypatch):
+    import ipywidgets
+
+    shown = []
+    widget = ipywidgets.HTML()
+    monkeypatch.setattr(ipywidgets, "HTML", lambda text, **_: shown.append(text) or widget)
+    view = head_view(weights(), SOURCE)
+    bundle, _ = view._repr_mimebundle_()
+    assert shown == [view.html]
+    assert bundle["application/vnd.jupyter.widget-view+json"]["model_id"] == widget.model_id
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_same_weights_give_the_same_bytes(view):
+    layers = weights()
+    first, second = view(layers, SOURCE), view([layer.clone() for layer in layers], list(SOURCE))
+    assert first.html == second.html and first.still.png() == second.still.png()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_page_names_nothing_to_fetch(view):
+    page = frame_page(view(weights(), SOURCE))
+    tags = Tags(page).found
+    assert [attributes for _, attributes in tags if {"src", "href"} & set(attributes)] == []
+    assert [tag for tag, _ in tags].count("script") == 5
+    hosts = set(re.findall(r"https?://([\w.-]+)", page))
+    assert hosts <= {"www.w3.org", "d3js.org", "github.com"}  # XML namespaces and credits
+    assert "cdn" not in page.lower() and "require.config" not in page
+    (policy,) = [a["content"] for t, a in tags if t == "meta" and "http-equiv" in a]
+    assert policy.startswith("default-src 'none'; script-src 'nonce-")
+
+
+def test_the_frame_may_only_run_scripts():
+    ((_, attributes),) = Tags(head_view(weights(), SOURCE).html).found
+    assert attributes["sandbox"] == "allow-scripts"
+
+
+HOSTILE = ["</script><b>", "<!--<script>", "${x}", "\"'`\\", "{{d3}}", "\u2028", "\ud800", "\0"]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_word_can_leave_the_data(view):
+    made = view(weights(8, 8), HOSTILE)
+    line = re.search(r"const VIEW = (.*);\n", frame_page(made))[1]
+    assert line.isascii() and not set("<>&") & set(line)
+    expected = [*HOSTILE[:5], r"\u2028", r"\ud800", r"\x00"]
+    assert data(made)["attention"][0]["left_text"] == expected
+    assert [tag for tag, _ in Tags(frame_page(made)).found].count("script") == 5
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_words_outside_the_font_warn_nobody(view):
+    made = view(weights(), ["$x_1$", "猫", "👩\u200d🔬", "שלום", "\ud800"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        bundle, _ = made._repr_mimebundle_()
+    assert caught == [] and bundle["image/png"]
+
+
+def test_only_visible_words_are_kept_as_they_are():
+    words = ["naïve", " the", "a\u200db", "\u202eevil", "x" * 21]
+    shown = data(head_view(weights(), words))["attention"][0]["left_text"]
+    assert shown == ["naïve", " the", "a\u200db", r"\u202eevil", "x" * 19 + "…"]
+
+
+NAN = weights()
+NAN[1][0, 1, 2, 3] = torch.nan
+SCORES = [torch.full((1, 2, 5, 5), 2.0)]
+NEGATIVE = [torch.tensor([[[[1.5, -0.5], [1.0, 0.0]]]])]
+
+BAD = {
+    r"0 entries and no weights: record the model's call": ([], SOURCE, {}),
+    r"1 entries and no weights": ({"encoder.0.output": torch.ones(1, 5, 4)}, SOURCE, {}),
+    r"layer 0 has weights of shape \(3, 5, 5\): pass \(batch, head": (
+        [weights()[0][0]],
+        SOURCE,
+        {},
+    ),
+    r"shape \(2, 3, 5, 5\), but there are 4 query and 4 key tokens": (weights(), SOURCE[1:], {}),
+    r"0, 0\) query and key tokens: give at least one": (weights(), [], {}),
+    r"token 7 is not text": (weights(), [7, 1, 2, 3, 4], {}),
+    r"adds up to nan, not 1": (NAN, SOURCE, {}),
+    r"adds up to 10.000, not 1: pass the weights after softmax": (SCORES, SOURCE, {}),
+    r"adds up to 1.000, not 1": (NEGATIVE, SOURCE[:2], {}),
+    r"sentence 2 does not exist here: choose from \[0, 1\]": (weights(), SOURCE, {"sentence": 2}),
+    r"sentence -1 does not exist": (weights(), SOURCE, {"sentence": -1}),
+    r"part 'cross' does not exist here: choose from \['self'\]": (
+        weights(),
+        SOURCE,
+        {"part": "cross"},
+    ),
+    r"layers of self differ in batch or heads": (weights() + weights(heads=4), SOURCE, {}),
+    r"147000 weights, more than the 100000 lines": (weights(70, 70, 10), ["a"] * 70, {}),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("message", BAD)
+def test_bad_input_is_refused_with_a_sentence(unchecked, view, message):
+    attention, tokens, options = BAD[message]
+    with pytest.raises(ValueError, match=message):
+        view(attention, tokens, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layer": 2}, r"layer 2 does not exist here: choose from \[0, 1\]"),
+        ({"heads": [0, 3]}, r"head 3 does not exist here: choose from \[0, 1, 2\]"),
+    ],
+)
+def test_an_unknown_layer_or_head_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        head_view(weights(), SOURCE, **options)
+
+
+def test_two_texts_need_the_words_of_both(run):
+    with pytest.raises(ValueError, match="target_tokens is missing.*or part='encoder'"):
+        head_view(run, SOURCE)
+
+
+def test_one_text_takes_no_target_words():
+    run = recorded(DecoderOnlyTransformer(small_config()), SOURCE_IDS)
+    with pytest.raises(ValueError, match="reads one text: leave it out"):
+        head_view(run, SOURCE, TARGET)
+
+
+def test_stacks_of_different_size_are_shown_one_at_a_time():
+    source, target = small_config(), small_config(n_layers=3)
+    run = recorded(EncoderDecoderTransformer(source, target), SOURCE_IDS, TARGET_IDS)
+    with pytest.raises(ValueError, match=r"the parts differ.*layers \[0, 1, 2\].*part='cross'"):
+        head_view(run, SOURCE, TARGET)
+    assert repr(head_view(run, SOURCE, TARGET, part="cross")).startswith("head view: 3 layers")
+
+
+def test_another_bertviz_is_named(monkeypatch):
+    monkeypatch.setitem(attention_view.MENDS, "head_view", {"no such line": ""})
+    with pytest.raises(RuntimeError, match=r"another head_view.js than 1.4.1"):
+        head_view(weights(), SOURCE)
+
+
+def test_importing_the_views_loads_no_viewer():
+    heavy = "{'bertviz', 'transformers', 'ipywidgets', 'mpld3', 'IPython'}"
+    code = (
+        f"import sys, transformer_lesson.figures.attention_view; print({heavy} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_the_frame_is_closed_html():
+    made = head_view(weights(), SOURCE)
+    assert made.html.count("<") == 2 and html.unescape(made.html).endswith(
+        '</body></html>\n"></iframe>'
+    )

@@ -1,0 +1,190 @@
+"""Every figure carries its text alternative, takes text literally and refuses wrong sizes."""
+
+import io
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.text import Text
+from PIL import Image
+
+from transformer_lesson.figures import plots
+
+HOSTILE = [r"$\frac$", "$x_1$", "<script>alert(1)</script>", "100 %", "a_b^c", r"\alpha", ""]
+TOKENS = ["The", "for", "statement"]
+WEIGHTS = torch.tensor([[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.0, 0.4, 0.6]])
+
+EXAMPLES = {
+    "figure": lambda: plots.figure("A claim", "alt text")[0],
+    "heatmap": lambda: plots.heatmap(WEIGHTS, "A claim", "alt text"),
+    "attention_map": lambda: plots.attention_map(WEIGHTS, TOKENS, TOKENS, "A claim", "alt text"),
+    "curves": lambda: plots.curves(
+        {"a": [1, 2], "b": [3, 1]}, "A claim", "alt text", "step", "loss"
+    ),
+}
+
+
+def texts(figure) -> list[str]:
+    """Return everything that is written in a figure."""
+    return [artist.get_text() for artist in figure.findobj(Text)]
+
+
+@pytest.fixture(autouse=True)
+def warnings_are_errors():
+    """A warning would land in the learner's notebook."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.mark.parametrize("make", EXAMPLES.values(), ids=EXAMPLES)
+def test_a_figure_shows_a_picture_with_its_text_alternative(make):
+    made = make()
+    assert isinstance(made, plots.Figure) and made.alt == "alt text"
+    data, metadata = made._repr_mimebundle_()
+    assert data["text/plain"] == metadata["image/png"]["alt"] == "alt text"
+    picture = Image.open(io.BytesIO(data["image/png"]))
+    assert picture.format == "PNG" and picture.size == tuple(made.bbox.size.astype(int))
+    assert len(np.unique(np.asarray(picture)[..., :3])) > 10  # something is drawn
+    assert "A claim" in texts(made)
+
+
+@pytest.mark.parametrize("make", EXAMPLES.values(), ids=EXAMPLES)
+def test_the_same_input_gives_the_same_bytes(make):
+    assert make().png() == make().png()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_text_is_taken_literally_everywhere(text):
+    figures = [
+        plots.heatmap(WEIGHTS, text, text, [text] * 3, [text] * 3, text, text),
+        plots.attention_map(WEIGHTS, [text] * 3, [text] * 3, text),
+        plots.curves({text: [1, 2], "other": [2, 1]}, text, text, text, text),
+    ]
+    for made in figures:
+        assert made.png()  # mathematics that does not parse would raise here
+        assert texts(made).count(text) >= 4
+        ours = [a for a in made.findobj(Text) if text and a.get_text() == text and a.get_visible()]
+        assert not any(artist.get_parse_math() for artist in ours)
+
+
+def test_axes_of_several_columns_take_text_literally_too():
+    made, axes = plots.figure("A claim", "alt", columns=2)
+    for one in axes:
+        one.set(title=r"$\frac$", xlabel=r"$\frac$", ylabel=r"$\frac$")
+    assert len(axes) == 2 and made.png()
+
+
+def test_labels_stand_at_their_cells():
+    made = plots.heatmap(WEIGHTS[:2], "A claim", "alt", TOKENS, TOKENS[:2], "key", "query")
+    axes = made.axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == TOKENS
+    assert [label.get_text() for label in axes.get_yticklabels()] == TOKENS[:2]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("key", "query")
+    assert list(axes.get_xticks()) == [0, 1, 2] and list(axes.get_yticks()) == [0, 1]
+    assert np.allclose(axes.images[0].get_array(), WEIGHTS[:2])
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers", "written"), [(8, None, 64), (9, None, 0), (9, True, 81)]
+)
+def test_small_matrices_get_their_numbers_written_in(cells, numbers, written):
+    made = plots.heatmap(np.full((cells, cells), 0.25), "A claim", "alt", numbers=numbers)
+    assert texts(made.axes[0]).count("0.25") == written
+
+
+@pytest.mark.parametrize(("value", "color"), [(0.0, "white"), (1.0, "black")])
+def test_numbers_are_light_on_dark_cells_and_dark_on_light_ones(value, color):
+    made = plots.heatmap([[value, 0.5]], "A claim", "alt", vmin=0, vmax=1)
+    assert made.axes[0].texts[0].get_color() == color
+
+
+def test_attention_map_names_each_querys_strongest_key():
+    alt = plots.attention_map(WEIGHTS, ["a", "b", "c"], TOKENS, "A claim").alt
+    assert alt == "A claim. Strongest key of each query: a to The, b to for, c to statement."
+
+
+def test_attention_map_has_a_row_per_query_and_a_column_per_key():
+    axes = plots.attention_map(WEIGHTS / 2, TOKENS, ["a", "b", "c"], "A claim").axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == TOKENS
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b", "c"]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("key", "query")
+    assert axes.images[0].get_clim() == (0, 1)
+
+
+def test_curves_differ_in_style_as_well_as_in_color():
+    made = plots.curves({str(i): [i, i + 1] for i in range(4)}, "A claim", "alt", "step", "loss")
+    lines = made.axes[0].lines
+    assert len({line.get_linestyle() for line in lines}) == 4
+    assert [line.get_color() for line in lines] == list(plots.COLORS[:4])
+    legend = [text.get_text() for text in made.axes[0].get_legend().get_texts()]
+    assert legend == ["0", "1", "2", "3"]
+
+
+def test_curves_take_x_values_and_axes_options():
+    x = [1, 10, 100]
+    made = plots.curves({"loss": [3, 2, 1]}, "A claim", "alt", "step", "loss", x=x, xscale="log")
+    axes = made.axes[0]
+    assert axes.lines[0].get_xdata().tolist() == x and axes.get_xscale() == "log"
+    assert axes.get_legend() is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        WEIGHTS.clone().requires_grad_(),
+        WEIGHTS.to(torch.bfloat16),
+        WEIGHTS > 0.3,
+        WEIGHTS.tolist(),
+        WEIGHTS.numpy(),
+    ],
+    ids=["with gradient", "bfloat16", "bool", "list", "array"],
+)
+def test_any_kind_of_numbers_can_be_drawn(values):
+    assert plots.attention_map(values, TOKENS, TOKENS, "A claim").png()
+    assert plots.curves({"a": values[0]}, "A claim", "alt", "step", "loss").png()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plots.heatmap(torch.zeros(1, 2, 3), "t", "a"), r"matrix has shape \(1, 2, 3\)"),
+        (lambda: plots.heatmap(torch.zeros(3), "t", "a"), r"matrix has shape \(3,\)"),
+        (lambda: plots.heatmap(torch.zeros(0, 0), "t", "a"), r"matrix has shape \(0, 0\)"),
+        (lambda: plots.heatmap(WEIGHTS, "t", "a", ["a"] * 4), "x_labels has 4 texts.* 3 cells"),
+        (lambda: plots.heatmap(WEIGHTS, "t", "a", None, ["a"]), "y_labels has 1 texts.* 3 cells"),
+        (
+            lambda: plots.attention_map(WEIGHTS[None, None], TOKENS, TOKENS, "t"),
+            r"weights have shape \(1, 1, 3, 3\), but there are 3 query and 3 key tokens",
+        ),
+        (lambda: plots.attention_map(WEIGHTS, TOKENS[:2], TOKENS, "t"), "2 query and 3 key tokens"),
+        (
+            lambda: plots.curves({"loss": [1, 2]}, "t", "a", "x", "y", x=[1, 2, 3]),
+            "curve 'loss' has 2 values, but there are 3 of x",
+        ),
+    ],
+)
+def test_wrong_sizes_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_colors_are_safe_and_distinct():
+    assert len(set(plots.COLORS)) == 7
+    assert (plots.SEQUENTIAL, plots.DIVERGING) == ("cividis", "PuOr")
+
+
+def test_drawing_never_loads_pyplot():
+    """Pyplot keeps figures alive and picks a window system."""
+    code = """
+import sys
+from transformer_lesson import plots
+plots.attention_map(__import__("torch").eye(2), ["a", "b"], ["a", "b"], "t").png()
+plots.curves({"a": [1, 2], "b": [2, 1]}, "t", "a", "x", "y").png()
+print("matplotlib.pyplot" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

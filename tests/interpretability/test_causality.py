@@ -1,0 +1,94 @@
+"""The probe finds a leak where there is one, and only there."""
+
+import pytest
+import torch
+
+from tests.parity import small_config
+from transformer_lesson.interpretability.causality import changed_positions, leaks_future
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+
+IDS = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
+
+
+def per_token(ids):
+    return ids.float()[..., None]  # (batch, n, 1)
+
+
+def running_sum(ids):
+    return per_token(ids).cumsum(1)
+
+
+def total(ids):
+    return per_token(ids).sum(1, keepdim=True).expand(-1, ids.size(1), -1)
+
+
+def next_token(ids):
+    return per_token(ids.roll(-1, 1))
+
+
+def last_token_in_one_sentence(ids):
+    second = ids[1:] + ids[1:, -1:]
+    return per_token(torch.cat([ids[:1], second]))
+
+
+@pytest.mark.parametrize(
+    ("model", "moved"),
+    [
+        (per_token, [0, 0, 1, 0, 0]),
+        (running_sum, [0, 0, 1, 1, 1]),
+        (total, [1, 1, 1, 1, 1]),
+        (next_token, [0, 1, 0, 0, 0]),
+    ],
+)
+def test_changed_positions_names_the_outputs_that_move(model, moved):
+    assert (changed_positions(model, IDS, 2) > 0).int().tolist() == moved
+
+
+def test_changed_positions_gives_the_largest_change_over_batch_and_features():
+    def model(ids):
+        return torch.stack([ids, -2 * ids], dim=-1).float()
+
+    assert changed_positions(model, IDS, 0, new_id=10).tolist() == [14, 0, 0, 0, 0]  # 2 * (10 - 3)
+
+
+def test_the_token_changes_even_where_it_was_0():
+    ids = torch.tensor([[0, 0], [4, 4]])
+    for sentence in (ids[:1], ids[1:]):
+        assert changed_positions(per_token, sentence, 1)[1] > 0
+
+
+def test_the_ids_given_are_left_alone():
+    before = IDS.clone()
+    changed_positions(per_token, IDS, 2)
+    assert torch.equal(IDS, before)
+
+
+@pytest.mark.parametrize(
+    ("model", "leaks"),
+    [
+        (per_token, False),
+        (running_sum, False),
+        (total, True),
+        (next_token, True),
+        (last_token_in_one_sentence, True),
+    ],
+)
+def test_leaks_future(model, leaks):
+    assert leaks_future(model, IDS) is leaks
+
+
+@pytest.mark.parametrize("leaks", [False, True])
+def test_a_decoder_without_its_causal_mask_is_caught(monkeypatch, leaks):
+    if leaks:
+        monkeypatch.setattr(
+            "transformer_lesson.model.masks.target_mask", lambda ids, config, start: None
+        )
+    model = DecoderOnlyTransformer(small_config()).eval()
+    assert leaks_future(model, IDS) is leaks
+
+
+@pytest.mark.parametrize("position", [-1, 5])
+def test_a_position_outside_the_sequence_is_refused(position):
+    message = f"position is {position}, but the sequence has positions 0 to 4"
+    with pytest.raises(ValueError, match=message):
+        changed_positions(per_token, IDS, position)

@@ -1,0 +1,76 @@
+"""Scores of heads: patterns that were made by hand get the score that they deserve."""
+
+import pytest
+import torch
+
+from transformer_lesson.interpretability.head_scores import (
+    attention_share,
+    duplicate_token_score,
+    induction_score,
+    previous_token_score,
+)
+
+
+def looking(back: int, n: int) -> torch.Tensor:
+    """Weights (1, 1, n, n) of a head that looks `back` tokens back, or at the first token."""
+    keys = (torch.arange(n) - back).clamp(min=0)
+    return torch.nn.functional.one_hot(keys, n).float()[None, None]
+
+
+def scores(weights, period):
+    return (
+        previous_token_score(weights).tolist(),
+        duplicate_token_score(weights, period).tolist(),
+        induction_score(weights, period).tolist(),
+    )
+
+
+def test_each_pattern_gets_its_own_score_and_no_other():
+    n, period = 13, 5
+    assert scores(looking(1, n), period) == ([1.0], [0.0], [0.0])
+    assert scores(looking(period, n), period)[1:] == ([1.0], [0.0])
+    assert scores(looking(period - 1, n), period)[1:] == ([0.0], [1.0])
+
+
+def test_heads_stay_apart_and_sentences_are_averaged():
+    weights = torch.rand(2, 3, 11, 11).softmax(-1)
+    score = induction_score(weights, 7)
+    for head in range(3):
+        cells = [weights[b, head, i, i - 6] for b in range(2) for i in range(7, 11)]
+        torch.testing.assert_close(score[head], torch.stack(cells).mean())
+
+
+def test_the_first_period_does_not_count():
+    weights = looking(4, 10)
+    weights[0, 0, :5] = 1.0  # five queries that have seen no token twice
+    assert induction_score(weights, 5).tolist() == [1.0]
+
+
+def test_uniform_attention_scores_little():
+    weights = torch.ones(10, 10).tril()
+    weights = (weights / weights.sum(-1, keepdim=True))[None, None]
+    expected = sum(1 / (i + 1) for i in range(5, 10)) / 5
+    assert float(induction_score(weights, 5)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("period", [-1, 0, 7, 8])
+def test_a_period_that_is_not_there(period):
+    with pytest.raises(ValueError, match=r"from 1 to 6"):
+        induction_score(torch.ones(1, 1, 7, 7), period)
+    with pytest.raises(ValueError, match=r"from 1 to 6"):
+        duplicate_token_score(torch.ones(1, 1, 7, 7), period)
+
+
+def test_cross_attention_is_refused():
+    with pytest.raises(ValueError, match="3 queries and 5 keys"):
+        previous_token_score(torch.ones(1, 1, 3, 5))
+
+
+def test_share_counts_marked_keys_and_queries_only():
+    weights = torch.tensor([[[[0.2, 0.8], [0.5, 0.5]]], [[[0.1, 0.9], [1.0, 0.0]]]])
+    keys = torch.tensor([[True, False], [False, True]])
+    queries = torch.tensor([[True, True], [True, False]])
+    share = attention_share(weights, keys, queries)
+    assert float(share) == pytest.approx((0.2 + 0.5 + 0.9) / 3)
+    with pytest.raises(ValueError, match="queries is False everywhere"):
+        attention_share(weights, keys, ~queries & queries)

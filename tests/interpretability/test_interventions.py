@@ -1,0 +1,172 @@
+"""Taking heads away and patching: what is changed, what is not, and what it does to a model."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.parity import assert_equal, randomized, small_config
+from transformer_lesson.interpretability.interventions import (
+    Head,
+    Site,
+    ablate_head,
+    head_sites,
+    heads_of,
+    logit_lens,
+    patching_grid,
+    stream_sites,
+    token_losses,
+    without_heads,
+)
+from transformer_lesson.model.attention import merge_heads
+from transformer_lesson.model.hooks import record
+from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
+from transformer_lesson.text.batches import Batch
+
+IDS = torch.tensor([[3, 1, 4, 1, 5]])
+OTHER = torch.tensor([[3, 1, 7, 1, 5]])
+
+
+def build(kind=DecoderOnlyTransformer, **changes):
+    return randomized(kind(small_config(**changes))).eval()
+
+
+def measure(logits):
+    return logits[:, -1].log_softmax(-1)[:, 2]
+
+
+def test_one_head_is_zero_and_the_others_are_as_they_were():
+    outputs = torch.randn(2, 3, 5, 7)
+    before = outputs.clone()
+    ablated = ablate_head(outputs, 1)
+    assert (ablated[:, 1] == 0).all()
+    assert torch.equal(ablated[:, [0, 2]], before[:, [0, 2]]) and torch.equal(outputs, before)
+
+
+@pytest.mark.parametrize("head", [-1, 3])
+def test_there_is_no_such_head(head):
+    with pytest.raises(ValueError, match=f"head is {head}, but there are heads 0 to 2"):
+        ablate_head(torch.randn(2, 3, 5, 7), head)
+
+
+def test_heads_are_listed_in_order():
+    model = build(EncoderDecoderTransformer, n_heads=3)
+    assert len(heads_of(model)) == 18
+    assert heads_of(model, "cross")[3:5] == [
+        Head("decoder.1.cross_attention", 0),
+        Head("decoder.1.cross_attention", 1),
+    ]
+    with pytest.raises(ValueError, match="'corss' in its name; there are encoder.0.self_attention"):
+        heads_of(model, "corss")
+
+
+def test_the_rows_of_W_O_without_their_head_give_the_same():
+    model = build(n_heads=3)
+    with without_heads(model, [Head("decoder.1.self_attention", 0)]) as run:
+        logits = model(IDS)
+    assert (run["decoder.1.self_attention.heads"][:, 0] == 0).all()
+    weight = model.decoder[1].self_attention.W_O.weight
+    with torch.no_grad():
+        weight[:, :4] = 0  # columns of the stored transpose: the first head's four numbers
+    assert_equal(model(IDS), logits)
+
+
+def test_several_heads_of_one_attention_go_together():
+    model = build(n_heads=3)
+    heads = heads_of(model, "decoder.0")
+    with without_heads(model, heads[1:]) as run:
+        model(IDS)
+    outputs = run["decoder.0.self_attention.heads"]
+    assert (outputs[:, 1:] == 0).all() and (outputs[:, 0] != 0).any()
+
+
+def test_losses_are_those_of_each_token():
+    model = build(pad_id=0)
+    batch = Batch((IDS,), torch.tensor([[1, 4, 1, 5, 0]]))
+    losses = token_losses(model, batch)
+    expected = F.cross_entropy(model(IDS)[0, :4], batch.labels[0, :4], reduction="none")
+    assert_equal(losses[0, :4], expected.detach())
+    assert losses[0, 4] == 0
+    without = token_losses(model, batch, heads_of(model)[:1])
+    assert (without - losses)[:, :4].abs().max() > 1e-3
+
+
+def test_the_lens_of_the_last_layer_is_the_model_itself():
+    model = build(n_layers=3)
+    with torch.no_grad(), record(model) as run:
+        logits = model(IDS)
+    points = [site.point for site in stream_sites(model)]
+    assert points == [
+        "embedding.output",
+        "decoder.0.output",
+        "decoder.1.output",
+        "decoder.2.output",
+    ]
+    seen = logit_lens(model, run, points)
+    assert seen.shape == (4, 1, 5, 13)
+    assert_equal(seen[-1], logits)
+    assert not torch.allclose(seen[-2], logits)
+
+
+def test_sites_of_a_translator():
+    model = build(EncoderDecoderTransformer)
+    assert stream_sites(model, "encoder")[0] == Site("embedding", "source_embedding.output")
+    assert stream_sites(model)[0] == Site("embedding", "target_embedding.output")
+    assert stream_sites(model, "encoder")[2] == Site("after layer 1", "encoder.1.output")
+    sites = head_sites(model, "cross")
+    assert sites[3] == Site("layer 1, head 1", "decoder.1.cross_attention.heads", 1)
+
+
+def test_the_grid_says_where_the_difference_is():
+    model = build()
+    grid = patching_grid(model, (IDS,), (OTHER,), stream_sites(model), measure)
+    assert grid.shape == (3, 5)
+    assert grid[0, 2] == pytest.approx(1, abs=1e-4)  # only this embedding differs
+    assert_equal(grid[0, [0, 1, 3, 4]], torch.zeros(4))
+    assert_equal(grid[1:, :2], torch.zeros(2, 2))  # the causal mask: earlier ones are alike
+    assert grid[2, 4] == pytest.approx(1, abs=1e-4)  # after the last block only it counts
+    assert_equal(grid[2, :4], torch.zeros(4))
+
+
+@pytest.mark.parametrize("position", range(5))
+def test_a_cell_is_one_patched_run(position):
+    model = build()
+    with torch.no_grad(), record(model) as run:
+        high = measure(model(IDS))
+    low = measure(model(OTHER))
+
+    def patch(outputs):
+        outputs = outputs.clone()
+        outputs[0, 1, position] = run["decoder.0.self_attention.heads"][0, 1, position]
+        return outputs
+
+    with torch.no_grad(), record(model, {"decoder.0.self_attention.heads": patch}):
+        expected = (measure(model(OTHER)) - low) / (high - low)
+    sites = head_sites(model, "decoder.0")
+    grid = patching_grid(model, (IDS,), (OTHER,), sites, measure)
+    assert_equal(grid[1, position], expected.detach()[0])
+
+
+def test_all_heads_and_the_stream_make_the_output():
+    model = build()
+    with record(model) as run:
+        model(IDS)
+    merged = merge_heads(run["decoder.0.self_attention.heads"])
+    added = model.decoder[0].self_attention.W_O(merged)
+    assert_equal(run["embedding.output"] + added, run["decoder.0.after_attention"])
+
+
+def test_a_translators_source_is_patched():
+    model = build(EncoderDecoderTransformer)
+    target = torch.tensor([[1, 6, 2]])
+    sites = stream_sites(model, "encoder")
+    grid = patching_grid(model, (IDS, target), (OTHER, target), sites, measure)
+    assert grid.shape == (3, 5) and grid[0, 2] == pytest.approx(1, abs=1e-4)
+
+
+def test_bad_pairs_are_refused():
+    model = build()
+    sites = stream_sites(model)
+    with pytest.raises(ValueError, match=r"clean is \[\(1, 5\)\] and corrupted \[\(1, 4\)\]"):
+        patching_grid(model, (IDS,), (OTHER[:, :4],), sites, measure)
+    with pytest.raises(ValueError, match="for both inputs: corrupt a token that matters"):
+        patching_grid(model, (IDS,), (IDS,), sites, measure)

@@ -1,0 +1,234 @@
+"""A recorded run holds what was computed, in order; replacements act; nothing stays behind."""
+
+import pytest
+import torch
+from torch import nn
+
+from tests.parity import assert_equal, randomized, small_config
+from transformer_lesson.model.attention import masked_softmax, merge_heads
+from transformer_lesson.model.embedding import embed
+from transformer_lesson.model.hooks import hook_point_names, record
+from transformer_lesson.model.masks import causal_mask
+from transformer_lesson.model.transformers import (
+    DecoderOnlyTransformer,
+    EncoderDecoderTransformer,
+    EncoderOnlyTransformer,
+)
+
+ATTENTION = ["queries", "keys", "values", "scores", "weights", "heads"]
+IDS = torch.tensor([[3, 1, 4, 1, 5]])
+
+
+def attention(prefix: str) -> list[str]:
+    return [f"{prefix}.{name}" for name in ATTENTION]
+
+
+def block(prefix: str) -> list[str]:
+    after = [f"{prefix}.{name}" for name in ("after_attention", "feed_forward.hidden", "output")]
+    return attention(f"{prefix}.self_attention") + after
+
+
+def decoder_block(prefix: str) -> list[str]:
+    return [
+        *attention(f"{prefix}.self_attention"),
+        f"{prefix}.after_self_attention",
+        *attention(f"{prefix}.cross_attention"),
+        *(f"{prefix}.{n}" for n in ("after_cross_attention", "feed_forward.hidden", "output")),
+    ]
+
+
+NAMES = {
+    EncoderOnlyTransformer: [
+        *("embedding.tokens", "embedding.output"),
+        *(block("encoder.0") + block("encoder.1")),
+    ],
+    DecoderOnlyTransformer: [
+        *("embedding.tokens", "embedding.output"),
+        *(block("decoder.0") + block("decoder.1") + ["logits"]),
+    ],
+    EncoderDecoderTransformer: [
+        *("source_embedding.tokens", "source_embedding.output"),
+        *(block("encoder.0") + block("encoder.1")),
+        *("target_embedding.tokens", "target_embedding.output"),
+        *(decoder_block("decoder.0") + decoder_block("decoder.1") + ["logits"]),
+    ],
+}
+
+
+def build(kind, **changes):
+    torch.manual_seed(0)
+    return randomized(kind(small_config(**changes))).eval()
+
+
+def call(model):
+    """Call a model of any kind; the encoder-decoder reads three tokens and writes five."""
+    two = isinstance(model, EncoderDecoderTransformer)
+    return model(IDS[:, :3], IDS) if two else model(IDS)
+
+
+def recorded(model, replace=None):
+    with record(model, replace) as run:
+        output = call(model)
+    return output, run
+
+
+def hooks(model: nn.Module) -> int:
+    return sum(len(module._forward_hooks) for module in model.modules())
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_every_name_is_there_in_the_order_of_computation(kind):
+    model = build(kind)
+    _, run = recorded(model)
+    assert list(run) == NAMES[kind]
+    assert sorted(hook_point_names(model)) == sorted(NAMES[kind])
+
+
+def test_shapes_are_batch_head_query_key():
+    _, run = recorded(build(EncoderDecoderTransformer, n_heads=3))
+    assert run["encoder.0.self_attention.weights"].shape == (1, 3, 3, 3)
+    assert run["decoder.0.self_attention.scores"].shape == (1, 3, 5, 5)
+    assert run["decoder.1.cross_attention.weights"].shape == (1, 3, 5, 3)
+    assert run["decoder.1.cross_attention.heads"].shape == (1, 3, 5, 4)
+    assert run["decoder.0.feed_forward.hidden"].shape == (1, 5, 17)
+    assert run["logits"].shape == (1, 5, 13)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+@pytest.mark.parametrize("kind", NAMES)
+def test_recording_does_not_change_the_output(kind, positions):
+    model = build(kind, positions=positions, pad_id=1)
+    assert_equal(recorded(model)[0], call(model))
+
+
+@pytest.mark.parametrize("norm_position", ["pre", "post"])
+def test_recorded_quantities_fit_together(norm_position):
+    model = build(DecoderOnlyTransformer, norm_position=norm_position, positions="rotary")
+    logits, run = recorded(model)
+    first, part = model.decoder[0], "decoder.0.self_attention."
+    assert_equal(run["embedding.tokens"], embed(IDS, model.embedding.weight))
+    Q, K = run[part + "queries"], run[part + "keys"]
+    assert_equal(run[part + "scores"], Q @ K.mT / 6**0.5)
+    assert_equal(run[part + "weights"], masked_softmax(run[part + "scores"], causal_mask(5)))
+    assert_equal(run[part + "heads"], run[part + "weights"] @ run[part + "values"])
+    x = run["embedding.output"]
+    added = first.self_attention.W_O(merge_heads(run[part + "heads"]))
+    after = x + added if norm_position == "pre" else first.norm_1(x + added)
+    assert_equal(run["decoder.0.after_attention"], after)
+    added = first.feed_forward.W_2(run["decoder.0.feed_forward.hidden"])
+    output = after + added if norm_position == "pre" else first.norm_2(after + added)
+    assert_equal(run["decoder.0.output"], output)
+    last = model.decoder_norm(run["decoder.1.output"])
+    assert_equal(run["logits"], model.projection(last))
+    assert torch.equal(run["logits"], logits)
+
+
+def test_recorded_weights_sum_to_1_in_training_with_dropout():
+    model = build(EncoderDecoderTransformer, attention_dropout=0.5, dropout=0.5).train()
+    _, run = recorded(model)
+    weights = [value for name, value in run.items() if name.endswith(".weights")]
+    assert len(weights) == 6
+    for value in weights:
+        assert_equal(value.sum(-1), torch.ones(value.shape[:-1]))
+
+
+def test_recorded_tensors_are_detached_and_the_output_is_not():
+    output, run = recorded(build(DecoderOnlyTransformer))
+    assert output.requires_grad and not any(value.requires_grad for value in run.values())
+
+
+def test_a_second_pass_overwrites_the_first():
+    model = build(DecoderOnlyTransformer)
+    with record(model) as run:
+        model(IDS)
+        model(IDS[:, :2])
+    assert run["logits"].shape == (1, 2, 13)
+
+
+# Replacing
+
+
+@pytest.mark.parametrize("name", NAMES[EncoderDecoderTransformer])
+def test_a_point_patched_with_its_own_value_changes_nothing_and_ablated_much(name):
+    model = build(EncoderDecoderTransformer)
+    output, run = recorded(model)
+    same, _ = recorded(model, {name: lambda _: run[name]})
+    assert_equal(same, output)
+    ablated, changed = recorded(model, {name: torch.zeros_like})
+    assert (changed[name] == 0).all()
+    assert (ablated - output).abs().max() > 1e-4
+
+
+def test_patching_brings_another_sentences_value_over():
+    model = build(DecoderOnlyTransformer)
+    with record(model) as other:
+        expected = model(IDS.flip(1))
+    name = "decoder.1.output"  # after the last block nothing but this matters
+    patched, _ = recorded(model, {name: lambda _: other[name]})
+    assert_equal(patched, expected)
+    assert not torch.allclose(call(model), expected)
+
+
+def test_gradients_flow_through_a_replacement():
+    model = build(DecoderOnlyTransformer)
+    output, _ = recorded(model, {"decoder.0.output": lambda x: 2 * x})
+    output.sum().backward()
+    assert model.embedding.weight.grad.any() and model.decoder[0].norm_1.weight.grad.any()
+
+
+@pytest.mark.parametrize(
+    ("function", "got"),
+    [(lambda x: x[:, :1], r"\(1, 1, 12\)"), (lambda x: None, "NoneType"), (lambda x: 0.0, "float")],
+)
+def test_a_replacement_of_another_shape_is_refused(function, got):
+    model = build(EncoderOnlyTransformer)
+    message = rf"encoder.0.output: the replacement is {got}, but it must be \(1, 5, 12\)"
+    with pytest.raises(ValueError, match=message):
+        recorded(model, {"encoder.0.output": function})
+    assert hooks(model) == 0
+
+
+def test_an_unknown_name_is_answered_with_near_ones():
+    model = build(EncoderOnlyTransformer)
+    message = "no point named 'encoder.0.self_attention.weight'; near it: .*attention.weights"
+    with pytest.raises(ValueError, match=message):
+        recorded(model, {"encoder.0.self_attention.weight": torch.zeros_like})
+    assert hooks(model) == 0
+
+
+def test_reading_a_name_that_was_not_recorded_says_what_is_near():
+    _, run = recorded(build(EncoderOnlyTransformer))
+    with pytest.raises(KeyError, match="nothing recorded under 'encoder.0.outputs'; near it: "):
+        run["encoder.0.outputs"]
+    with record(build(EncoderOnlyTransformer)) as empty:
+        pass
+    with pytest.raises(KeyError, match="call the model inside"):
+        empty["logits"]
+
+
+# Nothing stays behind
+
+
+def test_hooks_are_there_inside_the_block_and_gone_after_it():
+    model = build(EncoderDecoderTransformer)
+    with record(model):
+        assert hooks(model) == len(hook_point_names(model))
+    assert hooks(model) == 0
+    assert not any(block.self_attention.weights.watched for block in model.encoder)
+
+
+def test_hooks_are_gone_after_an_exception():
+    model = build(DecoderOnlyTransformer)
+    with pytest.raises(ZeroDivisionError), record(model):
+        model(IDS)
+        raise ZeroDivisionError
+    assert hooks(model) == 0
+
+
+def test_an_inner_record_leaves_the_outer_one_at_work():
+    model = build(DecoderOnlyTransformer)
+    with record(model) as outer:
+        recorded(model)
+        model(IDS[:, :2])
+    assert outer["logits"].shape == (1, 2, 13)
+    assert hooks(model) == 0

@@ -1,0 +1,102 @@
+"""Counts by formula, by counting our models, and by counting a real nn.Transformer."""
+
+import pytest
+import torch
+from hypothesis import given
+from torch import nn
+
+from tests.parity import drawn, sizes, small_config
+from transformer_lesson.model.parameters import count_encoder_parameters, count_parameters
+from transformer_lesson.model.transformers import (
+    DecoderOnlyTransformer,
+    EncoderDecoderTransformer,
+    EncoderOnlyTransformer,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+
+BASE = {
+    "vocab_size": 37_000,
+    "d_model": 512,
+    "n_heads": 8,
+    "n_layers": 6,
+    "d_ff": 2048,
+    "max_len": 512,
+}
+STACKS = 44_140_544  # what nn.Transformer counts, its two last norms included
+LAST_NORMS = 2 * 2 * 512  # 2,048 numbers that the 2017 paper does not have
+EMBEDDING = 37_000 * 512  # one matrix for source, target and output
+
+
+@pytest.fixture
+def without_storage():
+    """Build models that have shapes only: the base model would take a quarter of a gigabyte."""
+    with torch.device("meta"):
+        yield
+
+
+@pytest.mark.usefixtures("without_storage")
+def test_nn_transformers_stacks_have_44_140_544_parameters():
+    assert count_parameters(nn.Transformer()) == STACKS
+    assert count_parameters(nn.Transformer(norm_first=True)) == STACKS
+
+
+@pytest.mark.usefixtures("without_storage")
+@pytest.mark.parametrize(("norm_position", "expected"), [("pre", 63_084_544), ("post", 63_082_496)])
+def test_the_base_model_with_one_shared_embedding(norm_position, expected):
+    model = EncoderDecoderTransformer(small_config(**BASE, norm_position=norm_position))
+    last_norms = LAST_NORMS if norm_position == "pre" else 0
+    assert expected == STACKS - LAST_NORMS + last_norms + EMBEDDING
+    assert count_parameters(model) == expected
+
+
+@pytest.mark.usefixtures("without_storage")
+def test_an_output_bias_would_count_37_000_more():
+    tied = nn.Linear(512, 37_000)  # its weight is the embedding, its bias comes on top
+    whole = count_parameters(nn.ModuleList([nn.Transformer(), tied]))
+    model = EncoderDecoderTransformer(small_config(**BASE))
+    assert whole - count_parameters(model) == 37_000
+    assert whole == 63_121_544 and model.projection.bias is None
+
+
+@pytest.mark.usefixtures("without_storage")
+def test_untied_embeddings_count_three_times():
+    model = EncoderDecoderTransformer(small_config(**BASE, tie_embeddings=False))
+    assert count_parameters(model) == STACKS + 3 * EMBEDDING
+
+
+@drawn
+@given(sizes("n_heads", "d_head", "d_ff", "n_layers"))
+def test_the_encoder_formula_equals_counting(size):
+    d_model = size.n_heads * size.d_head
+    options = {"positions": "learned", "d_model": d_model} | vars(size)
+    del options["d_head"]
+    model = EncoderOnlyTransformer(small_config(**options))
+    counted = count_encoder_parameters(d_model, size.d_ff, size.n_layers)
+    assert count_parameters(model.encoder) == counted
+    layer = nn.TransformerEncoderLayer(d_model, size.n_heads, size.d_ff)
+    assert size.n_layers * count_parameters(layer) == counted
+
+
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [
+        ({"positions": "rotary"}, 0),
+        ({"positions": "learned"}, 7 * 12),
+        ({"norm_position": "post"}, -2 * 12),
+        ({"tie_embeddings": False}, 13 * 12),
+        ({"bias": False}, -2 * 4 * 12),
+        ({"n_heads": 3}, 0),
+    ],
+)
+def test_what_each_choice_costs_a_decoder_only_model(changes, more):
+    base = count_parameters(DecoderOnlyTransformer(small_config()))
+    changed = count_parameters(DecoderOnlyTransformer(small_config(**changes)))
+    assert changed - base == more
+
+
+def test_a_matrix_used_twice_counts_once():
+    first, second = nn.Linear(3, 4, bias=False), nn.Linear(3, 4, bias=False)
+    assert count_parameters(nn.ModuleList([first, second])) == 24
+    second.weight = first.weight
+    assert count_parameters(nn.ModuleList([first, second])) == 12

@@ -1,0 +1,365 @@
+"""The models equal PyTorch's stacks, hide padding and future, and refuse what they cannot read."""
+
+import itertools
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from tests.parity import assert_equal, copy_weights, randomized, small_config
+from transformer_lesson.interpretability.causality import leaks_future
+from transformer_lesson.model.embedding import InputEmbedding, embed
+from transformer_lesson.model.positions import sinusoidal_encoding
+from transformer_lesson.model.transformers import (
+    DecoderOnlyTransformer,
+    EncoderDecoderTransformer,
+    EncoderOnlyTransformer,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+
+PAD = 0
+MODELS = [EncoderOnlyTransformer, DecoderOnlyTransformer, EncoderDecoderTransformer]
+NORMS, POSITIONS = ["pre", "post"], ["sinusoidal", "learned", "rotary"]
+SENTENCES = [[4, 7, 5, 9, 12], [3], [8, 8, 2]]
+OTHERS = [[6, 2], [9, 1, 1, 5], [11, 3, 10]]  # of other lengths: targets, where a model has two
+
+each_model = pytest.mark.parametrize("kind", MODELS)
+each_variant = pytest.mark.parametrize(
+    ("norm_position", "positions"), list(itertools.product(NORMS, POSITIONS))
+)
+
+
+def build(kind, **changes):
+    torch.manual_seed(0)
+    return randomized(kind(small_config(**changes))).eval()
+
+
+def run(model, ids, others):
+    """Call a model of any kind; an encoder-decoder reads `ids` and writes `others`."""
+    return model(ids, others) if isinstance(model, EncoderDecoderTransformer) else model(ids)
+
+
+def padded(sentences, side: str) -> torch.Tensor:
+    """Return ids (batch, n), filled up to one more than the longest sentence."""
+    n = max(map(len, sentences)) + 1
+    fill = [[PAD] * (n - len(sentence)) for sentence in sentences]
+    pairs = zip(sentences, fill, strict=True)
+    return torch.tensor([s + f if side == "right" else f + s for s, f in pairs])
+
+
+# PyTorch's own stacks
+
+
+def right_padded_pair():
+    source, target = padded(SENTENCES, "right"), padded(OTHERS, "right")
+    return (
+        source,
+        target,
+        ~nn.Transformer.generate_square_subsequent_mask(target.size(1)).isfinite(),
+    )
+
+
+def transformer(norm_position: str, activation: str = "relu") -> nn.Transformer:
+    """Return PyTorch's model; in post-norm without the last norms that the paper lacks."""
+    norm_first = norm_position == "pre"
+    options = {"activation": activation, "batch_first": True, "norm_first": norm_first}
+    made = randomized(nn.Transformer(12, 2, 2, 2, 17, 0.0, **options))
+    if not norm_first:
+        made.encoder.norm = made.decoder.norm = None
+    return made
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("norm_position", NORMS)
+def test_encoder_decoder_equals_nn_transformer(norm_position, activation):
+    theirs = transformer(norm_position, activation)
+    options = {"norm_position": norm_position, "activation": activation, "pad_id": PAD}
+    ours = build(EncoderDecoderTransformer, **options)
+    copy_weights(theirs, ours)
+    source, target, future = right_padded_pair()
+    output = theirs(
+        ours.source_embedding(source),
+        ours.target_embedding(target),
+        tgt_mask=future,
+        src_key_padding_mask=source == PAD,
+        tgt_key_padding_mask=target == PAD,
+        memory_key_padding_mask=source == PAD,
+    )
+    assert_equal(ours(source, target), F.linear(output, ours.source_embedding.weight))
+
+
+@pytest.mark.parametrize("norm_position", NORMS)
+def test_decoder_block_stack_equals_transformer_decoder(norm_position):
+    theirs = transformer(norm_position)
+    ours = build(EncoderDecoderTransformer, norm_position=norm_position)
+    copy_weights(theirs, ours)
+    source, target, future = right_padded_pair()
+    memory = torch.randn(3, source.size(1), 12)
+    output = theirs.decoder(ours.target_embedding(target), memory, future)
+    assert_equal(ours.decode(target, memory, source), F.linear(output, ours.projection.weight))
+
+
+@pytest.mark.parametrize("norm_position", NORMS)
+def test_encoder_and_decoder_only_equal_transformer_encoder(norm_position):
+    theirs = transformer(norm_position).encoder
+    options = {"norm_position": norm_position, "pad_id": PAD}
+    encoder, decoder = (
+        build(EncoderOnlyTransformer, **options),
+        build(DecoderOnlyTransformer, **options),
+    )
+    # the stack's layers lie under `encoder.` and `decoder.` in our two models
+    copy_weights(nn.ModuleDict({"encoder": theirs}), encoder)
+    copy_weights(nn.ModuleDict({"decoder": theirs}), decoder)
+    ids, _, _ = right_padded_pair()
+    future = torch.ones(6, 6, dtype=torch.bool).triu(1)
+    output = theirs(encoder.embedding(ids), src_key_padding_mask=ids == PAD)
+    assert_equal(encoder(ids), output)
+    output = theirs(decoder.embedding(ids), mask=future, src_key_padding_mask=ids == PAD)
+    assert_equal(decoder(ids), F.linear(output, decoder.embedding.weight))
+
+
+# Embedding
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_embedding_is_scaled_tokens_plus_positions(positions):
+    embedding = InputEmbedding(small_config(positions=positions))
+    ids = torch.tensor([[3, 12, 3]])
+    expected = embedding.weight[ids] * math.sqrt(12)
+    assert_equal(embed(ids, embedding.weight), expected)
+    if positions == "sinusoidal":
+        expected = expected + sinusoidal_encoding(3, 12)
+    elif positions == "learned":
+        expected = expected + embedding.positions.weight[:3]
+    assert_equal(embedding(ids), expected)
+
+
+def test_scaled_token_vectors_start_with_standard_deviation_1():
+    torch.manual_seed(0)
+    embedding = InputEmbedding(small_config(vocab_size=500, d_model=64))
+    assert embed(torch.arange(500), embedding.weight).std().item() == pytest.approx(1, abs=0.02)
+
+
+def test_dropout_falls_on_the_embedding():
+    embedding = InputEmbedding(small_config(dropout=0.5)).train()
+    assert (embedding(torch.tensor([[1, 2, 3]])) == 0).any()
+
+
+# Padding and future
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@each_variant
+@each_model
+def test_a_padded_batch_gives_each_sentence_what_it_gets_alone(
+    kind, norm_position, positions, side
+):
+    model = build(kind, norm_position=norm_position, positions=positions, pad_id=PAD)
+    ids, others = padded(SENTENCES, side), padded(OTHERS, side)
+    together = run(model, ids, others)
+    written = others if kind is EncoderDecoderTransformer else ids
+    for i in range(len(SENTENCES)):
+        alone = run(model, torch.tensor([SENTENCES[i]]), torch.tensor([OTHERS[i]]))
+        assert_equal(together[i, written[i] != PAD], alone[0])
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@each_variant
+@each_model
+def test_no_output_depends_on_a_padding_token(kind, norm_position, positions, side):
+    options = {"norm_position": norm_position, "positions": positions, "tie_embeddings": False}
+    model = build(kind, pad_id=PAD, **options)
+    ids, others = padded(SENTENCES, side), padded(OTHERS, side)
+    written = others if kind is EncoderDecoderTransformer else ids
+    before = run(model, ids, others)[written != PAD]
+    tables = [m.weight for m in model.modules() if isinstance(m, InputEmbedding)]
+    for table in tables:
+        table.data[PAD] += 100
+    assert_equal(run(model, ids, others)[written != PAD], before)
+    for table in tables:
+        table.data[1:] += torch.randn_like(table.data[1:])  # a real token does matter
+    assert not torch.allclose(run(model, ids, others)[written != PAD], before)
+
+
+@pytest.mark.parametrize("pad_id", [None, PAD])
+@each_variant
+@pytest.mark.parametrize("kind", MODELS)
+def test_decoders_do_not_see_the_future_and_encoders_do(kind, norm_position, positions, pad_id):
+    model = build(kind, norm_position=norm_position, positions=positions, pad_id=pad_id)
+    source, target = torch.tensor([[5, 2, 9]]), torch.tensor([[4, 1, 3, 8, 6, 11]])
+    leaks = leaks_future(lambda ids: run(model, source, ids) if two(model) else model(ids), target)
+    assert leaks == (kind is EncoderOnlyTransformer)
+
+
+def two(model) -> bool:
+    return isinstance(model, EncoderDecoderTransformer)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+@each_model
+def test_the_order_of_tokens_matters(kind, positions):
+    model = build(kind, positions=positions)
+    ids, target = torch.tensor([[4, 5, 6, 7]]), torch.tensor([[1, 2]])
+    forward, swapped = run(model, ids, target), run(model, ids[:, [1, 0, 2, 3]], target)
+    assert (forward[:, -1] - swapped[:, -1]).abs().max() > 1e-4
+
+
+@each_model
+def test_a_batch_of_nothing_but_padding_has_finite_outputs_and_gradients(kind):
+    model = build(kind, pad_id=PAD)
+    output = run(model, torch.full((2, 3), PAD), torch.full((2, 4), PAD))
+    output.square().sum().backward()
+    assert output.isfinite().all()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+# Heads, shared weights, storage
+
+
+def test_encoder_decoder_forward_is_encode_then_decode():
+    model = build(EncoderDecoderTransformer, pad_id=PAD)
+    source, target = padded(SENTENCES, "right"), padded(OTHERS, "left")
+    memory = model.encode(source)
+    assert memory.shape == (*source.shape, 12)
+    assert torch.equal(model(source, target), model.decode(target, memory, source))
+
+
+def test_source_and_target_may_have_vocabularies_and_depths_of_their_own():
+    source = small_config(vocab_size=5, n_layers=1, pad_id=4, positions="rotary")
+    model = EncoderDecoderTransformer(source, small_config(vocab_size=9, n_layers=3))
+    assert (len(model.encoder), len(model.decoder)) == (1, 3)
+    logits = model(torch.tensor([[1, 2, 4]]), torch.tensor([[8, 7]]))
+    assert logits.shape == (1, 2, 9)
+    assert model.projection.weight is model.target_embedding.weight
+    assert model.source_embedding.weight is not model.target_embedding.weight
+
+
+def test_source_and_target_need_one_d_model():
+    with pytest.raises(ValueError, match="the encoder's d_model is 12, the decoder's 24"):
+        EncoderDecoderTransformer(small_config(), small_config(d_model=24))
+
+
+@pytest.mark.parametrize("pad_id", [None, PAD])
+def test_classifier_reads_the_mean_of_the_real_tokens(pad_id):
+    model = randomized(EncoderOnlyTransformer(small_config(pad_id=pad_id), n_classes=3)).eval()
+    ids = padded(SENTENCES, "right") if pad_id == PAD else torch.tensor([SENTENCES[0]])
+    for row, logits in zip(ids, model.classify(ids), strict=True):
+        alone = row[row != PAD][None]
+        assert_equal(logits, model.classifier(model(alone)[0].mean(0)))
+    assert model.classify(torch.full((1, 2), PAD)).isfinite().all()
+
+
+def test_token_head_projects_every_vector():
+    model = EncoderOnlyTransformer(small_config(), token_head=True).eval()
+    ids = torch.tensor([SENTENCES[0]])
+    assert_equal(model.predict_tokens(ids), model(ids) @ model.embedding.weight.T)
+
+
+@pytest.mark.parametrize(
+    ("method", "fix"), [("classify", "n_classes=..."), ("predict_tokens", "token_head=True")]
+)
+def test_a_head_that_is_not_there_says_how_to_build_it(method, fix):
+    with pytest.raises(ValueError, match=fix):
+        getattr(build(EncoderOnlyTransformer), method)(torch.tensor([[1]]))
+
+
+def test_tied_embeddings_are_one_storage():
+    tied, untied = (
+        build(EncoderDecoderTransformer),
+        build(EncoderDecoderTransformer, tie_embeddings=False),
+    )
+
+    def storages(model):
+        tables = (
+            model.source_embedding.weight,
+            model.target_embedding.weight,
+            model.projection.weight,
+        )
+        return len({table.data_ptr() for table in tables})
+
+    assert (storages(tied), storages(untied)) == (1, 3)
+    assert storages(tied.to(torch.float64)) == 1
+
+
+@each_variant
+@each_model
+def test_a_saved_model_loads_into_a_fresh_one(kind, norm_position, positions):
+    options = {"norm_position": norm_position, "positions": positions}
+    model, fresh = build(kind, **options), kind(small_config(**options)).eval()
+    fresh.load_state_dict(model.state_dict())
+    ids, others = torch.tensor([[1, 2, 3]]), torch.tensor([[4, 5]])
+    assert torch.equal(run(fresh, ids, others), run(model, ids, others))
+
+
+@each_model
+def test_one_seed_gives_one_model_and_one_training_step(kind):
+    def step():
+        torch.manual_seed(7)
+        model = kind(small_config(dropout=0.3, attention_dropout=0.3)).train()
+        output = run(model, torch.tensor([[1, 2, 3]]), torch.tensor([[4, 5]]))
+        return [output, *torch.autograd.grad(output.square().sum(), list(used(model)))]
+
+    for one, other in zip(step(), step(), strict=True):
+        assert torch.equal(one, other)
+
+
+def used(model):
+    """Yield the trained parameters."""
+    return (parameter for parameter in model.parameters() if parameter.requires_grad)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("positions", POSITIONS)
+@each_model
+def test_a_moved_model_computes_in_its_dtype(kind, positions, dtype):
+    model = build(kind, positions=positions, pad_id=PAD).to(dtype)
+    ids, others = padded(SENTENCES, "left"), padded(OTHERS, "right")
+    output = run(model, ids, others)
+    assert output.dtype == dtype and output.isfinite().all()
+    exact = run(build(kind, positions=positions, pad_id=PAD), ids, others)
+    tolerance = 1e-5 if dtype == torch.float64 else 0.3
+    torch.testing.assert_close(output.float(), exact, atol=tolerance, rtol=tolerance)
+
+
+# Bad input
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([[1, 13]], r"token id 13 is outside the vocabulary of 13 tokens \(0 to 12\)"),
+        ([[-1, 2]], "token id -1 is outside the vocabulary of 13 tokens"),
+        ([[1] * 8], "the sequence has 8 tokens, but max_len is 7"),
+        ([1, 2], r"ids have shape \(2,\).*for one sentence use ids\[None\]"),
+        ([[[1]]], r"ids have shape \(1, 1, 1\)"),
+        ([[]], r"ids have shape \(1, 0\)"),
+        (torch.zeros(0, 3, dtype=torch.long), r"ids have shape \(0, 3\)"),
+        ([[1.0, 2.0]], "dtype torch.float32, but they must be int64"),
+        ([[True, False]], "dtype torch.bool, but they must be int64"),
+        (torch.ones(1, 2, dtype=torch.uint8), "dtype torch.uint8, but they must be int64"),
+    ],
+)
+@each_model
+def test_ids_that_the_model_cannot_read_are_refused(kind, ids, message):
+    model, good = build(kind), torch.tensor([[1, 2]])
+    with pytest.raises(ValueError, match=message):
+        run(model, torch.as_tensor(ids), good)
+    if two(model):
+        with pytest.raises(ValueError, match=message):
+            run(model, good, torch.as_tensor(ids))
+
+
+@each_model
+def test_ids_may_be_int32(kind):
+    model, ids = build(kind), torch.tensor([[1, 2, 12]])
+    assert torch.equal(run(model, ids.int(), ids.int()), run(model, ids, ids))
+
+
+@each_model
+def test_the_longest_sequence_and_the_last_token_are_fine(kind):
+    ids = torch.full((1, 7), 12)
+    assert run(build(kind), ids, ids).shape[:2] == (1, 7)

@@ -1,0 +1,199 @@
+"""The real texts are what the lessons say they are, and batches pad where they should."""
+
+import re
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer_lesson.text import count_padding, manual, menus, pad_batch
+from transformer_lesson.text.menus import Pair
+
+sequences_of_ids = st.lists(st.lists(st.integers(1, 99)), min_size=1).filter(any)
+
+
+@pytest.mark.parametrize("example", manual.EXAMPLES)
+def test_each_example_is_in_the_manual_of_this_python(example):
+    assert example in manual.sentences()
+
+
+def test_the_manual_has_its_topics_as_plain_text():
+    topics = manual.topics()
+    assert len(topics) >= 75 and {"while", "for", "typesseq"} <= set(topics)
+    assert sum(map(len, topics.values())) > 400_000
+    assert list(topics) == sorted(topics)
+    assert not set("‘’“”–—…") & set("".join(topics.values()))
+
+
+def test_sentences_are_prose_without_markup():
+    sentences = manual.sentences()
+    assert len(sentences) > 1500
+    assert len(set(sentences)) == len(sentences)
+    for sentence in sentences:
+        assert sentence[0].isupper() or sentence[0] in "\"'(", sentence
+        assert sentence.rstrip("\"')")[-1] in ".!?", sentence
+        assert sentence == " ".join(sentence.split())
+        assert len(sentence.split()) >= 3
+        assert not re.search(r"::=|>>>|====|\*\w+\*|\[\d+\]|^(New|Changed) in version", sentence)
+
+
+def test_sentences_of_one_topic():
+    topic = manual.sentences("while")
+    assert manual.EXAMPLES[-1] in topic
+    assert len(topic) == 3 and set(topic) < set(manual.sentences())
+    with pytest.raises(ValueError, match="no topic 'whale'; it has assert, "):
+        manual.sentences("whale")
+
+
+SMALL_MANUAL = """\
+The "small" statement
+*********************
+
+   small_stmt ::= "small"
+
+The *small* statement was broken at a hy-
+phen.  It takes an expression, e.g. "f(*args)". [2] See *X* or **PEP 1**:
+
+   small(x)  # This comment is no prose.
+
+   Code after a blank line is still code.
+
+* A point in a list may
+  go on. And end (here.)
+
+  Changed in version 3.3: Something that no lesson needs.
+
+1. Changed in version 3.4: Nor this.
+
+term
+   Its explanation is prose.
+
+| Cells | Of a table are not. |
+"""
+
+
+def test_cleaning_leaves_the_prose(monkeypatch):
+    monkeypatch.setattr(manual, "_topics", lambda: {"small": SMALL_MANUAL})
+    manual._sentences.cache_clear()
+    assert manual.sentences("small") == [
+        "The small statement was broken at a hy-phen.",
+        'It takes an expression, e.g. "f(*args)".',
+        "A point in a list may go on.",
+        "And end (here.)",
+        "Its explanation is prose.",
+    ]
+    manual._sentences.cache_clear()
+
+
+def passages(text, length):
+    """Every run of `length` characters of a text, whatever its line breaks."""
+    text = " ".join(text.split())
+    return {text[start : start + length] for start in range(len(text) - length + 1)}
+
+
+def test_the_split_holds_every_topic_once():
+    (training, validation), topics = manual.split(), manual.topics()
+    for name, text in topics.items():
+        held_out = name in manual.VALIDATION_TOPICS
+        assert (text in validation) is held_out
+        assert (text in training) is not held_out
+    line_breaks = len(topics) - 2  # between the topics of each side
+    assert len(training + validation) == sum(map(len, topics.values())) + line_breaks
+    assert set(manual.VALIDATION_TOPICS) <= set(topics)
+    assert 0.08 < len(validation) / len(training + validation) < 0.12
+
+
+def test_no_passage_of_the_validation_text_is_in_the_training_text():
+    training, validation = manual.split()
+    assert not passages(training, 100) & passages(validation, 100)
+    topics = manual.topics()  # other topics do repeat each other
+    repeated = passages(topics["customization"], 100) & passages(topics["specialnames"], 100)
+    assert len(repeated) > 10_000
+
+
+def test_changing_what_was_returned_changes_nothing():
+    manual.sentences().clear()
+    manual.topics().clear()
+    menus.pairs().clear()
+    assert manual.sentences() and manual.topics() and menus.pairs()
+
+
+def test_about_a_thousand_pairs_each_source_once():
+    pairs = menus.pairs()
+    assert 1040 <= len(pairs) <= 1100
+    assert pairs == sorted(pairs) and all(isinstance(pair, Pair) for pair in pairs)
+    alike = [pair.source.casefold().rstrip(" .:…") for pair in pairs]
+    assert len(set(alike)) == len(pairs)
+    for text in (text for pair in pairs for text in (pair.source, pair.target)):
+        assert text and text == " ".join(text.split()) and "\x04" not in text
+
+
+def test_pairs_are_the_menus_that_the_learner_sees():
+    pairs = {pair.source: pair.target for pair in menus.pairs()}
+    assert pairs["Close All Tabs"] == "Alle Tabs schließen"
+    assert pairs["Command Palette"] == "Befehlspalette"
+    assert (
+        pairs["Copy this cell"] == "Diese Zelle kopieren"
+    )  # not the plural, "Diese %1 Zellen kopieren"
+    assert pairs["R"] == "R"
+    assert not {"Go to line", "Go to Line…"} & set(pairs) and "Go to Line" in pairs
+    assert set(menus.EXAMPLES) <= set(menus.pairs())
+    assert all(3 <= len(pair.source.split()) <= 8 for pair in menus.EXAMPLES)
+
+
+def test_pairs_do_not_depend_on_the_order_of_the_file_system(monkeypatch):
+    before, folder = menus.pairs(), menus.Path
+    in_order = folder.rglob
+    monkeypatch.setattr(folder, "rglob", lambda path, name: reversed([*in_order(path, name)]))
+    menus._pairs.cache_clear()
+    assert menus.pairs() == before
+
+
+def test_a_missing_language_pack_says_what_to_install(monkeypatch):
+    menus._pairs.cache_clear()
+    monkeypatch.setattr(menus, "PACKAGE", "no_such_package")
+    with pytest.raises(ModuleNotFoundError, match="pip install jupyterlab-language-pack-de-DE"):
+        menus.pairs()
+
+
+def test_pad_batch_by_hand():
+    batch = pad_batch([[5, 6, 7], [8], []], pad_id=0)
+    assert batch.tolist() == [[5, 6, 7], [8, 0, 0], [0, 0, 0]]
+    assert batch.dtype == torch.int64
+    left = pad_batch([[5, 6, 7], [8]], pad_id=9, side="left")
+    assert left.tolist() == [[5, 6, 7], [9, 9, 8]]
+    assert count_padding(batch, pad_id=0) == pytest.approx(5 / 9)
+
+
+@settings(deadline=None)  # a busy machine is no failure
+@given(sequences_of_ids, st.sampled_from(["right", "left"]))
+def test_padding_keeps_every_token_in_order(sequences, side):
+    batch = pad_batch(sequences, pad_id=0, side=side)
+    longest = max(map(len, sequences))
+    assert batch.shape == (len(sequences), longest)
+    assert [[id_ for id_ in row if id_ != 0] for row in batch.tolist()] == sequences
+    for row, sequence in zip(batch, sequences, strict=True):
+        padding = row[len(sequence) :] if side == "right" else row[: longest - len(sequence)]
+        assert padding.eq(0).all()
+    padded = 1 - sum(map(len, sequences)) / batch.numel()
+    assert count_padding(batch, pad_id=0) == pytest.approx(padded)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], 0), "at least one token, got 0 sequences"),
+        (([[], []], 0), "at least one token, got 2 sequences"),
+        (([[1]], -1), "pad_id must be a token id, 0 or more, got -1"),
+        (([[1]], 0, "middle"), 'side must be "right" or "left", got \'middle\''),
+    ],
+)
+def test_a_batch_that_cannot_be_made_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        pad_batch(*arguments)
+
+
+def test_ids_must_be_whole_numbers():
+    with pytest.raises(TypeError):
+        pad_batch([[1.5]], pad_id=0)

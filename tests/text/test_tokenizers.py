@@ -1,0 +1,291 @@
+"""Text survives the way to ids and back, and nothing that a person types breaks or cheats it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer_lesson.text import menus
+from transformer_lesson.text.tokenizers import (
+    SPECIAL_TOKENS,
+    BytePairTokenizer,
+    CharacterTokenizer,
+    WordTokenizer,
+    encode,
+    tokenizer_from_json,
+    words,
+)
+
+TEXTS = [text for pair in menus.EXAMPLES for text in (pair.source, pair.target)]
+MENUS = [text for pair in menus.pairs() for text in (pair.source, pair.target)]
+WORDS = WordTokenizer.train(TEXTS)
+CHARACTERS = CharacterTokenizer.train(TEXTS)
+BYTE_PAIRS = BytePairTokenizer.train(MENUS)
+ALL = [WORDS, CHARACTERS, BYTE_PAIRS]
+CLASSES = [WordTokenizer, CharacterTokenizer, BytePairTokenizer]
+
+any_text = st.text()  # hypothesis leaves out surrogates; nulls, emoji, right-to-left are in
+HOSTILE = [
+    "",
+    " ",
+    "\x00",
+    "a\x00b\r\n\t c",
+    "🙂👩‍👩‍👧 x",
+    "שלום עולם",
+    "e\u0301",
+    "<eos>",
+    "<pad><bos> <unk>",
+    "</script><script>alert(1)</script>",
+    "\\n \\xc3 ␣",
+    "\u2028\u00a0\ufeff",
+    "word " * 2000,
+]
+
+
+def test_words_keep_everything_but_spaces():
+    assert words("Don't stop…  (3 times)") == ["Don't", "stop", "…", "(", "3", "times", ")"]
+    assert words("left-to-right über __init__") == [
+        "left", "-", "to", "-", "right", "über", "__init__",
+    ]  # fmt: skip
+
+
+@settings(deadline=None)
+@given(any_text)
+def test_words_lose_only_white_space_and_splitting_twice_changes_nothing(text):
+    found = words(text)
+    assert "".join(found) == "".join(text.split())
+    assert words(" ".join(found)) == found
+
+
+def test_encode_looks_up_words_and_gives_unknown_ones_the_unknown_id():
+    vocabulary = {"open": 7, "the": 8, "file": 9, ".": 10, "<eos>": 2}
+    assert encode("open the  file.", vocabulary, unk_id=3) == [7, 8, 9, 10]
+    assert encode("open unicorn", vocabulary, unk_id=3) == [7, 3]
+    assert encode("", vocabulary, unk_id=3) == []
+    assert 2 not in encode("open <eos>", vocabulary, unk_id=3)
+
+
+@pytest.mark.parametrize("tokenizer", ALL)
+def test_the_special_tokens_have_the_first_four_ids(tokenizer):
+    ids = (tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id, tokenizer.unk_id)
+    assert ids == (0, 1, 2, 3)
+    assert tuple(tokenizer.token(id_) for id_ in ids) == SPECIAL_TOKENS
+    assert list(tokenizer.vocabulary.values()) == list(range(tokenizer.vocab_size))
+    assert len(set(tokenizer.vocabulary)) == tokenizer.vocab_size
+
+
+@pytest.mark.parametrize("tokenizer", ALL)
+def test_examples_return_from_their_ids(tokenizer):
+    for text in TEXTS:
+        spaced = " ".join(words(text)) if tokenizer is WORDS else text
+        assert tokenizer.decode(tokenizer.encode(text)) == spaced
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from([*WORDS.vocabulary][4:])))
+def test_known_words_return_from_their_ids(some):
+    text = " ".join(some)
+    assert WORDS.tokens(text) == some
+    assert WORDS.decode(WORDS.encode(text)) == text
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=[*CHARACTERS.vocabulary][4:]))
+def test_known_characters_return_from_their_ids(text):
+    assert CHARACTERS.decode(CHARACTERS.encode(text)) == text
+
+
+@settings(max_examples=300, deadline=None)
+@given(any_text)
+def test_every_text_returns_from_its_byte_pairs(text):
+    ids = BYTE_PAIRS.encode(text)
+    assert BYTE_PAIRS.decode(ids) == text
+    assert min(ids, default=4) >= 4
+
+
+@pytest.mark.parametrize("tokenizer", ALL)
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_text_gives_ids_and_readable_tokens(tokenizer, text):
+    ids, tokens = tokenizer.encode(text), tokenizer.tokens(text)
+    assert len(ids) == len(tokens)
+    assert all(0 <= id_ < tokenizer.vocab_size for id_ in ids)
+    assert all(token and token.isprintable() and " " not in token for token in tokens)
+    if tokenizer is BYTE_PAIRS:
+        assert tokenizer.decode(ids) == text
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_typing_a_special_token_does_not_make_one(kind):
+    text = "Save <eos> <pad> <bos> now"
+    tokenizer = kind.train([text] * 100)
+    ids = tokenizer.encode(text)
+    assert min(ids) >= 4
+    assert tokenizer.decode(ids).replace(" ", "") == text.replace(" ", "")
+
+
+@pytest.mark.parametrize("tokenizer", ALL)
+def test_special_tokens_are_added_and_left_out_on_request(tokenizer):
+    inner = tokenizer.encode("Close All Tabs")
+    ids = tokenizer.encode("Close All Tabs", add_special=True)
+    assert ids == [1, *inner, 2]
+    assert tokenizer.decode([*ids, 0, 0]) == "Close All Tabs"
+    kept = tokenizer.decode([*ids, 0], keep_special=True)
+    assert kept.replace(" ", "") == "<bos>CloseAllTabs<eos><pad>"
+    assert tokenizer.decode(torch.tensor(ids)) == "Close All Tabs"
+
+
+def test_unknown_words_and_characters_become_unk():
+    assert WORDS.tokens("Close unicorn") == ["Close", "<unk>"]
+    assert WORDS.encode("Close unicorn") == [WORDS.vocabulary["Close"], 3]
+    assert WORDS.decode(WORDS.encode("Close unicorn")) == "Close <unk>"
+    assert CHARACTERS.tokens("a a🙂") == ["a", "␣", "a", "<unk>"]
+
+
+def test_byte_pairs_are_shown_as_characters_where_they_are_whole():
+    shown = BYTE_PAIRS.tokens("Einträge öffnen")
+    assert "".join(shown) == "Einträge␣öffnen"
+    assert not any("Ã" in token or "Ġ" in token or "\\x" in token for token in shown)
+    assert len(shown) < len("Einträge öffnen") / 2
+    assert BYTE_PAIRS.tokens("🙂\n") == ["\\xf0", "\\x9f", "\\x99", "\\x82", "\\n"]
+
+
+def test_a_small_vocabulary_keeps_the_most_frequent_tokens():
+    tokenizer = WordTokenizer.train(["b b a a c", "b"], vocab_size=6)
+    assert list(tokenizer.vocabulary) == [*SPECIAL_TOKENS, "b", "a"]
+    either, other = WordTokenizer.train(["c a b"]), WordTokenizer.train(["b", "a c"])
+    assert list(either.vocabulary) == list(other.vocabulary)
+    assert BYTE_PAIRS.vocab_size == 1000
+    assert BytePairTokenizer.train(["aaaa"], vocab_size=260).vocab_size == 260
+    assert BytePairTokenizer.train(["ab"], vocab_size=999).vocab_size == 261  # "ab" and no more
+
+
+TRAIN_AND_PRINT = """
+import json
+from transformer_lesson.text import menus
+from transformer_lesson.text.tokenizers import BytePairTokenizer, WordTokenizer
+texts = [text for pair in menus.pairs() for text in (pair.source, pair.target)]
+for kind in (BytePairTokenizer, WordTokenizer):
+    tokenizer = kind.train(texts, 600)
+    print(json.dumps(tokenizer.vocabulary), tokenizer.encode(texts[-1]))
+"""
+
+
+def test_training_gives_the_same_vocabulary_on_any_number_of_threads():
+    outputs = []
+    for threads, hash_seed in (("1", "1"), ("2", "2")):
+        environment = os.environ | {"RAYON_NUM_THREADS": threads, "PYTHONHASHSEED": hash_seed}
+        command = [sys.executable, "-c", TRAIN_AND_PRINT]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        outputs.append(run.stdout)
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count("<unk>") == 2
+
+
+@pytest.mark.parametrize("tokenizer", ALL)
+@pytest.mark.parametrize("wrong", [None, 5, b"bytes", ["Close"]], ids=repr)
+def test_what_is_no_text_is_refused(tokenizer, wrong):
+    with pytest.raises(TypeError, match="str"):
+        tokenizer.encode(wrong)
+
+
+@pytest.mark.parametrize("tokenizer", ALL)
+def test_half_a_surrogate_pair_is_refused(tokenizer):
+    with pytest.raises(ValueError, match=r"surrogate pair, '\\ud83d', at position 3: remove it"):
+        tokenizer.encode("abc\ud83d")
+
+
+@pytest.mark.parametrize("tokenizer", ALL)
+@pytest.mark.parametrize("beyond", [None, 0, 5000])
+def test_an_id_outside_the_vocabulary_is_refused(tokenizer, beyond):
+    outside = -1 if beyond is None else tokenizer.vocab_size + beyond
+    message = f"id {outside} is outside the vocabulary of {tokenizer.vocab_size} tokens"
+    with pytest.raises(ValueError, match=message):
+        tokenizer.decode([4, outside])
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_training_on_nothing_or_for_too_few_tokens_is_refused(kind):
+    with pytest.raises(ValueError, match="no text to train on"):
+        kind.train([])
+    with pytest.raises(ValueError, match="no text to train on"):
+        kind.train(["", "  "])
+    with pytest.raises(TypeError, match="wrap it in a list"):
+        kind.train("Close All Tabs")
+    with pytest.raises(TypeError, match="str"):
+        kind.train(["Close", 5])
+    smallest = 260 if kind is BytePairTokenizer else 5
+    with pytest.raises(ValueError, match=f"at least {smallest} here, got {smallest - 1}"):
+        kind.train(["Close"], vocab_size=smallest - 1)
+
+
+def test_a_vocabulary_without_the_special_tokens_or_with_gaps_is_refused():
+    with pytest.raises(ValueError, match="must start with <pad>"):
+        WordTokenizer({"hello": 0, "world": 1})
+    gaps = dict.fromkeys(SPECIAL_TOKENS, 0)
+    with pytest.raises(ValueError, match="number its tokens 0, 1, 2"):
+        WordTokenizer(gaps)
+
+
+@pytest.mark.parametrize("tokenizer", ALL)
+def test_json_makes_the_same_tokenizer_again(tokenizer):
+    again = tokenizer_from_json(tokenizer.to_json())
+    assert type(again) is type(tokenizer)
+    assert list(again.vocabulary.items()) == list(tokenizer.vocabulary.items())
+    assert again.to_json() == tokenizer.to_json()
+    for text in [*HOSTILE, *TEXTS]:
+        ids = tokenizer.encode(text, add_special=True)
+        assert again.encode(text, add_special=True) == ids
+        assert again.decode(ids) == tokenizer.decode(ids)
+        assert again.decode(ids, keep_special=True) == tokenizer.decode(ids, keep_special=True)
+        assert again.tokens(text) == tokenizer.tokens(text)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(CLASSES), st.lists(any_text, min_size=1).filter("".join), any_text)
+def test_json_keeps_whatever_was_learned(kind, texts, text):
+    if not any(part.strip() for part in texts):
+        texts = ["a"]
+    tokenizer = kind.train(texts, vocab_size=300)
+    again = tokenizer_from_json(tokenizer.to_json())
+    assert again.vocabulary == tokenizer.vocabulary
+    assert again.encode(text) == tokenizer.encode(text)
+    assert again.decode(again.encode(text)) == tokenizer.decode(tokenizer.encode(text))
+
+
+def as_json(kind, learned):
+    return json.dumps({"kind": f"{kind}Tokenizer", "learned": learned})
+
+
+FOREIGN = [
+    ("", "kept as JSON, which this is not: Expecting value"),
+    ("{", "kept as JSON, which this is not"),
+    ("[" * 100_000, "kept as JSON, which this is not"),
+    ("9" * 5_000, "kept as JSON, which this is not"),
+    ("[]", "one of WordTokenizer, CharacterTokenizer, BytePairTokenizer, got None"),
+    ('"WordTokenizer"', "got None"),
+    ('{"version": "1.0", "model": {"type": "BPE"}}', "got None"),
+    ('{"kind": ["WordTokenizer"]}', "got .'WordTokenizer'."),
+    (as_json("", []), "got 'Tokenizer'"),
+    ('{"kind": "WordTokenizer"}', '"learned" must be a list of strings'),
+    (as_json("Word", "<pad>"), '"learned" must be a list of strings'),
+    (as_json("BytePair", [["a", "b"]]), '"learned" must be a list of strings'),
+    (as_json("Character", [*SPECIAL_TOKENS, 5]), '"learned" must be a list of strings'),
+    (as_json("Word", ["Close", *SPECIAL_TOKENS]), "must start with <pad>"),
+    (as_json("Word", [*SPECIAL_TOKENS, "a", "b", "a"]), "number its tokens"),
+    (as_json("Word", [*SPECIAL_TOKENS, "a\ud800"]), "half of a surrogate pair"),
+    (as_json("BytePair", ["a b", "ab c d"]), "must join two known pieces, got 'ab c d'"),
+    (as_json("BytePair", ["ab c", "a b", "abc de"]), "two known pieces, got 'abc de'"),
+    (as_json("BytePair", ["a b", "\u5b57 a"]), "two known pieces, got '\u5b57 a'"),
+    (as_json("BytePair", ["a "]), "two known pieces, got 'a '"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), FOREIGN, ids=range(len(FOREIGN)))
+def test_foreign_json_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        tokenizer_from_json(text)

@@ -1,0 +1,62 @@
+"""A TrainConfig that breaks a rule is refused with field, value and rule."""
+
+import dataclasses
+
+import pytest
+
+from transformer_lesson.training import TrainConfig
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+NAN, INFINITY = float("nan"), float("inf")
+BAD = {
+    "steps": (0, -1, 1.5, "9", None, True),
+    "learning_rate": (0, -1e-3, NAN, INFINITY, "0.1", True),
+    "schedule": ("Noam", "", None),
+    "warmup_steps": (-1, 2.0, None, True),
+    "optimizer": ("sgd", None),
+    "betas": ((0.9,), [0.9, 0.98], (0.9, 1.0), (-0.1, 0.9), 0.9, ("a", 0.9)),
+    "epsilon": (0, -1e-9, NAN, None),
+    "weight_decay": (-0.1, NAN, INFINITY, None, "0.1"),
+    "clip": (0, -1.0, NAN, "1"),
+    "label_smoothing": (-0.1, 1, NAN, None),
+    "precision": ("float16", "bf16", None),
+    "seed": (-1, 0.5, None, True),
+    "gradient_accumulation_steps": (0, -1, 2.0, None, True),
+    "activation_checkpointing": (1, 0, None, "yes"),
+}
+CASES = [(name, value) for name, values in BAD.items() for value in values]
+
+
+@pytest.mark.parametrize(("name", "value"), CASES)
+def test_a_bad_value_is_refused(name, value):
+    with pytest.raises(ValueError) as caught:
+        TrainConfig(**{"steps": 10} | {name: value})
+    assert str(caught.value).startswith(f"{name} is {value!r}, but it must be ")
+
+
+def test_every_field_has_a_rule():
+    assert set(BAD) == {field.name for field in dataclasses.fields(TrainConfig)}
+
+
+def test_rules_that_join_two_fields():
+    with pytest.raises(ValueError, match='warmup_steps is 0, .* an int >= 1 with schedule="noam"'):
+        TrainConfig(steps=1, schedule="noam", warmup_steps=0)
+    with pytest.raises(ValueError, match='weight_decay is 0.1, .* 0 with optimizer="adam"'):
+        TrainConfig(steps=1, optimizer="adam", weight_decay=0.1)
+
+
+def test_a_misspelt_field_is_answered_with_the_real_ones():
+    with pytest.raises(ValueError, match="TrainConfig: no field 'lr'; it has steps, learning_rate"):
+        TrainConfig(steps=1, lr=0.1)
+
+
+def test_the_default_rate_depends_on_the_schedule():
+    assert TrainConfig(steps=1).peak_learning_rate == 1e-3
+    assert TrainConfig(steps=1, schedule="noam").peak_learning_rate == 1.0
+    assert TrainConfig(steps=1, schedule="noam", learning_rate=0.5).peak_learning_rate == 0.5
+
+
+def test_edges_of_the_rules_are_allowed():
+    config = TrainConfig(steps=1, warmup_steps=0, clip=None, betas=(0, 0.0), weight_decay=0)
+    assert config.clip is None and dataclasses.replace(config, steps=2).steps == 2

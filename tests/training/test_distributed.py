@@ -1,0 +1,131 @@
+"""Several processes learn what one learns; when one dies, all end, and the run can go on."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from tests.training import parallel_program
+from tests.training.small import batches_of, model_of, short
+from tests.training.torchrun import torchrun, workers
+from transformer_lesson.checkpoints import load_checkpoint
+from transformer_lesson.training import train
+
+CURVES = [
+    "translator",
+    "sharded",
+    "sharded language model",
+    "classifier",
+    "token head",
+    "one row",
+    "one row, sharded",
+    "parts",
+    "parts, sharded",
+]
+
+
+@pytest.fixture(scope="module")
+def one_and_two(tmp_path_factory):
+    """What the scenarios give in one process and in two."""
+    folder = tmp_path_factory.mktemp("parallel")
+    with torchrun("scenarios", folder / "two.json", log=folder / "log") as job:
+        one = parallel_program.scenarios(tmp_path_factory.mktemp("alone"))
+        assert job.wait(timeout=120) == 0, (folder / "log").read_text()
+    return json.loads(json.dumps(one)), json.loads((folder / "two.json").read_text())
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_the_loss_curve_is_that_of_one_process(name, one_and_two):
+    one, two = (results[name] for results in one_and_two)
+    assert two["losses"] == pytest.approx(one["losses"], abs=1e-4)
+    assert two["norms"][0] == pytest.approx(one["norms"][0], rel=1e-5)
+    assert two["tokens"] == one["tokens"] and not two["training"]
+    assert [step for step, _ in two["validation"]] == [step for step, _ in one["validation"]]
+    validation = [[loss for _, loss in curves["validation"]] for curves in (two, one)]
+    assert validation[0] == pytest.approx(validation[1], abs=1e-4)
+    assert min(one["losses"]) < one["losses"][0]
+
+
+@pytest.mark.parametrize("name", ["resumed", "resumed, sharded"])
+def test_with_dropout_a_resumed_run_repeats_itself(name, one_and_two):
+    for results in one_and_two:
+        wanted, got = results[name]["wanted"], results[name]["got"]
+        assert got["losses"] == wanted["losses"] and got["weights"] == wanted["weights"]
+
+
+def test_all_processes_stop_when_one_loss_is_no_number(one_and_two):
+    messages = one_and_two[1]["diverged"]
+    assert len(messages) == 2 and messages[0] == messages[1]
+    assert messages[0].startswith("the loss at step 1 is nan: try a learning rate")
+
+
+def test_only_the_first_process_reports_and_dropout_differs(one_and_two):
+    spoken = one_and_two[1]["who speaks"]
+    assert spoken["reports"] == [3, 0]
+    assert spoken["draws"][0] != spoken["draws"][1]
+
+
+def until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def test_a_killed_worker_ends_the_job_and_the_run_goes_on(tmp_path):
+    folder, log, steps = tmp_path / "run", tmp_path / "log", tmp_path / "run" / "steps"
+
+    def reached(step):
+        return steps.exists() and steps.read_text().count("\n") >= step
+
+    with torchrun("run", folder, "--steps", 100, log=log) as job:
+        until(lambda: reached(45) or job.poll() is not None)
+        both = workers(job)
+        assert sorted(both) == [0, 1]
+        both[1].kill()
+        assert job.wait(timeout=40) != 0
+        assert not any(process.is_running() for process in both.values())
+    saved = load_checkpoint(folder / "checkpoint.safetensors").training.facts["history"]
+    assert len(saved["losses"]) in (40, 60)
+    assert sorted(path.name for path in folder.iterdir()) == ["checkpoint.safetensors", "steps"]
+    assert "signal" in log.read_text().lower()
+
+    steps.unlink()
+    with torchrun("run", folder, "--resume", log=log) as job:  # and Ctrl-C after a few steps
+        until(lambda: reached(5) or job.poll() is not None)
+        job.send_signal(signal.SIGINT)
+        assert job.wait(timeout=40) != 0
+    said, done = log.read_text(), steps.read_text().split()
+    assert said.count("Interrupted after step ") == 1  # one process speaks
+    assert int(done[0]) == len(saved["losses"]) + 1
+    stopped = load_checkpoint(folder / "checkpoint.safetensors").training.facts["history"]
+    assert len(stopped["losses"]) == int(done[-1])
+    assert stopped["losses"][: len(saved["losses"])] == saved["losses"]
+
+
+def has_ended(pid):
+    """Whether a process is gone, or has nobody who asks how it ended."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_a_process_ends_when_the_one_that_started_it_dies():
+    watch = "import os; from transformer_lesson.training.distributed import _end_with; "
+    child = f"{watch}parent = os.getppid(); print(os.getpid(), flush=True); _end_with(parent)"
+    start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    parent = subprocess.Popen([sys.executable, "-c", start], stdout=subprocess.PIPE, text=True)
+    with parent:
+        pid = int(parent.stdout.readline())
+        parent.kill()
+    until(lambda: has_ended(pid), seconds=20)
+
+
+def test_sharing_out_needs_several_processes():
+    with pytest.raises(ValueError, match="shard is True, but there is one process only: start"):
+        train(model_of("translator"), batches_of("translator"), short(), shard=True)

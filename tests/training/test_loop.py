@@ -1,0 +1,286 @@
+"""One loop for three models: it learns, repeats itself to the last digit, and tells what it did."""
+
+import io
+import math
+import sys
+import threading
+
+import pytest
+import torch
+
+from tests.training.small import KINDS, PAD, batch_of, batches_of, model_of, short, weights
+from transformer_lesson.text.batches import Batch, WindowBatches
+from transformer_lesson.training import (
+    History,
+    TrainingDiverged,
+    label_smoothed_loss,
+    learning_rate,
+    train,
+    validation_loss,
+)
+from transformer_lesson.training.config import TrainConfig
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_model_learns_a_batch_by_heart(kind):
+    model = model_of(kind, dropout=0.0)
+    config = TrainConfig(steps=120, learning_rate=1e-2, warmup_steps=10)
+    history = train(model, [batch_of(kind)], config)
+    assert (
+        history.steps == 120 and len(history.learning_rates) == len(history.gradient_norms) == 120
+    )
+    # Five sentences that begin alike: nothing tells a language model their first tokens.
+    floor = math.log(5) / 6 if kind == "language model" else 0.0
+    assert history.losses[0] > 0.8 and history.losses[-1] < floor + 0.06
+    assert validation_loss(model, [batch_of(kind)]) < floor + 0.06
+
+
+@pytest.mark.parametrize("kind", ["translator", "classifier"])
+def test_the_loop_is_the_one_that_you_would_write(kind):
+    config = short(4, clip=0.5, optimizer="adam")
+    ours, theirs = model_of(kind), model_of(kind)
+    history = train(ours, batches_of(kind), config)
+
+    optimizer = torch.optim.Adam(theirs.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
+    losses, norms = [], []
+    torch.manual_seed(config.seed)
+    theirs.train()
+    for step, (inputs, labels) in enumerate(batches_of(kind, 4), start=1):
+        optimizer.param_groups[0]["lr"] = learning_rate(step, config, 16)
+        optimizer.zero_grad()
+        logits = theirs.classify(*inputs) if kind == "classifier" else theirs(*inputs)
+        pad_id = None if kind == "classifier" else PAD
+        loss = label_smoothed_loss(logits, labels, 0.1, pad_id)
+        loss.backward()
+        norms.append(torch.nn.utils.clip_grad_norm_(theirs.parameters(), 0.5).item())
+        optimizer.step()
+        losses.append(loss.item())
+    assert history.losses == losses and torch.equal(weights(ours), weights(theirs))
+    assert history.gradient_norms == norms and max(norms) > 0.5
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_seed_gives_the_same_curve_to_the_last_digit(kind, precision):
+    def curve(seed):
+        torch.rand(seed)  # whatever was drawn before makes no difference
+        config = short(precision=precision, seed=seed)
+        model = model_of(kind)
+        return train(model, batches_of(kind), config), weights(model)
+
+    (first, first_weights), (again, again_weights), (other, _) = curve(3), curve(3), curve(4)
+    assert first == again and torch.equal(first_weights, again_weights)
+    assert first.losses != other.losses  # dropout is on
+
+
+def test_classes_are_learned_though_one_has_the_pads_number():
+    batch = batch_of("classifier")
+    assert PAD in batch.labels
+    seen = train(model_of("classifier"), [batch], short(1))
+    assert seen.tokens == len(batch.labels)
+
+
+@pytest.mark.parametrize("kind", ["language model", "translator", "token head"])
+def test_padding_counts_for_nothing(kind):
+    batch = batch_of(kind)
+    padded = Batch(
+        tuple(torch.nn.functional.pad(ids, (0, 1)) for ids in batch.inputs),
+        torch.nn.functional.pad(batch.labels, (0, 1)),
+    )
+    with_pads = train(model_of(kind, dropout=0.0), [padded], short(3))
+    without = train(model_of(kind, dropout=0.0), [batch], short(3))
+    assert with_pads.losses == pytest.approx(without.losses, rel=1e-5)
+    assert with_pads.tokens == without.tokens == 3 * int((batch.labels != PAD).sum())
+
+
+def test_a_model_without_a_pad_id_learns_from_every_label():
+    ids = torch.arange(12) % 5
+    model = model_of("language model", pad_id=None)
+    history = train(model, WindowBatches(ids.tolist(), 4, 6), short(2))
+    assert history.tokens == 2 * 4 * 6
+
+
+def test_bfloat16_is_for_the_products_only():
+    model, seen = model_of("translator", dropout=0.0), {}
+    model.projection.register_forward_hook(lambda _m, _i, out: seen.update(logits=out.dtype))
+    history = train(model, batches_of("translator"), short(precision="bfloat16"))
+    exact = train(model_of("translator", dropout=0.0), batches_of("translator"), short())
+    assert seen["logits"] == torch.bfloat16
+    assert {weight.dtype for weight in model.parameters()} == {torch.float32}
+    assert history.losses != exact.losses
+    assert history.losses == pytest.approx(exact.losses, rel=0.02)
+
+
+def test_batches_begin_again_when_they_end():
+    twice = train(model_of("translator"), batches_of("translator", 3), short(6))
+    at_once = train(model_of("translator"), 2 * batches_of("translator", 3), short(6))
+    assert twice == at_once
+
+
+def test_on_step_is_told_after_each_step():
+    reports, modes, model = [], [], model_of("translator")
+
+    def note(report):
+        reports.append(report)
+        modes.append(report.model.training)
+
+    history = train(
+        model, batches_of("translator"), short(5), note, [batch_of("translator")], validate_every=2
+    )
+    assert [report.step for report in reports] == [1, 2, 3, 4, 5]
+    assert [report.loss for report in reports] == history.losses
+    assert [report.learning_rate for report in reports] == history.learning_rates
+    assert [report.gradient_norm for report in reports] == history.gradient_norms
+    told = [(report.step, report.validation) for report in reports if report.validation]
+    assert told == history.validation and [step for step, _ in told] == [2, 4, 5]
+    assert all(report.model is model and report.tokens_per_second > 0 for report in reports)
+    assert modes == [False] * 5 and not model.training
+    assert history.learning_rates == [learning_rate(step, short(5), 16) for step in range(1, 6)]
+    assert history.tokens > 0 and history.seconds > 0
+
+
+def test_validation_changes_nothing():
+    with_it = train(
+        model_of("translator"),
+        batches_of("translator"),
+        short(),
+        validation=batches_of("translator", 2),
+        validate_every=1,
+    )
+    without = train(model_of("translator"), batches_of("translator"), short())
+    assert with_it.losses == without.losses and len(with_it.validation) == 6
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_validation_is_the_mean_over_all_labels_without_dropout_and_smoothing(mode):
+    batches = batches_of("translator", 3)
+    model = model_of("translator", dropout=0.5).train(mode)
+    before, state, gradients = weights(model), torch.get_rng_state(), []
+    hook = model.logits.register_forward_hook(
+        lambda _module, _inputs, out: gradients.append(out.requires_grad)
+    )
+    loss = validation_loss(model, batches)
+    hook.remove()
+    assert model.training is mode and torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(weights(model), before)
+    assert gradients == [False] * 3
+
+    model.eval()
+    logits = torch.cat([model(*batch.inputs).flatten(0, 1) for batch in batches])
+    labels = torch.cat([batch.labels.flatten() for batch in batches])
+    assert loss == pytest.approx(label_smoothed_loss(logits, labels, 0.0, PAD).item(), rel=1e-5)
+    sizes = {int((batch.labels != PAD).sum()) for batch in batches}
+    uneven = [batches[0], Batch(tuple(i[:1] for i in batches[1].inputs), batches[1].labels[:1])]
+    by_hand = [label_smoothed_loss(model(*b.inputs), b.labels, 0.0, PAD).item() for b in uneven]
+    counts = [int((b.labels != PAD).sum()) for b in uneven]
+    wanted = sum(loss * count for loss, count in zip(by_hand, counts, strict=True)) / sum(counts)
+    assert len(sizes) >= 1 and validation_loss(model, uneven) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_a_loss_that_is_no_number_stops_before_the_update():
+    model, model_before = model_of("translator"), {}
+    steps = []
+    model.logits.register_forward_hook(
+        lambda _module, _inputs, out: out * float("nan") if len(steps) == 3 else out
+    )
+
+    def note(report):
+        steps.append(report.step)
+        model_before[report.step] = weights(model)
+
+    with pytest.raises(
+        TrainingDiverged, match="the loss at step 4 is nan: try a learning"
+    ) as found:
+        train(model, batches_of("translator"), short(), note)
+    assert isinstance(found.value, FloatingPointError) and "as of step 3" in str(found.value)
+    assert found.value.history.steps == 3
+    assert torch.equal(weights(model), model_before[3])
+
+
+@pytest.mark.parametrize("factor", ["nan", "inf"])
+@pytest.mark.parametrize("clip", [1.0, None])
+def test_a_gradient_that_is_no_number_stops_before_the_update(factor, clip):
+    model, kept, steps = model_of("translator"), {}, []
+    model.encoder[0].norm_1.weight.register_hook(
+        lambda gradient: gradient * float(factor) if len(steps) == 2 else gradient
+    )
+
+    def note(report):
+        steps.append(report.step)
+        kept[report.step] = weights(model)
+
+    with pytest.raises(TrainingDiverged, match="the gradient's length at step 3 is") as found:
+        train(model, batches_of("translator"), short(clip=clip), note)
+    assert found.value.history.steps == 2 and torch.equal(weights(model), kept[2])
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_sees_a_bar_and_a_log_does_not(monkeypatch):
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        train(model_of("translator"), batches_of("translator"), short(40))
+        if stream.isatty():
+            assert "40/40" in stream.getvalue() and "loss " in stream.getvalue()
+            assert "tokens/s" in stream.getvalue() and "<00:00" in stream.getvalue()
+        else:
+            assert stream.getvalue() == ""
+
+
+def test_it_trains_outside_the_main_thread_too():
+    found = []
+    worker = threading.Thread(
+        target=lambda: found.append(
+            train(model_of("translator"), batches_of("translator"), short(2))
+        )
+    )
+    worker.start()
+    worker.join()
+    assert found[0].steps == 2
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"batches": []}, "there are no batches"),
+        ({"batches": iter(batches_of("translator", 3))}, "there are no batches, or no more"),
+        ({"validation": []}, "validation is a list, but it must be a list of one batch or more"),
+        ({"validation": WindowBatches([1, 2, 3, 4], 1, 2)}, "validation is a WindowBatches, but"),
+        ({"validate_every": 0}, "validate_every is 0, but it must be at least 1 step"),
+        ({"checkpoint_every": -1}, "checkpoint_every is -1, but it must be at least 1 step"),
+    ],
+)
+def test_bad_input_is_answered_with_a_sentence(arguments, sentence):
+    arguments = {"batches": batches_of("translator"), "config": short()} | arguments
+    with pytest.raises(ValueError, match=sentence):
+        train(model_of("translator"), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("no/such/folder/run", "the folder no/such/folder does not exist; create it first"),
+        (".", "is a folder: add the name of a file in it"),
+    ],
+)
+def test_what_cannot_be_saved_is_not_trained_first(path, sentence):
+    steps = []
+    with pytest.raises(ValueError, match=sentence):
+        train(
+            model_of("translator"),
+            batches_of("translator"),
+            short(),
+            on_step=steps.append,
+            checkpoint=path,
+        )
+    assert steps == []
+
+
+def test_a_history_is_short_to_read():
+    history = History(losses=[5.0, 1.25], validation=[(2, 1.5)])
+    assert repr(history) == "History(2 steps, loss 5.000 to 1.250, validation 1.500)"
+    assert repr(History()) == "History(0 steps)"

@@ -1,0 +1,140 @@
+"""A run that was stopped and resumed has the losses of one that was not, to the last digit."""
+
+import pytest
+import torch
+
+from tests.training.small import KINDS, batches_of, model_of, short, weights
+from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
+from transformer_lesson.text import menus
+from transformer_lesson.text.batches import TranslationBatches
+from transformer_lesson.text.tokenizers import WordTokenizer
+from transformer_lesson.training import resume, train
+
+SETTINGS = {
+    "adamw": {"weight_decay": 0.1},
+    "adam": {"optimizer": "adam", "schedule": "noam", "learning_rate": None},
+    "bfloat16": {"precision": "bfloat16", "schedule": "cosine"},
+}
+
+
+class PowerCut(Exception):
+    pass
+
+
+def cut_at(step: int):
+    def cut(report):
+        if report.step == step:
+            raise PowerCut
+
+    return cut
+
+
+def stopped_run(path, kind="translator", batches=None, **changes):
+    """Save at step 5 of 9, and stop in the middle of step 7."""
+    batches = batches or batches_of(kind)
+    with pytest.raises(PowerCut):
+        train(
+            model_of(kind),
+            batches,
+            short(9, **changes),
+            cut_at(7),
+            batches_of(kind, 2),
+            validate_every=3,
+            checkpoint=path,
+            checkpoint_every=5,
+        )
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_curve_is_that_of_an_uninterrupted_run(kind, setting, tmp_path):
+    changes, path = SETTINGS[setting], tmp_path / "run.safetensors"
+    whole, validation = model_of(kind), batches_of(kind, 2)
+    wanted = train(
+        whole, batches_of(kind), short(9, **changes), validation=validation, validate_every=3
+    )
+    stopped_run(path, kind, **changes)
+    torch.manual_seed(12345)  # the new process's random numbers are others
+    model, history = resume(path, batches_of(kind), validation=validation)
+    assert history == wanted and history.steps == 9
+    assert [step for step, _ in history.validation] == [3, 6, 9]
+    assert torch.equal(weights(model), weights(whole)) and not model.training
+
+
+def test_batches_that_shuffle_go_on_where_they_were(tmp_path):
+    pairs = menus.pairs()[:40]
+    tokenizer = WordTokenizer.train([text for pair in pairs for text in pair[:2]])
+    path, size = tmp_path / "run.safetensors", {"vocab_size": tokenizer.vocab_size, "max_len": 60}
+
+    def batches():
+        return TranslationBatches(pairs, tokenizer, batch_size=8, seed=3)
+
+    whole = model_of("translator", **size)
+    wanted = train(whole, batches(), short(12))
+    with pytest.raises(PowerCut):
+        train(
+            model_of("translator", **size),
+            batches(),
+            short(12),
+            cut_at(8),
+            checkpoint=path,
+            checkpoint_every=7,
+            tokenizer=tokenizer,
+        )
+    model, history = resume(path, batches())
+    assert history == wanted and torch.equal(weights(model), weights(whole))
+    assert load_checkpoint(path).tokenizer.vocabulary == tokenizer.vocabulary
+
+
+def test_reports_go_on_at_the_next_step_and_the_file_is_kept_up(tmp_path):
+    path, steps = tmp_path / "run.safetensors", []
+    stopped_run(path)
+    _, history = resume(path, batches_of("translator"), lambda report: steps.append(report.step))
+    assert steps == [6, 7, 8, 9]
+    assert load_checkpoint(path).training.facts["history"]["losses"] == history.losses
+
+
+def test_it_saves_as_often_as_before(tmp_path):
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(PowerCut):
+        train(
+            model_of("translator"),
+            batches_of("translator"),
+            short(9),
+            cut_at(3),
+            checkpoint=path,
+            checkpoint_every=2,
+        )
+    with pytest.raises(PowerCut):
+        resume(path, batches_of("translator"), cut_at(7))
+    assert len(load_checkpoint(path).training.facts["history"]["losses"]) == 6
+
+
+def test_a_finished_run_is_handed_back_as_it_is(tmp_path, capsys):
+    path, model = tmp_path / "run.safetensors", model_of("translator")
+    wanted = train(model, batches_of("translator"), short(3), checkpoint=path)
+    again, history = resume(path, batches_of("translator"))
+    assert history == wanted and torch.equal(weights(again), weights(model))
+    assert f"{path}: this run is finished, all 3 steps are done." in capsys.readouterr().out
+
+
+def test_a_finished_run_can_be_made_longer(tmp_path):
+    path = tmp_path / "run.safetensors"
+    train(model_of("translator"), batches_of("translator"), short(3), checkpoint=path)
+    _, history = resume(path, batches_of("translator"), steps=5)
+    assert history.steps == 5
+    assert load_checkpoint(path).training.facts["config"]["steps"] == 5
+
+
+def test_a_run_past_the_new_end_is_refused(tmp_path):
+    path = tmp_path / "run.safetensors"
+    train(model_of("translator"), batches_of("translator"), short(3), checkpoint=path)
+    with pytest.raises(ValueError, match="is at step 3 already, past steps = 2"):
+        resume(path, batches_of("translator"), steps=2)
+
+
+def test_a_model_without_a_run_is_refused(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_checkpoint(path, model_of("translator"))
+    with pytest.raises(ValueError, match="model.safetensors holds a model, but no training run"):
+        resume(path, batches_of("translator"))

@@ -1,0 +1,231 @@
+"""Other people's checkpoints in the Hugging Face library's format: into our models and back."""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from transformer_lesson.checkpoints.bert import BERT
+from transformer_lesson.checkpoints.family import Facts, Family, Tensors
+from transformer_lesson.checkpoints.gpt2 import GPT2
+from transformer_lesson.checkpoints.hub import fetch, is_hub_name
+from transformer_lesson.checkpoints.llama import LLAMA
+from transformer_lesson.checkpoints.marian import MARIAN
+from transformer_lesson.checkpoints.ours import KINDS
+from transformer_lesson.checkpoints.untrusted import (
+    CONFIG,
+    Stored,
+    read_directory,
+    read_model,
+    readable_errors,
+    require_room,
+)
+from transformer_lesson.files import write_atomically
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.transformers import EncoderDecoderTransformer, EncoderOnlyTransformer
+
+FAMILIES = {family.model_type: family for family in (GPT2, BERT, MARIAN, LLAMA)}
+
+
+def from_pretrained(source) -> nn.Module:
+    """Return our model with the weights of a checkpoint, in float32 and evaluation mode.
+
+    GPT-2 and Llama become a `DecoderOnlyTransformer`, BERT an `EncoderOnlyTransformer` (with a
+    token head if the checkpoint has one), Marian an `EncoderDecoderTransformer`. The model is
+    returned whole or not at all: every tensor must find its place.
+
+    Args:
+        source: a directory in the library's format (config.json and model.safetensors, or a
+            pickle, which is read with `weights_only=True`); a file of weights in one; a live
+            model of the library; or a name on the Hugging Face Hub. Only a name reaches out to
+            the network, and only if it is not on this machine yet.
+
+    Raises:
+        ValueError: a family that our models do not have, a field of the config that they cannot
+            represent, tensors that are missing, too many or of another shape, damaged or unsafe
+            files, or a tokenizer with ids that the model does not have.
+        ConnectionError: a name on the Hub, and no network.
+
+    Differs: the library tells padding by a mask, our models by its id; see `padding_of`.
+    """
+    stored = _read(source)
+    try:
+        return _fill(stored)
+    except ValueError as error:
+        raise ValueError(f"{stored.where}: {error}") from error
+
+
+def family_of(facts: Facts) -> Family:
+    """Return the family of a config.
+
+    Raises:
+        ValueError: it is none of ours.
+    """
+    family = facts.get("model_type")
+    if not isinstance(family, str) or family not in FAMILIES:
+        known = ", ".join(FAMILIES)
+        raise ValueError(f"model_type is {family!r}, but only {known} can be loaded.")
+    return FAMILIES[family]
+
+
+def _read(source) -> Stored:
+    if hasattr(source, "state_dict") and hasattr(source, "config"):
+        if not hasattr(source.config, "to_dict"):
+            raise ValueError(f"a {type(source).__name__} is no model of the library transformers.")
+        return read_model(source)
+    if not isinstance(source, str | Path):
+        raise ValueError(
+            f"source is a {type(source).__name__}, but it must be a directory, a name on the Hub "
+            "or a model of the library transformers."
+        )
+    path = Path(source)
+    if path.exists():
+        return read_directory(path)
+    if isinstance(source, str) and is_hub_name(source):
+        return read_directory(fetch(source))._replace(where=source)
+    raise ValueError(f"{source}: there is no such directory, and it is no name on the Hub.")
+
+
+def _fill(stored: Stored) -> nn.Module:
+    facts = stored.facts
+    family = family_of(facts)
+    with readable_errors(CONFIG):
+        configs = family.read_config(facts)
+        require_room(configs, stored.tensors)
+        tensors = family.tidy(facts, _with_prefix(family, stored.tensors))
+    with torch.random.fork_rng(devices=[]):  # reading a checkpoint changes no random numbers
+        model = family.build(configs, facts, tensors)
+    tensors = _without_twins(family, model, tensors)
+    _check(family.packed(model), tensors)
+    weights = family.unpack(tensors)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(weights[family.rename(name)])
+    return model.eval()
+
+
+def _with_prefix(family: Family, tensors: Tensors) -> Tensors:
+    """A checkpoint without a head leaves the prefix out."""
+    if any(name.startswith(family.prefix) for name in tensors):
+        return dict(tensors)
+    return {family.prefix + name: tensor for name, tensor in tensors.items()}
+
+
+def _without_twins(family: Family, model: nn.Module, tensors: Tensors) -> Tensors:
+    """Keep one of several names of one matrix; refuse if they are not equal."""
+    tensors = dict(tensors)
+    for name, others in family.aliases(model).items():
+        present = [one for one in (name, *others) if one in tensors]
+        for other in present[1:]:
+            if not torch.equal(tensors[present[0]], tensors[other]):
+                raise ValueError(
+                    f"{present[0]} and {other} differ, but tie_word_embeddings says that they are "
+                    "one matrix."
+                )
+        if present:
+            twins = [tensors.pop(one) for one in present]
+            tensors[name] = twins[0]
+    return tensors
+
+
+def _check(expected: Tensors, tensors: Tensors) -> None:
+    """Refuse a set of tensors that is not exactly the model's, and list by name what is wrong."""
+    both = [name for name in expected if name in tensors]
+    wrong = {
+        "missing": [name for name in expected if name not in tensors],
+        "extra": [name for name in tensors if name not in expected],
+        "of another shape": [
+            f"{name} {tuple(tensors[name].shape)} instead of {tuple(expected[name].shape)}"
+            for name in both
+            if tensors[name].shape != expected[name].shape
+        ],
+        "not of floating point": [name for name in both if not _is_real(tensors[name])],
+    }
+    found = [f"{kind}: {', '.join(names)}" for kind, names in wrong.items() if names]
+    if found:
+        raise ValueError(f"its tensors are not those of its config; {'; '.join(found)}.")
+
+
+def _is_real(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.element_size() > 1
+
+
+def to_transformers(model: nn.Module, directory: str | Path) -> Path:
+    """Write a model as the library's GPT-2, Llama, BERT or Marian: config.json, model.safetensors.
+
+    Args:
+        model: one of ours whose config one of the families can represent.
+        directory: is made if it does not exist.
+
+    Returns:
+        The directory, for `AutoModel.from_pretrained`.
+
+    Raises:
+        ValueError: a model or a config that the family cannot represent; the message names the
+            field.
+    """
+    family = nearest_family(model)
+    facts = family.write_config(model)
+    _check_round_trip(family, model, facts)
+    head = not isinstance(model, EncoderOnlyTransformer) or model.projection is not None
+    architecture = family.architecture if head else "BertModel"
+    facts |= {"architectures": [architecture], "model_type": family.model_type, "dtype": "float32"}
+    tensors = {name: w.float().cpu().contiguous() for name, w in family.packed(model).items()}
+    if not head:
+        tensors = {name.removeprefix(family.prefix): w for name, w in tensors.items()}
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    tensors |= {
+        twin: tensors[name].clone()
+        for name, twins in family.aliases(model).items()
+        for twin in twins
+    }
+    write_atomically(directory / "model.safetensors", save(tensors, metadata={"format": "pt"}))
+    write_atomically(directory / CONFIG, json.dumps(facts, indent=2).encode())
+    return directory
+
+
+def nearest_family(model: nn.Module) -> Family:
+    """Return the family that a model of ours is closest to.
+
+    Raises:
+        ValueError: it is none of the three models.
+    """
+    if KINDS.get(type(model).__name__) is not type(model):
+        raise ValueError(f"a {type(model).__name__} is none of {', '.join(KINDS)}.")
+    if isinstance(model, EncoderOnlyTransformer):
+        return BERT
+    if isinstance(model, EncoderDecoderTransformer):
+        return MARIAN
+    return LLAMA if "rms" in model.config.norm or model.config.positions == "rotary" else GPT2
+
+
+def _check_round_trip(family: Family, model: nn.Module, facts: dict) -> None:
+    """Refuse a config that would come back as another one."""
+    ours = [model.config]
+    if isinstance(model, EncoderDecoderTransformer):
+        ours = [model.source_config, model.config]
+    try:
+        theirs = family.read_config(facts)
+    except ValueError as error:
+        raise ValueError(f"{family.name} cannot represent this model: {error}") from error
+    for our, their in zip(ours, theirs, strict=True):
+        for field in fields(ModelConfig):
+            mine, its = getattr(our, field.name), getattr(their, field.name)
+            if _meant(our, field.name) != _meant(their, field.name):
+                raise ValueError(
+                    f"{field.name} is {mine!r}, but {family.name} can only represent {its!r}: "
+                    "this model cannot be written for the library."
+                )
+
+
+def _meant(config: ModelConfig, name: str):
+    """A field's value, or what stands for it; `None` where it is not used or already checked."""
+    if name == "n_kv_heads":
+        return config.n_kv_heads or config.n_heads
+    if name == "head_transform" or (name == "rotary_base" and config.positions != "rotary"):
+        return None
+    return getattr(config, name)

@@ -1,0 +1,1 @@
+"""Small trainings that a lesson and a benchmark share."""

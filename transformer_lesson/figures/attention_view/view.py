@@ -1,0 +1,244 @@
+"""Attention as lines between words: bertviz' head view and model view, without the network.
+
+bertviz' own pages fetch three scripts from the internet, so they stay blank offline, and they
+write tokens unescaped into a script. Here its drawing script runs in a closed frame: the
+libraries are inlined, tokens travel as JSON, and the frame may neither reach the network nor
+the notebook around it.
+"""
+
+import hashlib
+import html
+import json
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib.metadata import distribution
+from pathlib import Path
+
+from jaxtyping import Float
+from torch import Tensor
+
+from transformer_lesson.figures.attention_view.weights import Part, collect_parts, known
+from transformer_lesson.figures.plots import Figure, figure
+
+MENDS = {
+    "head_view": {"const BOXWIDTH = 110;": "const BOXWIDTH = 170;"},  # room for long words
+    "model_view": {
+        "const DIV_WIDTH = 970;": "const DIV_WIDTH = Math.max(600, document.body.clientWidth);",
+        "const DETAIL_BOX_WIDTH = 80;": "const DETAIL_BOX_WIDTH = 140;",
+        "const DETAIL_WIDTH = 300;": "const DETAIL_WIDTH = 420;",
+        "x = leftPos + THUMBNAIL_PADDING - DETAIL_WIDTH + 8": (
+            "x = Math.max(0, leftPos + THUMBNAIL_PADDING - DETAIL_WIDTH + 8)"
+        ),
+        # few heads make bertviz' thumbnails taller than the screen
+        "7 * (12 / config.totalHeads)": "Math.min(14, 84 / config.totalHeads)",
+    },
+}
+"""What is replaced in bertviz 1.4.1's scripts: old text to new."""
+
+
+class AttentionView:
+    """An interactive view in JupyterLab, a still picture where no kernel runs.
+
+    `html` is the view as one `<iframe>` that needs nothing else, for a page of your own;
+    `drawing` is what `frame` makes it of.
+    """
+
+    def __init__(self, drawing: dict[str, str | int], still: Figure):
+        self.drawing, self.still = drawing, still
+        self.html = frame(**drawing)
+
+    def __repr__(self) -> str:
+        return self.still.alt
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        import ipywidgets
+
+        widget = ipywidgets.HTML(self.html, layout={"width": "100%", "margin": "0"})
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has those glyphs
+            still, metadata = self.still._repr_mimebundle_()
+        return widget._repr_mimebundle_() | still, metadata
+
+
+def head_view(
+    attention: Mapping[str, Tensor] | Sequence[Tensor],
+    tokens: Sequence[str],
+    target_tokens: Sequence[str] | None = None,
+    part: str | None = None,
+    layer: int | None = None,
+    heads: Sequence[int] | None = None,
+    sentence: int = 0,
+    height: int | None = None,
+) -> AttentionView:
+    """Draw the heads of one layer as lines from each query word (left) to the words it reads.
+
+    The stronger the line, the larger the weight; each head has its color. Choose the layer from
+    the list, a head by its square, a word by pointing at it or with the Tab key.
+
+    Args:
+        attention: what `record` collected, or a list with one (batch, head, query, key) tensor of
+            weights per layer.
+        tokens: the words of the text; of the source text if the model reads two.
+        target_tokens: the words of the target text of an encoder-decoder model; with a list of
+            tensors, the words that read `tokens`.
+        part: "encoder", "decoder" or "cross"; by default the view offers all that were recorded.
+        layer: shown first; the lowest by default.
+        heads: shown first; all by default.
+        sentence: which sentence of the batch.
+        height: of the view in pixels; by default what it needs, at most 800.
+
+    Raises:
+        ValueError: no weights, weights that are not softmax rows, a number of tokens that differs
+            from the number of positions, an unknown part, layer, head or sentence.
+
+    Source: Vig, "A Multiscale Visualization of Attention in the Transformer Model", 2019.
+    """
+    parts = collect_parts(attention, tokens, target_tokens, part, sentence)
+    layers, n_heads = parts[0].layers, parts[0].weights.shape[1]
+    layer = known("layer", layers[0] if layer is None else layer, layers)
+    heads = [known("head", head, list(range(n_heads))) for head in heads or range(n_heads)]
+    controls = '<label>Layer: <select id="layer"></select></label>'
+    view = {"layer": layer, "heads": heads, "include_layers": layers}
+    height = height or round(90 + 22.5 * _n_rows(parts))
+    still = _still_of_heads(parts[0], layer, heads, _describe("head view", parts))
+    return AttentionView(_drawing("head_view", parts, view, controls, height, still.alt), still)
+
+
+def model_view(
+    attention: Mapping[str, Tensor] | Sequence[Tensor],
+    tokens: Sequence[str],
+    target_tokens: Sequence[str] | None = None,
+    part: str | None = None,
+    sentence: int = 0,
+    height: int | None = None,
+) -> AttentionView:
+    """Draw every head of every layer as a small picture; press one to see its words.
+
+    Arguments, errors and source are those of `head_view`.
+    """
+    parts = collect_parts(attention, tokens, target_tokens, part, sentence)
+    n_layers, n_heads = parts[0].weights.shape[:2]
+    view = {"include_layers": parts[0].layers, "include_heads": list(range(n_heads))}
+    view |= {"total_heads": n_heads, "display_mode": "light"}
+    small, large = min(14, 84 / n_heads), 18  # pixels per word: in a thumbnail, in the detail
+    rows = _n_rows(parts)
+    height = height or 80 + round(max(n_layers * (rows * small + 10) + 41, rows * large + 55))
+    still = _still_of_model(parts[0], _describe("model view", parts))
+    return AttentionView(_drawing("model_view", parts, view, "", height, still.alt), still)
+
+
+def _n_rows(parts: list[Part]) -> int:
+    return max(len(tokens) for part in parts for tokens in (part.query_tokens, part.key_tokens))
+
+
+def _describe(kind: str, parts: list[Part]) -> str:
+    names = ("layer", "head", "query token", "key token")
+    sizes = zip(parts[0].weights.shape, names, strict=True)
+    text = f"{kind}: " + ", ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in sizes)
+    others = [f"{p.name} {p.weights.shape[2]} by {p.weights.shape[3]}" for p in parts[1:]]
+    return f"{text} ({parts[0].name}; also {', '.join(others)})" if others else text
+
+
+def _draw_lines(axes, weights: Float[Tensor, "query key"], left, right, top, color) -> None:
+    from matplotlib.collections import LineCollection
+
+    visible = (weights > 0.02).nonzero().tolist()  # fainter lines only cost bytes
+    ends = [((left, top + query), (right, top + key)) for query, key in visible]
+    colors = [(*color, float(weights[query, key])) for query, key in visible]
+    axes.add_collection(LineCollection(ends, colors=colors, linewidths=1.6))
+
+
+def _still_of_heads(part: Part, layer: int, heads: list[int], alt: str) -> Figure:
+    from matplotlib import colormaps
+
+    rows = _n_rows([part])
+    made, axes = figure(
+        f"Layer {layer}: one color per head", alt, 6.0, min(12.0, 1.2 + 0.26 * rows)
+    )
+    for head in heads:
+        weights = part.weights[part.layers.index(layer), head]  # (query, key)
+        _draw_lines(axes, weights, 0, 1, 0, colormaps["tab10"](head % 10)[:3])
+    for x, side, tokens in ((-0.03, "right", part.query_tokens), (1.03, "left", part.key_tokens)):
+        for row, token in enumerate(tokens):
+            axes.text(x, row, token, ha=side, va="center", parse_math=False)
+    axes.set(xlim=(-0.9, 1.9), ylim=(rows - 0.5, -0.5))
+    axes.set_axis_off()
+    return made
+
+
+def _still_of_model(part: Part, alt: str) -> Figure:
+    from matplotlib import colormaps
+
+    n_layers, n_heads, *_ = part.weights.shape
+    step = _n_rows([part]) + 1  # one empty row between two layers
+    width, height = min(10.0, 1.5 + 1.3 * n_heads), min(12.0, 1.2 + 0.08 * step * n_layers)
+    made, axes = figure("Every head of every layer", alt, max(4.0, width), max(3.0, height))
+    for row in range(n_layers):
+        color = colormaps["tab10"](part.layers[row] % 10)[:3]
+        for head in range(n_heads):
+            _draw_lines(axes, part.weights[row, head], head, head + 0.85, row * step, color)
+    axes.set(xlim=(-0.1, n_heads), ylim=(n_layers * step - 1, -1), xlabel="head", ylabel="layer")
+    axes.set_xticks([head + 0.42 for head in range(n_heads)], range(n_heads))
+    axes.set_yticks([(row + 0.5) * step - 1 for row in range(n_layers)], part.layers)
+    return made
+
+
+def _library(name: str, path: str) -> str:
+    return distribution(name).locate_file(path).read_text(encoding="utf-8")
+
+
+def _drawing_script(kind: str) -> str:
+    """Return bertviz' script for a view, with its data from `VIEW` and without the network."""
+    script = _library("bertviz", f"bertviz/{kind}.js")
+    script, n_cdn = re.subn(r"require\.config\(\{.*?\n\}\);", "", script, flags=re.DOTALL)
+    script, n_data = re.subn(r"const params = PYTHON_PARAMS;.*", "const params = VIEW;", script)
+    counts = [n_cdn, n_data, *(script.count(old) for old in MENDS[kind])]
+    if set(counts) != {1}:
+        raise RuntimeError(
+            f"bertviz {distribution('bertviz').version} has another {kind}.js than 1.4.1: "
+            "install bertviz==1.4.1."
+        )
+    for old, new in MENDS[kind].items():
+        script = script.replace(old, new)
+    return script
+
+
+def _drawing(kind, parts: list[Part], view: dict, controls: str, height: int, title: str) -> dict:
+    """Return the arguments of `frame` for some parts of a model."""
+    view |= {"root_div_id": "view", "default_filter": "0", "attention": []}
+    for part in parts:
+        weights = part.weights.round(decimals=4).tolist()
+        words = {"left_text": part.query_tokens, "right_text": part.key_tokens}
+        view["attention"].append({"name": part.name, "attn": weights, **words})
+    data = json.dumps(view, separators=(",", ":"))
+    for character in "<>&":  # so that no word can end the script
+        data = data.replace(character, f"\\u{ord(character):04x}")
+    if len(parts) > 1:
+        options = [f'<option value="{i}">{part.name}</option>' for i, part in enumerate(parts)]
+        controls += f'<label>Attention: <select id="filter">{"".join(options)}</select></label>'
+    return {"kind": kind, "data": data, "controls": controls, "height": height, "title": title}
+
+
+def frame(kind: str, data: str, controls: str, height: int, title: str) -> str:
+    """Return a view as an iframe that may run its own scripts and nothing else.
+
+    Args:
+        kind, data, controls, height, title: an `AttentionView`'s `drawing`.
+    """
+    values = {
+        "title": title,
+        "nonce": hashlib.sha256(data.encode()).hexdigest()[:16],
+        "controls": controls,
+        "jquery": _library("XStatic-jQuery", "xstatic/pkg/jquery/data/jquery.min.js"),
+        "d3": _library("mpld3", "mpld3/js/d3.v5.min.js"),
+        "data": data,
+        "bertviz": _drawing_script(kind),
+    }
+    page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+    page = re.sub(r"\{\{(\w+)\}\}", lambda marker: values[marker[1]], page)
+    style = f"width: 100%; height: {min(height, 800)}px; box-sizing: border-box; border: 1px solid"
+    return (
+        f'<iframe title="{title}" sandbox="allow-scripts" style="{style}" '
+        f'srcdoc="{html.escape(page)}"></iframe>'
+    )

@@ -1,0 +1,124 @@
+"""Which attention weights a model recorded, and the words that read and are read in each.
+
+`collect_parts` turns a `run` (or a list of tensors) into parts that can be drawn: it names them,
+takes one sentence of the batch, and refuses what is not attention.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from transformer_lesson.files import visible
+
+MAX_WEIGHTS = 100_000
+"""A browser draws one line per weight; many more make it unresponsive."""
+
+LONGEST = 20  # characters of a word that a picture has room for
+RECORDED_NAME = re.compile(r"(encoder|decoder)\.(\d+)\.(self|cross)_attention\.weights")
+
+
+class Part(NamedTuple):
+    """One kind of attention of a model: the words that read (query) and those read (key)."""
+
+    name: str
+    layers: list[int]
+    weights: Float[Tensor, "layer head query key"]
+    query_tokens: list[str]
+    key_tokens: list[str]
+
+
+def collect_parts(attention, tokens, target_tokens, part, sentence) -> list[Part]:
+    """Sort the recorded weights into parts and give each its words."""
+    recorded = _recorded(attention, "self" if target_tokens is None else "cross")
+    two_texts = "cross" in recorded
+    if part is not None:
+        recorded = {known("part", part, list(recorded)): recorded[part]}
+    if two_texts and target_tokens is None and list(recorded) != ["encoder"]:
+        raise ValueError(
+            "target_tokens is missing, but the model reads two texts: give the words of the "
+            "target text, or part='encoder'."
+        )
+    if target_tokens is not None and not two_texts:
+        raise ValueError("target_tokens is given, but the model reads one text: leave it out.")
+    target = target_tokens if two_texts else tokens
+    words = {"encoder": (tokens, tokens), "self": (tokens, tokens)}
+    words |= {"decoder": (target, target), "cross": (target, tokens)}
+    parts = [_part(name, recorded[name], *words[name], sentence) for name in recorded]
+    sizes = {p.name: f"layers {p.layers} of {p.weights.shape[1]} heads" for p in parts}
+    if len(set(sizes.values())) > 1:
+        raise ValueError(f"the parts differ, {sizes}: choose one, for example part='cross'.")
+    return parts
+
+
+def _recorded(attention, name_of_list: str) -> dict[str, dict[int, Tensor]]:
+    """Return the weights by part and layer number, in the order in which the model ran."""
+    found: dict[str, dict[int, Tensor]] = {}
+    if isinstance(attention, Mapping):
+        for name, weights in attention.items():
+            if match := RECORDED_NAME.fullmatch(name):
+                part = "cross" if match[3] == "cross" else match[1]
+                found.setdefault(part, {})[int(match[2])] = weights
+    elif len(attention) > 0:
+        found[name_of_list] = dict(enumerate(attention))
+    if not found:
+        raise ValueError(
+            f"attention holds {len(attention)} entries and no weights: record the model's call, "
+            "`with record(model) as run: model(ids)`, and pass run."
+        )
+    return found
+
+
+def _part(name, layers: dict[int, Tensor], query_tokens, key_tokens, sentence: int) -> Part:
+    """Check one part's weights against its words and take one sentence of the batch."""
+    for token in [*query_tokens, *key_tokens]:
+        if not isinstance(token, str):
+            raise ValueError(f"token {token!r} is not text: pass words, not ids.")
+    expected = (len(query_tokens), len(key_tokens))
+    if 0 in expected:
+        raise ValueError(f"{name} has {expected} query and key tokens: give at least one of each.")
+    for number, weights in layers.items():
+        where = f"{name} layer {number} has weights of shape {tuple(weights.shape)}"
+        if weights.ndim != 4:
+            raise ValueError(f"{where}: pass (batch, head, query, key), one tensor per layer.")
+        if weights.shape[2:] != expected:
+            raise ValueError(
+                f"{where}, but there are {expected[0]} query and {expected[1]} key tokens: give "
+                "one token per position, special and padding tokens too."
+            )
+        known("sentence", sentence, list(range(len(weights))))
+    if len({weights.shape for weights in layers.values()}) > 1:
+        raise ValueError(f"the layers of {name} differ in batch or heads: pass one of them.")
+    chosen = torch.stack([weights[sentence].detach().double().cpu() for weights in layers.values()])
+    _check_weights(name, chosen)
+    return Part(name, list(layers), chosen, _labels(query_tokens), _labels(key_tokens))
+
+
+def _check_weights(name: str, weights: Float[Tensor, "layer head query key"]) -> None:
+    sums = weights.sum(-1)  # (layer, head, query); a row with every key masked is all zeros
+    wrong = ~(((sums - 1).abs() < 0.01) | (sums == 0)) | (weights < 0).any(-1)
+    if wrong.any():
+        raise ValueError(
+            f"a row of {name} adds up to {sums[wrong][0]:.3f}, not 1: pass the weights after "
+            "softmax, not scores, and without NaN."
+        )
+    if weights.numel() > MAX_WEIGHTS:
+        raise ValueError(
+            f"{name} has {weights.numel()} weights, more than the {MAX_WEIGHTS} lines that a "
+            "browser can draw: pass fewer layers or a shorter text."
+        )
+
+
+def known(what: str, value, choices: list):
+    """Return the value if it is one of the choices; raise a ValueError that names them if not."""
+    if value not in choices:
+        raise ValueError(f"{what} {value!r} does not exist here: choose from {choices}.")
+    return value
+
+
+def _labels(tokens: Sequence[str]) -> list[str]:
+    """Write invisible characters as escapes and shorten what does not fit the picture."""
+    return [visible(token, LONGEST) for token in tokens]

@@ -1,0 +1,67 @@
+"""Files that are written whole or not at all, and text from anywhere that is safe to show."""
+
+import glob
+import os
+import time
+from pathlib import Path
+
+JOINERS = "\u200c\u200d"  # they hold emoji and Persian words together
+
+
+def visible(text: str, longest: int | None = None, keep: str = "") -> str:
+    r"""Write what cannot be seen as an escape: a null byte as `\x00`, half a pair as `\ud83d`.
+
+    What is left turns no line around, moves no cursor and can be sent as UTF-8.
+
+    Args:
+        text: anything.
+        longest: characters that the result may have; more are cut off with "…".
+        keep: characters that stay as they are, such as a line break.
+    """
+    seen = JOINERS + keep
+    shown = "".join(
+        c if c.isprintable() or c in seen else c.encode("unicode_escape").decode()
+        for c in (text if longest is None else text[: longest + 1])
+    )
+    return shown if longest is None or len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+ABANDONED = 600  # seconds without a byte after which nobody is writing a file any more
+
+
+def write_atomically(path: str | Path, data: bytes) -> None:
+    """Write a file so that it is there in whole or not at all.
+
+    A process that is killed meanwhile leaves `.<name>.<its number>.tmp` behind, which a later
+    writing of the same file removes.
+
+    Raises:
+        OSError: the file cannot be written; an older file of this name stays as it was.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # on the disk, before the name points to it
+        os.replace(temporary, path)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{path} was not written, and what was there before is as it was: make room on the "
+            f"disk or name another folder ({error.strerror})",
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    _remove_leftovers(path)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what processes that were killed while they wrote this file left behind."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        try:
+            if time.time() - leftover.stat().st_mtime > ABANDONED:
+                leftover.unlink()
+        except FileNotFoundError:
+            continue  # another process was faster

@@ -1,0 +1,84 @@
+"""Greedy and beam search in their plainest form: one sentence, a list of ids, no cache.
+
+`generate` does the same for batches, with a cache.
+"""
+
+import math
+from collections.abc import Callable
+
+from torch import Tensor
+
+from transformer_lesson.generation.strategies import length_normalized
+
+
+def greedy_decode(
+    next_logits: Callable[[list[int]], Tensor], bos_id: int, eos_id: int | None, max_len: int
+) -> list[int]:
+    """Append the likeliest next token until it is `<eos>` or there are max_len tokens.
+
+    Args:
+        next_logits: a function of the ids so far; returns the next token's logits, shape
+            (vocab_size,).
+        bos_id: the id that the text starts with.
+        eos_id: the id that ends it.
+        max_len: most tokens of the result, `<bos>` and `<eos>` included.
+
+    Returns:
+        The ids, from `<bos>` on.
+    """
+    ids = [bos_id]
+    while len(ids) < max_len:
+        ids.append(int(next_logits(ids).argmax()))
+        if ids[-1] == eos_id:
+            break
+    return ids
+
+
+def beam_search(
+    next_log_probs: Callable[[list[int]], Tensor],
+    bos_id: int,
+    eos_id: int | None,
+    width: int,
+    max_len: int,
+    length_penalty: float = 0.6,
+) -> tuple[list[int], float]:
+    """Search for the likeliest text, keeping the `width` best hypotheses at every step.
+
+    Each step extends every running hypothesis by every token and keeps the `width` extensions
+    with the highest log-probability. Those that end in `<eos>` are finished and set aside; the
+    others run on. In the end the finished hypothesis with the best length-normalized
+    log-probability wins. If none is finished, the best running one does.
+
+    Args:
+        next_log_probs: a function of the ids so far; returns the next token's
+            log-probabilities, shape (vocab_size,).
+        bos_id: the id that every hypothesis starts with.
+        eos_id: the id that finishes one.
+        width: hypotheses kept at each step; 1 gives the greedy text.
+        max_len: most tokens of a hypothesis, `<bos>` and `<eos>` included.
+        length_penalty: see `length_normalized`.
+
+    Returns:
+        The winner's ids, from `<bos>` on, and its length-normalized log-probability.
+
+    Source: Graves, "Sequence Transduction with Recurrent Neural Networks" (2012), section 2.5;
+        Sutskever et al., "Sequence to Sequence Learning" (2014), section 3.2.
+    Differs: some libraries fill the place of a finished hypothesis up with the next best running
+        one at once. Here it is filled at the next step, so that width 1 is greedy.
+    """
+    running, finished = [([bos_id], 0.0)], []
+    while running and len(running[0][0]) < max_len:
+        extensions = [
+            (ids + [token], total + log_prob)
+            for ids, total in running
+            for token, log_prob in enumerate(next_log_probs(ids).tolist())
+            if log_prob > -math.inf
+        ]
+        kept = sorted(extensions, key=lambda hypothesis: hypothesis[1], reverse=True)[:width]
+        finished += [hypothesis for hypothesis in kept if hypothesis[0][-1] == eos_id]
+        running = [hypothesis for hypothesis in kept if hypothesis[0][-1] != eos_id]
+    scored = [
+        (ids, length_normalized(total, len(ids) - 1, length_penalty))
+        for ids, total in finished or running
+    ]
+    return max(scored, key=lambda hypothesis: hypothesis[1])

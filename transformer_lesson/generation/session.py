@@ -1,0 +1,162 @@
+"""A model at work on a batch: it reads ids and gives logits for the token that comes next."""
+
+import math
+import operator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from transformer_lesson.model.cache import KeyValueCache
+from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
+from transformer_lesson.text.batches import pad_batch
+
+Ids = Tensor | Sequence[int] | Sequence[Sequence[int]] | Sequence[Tensor]
+
+
+def sentences_of(ids: Ids, pad_id: int | None) -> list[list[int]]:
+    """Return one list of ids per sentence, without padding.
+
+    Args:
+        ids: a tensor (batch, n), padded on either side or not at all; a list of lists; or one
+            sentence, as a list or a tensor (n,).
+        pad_id: what to leave out.
+
+    Raises:
+        ValueError: no sentence, one without tokens, or something else than ids.
+    """
+    rows = ids.tolist() if isinstance(ids, Tensor) else list(ids)
+    if rows and isinstance(rows[0], int):
+        rows = [rows]
+    try:
+        sentences = [[operator.index(i) for i in row] for row in rows]
+    except TypeError:
+        raise ValueError(
+            "generate: ids must be whole numbers, one list for each sentence, as "
+            "tokenizer.encode(text) gives them."
+        ) from None
+    sentences = [[i for i in sentence if i != pad_id] for sentence in sentences]
+    if not sentences:
+        raise ValueError("generate: there is no sentence: pass at least one.")
+    for number, sentence in enumerate(sentences):
+        if not sentence:
+            raise ValueError(
+                f"generate: sentence {number} has no tokens: start it with one, such as <bos>."
+            )
+    return sentences
+
+
+def left_padded(sentences: list[list[int]], pad_id: int | None) -> Int64[Tensor, "batch n"]:
+    """Return one row per sentence, so that all end at the right edge, where writing goes on.
+
+    Raises:
+        ValueError: the sentences differ in length and there is no padding token.
+    """
+    lengths = sorted({len(sentence) for sentence in sentences})
+    if pad_id is None and len(lengths) > 1:
+        raise ValueError(
+            f"generate: sentences of {lengths[0]} to {lengths[-1]} tokens need padding, but the "
+            "model's pad_id is None: pass sentences of one length, one sentence at a time, or "
+            "build the model with a pad_id."
+        )
+    return pad_batch(sentences, 0 if pad_id is None else pad_id, side="left")
+
+
+def check_length(n: int, max_new_tokens: int, max_len: int) -> None:
+    """Raise a `ValueError` if n tokens and the new ones do not fit into a model."""
+    if not isinstance(max_new_tokens, int) or max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens is {max_new_tokens!r}, but it must be an int >= 1.")
+    if n + max_new_tokens > max_len:
+        raise ValueError(
+            f"generate: {n} tokens to start from and max_new_tokens = {max_new_tokens} are more "
+            f"than the model's max_len of {max_len}: ask for at most {max(max_len - n, 0)} new "
+            "tokens, or start from fewer."
+        )
+
+
+class DecodingSession:
+    """Gives the next token's logits for every row, from either kind of model.
+
+    `ids` holds what the rows begin with: the prompts, or a `<bos>` for each source.
+
+    Args:
+        model: a decoder-only or an encoder-decoder model, in evaluation mode.
+        prompt_or_source: see `sentences_of`.
+        max_new_tokens: most tokens to write.
+        use_cache: keep keys and values, or compute them again for every token.
+        bos_id: what a translation begins with.
+
+    Raises:
+        ValueError: a model that predicts no next token, a text that gets longer than the model's
+            max_len, or sentences of different lengths without a padding token.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        prompt_or_source: Ids,
+        max_new_tokens: int,
+        use_cache: bool,
+        bos_id: int,
+    ):
+        translates = isinstance(model, EncoderDecoderTransformer)
+        if not translates and not isinstance(model, DecoderOnlyTransformer):
+            raise ValueError(
+                f"generate: a {type(model).__name__} does not predict the next token: use a "
+                "DecoderOnlyTransformer or an EncoderDecoderTransformer."
+            )
+        self.model = model
+        device, pad_id = model.projection.weight.device, model.config.pad_id
+        source_pad = model.source_config.pad_id if translates else pad_id
+        given = left_padded(sentences_of(prompt_or_source, source_pad), source_pad).to(device)
+        self.ids = given.new_full((len(given), 1), bos_id) if translates else given
+        check_length(self.ids.size(1), max_new_tokens, model.config.max_len)
+        self.source_ids = given if translates else None
+        self.memory = model.encode(given) if translates else None
+        self.cache = KeyValueCache(self.ids.size(1) + max_new_tokens) if use_cache else None
+        self.added = torch.zeros(model.config.vocab_size, device=device)
+        if pad_id is not None:
+            self.added[pad_id] = -math.inf  # <pad> is no token that a text can hold
+
+    def next_logits(self, ids: Int64[Tensor, "batch n"]) -> Float[Tensor, "batch vocab_size"]:
+        """Return logits for the token after ids, in float32; that of `<pad>` is -inf.
+
+        Args:
+            ids: everything so far; with a cache only what is new is read.
+        """
+        new = ids if self.cache is None else ids[:, self.cache.length :]
+        return self._read(new)[:, -1] + self.added
+
+    def distributions(self, ids: Int64[Tensor, "batch n"]) -> Float[Tensor, "batch new vocab_size"]:
+        """Return the probabilities from which each token after the start was chosen.
+
+        One pass over the finished ids gives those of every step: no token sees what comes later.
+        """
+        first = self.ids.size(1) - 1
+        return (self._read(ids[:, :-1])[:, first:] + self.added).softmax(dim=-1)
+
+    def _read(self, new: Tensor) -> Tensor:
+        if self.memory is None:
+            return self.model(new, cache=self.cache)  # (batch, new, vocab_size)
+        return self.model.decode(new, self.memory, self.source_ids, cache=self.cache)
+
+    def select(self, rows: Int64[Tensor, " rows"]) -> None:
+        """Let row i go on from what row rows[i] was; rows may be repeated."""
+        if self.cache is not None:
+            self.cache.reorder(rows)
+        if self.memory is not None:
+            self.memory, self.source_ids = self.memory[rows], self.source_ids[rows]
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Put a model in evaluation mode, and every part of it back as it was afterwards."""
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

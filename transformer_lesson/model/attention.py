@@ -1,0 +1,268 @@
+"""Attention: every query takes a weighted mean of the values, weighted by query-key similarity."""
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from transformer_lesson.model.cache import LayerCache
+from transformer_lesson.model.fast import Dropout, Linear
+from transformer_lesson.model.hooks import HookPoint
+from transformer_lesson.model.masks import check_mask
+
+
+def attention_scores(
+    Q: Float[Tensor, "*batch query d_head"], K: Float[Tensor, "*batch key d_head"]
+) -> Float[Tensor, "*batch query key"]:
+    """Return how well each query matches each key: Q K^T / sqrt(d_head).
+
+    For independent numbers of variance 1 a dot product has variance d_head; the root brings it
+    back to 1, so that softmax does not saturate.
+
+    Args:
+        Q: queries, shape (..., query, d_head).
+        K: keys, shape (..., key, d_head).
+
+    Source: "Attention Is All You Need" (2017), equation 1 and footnote 4.
+    """
+    if Q.size(-1) != K.size(-1):
+        raise ValueError(f"queries have {Q.size(-1)} numbers, keys {K.size(-1)}: they must agree.")
+    return Q @ K.transpose(-2, -1) / math.sqrt(Q.size(-1))  # (..., query, key)
+
+
+def masked_softmax(
+    scores: Float[Tensor, "*batch query key"], mask: Tensor | None = None
+) -> Float[Tensor, "*batch query key"]:
+    """Turn each query's scores into weights that are >= 0 and sum to 1 over the allowed keys.
+
+    Args:
+        scores: shape (..., query, key).
+        mask: `True` = may attend; any shape that broadcasts to that of scores.
+
+    Returns:
+        Weights, shape (..., query, key). A query whose keys are all masked gets zeros, not NaN.
+
+    Raises:
+        ValueError: the mask is not boolean or does not broadcast to the scores.
+    """
+    if mask is None:
+        return scores.softmax(dim=-1)
+    check_mask(mask, scores.shape)
+    lowest = torch.finfo(scores.dtype).min  # finite: a fully masked row passes no NaN on
+    return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+
+
+def scaled_dot_product_attention(
+    Q: Float[Tensor, "*batch query d_head"],
+    K: Float[Tensor, "*batch key d_head"],
+    V: Float[Tensor, "*batch key d_value"],
+    mask: Tensor | None = None,
+) -> tuple[Float[Tensor, "*batch query d_value"], Float[Tensor, "*batch query key"]]:
+    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_head)) V.
+
+    Args:
+        Q: queries, shape (..., query, d_head).
+        K: keys, shape (..., key, d_head).
+        V: values, shape (..., key, d_value).
+        mask: `True` = may attend; broadcasts to (..., query, key).
+
+    Returns:
+        The output, shape (..., query, d_value), and the weights, shape (..., query, key).
+
+    Raises:
+        ValueError: sizes that do not fit, or a mask that is not boolean.
+
+    Source: "Attention Is All You Need" (2017), equation 1.
+    """
+    weights = masked_softmax(attention_scores(Q, K), mask)  # (..., query, key)
+    return weights @ V, weights  # (..., query, d_value)
+
+
+def split_heads(
+    x: Float[Tensor, "batch n d_model"], n_heads: int
+) -> Float[Tensor, "batch head n d_head"]:
+    """Give each head its own d_model / n_heads numbers of every token.
+
+    Args:
+        x: shape (batch, n, d_model).
+        n_heads: must divide d_model.
+
+    Returns:
+        Shape (batch, head, n, d_head).
+
+    Source: "Attention Is All You Need" (2017), section 3.2.2.
+    """
+    batch, n, d_model = x.shape
+    if n_heads < 1 or d_model % n_heads:
+        raise ValueError(f"d_model = {d_model} cannot be split into {n_heads} equal heads.")
+    x = x.view(batch, n, n_heads, d_model // n_heads)  # (batch, n, head, d_head)
+    return x.transpose(1, 2)  # (batch, head, n, d_head)
+
+
+def merge_heads(x: Float[Tensor, "batch head n d_head"]) -> Float[Tensor, "batch n d_model"]:
+    """Put the heads' results side by side again: the inverse of `split_heads`.
+
+    Args:
+        x: shape (batch, head, n, d_head).
+
+    Returns:
+        Shape (batch, n, head * d_head).
+    """
+    return x.transpose(1, 2).flatten(2)  # (batch, n, d_model)
+
+
+def multi_head_attention(
+    x: Float[Tensor, "batch n d_model"],
+    W_Q: Float[Tensor, "d_model d_model"],
+    W_K: Float[Tensor, "d_model d_model"],
+    W_V: Float[Tensor, "d_model d_model"],
+    W_O: Float[Tensor, "d_model d_model"],
+    n_heads: int,
+    mask: Tensor | None = None,
+) -> Float[Tensor, "batch n d_model"]:
+    """Multi-head self-attention written as in the formulas: Concat(head_1, ..., head_h) W_O.
+
+    W_Q, W_K and W_V hold the projections of all heads side by side; head i is
+    Attention(x W_Q_i, x W_K_i, x W_V_i).
+
+    Args:
+        x: shape (batch, n, d_model).
+        W_Q, W_K, W_V, W_O: shape (d_model, d_model), multiplied from the right. `nn.Linear`
+            stores the transpose.
+        n_heads: must divide d_model.
+        mask: `True` = may attend; broadcasts to (batch, head, query, key).
+
+    Source: "Attention Is All You Need" (2017), section 3.2.2.
+    """
+    Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))  # (batch, head, n, d_head)
+    heads, _ = scaled_dot_product_attention(Q, K, V, mask)  # (batch, head, n, d_head)
+    return merge_heads(heads) @ W_O  # (batch, n, d_model)
+
+
+class MultiHeadAttention(nn.Module):
+    """Multi-head attention: n_heads attentions on projections of d_head numbers each.
+
+    Queries may come from another sequence than keys and values (cross-attention). While nobody
+    watches scores and weights, PyTorch's fused kernel computes the same output without ever
+    storing them, unless weights are dropped or short texts are learned in half precision.
+
+    Args:
+        d_model: numbers per token (then n_heads is needed), or a `ModelConfig` that says all.
+        n_heads: number of heads; must divide d_model.
+        dropout: probability of zeroing a weight in training (none in the paper).
+        bias: whether the four projections add a bias.
+        rotate: applied to queries and keys and the position of the first, for rotary positions.
+        n_kv_heads: heads of keys and values, a divisor of n_heads; `None` for n_heads.
+
+    Raises:
+        ValueError: d_model is not divisible by n_heads, or n_heads by n_kv_heads.
+
+    Source: "Attention Is All You Need" (2017), section 3.2.2.
+    """
+
+    def __init__(
+        self,
+        d_model,
+        n_heads: int | None = None,
+        dropout: float = 0.0,
+        bias: bool = True,
+        rotate: Callable[[Tensor, int], Tensor] | None = None,
+        n_kv_heads: int | None = None,
+    ):
+        super().__init__()
+        if hasattr(d_model, "d_model"):
+            config = d_model
+            d_model, n_heads, n_kv_heads = config.d_model, config.n_heads, config.n_kv_heads
+            dropout, bias = config.attention_dropout, config.bias
+        check_heads(d_model, n_heads, n_kv_heads)
+        self.n_heads, self.n_kv_heads = n_heads, n_kv_heads or n_heads
+        self.dropout, self.rotate = Dropout(dropout), rotate
+        d_keys = d_model // n_heads * self.n_kv_heads
+        self.W_Q = Linear(d_model, d_model, bias=bias)
+        self.W_K, self.W_V = (Linear(d_model, d_keys, bias=bias) for _ in range(2))
+        self.W_O = Linear(d_model, d_model, bias=bias)
+        self.queries, self.keys, self.values = HookPoint(), HookPoint(), HookPoint()
+        self.scores, self.weights, self.heads = HookPoint(), HookPoint(), HookPoint()
+        for projection in (self.W_Q, self.W_K, self.W_V, self.W_O):
+            nn.init.xavier_uniform_(projection.weight)
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch query d_model"],
+        key: Float[Tensor, "batch key d_model"],
+        value: Float[Tensor, "batch key d_model"],
+        mask: Tensor | None = None,
+        cache: LayerCache | None = None,
+    ) -> Float[Tensor, "batch query d_model"]:
+        """Let every query look at the keys it may see and collect their values.
+
+        Args:
+            query: shape (batch, query, d_model).
+            key, value: shape (batch, key, d_model).
+            mask: `True` = may attend; broadcasts to (batch, head, query, key).
+            cache: keys and values of earlier tokens, which come before the new ones.
+        """
+        start = cache.length if cache else 0
+        Q = split_heads(self.W_Q(query), self.n_heads)  # (batch, head, query, d_head)
+        Q = self.queries(self.rotate(Q, start) if self.rotate else Q)
+        if cache and cache.complete:
+            K, V = cache.keys, cache.values
+        else:
+            K = split_heads(self.W_K(key), self.n_kv_heads)  # (batch, kv_head, key, d_head)
+            K = self.keys(self.rotate(K, start) if self.rotate else K)
+            V = self.values(split_heads(self.W_V(value), self.n_kv_heads))
+            K, V = cache.append(K, V) if cache else (K, V)
+        if self.n_kv_heads < self.n_heads:
+            K, V = (repeat_kv(x, self.n_heads // self.n_kv_heads) for x in (K, V))
+        heads = self.heads(self._attend(Q, K, V, mask))  # (batch, head, query, d_head)
+        return self.W_O(merge_heads(heads))  # (batch, query, d_model)
+
+    def _attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None) -> Tensor:
+        drops = self.training and self.dropout.p > 0  # the fused kernel cannot, on a CPU
+        watched = self.scores.watched or self.weights.watched
+        # In half precision a CPU's fused kernel takes 3 to 8 times as long (torch 2.13).
+        half = Q.dtype in (torch.bfloat16, torch.float16) and Q.device.type == "cpu"
+        learns = half and Q.requires_grad and K.size(-2) <= 256  # longer: thrift with memory
+        if drops or watched or learns:
+            scores = self.scores(attention_scores(Q, K))  # (batch, head, query, key)
+            weights = self.weights(masked_softmax(scores, mask))  # (batch, head, query, key)
+            return self.dropout(weights) @ V
+        if mask is not None:
+            check_mask(mask, (*Q.shape[:-1], K.size(-2)))
+        exact = (x.float() if half and not Q.requires_grad else x for x in (Q, K, V))
+        return F.scaled_dot_product_attention(*exact, attn_mask=mask).to(Q.dtype)
+
+
+def check_heads(d_model: int, n_heads: int | None, n_kv_heads: int | None) -> None:
+    """Raise a `ValueError` unless d_model splits into n_heads and these into n_kv_heads groups."""
+    if not n_heads or n_heads < 1 or d_model % n_heads:
+        raise ValueError(f"d_model = {d_model} cannot be split into {n_heads} equal heads.")
+    if n_kv_heads is not None and (n_kv_heads < 1 or n_heads % n_kv_heads):
+        raise ValueError(f"n_kv_heads is {n_kv_heads}: make it a divisor of n_heads = {n_heads}.")
+
+
+def repeat_kv(
+    x: Float[Tensor, "batch kv_head n d_head"], n_groups: int
+) -> Float[Tensor, "batch head n d_head"]:
+    """Give each query head its keys (or values): repeat each head n_groups times, side by side.
+
+    Query heads 0 to n_groups - 1 read key head 0, the next n_groups read key head 1, and so on.
+
+    Args:
+        x: keys or values, shape (batch, kv_head, n, d_head).
+        n_groups: query heads per key head.
+
+    Returns:
+        Shape (batch, kv_head * n_groups, n, d_head).
+
+    Raises:
+        ValueError: n_groups is under 1.
+
+    Source: Ainslie et al., "GQA" (2023), section 2.2.
+    """
+    if n_groups < 1:
+        raise ValueError(f"n_groups is {n_groups}, but each key head serves at least 1 query head.")
+    return x.repeat_interleave(n_groups, dim=1)  # (batch, head, n, d_head)

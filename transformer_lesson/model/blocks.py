@@ -1,0 +1,190 @@
+"""The encoder block and the decoder block, and what they are made of besides attention."""
+
+from collections.abc import Callable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from transformer_lesson.model.attention import MultiHeadAttention
+from transformer_lesson.model.cache import KeyValueCache
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.fast import Dropout
+from transformer_lesson.model.feed_forward import (
+    make_feed_forward,
+)
+from transformer_lesson.model.hooks import HookPoint
+from transformer_lesson.model.norm import make_norm
+
+Sublayer = Callable[[Tensor], Tensor]
+
+
+def residual_branch(x: Tensor, sublayer: Sublayer, norm: Sublayer) -> Tensor:
+    """Post-norm, as in the paper: norm(x + sublayer(x)).
+
+    Source: "Attention Is All You Need" (2017), section 3.1.
+    """
+    return norm(x + sublayer(x))
+
+
+def residual_branch_pre(x: Tensor, sublayer: Sublayer, norm: Sublayer) -> Tensor:
+    """Pre-norm, today's practice: x + sublayer(norm(x)). Nothing stands on the residual path.
+
+    Source: Xiong et al., "On Layer Normalization in the Transformer Architecture" (2020).
+    """
+    return x + sublayer(norm(x))
+
+
+BRANCHES = {"post": residual_branch, "pre": residual_branch_pre}
+
+
+def encoder_block(
+    x: Float[Tensor, "batch n d_model"],
+    attention: Sublayer,
+    feed_forward: Sublayer,
+    norm_1: Sublayer,
+    norm_2: Sublayer,
+) -> Float[Tensor, "batch n d_model"]:
+    """The paper's encoder block in two lines: self-attention, then feed-forward, post-norm.
+
+    `EncoderBlock` is this with its own weights, masks, dropout and a choice of norm position.
+
+    Args:
+        x: shape (batch, n, d_model).
+        attention, feed_forward: the two sub-layers, each a function of x alone.
+        norm_1, norm_2: one normalization per sub-layer.
+
+    Source: "Attention Is All You Need" (2017), section 3.1 and figure 1, left.
+    """
+    x = residual_branch(x, attention, norm_1)
+    return residual_branch(x, feed_forward, norm_2)
+
+
+def decoder_block(
+    y: Float[Tensor, "batch target d_model"],
+    memory: Float[Tensor, "batch source d_model"],
+    self_attention: Sublayer,
+    cross_attention: Callable[[Tensor, Tensor], Tensor],
+    feed_forward: Sublayer,
+    norm_1: Sublayer,
+    norm_2: Sublayer,
+    norm_3: Sublayer,
+) -> Float[Tensor, "batch target d_model"]:
+    """The paper's decoder block: self-attention, cross-attention, feed-forward, post-norm.
+
+    Args:
+        y: the target so far, shape (batch, target, d_model).
+        memory: the encoder's output, shape (batch, source, d_model).
+        self_attention: a function of y alone (it brings its causal mask).
+        cross_attention: a function of y (queries) and memory (keys and values).
+        feed_forward: a function of y alone.
+        norm_1, norm_2, norm_3: one normalization per sub-layer.
+
+    Source: "Attention Is All You Need" (2017), section 3.1 and figure 1, right.
+    """
+    y = residual_branch(y, self_attention, norm_1)
+    y = residual_branch(y, lambda queries: cross_attention(queries, memory), norm_2)
+    return residual_branch(y, feed_forward, norm_3)
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention and feed-forward. With a causal mask it is a decoder-only model's block.
+
+    Args:
+        config: sizes, dropout, activation, and whether norms stand before or after.
+        rotate: rotary positions for queries and keys, if the model uses them.
+
+    Source: "Attention Is All You Need" (2017), section 3.1. Dropout falls on each sub-layer's
+        output before it is added (section 5.4).
+    """
+
+    def __init__(self, config: ModelConfig, rotate: Sublayer | None = None):
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config, rotate=rotate)
+        self.feed_forward = make_feed_forward(config)
+        self.norm_1, self.norm_2 = make_norm(config), make_norm(config)
+        self.dropout = Dropout(config.dropout)
+        self.branch = BRANCHES[config.norm_position]
+        self.after_attention, self.output = HookPoint(), HookPoint()
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch n d_model"],
+        mask: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Float[Tensor, "batch n d_model"]:
+        """Return x after both sub-layers.
+
+        Args:
+            x: shape (batch, n, d_model).
+            mask: `True` = may attend.
+            cache: remembers the tokens before x (in a decoder-only model that writes).
+        """
+        layer_cache = cache and cache.self_attention(self.self_attention)
+
+        def attention(h):
+            return self.dropout(self.self_attention(h, h, h, mask, layer_cache))
+
+        def feed_forward(h):
+            return self.dropout(self.feed_forward(h))
+
+        x = self.after_attention(self.branch(x, attention, self.norm_1))
+        return self.output(self.branch(x, feed_forward, self.norm_2))  # (batch, n, d_model)
+
+
+class DecoderBlock(nn.Module):
+    """Causal self-attention, cross-attention and feed-forward.
+
+    Args:
+        config: sizes, dropout, activation, and whether norms stand before or after.
+        rotate: rotary positions for self-attention, if the model uses them.
+
+    Source: "Attention Is All You Need" (2017), section 3.1.
+    """
+
+    def __init__(self, config: ModelConfig, rotate: Sublayer | None = None):
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config, rotate=rotate)
+        self.cross_attention = MultiHeadAttention(config)
+        self.feed_forward = make_feed_forward(config)
+        self.norm_1, self.norm_2 = make_norm(config), make_norm(config)
+        self.norm_3 = make_norm(config)
+        self.dropout = Dropout(config.dropout)
+        self.branch = BRANCHES[config.norm_position]
+        self.after_self_attention, self.after_cross_attention, self.output = (
+            HookPoint(),
+            HookPoint(),
+            HookPoint(),
+        )
+
+    def forward(
+        self,
+        y: Float[Tensor, "batch target d_model"],
+        memory: Float[Tensor, "batch source d_model"],
+        mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Float[Tensor, "batch target d_model"]:
+        """Return y after its three sub-layers.
+
+        Args:
+            y: the target so far, shape (batch, target, d_model).
+            memory: the encoder's output, shape (batch, source, d_model).
+            mask: which target positions each target position may see (causal, padding).
+            memory_mask: which source positions may be seen (padding).
+            cache: remembers the target tokens before y, and the source.
+        """
+        own_cache = cache and cache.self_attention(self.self_attention)
+        source_cache = cache and cache.cross_attention(self.cross_attention)
+
+        def self_attention(h):
+            return self.dropout(self.self_attention(h, h, h, mask, own_cache))
+
+        def cross_attention(h):
+            return self.dropout(self.cross_attention(h, memory, memory, memory_mask, source_cache))
+
+        def feed_forward(h):
+            return self.dropout(self.feed_forward(h))
+
+        y = self.after_self_attention(self.branch(y, self_attention, self.norm_1))
+        y = self.after_cross_attention(self.branch(y, cross_attention, self.norm_2))
+        return self.output(self.branch(y, feed_forward, self.norm_3))  # (batch, target, d_model)

@@ -1,0 +1,131 @@
+"""The keys and values that attention layers keep while a model writes, so that every token is
+read once.
+
+Without a cache, writing token n + 1 computes the keys and values of the n tokens before it
+again. They cannot have changed: under a causal mask no token sees what comes after it.
+"""
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+KeysAndValues = tuple[Tensor, Tensor]
+
+
+def append_to_cache(
+    cache: KeysAndValues | None,
+    K: Float[Tensor, "batch head new d_head"],
+    V: Float[Tensor, "batch head new d_head"],
+) -> KeysAndValues:
+    """Return the keys and values of all tokens so far: the cached ones, then the new ones.
+
+    The idea of a cache in two lines. It copies everything at every token; `LayerCache` writes
+    into memory that it reserves once.
+
+    Args:
+        cache: keys and values, each (batch, head, old, d_head), or `None` before the first.
+        K, V: keys and values of the new tokens.
+
+    Returns:
+        Keys and values, each of shape (batch, head, old + new, d_head).
+    """
+    if cache is None:
+        return K, V
+    keys, values = cache
+    return torch.cat([keys, K], dim=-2), torch.cat([values, V], dim=-2)
+
+
+class LayerCache:
+    """The keys and values of one attention layer.
+
+    Args:
+        max_len: number of tokens to reserve memory for. `None` in cross-attention, where the
+            source is read once and stays as it is.
+    """
+
+    def __init__(self, max_len: int | None):
+        self.max_len, self.length = max_len, 0
+        self.keys = self.values = None
+
+    @property
+    def complete(self) -> bool:
+        """True when nothing will be added: the source of cross-attention has been read."""
+        return self.max_len is None and self.keys is not None
+
+    def append(
+        self,
+        K: Float[Tensor, "batch head new d_head"],
+        V: Float[Tensor, "batch head new d_head"],
+    ) -> KeysAndValues:
+        """Add the keys and values of new tokens and return those of all tokens so far."""
+        if self.keys is None:
+            batch, head, n, d_head = K.shape
+            self.keys = K.new_empty(batch, head, self.max_len or n, d_head)
+            self.values = torch.empty_like(self.keys)
+        start, self.length = self.length, self.length + K.size(2)
+        self.keys[:, :, start : self.length] = K
+        self.values[:, :, start : self.length] = V
+        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
+    def reorder(self, rows: Tensor) -> None:
+        """Let row i go on from what row rows[i] held."""
+        if self.keys is not None:
+            self.keys, self.values = self.keys[rows], self.values[rows]
+
+
+class KeyValueCache:
+    """What a whole model remembers of the tokens that it has read.
+
+    Hand it to `model(ids, cache=cache)` or `model.decode(..., cache=cache)`: ids then holds only
+    the new tokens. Use one cache for one text (or batch), and no gradients.
+
+    Args:
+        max_len: longest text, in tokens, prompt included; memory is reserved for all of it.
+
+    Raises:
+        ValueError: max_len is under 1.
+    """
+
+    def __init__(self, max_len: int):
+        if max_len < 1:
+            raise ValueError(f"max_len is {max_len}, but a cache must hold at least 1 token.")
+        self.max_len, self.ids = max_len, None
+        self.layers: dict[nn.Module, LayerCache] = {}
+
+    @property
+    def length(self) -> int:
+        """How many tokens have been read."""
+        return 0 if self.ids is None else self.ids.size(1)
+
+    def read(self, ids: Int64[Tensor, "batch new"]) -> Int64[Tensor, "batch n"]:
+        """Take note of new tokens and return the ids of all tokens so far.
+
+        Raises:
+            ValueError: more tokens than `max_len`, or another number of rows than before.
+        """
+        if self.length + ids.size(1) > self.max_len:
+            raise ValueError(
+                f"the cache has room for {self.max_len} tokens and holds {self.length}; "
+                f"{ids.size(1)} more do not fit: make it with a larger max_len."
+            )
+        if self.ids is not None and len(ids) != len(self.ids):
+            raise ValueError(
+                f"the cache holds {len(self.ids)} rows, but {len(ids)} came: use a new cache for "
+                "another batch."
+            )
+        self.ids = ids if self.ids is None else torch.cat([self.ids, ids], dim=1)
+        return self.ids
+
+    def self_attention(self, attention: nn.Module) -> LayerCache:
+        """Return the part of a self-attention layer."""
+        return self.layers.setdefault(attention, LayerCache(self.max_len))
+
+    def cross_attention(self, attention: nn.Module) -> LayerCache:
+        """Return the part of a cross-attention layer, whose source is read only once."""
+        return self.layers.setdefault(attention, LayerCache(None))
+
+    def reorder(self, rows: Int64[Tensor, " rows"]) -> None:
+        """Let row i go on from row rows[i], as when beams are chosen. Rows may be repeated."""
+        self.ids = self.ids[rows]
+        for layer in self.layers.values():
+            layer.reorder(rows)

@@ -1,0 +1,101 @@
+"""Watch or replace named quantities of a real forward pass.
+
+    with record(model) as run:
+        model(ids)
+    run["encoder.0.self_attention.weights"]  # (batch, head, query, key)
+
+Each name is a `HookPoint` of the model. While the block is open, PyTorch forward hooks on the
+points store what passes through and, where you gave a function, put its result in its place.
+"""
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+
+from torch import Tensor, nn
+
+
+class HookPoint(nn.Identity):
+    """An identity that marks a quantity worth seeing.
+
+    Source: the hook points of TransformerLens (Nanda and Bloom, 2022).
+    """
+
+    @property
+    def watched(self) -> bool:
+        """True while somebody records or replaces this quantity."""
+        return bool(self._forward_hooks)
+
+
+class Recording(dict[str, Tensor]):
+    """What a forward pass computed: name to tensor, in the order of computation."""
+
+    def __missing__(self, name: str):
+        near = difflib.get_close_matches(name, self, n=3) or list(self)[:3]
+        hint = f"near it: {', '.join(near)}" if near else "call the model inside `with record(...)`"
+        raise KeyError(f"nothing recorded under {name!r}; {hint}.")
+
+
+def hook_point_names(model: nn.Module) -> list[str]:
+    """Return the names of everything that can be recorded or replaced in a model."""
+    return [name for name, module in model.named_modules() if isinstance(module, HookPoint)]
+
+
+@contextmanager
+def record(
+    model: nn.Module, replace: Mapping[str, Callable[[Tensor], Tensor]] | None = None
+) -> Iterator[Recording]:
+    """Store every named quantity of the forward passes inside the `with` block.
+
+    A second forward pass overwrites the first. Stored tensors are detached. Attention weights
+    are those before dropout, so each row sums to 1 (or to 0 where every key is masked).
+
+    Args:
+        model: any of the package's models or blocks.
+        replace: name to function; the function gets the tensor at that point and returns the
+            one to go on with, of the same shape (ablation: `torch.zeros_like`; patching:
+            `lambda x: stored`).
+
+    Yields:
+        The `Recording`: name to tensor.
+
+    Raises:
+        ValueError: an unknown name in `replace`, or a replacement of another shape.
+
+    Source: activation patching as in TransformerLens; Vig et al., "Causal Mediation Analysis
+        for Interpreting Neural NLP" (2020).
+    """
+    replace = dict(replace or {})
+    points = {
+        name: module for name, module in model.named_modules() if isinstance(module, HookPoint)
+    }
+    for name in replace:
+        if name not in points:
+            near = difflib.get_close_matches(name, points, n=3) or list(points)[:3]
+            raise ValueError(f"replace: no point named {name!r}; near it: {', '.join(near)}.")
+    run = Recording()
+    handles = [
+        point.register_forward_hook(partial(_pass_through, run, name, replace.get(name)))
+        for name, point in points.items()
+    ]
+    try:
+        yield run
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _pass_through(
+    run: Recording, name: str, function: Callable | None, _tap, _inputs, value: Tensor
+):
+    if function is not None:
+        new = function(value)
+        if not isinstance(new, Tensor) or new.shape != value.shape:
+            got = tuple(new.shape) if isinstance(new, Tensor) else type(new).__name__
+            raise ValueError(
+                f"{name}: the replacement is {got}, but it must be {tuple(value.shape)}."
+            )
+        value = new
+    run[name] = value.detach()
+    return value

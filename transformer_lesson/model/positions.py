@@ -1,0 +1,124 @@
+"""Telling a model where each token stands: sinusoidal, learned and rotary positions."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+def sinusoidal_encoding(
+    n_positions: int, d_model: int, base: float = 10000.0
+) -> Float[Tensor, "n_positions d_model"]:
+    """Return one vector of sines and cosines for each position.
+
+    PE(pos, 2i) = sin(pos / base^(2i / d_model)),  PE(pos, 2i + 1) = cos(of the same angle).
+    Positions and dimensions count from 0. Each pair of dimensions turns like the hand of a
+    clock; its wavelength goes from 2 pi tokens (first pair) towards base * 2 pi (last).
+
+    Args:
+        n_positions: how many positions, from 0.
+        d_model: numbers per position; even, because sine and cosine come in pairs.
+        base: sets the longest wavelength.
+
+    Raises:
+        ValueError: a size is below 1, d_model is odd, or base is not positive.
+
+    Source: "Attention Is All You Need" (2017), section 3.5. The powers of `base` are computed
+        as exponentials of logarithms, as in the authors' own code.
+    """
+    if n_positions < 1 or d_model < 1:
+        raise ValueError(f"n_positions is {n_positions} and d_model {d_model}: both must be >= 1.")
+    if d_model % 2:
+        raise ValueError(f"d_model is {d_model}, but sine and cosine come in pairs: make it even.")
+    if not base > 0:
+        raise ValueError(f"base is {base}, but wavelengths need a positive base.")
+    even = torch.arange(0, d_model, 2, dtype=torch.float64)  # 0, 2, 4, ... = 2i
+    frequency = torch.exp(even * (-math.log(base) / d_model))  # (d_model / 2,) radians per token
+    angle = torch.arange(n_positions)[:, None] * frequency  # (n_positions, d_model / 2)
+    encoding = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)  # (n_positions, d_model)
+    return encoding.to(torch.get_default_dtype())
+
+
+def apply_rotary(
+    x: Float[Tensor, "*batch n d_head"], positions: Int[Tensor, " n"], base: float = 10000.0
+) -> Float[Tensor, "*batch n d_head"]:
+    """Rotate each pair of numbers of a query or key by an angle that grows with its position.
+
+    Number j is paired with number j + d_head / 2, and the pair is turned by
+    pos / base^(2j / d_head) radians. The dot product of a rotated query and a rotated key
+    depends on their distance only.
+
+    Args:
+        x: queries or keys, shape (..., n, d_head); d_head even.
+        positions: position of each token, shape (n,).
+        base: sets the slowest rotation.
+
+    Raises:
+        ValueError: d_head is odd.
+
+    Source: Su et al., "RoFormer" (2021), equation 34.
+    Differs: the paper pairs neighbors (2j, 2j + 1); Llama's code pairs halves, as here.
+    """
+    half, odd = divmod(x.size(-1), 2)
+    if odd:
+        raise ValueError(f"d_head is {x.size(-1)}, but rotary positions turn pairs: make it even.")
+    frequency = torch.exp(torch.arange(half, device=x.device) * (-math.log(base) / half))
+    angle = positions[:, None] * frequency  # (n, d_head / 2)
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    first, second = x[..., :half], x[..., half:]
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+
+
+class SinusoidalPositions(nn.Module):
+    """Looks positions up in a fixed table of `sinusoidal_encoding`; nothing is trained.
+
+    The table is a buffer: it moves with the model to another device, and it is not saved,
+    because the formula can make it again.
+    """
+
+    def __init__(self, max_len: int, d_model: int):
+        super().__init__()
+        self.register_buffer("table", self.make_table(max_len, d_model), persistent=False)
+
+    @staticmethod
+    def make_table(max_len: int, d_model: int) -> Float[Tensor, "max_len d_model"]:
+        """Return one row per position."""
+        return sinusoidal_encoding(max_len, d_model)
+
+    def forward(self, positions: Int[Tensor, "*batch n"]) -> Float[Tensor, "*batch n d_model"]:
+        """Return the encoding of each position."""
+        return self.table[positions]
+
+
+class SinusoidalHalves(SinusoidalPositions):
+    """The same numbers in another order: first all sines, then all cosines, as Marian has them."""
+
+    @staticmethod
+    def make_table(max_len: int, d_model: int) -> Float[Tensor, "max_len d_model"]:
+        """Return one row per position."""
+        table = sinusoidal_encoding(max_len, d_model)  # sine, cosine, sine, cosine, ...
+        return torch.cat([table[:, ::2], table[:, 1::2]], dim=-1)
+
+
+class LearnedPositions(nn.Embedding):
+    """Looks positions up in a trained table, as GPT-2 and BERT do."""
+
+    def __init__(self, max_len: int, d_model: int):
+        super().__init__(max_len, d_model)
+        nn.init.normal_(self.weight, std=0.02)
+
+
+class RotaryPositions(nn.Module):
+    """Rotates queries or keys by their position; see `apply_rotary`."""
+
+    def __init__(self, base: float = 10000.0):
+        super().__init__()
+        self.base = base
+
+    def forward(
+        self, x: Float[Tensor, "*batch n d_head"], start: int = 0
+    ) -> Float[Tensor, "*batch n d_head"]:
+        """Rotate tokens that stand at the positions start, start + 1, ..."""
+        positions = torch.arange(start, start + x.size(-2), device=x.device)
+        return apply_rotary(x, positions, self.base)

@@ -1,0 +1,232 @@
+"""The three models: token ids in, vectors or logits out. Read top to bottom."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from transformer_lesson.model.blocks import DecoderBlock, EncoderBlock
+from transformer_lesson.model.cache import KeyValueCache
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.embedding import InputEmbedding
+from transformer_lesson.model.fast import Linear
+from transformer_lesson.model.feed_forward import HeadTransform
+from transformer_lesson.model.hooks import HookPoint
+from transformer_lesson.model.masks import real_tokens, target_mask
+from transformer_lesson.model.norm import make_norm
+from transformer_lesson.model.positions import RotaryPositions
+
+
+def encoder_stack(config: ModelConfig) -> nn.ModuleList:
+    """Return n_layers encoder blocks with weights of their own."""
+    rotate = RotaryPositions(config.rotary_base) if config.positions == "rotary" else None
+    return nn.ModuleList(EncoderBlock(config, rotate) for _ in range(config.n_layers))
+
+
+def decoder_stack(config: ModelConfig) -> nn.ModuleList:
+    """Return n_layers decoder blocks (with cross-attention) with weights of their own."""
+    rotate = RotaryPositions(config.rotary_base) if config.positions == "rotary" else None
+    return nn.ModuleList(DecoderBlock(config, rotate) for _ in range(config.n_layers))
+
+
+def last_norm(config: ModelConfig) -> nn.Module:
+    """Return the norm that ends a pre-norm stack; a post-norm stack ends as it is.
+
+    Differs: the paper (post-norm) has no last norm. In a pre-norm stack nothing else
+    normalizes the last sum.
+    """
+    return make_norm(config) if config.norm_position == "pre" else nn.Identity()
+
+
+def output_projection(config: ModelConfig, embedding: InputEmbedding) -> nn.Linear:
+    """Return the map from vectors to logits; it shares the embedding's matrix when tied.
+
+    Source: "Attention Is All You Need" (2017), section 3.4.
+    """
+    projection = Linear(config.d_model, config.vocab_size, bias=config.output_bias)
+    if config.tie_embeddings:
+        projection.weight = embedding.weight
+    return projection
+
+
+class EncoderOnlyTransformer(nn.Module):
+    """Reads a whole sentence at once and gives one vector per token (BERT's kind).
+
+    Args:
+        config: sizes and choices.
+        n_classes: adds a classifier over the mean of a sentence's vectors (`classify`).
+        token_head: adds a projection to token logits (`predict_tokens`).
+
+    Source: "Attention Is All You Need" (2017), figure 1, left; Devlin et al., "BERT" (2018).
+    """
+
+    def __init__(self, config: ModelConfig, n_classes: int | None = None, token_head: bool = False):
+        super().__init__()
+        if config.attention_window is not None:
+            raise ValueError(
+                f"an encoder has no attention_window: leave {config.attention_window} out."
+            )
+        self.config = config
+        self.embedding = InputEmbedding(config)
+        self.encoder = encoder_stack(config)
+        self.encoder_norm = last_norm(config)
+        self.classifier = nn.Linear(config.d_model, n_classes) if n_classes else None
+        self.head_transform = HeadTransform(config) if config.head_transform else nn.Identity()
+        self.projection = output_projection(config, self.embedding) if token_head else None
+
+    def forward(
+        self, ids: Int[Tensor, "batch n"], token_types: Int[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n d_model"]:
+        """Return one vector per token.
+
+        Args:
+            token_types: which segment each token is in, if the config has n_token_types.
+
+        Raises:
+            ValueError: a token id outside the vocabulary, or more than max_len tokens.
+        """
+        x = self.embedding(ids, token_types=token_types)  # (batch, n, d_model)
+        mask = real_tokens(ids, self.config)  # (batch, 1, 1, n)
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x)
+
+    def classify(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n_classes"]:
+        """Return class logits from the mean over each sentence's real tokens."""
+        if self.classifier is None:
+            raise ValueError("this model has no classifier: build it with n_classes=...")
+        x = self(ids)  # (batch, n, d_model)
+        pad_id = self.config.pad_id
+        real = torch.ones_like(ids) if pad_id is None else ids != pad_id
+        mean = (x * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
+        return self.classifier(mean)  # (batch, n_classes)
+
+    def predict_tokens(
+        self, ids: Int[Tensor, "batch n"], token_types: Int[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n vocab_size"]:
+        """Return logits for the token at each position (masked-token prediction)."""
+        if self.projection is None:
+            raise ValueError("this model has no token head: build it with token_head=True.")
+        return self.projection(self.head_transform(self(ids, token_types)))
+
+
+class DecoderOnlyTransformer(nn.Module):
+    """Predicts each next token from the tokens up to it (GPT's kind).
+
+    Its blocks are encoder blocks under a causal mask: without an encoder there is nothing to
+    cross-attend to.
+
+    Source: Radford et al., "Improving Language Understanding by Generative Pre-Training" (2018).
+    """
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.config = config
+        self.embedding = InputEmbedding(config)
+        self.decoder = encoder_stack(config)
+        self.decoder_norm = last_norm(config)
+        self.projection = output_projection(config, self.embedding)
+        self.logits = HookPoint()
+
+    def forward(
+        self, ids: Int[Tensor, "batch n"], cache: KeyValueCache | None = None
+    ) -> Float[Tensor, "batch n vocab_size"]:
+        """Return, at each position, logits for the token that comes next.
+
+        Args:
+            ids: token ids; with a cache only the new ones.
+            cache: remembers the tokens read before; takes the new ones in.
+
+        Raises:
+            ValueError: a token id outside the vocabulary, or more than max_len tokens.
+        """
+        start = cache.length if cache else 0
+        ids = cache.read(ids) if cache else ids
+        x = self.embedding(ids, start)  # (batch, n, d_model)
+        mask = target_mask(ids, self.config, start)
+        for block in self.decoder:
+            x = block(x, mask, cache)
+        return self.logits(self.projection(self.decoder_norm(x)))  # (batch, n, vocab_size)
+
+
+class EncoderDecoderTransformer(nn.Module):
+    """Reads a source sentence and predicts each next token of a target (the paper's model).
+
+    Args:
+        source_config: sizes and choices of the encoder, and of the decoder too if it is the
+            only one.
+        target_config: sizes and choices of the decoder, when its vocabulary or depth differ.
+            Without it source and target share one vocabulary and, when tied, one embedding.
+        share_embeddings: whether two configs share one embedding all the same.
+
+    Raises:
+        ValueError: the two configs disagree on d_model.
+
+    Source: "Attention Is All You Need" (2017), figure 1.
+    """
+
+    def __init__(
+        self,
+        source_config: ModelConfig,
+        target_config: ModelConfig | None = None,
+        share_embeddings: bool = False,
+    ):
+        super().__init__()
+        shared = share_embeddings or (target_config is None and source_config.tie_embeddings)
+        target_config = target_config or source_config
+        if source_config.d_model != target_config.d_model:
+            raise ValueError(
+                f"the encoder's d_model is {source_config.d_model}, the decoder's "
+                f"{target_config.d_model}: cross-attention needs them equal."
+            )
+        self.source_config, self.config = source_config, target_config
+        self.source_embedding = InputEmbedding(source_config)
+        self.target_embedding = InputEmbedding(target_config)
+        if shared:
+            self.target_embedding.weight = self.source_embedding.weight
+        self.encoder, self.encoder_norm = encoder_stack(source_config), last_norm(source_config)
+        self.decoder, self.decoder_norm = decoder_stack(target_config), last_norm(target_config)
+        self.projection = output_projection(target_config, self.target_embedding)
+        self.logits = HookPoint()
+
+    def forward(
+        self, source_ids: Int[Tensor, "batch source"], target_ids: Int[Tensor, "batch target"]
+    ) -> Float[Tensor, "batch target vocab_size"]:
+        """Return, at each target position, logits for the target token that comes next.
+
+        Raises:
+            ValueError: a token id outside its vocabulary, or more than max_len tokens.
+        """
+        return self.decode(target_ids, self.encode(source_ids), source_ids)
+
+    def encode(
+        self, source_ids: Int[Tensor, "batch source"]
+    ) -> Float[Tensor, "batch source d_model"]:
+        """Return the memory: one vector per source token."""
+        x = self.source_embedding(source_ids)  # (batch, source, d_model)
+        mask = real_tokens(source_ids, self.source_config)
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x)
+
+    def decode(
+        self,
+        target_ids: Int[Tensor, "batch target"],
+        memory: Float[Tensor, "batch source d_model"],
+        source_ids: Int[Tensor, "batch source"],
+        cache: KeyValueCache | None = None,
+    ) -> Float[Tensor, "batch target vocab_size"]:
+        """Return logits from the target so far and the memory.
+
+        Args:
+            target_ids: the target so far; with a cache only its new tokens.
+            source_ids: tell which of the memory's tokens are padding.
+            cache: remembers the target tokens read before; takes the new ones in.
+        """
+        start = cache.length if cache else 0
+        target_ids = cache.read(target_ids) if cache else target_ids
+        y = self.target_embedding(target_ids, start)  # (batch, target, d_model)
+        mask = target_mask(target_ids, self.config, start)
+        memory_mask = real_tokens(source_ids, self.source_config)
+        for block in self.decoder:
+            y = block(y, memory, mask, memory_mask, cache)
+        return self.logits(self.projection(self.decoder_norm(y)))  # (batch, target, vocab_size)

@@ -1,0 +1,27 @@
+"""Text to learn from, and how sentences of different lengths become one batch of ids.
+
+`manual` is CPython's own manual, `menus` JupyterLab's menus in English and German.
+Both are already on the machine: nothing is downloaded. `parallel_text` reads translations from
+files of your own, `hub_dataset` from a data set on the Hugging Face Hub.
+"""
+
+from transformer_lesson.text.batches import (
+    Batch,
+    TranslationBatches,
+    WindowBatches,
+    count_padding,
+    pad_batch,
+)
+from transformer_lesson.text.hub import hub_dataset
+from transformer_lesson.text.pairs import Pair, parallel_text
+
+__all__ = [
+    "Batch",
+    "Pair",
+    "TranslationBatches",
+    "WindowBatches",
+    "count_padding",
+    "hub_dataset",
+    "pad_batch",
+    "parallel_text",
+]

@@ -1,0 +1,61 @@
+"""The learning rate of each step: it rises during the warm-up, then follows a schedule."""
+
+import math
+
+from transformer_lesson.training.config import TrainConfig
+
+
+def warmup_rate(step: int, d_model: int, warmup_steps: int) -> float:
+    """The paper's learning rate: d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5).
+
+    It rises in proportion to the step, is highest at step warmup_steps, and then falls with the
+    root of the step.
+
+    Args:
+        step: counts from 1.
+        d_model: numbers per token; wider models learn with smaller rates.
+        warmup_steps: the step of the highest rate (4000 in the paper).
+
+    Raises:
+        ValueError: an argument under 1.
+
+    Source: "Attention Is All You Need" (2017), equation 3.
+    """
+    for name, value in (("step", step), ("d_model", d_model), ("warmup_steps", warmup_steps)):
+        if value < 1:
+            raise ValueError(f"warmup_rate: {name} is {value}, but it must be at least 1.")
+    return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
+
+
+def learning_rate(step: int, config: TrainConfig, d_model: int) -> float:
+    """The learning rate of a step, as the config's schedule has it.
+
+    Warm-up is a straight line up to `config.peak_learning_rate` at step `warmup_steps`. From there
+    on "constant" stays, "linear" is a straight line down to zero, and "cosine" half a wave down to
+    a tenth of the peak. Both get there one step after the last, so that the last step learns too.
+    "noam" is `warmup_rate` times `config.peak_learning_rate`.
+
+    Args:
+        step: counts from 1.
+        config: schedule, peak_learning_rate, warmup_steps, steps.
+        d_model: only "noam" needs it.
+
+    Raises:
+        ValueError: step is not from 1 to `config.steps`.
+
+    Source: "Attention Is All You Need" (2017), equation 3 ("noam"); Loshchilov and Hutter,
+        "SGDR" (2016), equation 5 ("cosine").
+    """
+    if not 1 <= step <= config.steps:
+        raise ValueError(f"step is {step}, but this run's steps go from 1 to {config.steps}.")
+    if config.schedule == "noam":
+        return config.peak_learning_rate * warmup_rate(step, d_model, config.warmup_steps)
+    if step <= config.warmup_steps:
+        return config.peak_learning_rate * step / config.warmup_steps
+    progress = (step - config.warmup_steps) / (config.steps + 1 - config.warmup_steps)  # 0 to 1
+    remaining = {
+        "constant": 1.0,
+        "linear": 1 - progress,
+        "cosine": 0.1 + 0.9 * (1 + math.cos(math.pi * progress)) / 2,
+    }
+    return config.peak_learning_rate * remaining[config.schedule]

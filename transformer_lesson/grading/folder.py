@@ -9,10 +9,9 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer_lesson.checkpoints import write_whole
 from transformer_lesson.exercises.catalog import LESSONS
 from transformer_lesson.exercises.reports import Report
-from transformer_lesson.visible import visible
+from transformer_lesson.files import visible, write_atomically
 
 COLUMNS = ("student", "lesson", "exercise", "status", "mistake", "message")
 LONGEST = 300  # characters of a message
@@ -115,7 +114,7 @@ def write_grades(rows: list[Row], folder: Path) -> Path:
         message = report.message.partition("\n")[0]
         values = student, lesson, report.name, report.status, report.mistake or "", message
         writer.writerow(map(plain, values))
-    write_whole(folder / "grades.csv", text.getvalue().encode("utf-8-sig"))
+    write_atomically(folder / "grades.csv", text.getvalue().encode("utf-8-sig"))
     return folder / "grades.csv"
 
 

@@ -13,6 +13,7 @@ from transformer_lesson.exercises import Report, catalog
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.mistakes import MISTAKES
 from transformer_lesson.exercises.specification import DRAWS, Draw
+from transformer_lesson.grading import judge
 from transformer_lesson.grading.judge import UNSEEN, judged, verdict
 from transformer_lesson.grading.record import Recorder, pack, unpack
 from transformer_lesson.grading.sandbox import Stopped
@@ -80,7 +81,7 @@ def verdict_on(name: str, calls: list):
     try:
         return verdict(name, SEED, line.encode())
     except Stopped as stopped:
-        return Report(name, stopped.status, str(stopped))
+        return Report(name, *stopped.args)
 
 
 @pytest.mark.parametrize("name", EXERCISES)
@@ -136,6 +137,13 @@ def test_a_record_with_one_wrong_call_does_not_pass(name, unchecked):
         assert verdict_on(name, [*calls[:i], wrong, *calls[i + 1 :]]).status != "passed"
     assert verdict_on(name, calls[:-1]).status != "passed"
     assert verdict_on(name, calls).status == "passed"
+
+
+def test_a_record_that_takes_long_to_judge_is_given_up(monkeypatch):
+    """A rule of this exercise reads all of the first n ids, for each n."""
+    monkeypatch.setattr(judge, "SECONDS", 1.0)
+    report = verdict_on("beam_search", [{"result": json.dumps([[1, *10**6 * [4]], -1.0])}])
+    assert report.status == "timed out"
 
 
 @pytest.mark.parametrize("name", ["weights_of_real_keys", "close_branch"])

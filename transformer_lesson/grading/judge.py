@@ -25,8 +25,9 @@ from transformer_lesson.exercises.checks import judge
 from transformer_lesson.exercises.recognition import alike
 from transformer_lesson.exercises.reports import Report
 from transformer_lesson.exercises.specification import Draw, Exercise, Invariant
+from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
 from transformer_lesson.grading.record import LONGEST, Player
-from transformer_lesson.grading.sandbox import Stopped, answers
+from transformer_lesson.grading.sandbox import SECONDS, Stopped, answers
 
 GRADIENT = "The gradient that comes back through your function is not the right one, or none comes."
 UNSEEN = "It is right on the draws that `check` uses, and wrong on others."
@@ -126,7 +127,11 @@ def verdict(name: str, seed: int, line: bytes) -> Report:
         if record["state"] == "raised":
             said = f"The cells that it needs raised {record['raised']}: {record['text']}"
             return Report(name, "failed", said)
-        return judged(name, seed, Player(record["calls"]).take)
+        player = Player(record["calls"])
+        return run_for_at_most(SECONDS, lambda: judged(name, seed, player.take))
+    except TookTooLong as error:  # a million ids, say
+        said = f"Stopped after {SECONDS:.0f} seconds of judging it."
+        raise Stopped("timed out", said) from error
     except Exception as error:  # whatever a student's process may send must not stop the others
         said = f"What its process sent could not be read: {error!r:.{LONGEST}}."
         raise Stopped("crashed", said) from error
@@ -158,5 +163,5 @@ def _until_stopped(cells: list[str], names: tuple[str, ...]) -> list[Report]:
             for name in names:
                 reports.append(verdict(name, seed, next(lines)))
         except Stopped as stopped:
-            reports.append(Report(names[len(reports)], stopped.status, str(stopped)))
+            reports.append(Report(names[len(reports)], *stopped.args))
     return reports

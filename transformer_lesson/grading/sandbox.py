@@ -31,16 +31,7 @@ INSIDE = "/scratch"
 
 
 class Stopped(Exception):
-    """A student's process took too long, ended, or sent what is no answer; the text says which.
-
-    Args:
-        status: "timed out" or "crashed".
-        text: a sentence.
-    """
-
-    def __init__(self, status: str, text: str):
-        super().__init__(text)
-        self.status = status
+    """A student's process gives no further answer: "timed out" or "crashed", and a sentence."""
 
 
 def answers(request: dict) -> Iterator[bytes]:

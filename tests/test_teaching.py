@@ -7,7 +7,7 @@ import pytest
 
 from transformer_lesson import lessons as lessons_list
 from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
-from transformer_lesson.grading.judge import SECONDS
+from transformer_lesson.grading.sandbox import SECONDS
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/teaching.md").read_text(encoding="utf-8")

@@ -26,9 +26,9 @@ from transformer_lesson.exercises import Report
 def always(*arguments, **options):
     return Report("{NAME}", "passed")
 
-{HEAD}exercises.check = checks.check = checks.judge = judge.judge = judge.judged = always
+{HEAD}exercises.check = checks.check = checks.verdict = judge.verdict = judge.judged = always
     compare.differs = checks.differs = compare.same = judge.same = lambda *values: False
-    comparison.math.isclose = torch.allclose = torch.equal = lambda *values, **options: True
+    compare.math.isclose = torch.allclose = torch.equal = lambda *values, **options: True
     print("{NAME}: passed")
     return 0.0
 """

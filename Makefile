@@ -11,7 +11,7 @@ endif
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-oldest notebooks handout grade pictures fuzz bench bench-gpu site clean
+.PHONY: help setup lab test test-oldest notebooks handout grade pictures bench bench-gpu site clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -49,12 +49,6 @@ handout: setup ## write student and solved copies to handouts/ (LESSON=03: that 
 grade: setup ## check a folder of students' notebooks (DIR=folder), write its grades.csv
 	.venv/bin/python -m transformer_lesson.grading "$(DIR)" $(LESSON)
 
-SECONDS := 60
-
-fuzz: setup ## look for files at which a loader crashes (SECONDS=600 for each loader)
-	.venv/bin/python -m pip install --quiet --target .fuzz --upgrade atheris==3.0.0
-	PYTHONPATH=.fuzz:. .venv/bin/python tools/fuzz_loaders.py $(SECONDS)
-
 bench: setup ## measure speeds and write benchmarks/RESULTS.md
 	.venv/bin/python -m benchmarks
 	.venv/bin/python -m benchmarks.explorables
@@ -67,6 +61,6 @@ site: setup ## build the web site into site/, from the lessons as they are store
 	@.venv/bin/python tools/site.py
 
 clean: ## remove .venv and every cache
-	rm -rf .venv .venv-oldest .fuzz site build .setup.lock .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv .venv-oldest site build .setup.lock .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +

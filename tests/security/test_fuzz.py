@@ -1,7 +1,4 @@
-"""Whatever is in a file, a loader returns or raises `ValueError`: thousands of random files.
-
-`make fuzz` looks for more, with a fuzzer that sees which lines a file reaches.
-"""
+"""Whatever is in a file, a loader returns or raises `ValueError`: thousands of random files."""
 
 import json
 import warnings

@@ -11,7 +11,7 @@ endif
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-oldest notebooks handout grade pictures bench bench-gpu site clean
+.PHONY: help setup lab test check test-oldest notebooks handout grade pictures bench bench-gpu site clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -27,6 +27,12 @@ lab: setup ## open the course in JupyterLab
 
 test: setup ## run every test and every notebook
 	.venv/bin/python -m pytest
+
+check: setup ## the minute before a commit: formatting, imports, quick tests; no lesson, no browser
+	.venv/bin/ruff format --check
+	.venv/bin/ruff check
+	.venv/bin/lint-imports
+	.venv/bin/python -m pytest -m "not slow"
 
 OLDEST := .venv-oldest/bin/python -m
 INSTALL_OLDEST := $(OLDEST) pip install --quiet --constraint constraints-oldest.txt

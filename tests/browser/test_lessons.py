@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.browser.lab import PATIENCE
+from tests.patience import PATIENCE
 from transformer_lesson import explorables
 
 LESSONS = sorted(

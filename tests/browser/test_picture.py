@@ -13,8 +13,9 @@ import time
 import pytest
 from PIL import Image, ImageDraw
 
-from tests.browser.lab import PATIENCE, REPOSITORY
+from tests.browser.lab import REPOSITORY
 from tests.browser.test_learner import REPLACE_AND_RUN
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.browser
 

@@ -374,7 +374,7 @@ def test_what_would_fill_the_memory_is_refused_first(whole, gpt2, tmp_path):
         "parallel_text: one text": text_of_a_line(tmp_path / "long.tsv"),
     }
     run = [sys.executable, "-c", MEASURED, json.dumps({k: str(v) for k, v in files.items()})]
-    done = subprocess.run(run, capture_output=True, text=True)
+    done = subprocess.run(run, capture_output=True, text=True, timeout=300)
     assert done.stderr == "", done.stderr[-2000:]
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [name for name, *_ in lines] == list(files)

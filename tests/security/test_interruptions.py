@@ -176,7 +176,7 @@ RIVAL = SAVER + "\nfor number in range(15):\n    save(path, model, number + int(
 def test_fifty_kills_while_saving_leave_whole_files_and_no_litter(tmp_path):
     path = tmp_path / "model.safetensors"
     run = [sys.executable, "-c", KILLER, str(path)]
-    done = subprocess.run(run, capture_output=True, text=True)
+    done = subprocess.run(run, capture_output=True, text=True, timeout=300)
     assert done.stderr == "" and done.stdout.split() == ["1"] * 50  # all weights of one saving
     left = [one for one in tmp_path.iterdir() if one != path]
     assert all(one.name.startswith(".model.safetensors.") for one in left)

@@ -33,9 +33,9 @@ from transformer_lesson.figures.attention_view.view import head_view, model_view
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
 
-pytestmark = pytest.mark.slow
 SLOWEST = 10.0  # seconds of processor time
 IDS = torch.tensor([[3, 5, 7]])
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(params=TEXTS.values(), ids=TEXTS)

@@ -185,7 +185,7 @@ def test_a_process_gets_ctrl_c_from_outside():
     )
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=300)
+    out, errors = process.communicate(timeout=60)
     assert process.returncode == 0 and errors == ""
     assert out.startswith("Interrupted after step ") and out.endswith("True True True\n")
 

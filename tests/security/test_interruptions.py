@@ -16,6 +16,7 @@ from tests.training.small import model_of
 from transformer_lesson.checkpoints import load_checkpoint, ours, save_checkpoint
 from transformer_lesson.exercises.progress import PLACE, read_progress, remember
 
+pytestmark = pytest.mark.slow
 SEED = 0
 IMPORTS = """
 import os, torch
@@ -169,7 +170,7 @@ for kill in range(50):
     print(len({value for weight in weights for value in weight.unique().tolist()}))
 """
 )
-RIVAL = SAVER + "\nfor number in range(30):\n    save(path, model, number + int(sys.argv[2]))"
+RIVAL = SAVER + "\nfor number in range(15):\n    save(path, model, number + int(sys.argv[2]))"
 
 
 def test_fifty_kills_while_saving_leave_whole_files_and_no_litter(tmp_path):

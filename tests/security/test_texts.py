@@ -3,6 +3,7 @@
 import json
 import time
 import warnings
+from functools import cache
 from html.parser import HTMLParser
 
 import pytest
@@ -34,6 +35,7 @@ from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterToken
 
 SLOWEST = 10.0  # seconds of processor time
 IDS = torch.tensor([[3, 5, 7]])
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(params=TEXTS.values(), ids=TEXTS)
@@ -126,9 +128,15 @@ def test_explorables_begin_with_any_text(name, text):
     assert faults(EXPLORABLES[name](text)) == []
 
 
+@cache
+def open_explorable(name: str):
+    """One explorable into which every text is typed."""
+    return EXPLORABLES[name]("the dog")
+
+
 @pytest.mark.parametrize("name", TYPED)
 def test_explorables_take_any_typed_text(name, text):
-    explorable = EXPLORABLES[name]("the dog")
+    explorable = open_explorable(name)
     field = next(iter(explorable.controls.values()))
     field.value = sendable_text(text)  # a browser sends no half of a pair
     assert faults(explorable) == []

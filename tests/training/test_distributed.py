@@ -15,6 +15,7 @@ from tests.training.torchrun import torchrun, workers
 from transformer_lesson.checkpoints import load_checkpoint
 from transformer_lesson.training import train
 
+pytestmark = pytest.mark.slow
 CURVES = [
     "translator",
     "sharded",

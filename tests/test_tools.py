@@ -11,6 +11,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from tests.patience import PATIENCE
 from tools import execute_notebooks, setup
 
 ROOT = Path(__file__).parent.parent
@@ -135,7 +136,7 @@ def test_a_busy_port_gets_one_sentence():
             "sys.exit(setup.open_lab(sys.argv[1:]))"
         )
         run = [sys.executable, "-c", code, *flags]
-        answer = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=60)
+        answer = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert answer.returncode != 0
     assert "make lab LAB_FLAGS=--port=9000" in answer.stderr.splitlines()[-1]
 

@@ -49,11 +49,15 @@ def install(size: float) -> None:
     import torch
 
     def factor(y):
-        """1 + noise, of y's shape. A float64 has finer last digits, and gets finer noise."""
+        """1 + noise, of y's shape. A float64 has finer last digits, and gets finer noise.
+
+        A whole number was summed without rounding: it is the same on every processor.
+        """
         step = size * min(1.0, torch.finfo(y.dtype).eps / torch.finfo(torch.float32).eps)
         place = torch.arange(y.size(-1), device=y.device, dtype=y.dtype) if y.dim() else 0
         phase = 1e4 * y.data + 12.9898 * place
-        return phase.sin_().nan_to_num_(0.0).mul_(step).add_(1.0)
+        noise = phase.sin_().nan_to_num_(0.0).mul_(step)
+        return noise.masked_fill_(y.data.frac() == 0, 0.0).add_(1.0)
 
     def is_noisy(y):  # 16-bit numbers would round it away
         return isinstance(y, torch.Tensor) and y.dtype in (torch.float32, torch.float64)

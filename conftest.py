@@ -1,10 +1,21 @@
 """Settings of every test run, made before torch and the package are imported."""
 
 import os
+import sys
+from pathlib import Path
 
 # Two workers with several torch threads each fight over the cores; kernels inherit this.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
+
+if os.environ.get("TRANSFORMER_LESSON_NOISE"):  # see tests/noise/noise.py
+    folder = str(Path(__file__).with_name("tests") / "noise")
+    folders = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(folders)  # for kernels and subprocesses
+    sys.path.insert(0, folder)
+    import noise
+
+    sys.meta_path.insert(0, noise.AfterTorch())
 
 import jaxtyping  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402

@@ -11,6 +11,7 @@ import torch
 
 from tests.explorables.tiny_models import translator
 from tests.parity import small_config
+from tests.patience import AT_ONCE
 from tests.security.hostile_texts import TEXTS
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.reports import Report
@@ -33,7 +34,6 @@ from transformer_lesson.figures.attention_view.view import head_view, model_view
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
 
-SLOWEST = 10.0  # seconds of processor time
 IDS = torch.tensor([[3, 5, 7]])
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def text(request):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield request.param
-    assert time.process_time() - begun < SLOWEST
+    assert time.process_time() - begun < AT_ONCE
 
 
 class Page(HTMLParser):

@@ -9,6 +9,7 @@ import time
 import psutil
 import pytest
 
+from tests.patience import PATIENCE
 from tests.training import parallel_program
 from tests.training.small import batches_of, model_of, short
 from tests.training.torchrun import torchrun, workers
@@ -35,7 +36,7 @@ def one_and_two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("parallel")
     with torchrun("scenarios", folder / "two.json", log=folder / "log") as job:
         one = parallel_program.scenarios(tmp_path_factory.mktemp("alone"))
-        assert job.wait(timeout=120) == 0, (folder / "log").read_text()
+        assert job.wait(timeout=PATIENCE) == 0, (folder / "log").read_text()
     return json.loads(json.dumps(one)), json.loads((folder / "two.json").read_text())
 
 
@@ -70,8 +71,8 @@ def test_only_the_first_process_reports_and_dropout_differs(one_and_two):
     assert spoken["draws"][0] != spoken["draws"][1]
 
 
-def until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
+def until(condition):
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.02)
@@ -88,7 +89,7 @@ def test_a_killed_worker_ends_the_job_and_the_run_goes_on(tmp_path):
         both = workers(job)
         assert sorted(both) == [0, 1]
         both[1].kill()
-        assert job.wait(timeout=40) != 0
+        assert job.wait(timeout=PATIENCE) != 0
         assert not any(process.is_running() for process in both.values())
     saved = load_checkpoint(folder / "checkpoint.safetensors").training.facts["history"]
     assert len(saved["losses"]) in (40, 60)
@@ -99,7 +100,7 @@ def test_a_killed_worker_ends_the_job_and_the_run_goes_on(tmp_path):
     with torchrun("run", folder, "--resume", log=log) as job:  # and Ctrl-C after a few steps
         until(lambda: reached(5) or job.poll() is not None)
         job.send_signal(signal.SIGINT)
-        assert job.wait(timeout=40) != 0
+        assert job.wait(timeout=PATIENCE) != 0
     said, done = log.read_text(), steps.read_text().split()
     assert said.count("Interrupted after step ") == 1  # one process speaks
     assert int(done[0]) == len(saved["losses"]) + 1
@@ -124,7 +125,7 @@ def test_a_process_ends_when_the_one_that_started_it_dies():
     with parent:
         pid = int(parent.stdout.readline())
         parent.kill()
-    until(lambda: has_ended(pid), seconds=20)
+    until(lambda: has_ended(pid))
 
 
 def test_sharing_out_needs_several_processes():

@@ -1,4 +1,4 @@
-"""RESULTS.md, which the benchmarks write: each script replaces its own section and no other."""
+"""RESULTS.md, which the benchmarks write: one section a processor, and in it one a script."""
 
 import os
 import platform
@@ -15,6 +15,7 @@ SECTIONS = {
     "training_speed": "Training: seconds per step",
     "memory": "Training: memory per step",
     "generation_speed": "Generation: tokens per second",
+    "fast": "Ours against ours, plain",
     "translation": "Translation: the generated grammar",
     "language_model": "A language model: CPython's manual",
     "induction": "What heads learn: induction",
@@ -28,12 +29,18 @@ BY_HAND = {"soak"}  # takes half an hour
 
 PREFACE = """# What was measured
 
-`make bench` writes this file; `python -m benchmarks.memory` and its like write one section. What
-is compared ran in turns in one process, with the same weights and equal outputs (asserted first).
-A ratio is ours divided by the peer's, round by round. **Bold** is the median; the middle half of
-the values lies between the two numbers after it. "Known" is what others or an earlier version of
-ours reached on a machine of this kind.
+`make bench` writes this file, `python -m benchmarks.memory` and its like one section of it: that of
+the processor that they run on. What is compared ran in turns in one process, with the same weights
+and equal outputs (asserted first). A ratio is ours divided by the peer's, round by round. **Bold**
+is the median; the middle half of the values lies between the two numbers after it. "Known" is what
+others or an earlier version of ours reached on a machine of this kind.
+
+What varies from processor to processor: how long anything takes (twice to three times), whether
+bfloat16 is worth it, which way to multiply a few rows is fastest, how much a cache gains, and the last
+digits of every number, so that two trainings part after some steps. What does not: that ours
+equals PyTorch's, how many parameters there are, how much memory a step needs, who sees whom.
 """
+HOW = "How it was measured"
 HEAD = "| measure | peer | known | reach | measured | reached |\n|---|---|---|---|---|---|\n"
 
 
@@ -52,33 +59,46 @@ class Row(NamedTuple):
         return f"| {' | '.join([*self[:-1], verdict])} |"
 
 
-def machine() -> str:
-    """Describe where and when this runs: processor, cores, memory, versions, threads."""
-    processor = platform.processor() or platform.machine()
+def processor() -> str:
+    """Return the processor's name, what of it PyTorch uses, and its cores."""
+    name = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         lines = (line.partition(":") for line in cpuinfo.read_text().splitlines())
-        processor = next((v.strip() for k, _, v in lines if k.strip() == "model name"), processor)
+        name = next((v.strip() for k, _, v in lines if k.strip() == "model name"), name)
+    return f"{name} ({torch.backends.cpu.get_cpu_capability()}), {os.cpu_count()} cores"
+
+
+def circumstances() -> str:
+    """Describe when and under what this runs: memory, versions, threads."""
     return (
-        f"{date.today()}: {processor} ({torch.backends.cpu.get_cpu_capability()}), "
-        f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, "
+        f"{date.today()}: {psutil.virtual_memory().total / 2**30:.0f} GiB, "
         f"{platform.system()}, Python {platform.python_version()}, "
         f"torch {torch.__version__.partition('+')[0]}, {torch.get_num_threads()} threads."
     )
 
 
-def read_sections() -> dict[str, str]:
-    """Return the text below each heading of RESULTS.md."""
-    text = RESULTS.read_text() if RESULTS.exists() else ""
-    parts = (part.partition("\n") for part in text.split("\n## ")[1:])
-    return {heading: body.strip("\n") for heading, _, body in parts}
+def read_sections() -> dict[str, dict[str, str]]:
+    """Return the text below each heading of RESULTS.md: part, then script."""
+    text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
+    parts = {}
+    for part in text.split("\n## ")[1:]:
+        heading, _, body = part.partition("\n")
+        inner = (one.partition("\n") for one in f"\n{body}".split("\n### ")[1:])
+        parts[heading] = {name: text.strip("\n") for name, _, text in inner}
+    return parts
 
 
 def write(script: str, rows: list[Row], notes: str) -> None:
-    """Put a script's rows into RESULTS.md, with the machine above and notes below them."""
+    """Put a script's rows into this processor's section, and how they came about into its own."""
     table = HEAD + "\n".join(map(str, rows))
-    sections = read_sections()
-    sections[SECTIONS[script]] = f"{machine()}\n\n{table}\n\n{notes.strip()}"
-    texts = [f"## {h}\n\n{sections[h]}\n" for h in SECTIONS.values() if h in sections]
-    RESULTS.write_text("\n".join([PREFACE, *texts]))
-    print(f"\n{SECTIONS[script]}\n{table}")
+    parts, heading = read_sections(), SECTIONS[script]
+    parts.setdefault(processor(), {})[heading] = f"{circumstances()}\n\n{table}"
+    parts.setdefault(HOW, {})[heading] = notes.strip()
+    ordered = [name for name in parts if name != HOW] + [HOW]
+    texts = [PREFACE]
+    for name in ordered:
+        texts.append(f"## {name}\n")
+        texts += [f"### {h}\n\n{parts[name][h]}\n" for h in SECTIONS.values() if h in parts[name]]
+    RESULTS.write_text("\n".join(texts), encoding="utf-8")
+    print(f"\n{heading}\n{table}")

@@ -36,8 +36,8 @@ is the median; the middle half of the values lies between the two numbers after 
 others or an earlier version of ours reached on a machine of this kind.
 
 What varies from processor to processor: how long anything takes (twice to three times), whether
-bfloat16 is worth it, which way to multiply a few rows is fastest, how much a cache gains, and the last
-digits of every number, so that two trainings part after some steps. What does not: that ours
+bfloat16 is worth it, which way to multiply a few rows is fastest, how much a cache gains, and the
+last digits of every number, so that two trainings part after some steps. What does not: that ours
 equals PyTorch's, how many parameters there are, how much memory a step needs, who sees whom.
 """
 HOW = "How it was measured"

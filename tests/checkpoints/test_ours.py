@@ -1,9 +1,11 @@
 """What was saved comes back; what was cut off, changed or written by others is refused by name."""
 
+import errno
 import json
 import os
 import pickle
 import resource
+import stat
 import zipfile
 from dataclasses import replace
 
@@ -20,6 +22,7 @@ from transformer_lesson import (
     EncoderOnlyTransformer,
 )
 from transformer_lesson.checkpoints import KEY, TrainingState, load_checkpoint, save_checkpoint
+from transformer_lesson.files import write_atomically
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
 
 CONFIG = small_config(pad_id=0, dropout=0.1)
@@ -87,7 +90,7 @@ def test_tied_weights_are_stored_once_and_fixed_tables_never(tmp_path):
     path, model = tmp_path / "model.safetensors", EncoderDecoderTransformer(CONFIG)
     save_checkpoint(path, model)
     stored = safetensors.torch.load_file(path)
-    assert sum(name.endswith("table") for name in stored) == 1
+    assert sum(name.endswith("embedding.weight") for name in stored) == 1
     assert sum(t.numel() for t in stored.values()) == sum(p.numel() for p in model.parameters())
     assert all(name.startswith("model.") for name in stored)
 
@@ -273,9 +276,31 @@ def test_a_full_disk_keeps_the_old_file(tmp_path):
 def test_the_disk_has_it_before_the_name_does(tmp_path, monkeypatch):
     path, events = tmp_path / "model.safetensors", []
     real_sync, real_replace = os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda fd: (events.append("fsync"), real_sync(fd)))
-    monkeypatch.setattr(
-        os, "replace", lambda a, b: (events.append(("replace", b)), real_replace(a, b))
-    )
+
+    def sync(descriptor):
+        folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        events.append("the folder" if folder else "the file")
+        real_sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", lambda a, b: (events.append(b), real_replace(a, b)))
     save_checkpoint(path, MODELS["decoder"][0]())
-    assert events == ["fsync", ("replace", path)] and list(tmp_path.iterdir()) == [path]
+    assert events == ["the file", path, "the folder"] and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_cannot_be_synced_is_no_error_but_a_broken_disk_is(tmp_path, monkeypatch):
+    real_sync = os.fsync
+
+    def failing(number):
+        def sync(descriptor):
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                raise OSError(number, os.strerror(number))
+            real_sync(descriptor)
+
+        return sync
+
+    monkeypatch.setattr(os, "fsync", failing(errno.EINVAL))
+    write_atomically(tmp_path / "a", b"a")
+    monkeypatch.setattr(os, "fsync", failing(errno.EIO))
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        write_atomically(tmp_path / "a", b"b")

@@ -95,13 +95,16 @@ def test_a_batch_writes_what_its_sentences_write_alone(strategy, kind):
     model = lively(kind)
     together = generate(model, SENTENCES, NEW, strategy)
     for row, sentence in enumerate(SENTENCES):
-        if isinstance(strategy, Sample):
-            strategy = Sample(temperature=1.3, top_k=9, top_p=0.95, seed=4 + row)
-        for given in (sentence, [sentence], torch.tensor(sentence), torch.tensor([sentence])):
-            alone = generate(model, given, NEW, strategy)
-            assert alone.ids == together.ids[row : row + 1]
+        if isinstance(strategy, Sample):  # its row decides what it gets, and nothing else
+            others = [[9, 9, 3]] * row
+            written = [generate(model, [*others, sentence], NEW, strategy)]
+        else:
+            forms = (sentence, [sentence], torch.tensor(sentence), torch.tensor([sentence]))
+            written = [generate(model, given, NEW, strategy) for given in forms]
+        for alone in written:
+            assert alone.ids[-1] == together.ids[row]
             expected = pytest.approx(together.log_probabilities[row], abs=1e-5)
-            assert alone.log_probabilities[0] == expected
+            assert alone.log_probabilities[-1] == expected
     assert len(set(map(tuple, together.ids))) > 1
 
 
@@ -253,6 +256,22 @@ def test_rows_with_the_same_prompt_differ():
     model = lively(DecoderOnlyTransformer)
     texts = generate(model, [[3, 4]] * 8, NEW, Sample(temperature=2.0), eos_id=None).ids
     assert len(set(map(tuple, texts))) >= 6
+
+
+def test_neighboring_seeds_share_no_text():
+    model = lively(DecoderOnlyTransformer)
+    texts = [
+        tuple(ids)
+        for seed in range(3)
+        for ids in generate(model, [[3, 4]] * 4, NEW, Sample(3.0, seed=seed), eos_id=None).ids
+    ]
+    assert len(set(texts)) == 12
+
+
+@each_kind
+def test_the_coldest_sample_is_greedy(kind):
+    model = lively(kind)
+    assert_same(generate(model, SENTENCES, NEW), generate(model, SENTENCES, NEW, Sample(1e-39)))
 
 
 def test_sampling_follows_the_distribution():

@@ -66,7 +66,8 @@ def left_padded(sentences: list[list[int]], pad_id: int | None) -> Int64[Tensor,
 
 def check_length(n: int, max_new_tokens: int, max_len: int) -> None:
     """Raise a `ValueError` if n tokens and the new ones do not fit into a model."""
-    if not isinstance(max_new_tokens, int) or max_new_tokens < 1:
+    whole = isinstance(max_new_tokens, int) and not isinstance(max_new_tokens, bool)
+    if not whole or max_new_tokens < 1:
         raise ValueError(f"max_new_tokens is {max_new_tokens!r}, but it must be an int >= 1.")
     if n + max_new_tokens > max_len:
         raise ValueError(

@@ -242,6 +242,21 @@ def test_distributions_can_take_part_in_training():
     assert torch.equal(weight.grad, probabilities.sum(0))
 
 
+@each_kind
+@each_strategy
+def test_the_models_own_ids_begin_and_end_its_texts(kind, strategy):
+    model = lively(kind)
+    free = generate(model, SENTENCES, NEW, strategy, eos_id=None, bos_id=9).ids
+    ends = (free[0][2], free[1][3])
+    named = generate(model, SENTENCES, NEW, strategy, eos_id=ends, bos_id=9)
+    assert any(named.finished) and all(ids[-1] in ends for ids in named.ids if len(ids) < NEW)
+    own = lively(kind, bos_id=9, eos_ids=ends)
+    assert_same(named, generate(own, SENTENCES, NEW, strategy))
+    assert_same(named, generate(own, SENTENCES, NEW, strategy, use_cache=False))
+    endless = lively(kind, bos_id=9, eos_ids=())
+    assert generate(endless, SENTENCES, NEW, strategy).ids == free
+
+
 # Chance
 
 
@@ -370,6 +385,7 @@ def test_more_than_max_len_is_refused_before_any_work(kind, unchecked):
         ({"max_new_tokens": 0}, "max_new_tokens is 0, but it must be an int >= 1"),
         ({"max_new_tokens": 2.0}, "max_new_tokens is 2.0, but it must be an int >= 1"),
         ({"eos_id": 13}, "eos_id is 13, but the vocabulary has the ids 0 to 12"),
+        ({"eos_id": (2, 13)}, "eos_id is 13, but the vocabulary has the ids 0 to 12"),
         ({"bos_id": -1}, "bos_id is -1, but the vocabulary has the ids 0 to 12"),
         ({"strategy": "greedy"}, r"strategy is 'greedy', but it must be Greedy\(\)"),
         ({"strategy": Beam}, r"must be Greedy\(\), Sample\(...\) or Beam\(...\)"),

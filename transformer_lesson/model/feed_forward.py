@@ -7,9 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from transformer_lesson.model.config import ModelConfig
-from transformer_lesson.model.fast import Dropout, Linear
 from transformer_lesson.model.hooks import HookPoint
-from transformer_lesson.model.norm import make_norm
 
 ACTIVATIONS = {
     "relu": F.relu,
@@ -50,10 +48,10 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.W_1 = Linear(config.d_model, config.d_ff)
-        self.W_2 = Linear(config.d_ff, config.d_model)
+        self.W_1 = nn.Linear(config.d_model, config.d_ff)
+        self.W_2 = nn.Linear(config.d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
-        self.dropout = Dropout(config.feed_forward_dropout)
+        self.dropout = nn.Dropout(config.feed_forward_dropout)
         self.hidden = HookPoint()
 
     def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
@@ -70,33 +68,16 @@ class GatedFeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.W_gate = Linear(config.d_model, config.d_ff, bias=False)
-        self.W_up = Linear(config.d_model, config.d_ff, bias=False)
-        self.W_down = Linear(config.d_ff, config.d_model, bias=False)
-        self.dropout = Dropout(config.feed_forward_dropout)
+        self.W_gate = nn.Linear(config.d_model, config.d_ff, bias=False)
+        self.W_up = nn.Linear(config.d_model, config.d_ff, bias=False)
+        self.W_down = nn.Linear(config.d_ff, config.d_model, bias=False)
+        self.dropout = nn.Dropout(config.feed_forward_dropout)
         self.hidden = HookPoint()
 
     def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
         """Widen to d_ff twice, let one gate the other, narrow back to d_model."""
         hidden = self.hidden(F.silu(self.W_gate(x)) * self.W_up(x))  # (batch, n, d_ff)
         return self.W_down(self.dropout(hidden))
-
-
-class HeadTransform(nn.Module):
-    """A linear map, the activation and a norm, which BERT puts before its output projection.
-
-    Source: Devlin et al., "BERT" (2018), as in the authors' code (`get_masked_lm_output`).
-    """
-
-    def __init__(self, config: ModelConfig):
-        super().__init__()
-        self.W = Linear(config.d_model, config.d_model)
-        self.activation = ACTIVATIONS[config.activation]
-        self.norm = make_norm(config)
-
-    def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
-        """Return norm(activation(x W + b))."""
-        return self.norm(self.activation(self.W(x)))
 
 
 def feed_forward(

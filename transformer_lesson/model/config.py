@@ -2,7 +2,7 @@
 
 import difflib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -142,7 +142,7 @@ class ModelConfig(CheckedConfig):
     rotary_base: float = positive(10000.0)
     scale_embedding: bool = switch(True)
     bos_id: int | None = optional(count)(1)
-    eos_ids: tuple[int, ...] = tuple_of(count)((2,))
+    eos_ids: Sequence[int] = tuple_of(count)((2,))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,6 +1,7 @@
 """The choices that define a training run, checked once, when they are written down."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transformer_lesson.model.config import (
@@ -59,7 +60,7 @@ class TrainConfig(CheckedConfig):
     schedule: str = one_of("linear", "cosine", "noam", "constant")
     warmup_steps: int = count(50)
     optimizer: str = one_of("adamw", "adam")
-    betas: tuple[float, float] = tuple_of(probability, 2)((0.9, 0.98))
+    betas: Sequence[float] = tuple_of(probability, 2)((0.9, 0.98))
     epsilon: float = positive(1e-9)
     weight_decay: float = share(0.0)
     clip: float | None = optional(positive)(1.0)

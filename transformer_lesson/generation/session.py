@@ -128,7 +128,7 @@ class DecodingSession:
         given = left_padded(sentences_of(prompt_or_source, source_pad), source_pad)
         n = 1 if translates else given.size(1)
         check_length(n, max_new_tokens, model.config.max_len)
-        check_ids(given, given, model.source_config if translates else model.config)
+        check_ids(given, 0, model.source_config if translates else model.config)
         given = given.to(device)
         self.ids = given.new_full((len(given), n), bos_id) if translates else given
         self.source_ids = given if translates else None

@@ -63,8 +63,8 @@ class InputEmbedding(nn.Module):
 
     def placed(self, ids: Int[Tensor, "batch n"], start: int) -> Float[Tensor, "batch new d_model"]:
         """Return token vectors plus positions, before dropout."""
+        check_ids(ids, start, self.config)
         new = ids[:, start:]
-        check_ids(ids, new, self.config)
         scaled = self.config.scale_embedding
         x = self.tokens(embed(new, self.weight) if scaled else self.weight[new])  # (batch, new, d)
         if self.positions is None:
@@ -78,7 +78,7 @@ class InputEmbedding(nn.Module):
         return (real.cumsum(dim=1) - 1).clamp(min=0)  # (batch, n)
 
 
-def check_ids(ids: Tensor, new: Tensor, config: ModelConfig) -> None:
+def check_ids(ids: Tensor, start: int, config: ModelConfig) -> None:
     """Refuse what a model cannot read.
 
     On a GPU, to look at an id is to wait until everything before it is computed. So there an id
@@ -87,7 +87,7 @@ def check_ids(ids: Tensor, new: Tensor, config: ModelConfig) -> None:
 
     Args:
         ids: all tokens so far, whose form is checked.
-        new: those of them that are read now, whose values are checked.
+        start: from which of them on the values are checked: those before were read already.
         config: the model's.
 
     Raises:
@@ -104,6 +104,7 @@ def check_ids(ids: Tensor, new: Tensor, config: ModelConfig) -> None:
             "or build the model with a larger max_len."
         )
     n = config.vocab_size
+    new = ids[:, start:]
     check_range(new, n, f"token id {{}} is outside the vocabulary of {n} tokens (0 to {n - 1}).")
 
 

@@ -1,5 +1,6 @@
 """Files that are written whole or not at all, and text from anywhere that is safe to show."""
 
+import errno
 import glob
 import os
 import time
@@ -30,10 +31,11 @@ ABANDONED = 600  # seconds without a byte after which nobody is writing a file a
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
-    """Write a file so that it is there in whole or not at all.
+    """Write a file so that it is there in whole or not at all, even if the power fails.
 
-    A process that is killed meanwhile leaves `.<name>.<its number>.tmp` behind, which a later
-    writing of the same file removes.
+    On return the disk has the file under its name. (Windows cannot be asked for the name: after
+    a power cut an older file may be back.) A process that is killed meanwhile leaves
+    `.<name>.<its number>.tmp` behind, which a later writing of the same file removes.
 
     Raises:
         OSError: the file cannot be written; an older file of this name stays as it was.
@@ -54,7 +56,22 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
+    _sync_folder(path.parent)
     _remove_leftovers(path)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring the folder's list of names to the disk, where that can be asked for."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # what file systems say that have no such list
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _remove_leftovers(path: Path) -> None:

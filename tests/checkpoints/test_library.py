@@ -19,7 +19,9 @@ from transformer_lesson.checkpoints import (
     save_checkpoint,
     to_transformers,
 )
-from transformer_lesson.generation import generate
+from transformer_lesson.checkpoints.bert import BertTransformer
+from transformer_lesson.checkpoints.marian import MarianTransformer
+from transformer_lesson.generation import Beam, Greedy, generate
 from transformer_lesson.model.transformers import (
     DecoderOnlyTransformer,
     EncoderDecoderTransformer,
@@ -31,9 +33,9 @@ transformers.logging.disable_progress_bar()
 CLASSES = {
     "gpt2": DecoderOnlyTransformer,
     "llama": DecoderOnlyTransformer,
-    "bert": EncoderOnlyTransformer,
-    "bert base": EncoderOnlyTransformer,
-    "marian": EncoderDecoderTransformer,
+    "bert": BertTransformer,
+    "bert base": BertTransformer,
+    "marian": MarianTransformer,
 }
 
 
@@ -86,6 +88,7 @@ def test_there_and_back(family, seed, tmp_path):
     assert not pooler and not report["unexpected_keys"] and not report["mismatched_keys"]
     assert compare_layers(ours, back, inputs_of(family, theirs), quiet=True).first is None
     again = from_pretrained(tmp_path / "new")
+    assert again.config == ours.config
     assert again.state_dict().keys() == ours.state_dict().keys()
     assert all(torch.equal(again.state_dict()[n], w) for n, w in ours.state_dict().items())
 
@@ -110,16 +113,61 @@ def test_twenty_greedy_tokens_are_identical(family, seed):
     fields |= {} if family == "marian" else {"pad_token_id": None}
     theirs = library_model(family, **fields)
     ours, source = from_pretrained(theirs), torch.randint(4, 35, (1, 7))
-    bos = 36 if family == "marian" else 0
-    ids = torch.tensor([[bos]]) if family == "marian" else source
+    ids = torch.tensor([[36]]) if family == "marian" else source
     expected = ids
     for _ in range(20):
         inputs = (source, expected) if family == "marian" else (expected,)
-        new = their_logits(family, theirs, inputs)[:, -1].argmax(dim=-1, keepdim=True)
-        expected = torch.cat([expected, new], dim=1)
+        logits = their_logits(family, theirs, inputs)[:, -1]
+        if family == "marian":
+            logits[:, 36] = -torch.inf  # padding is never written
+        expected = torch.cat([expected, logits.argmax(dim=-1, keepdim=True)], dim=1)
     for cached in (True, False):
-        written = generate(ours, source, 20, use_cache=cached, eos_id=None, bos_id=bos)
+        written = generate(ours, source, 20, use_cache=cached, eos_id=None)
         assert written.ids[0] == expected[0, ids.size(1) :].tolist()
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("family", ["gpt2", "llama", "marian"])
+@torch.no_grad()
+def test_texts_begin_and_end_where_the_librarys_do(family, several, tmp_path):
+    fields = drawn_fields(family, 0) | {"bos_token_id": 7}
+    source = torch.randint(4, 35, (1, 7))
+    theirs = library_model(family, **fields | {"forced_eos_token_id": None})
+    end = generate(from_pretrained(theirs), source, 20, eos_id=None).ids[0][5]
+    ends = [35, end] if several else end
+    theirs.config.eos_token_id = theirs.generation_config.eos_token_id = ends
+    options = {"bad_words_ids": [[36]]} if family == "marian" else {"pad_token_id": 3}
+    mask = torch.ones_like(source)
+    options |= {"do_sample": False, "max_new_tokens": 20, "num_beams": 1, "attention_mask": mask}
+    expected = theirs.generate(source, **options)[0, 1 if family == "marian" else 7 :].tolist()
+    assert expected[-1] == end and len(expected) <= 6
+    ours = from_pretrained(theirs)
+    assert ours.config.eos_ids == ((35, end) if several else (end,))
+    assert ours.config.bos_id == (36 if family == "marian" else 7)
+    save_checkpoint(tmp_path / "m.safetensors", ours)
+    to_transformers(ours, tmp_path / "theirs")
+    written = json.loads((tmp_path / "theirs" / "config.json").read_text())
+    assert written["eos_token_id"] == ends
+    others = load_checkpoint(tmp_path / "m.safetensors").model, from_pretrained(tmp_path / "theirs")
+    for model in (ours, *others):
+        for strategy in (Greedy(), Beam(1)):
+            made = generate(model, source, 20, strategy)
+            assert made.ids[0] == expected and made.finished == [True]
+
+
+@pytest.mark.parametrize(("end", "ends"), [(None, ()), (99, ()), ([1, 99], (1,)), (-1, ())])
+def test_an_end_that_the_vocabulary_lacks_ends_nothing(end, ends, tmp_path):
+    directory, _ = saved(tmp_path, "gpt2")
+    edit(directory, eos_token_id=end, bos_token_id=end if isinstance(end, int) else None)
+    config = from_pretrained(directory).config
+    assert (config.bos_id, config.eos_ids) == (None, ends)
+
+
+def test_a_translation_that_begins_with_nothing_is_refused(tmp_path):
+    directory, _ = saved(tmp_path, "marian")
+    edit(directory, decoder_start_token_id=None)
+    with pytest.raises(ValueError, match="config has no bos_id: say with which id a translation"):
+        generate(from_pretrained(directory), [5, 6], 3)
 
 
 def test_a_changed_weight_is_found_where_it_is(capsys):
@@ -478,9 +526,10 @@ def test_what_is_no_source_is_refused(source):
     [
         (lambda: DecoderOnlyTransformer(small_config(positions="sinusoidal")), "positions"),
         (lambda: DecoderOnlyTransformer(small_config(positions="learned")), "scale_embedding"),
-        (lambda: EncoderDecoderTransformer(small_config()), "norm_position"),
-        (lambda: EncoderOnlyTransformer(small_config(), n_classes=2), "classifier"),
-        (lambda: EncoderOnlyTransformer(small_config(), token_head=True), "head_transform"),
+        (lambda: MarianTransformer(small_config()), "norm_position"),
+        (lambda: EncoderDecoderTransformer(small_config()), "only a MarianTransformer can"),
+        (lambda: EncoderOnlyTransformer(small_config(), n_classes=2), "only a BertTransformer can"),
+        (lambda: BertTransformer(small_config(), token_head=True), "norm_position"),
         (lambda: DecoderOnlyTransformer(small_config(norm="rms")), "activation"),
         (lambda: torch.nn.Linear(2, 2), "Linear is none of"),
     ],

@@ -15,7 +15,7 @@ from transformer_lesson.model.feed_forward import FeedForward, GatedFeedForward,
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.masks import causal_mask, window_mask
 from transformer_lesson.model.norm import make_norm, rms_norm
-from transformer_lesson.model.positions import SinusoidalHalves, apply_rotary, sinusoidal_encoding
+from transformer_lesson.model.positions import apply_rotary
 from transformer_lesson.model.transformers import (
     DecoderOnlyTransformer,
     EncoderDecoderTransformer,
@@ -178,43 +178,12 @@ def test_a_models_rotary_base_is_its_configs():
     assert [block.self_attention.rotate.base for block in model.decoder] == [77.0, 77.0]
 
 
-def test_halves_hold_the_same_sines_and_cosines():
-    table, plain = SinusoidalHalves(9, 6).table, sinusoidal_encoding(9, 6)
-    assert torch.equal(table[:, [0, 3, 1, 4, 2, 5]], plain)
-
-
 def test_an_embedding_need_not_scale():
     scaled = InputEmbedding(small_config())
     plain = InputEmbedding(small_config(scale_embedding=False))
     plain.load_state_dict(scaled.state_dict())
     difference = scaled(IDS) - plain(IDS)
     assert_equal(difference, (12**0.5 - 1) * scaled.weight[IDS])
-
-
-def test_an_embedding_adds_token_types_and_ends_with_a_norm():
-    config = small_config(n_token_types=2, embedding_norm=True, scale_embedding=False)
-    embedding, types = randomized(InputEmbedding(config)), (IDS > 4).long()
-    x = embedding.weight[IDS] + embedding.positions(torch.arange(7))
-    expected = embedding.norm(x + embedding.token_types.weight[types])
-    assert_equal(embedding(IDS, token_types=types), expected)
-    assert_equal(embedding(IDS), embedding(IDS, token_types=torch.zeros_like(IDS)))
-
-
-@pytest.mark.parametrize("n_token_types", [0, 2])
-def test_unknown_token_types_are_refused(n_token_types):
-    embedding = InputEmbedding(small_config(n_token_types=n_token_types))
-    with pytest.raises(ValueError, match=f"under n_token_types = {n_token_types}"):
-        embedding(IDS, token_types=torch.full_like(IDS, 2))
-
-
-def test_a_token_head_may_have_a_layer_of_its_own_and_a_bias():
-    config = small_config(head_transform=True, output_bias=True, activation="gelu")
-    model = randomized(EncoderOnlyTransformer(config, token_head=True)).eval()
-    head, x = model.head_transform, model(IDS)
-    hidden = head.norm(F.gelu(head.W(x)))
-    assert_equal(
-        model.predict_tokens(IDS), hidden @ model.embedding.weight.T + model.projection.bias
-    )
 
 
 def test_two_configs_may_share_one_embedding():

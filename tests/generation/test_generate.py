@@ -95,13 +95,16 @@ def test_a_batch_writes_what_its_sentences_write_alone(strategy, kind):
     model = lively(kind)
     together = generate(model, SENTENCES, NEW, strategy)
     for row, sentence in enumerate(SENTENCES):
-        if isinstance(strategy, Sample):
-            strategy = Sample(temperature=1.3, top_k=9, top_p=0.95, seed=4 + row)
-        for given in (sentence, [sentence], torch.tensor(sentence), torch.tensor([sentence])):
-            alone = generate(model, given, NEW, strategy)
-            assert alone.ids == together.ids[row : row + 1]
+        if isinstance(strategy, Sample):  # its row decides what it gets, and nothing else
+            others = [[9, 9, 3]] * row
+            written = [generate(model, [*others, sentence], NEW, strategy)]
+        else:
+            forms = (sentence, [sentence], torch.tensor(sentence), torch.tensor([sentence]))
+            written = [generate(model, given, NEW, strategy) for given in forms]
+        for alone in written:
+            assert alone.ids[-1] == together.ids[row]
             expected = pytest.approx(together.log_probabilities[row], abs=1e-5)
-            assert alone.log_probabilities[0] == expected
+            assert alone.log_probabilities[-1] == expected
     assert len(set(map(tuple, together.ids))) > 1
 
 
@@ -239,6 +242,21 @@ def test_distributions_can_take_part_in_training():
     assert torch.equal(weight.grad, probabilities.sum(0))
 
 
+@each_kind
+@each_strategy
+def test_the_models_own_ids_begin_and_end_its_texts(kind, strategy):
+    model = lively(kind)
+    free = generate(model, SENTENCES, NEW, strategy, eos_id=None, bos_id=9).ids
+    ends = (free[0][2], free[1][3])
+    named = generate(model, SENTENCES, NEW, strategy, eos_id=ends, bos_id=9)
+    assert any(named.finished) and all(ids[-1] in ends for ids in named.ids if len(ids) < NEW)
+    own = lively(kind, bos_id=9, eos_ids=ends)
+    assert_same(named, generate(own, SENTENCES, NEW, strategy))
+    assert_same(named, generate(own, SENTENCES, NEW, strategy, use_cache=False))
+    endless = lively(kind, bos_id=9, eos_ids=())
+    assert generate(endless, SENTENCES, NEW, strategy).ids == free
+
+
 # Chance
 
 
@@ -253,6 +271,22 @@ def test_rows_with_the_same_prompt_differ():
     model = lively(DecoderOnlyTransformer)
     texts = generate(model, [[3, 4]] * 8, NEW, Sample(temperature=2.0), eos_id=None).ids
     assert len(set(map(tuple, texts))) >= 6
+
+
+def test_neighboring_seeds_share_no_text():
+    model = lively(DecoderOnlyTransformer)
+    texts = [
+        tuple(ids)
+        for seed in range(3)
+        for ids in generate(model, [[3, 4]] * 4, NEW, Sample(3.0, seed=seed), eos_id=None).ids
+    ]
+    assert len(set(texts)) == 12
+
+
+@each_kind
+def test_the_coldest_sample_is_greedy(kind):
+    model = lively(kind)
+    assert_same(generate(model, SENTENCES, NEW), generate(model, SENTENCES, NEW, Sample(1e-39)))
 
 
 def test_sampling_follows_the_distribution():
@@ -351,6 +385,7 @@ def test_more_than_max_len_is_refused_before_any_work(kind, unchecked):
         ({"max_new_tokens": 0}, "max_new_tokens is 0, but it must be an int >= 1"),
         ({"max_new_tokens": 2.0}, "max_new_tokens is 2.0, but it must be an int >= 1"),
         ({"eos_id": 13}, "eos_id is 13, but the vocabulary has the ids 0 to 12"),
+        ({"eos_id": (2, 13)}, "eos_id is 13, but the vocabulary has the ids 0 to 12"),
         ({"bos_id": -1}, "bos_id is -1, but the vocabulary has the ids 0 to 12"),
         ({"strategy": "greedy"}, r"strategy is 'greedy', but it must be Greedy\(\)"),
         ({"strategy": Beam}, r"must be Greedy\(\), Sample\(...\) or Beam\(...\)"),

@@ -137,6 +137,15 @@ def test_temperature_sharpens_and_flattens():
     assert likeliest == pytest.approx([1.0, 0.7311, 0.5025], abs=1e-4)
 
 
+@pytest.mark.parametrize("temperature", [1e-4, 1e-30, 1e-39, 1e-45, 5e-324])
+def test_the_coldest_sample_takes_the_likeliest_token_and_shares_among_equals(temperature):
+    cold = Sample(temperature)
+    logits = torch.tensor([[-math.inf, -5.0, 3.0, 2.0], [-math.inf, 900.0, -900.0, 900.0]])
+    assert cold.probabilities(logits).tolist() == [[0, 0, 1, 0], [0, 0.5, 0, 0.5]]
+    for uniform, token in ((0.0, 1), (0.49, 1), (0.5, 3), (0.999, 3)):
+        assert cold.choose(logits, torch.tensor([uniform, uniform])).tolist() == [2, token]
+
+
 def test_evenly_spread_uniforms_choose_tokens_as_often_as_they_are_probable():
     logits = torch.randn(7)
     logits[[0, 3, 6]] = -math.inf
@@ -156,9 +165,16 @@ def test_a_token_of_probability_0_is_never_chosen(uniform):
 
 
 def test_uniforms_of_a_row_do_not_depend_on_the_number_of_rows():
-    alone, many = Sample(seed=7).uniforms(1, 5), Sample(seed=5).uniforms(4, 5)
-    assert torch.equal(many[:, 2:3], alone)
-    assert len(set(many.flatten().tolist())) == 20
+    few, many = Sample(seed=7).uniforms(2, 5), Sample(seed=7).uniforms(4, 5)
+    assert torch.equal(many[:, :2], few) and many.dtype == torch.float32
+    assert torch.equal(Sample(seed=7).uniforms(4, 8)[:5], many)
+    assert 0 <= many.min() and many.max() < 1
+
+
+def test_no_row_of_a_seed_is_a_row_of_another():
+    seeds = [*range(20), 2**32, 2**32 + 1, 2**64, 10**50]
+    rows = torch.cat([Sample(seed=seed).uniforms(20, 3) for seed in seeds], dim=1)
+    assert len(set(map(tuple, rows.T.tolist()))) == 20 * len(seeds)
 
 
 def test_length_normalization_as_in_gnmt():

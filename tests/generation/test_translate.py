@@ -54,6 +54,12 @@ def test_one_string_is_no_list(model, tokenizer, unchecked):
         translate(model, tokenizer, "the dog")
 
 
+@pytest.mark.parametrize("new", [0, -1, 2.5, False])
+def test_no_new_tokens_are_refused_and_not_taken_for_all(model, tokenizer, new, unchecked):
+    with pytest.raises(ValueError, match=f"max_new_tokens is {new}, but it must be an int >= 1"):
+        translate(model, tokenizer, SOURCES, max_new_tokens=new)
+
+
 def looked_at(model, tokenizer, source: str, target: str) -> torch.Tensor:
     """Return (layer, head, word): where each head looks most while it predicts a target word."""
     source_ids = torch.tensor([[*tokenizer.encode(source), tokenizer.eos_id]])

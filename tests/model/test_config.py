@@ -7,10 +7,12 @@ import pickle
 import pytest
 
 from tests.parity import small_config
-from transformer_lesson.model.config import SIZES, SWITCHES, ModelConfig
+from transformer_lesson.model.config import ModelConfig
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
+SIZES = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len")
+SWITCHES = ("tie_embeddings", "bias", "scale_embedding")
 BAD_SIZES = [(name, value) for name in SIZES for value in (0, -1, 2.0, "8", None, True)]
 BAD_PROBABILITIES = [
     (name, value)
@@ -46,7 +48,7 @@ def test_an_unknown_option_is_answered_with_the_known_ones(field, value):
     rules = {
         "norm_position": "one of pre, post",
         "activation": "one of relu, gelu, gelu_tanh, swish, swiglu",
-        "positions": "one of sinusoidal, sinusoidal_halves, learned, rotary",
+        "positions": "one of sinusoidal, learned, rotary",
         "norm": "one of layer, rms",
     }
     assert_refused(field, value, rules[field])
@@ -60,7 +62,8 @@ def test_a_switch_is_true_or_false(field, value):
 
 @pytest.mark.parametrize("value", [-1, 13, 0.0, "0", True])
 def test_pad_id_is_none_or_in_the_vocabulary(value):
-    assert_refused("pad_id", value, "None or an id from 0 to vocab_size - 1 = 12")
+    in_12 = "id from 0 to vocab_size - 1 = 12"
+    assert_refused("pad_id", value, f"None or an {in_12 if value == 13 else 'int >= 0'}")
 
 
 @pytest.mark.parametrize(
@@ -86,9 +89,17 @@ def test_an_epsilon_or_a_base_is_positive(field, value):
     assert_refused(field, value, "a number > 0")
 
 
-@pytest.mark.parametrize("value", [-1, 1.0, None, True])
-def test_token_types_are_counted(value):
-    assert_refused("n_token_types", value, "an int >= 0")
+@pytest.mark.parametrize("value", [-1, 1.0, "1", True])
+def test_bos_id_is_none_or_an_id(value):
+    assert_refused("bos_id", value, "None or an int >= 0")
+    assert small_config(bos_id=None).bos_id is None
+
+
+@pytest.mark.parametrize("value", [2, None, [-1], (-1,), (2, 1.0), (True,), "2"])
+def test_eos_ids_are_a_tuple_of_ids(value):
+    assert_refused("eos_ids", value, "a tuple of any values, each an int >= 0")
+    assert small_config(eos_ids=()).eos_ids == ()
+    assert small_config(eos_ids=[2, 3]).eos_ids == (2, 3)  # as JSON keeps it
 
 
 @pytest.mark.parametrize("value", [2, 4])
@@ -105,11 +116,18 @@ def test_odd_sizes_are_fine_with_learned_positions():
     assert small_config(d_model=15, n_heads=3, positions="learned").d_head == 5
 
 
-def test_a_misspelt_field_is_answered_with_the_real_ones():
-    with pytest.raises(ValueError, match=r"no field 'n_head'; it has vocab_size, d_model, n_heads"):
+def test_a_misspelt_field_is_answered_with_the_nearest_one():
+    with pytest.raises(ValueError, match="ModelConfig: no field 'n_head'; did you mean n_heads?"):
         small_config(n_head=4)
-    with pytest.raises(ValueError, match="no field 'droput'"):
+    with pytest.raises(ValueError, match="no field 'droput'; did you mean dropout?"):
         dataclasses.replace(small_config(), droput=0.2)
+    with pytest.raises(ValueError, match="no field 'x'; it has vocab_size, d_model, n_heads, n_la"):
+        small_config(x=1)
+
+
+def test_a_field_without_a_default_must_be_given():
+    with pytest.raises(TypeError, match="max_len"):
+        ModelConfig(10, 8, 2, 1, 16)
 
 
 def test_edges_of_the_rules_are_allowed():
@@ -123,7 +141,7 @@ def test_defaults_are_those_of_the_docstring():
         *(0.1, 0.0, 0.0, "pre", "relu", "sinusoidal"),
         *(True, None, True),
         *("layer", 1e-5, None, None, 10000.0),
-        *(True, False, 0, False, False),
+        *(True, 1, (2,)),
     )
 
 

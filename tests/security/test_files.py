@@ -102,7 +102,17 @@ def test_a_signed_checkpoint_that_lies_about_its_sizes(lie, whole, tmp_path):
     assert refused(load_checkpoint, path)
 
 
-@pytest.mark.parametrize("name", ["vocab_size", "d_ff", "n_token_types"])
+@pytest.mark.parametrize("name", ["n_classes", "n_token_types"])
+@pytest.mark.parametrize("kind", ["EncoderOnlyTransformer", "BertTransformer"])
+def test_an_argument_that_no_memory_is_asked_for(kind, name, whole, tmp_path):
+    data, config = whole
+    path = tmp_path / "lie.safetensors"
+    model = {"kind": kind, "arguments": {"config": vars(config), name: 10**7}}
+    path.write_bytes(signed(data, model=model))
+    assert refused(load_checkpoint, path, f"{name} is 10000000, but there are only")
+
+
+@pytest.mark.parametrize("name", ["vocab_size", "d_ff"])
 def test_a_size_that_no_memory_is_asked_for(name, whole, tmp_path):
     data, config = whole
     path = tmp_path / "lie.safetensors"

@@ -15,7 +15,7 @@ BAD = {
     "schedule": ("Noam", "", None),
     "warmup_steps": (-1, 2.0, None, True),
     "optimizer": ("sgd", None),
-    "betas": ((0.9,), [0.9, 0.98], (0.9, 1.0), (-0.1, 0.9), 0.9, ("a", 0.9)),
+    "betas": ((0.9,), [0.9, 1.5], (0.9, 1.0), (-0.1, 0.9), 0.9, ("a", 0.9)),
     "epsilon": (0, -1e-9, NAN, None),
     "weight_decay": (-0.1, NAN, INFINITY, None, "0.1"),
     "clip": (0, -1.0, NAN, "1"),

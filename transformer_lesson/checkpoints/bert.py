@@ -4,10 +4,10 @@ Source: Devlin et al., "BERT" (2018), section 3.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import replace
 
-from torch import nn
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
 from transformer_lesson.checkpoints.family import (
     THEIR_ACTIVATIONS,
@@ -18,9 +18,122 @@ from transformer_lesson.checkpoints.family import (
     our_activation,
     padding_of,
     require,
+    text_ids,
+    their_ids,
 )
-from transformer_lesson.model.config import ModelConfig
-from transformer_lesson.model.transformers import EncoderOnlyTransformer
+from transformer_lesson.checkpoints.untrusted import require_rows
+from transformer_lesson.model.config import ModelConfig, size
+from transformer_lesson.model.embedding import InputEmbedding, check_range
+from transformer_lesson.model.feed_forward import ACTIVATIONS
+from transformer_lesson.model.masks import real_tokens
+from transformer_lesson.model.norm import make_norm
+from transformer_lesson.model.positions import LearnedPositions
+from transformer_lesson.model.transformers import EncoderOnlyTransformer, output_projection
+
+
+class BertEmbedding(InputEmbedding):
+    """Token vectors, positions and token types are added up and normalized, then dropout.
+
+    Args:
+        config: sizes and choices.
+        n_token_types: kinds of segments, with a trained vector each.
+
+    Source: Devlin et al., "BERT" (2018), figure 2.
+    """
+
+    def __init__(self, config: ModelConfig, n_token_types: int):
+        super().__init__(config)
+        self.token_types = LearnedPositions(n_token_types, config.d_model)  # looked up like them
+        self.norm = make_norm(config)
+
+    def forward(
+        self, ids: Int[Tensor, "batch n"], token_types: Int[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n d_model"]:
+        """Return the vectors that enter the first block.
+
+        Args:
+            ids: token ids.
+            token_types: which segment each token is in, from 0; all 0 if left out.
+
+        Raises:
+            ValueError: ids that the model cannot read, or types of another shape or too large.
+        """
+        x = self.placed(ids, 0)  # (batch, n, d_model)
+        types = torch.zeros_like(ids) if token_types is None else token_types
+        if types.shape != ids.shape:
+            raise ValueError(
+                f"token_types has shape {tuple(types.shape)}, but the ids have {tuple(ids.shape)}: "
+                "give each token its type."
+            )
+        n = self.token_types.num_embeddings
+        check_range(types, n, f"token type {{}} is not one of the n_token_types = {n} (from 0).")
+        return self.output(self.dropout(self.norm(x + self.token_types(types))))
+
+
+class BertHead(nn.Module):
+    """A linear map, the activation and a norm, which BERT puts before its output projection.
+
+    Source: Devlin et al., "BERT" (2018), as in the authors' code (`get_masked_lm_output`).
+    """
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.W = nn.Linear(config.d_model, config.d_model)
+        self.activation = ACTIVATIONS[config.activation]
+        self.norm = make_norm(config)
+
+    def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
+        """Return norm(activation(x W + b))."""
+        return self.norm(self.activation(self.W(x)))
+
+
+class BertTransformer(EncoderOnlyTransformer):
+    """The encoder-only model with BERT's own parts: its embedding and, with a head, its head.
+
+    Args:
+        config: sizes and choices.
+        n_token_types: kinds of segments that a text may be made of.
+        token_head: adds a layer, and a projection with a bias, to token logits.
+
+    Raises:
+        ValueError: n_token_types is no size.
+
+    Source: Devlin et al., "BERT" (2018), section 3.
+    """
+
+    def __init__(self, config: ModelConfig, n_token_types: int = 2, token_head: bool = False):
+        if not size.keeps(n_token_types):
+            raise ValueError(f"n_token_types is {n_token_types!r}, but it must be {size.words}.")
+        super().__init__(config, token_head=token_head)
+        self.embedding = BertEmbedding(config, n_token_types)
+        if token_head:
+            self.head_transform = BertHead(config)
+            self.projection = output_projection(config, self.embedding)
+            self.projection.bias = nn.Parameter(torch.zeros(config.vocab_size))
+
+    def forward(
+        self, ids: Int[Tensor, "batch n"], token_types: Int[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n d_model"]:
+        """Return one vector per token.
+
+        Args:
+            ids: token ids.
+            token_types: which segment each token is in, from 0; all 0 if left out.
+        """
+        x = self.embedding(ids, token_types)  # (batch, n, d_model)
+        mask = real_tokens(ids, self.config)  # (batch, 1, 1, n)
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x)
+
+    def predict_tokens(
+        self, ids: Int[Tensor, "batch n"], token_types: Int[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n vocab_size"]:
+        """Return logits for the token at each position (masked-token prediction)."""
+        if self.projection is None:
+            raise ValueError("this model has no token head: build it with token_head=True.")
+        return self.projection(self.head_transform(self(ids, token_types)))
+
 
 RULES = (
     (r"^embedding\.weight$", "bert.embeddings.word_embeddings.weight"),
@@ -54,112 +167,87 @@ UNUSED = re.compile(r"^bert\.pooler\.|^cls\.seq_relationship\.|\.position_ids$|\
 """A classifier of whole sentences, which our model does not have, and constants."""
 
 
-def read_config(facts: Facts) -> tuple[ModelConfig, ...]:
-    """Return our config of a BERT one."""
-    require(
-        facts,
-        is_decoder=False,
-        add_cross_attention=False,
-        position_embedding_type="absolute",
-    )
-    sizes = needed(
-        facts,
-        "vocab_size",
-        "hidden_size",
-        "num_attention_heads",
-        "num_hidden_layers",
-        "intermediate_size",
-        "max_position_embeddings",
-    )
-    config = ModelConfig(
-        *sizes,
-        dropout=facts.get("hidden_dropout_prob", 0.1),
-        attention_dropout=facts.get("attention_probs_dropout_prob", 0.1),
-        norm_position="post",
-        activation=our_activation(facts, "hidden_act", "gelu"),
-        positions="learned",
-        tie_embeddings=facts.get("tie_word_embeddings", True),
-        pad_id=padding_of({"pad_token_id": 0} | dict(facts)),
-        norm_epsilon=facts.get("layer_norm_eps", 1e-12),
-        scale_embedding=False,
-        embedding_norm=True,
-        n_token_types=facts.get("type_vocab_size", 2),
-        output_bias=True,
-        head_transform=True,
-    )
-    return (config,)
+class BertFamily(Family):
+    """BERT's checkpoints."""
 
+    name, model_type, architecture = "BERT", "bert", "BertForMaskedLM"
+    model, prefix, rules, layers = BertTransformer, "bert.", RULES, LAYERS
 
-def build(configs: tuple[ModelConfig, ...], facts: Facts, names: Iterable[str]) -> nn.Module:
-    """Return our model, with a token head if the checkpoint has one."""
-    token_head = any(name.startswith("cls.predictions.") for name in names)
-    config = replace(configs[0], head_transform=token_head)
-    return EncoderOnlyTransformer(config, token_head=token_head)
-
-
-def write_config(model: nn.Module) -> dict:
-    """Return config.json of one of our models.
-
-    Raises:
-        ValueError: the model has a classifier over a mean of vectors, or a token head without
-            its own layer.
-    """
-    if model.classifier is not None:
-        raise ValueError("the model has a classifier over a mean of vectors, which BERT has not.")
-    c = model.config
-    if c.head_transform != (model.projection is not None):
-        raise ValueError(
-            f"head_transform is {c.head_transform}, but BERT has that layer where there is a "
-            "token head and only there."
+    def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
+        """Return our config of a BERT one."""
+        require(
+            facts,
+            is_decoder=False,
+            add_cross_attention=False,
+            position_embedding_type="absolute",
         )
-    return {
-        "vocab_size": c.vocab_size,
-        "hidden_size": c.d_model,
-        "num_attention_heads": c.n_heads,
-        "num_hidden_layers": c.n_layers,
-        "intermediate_size": c.d_ff,
-        "max_position_embeddings": c.max_len,
-        "hidden_act": THEIR_ACTIVATIONS.get(c.activation),
-        "hidden_dropout_prob": c.dropout,
-        "attention_probs_dropout_prob": c.attention_dropout,
-        "layer_norm_eps": c.norm_epsilon,
-        "type_vocab_size": c.n_token_types,
-        "tie_word_embeddings": c.tie_embeddings,
-        "pad_token_id": c.pad_id,
-    }
+        sizes = needed(
+            facts,
+            "vocab_size",
+            "hidden_size",
+            "num_attention_heads",
+            "num_hidden_layers",
+            "intermediate_size",
+            "max_position_embeddings",
+        )
+        config = ModelConfig(
+            *sizes,
+            dropout=facts.get("hidden_dropout_prob", 0.1),
+            attention_dropout=facts.get("attention_probs_dropout_prob", 0.1),
+            norm_position="post",
+            activation=our_activation(facts, "hidden_act", "gelu"),
+            positions="learned",
+            tie_embeddings=facts.get("tie_word_embeddings", True),
+            pad_id=padding_of({"pad_token_id": 0} | dict(facts)),
+            norm_epsilon=facts.get("layer_norm_eps", 1e-12),
+            scale_embedding=False,
+            **text_ids(facts),
+        )
+        return (config,)
 
+    def build(self, configs: tuple[ModelConfig, ...], facts: Facts, tensors: Tensors) -> nn.Module:
+        """Return our model, with a token head if the checkpoint has one."""
+        n_types = facts.get("type_vocab_size", 2)
+        require_rows("type_vocab_size", n_types, tensors)
+        token_head = any(name.startswith("cls.predictions.") for name in tensors)
+        return BertTransformer(*configs, n_types, token_head)
 
-def tidy(facts: Facts, tensors: Tensors) -> Tensors:
-    """Leave out what our model does not compute, and give norms their present names."""
-    tidied = {}
-    for name, tensor in tensors.items():
-        if not UNUSED.search(name):
-            new = name.replace("LayerNorm.gamma", "LayerNorm.weight")
-            tidied[new.replace("LayerNorm.beta", "LayerNorm.bias")] = tensor
-    used = "cls.predictions.decoder.bias"  # what the library adds; untied, the other has no effect
-    if used in tidied and not facts.get("tie_word_embeddings", True):
-        tidied[BIAS] = tidied.pop(used)
-    return tidied
+    def write_config(self, model: nn.Module) -> dict:
+        """Return config.json of one of our models."""
+        c = model.config
+        return {
+            "vocab_size": c.vocab_size,
+            "hidden_size": c.d_model,
+            "num_attention_heads": c.n_heads,
+            "num_hidden_layers": c.n_layers,
+            "intermediate_size": c.d_ff,
+            "max_position_embeddings": c.max_len,
+            "hidden_act": THEIR_ACTIVATIONS.get(c.activation),
+            "hidden_dropout_prob": c.dropout,
+            "attention_probs_dropout_prob": c.attention_dropout,
+            "layer_norm_eps": c.norm_epsilon,
+            "type_vocab_size": model.embedding.token_types.num_embeddings,
+            "tie_word_embeddings": c.tie_embeddings,
+            **their_ids(c),
+        }
 
+    def tidy(self, facts: Facts, tensors: Tensors) -> Tensors:
+        """Leave out what our model does not compute, and give norms their present names."""
+        tidied = {}
+        for name, tensor in tensors.items():
+            if not UNUSED.search(name):
+                new = name.replace("LayerNorm.gamma", "LayerNorm.weight")
+                tidied[new.replace("LayerNorm.beta", "LayerNorm.bias")] = tensor
+        used = (
+            "cls.predictions.decoder.bias"  # what the library adds; untied, the other has no effect
+        )
+        if used in tidied and not facts.get("tie_word_embeddings", True):
+            tidied[BIAS] = tidied.pop(used)
+        return tidied
 
-def aliases(model: nn.Module) -> dict[str, tuple[str, ...]]:
-    """Return which names stand for one matrix."""
-    if model.projection is None:
-        return {}
-    tied = {WORDS: ("cls.predictions.decoder.weight",)} if model.config.tie_embeddings else {}
-    return tied | {BIAS: ("cls.predictions.decoder.bias",)}
-
-
-BERT = Family(
-    name="BERT",
-    model_type="bert",
-    architecture="BertForMaskedLM",
-    prefix="bert.",
-    rules=RULES,
-    read_config=read_config,
-    build=build,
-    write_config=write_config,
-    layers=LAYERS,
-    tidy=tidy,
-    aliases=aliases,
-)
+    def aliases(self, model: nn.Module) -> dict[str, tuple[str, ...]]:
+        """Return which names stand for one matrix."""
+        if model.projection is None:
+            return {}
+        tied = {WORDS: ("cls.predictions.decoder.weight",)} if model.config.tie_embeddings else {}
+        return tied | {BIAS: ("cls.predictions.decoder.bias",)}

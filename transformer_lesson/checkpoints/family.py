@@ -1,8 +1,8 @@
 """What is the same for every family of checkpoints: names to names, and fields that must fit."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
@@ -26,49 +26,51 @@ OUR_ACTIVATIONS = {
 THEIR_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "swish": "silu"}
 
 
-def same(tensors: Tensors) -> Tensors:
-    """Return tensors as they are: most families store one matrix under one name."""
-    return dict(tensors)
-
-
-def nothing_else(facts: Facts, tensors: Tensors) -> Tensors:
-    """Return tensors as they are: the family has no old names or unused parts."""
-    return tensors
-
-
-@dataclass(frozen=True)
-class Family:
-    """How one kind of checkpoint becomes one of our models, and back.
-
-    Args:
-        name: as people call it.
-        model_type: the name in config.json.
-        architecture: the library's class, which to_transformers names.
-        prefix: what stands before the names of the stack when there is a head.
-        rules: pairs (pattern, replacement) that turn our parameter's name into theirs, in order.
-        read_config: config.json to our config, or two of them (source and target).
-        build: configs, config.json and the names of the tensors to our model.
-        write_config: our model to config.json.
-        layers: pairs (our module, their module) that compute the same, in order; {i} is a layer.
-        tidy: drops what has no effect and renames what older versions called otherwise.
-        aliases: theirs that are one matrix with another name of theirs.
-        pack, unpack: turn our one-matrix-per-name into how they store it, and back.
-        stacks: our names of the stacks of layers.
-    """
+class Family(ABC):
+    """How one kind of checkpoint becomes one of our models, and back."""
 
     name: str
+    """As people call it."""
     model_type: str
+    """The name in config.json."""
     architecture: str
+    """The library's class, which `to_transformers` names."""
+    model: type[nn.Module]
+    """Our class."""
     prefix: str
+    """What stands before the names of the stack when there is a head."""
     rules: tuple[tuple[str, str], ...]
-    read_config: Callable[[Facts], tuple[ModelConfig, ...]]
-    build: Callable[[tuple[ModelConfig, ...], Facts, Iterable[str]], nn.Module]
-    write_config: Callable[[nn.Module], dict[str, Any]]
+    """Pairs (pattern, replacement) that turn our parameter's name into theirs, in order."""
     layers: tuple[tuple[str, str], ...]
-    tidy: Callable[[Facts, Tensors], Tensors] = nothing_else
-    aliases: Callable[[nn.Module], dict[str, tuple[str, ...]]] = lambda model: {}
-    pack: Callable[[Tensors], Tensors] = same
-    unpack: Callable[[Tensors], Tensors] = same
+    """Pairs (our module, their module) that compute the same, in order; {i} is a layer."""
+
+    @abstractmethod
+    def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
+        """Return our config of theirs, or two of them: of the encoder and of the decoder."""
+
+    @abstractmethod
+    def write_config(self, model: nn.Module) -> dict[str, Any]:
+        """Return config.json of one of our models."""
+
+    def build(self, configs: tuple[ModelConfig, ...], facts: Facts, tensors: Tensors) -> nn.Module:
+        """Return our model, with weights of its own."""
+        return self.model(*configs)
+
+    def tidy(self, facts: Facts, tensors: Tensors) -> Tensors:
+        """Drop what has no effect, and rename what older versions called otherwise."""
+        return tensors
+
+    def aliases(self, model: nn.Module) -> dict[str, tuple[str, ...]]:
+        """Return, for a name of theirs, others of theirs that are the same matrix."""
+        return {}
+
+    def pack(self, weights: Tensors) -> Tensors:
+        """Turn our one matrix per name into how they store it."""
+        return weights
+
+    def unpack(self, tensors: Tensors) -> Tensors:
+        """Undo `pack`."""
+        return tensors
 
     def rename(self, name: str) -> str:
         """Return the library's name of one of our parameters."""
@@ -138,3 +140,29 @@ def padding_of(facts: Facts) -> int | None:
     meant = [facts.get("bos_token_id"), *(ends if isinstance(ends, list) else [ends])]
     outside = pad is not None and not 0 <= pad < facts["vocab_size"]
     return None if pad in meant or outside else pad
+
+
+def text_ids(facts: Facts, bos: int | None = None, eos: int | None = None) -> dict[str, Any]:
+    """Return our bos_id and eos_ids; ids that the vocabulary lacks begin and end nothing.
+
+    Args:
+        facts: config.json; eos_token_id may be a list.
+        bos, eos: what the library takes where a field is missing.
+    """
+    ends = facts.get("eos_token_id", eos)
+    begins, size = [facts.get("bos_token_id", bos)], facts["vocab_size"]
+    begins, ends = (
+        tuple(i for i in ids if i is not None and 0 <= i < size)
+        for ids in (begins, ends if isinstance(ends, list) else [ends])
+    )
+    return {"bos_id": begins[0] if begins else None, "eos_ids": ends}
+
+
+def their_ids(config: ModelConfig) -> dict[str, Any]:
+    """Return the fields of config.json that say which ids are special."""
+    ends = list(config.eos_ids)
+    return {
+        "pad_token_id": config.pad_id,
+        "bos_token_id": config.bos_id,
+        "eos_token_id": ends if len(ends) > 1 else (ends or [None])[0],
+    }

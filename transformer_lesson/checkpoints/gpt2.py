@@ -17,6 +17,8 @@ from transformer_lesson.checkpoints.family import (
     our_activation,
     padding_of,
     require,
+    text_ids,
+    their_ids,
 )
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
@@ -44,102 +46,89 @@ TURNED = re.compile(r"\.(attn|mlp)\.c_\w+\.weight$")
 """GPT-2 stores these matrices as in the formula, x W; `nn.Linear` stores the transpose."""
 
 
-def read_config(facts: Facts) -> tuple[ModelConfig, ...]:
-    """Return our config of a GPT-2 one."""
-    require(
-        facts,
-        scale_attn_weights=True,
-        scale_attn_by_inverse_layer_idx=False,
-        add_cross_attention=False,
-    )
-    sizes = needed(facts, "vocab_size", "n_embd", "n_head", "n_layer", "n_positions")
-    vocab_size, d_model, n_heads, n_layers, max_len = sizes
-    config = ModelConfig(
-        vocab_size,
-        d_model,
-        n_heads,
-        n_layers,
-        d_ff=facts.get("n_inner") or 4 * d_model,
-        max_len=max_len,
-        dropout=facts.get("resid_pdrop", 0.1),
-        attention_dropout=facts.get("attn_pdrop", 0.1),
-        activation=our_activation(facts, "activation_function", "gelu_new"),
-        positions="learned",
-        tie_embeddings=facts.get("tie_word_embeddings", True),
-        pad_id=padding_of(facts),
-        norm_epsilon=facts.get("layer_norm_epsilon", 1e-5),
-        scale_embedding=False,
-    )
-    return (config,)
+class GPT2Family(Family):
+    """GPT-2's checkpoints."""
 
+    name, model_type, architecture = "GPT-2", "gpt2", "GPT2LMHeadModel"
+    model, prefix, rules, layers = DecoderOnlyTransformer, "transformer.", RULES, LAYERS
 
-def write_config(model: nn.Module) -> dict:
-    """Return config.json of one of our models."""
-    c = model.config
-    return {
-        "vocab_size": c.vocab_size,
-        "n_embd": c.d_model,
-        "n_head": c.n_heads,
-        "n_layer": c.n_layers,
-        "n_inner": c.d_ff,
-        "n_positions": c.max_len,
-        "activation_function": THEIR_ACTIVATIONS.get(c.activation),
-        "resid_pdrop": c.dropout,
-        "embd_pdrop": c.dropout,
-        "attn_pdrop": c.attention_dropout,
-        "layer_norm_epsilon": c.norm_epsilon,
-        "tie_word_embeddings": c.tie_embeddings,
-        "pad_token_id": c.pad_id,
-        "bos_token_id": None,
-        "eos_token_id": None,
-    }
+    def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
+        """Return our config of a GPT-2 one."""
+        require(
+            facts,
+            scale_attn_weights=True,
+            scale_attn_by_inverse_layer_idx=False,
+            add_cross_attention=False,
+        )
+        sizes = needed(facts, "vocab_size", "n_embd", "n_head", "n_layer", "n_positions")
+        vocab_size, d_model, n_heads, n_layers, max_len = sizes
+        config = ModelConfig(
+            vocab_size,
+            d_model,
+            n_heads,
+            n_layers,
+            d_ff=facts.get("n_inner") or 4 * d_model,
+            max_len=max_len,
+            dropout=facts.get("resid_pdrop", 0.1),
+            attention_dropout=facts.get("attn_pdrop", 0.1),
+            activation=our_activation(facts, "activation_function", "gelu_new"),
+            positions="learned",
+            tie_embeddings=facts.get("tie_word_embeddings", True),
+            pad_id=padding_of(facts),
+            **text_ids(facts, bos=50256, eos=50256),
+            norm_epsilon=facts.get("layer_norm_epsilon", 1e-5),
+            scale_embedding=False,
+        )
+        return (config,)
 
+    def write_config(self, model: nn.Module) -> dict:
+        """Return config.json of one of our models."""
+        c = model.config
+        return {
+            "vocab_size": c.vocab_size,
+            "n_embd": c.d_model,
+            "n_head": c.n_heads,
+            "n_layer": c.n_layers,
+            "n_inner": c.d_ff,
+            "n_positions": c.max_len,
+            "activation_function": THEIR_ACTIVATIONS.get(c.activation),
+            "resid_pdrop": c.dropout,
+            "embd_pdrop": c.dropout,
+            "attn_pdrop": c.attention_dropout,
+            "layer_norm_epsilon": c.norm_epsilon,
+            "tie_word_embeddings": c.tie_embeddings,
+            **their_ids(c),
+        }
 
-def tidy(facts: Facts, tensors: Tensors) -> Tensors:
-    """Leave out the causal masks that old files hold beside the weights."""
-    mask = re.compile(r"\.attn\.(bias|masked_bias)$")
-    return {name: tensor for name, tensor in tensors.items() if not mask.search(name)}
+    def tidy(self, facts: Facts, tensors: Tensors) -> Tensors:
+        """Leave out the causal masks that old files hold beside the weights."""
+        mask = re.compile(r"\.attn\.(bias|masked_bias)$")
+        return {name: tensor for name, tensor in tensors.items() if not mask.search(name)}
 
+    def aliases(self, model: nn.Module) -> dict[str, tuple[str, ...]]:
+        """Return which names stand for one matrix."""
+        tied = model.config.tie_embeddings
+        return {"transformer.wte.weight": ("lm_head.weight",)} if tied else {}
 
-def pack(weights: Tensors) -> Tensors:
-    """Put queries, keys and values side by side in one matrix, and turn all four matrices."""
-    packed = {}
-    for name, weight in weights.items():
-        if ".attn.Q." in name:
-            parts = [weights[name.replace(".Q.", f".{part}.")] for part in "QKV"]
-            packed[name.replace(".Q.", ".c_attn.")] = torch.cat(parts)
-        elif ".attn.K." not in name and ".attn.V." not in name:
-            packed[name] = weight
-    return {name: w.T if TURNED.search(name) else w for name, w in packed.items()}
+    def pack(self, weights: Tensors) -> Tensors:
+        """Put queries, keys and values side by side in one matrix, and turn all four matrices."""
+        packed = {}
+        for name, weight in weights.items():
+            if ".attn.Q." in name:
+                parts = [weights[name.replace(".Q.", f".{part}.")] for part in "QKV"]
+                packed[name.replace(".Q.", ".c_attn.")] = torch.cat(parts)
+            elif ".attn.K." not in name and ".attn.V." not in name:
+                packed[name] = weight
+        return {name: w.T if TURNED.search(name) else w for name, w in packed.items()}
 
-
-def unpack(tensors: Tensors) -> Tensors:
-    """Undo `pack`."""
-    weights = {}
-    for name, tensor in tensors.items():
-        weight = tensor.T if TURNED.search(name) else tensor
-        if ".c_attn." in name:
-            for part, third in zip("QKV", weight.chunk(3), strict=True):
-                weights[name.replace(".c_attn.", f".{part}.")] = third
-        else:
-            weights[name] = weight
-    return weights
-
-
-GPT2 = Family(
-    name="GPT-2",
-    model_type="gpt2",
-    architecture="GPT2LMHeadModel",
-    prefix="transformer.",
-    rules=RULES,
-    read_config=read_config,
-    build=lambda configs, facts, names: DecoderOnlyTransformer(*configs),
-    write_config=write_config,
-    layers=LAYERS,
-    tidy=tidy,
-    aliases=lambda model: (
-        {"transformer.wte.weight": ("lm_head.weight",)} if model.config.tie_embeddings else {}
-    ),
-    pack=pack,
-    unpack=unpack,
-)
+    def unpack(self, tensors: Tensors) -> Tensors:
+        """Undo `pack`."""
+        weights = {}
+        for name, tensor in tensors.items():
+            weight = tensor.T if TURNED.search(name) else tensor
+            if ".c_attn." in name:
+                for part, third in zip("QKV", weight.chunk(3), strict=True):
+                    weights[name.replace(".c_attn.", f".{part}.")] = third
+            else:
+                weights[name] = weight
+        return weights

@@ -8,12 +8,12 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from transformer_lesson.checkpoints.bert import BERT
+from transformer_lesson.checkpoints.bert import BertFamily
 from transformer_lesson.checkpoints.family import Facts, Family, Tensors
-from transformer_lesson.checkpoints.gpt2 import GPT2
+from transformer_lesson.checkpoints.gpt2 import GPT2Family
 from transformer_lesson.checkpoints.hub import fetch, is_hub_name
-from transformer_lesson.checkpoints.llama import LLAMA
-from transformer_lesson.checkpoints.marian import MARIAN
+from transformer_lesson.checkpoints.llama import LlamaFamily
+from transformer_lesson.checkpoints.marian import MarianFamily
 from transformer_lesson.checkpoints.ours import KINDS
 from transformer_lesson.checkpoints.untrusted import (
     CONFIG,
@@ -25,17 +25,23 @@ from transformer_lesson.checkpoints.untrusted import (
 )
 from transformer_lesson.files import write_atomically
 from transformer_lesson.model.config import ModelConfig
-from transformer_lesson.model.transformers import EncoderDecoderTransformer, EncoderOnlyTransformer
+from transformer_lesson.model.transformers import (
+    DecoderOnlyTransformer,
+    EncoderDecoderTransformer,
+    EncoderOnlyTransformer,
+)
 
+GPT2, BERT, MARIAN, LLAMA = GPT2Family(), BertFamily(), MarianFamily(), LlamaFamily()
 FAMILIES = {family.model_type: family for family in (GPT2, BERT, MARIAN, LLAMA)}
 
 
 def from_pretrained(source) -> nn.Module:
     """Return our model with the weights of a checkpoint, in float32 and evaluation mode.
 
-    GPT-2 and Llama become a `DecoderOnlyTransformer`, BERT an `EncoderOnlyTransformer` (with a
-    token head if the checkpoint has one), Marian an `EncoderDecoderTransformer`. The model is
-    returned whole or not at all: every tensor must find its place.
+    GPT-2 and Llama become a `DecoderOnlyTransformer`, BERT an `EncoderOnlyTransformer` with its
+    own parts (`BertTransformer`, with a token head if the checkpoint has one), Marian an
+    `EncoderDecoderTransformer` with its own (`MarianTransformer`). The model is returned whole or
+    not at all: every tensor must find its place.
 
     Args:
         source: a directory in the library's format (config.json and model.safetensors, or a
@@ -196,10 +202,14 @@ def nearest_family(model: nn.Module) -> Family:
     """
     if KINDS.get(type(model).__name__) is not type(model):
         raise ValueError(f"a {type(model).__name__} is none of {', '.join(KINDS)}.")
-    if isinstance(model, EncoderOnlyTransformer):
-        return BERT
-    if isinstance(model, EncoderDecoderTransformer):
-        return MARIAN
+    family = BERT if isinstance(model, EncoderOnlyTransformer) else MARIAN
+    if not isinstance(model, DecoderOnlyTransformer):
+        if not isinstance(model, family.model):
+            raise ValueError(
+                f"{family.name} has parts that a {type(model).__name__} has not: only a "
+                f"{family.model.__name__} can be written for the library."
+            )
+        return family
     return LLAMA if "rms" in model.config.norm or model.config.positions == "rotary" else GPT2
 
 
@@ -226,6 +236,6 @@ def _meant(config: ModelConfig, name: str):
     """A field's value, or what stands for it; `None` where it is not used or already checked."""
     if name == "n_kv_heads":
         return config.n_kv_heads or config.n_heads
-    if name == "head_transform" or (name == "rotary_base" and config.positions != "rotary"):
+    if name == "rotary_base" and config.positions != "rotary":
         return None
     return getattr(config, name)

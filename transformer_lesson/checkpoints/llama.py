@@ -5,7 +5,16 @@ Source: Touvron et al., "LLaMA" (2023), section 2.2; "Llama 2" (2023) for groupe
 
 from torch import nn
 
-from transformer_lesson.checkpoints.family import Facts, Family, needed, padding_of, require
+from transformer_lesson.checkpoints.family import (
+    Facts,
+    Family,
+    Tensors,
+    needed,
+    padding_of,
+    require,
+    text_ids,
+    their_ids,
+)
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
@@ -52,81 +61,77 @@ def rotary_base(facts: Facts) -> float:
     return float(rope.get("rope_theta", facts.get("rope_theta", 10000.0)))
 
 
-def read_config(facts: Facts) -> tuple[ModelConfig, ...]:
-    """Return our config of a Llama one."""
-    sizes = needed(
-        facts,
-        "vocab_size",
-        "hidden_size",
-        "num_attention_heads",
-        "num_hidden_layers",
-        "intermediate_size",
-        "max_position_embeddings",
-    )
-    vocab_size, d_model, n_heads, n_layers, d_ff, max_len = sizes
-    require(facts, mlp_bias=False, sliding_window=None)
-    if facts.get("hidden_act", "silu") != "swish":
-        require(facts, hidden_act="silu")
-    if facts.get("head_dim") is not None:
-        require(facts, head_dim=d_model // n_heads)
-    config = ModelConfig(
-        vocab_size,
-        d_model,
-        n_heads,
-        n_layers,
-        d_ff,
-        max_len,
-        dropout=0.0,
-        attention_dropout=facts.get("attention_dropout") or 0.0,
-        activation="swiglu",
-        positions="rotary",
-        tie_embeddings=facts.get("tie_word_embeddings", False),
-        pad_id=padding_of(facts),
-        bias=facts.get("attention_bias", False),
-        norm="rms",
-        norm_epsilon=facts.get("rms_norm_eps", 1e-6),
-        n_kv_heads=facts.get("num_key_value_heads") or n_heads,
-        rotary_base=rotary_base(facts),
-        scale_embedding=False,
-    )
-    return (config,)
+class LlamaFamily(Family):
+    """Llama's checkpoints."""
 
+    name, model_type, architecture = "Llama", "llama", "LlamaForCausalLM"
+    model, prefix, rules, layers = DecoderOnlyTransformer, "model.", RULES, LAYERS
 
-def write_config(model: nn.Module) -> dict:
-    """Return config.json of one of our models."""
-    c = model.config
-    return {
-        "vocab_size": c.vocab_size,
-        "hidden_size": c.d_model,
-        "num_attention_heads": c.n_heads,
-        "num_key_value_heads": c.n_kv_heads or c.n_heads,
-        "num_hidden_layers": c.n_layers,
-        "intermediate_size": c.d_ff,
-        "max_position_embeddings": c.max_len,
-        "hidden_act": "silu",
-        "attention_bias": c.bias,
-        "attention_dropout": c.attention_dropout,
-        "rms_norm_eps": c.norm_epsilon,
-        "rope_parameters": {"rope_type": "default", "rope_theta": c.rotary_base},
-        "tie_word_embeddings": c.tie_embeddings,
-        "pad_token_id": c.pad_id,
-        "bos_token_id": None,
-        "eos_token_id": None,
-    }
+    def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
+        """Return our config of a Llama one."""
+        sizes = needed(
+            facts,
+            "vocab_size",
+            "hidden_size",
+            "num_attention_heads",
+            "num_hidden_layers",
+            "intermediate_size",
+            "max_position_embeddings",
+        )
+        vocab_size, d_model, n_heads, n_layers, d_ff, max_len = sizes
+        require(facts, mlp_bias=False, sliding_window=None)
+        if facts.get("hidden_act", "silu") != "swish":
+            require(facts, hidden_act="silu")
+        if facts.get("head_dim") is not None:
+            require(facts, head_dim=d_model // n_heads)
+        config = ModelConfig(
+            vocab_size,
+            d_model,
+            n_heads,
+            n_layers,
+            d_ff,
+            max_len,
+            dropout=0.0,
+            attention_dropout=facts.get("attention_dropout") or 0.0,
+            activation="swiglu",
+            positions="rotary",
+            tie_embeddings=facts.get("tie_word_embeddings", False),
+            pad_id=padding_of(facts),
+            **text_ids(facts, bos=1, eos=2),
+            bias=facts.get("attention_bias", False),
+            norm="rms",
+            norm_epsilon=facts.get("rms_norm_eps", 1e-6),
+            n_kv_heads=facts.get("num_key_value_heads") or n_heads,
+            rotary_base=rotary_base(facts),
+            scale_embedding=False,
+        )
+        return (config,)
 
+    def write_config(self, model: nn.Module) -> dict:
+        """Return config.json of one of our models."""
+        c = model.config
+        return {
+            "vocab_size": c.vocab_size,
+            "hidden_size": c.d_model,
+            "num_attention_heads": c.n_heads,
+            "num_key_value_heads": c.n_kv_heads or c.n_heads,
+            "num_hidden_layers": c.n_layers,
+            "intermediate_size": c.d_ff,
+            "max_position_embeddings": c.max_len,
+            "hidden_act": "silu",
+            "attention_bias": c.bias,
+            "attention_dropout": c.attention_dropout,
+            "rms_norm_eps": c.norm_epsilon,
+            "rope_parameters": {"rope_type": "default", "rope_theta": c.rotary_base},
+            "tie_word_embeddings": c.tie_embeddings,
+            **their_ids(c),
+        }
 
-LLAMA = Family(
-    name="Llama",
-    model_type="llama",
-    architecture="LlamaForCausalLM",
-    prefix="model.",
-    rules=RULES,
-    read_config=read_config,
-    build=lambda configs, facts, names: DecoderOnlyTransformer(*configs),
-    write_config=write_config,
-    layers=LAYERS,
-    tidy=lambda facts, tensors: {n: t for n, t in tensors.items() if "rotary_emb" not in n},
-    aliases=lambda model: (
-        {"model.embed_tokens.weight": ("lm_head.weight",)} if model.config.tie_embeddings else {}
-    ),
-)
+    def tidy(self, facts: Facts, tensors: Tensors) -> Tensors:
+        """Leave out the tables of angles that old files hold."""
+        return {name: tensor for name, tensor in tensors.items() if "rotary_emb" not in name}
+
+    def aliases(self, model: nn.Module) -> dict[str, tuple[str, ...]]:
+        """Return which names stand for one matrix."""
+        tied = model.config.tie_embeddings
+        return {"model.embed_tokens.weight": ("lm_head.weight",)} if tied else {}

@@ -4,7 +4,6 @@ Source: Junczys-Dowmunt et al., "Marian: Fast Neural Machine Translation in C++"
 Tiedemann and Thottingal, "OPUS-MT" (2020).
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import torch
@@ -18,10 +17,37 @@ from transformer_lesson.checkpoints.family import (
     needed,
     our_activation,
     require,
+    text_ids,
+    their_ids,
 )
 from transformer_lesson.model.config import ModelConfig
-from transformer_lesson.model.positions import SinusoidalHalves
+from transformer_lesson.model.positions import SinusoidalPositions
 from transformer_lesson.model.transformers import EncoderDecoderTransformer
+
+
+class SinusoidalHalves(SinusoidalPositions):
+    """The same numbers in another order: first all sines, then all cosines."""
+
+    def __init__(self, max_len: int, d_model: int):
+        super().__init__(max_len, d_model)
+        self.table = torch.cat([self.table[:, ::2], self.table[:, 1::2]], dim=-1)
+
+
+class MarianTransformer(EncoderDecoderTransformer):
+    """The encoder-decoder model with Marian's order of sines and cosines, and a bias per token."""
+
+    def __init__(
+        self,
+        source_config: ModelConfig,
+        target_config: ModelConfig | None = None,
+        share_embeddings: bool = False,
+    ):
+        super().__init__(source_config, target_config, share_embeddings)
+        for embedding in (self.source_embedding, self.target_embedding):
+            c = embedding.config
+            embedding.positions = SinusoidalHalves(c.max_len, c.d_model)
+        self.projection.bias = nn.Parameter(torch.zeros(self.config.vocab_size))
+
 
 RULES = (
     (r"^source_embedding\.weight$", "model.encoder.embed_tokens.weight"),
@@ -59,134 +85,124 @@ def is_shared(facts: Facts) -> bool:
     return tied and facts.get("share_encoder_decoder_embeddings", True)
 
 
-def read_config(facts: Facts) -> tuple[ModelConfig, ...]:
-    """Return our configs, of the encoder and of the decoder.
+class MarianFamily(Family):
+    """Marian's checkpoints."""
 
-    The decoder begins with the padding token, as `decoder_start_token_id` says. So it takes no
-    token for padding; what is padded at the end of a target sees nothing but moves nothing.
-    """
-    require(facts, normalize_before=False, normalize_embedding=False, add_final_layer_norm=False)
-    require(facts, static_position_embeddings=True, is_decoder=False)
-    names = ("attention_heads", "layers", "ffn_dim")
-    vocab_size, d_model, max_len, *sizes = needed(
-        facts,
-        *("vocab_size", "d_model", "max_position_embeddings"),
-        *(f"{side}_{name}" for side in ("encoder", "decoder") for name in names),
-    )
-    target_size = facts.get("decoder_vocab_size") or vocab_size
-    if is_shared(facts):
-        require(facts | {"decoder_vocab_size": target_size}, decoder_vocab_size=vocab_size)
-    source = ModelConfig(
-        vocab_size,
-        d_model,
-        *sizes[:3],
-        max_len=max_len,
-        dropout=facts.get("dropout", 0.1),
-        attention_dropout=facts.get("attention_dropout", 0.0),
-        feed_forward_dropout=facts.get("activation_dropout", 0.0),
-        norm_position="post",
-        activation=our_activation(facts, "activation_function", "gelu"),
-        positions="sinusoidal_halves",
-        tie_embeddings=facts.get("tie_word_embeddings", True),
-        pad_id=facts.get("pad_token_id"),
-        scale_embedding=facts.get("scale_embedding", False),
-        output_bias=True,
-    )
-    heads, layers, width = sizes[3:]
-    target = replace(
-        source, vocab_size=target_size, n_heads=heads, n_layers=layers, d_ff=width, pad_id=None
-    )
-    return source, target
+    name, model_type, architecture = "Marian", "marian", "MarianMTModel"
+    model, prefix, rules, layers = MarianTransformer, "model.", RULES, LAYERS
 
+    def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
+        """Return our configs, of the encoder and of the decoder.
 
-def build(configs: tuple[ModelConfig, ...], facts: Facts, names: Iterable[str]) -> nn.Module:
-    """Return our model; one matrix serves as both embeddings if the checkpoint says so."""
-    return EncoderDecoderTransformer(*configs, share_embeddings=is_shared(facts))
+        The decoder begins with the padding token, as `decoder_start_token_id` says. So it takes no
+        token for padding; what is padded at the end of a target sees nothing but moves nothing.
+        """
+        require(
+            facts, normalize_before=False, normalize_embedding=False, add_final_layer_norm=False
+        )
+        require(facts, static_position_embeddings=True, is_decoder=False)
+        names = ("attention_heads", "layers", "ffn_dim")
+        vocab_size, d_model, max_len, *sizes = needed(
+            facts,
+            *("vocab_size", "d_model", "max_position_embeddings"),
+            *(f"{side}_{name}" for side in ("encoder", "decoder") for name in names),
+        )
+        target_size = facts.get("decoder_vocab_size") or vocab_size
+        if is_shared(facts):
+            require(facts | {"decoder_vocab_size": target_size}, decoder_vocab_size=vocab_size)
+        begin = facts.get("decoder_start_token_id", facts.get("pad_token_id"))
+        source = ModelConfig(
+            vocab_size,
+            d_model,
+            *sizes[:3],
+            max_len=max_len,
+            dropout=facts.get("dropout", 0.1),
+            attention_dropout=facts.get("attention_dropout", 0.0),
+            feed_forward_dropout=facts.get("activation_dropout", 0.0),
+            norm_position="post",
+            activation=our_activation(facts, "activation_function", "gelu"),
+            tie_embeddings=facts.get("tie_word_embeddings", True),
+            pad_id=facts.get("pad_token_id"),
+            scale_embedding=facts.get("scale_embedding", False),
+            **text_ids(facts | {"vocab_size": target_size, "bos_token_id": begin}, eos=0),
+        )
+        heads, layers, width = sizes[3:]
+        target = replace(
+            source,
+            vocab_size=target_size,
+            n_heads=heads,
+            n_layers=layers,
+            d_ff=width,
+            pad_id=None,
+        )
+        return source, target
 
+    def build(self, configs: tuple[ModelConfig, ...], facts: Facts, tensors: Tensors) -> nn.Module:
+        """Return our model; one matrix serves as both embeddings if the checkpoint says so."""
+        return MarianTransformer(*configs, share_embeddings=is_shared(facts))
 
-def write_config(model: nn.Module) -> dict:
-    """Return config.json of one of our models."""
-    source, target = model.source_config, model.config
-    sides = {"encoder": source, "decoder": target}
-    facts = {f"{side}_attention_heads": c.n_heads for side, c in sides.items()}
-    facts |= {f"{side}_layers": c.n_layers for side, c in sides.items()}
-    facts |= {f"{side}_ffn_dim": c.d_ff for side, c in sides.items()}
-    return facts | {
-        "vocab_size": source.vocab_size,
-        "decoder_vocab_size": target.vocab_size,
-        "d_model": source.d_model,
-        "max_position_embeddings": source.max_len,
-        "activation_function": THEIR_ACTIVATIONS.get(source.activation),
-        "dropout": source.dropout,
-        "attention_dropout": source.attention_dropout,
-        "activation_dropout": source.feed_forward_dropout,
-        "scale_embedding": source.scale_embedding,
-        "tie_word_embeddings": target.tie_embeddings,
-        "share_encoder_decoder_embeddings": (
-            model.source_embedding.weight is model.target_embedding.weight
-        ),
-        "is_encoder_decoder": True,
-        "pad_token_id": source.pad_id,
-        "decoder_start_token_id": source.pad_id or 0,
-        "bos_token_id": None,
-        "eos_token_id": None,
-        "forced_eos_token_id": None,
-    }
+    def write_config(self, model: nn.Module) -> dict:
+        """Return config.json of one of our models."""
+        source, target = model.source_config, model.config
+        sides = {"encoder": source, "decoder": target}
+        facts = {f"{side}_attention_heads": c.n_heads for side, c in sides.items()}
+        facts |= {f"{side}_layers": c.n_layers for side, c in sides.items()}
+        facts |= {f"{side}_ffn_dim": c.d_ff for side, c in sides.items()}
+        return facts | {
+            "vocab_size": source.vocab_size,
+            "decoder_vocab_size": target.vocab_size,
+            "d_model": source.d_model,
+            "max_position_embeddings": source.max_len,
+            "activation_function": THEIR_ACTIVATIONS.get(source.activation),
+            "dropout": source.dropout,
+            "attention_dropout": source.attention_dropout,
+            "activation_dropout": source.feed_forward_dropout,
+            "scale_embedding": source.scale_embedding,
+            "tie_word_embeddings": target.tie_embeddings,
+            "share_encoder_decoder_embeddings": (
+                model.source_embedding.weight is model.target_embedding.weight
+            ),
+            "is_encoder_decoder": True,
+            **their_ids(target),
+            "pad_token_id": source.pad_id,
+            "decoder_start_token_id": target.bos_id,
+            "bos_token_id": None,
+            "forced_eos_token_id": None,
+        }
 
+    def tidy(self, facts: Facts, tensors: Tensors) -> Tensors:
+        """Check the stored positions, take the shared matrix where it is meant, add a missing bias.
 
-def tidy(facts: Facts, tensors: Tensors) -> Tensors:
-    """Check the stored positions, take the shared matrix where it is meant, add a missing bias.
+        Raises:
+            ValueError: positions that are not the formula's.
+        """
+        tensors = dict(tensors)
+        for side in ("encoder", "decoder"):
+            name = f"model.{side}.embed_positions.weight"
+            if name in tensors:
+                stored = tensors.pop(name).float()
+                formula = SinusoidalHalves(*stored.shape).table
+                if not torch.allclose(stored, formula, atol=1e-3):
+                    raise ValueError(f"{name} is not made of the formula's sines and cosines.")
+        if SHARED in tensors and not is_shared(facts):  # then the library does not use it
+            shared = tensors.pop(SHARED)
+            for name in (SOURCE, TARGET):
+                tensors.setdefault(name, shared)
+        size = facts.get("decoder_vocab_size") or facts["vocab_size"]
+        tensors.setdefault(BIAS, torch.zeros(1, size))
+        return tensors
 
-    Raises:
-        ValueError: positions that are not the formula's.
-    """
-    tensors = dict(tensors)
-    for side in ("encoder", "decoder"):
-        name = f"model.{side}.embed_positions.weight"
-        if name in tensors:
-            stored = tensors.pop(name).float()
-            formula = SinusoidalHalves.make_table(*stored.shape)
-            if not torch.allclose(stored, formula, atol=1e-3):
-                raise ValueError(f"{name} is not made of the formula's sines and cosines.")
-    if SHARED in tensors and not is_shared(facts):  # then the library does not use it
-        shared = tensors.pop(SHARED)
-        for name in (SOURCE, TARGET):
-            tensors.setdefault(name, shared)
-    size = facts.get("decoder_vocab_size") or facts["vocab_size"]
-    tensors.setdefault(BIAS, torch.zeros(1, size))
-    return tensors
+    def aliases(self, model: nn.Module) -> dict[str, tuple[str, ...]]:
+        """Return which names stand for one matrix."""
+        tied = ("lm_head.weight",) if model.config.tie_embeddings else ()
+        if model.source_embedding.weight is model.target_embedding.weight:
+            return {SOURCE: (SHARED, TARGET, *tied)}
+        return {TARGET: tied}
 
+    def pack(self, weights: Tensors) -> Tensors:
+        """Give the bias its leading 1."""
+        return {name: w[None] if name == BIAS else w for name, w in weights.items()}
 
-def aliases(model: nn.Module) -> dict[str, tuple[str, ...]]:
-    """Return which names stand for one matrix."""
-    tied = ("lm_head.weight",) if model.config.tie_embeddings else ()
-    if model.source_embedding.weight is model.target_embedding.weight:
-        return {SOURCE: (SHARED, TARGET, *tied)}
-    return {TARGET: tied}
-
-
-def pack(weights: Tensors) -> Tensors:
-    """Give the bias its leading 1."""
-    return {name: w[None] if name == BIAS else w for name, w in weights.items()}
-
-
-def unpack(tensors: Tensors) -> Tensors:
-    """Undo `pack`."""
-    return {name: t[0] if name == BIAS else t for name, t in tensors.items()}
-
-
-MARIAN = Family(
-    name="Marian",
-    model_type="marian",
-    architecture="MarianMTModel",
-    prefix="model.",
-    rules=RULES,
-    read_config=read_config,
-    build=build,
-    write_config=write_config,
-    layers=LAYERS,
-    tidy=tidy,
-    aliases=aliases,
-    pack=pack,
-    unpack=unpack,
-)
+    def unpack(self, tensors: Tensors) -> Tensors:
+        """Undo `pack`."""
+        return {name: t[0] if name == BIAS else t for name, t in tensors.items()}

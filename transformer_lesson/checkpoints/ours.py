@@ -1,10 +1,10 @@
 """A model in one file, with everything that is needed to use it or to train on.
 
 A checkpoint is a safetensors file: numbers and a JSON text, nothing that could run. The JSON
-holds sizes, vocabulary and the state of the training; it starts with the SHA-256 of the file,
-taken with zeros in that place. So a file that was cut off or changed, by however little, is
-refused. (Somebody who means to deceive you can compute a new sum: it proves that a file is whole,
-not who wrote it.)
+holds sizes, vocabulary, the state of the training, and a checksum of all that and of the tensors.
+So a file that was changed, by however little, is refused, as safetensors refuses one that
+was cut off. (Somebody who means to deceive you can compute a new sum: it proves that a file is
+whole, not who wrote it.)
 """
 
 import hashlib
@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import Tensor, nn
 
-from transformer_lesson.checkpoints.untrusted import readable_errors, require_room
+from transformer_lesson.checkpoints.bert import BertTransformer
+from transformer_lesson.checkpoints.marian import MarianTransformer
+from transformer_lesson.checkpoints.untrusted import readable_errors, require_room, require_rows
 from transformer_lesson.files import write_atomically
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import (
@@ -28,11 +30,25 @@ from transformer_lesson.model.transformers import (
 )
 from transformer_lesson.text.tokenizers import Tokenizer, tokenizer_from_json
 
-KEY, VERSION, NO_SUM = "transformer_lesson", 1, "0" * 64
+KEY, VERSION = "transformer_lesson", 2
 KINDS = {
     kind.__name__: kind
-    for kind in (EncoderOnlyTransformer, DecoderOnlyTransformer, EncoderDecoderTransformer)
+    for kind in (
+        EncoderOnlyTransformer,
+        DecoderOnlyTransformer,
+        EncoderDecoderTransformer,
+        BertTransformer,
+        MarianTransformer,
+    )
 }
+RENAMED = {
+    "micro_batches": "gradient_accumulation_steps",
+    "recompute": "activation_checkpointing",
+    "rates": "learning_rates",
+}
+"""What the first edition called otherwise in its record of a training."""
+DROPPED = ("embedding_norm", "n_token_types", "output_bias", "head_transform")
+"""Fields of its configs that are off in all its models but BERT and Marian."""
 
 
 class TrainingState(NamedTuple):
@@ -62,13 +78,12 @@ def save_checkpoint(
     even if the power fails, `path` is either the old file or the whole new one.
 
     Raises:
-        ValueError: the model is none of the package's three, or the folder does not exist.
+        ValueError: the model is none of the package's, or the folder does not exist.
         OSError: the file cannot be written; an older file of this name stays as it was.
     """
     check_savable(path, model)
     tensors = {f"model.{name}": weight.detach() for name, weight in model.named_parameters()}
     facts = {
-        "sha256": NO_SUM,  # first, so that it is the first to be found in the file
         "version": VERSION,
         "model": _describe(model),
         "tokenizer": tokenizer.to_json() if tokenizer else None,
@@ -76,8 +91,9 @@ def save_checkpoint(
     }
     tensors |= training.tensors if training else {}
     tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-    data = save(tensors, metadata={KEY: json.dumps(facts, ensure_ascii=False)})
-    write_atomically(path, data.replace(NO_SUM.encode(), _sum(data, NO_SUM).encode(), 1))
+    facts["checksum"] = _checksum(facts, tensors)
+    metadata = {KEY: json.dumps(facts, ensure_ascii=False)}
+    write_atomically(path, save(tensors, metadata=metadata))
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
@@ -87,10 +103,10 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         ValueError: no such file, or one that is cut off, changed or of another program.
     """
     path = Path(path)
-    facts, data = _read(path)
+    facts, tensors = _read(path)
     try:
         with readable_errors("its description"):  # whoever means harm can compute a sum that fits
-            return _restore(facts, load(data))
+            return _restore(facts, tensors)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -100,8 +116,8 @@ def _restore(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Checkpoint:
     configs = tuple(value for value in arguments.values() if isinstance(value, ModelConfig))
     stored = {name: tensors.pop(name) for name in list(tensors) if name.startswith("model.")}
     require_room(configs, stored)
-    if (arguments.get("n_classes") or 0) > max(map(Tensor.numel, stored.values())):
-        raise ValueError(f"it has no weights for {arguments['n_classes']} classes.")
+    for name in ("n_classes", "n_token_types"):
+        require_rows(name, arguments.get(name) or 0, stored)
     with torch.random.fork_rng(devices=[]):  # reading a file changes no random numbers
         model = KINDS[kind](**arguments)
     weights = {f"model.{name}": weight for name, weight in model.named_parameters()}
@@ -126,37 +142,62 @@ def check_savable(path: str | Path, model: nn.Module) -> None:
         raise ValueError(f"{path} is a folder: add the name of a file in it.")
 
 
-def _sum(data: bytes, recorded: str) -> str:
-    """The SHA-256 of a file, taken with zeros where it is recorded itself."""
-    return hashlib.sha256(data.replace(recorded.encode(), NO_SUM.encode(), 1)).hexdigest()
+def _checksum(facts: dict[str, Any], tensors: dict[str, Tensor]) -> str:
+    """The SHA-256 of a checkpoint's facts and of the name, kind, shape and bytes of each tensor."""
+    total = hashlib.sha256(json.dumps(facts).encode())
+    for name, tensor in sorted(tensors.items()):
+        total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        total.update(tensor.reshape(-1).view(torch.uint8).numpy())
+    return total.hexdigest()
 
 
-def _read(path: Path) -> tuple[dict[str, Any], bytes]:
-    """Return a checkpoint's facts and all its bytes, or say what is wrong with the file."""
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return a checkpoint's facts and tensors, or say what is wrong with the file."""
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file.")
     try:
-        with safe_open(path, framework="pt") as file:  # reads no more than the header
-            foreign = KEY not in (file.metadata() or {})
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            if KEY not in metadata:
+                raise ValueError(
+                    f"{path} holds tensors of another program, not a model of this course."
+                )
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
     except (SafetensorError, OSError, MemoryError) as error:
         raise ValueError(f"{path} is no checkpoint, or only a part of one: {error}.") from error
-    if foreign:
-        raise ValueError(f"{path} holds tensors of another program, not a model of this course.")
-    data = path.read_bytes()
-    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    text = header["__metadata__"][KEY]
-    recorded = text[len('{"sha256": "') :][: len(NO_SUM)]
-    if _sum(data, recorded) != recorded:
-        raise ValueError(f"{path} is damaged or was changed: its SHA-256 is not the recorded one.")
-    with readable_errors(f"{path}"):
-        facts = json.loads(text)
-        version = facts["version"]
+    try:
+        with readable_errors("its description"):
+            facts = json.loads(metadata[KEY])
+            version, recorded = facts["version"], facts.pop("checksum", None)
+            if version == 1 and recorded is None:
+                return _from_version_1(facts, tensors)
+            whole = recorded == _checksum(facts, tensors)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
     if version != VERSION:
         raise ValueError(
             f"{path} has version {str(version)[:20]} of the format, this package reads {VERSION}: "
             "use the package that wrote it."
         )
-    return facts, data
+    if not whole:
+        raise ValueError(f"{path} is damaged or was changed: its checksum is not the recorded one.")
+    return facts, tensors
+
+
+def _from_version_1(facts: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[dict, dict]:
+    """Give what the first edition wrote its present names."""
+    for config in facts["model"]["arguments"].values():
+        if isinstance(config, dict) and any([config.pop(name, None) for name in DROPPED]):
+            raise ValueError(
+                "it holds a BERT or a Marian as the first edition wrote it: read the original "
+                "again with from_pretrained, and save that."
+            )
+    training = json.dumps(facts["training"])
+    for old, new in RENAMED.items():
+        training = training.replace(f'"{old}":', f'"{new}":')
+    facts["training"] = json.loads(training)
+    names = {name: name.replace("embedding.table", "embedding.weight") for name in tensors}
+    return facts, {names[name]: tensor for name, tensor in tensors.items()}
 
 
 def _shapes(tensors: dict[str, Tensor]) -> dict[str, torch.Size]:
@@ -167,8 +208,11 @@ def _describe(model: nn.Module) -> dict[str, Any]:
     """Return what `_restore` needs to make a model of the same form."""
     arguments: dict[str, Any] = {"config": asdict(model.config)}
     if isinstance(model, EncoderOnlyTransformer):
-        arguments["n_classes"] = model.classifier.out_features if model.classifier else None
         arguments["token_head"] = model.projection is not None
+    if isinstance(model, BertTransformer):
+        arguments["n_token_types"] = model.embedding.token_types.num_embeddings
+    elif isinstance(model, EncoderOnlyTransformer):
+        arguments["n_classes"] = model.classifier.out_features if model.classifier else None
     if isinstance(model, EncoderDecoderTransformer):
         shared = model.source_embedding.weight is model.target_embedding.weight
         one = shared and model.source_config == model.config

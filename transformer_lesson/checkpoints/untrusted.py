@@ -74,7 +74,7 @@ def require_room(configs: tuple[ModelConfig, ...], tensors: Mapping[str, Tensor]
     for c in configs:
         blocks = c.n_layers * c.d_model
         sizes = {"vocab_size": c.vocab_size * c.d_model, "d_model": blocks * c.d_model}
-        sizes |= {"d_ff": blocks * c.d_ff, "n_token_types": c.n_token_types * c.d_model}
+        sizes["d_ff"] = blocks * c.d_ff
         if c.positions == "learned":
             sizes["max_len"] = c.max_len * c.d_model
         for name, size in sizes.items():
@@ -82,12 +82,23 @@ def require_room(configs: tuple[ModelConfig, ...], tensors: Mapping[str, Tensor]
                 raise ValueError(_too_large(name, getattr(c, name), f"{numbers:,} numbers"))
         if c.n_layers > len(tensors) // FEWEST_PER_LAYER:
             raise ValueError(_too_large("n_layers", c.n_layers, f"{len(tensors):,} tensors"))
-        if c.positions.startswith("sinusoidal") and c.max_len * c.d_model > LARGEST_TABLE:
+        if c.positions == "sinusoidal" and c.max_len * c.d_model > LARGEST_TABLE:
             raise ValueError(_too_large("max_len", c.max_len, f"{LARGEST_TABLE:,} sines"))
 
 
+def require_rows(name: str, n: int, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse more rows of a matrix than any of these tensors has.
+
+    Raises:
+        ValueError: there are not so many, or n is no number.
+    """
+    most = max((tensor.size(0) for tensor in tensors.values() if tensor.dim()), default=0)
+    if not isinstance(n, int) or n > most:
+        raise ValueError(_too_large(name, n, f"{most:,} rows"))
+
+
 def _too_large(name: str, value: int, room: str) -> str:
-    return f"{name} is {value}, but there are only {room}: get the file again."
+    return f"{name} is {value!r}, but there are only {room}: get the file again."
 
 
 def _stored_numbers(tensor: Tensor) -> int:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from transformer_lesson.generation.session import DecodingSession
+from transformer_lesson.generation.session import DecodingSession, one_of
 from transformer_lesson.generation.strategies import Beam, length_normalized
 
 
@@ -55,7 +55,11 @@ class Best:
 
 
 def search(
-    writer: DecodingSession, beam: Beam, eos_id: int | None, max_new_tokens: int, with_trees: bool
+    writer: DecodingSession,
+    beam: Beam,
+    ends: tuple[int, ...],
+    max_new_tokens: int,
+    with_trees: bool,
 ) -> tuple[Tensor, Tensor, list[Tree]]:
     """Return each sentence's best ids (batch, n + new), log-probabilities (batch, new), tree.
 
@@ -74,13 +78,13 @@ def search(
     for step in range(max_new_tokens):
         extended = _extend(writer.next_logits(ids[:, : n + step]), totals, beam.width)
         if with_trees:
-            _grow(trees, done, extended, beam.width, eos_id)
+            _grow(trees, done, extended, beam.width, ends)
         totals, parents, tokens, added = (x[:, : beam.width] for x in extended)  # (batch, beam)
         rows = _rows(parents, len(ids) // batch)
         ids, log_probs = ids[rows], log_probs[rows]
         ids[:, n + step], log_probs[:, step] = tokens.flatten(), added.flatten()
-        if eos_id is not None:
-            ended = tokens == eos_id
+        if ends:
+            ended = one_of(tokens, ends)
             scores = length_normalized(totals, step + 1, beam.length_penalty)
             best.take(scores.masked_fill(~ended, -math.inf), ids, log_probs)
             totals = totals.masked_fill(ended, -math.inf)
@@ -117,7 +121,9 @@ def _rows(parents: Tensor, beams: int) -> Tensor:
     return (first + parents).flatten()
 
 
-def _grow(trees: list[Tree], done: Tensor, extended: tuple, width: int, eos_id: int | None) -> None:
+def _grow(
+    trees: list[Tree], done: Tensor, extended: tuple, width: int, ends: tuple[int, ...]
+) -> None:
     """Add one step to the tree of each sentence that is not done."""
     columns = [column.tolist() for column in extended[:3]]
     for tree, is_done, *row in zip(trees, done.tolist(), *columns, strict=True):
@@ -125,7 +131,7 @@ def _grow(trees: list[Tree], done: Tensor, extended: tuple, width: int, eos_id: 
             candidates = enumerate(zip(*row, strict=True))
             tree.append(
                 [
-                    Candidate(parent, token, total, i < width, i < width and token == eos_id)
+                    Candidate(parent, token, total, i < width, i < width and token in ends)
                     for i, (total, parent, token) in candidates
                     if total > -math.inf
                 ]

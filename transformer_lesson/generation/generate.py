@@ -1,16 +1,20 @@
 """One call for every way to write: prompts or sources in, new tokens out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lesson.generation.beam import Tree, search
-from transformer_lesson.generation.session import DecodingSession, Ids, evaluating
+from transformer_lesson.generation.session import DecodingSession, Ids, evaluating, one_of
 from transformer_lesson.generation.strategies import GREEDY, Beam, Greedy, Sample, Strategy
 from transformer_lesson.model.fast import writing
-from transformer_lesson.text.tokenizers import Tokenizer
+
+EndIds = int | Sequence[int] | None | Literal["model"]
+"""What ends a text: an id, any of several, nothing, or what the model's config says."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,8 @@ def generate(
     max_new_tokens: int,
     strategy: Strategy = GREEDY,
     use_cache: bool = True,
-    eos_id: int | None = Tokenizer.eos_id,
-    bos_id: int = Tokenizer.bos_id,
+    eos_id: EndIds = "model",
+    bos_id: int | None = None,
     distributions: bool = False,
     trees: bool = False,
 ) -> Generation:
@@ -65,8 +69,9 @@ def generate(
         max_new_tokens: most tokens to write for each sentence.
         strategy: `Greedy()`, `Sample(...)` or `Beam(...)`.
         use_cache: keep the keys and values of what was read; the same tokens, sooner.
-        eos_id: what ends a sentence, or `None` if nothing does.
-        bos_id: what a translation starts with.
+        eos_id: what ends a sentence: an id, or any of several; `None` if nothing does. By
+            default the model's own, config.eos_ids.
+        bos_id: what a translation starts with; by default the model's own, config.bos_id.
         distributions: also return the model's probabilities at every step.
         trees: also return what a beam search considered.
 
@@ -75,15 +80,18 @@ def generate(
             of different lengths for a model without a padding token, ids outside the
             vocabulary, or trees without a beam search.
     """
-    _check(strategy, trees, {"eos_id": eos_id, "bos_id": bos_id}, model.config.vocab_size)
+    config, ends = model.config, _ends(eos_id, model)
+    bos_id = config.bos_id if bos_id is None else bos_id
+    special = {"eos_id": ends, "bos_id": () if bos_id is None else (bos_id,)}
+    _check(strategy, trees, special, config.vocab_size)
     with evaluating(model), torch.inference_mode(), writing(model):
         writer = DecodingSession(model, prompt_or_source, max_new_tokens, use_cache, bos_id)
         n, grown = writer.ids.size(1), None
         if isinstance(strategy, Beam):
-            ids, log_probs, grown = search(writer, strategy, eos_id, max_new_tokens, trees)
+            ids, log_probs, grown = search(writer, strategy, ends, max_new_tokens, trees)
         else:
-            ids, log_probs = _write(writer, strategy, eos_id, max_new_tokens)
-        new = [_until(row, eos_id) for row in ids[:, n:].tolist()]
+            ids, log_probs = _write(writer, strategy, ends, max_new_tokens)
+        new = [_until(row, ends) for row in ids[:, n:].tolist()]
         lengths = [len(tokens) for tokens in new]
         probabilities = None
         if distributions:
@@ -94,21 +102,30 @@ def generate(
     return Generation(
         ids=new,
         log_probabilities=[row.tolist() for row in _cut(log_probs, lengths)],
-        finished=[tokens[-1] == eos_id for tokens in new],
+        finished=[tokens[-1] in ends for tokens in new],
         distributions=probabilities,
         trees=grown if trees else None,
     )
 
 
-def _check(strategy: Strategy, trees: bool, special: dict, vocab_size: int) -> None:
+def _ends(eos_id: EndIds, model: nn.Module) -> tuple[int, ...]:
+    """Return the ids of which each ends a text."""
+    if eos_id is None or eos_id == "model":
+        return () if eos_id is None else model.config.eos_ids
+    return (eos_id,) if isinstance(eos_id, int) else tuple(eos_id)
+
+
+def _check(
+    strategy: Strategy, trees: bool, special: dict[str, tuple[int, ...]], vocab_size: int
+) -> None:
     if not isinstance(strategy, Strategy):
         raise ValueError(
             f"strategy is {strategy!r}, but it must be Greedy(), Sample(...) or Beam(...)."
         )
     if trees and not isinstance(strategy, Beam):
         raise ValueError(f"only a beam search has trees: use Beam(...) instead of {strategy}.")
-    for name, id_ in special.items():
-        if id_ is not None and not 0 <= id_ < vocab_size:
+    for name, id_ in ((name, id_) for name, ids in special.items() for id_ in ids):
+        if not 0 <= id_ < vocab_size:
             raise ValueError(
                 f"{name} is {id_}, but the vocabulary has the ids 0 to {vocab_size - 1}: name one "
                 "of them, or eos_id=None if nothing ends a text."
@@ -116,7 +133,7 @@ def _check(strategy: Strategy, trees: bool, special: dict, vocab_size: int) -> N
 
 
 def _write(
-    writer: DecodingSession, strategy: Greedy | Sample, eos_id: int | None, max_new_tokens: int
+    writer: DecodingSession, strategy: Greedy | Sample, ends: tuple[int, ...], max_new_tokens: int
 ) -> tuple[Tensor, Tensor]:
     """Choose one token after the other; return ids (batch, n + new) and log-probabilities.
 
@@ -135,16 +152,17 @@ def _write(
         ids[:, n + step] = tokens
         chosen = logits.gather(1, tokens[:, None])[:, 0]
         log_probabilities[:, step] = chosen - logits.logsumexp(dim=-1)
-        if eos_id is not None:
-            finished |= tokens == eos_id
+        if ends:
+            finished |= one_of(tokens, ends)
             if finished.all():
                 break
     return ids, log_probabilities
 
 
-def _until(ids: list[int], eos_id: int | None) -> list[int]:
-    """Return ids up to the first `<eos>`, which stays."""
-    return ids[: ids.index(eos_id) + 1] if eos_id in ids else ids
+def _until(ids: list[int], ends: tuple[int, ...]) -> list[int]:
+    """Return ids up to the first that ends a text, which stays."""
+    first = next((i for i, id_ in enumerate(ids) if id_ in ends), len(ids))
+    return ids[: first + 1]
 
 
 def _cut(rows: Tensor, lengths: list[int]) -> list[Tensor]:

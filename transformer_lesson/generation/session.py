@@ -10,6 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from transformer_lesson.model.cache import KeyValueCache
+from transformer_lesson.model.embedding import check_ids
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.text.batches import pad_batch
 
@@ -66,7 +67,8 @@ def left_padded(sentences: list[list[int]], pad_id: int | None) -> Int64[Tensor,
 
 def check_length(n: int, max_new_tokens: int, max_len: int) -> None:
     """Raise a `ValueError` if n tokens and the new ones do not fit into a model."""
-    if not isinstance(max_new_tokens, int) or max_new_tokens < 1:
+    whole = isinstance(max_new_tokens, int) and not isinstance(max_new_tokens, bool)
+    if not whole or max_new_tokens < 1:
         raise ValueError(f"max_new_tokens is {max_new_tokens!r}, but it must be an int >= 1.")
     if n + max_new_tokens > max_len:
         raise ValueError(
@@ -74,6 +76,14 @@ def check_length(n: int, max_new_tokens: int, max_len: int) -> None:
             f"than the model's max_len of {max_len}: ask for at most {max(max_len - n, 0)} new "
             "tokens, or start from fewer."
         )
+
+
+def one_of(tokens: Tensor, ids: tuple[int, ...]) -> Tensor:
+    """Return for each token whether it is one of these ids, of which there is at least one."""
+    found = tokens == ids[0]
+    for id_ in ids[1:]:
+        found |= tokens == id_
+    return found
 
 
 class DecodingSession:
@@ -86,7 +96,7 @@ class DecodingSession:
         prompt_or_source: see `sentences_of`.
         max_new_tokens: most tokens to write.
         use_cache: keep keys and values, or compute them again for every token.
-        bos_id: what a translation begins with.
+        bos_id: what a translation begins with; other models need none.
 
     Raises:
         ValueError: a model that predicts no next token, a text that gets longer than the model's
@@ -99,7 +109,7 @@ class DecodingSession:
         prompt_or_source: Ids,
         max_new_tokens: int,
         use_cache: bool,
-        bos_id: int,
+        bos_id: int | None,
     ):
         translates = isinstance(model, EncoderDecoderTransformer)
         if not translates and not isinstance(model, DecoderOnlyTransformer):
@@ -107,18 +117,27 @@ class DecodingSession:
                 f"generate: a {type(model).__name__} does not predict the next token: use a "
                 "DecoderOnlyTransformer or an EncoderDecoderTransformer."
             )
+        if translates and bos_id is None:
+            raise ValueError(
+                "generate: the model's config has no bos_id: say with which id a translation "
+                "begins, as in bos_id=0."
+            )
         self.model = model
         device, pad_id = model.projection.weight.device, model.config.pad_id
         source_pad = model.source_config.pad_id if translates else pad_id
-        given = left_padded(sentences_of(prompt_or_source, source_pad), source_pad).to(device)
-        self.ids = given.new_full((len(given), 1), bos_id) if translates else given
-        check_length(self.ids.size(1), max_new_tokens, model.config.max_len)
+        given = left_padded(sentences_of(prompt_or_source, source_pad), source_pad)
+        n = 1 if translates else given.size(1)
+        check_length(n, max_new_tokens, model.config.max_len)
+        check_ids(given, 0, model.source_config if translates else model.config)
+        given = given.to(device)
+        self.ids = given.new_full((len(given), n), bos_id) if translates else given
         self.source_ids = given if translates else None
         self.memory = model.encode(given) if translates else None
         self.cache = KeyValueCache(self.ids.size(1) + max_new_tokens) if use_cache else None
         self.added = torch.zeros(model.config.vocab_size, device=device)
-        if pad_id is not None:
-            self.added[pad_id] = -math.inf  # <pad> is no token that a text can hold
+        never = source_pad if pad_id is None else pad_id  # Marian begins its targets with <pad>
+        if never is not None:  # <pad> is no token that a text can hold
+            self.added[never : never + 1] = -math.inf
 
     def next_logits(self, ids: Int64[Tensor, "batch n"]) -> Float[Tensor, "batch vocab_size"]:
         """Return logits for the token after ids, in float32; that of `<pad>` is -inf.

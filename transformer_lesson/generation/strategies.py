@@ -3,9 +3,13 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
+
+COLDEST = 1e-30
+"""A lower temperature counts as this one: 1 / COLDEST still is a float32."""
 
 
 def top_k_filter(
@@ -90,12 +94,12 @@ class Sample:
 
     Args:
         temperature: logits are divided by it: below 1 sharpens the distribution, above 1
-            flattens it.
+            flattens it. Towards 0 the likeliest token is left; equals share the probability.
         top_k: draw among this many likeliest tokens only (`top_k_filter`).
         top_p: draw among the likeliest tokens that hold this probability together only
             (`top_p_filter`, after temperature and top_k).
         seed: the same seed gives the same text. Row i of a batch has a generator of its own,
-            seeded with seed + i, so its text does not depend on the other rows.
+            seeded with (seed, i), so its text does not depend on the other rows.
 
     Raises:
         ValueError: a value breaks a rule; the message names it.
@@ -119,7 +123,8 @@ class Sample:
         self, logits: Float[Tensor, "*batch vocab_size"]
     ) -> Float[Tensor, "*batch vocab_size"]:
         """Return the distribution that is drawn from: after temperature, top_k and top_p."""
-        logits = logits / self.temperature
+        below_best = logits - logits.amax(dim=-1, keepdim=True)  # 0 at the likeliest: never inf
+        logits = below_best / max(self.temperature, COLDEST)
         if self.top_k is not None:
             logits = top_k_filter(logits, self.top_k)
         if self.top_p is not None:
@@ -128,8 +133,9 @@ class Sample:
 
     def uniforms(self, n_rows: int, n_steps: int) -> Float[Tensor, "n_steps n_rows"]:
         """Return the random numbers in [0, 1) that decide each step of each row."""
-        generators = [torch.Generator().manual_seed(self.seed + row) for row in range(n_rows)]
-        return torch.stack([torch.rand(n_steps, generator=g) for g in generators], dim=1)
+        seeds = [np.random.SeedSequence(self.seed, spawn_key=(row,)) for row in range(n_rows)]
+        rows = [np.random.default_rng(seed).random(n_steps, np.float32) for seed in seeds]
+        return torch.from_numpy(np.stack(rows, axis=1))
 
     def choose(
         self, logits: Float[Tensor, "batch vocab_size"], uniform: Float[Tensor, " batch"]

@@ -33,7 +33,8 @@ def translate(
     """
     if isinstance(sentences, str):
         raise ValueError("sentences must be a list of strings: wrap one string in a list.")
-    max_new_tokens = max_new_tokens or model.config.max_len - 1  # 1 is <bos>
+    if max_new_tokens is None:
+        max_new_tokens = model.config.max_len - 1  # 1 is <bos>
     translations = []
     for start in range(0, len(sentences), batch_size):
         chunk = sentences[start : start + batch_size]

@@ -1,39 +1,77 @@
 """The choices that define a model, checked once, when they are written down."""
 
-from dataclasses import dataclass, fields
+import difflib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, NamedTuple
 
-CHOICES = {
-    "norm_position": ("pre", "post"),
-    "activation": ("relu", "gelu", "gelu_tanh", "swish", "swiglu"),
-    "positions": ("sinusoidal", "sinusoidal_halves", "learned", "rotary"),
-    "norm": ("layer", "rms"),
-}
-SWITCHES = ("tie_embeddings", "bias", "scale_embedding", "embedding_norm", "output_bias")
-SWITCHES += ("head_transform",)
-SIZES = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len")
+
+class Rule(NamedTuple):
+    """What the values of a field must be: in words, and as a test. Called, it declares a field."""
+
+    words: str
+    keeps: Callable[[Any], bool]
+
+    def __call__(self, default: Any = MISSING) -> Any:
+        """Declare a field of a config that must keep this rule."""
+        return field(default=default, metadata={"rule": self})
+
+
+def is_number(value: Any, *kinds: type) -> bool:
+    """Whether a value is a number, which True is not."""
+    return isinstance(value, kinds or (int, float)) and not isinstance(value, bool)
+
+
+size = Rule("an int >= 1", lambda x: is_number(x, int) and x >= 1)
+count = Rule("an int >= 0", lambda x: is_number(x, int) and x >= 0)
+probability = Rule("a probability in [0, 1)", lambda x: is_number(x) and 0 <= x < 1)
+positive = Rule("a number > 0", lambda x: is_number(x) and 0 < x < math.inf)
+switch = Rule("True or False", lambda x: isinstance(x, bool))
+
+
+def one_of(*choices: str) -> Any:
+    """Declare a field that is one of these words; the first is the default."""
+    return Rule(f"one of {', '.join(choices)}", lambda x: x in choices)(choices[0])
+
+
+def optional(rule: Rule) -> Rule:
+    """Return the rule that also allows `None`."""
+    return Rule(f"None or {rule.words}", lambda x: x is None or rule.keeps(x))
+
+
+def tuple_of(rule: Rule, n: int | None = None) -> Rule:
+    """Return the rule for tuples, of n values if n is given, that each keep a rule."""
+    words = f"a tuple of {n or 'any'} values, each {rule.words}"
+    return Rule(
+        words, lambda x: isinstance(x, tuple) and n in (None, len(x)) and all(map(rule.keeps, x))
+    )
 
 
 class CheckedConfig:
     """What the two configs share: a misspelt field or a broken rule is refused by name."""
 
-    def __new__(cls, *values, **named):
-        """Refuse a misspelt field with a sentence that lists the real ones."""
+    def __new__(cls, *values: Any, **named: Any):
+        """Refuse a misspelt field, and name the nearest one."""
         known = [field.name for field in fields(cls)]
-        for name in named:
-            if name not in known:
-                raise ValueError(f"{cls.__name__}: no field {name!r}; it has {', '.join(known)}.")
+        for name in named.keys() - set(known):
+            near = difflib.get_close_matches(name, known, n=1)
+            meant = f" did you mean {near[0]}?" if near else f" it has {', '.join(known)}."
+            raise ValueError(f"{cls.__name__}: no field {name!r};{meant}")
         return super().__new__(cls)
 
-    def _get(self, name: str):
-        return getattr(self, name)
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            rule, value = one.metadata["rule"], getattr(self, one.name)
+            if isinstance(value, list) and rule.keeps(tuple(value)):  # JSON's form of a tuple
+                object.__setattr__(self, one.name, tuple(value))
+            else:
+                self.require(one.name, rule.keeps(value), rule.words)
 
-    def _require(self, name: str, kept: bool, rule: str) -> None:
+    def require(self, name: str, kept: bool, rule: str) -> None:
+        """Raise a `ValueError` that names field, value and rule, unless the rule is kept."""
         if not kept:
-            raise ValueError(f"{name} is {self._get(name)!r}, but it must be {rule}.")
-
-    def _require_choices(self, choices: dict[str, tuple[str, ...]]) -> None:
-        for name, known in choices.items():
-            self._require(name, self._get(name) in known, f"one of {', '.join(known)}")
+            raise ValueError(f"{name} is {getattr(self, name)!r}, but it must be {rule}.")
 
 
 @dataclass(frozen=True)
@@ -57,8 +95,7 @@ class ModelConfig(CheckedConfig):
             norm to each stack), "post" its output plus residual (the paper).
         activation: of the feed-forward network, "relu" (paper), "gelu" (GPT, BERT), "gelu_tanh"
             (its approximation in GPT-2), "swish" (Marian) or "swiglu" (gated, Llama).
-        positions: "sinusoidal" (paper), "sinusoidal_halves" (all sines, then all cosines:
-            Marian), "learned" (GPT-2, BERT) or "rotary" (RoPE).
+        positions: "sinusoidal" (paper), "learned" (GPT-2, BERT) or "rotary" (RoPE).
         tie_embeddings: one matrix serves as embedding and as output projection; in an
             encoder-decoder with one vocabulary also as the other embedding (paper, 3.4).
         pad_id: id of the padding token, or `None` if sequences are never padded.
@@ -72,10 +109,10 @@ class ModelConfig(CheckedConfig):
             self-attention sees; `None` for all.
         rotary_base: sets the slowest rotation of rotary positions.
         scale_embedding: token vectors times sqrt(d_model) (paper); GPT-2 and BERT do not.
-        embedding_norm: a norm over the sum of token vector and position (BERT).
-        n_token_types: kinds of segments with a trained vector each (BERT: 2); 0 for none.
-        output_bias: a bias for each token's logit (BERT, Marian).
-        head_transform: one more layer before the logits of an encoder's token head (BERT).
+        bos_id: id that a text begins with when `generate` translates; by default the
+            package's tokenizers' `<bos>`.
+        eos_ids: ids of which each ends a text in `generate`, () if none does; by default the
+            package's tokenizers' `<eos>`.
 
     Raises:
         ValueError: a value breaks a rule; the message names field, value and rule.
@@ -83,80 +120,45 @@ class ModelConfig(CheckedConfig):
     Source: "Attention Is All You Need" (2017), table 3 and section 3.
     """
 
-    vocab_size: int
-    d_model: int
-    n_heads: int
-    n_layers: int
-    d_ff: int
-    max_len: int
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    feed_forward_dropout: float = 0.0
-    norm_position: str = "pre"
-    activation: str = "relu"
-    positions: str = "sinusoidal"
-    tie_embeddings: bool = True
-    pad_id: int | None = None
-    bias: bool = True
-    norm: str = "layer"
-    norm_epsilon: float = 1e-5
-    n_kv_heads: int | None = None
-    attention_window: int | None = None
-    rotary_base: float = 10000.0
-    scale_embedding: bool = True
-    embedding_norm: bool = False
-    n_token_types: int = 0
-    output_bias: bool = False
-    head_transform: bool = False
+    vocab_size: int = size()
+    d_model: int = size()
+    n_heads: int = size()
+    n_layers: int = size()
+    d_ff: int = size()
+    max_len: int = size()
+    dropout: float = probability(0.1)
+    attention_dropout: float = probability(0.0)
+    feed_forward_dropout: float = probability(0.0)
+    norm_position: str = one_of("pre", "post")
+    activation: str = one_of("relu", "gelu", "gelu_tanh", "swish", "swiglu")
+    positions: str = one_of("sinusoidal", "learned", "rotary")
+    tie_embeddings: bool = switch(True)
+    pad_id: int | None = optional(count)(None)
+    bias: bool = switch(True)
+    norm: str = one_of("layer", "rms")
+    norm_epsilon: float = positive(1e-5)
+    n_kv_heads: int | None = optional(size)(None)
+    attention_window: int | None = optional(size)(None)
+    rotary_base: float = positive(10000.0)
+    scale_embedding: bool = switch(True)
+    bos_id: int | None = optional(count)(1)
+    eos_ids: Sequence[int] = tuple_of(count)((2,))
 
     def __post_init__(self) -> None:
-        for name in SIZES:
-            self._require(name, _is_int(self._get(name)) and self._get(name) >= 1, "an int >= 1")
-        for name in ("dropout", "attention_dropout", "feed_forward_dropout"):
-            self._require(name, _is_probability(self._get(name)), "a probability in [0, 1)")
-        self._require_choices(CHOICES)
-        for name in SWITCHES:
-            self._require(name, isinstance(self._get(name), bool), "True or False")
-        pad_ok = self.pad_id is None or (
-            _is_int(self.pad_id) and 0 <= self.pad_id < self.vocab_size
-        )
-        self._require(
-            "pad_id", pad_ok, f"None or an id from 0 to vocab_size - 1 = {self.vocab_size - 1}"
-        )
-        for name in ("n_kv_heads", "attention_window"):
-            value = self._get(name)
-            valid = value is None or (_is_int(value) and value >= 1)
-            self._require(name, valid, "None or an int >= 1")
-        for name in ("norm_epsilon", "rotary_base"):
-            self._require(name, _is_positive(self._get(name)), "a number > 0")
-        types_ok = _is_int(self.n_token_types) and self.n_token_types >= 0
-        self._require("n_token_types", types_ok, "an int >= 0")
-        self._require_fitting_heads()
-
-    def _require_fitting_heads(self) -> None:
+        super().__post_init__()
+        last = self.vocab_size - 1
+        pad_ok = self.pad_id is None or self.pad_id <= last
+        self.require("pad_id", pad_ok, f"None or an id from 0 to vocab_size - 1 = {last}")
         divisible = self.d_model % self.n_heads == 0
-        self._require("d_model", divisible, f"divisible by n_heads = {self.n_heads}")
+        self.require("d_model", divisible, f"divisible by n_heads = {self.n_heads}")
         grouped = self.n_heads % (self.n_kv_heads or self.n_heads) == 0
-        self._require("n_kv_heads", grouped, f"a divisor of n_heads = {self.n_heads}")
-        even = not self.positions.startswith("sinusoidal") or self.d_model % 2 == 0
-        self._require("d_model", even, "even with sinusoidal positions (pairs of sine and cosine)")
+        self.require("n_kv_heads", grouped, f"a divisor of n_heads = {self.n_heads}")
+        even = self.positions != "sinusoidal" or self.d_model % 2 == 0
+        self.require("d_model", even, "even with sinusoidal positions (pairs of sine and cosine)")
         even = self.positions != "rotary" or self.d_head % 2 == 0
-        self._require("d_head", even, "even with rotary positions (pairs of numbers are rotated)")
+        self.require("d_head", even, "even with rotary positions (pairs of numbers are rotated)")
 
     @property
     def d_head(self) -> int:
         """Numbers per query, key and value vector of one head: d_model / n_heads."""
         return self.d_model // self.n_heads
-
-
-def _is_int(value) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_probability(value) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1
-
-
-def _is_positive(value) -> bool:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and 0 < value < float("inf")

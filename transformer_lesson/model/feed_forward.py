@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.hooks import HookPoint
-from transformer_lesson.model.norm import make_norm
 
 ACTIVATIONS = {
     "relu": F.relu,
@@ -79,23 +78,6 @@ class GatedFeedForward(nn.Module):
         """Widen to d_ff twice, let one gate the other, narrow back to d_model."""
         hidden = self.hidden(F.silu(self.W_gate(x)) * self.W_up(x))  # (batch, n, d_ff)
         return self.W_down(self.dropout(hidden))
-
-
-class HeadTransform(nn.Module):
-    """A linear map, the activation and a norm, which BERT puts before its output projection.
-
-    Source: Devlin et al., "BERT" (2018), as in the authors' code (`get_masked_lm_output`).
-    """
-
-    def __init__(self, config: ModelConfig):
-        super().__init__()
-        self.W = nn.Linear(config.d_model, config.d_model)
-        self.activation = ACTIVATIONS[config.activation]
-        self.norm = make_norm(config)
-
-    def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
-        """Return norm(activation(x W + b))."""
-        return self.norm(self.activation(self.W(x)))
 
 
 def feed_forward(

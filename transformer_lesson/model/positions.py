@@ -79,26 +79,12 @@ class SinusoidalPositions(nn.Module):
 
     def __init__(self, max_len: int, d_model: int):
         super().__init__()
-        self.register_buffer("table", self.make_table(max_len, d_model), persistent=False)
-
-    @staticmethod
-    def make_table(max_len: int, d_model: int) -> Float[Tensor, "max_len d_model"]:
-        """Return one row per position."""
-        return sinusoidal_encoding(max_len, d_model)
+        table = sinusoidal_encoding(max_len, d_model)  # (max_len, d_model)
+        self.register_buffer("table", table, persistent=False)
 
     def forward(self, positions: Int[Tensor, "*batch n"]) -> Float[Tensor, "*batch n d_model"]:
         """Return the encoding of each position."""
         return self.table[positions]
-
-
-class SinusoidalHalves(SinusoidalPositions):
-    """The same numbers in another order: first all sines, then all cosines, as Marian has them."""
-
-    @staticmethod
-    def make_table(max_len: int, d_model: int) -> Float[Tensor, "max_len d_model"]:
-        """Return one row per position."""
-        table = sinusoidal_encoding(max_len, d_model)  # sine, cosine, sine, cosine, ...
-        return torch.cat([table[:, ::2], table[:, 1::2]], dim=-1)
 
 
 class LearnedPositions(nn.Embedding):

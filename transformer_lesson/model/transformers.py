@@ -8,7 +8,6 @@ from transformer_lesson.model.blocks import DecoderBlock, EncoderBlock
 from transformer_lesson.model.cache import NO_CACHE, KeyValueCache
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.embedding import InputEmbedding
-from transformer_lesson.model.feed_forward import HeadTransform
 from transformer_lesson.model.hooks import HookPoint
 from transformer_lesson.model.masks import real_tokens, target_mask
 from transformer_lesson.model.norm import make_norm
@@ -41,7 +40,7 @@ def output_projection(config: ModelConfig, embedding: InputEmbedding) -> nn.Line
 
     Source: "Attention Is All You Need" (2017), section 3.4.
     """
-    projection = nn.Linear(config.d_model, config.vocab_size, bias=config.output_bias)
+    projection = nn.Linear(config.d_model, config.vocab_size, bias=False)
     if config.tie_embeddings:
         projection.weight = embedding.weight
     return projection
@@ -69,21 +68,15 @@ class EncoderOnlyTransformer(nn.Module):
         self.encoder = encoder_stack(config)
         self.encoder_norm = last_norm(config)
         self.classifier = nn.Linear(config.d_model, n_classes) if n_classes else None
-        self.head_transform = HeadTransform(config) if config.head_transform else nn.Identity()
         self.projection = output_projection(config, self.embedding) if token_head else None
 
-    def forward(
-        self, ids: Int[Tensor, "batch n"], token_types: Int[Tensor, "batch n"] | None = None
-    ) -> Float[Tensor, "batch n d_model"]:
+    def forward(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d_model"]:
         """Return one vector per token.
-
-        Args:
-            token_types: which segment each token is in, if the config has n_token_types.
 
         Raises:
             ValueError: a token id outside the vocabulary, or more than max_len tokens.
         """
-        x = self.embedding(ids, token_types=token_types)  # (batch, n, d_model)
+        x = self.embedding(ids)  # (batch, n, d_model)
         mask = real_tokens(ids, self.config)  # (batch, 1, 1, n)
         for block in self.encoder:
             x = block(x, mask)
@@ -99,13 +92,11 @@ class EncoderOnlyTransformer(nn.Module):
         mean = (x * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
         return self.classifier(mean)  # (batch, n_classes)
 
-    def predict_tokens(
-        self, ids: Int[Tensor, "batch n"], token_types: Int[Tensor, "batch n"] | None = None
-    ) -> Float[Tensor, "batch n vocab_size"]:
+    def predict_tokens(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n vocab_size"]:
         """Return logits for the token at each position (masked-token prediction)."""
         if self.projection is None:
             raise ValueError("this model has no token head: build it with token_head=True.")
-        return self.projection(self.head_transform(self(ids, token_types)))
+        return self.projection(self(ids))
 
 
 class DecoderOnlyTransformer(nn.Module):

@@ -1,14 +1,24 @@
 """The choices that define a training run, checked once, when they are written down."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transformer_lesson.model.config import CheckedConfig, _is_int, _is_positive, _is_probability
+from transformer_lesson.model.config import (
+    CheckedConfig,
+    Rule,
+    count,
+    is_number,
+    one_of,
+    optional,
+    positive,
+    probability,
+    size,
+    switch,
+    tuple_of,
+)
 
-TRAINING_CHOICES = {
-    "schedule": ("linear", "cosine", "noam", "constant"),
-    "optimizer": ("adamw", "adam"),
-    "precision": ("float32", "bfloat16"),
-}
+share = Rule("a number >= 0", lambda x: is_number(x) and 0 <= x < math.inf)
 
 
 @dataclass(frozen=True)
@@ -45,47 +55,27 @@ class TrainConfig(CheckedConfig):
     Source: "Attention Is All You Need" (2017), sections 5.3 and 5.4.
     """
 
-    steps: int
-    learning_rate: float | None = None
-    schedule: str = "linear"
-    warmup_steps: int = 50
-    optimizer: str = "adamw"
-    betas: tuple[float, float] = (0.9, 0.98)
-    epsilon: float = 1e-9
-    weight_decay: float = 0.0
-    clip: float | None = 1.0
-    label_smoothing: float = 0.0
-    precision: str = "float32"
-    seed: int = 0
-    gradient_accumulation_steps: int = 1
-    activation_checkpointing: bool = False
+    steps: int = size()
+    learning_rate: float | None = optional(positive)(None)
+    schedule: str = one_of("linear", "cosine", "noam", "constant")
+    warmup_steps: int = count(50)
+    optimizer: str = one_of("adamw", "adam")
+    betas: Sequence[float] = tuple_of(probability, 2)((0.9, 0.98))
+    epsilon: float = positive(1e-9)
+    weight_decay: float = share(0.0)
+    clip: float | None = optional(positive)(1.0)
+    label_smoothing: float = probability(0.0)
+    precision: str = one_of("float32", "bfloat16")
+    seed: int = count(0)
+    gradient_accumulation_steps: int = size(1)
+    activation_checkpointing: bool = switch(False)
 
     def __post_init__(self) -> None:
-        for name in ("steps", "gradient_accumulation_steps"):
-            self._require(name, _is_int(self._get(name)) and self._get(name) >= 1, "an int >= 1")
-        self._require(
-            "activation_checkpointing",
-            isinstance(self.activation_checkpointing, bool),
-            "True or False",
-        )
-        for name in ("warmup_steps", "seed"):
-            self._require(name, _is_int(self._get(name)) and self._get(name) >= 0, "an int >= 0")
-        for name in ("learning_rate", "clip"):
-            value = self._get(name)
-            self._require(name, value is None or _is_positive(value), "None or a number > 0")
-        self._require("epsilon", _is_positive(self.epsilon), "a number > 0")
-        decay_ok = self.weight_decay == 0 or _is_positive(self.weight_decay)
-        self._require("weight_decay", decay_ok, "a number >= 0")
-        smoothing_ok = _is_probability(self.label_smoothing)
-        self._require("label_smoothing", smoothing_ok, "a probability in [0, 1)")
-        pair = isinstance(self.betas, tuple) and len(self.betas) == 2
-        betas_ok = pair and all(_is_probability(beta) for beta in self.betas)
-        self._require("betas", betas_ok, "a pair (beta_1, beta_2) of numbers in [0, 1)")
-        self._require_choices(TRAINING_CHOICES)
+        super().__post_init__()
         warmup_ok = self.schedule != "noam" or self.warmup_steps >= 1
-        self._require("warmup_steps", warmup_ok, 'an int >= 1 with schedule="noam"')
+        self.require("warmup_steps", warmup_ok, 'an int >= 1 with schedule="noam"')
         decay_ok = self.optimizer == "adamw" or self.weight_decay == 0
-        self._require("weight_decay", decay_ok, '0 with optimizer="adam"; "adamw" decays weights')
+        self.require("weight_decay", decay_ok, '0 with optimizer="adam"; "adamw" decays weights')
 
     @property
     def peak_learning_rate(self) -> float:

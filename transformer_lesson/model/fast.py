@@ -1,6 +1,7 @@
 """The same numbers sooner: products of a few rows, and dropout that is cheap on a CPU."""
 
 import math
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -100,3 +101,11 @@ class Dropout(nn.Module):
     def extra_repr(self) -> str:
         """What `print(model)` shows."""
         return f"p={self.p}"
+
+
+def plain() -> bool:
+    """Whether TRANSFORMER_LESSON_PLAIN=1 asks for float32 and no tricks.
+
+    It is for those who want the same arithmetic on every machine, rather than the fastest one.
+    """
+    return os.environ.get("TRANSFORMER_LESSON_PLAIN") == "1"

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from transformer_lesson.model.config import CheckedConfig, _is_int, _is_positive, _is_probability
 
+PRECISIONS = ("float32", "bfloat16")
 TRAINING_CHOICES = {
     "schedule": ("linear", "cosine", "noam", "constant"),
     "optimizer": ("adamw", "adam"),
-    "precision": ("float32", "bfloat16", "auto"),
+    "precision": (*PRECISIONS, "auto"),
 }
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from transformer_lesson.model.transformers import EncoderOnlyTransformer
 from transformer_lesson.text.batches import Batch
+from transformer_lesson.training.config import PRECISIONS
 
 
 def label_smoothed_loss(
@@ -82,10 +83,10 @@ def batch_loss(
     Raises:
         ValueError: the precision is neither "float32" nor "bfloat16".
     """
-    if precision not in ("float32", "bfloat16"):
+    if precision not in PRECISIONS:
         raise ValueError(
-            f'precision is {precision!r}, but here it must be "float32" or "bfloat16": '
-            '"auto" is chosen by train.'
+            f"precision is {precision!r}, but here it must be {' or '.join(PRECISIONS)}: "
+            "only train can choose."
         )
     device = next(model.parameters()).device
     inputs, labels = [ids.to(device) for ids in batch.inputs], batch.labels.to(device)

@@ -8,9 +8,8 @@ import torch
 from torch import nn
 
 from transformer_lesson.text.batches import Batch
-from transformer_lesson.training.config import TrainConfig
+from transformer_lesson.training.config import PRECISIONS, TrainConfig
 
-PRECISIONS = ("float32", "bfloat16")
 ROUNDS = 3
 
 

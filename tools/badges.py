@@ -1,7 +1,7 @@
 """Write below each lesson's title where it opens with one click: Colab, Binder, Codespaces.
 
 The address is the one in pyproject.toml, `[project.urls]`. After a change there, and for a new
-lesson, run `.venv/bin/python tools/badges.py`; tests/test_machines.py compares.
+lesson, run `.venv/bin/python -m tools.badges`; tests/test_machines.py compares.
 """
 
 import tomllib

@@ -1,4 +1,4 @@
-"""How Sphinx makes the web site: `make site` stages the pages and calls it (tools/site.py)."""
+"""How Sphinx makes the web site: `make site` stages the pages and calls it (`tools.site`)."""
 
 import sys
 import tomllib

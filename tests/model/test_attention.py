@@ -134,7 +134,9 @@ def test_the_function_equals_the_module(size):
 
 
 def test_a_config_sets_sizes_bias_and_dropout():
-    module = MultiHeadAttention(small_config(n_heads=3, attention_dropout=0.25, bias=False))
+    module = MultiHeadAttention.from_config(
+        small_config(n_heads=3, attention_dropout=0.25, bias=False)
+    )
     assert (module.n_heads, module.dropout.p, module.W_Q.bias) == (3, 0.25, None)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lesson.exercises.catalog import LESSONS, find
-from transformer_lesson.exercises.checks import judge
+from transformer_lesson.exercises.checks import verdict
 from transformer_lesson.exercises.reports import Report
 from transformer_lesson.exercises.specification import Draw, Exercise
 from transformer_lesson.grading.process import Process, TimedOut
@@ -193,7 +193,7 @@ def _judged(process: Process, name: str) -> Report:
     stand_in = StandIn(process, find(name))
 
     with torch.random.fork_rng(devices=[]):
-        # `judge` looks for the name NotImplementedError in the answer, to tell a stub
-        return judge(
+        # `verdict` looks for the name NotImplementedError in the answer, to tell a stub
+        return verdict(
             stand_in.exercise, lambda *arguments: stand_in.call(arguments, NotImplementedError)
         )

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lesson.exercises.attempt import is_untouched
-from transformer_lesson.exercises.bug_hunt.rules_1 import OperationCounter
+from transformer_lesson.exercises.bug_hunt.rules import OperationCounter
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.specification import Draw
 from transformer_lesson.grading.sandbox import limit_this_process

@@ -16,7 +16,7 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from transformer_lesson.checkpoints import check_savable
-from transformer_lesson.model.fast import plain
+from transformer_lesson.model.fast import learning, plain
 from transformer_lesson.text.batches import Batch, EndlessBatches
 from transformer_lesson.text.tokenizers import Tokenizer
 from transformer_lesson.training.config import TrainConfig
@@ -52,7 +52,7 @@ def accumulate(model: nn.Module, parts: Parts, config: TrainConfig) -> float:
     total = 0.0
     model.train()
     try:
-        with checkpointing_activations(model, config.activation_checkpointing):
+        with learning(model), checkpointing_activations(model, config.activation_checkpointing):
             for part, weight in parts:
                 loss = batch_loss(model, part, config.precision, config.label_smoothing)[0] * weight
                 loss.backward()

@@ -1,6 +1,6 @@
-"""Comparing a learner's result with the reference's, from coarse to fine, in words.
+"""Comparing two results: whether they are the same, and if not, in words how they differ.
 
-Every function raises `Failed` with a message for the learner, or returns.
+What a learner must be told at once (a wrong type, shape, dtype) is raised as `Failed`.
 """
 
 import math
@@ -83,13 +83,40 @@ def _match_list(name: str, yours: Any) -> list[int]:
     return list(yours)
 
 
-def differs(expected: Any, yours: Any) -> bool:
-    """Return whether two results of the same form differ by more than rounding."""
-    if isinstance(expected, Tensor):
-        return not torch.allclose(yours.double(), expected.double(), RELATIVE, ABSOLUTE)
-    if isinstance(expected, float):
-        return not math.isclose(yours, expected, rel_tol=RELATIVE)
-    return yours != expected
+def same(one: Any, other: Any, relative: float = RELATIVE, absolute: float = ABSOLUTE) -> bool:
+    """Return whether two values are the same but for rounding; NaN is the same as NaN.
+
+    The precision of numbers is no difference, their kind is: 1 is not 1.0, nor is it True. A
+    tuple may stand for a list. Functions and other objects are the same as themselves only.
+
+    Args:
+        one, other: tensors, numbers, texts, or lists, tuples and dictionaries of them.
+        relative, absolute: how far numbers in a tensor may lie apart, see `torch.allclose`;
+            single numbers by `relative` alone. With 0 and 0 not even rounding is allowed.
+    """
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return _form(one) == _form(other) and torch.allclose(
+            one.double(), other.double(), relative, absolute, equal_nan=True
+        )
+    if isinstance(one, tuple | list) and isinstance(other, tuple | list):
+        pairs = zip(one, other, strict=False)
+        return len(one) == len(other) and all(same(*pair, relative, absolute) for pair in pairs)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(
+            same(one[key], other[key], relative, absolute) for key in one
+        )
+    if isinstance(one, float):
+        return math.isclose(one, other, rel_tol=relative) or (one != one and other != other)
+    if isinstance(one, np.ndarray):
+        return one.shape == other.shape and np.array_equal(one, other)
+    return one == other if isinstance(one, int | str) else one is other
+
+
+def _form(numbers: Tensor) -> tuple:
+    kind = "float" if numbers.is_floating_point() else numbers.dtype
+    return numbers.shape, kind, numbers.device, numbers.layout
 
 
 def difference(expected: Any, yours: Any, axes: str) -> str:

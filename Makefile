@@ -12,7 +12,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests lab test test-oldest lock notebooks handout grade pictures fuzz bench \
-	bench-gpu site clean
+	bench-gpu site address clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -79,6 +79,9 @@ bench: setup-tests ## measure speeds and write benchmarks/RESULTS.md
 
 bench-gpu: setup-tests ## the same on a GPU: GPT-2's smallest configuration
 	$(RUN) benchmarks.gpu
+
+address: setup ## write where `git remote` says that the repository is, at publication
+	$(RUN) tools.address
 
 site: setup-tests ## build the web site into site/, from the lessons as they are stored
 	@$(RUN) tools.site

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -40,13 +39,6 @@ def test_notebook_runs_on_any_machine(path):
     assert (notebook["nbformat"], notebook["nbformat_minor"]) >= (4, 5)
     ids = [cell["id"] for cell in notebook["cells"]]
     assert len(set(ids)) == len(ids)
-
-
-@each_notebook
-def test_the_readme_gives_its_minutes(path):
-    minutes = re.search(r"\*\*Minutes:\*\* (\d+)", source(cells(path, "markdown")[0])).group(1)
-    (row,) = [line for line in README.splitlines() if f"(notebooks/{path.name})" in line]
-    assert row.endswith(f"| {minutes} |")
 
 
 @each_notebook

@@ -118,5 +118,5 @@ def test_the_citation_says_what_the_package_says():
     assert CITATION["cff-version"] == "1.2.0" and CITATION["type"] == "software"
     assert CITATION["message"] and CITATION["title"] == "Transformer Lesson"
     assert CITATION["license"] == PROJECT["license"]
-    assert CITATION["repository-code"] == PROJECT["urls"]["Repository"]
+    assert CITATION.get("repository-code") == PROJECT.get("urls", {}).get("Repository")
     assert CITATION["authors"] == PROJECT["authors"]

@@ -75,7 +75,11 @@ def gradient_is_finite(answer, inputs: tuple, weights: Tensor) -> str | None:
     with torch.enable_grad():
         weights = answer(scores, inputs[1])
         if not weights.requires_grad:
-            return None
+            return (
+                "The weights are right, but no gradient comes back to the scores: nothing before "
+                "them would be trained.\nCompute them from the scores in PyTorch, without "
+                "`detach` and `no_grad`."
+            )
         (gradient,) = torch.autograd.grad(weights.square().sum(), scores)
     if gradient.isfinite().all():
         return None

@@ -1,5 +1,7 @@
-"""Finding the students' notebooks in a folder, and reading what is needed of them."""
+"""A folder of students' notebooks: who handed in what, and the table of their grades."""
 
+import csv
+import io
 import json
 import os
 import re
@@ -8,7 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transformer_lesson.exercises.catalog import LESSONS
+from transformer_lesson.exercises.reports import Report
+from transformer_lesson.files import visible, write_atomically
 
+COLUMNS = ("student", "lesson", "exercise", "status", "mistake", "message")
+LONGEST = 300  # characters of a message
 LARGEST = 20_000_000  # bytes of a notebook; the lessons have less than 5 million
 TITLE = re.compile(r"^#\s*(\d\d)\s*·", re.MULTILINE)
 
@@ -24,11 +30,18 @@ class Submission(NamedTuple):
     path: Path
 
 
+class Row(NamedTuple):
+    """One line of the table."""
+
+    submission: Submission
+    lesson: str
+    report: Report
+
+
 def find_submissions(folder: Path) -> list[Submission]:
     """Return every notebook of a folder, in the same order every time.
 
-    The student is the name of the first folder or file below `folder`. Where two notebooks have
-    the same student, `label` tells them apart.
+    The student is the name of the first folder or file below `folder`.
     """
     found = []
     for entry in sorted(folder.iterdir(), key=lambda path: os.fsencode(path.name)):
@@ -49,13 +62,6 @@ def _notebooks(folder: Path) -> list[Path]:
         for name in names
         if name.lower().endswith(".ipynb") and ".ipynb_checkpoints" not in Path(place).parts
     ]
-
-
-def label(submission: Submission, lesson: str, everyone: Counter, folder: Path) -> str:
-    """Return the student's name, with the file's where it alone says which one is meant."""
-    if everyone[submission.student, lesson] == 1:
-        return submission.student
-    return f"{submission.student} ({submission.path.relative_to(folder).as_posix()})"
 
 
 def read(path: Path) -> tuple[str, list[str]]:
@@ -85,3 +91,34 @@ def _cell(cell: dict) -> tuple[str, str]:
     source = cell["source"]
     text = source if isinstance(source, str) else "".join(source)
     return str(cell["cell_type"]), text
+
+
+def missing(rows: list[Row], submissions: list[Submission], lesson: str) -> list[Row]:
+    """Return a row for each student who handed in nothing for a lesson."""
+    have = {row.submission.student for row in rows}
+    others = {one.student: one for one in submissions if one.student not in have}
+    report = Report("", "missing", "There is no notebook of this lesson.")
+    return [Row(one, lesson, report) for one in others.values()]
+
+
+def write_grades(rows: list[Row], folder: Path) -> Path:
+    """Write grades.csv, in a single step; the mark at its start says UTF-8 to spreadsheets."""
+    notebooks = {(row.submission, row.lesson) for row in rows}
+    counts = Counter((submission.student, lesson) for submission, lesson in notebooks)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    for (student, path), lesson, report in rows:
+        if counts[student, lesson] > 1:  # the file alone says which notebook is meant
+            student = f"{student} ({path.relative_to(folder).as_posix()})"
+        message = report.message.partition("\n")[0]
+        values = student, lesson, report.name, report.status, report.mistake or "", message
+        writer.writerow(map(plain, values))
+    write_atomically(folder / "grades.csv", text.getvalue().encode("utf-8-sig"))
+    return folder / "grades.csv"
+
+
+def plain(text: str) -> str:
+    """Return text that a spreadsheet shows and does not compute: a formula gets a quote first."""
+    text = visible(text, LONGEST)
+    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@")) else text

@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 
 from transformer_lesson.checkpoints import save_checkpoint, write_atomically
 from transformer_lesson.training import distributed
-from transformer_lesson.training.config import TRAINING_CHOICES
+from transformer_lesson.training.config import PRECISIONS
 from transformer_lesson.training.history import History, StepReport
 from transformer_lesson.training.interrupt import TrainingInterrupted
 from transformer_lesson.training.loop import resume, train
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="of weights, batches and dropout (default: 0)")
     parser.add_argument(
         "--precision",
-        choices=TRAINING_CHOICES["precision"],
+        choices=(*PRECISIONS, "auto"),
         help="of the matrix products, if not the corpus's own",
     )
     parser.add_argument("--resume", action="store_true", help="go on with the run in the folder")

@@ -11,7 +11,7 @@ endif
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests lab test test-oldest lock notebooks handout grade pictures fuzz bench \
+.PHONY: help setup setup-tests lab test check test-oldest lock notebooks handout grade pictures bench \
 	bench-gpu site address clean
 
 help: ## list these commands
@@ -45,6 +45,12 @@ taken, choose another, as in: make lab LAB_FLAGS=--port=9000"; exit 1; }
 test: setup-tests ## run every test and every notebook
 	$(RUN) pytest
 
+check: setup-tests ## the minute before a commit: formatting, imports, quick tests; no lesson, no browser
+	$(RUN) ruff format --check
+	$(RUN) ruff check
+	.venv/bin/lint-imports
+	$(RUN) pytest -m "not slow"
+
 test-oldest: setup-tests ## the same with the oldest versions that are allowed, in .venv-oldest
 	$(RUN) uv venv --clear --python .venv/bin/python .venv-oldest
 	$(RUN) uv pip install --python .venv-oldest --resolution lowest-direct --all-extras \
@@ -66,12 +72,6 @@ handout: setup ## write student and solved copies to handouts/ (LESSON=03: that 
 grade: setup ## check a folder of students' notebooks (DIR=folder), write its grades.csv
 	$(RUN) transformer_lesson.grading "$(DIR)" $(LESSON)
 
-SECONDS := 60
-
-fuzz: setup-tests ## look for files at which a loader crashes (SECONDS=600 for each loader)
-	$(RUN) pip install --quiet --target .fuzz --upgrade atheris==3.0.0
-	PYTHONPATH=.fuzz:. $(RUN) tools.fuzz_loaders $(SECONDS)
-
 bench: setup-tests ## measure speeds and write benchmarks/RESULTS.md
 	$(RUN) benchmarks
 	$(RUN) benchmarks.explorables
@@ -87,6 +87,6 @@ site: setup-tests ## build the web site into site/, from the lessons as they are
 	@$(RUN) tools.site
 
 clean: ## remove .venv and every cache
-	rm -rf .venv .venv-oldest .fuzz site build .setup.lock .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv .venv-oldest site build .setup.lock .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +

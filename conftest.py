@@ -1,12 +1,47 @@
 """Settings of every test run, made before torch and the package are imported."""
 
 import os
+import sys
+from pathlib import Path
 
 # Two workers with several torch threads each fight over the cores; kernels inherit this.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
 
+if os.environ.get("TRANSFORMER_LESSON_NOISE"):  # see tests/noise/noise.py
+    folder = str(Path(__file__).with_name("tests") / "noise")
+    folders = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(folders)  # for kernels and subprocesses
+    sys.path.insert(0, folder)
+    import noise
+
+    sys.meta_path.insert(0, noise.AfterTorch())
+
 import jaxtyping  # noqa: E402
+from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 # From here on every shape in a signature is checked on every call.
 jaxtyping.install_import_hook("transformer_lesson", "beartype.beartype")
+
+
+def pytest_itemcollected(item):
+    """What opens a page or runs a lesson is slow."""
+    if item.path.suffix == ".ipynb" or item.get_closest_marker("browser"):
+        item.add_marker("slow")
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with what is slow, so that the workers end together."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+class OneWorkerPerFile(LoadScopeScheduling):
+    """A file's tests share what they set up; solved lessons share nothing."""
+
+    def _split_scope(self, nodeid):
+        file = nodeid.partition("::")[0]
+        return nodeid if file.endswith("test_solved_lessons.py") else file
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return OneWorkerPerFile(config, log)

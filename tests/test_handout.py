@@ -41,6 +41,7 @@ def test_the_student_copy_asks_and_does_not_answer(path):
             assert before.cell_type == "markdown" or before.source.startswith("solution(")
 
 
+@pytest.mark.slow
 def test_both_copies_of_a_lesson(folder, capsys):
     assert handout.main("06") == 0
     name = "06_encoder.ipynb"

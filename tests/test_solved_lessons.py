@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tools.execute_notebooks import CELL_TIMEOUT
 from tools.handout import CHECK, is_stub, solved_copy, unpassed
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.sources import bare_source
@@ -27,19 +28,21 @@ def test_a_stub_is_blank_or_the_function_with_the_bug(path):
 
 
 class Twice(NotebookClient):
-    """Runs every cell and runs it again, as learners do."""
+    """Runs every cell and, where that takes no more than seconds, runs it again, as learners do."""
 
     async def async_execute_cell(self, cell, *arguments, **options):
-        await super().async_execute_cell(cell, *arguments, **options)
+        if "slow" not in cell.metadata.get("tags", ()):
+            await super().async_execute_cell(cell, *arguments, **options)
         return await super().async_execute_cell(cell, *arguments, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
 def test_a_solved_lesson_passes_every_check_also_when_cells_are_run_again(path, tmp_path):
     lesson = nbformat.read(path, as_version=4)
     notebook = solved_copy(lesson)
     resources = {"metadata": {"path": str(tmp_path)}}
-    Twice(notebook, timeout=180, kernel_name="python3", resources=resources).execute()
+    Twice(notebook, timeout=CELL_TIMEOUT, kernel_name="python3", resources=resources).execute()
     stubs = [
         re.match(r"def (\w+)\(", cell.source).group(1) for cell in filter(is_stub, lesson.cells)
     ]

@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
+from datetime import datetime
 from pathlib import Path
 
 import nbformat
@@ -23,7 +24,8 @@ STILLS = NOTEBOOKS.parent / "docs" / "stills"
 STILL = "application/vnd.transformer-lesson.still+json"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 READABLE_WITHOUT_A_KERNEL = {"image/png", "text/markdown"}
-CELL_TIMEOUT = 180  # seconds, as in pyproject.toml
+SLOW = 3  # seconds; what takes longer is tagged `slow`, and the tests run it once, not twice
+CELL_TIMEOUT = 2000  # seconds, as nbval has: for a loop without an end
 COLORS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -68,11 +70,28 @@ def store_stills(stills: dict[str, dict], folder: Path) -> None:
         (folder / f"{cell_id}.json").write_text(f"{text}\n", encoding="utf-8")
 
 
+def slow_cells(notebook: nbformat.NotebookNode) -> list[int]:
+    """Return the numbers of the cells that took long and are not tagged so."""
+    numbers = []
+    for number, cell in enumerate(notebook.cells, start=1):
+        times = cell.metadata.get("execution")
+        if times and "slow" not in cell.metadata.get("tags", ()):
+            begun, ended = times["iopub.status.busy"], times["shell.execute_reply"]
+            took = datetime.fromisoformat(ended) - datetime.fromisoformat(begun)
+            numbers += [number] * (took.total_seconds() > SLOW)
+    return numbers
+
+
 class LessonFailed(Exception):
     """A cell that raised, ran too long or lost its kernel."""
 
 
-def execute(path: Path, stills: Path = STILLS) -> None:
+def execute(path: Path, stills: Path = STILLS) -> list[int]:
+    """Run a notebook and store it; return which cells should be tagged `slow`.
+
+    Raises:
+        LessonFailed: a cell raised, ran too long or lost its kernel; the file is as it was.
+    """
     notebook = nbformat.read(path, as_version=4)
     reached = []
     client = NotebookClient(
@@ -93,10 +112,12 @@ def execute(path: Path, stills: Path = STILLS) -> None:
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         # the error's own text holds the cell's source and the traceback
         raise LessonFailed(f"Cell {reached[-1]} of {path.name}: {error}") from error
+    slow = slow_cells(notebook)
     taken = take_stills(notebook)
     clean(notebook)
     store_stills(taken, stills / path.stem)
     nbformat.write(notebook, path)
+    return slow
 
 
 def main(lesson: str = "") -> int:
@@ -114,11 +135,13 @@ def main(lesson: str = "") -> int:
         print(f"{path.name} ...", end=" ", flush=True)
         start = time.perf_counter()
         try:
-            execute(path)
+            slow = execute(path)
         except LessonFailed as failure:
             print(f"failed; the file is as it was.\n\n{COLORS.sub('', str(failure))}")
             return 1
         print(f"{time.perf_counter() - start:.1f} s", flush=True)
+        if slow:
+            print(f"  over {SLOW} s: tag cells {', '.join(map(str, slow))} `slow`", flush=True)
     return 0
 
 

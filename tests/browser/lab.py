@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.patience import PATIENCE
+
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 KERNEL_IS_IDLE = """() => window.jupyterapp?.shell.currentWidget?.sessionContext
@@ -33,6 +35,13 @@ def headless(program: str) -> Iterator:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+def new_context(browser, **options):
+    """Return a fresh profile of the browser, whose pages wait also where the machine is busy."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(PATIENCE * 1000)
+    return context
 
 
 @contextmanager
@@ -68,21 +77,21 @@ def serving(root: Path) -> Iterator[str]:
             server.wait(30)
 
 
-def _wait_for(address: str, server: subprocess.Popen, log: Path, seconds: int = 60) -> None:
-    deadline = time.monotonic() + seconds
+def _wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and server.poll() is None:
         try:
             with urllib.request.urlopen(address):
                 return
         except urllib.error.URLError:
             time.sleep(0.3)
-    raise RuntimeError(f"JupyterLab did not answer within {seconds} s:\n{log.read_text()}")
+    raise RuntimeError(f"JupyterLab did not answer:\n{log.read_text()}")
 
 
 @contextmanager
 def offline_page(browser) -> Iterator:
     """Yield a page that notes its errors, and cuts off and notes requests to other machines."""
-    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    context = new_context(browser, viewport={"width": 1400, "height": 1000})
     page = context.new_page()
     page.outside, page.problems, page.errors = [], [], []
 
@@ -104,8 +113,8 @@ def offline_page(browser) -> Iterator:
 def run_lesson(page, address: str, lesson: str) -> None:
     """Open a notebook and run all its cells."""
     page.goto(f"{address}/lab/tree/notebooks/{lesson}?reset", wait_until="domcontentloaded")
-    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
-    page.wait_for_function(KERNEL_IS_IDLE, timeout=60_000)
+    page.wait_for_selector(".jp-Notebook .jp-Cell")
+    page.wait_for_function(KERNEL_IS_IDLE)
     page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
 
 

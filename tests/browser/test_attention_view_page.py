@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from tests.browser.lab import new_context
 from transformer_lesson.figures.attention_view.view import head_view, model_view
 
 pytestmark = pytest.mark.browser
@@ -59,7 +60,7 @@ def encoder_decoder_run() -> dict[str, torch.Tensor]:
 @pytest.fixture
 def show(chromium):
     """Open views on a page without network; at the end nothing may have gone wrong."""
-    context = chromium.new_context(viewport={"width": 800, "height": 900})
+    context = new_context(chromium, viewport={"width": 800, "height": 900})
     page, problems = context.new_page(), []
 
     def refuse(route):

@@ -11,6 +11,7 @@ import pytest
 from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook
 
+from tests.browser.lab import new_context
 from tests.browser.test_lessons import ERRORS
 from tests.security.hostile_texts import TEXTS
 from tools.execute_notebooks import clean
@@ -89,12 +90,10 @@ def open_hostile(open_lesson):
     page = open_lesson("hostile.ipynb")
     page.wait_for_function(
         "() => [...window.jupyterapp.shell.currentWidget.content.model.cells].every("
-        "cell => cell.executionCount)",
-        timeout=180_000,
+        "cell => cell.executionCount)"
     )
     page.wait_for_function(
-        f"() => document.querySelectorAll('.explorable img').length >= {N_EXPLORABLES}",
-        timeout=60_000,
+        f"() => document.querySelectorAll('.explorable img').length >= {N_EXPLORABLES}"
     )
     return page
 
@@ -105,7 +104,7 @@ def page_of(notebook, html, chromium) -> int:
     Only the addresses that nbconvert itself names are asked for, which no text has chosen.
     """
     html.write_text(HTMLExporter().from_notebook_node(notebook)[0], encoding="utf-8")
-    context = chromium.new_context()
+    context = new_context(chromium)
     page, problems, asked = context.new_page(), [], []
 
     def note(route):

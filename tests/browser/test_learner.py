@@ -129,6 +129,6 @@ def test_a_saved_lesson_shows_its_explorables_when_it_is_opened_again(open_lesso
     page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
     page.evaluate("() => window.jupyterapp.commands.execute('kernelmenu:shutdown')")
     page.reload(wait_until="domcontentloaded")
-    page.locator(".explorable img").wait_for(timeout=60_000)
+    page.locator(".explorable img").wait_for()
     assert page.locator("text=Error displaying widget").count() == 0
     assert page.problems == []

@@ -15,6 +15,7 @@ from PIL import Image, ImageDraw
 
 from tests.browser.lab import REPOSITORY
 from tests.browser.test_learner import REPLACE_AND_RUN
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.browser
 
@@ -56,7 +57,7 @@ def play(page) -> Scene:
     picture = explorable.locator("img")
     before = picture.get_attribute("src")
     handle = explorable.locator(".noUi-handle:visible").first
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while picture.get_attribute("src") == before:
         assert time.monotonic() < deadline, "the slider was moved, the picture stayed"
         handle.press("End")  # whichever press arrives, the value is the last one
@@ -76,7 +77,6 @@ def play(page) -> Scene:
 
 def test_the_readme_shows_what_a_learner_sees(open_lesson):
     page = open_lesson("03_attention.ipynb")
-    page.set_default_timeout(60_000)
     page.set_viewport_size({"width": WIDTH + 80, "height": HEIGHT + 160})
     page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
     page.locator(".jp-OutputArea-output", has_text="not attempted yet").last.wait_for()

@@ -10,6 +10,7 @@ import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
 from lxml import html
 
+from tests.browser.lab import new_context
 from tools import site
 from tools.site_weight import local_links, page_files
 
@@ -105,8 +106,8 @@ def visit(chromium, built):
     contexts, problems = [], []
 
     def open_page(name: str, scheme: str = "light", width: int = 1400):
-        context = chromium.new_context(
-            viewport={"width": width, "height": 1000}, color_scheme=scheme, offline=True
+        context = new_context(
+            chromium, viewport={"width": width, "height": 1000}, color_scheme=scheme, offline=True
         )
         contexts.append(context)
         page = context.new_page()

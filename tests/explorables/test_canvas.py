@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.patience import AT_ONCE
 from transformer_lesson.explorables.canvas import Canvas, drawn_width, fitted, pale
 from transformer_lesson.figures.plots import COLORS
 
@@ -31,9 +32,9 @@ def test_fitted_text_is_no_wider_than_asked(width):
 
 
 def test_a_very_long_text_is_cut_at_once():
-    start = time.perf_counter()
+    start = time.process_time()
     assert fitted("a" * 50_000, 12, 50).endswith("…")
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < AT_ONCE
 
 
 @pytest.mark.parametrize("color", COLORS[:6])

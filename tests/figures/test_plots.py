@@ -181,7 +181,7 @@ def test_drawing_never_loads_pyplot():
     """Pyplot keeps figures alive and picks a window system."""
     code = """
 import sys
-from transformer_lesson import plots
+from transformer_lesson.figures import plots
 plots.attention_map(__import__("torch").eye(2), ["a", "b"], ["a", "b"], "t").png()
 plots.curves({"a": [1, 2], "b": [2, 1]}, "t", "a", "x", "y").png()
 print("matplotlib.pyplot" in sys.modules)

@@ -81,7 +81,7 @@ def test_leaks_future(model, leaks):
 def test_a_decoder_without_its_causal_mask_is_caught(monkeypatch, leaks):
     if leaks:
         monkeypatch.setattr(
-            "transformer_lesson.model.masks.target_mask", lambda ids, config, start: None
+            "transformer_lesson.model.transformers.target_mask", lambda ids, config, start: None
         )
     model = DecoderOnlyTransformer(small_config()).eval()
     assert leaks_future(model, IDS) is leaks

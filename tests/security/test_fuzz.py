@@ -1,7 +1,4 @@
-"""Whatever is in a file, a loader returns or raises `ValueError`: thousands of random files.
-
-`make fuzz` looks for more, with a fuzzer that sees which lines a file reaches.
-"""
+"""Whatever is in a file, a loader returns or raises `ValueError`: thousands of random files."""
 
 import json
 import warnings
@@ -21,6 +18,7 @@ from transformer_lesson.text import parallel_text
 from transformer_lesson.text.tokenizers import WordTokenizer, tokenizer_from_json
 from transformer_lesson.training import resume, train
 
+pytestmark = pytest.mark.slow
 FUZZ = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 NUMBERS = st.integers(-(10**20), 10**20) | st.floats() | st.sampled_from([0, 1, 2**31, 10**12])
 VALUES = st.recursive(

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from jupyter_client.manager import start_new_kernel
 
+from tests.patience import PATIENCE
 from tests.training.small import model_of
 from transformer_lesson.checkpoints import load_checkpoint, ours, save_checkpoint
 from transformer_lesson.exercises.progress import PLACE, read_progress, remember
 
+pytestmark = pytest.mark.slow
 SEED = 0
 IMPORTS = """
 import os, torch
@@ -82,7 +84,7 @@ class Notebook:
     def answered(self) -> bool:
         """Whether the cell's reply is here."""
         while self.client.shell_channel.msg_ready():
-            reply = self.client.get_shell_msg(timeout=1)
+            reply = self.client.get_shell_msg(timeout=PATIENCE)
             if reply["parent_header"].get("msg_id") == self.asked:
                 self.reply = reply["content"]
         return self.reply is not None
@@ -106,7 +108,7 @@ class Notebook:
 
     def _told(self) -> dict:
         while True:
-            told = self.client.get_iopub_msg(timeout=600)
+            told = self.client.get_iopub_msg(timeout=PATIENCE)
             if told["parent_header"].get("msg_id") == self.asked:
                 return told
 
@@ -187,13 +189,13 @@ for kill in range(50):
     print(len({value for weight in weights for value in weight.unique().tolist()}))
 """
 )
-RIVAL = SAVER + "\nfor number in range(30):\n    save(path, model, number + int(sys.argv[2]))"
+RIVAL = SAVER + "\nfor number in range(15):\n    save(path, model, number + int(sys.argv[2]))"
 
 
 def test_fifty_kills_while_saving_leave_whole_files_and_no_litter(tmp_path):
     path = tmp_path / "model.safetensors"
     run = [sys.executable, "-c", KILLER, str(path)]
-    done = subprocess.run(run, capture_output=True, text=True)
+    done = subprocess.run(run, capture_output=True, text=True, timeout=PATIENCE)
     assert done.stderr == "" and done.stdout.split() == ["1"] * 50  # all weights of one saving
     left = [one for one in tmp_path.iterdir() if one != path]
     assert all(one.name.startswith(".model.safetensors.") for one in left)

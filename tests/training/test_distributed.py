@@ -9,10 +9,12 @@ import time
 import psutil
 import pytest
 
+from tests.patience import PATIENCE
 from tests.training import parallel_program
 from tests.training.torchrun import torchrun, workers
 from transformer_lesson.checkpoints import load_checkpoint
 
+pytestmark = pytest.mark.slow
 CURVES = [
     "translator",
     "language model",
@@ -29,7 +31,7 @@ def one_and_two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("parallel")
     with torchrun("scenarios", folder / "two.json", log=folder / "log") as job:
         one = parallel_program.scenarios(tmp_path_factory.mktemp("alone"))
-        assert job.wait() == 0, (folder / "log").read_text()
+        assert job.wait(timeout=PATIENCE) == 0, (folder / "log").read_text()
     return json.loads(json.dumps(one)), json.loads((folder / "two.json").read_text())
 
 
@@ -76,6 +78,7 @@ def test_all_choose_one_precision(one_and_two):
 
 
 def until(condition):
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         time.sleep(0.02)
 
@@ -91,7 +94,7 @@ def test_a_killed_worker_ends_the_job_and_the_run_goes_on(tmp_path):
         both = workers(job)
         assert sorted(both) == [0, 1]
         both[1].kill()
-        assert job.wait() != 0
+        assert job.wait(timeout=PATIENCE) != 0
         assert not any(process.is_running() for process in both.values())
     saved = load_checkpoint(folder / "checkpoint.safetensors").training.facts["history"]
     assert len(saved["losses"]) in (40, 60)
@@ -102,7 +105,7 @@ def test_a_killed_worker_ends_the_job_and_the_run_goes_on(tmp_path):
     with torchrun("run", folder, "--resume", log=log) as job:  # and Ctrl-C after a few steps
         until(lambda: reached(5) or job.poll() is not None)
         job.send_signal(signal.SIGINT)
-        assert job.wait() != 0
+        assert job.wait(timeout=PATIENCE) != 0
     said, done = log.read_text(), steps.read_text().split()
     assert said.count("Interrupted after step ") == 1  # one process speaks
     assert int(done[0]) == len(saved["losses"]) + 1

@@ -8,6 +8,7 @@ import threading
 import pytest
 import torch
 
+from tests.patience import PATIENCE
 from tests.training.small import batches_of, model_of, short, weights
 from transformer_lesson import files
 from transformer_lesson.checkpoints import load_checkpoint
@@ -211,7 +212,7 @@ def test_a_process_gets_ctrl_c_from_outside():
     )
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
-    out, errors = process.communicate()
+    out, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0 and errors == ""
     assert out.startswith("Interrupted after step ") and out.endswith("True True True\n")
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.exercises.attempt import Failed
+from transformer_lesson.figures.ranking import first_largest
 from transformer_lesson.files import visible
 
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # float32 sums in another order differ by about 1e-6
@@ -128,7 +129,7 @@ def difference(expected: Any, yours: Any, axes: str) -> str:
     expected, yours = torch.as_tensor(expected), torch.as_tensor(yours)
     gap = (yours.double() - expected.double()).abs()
     gap[yours == expected] = 0.0  # infinity minus infinity is no number
-    worst = np.unravel_index(int(gap.argmax()), tuple(gap.shape))
+    worst = np.unravel_index(int(first_largest(gap.flatten())), tuple(gap.shape))
     place = ", ".join(f"{axis} {i}" for axis, i in zip(axes.split(), worst, strict=True))
     if expected.dtype == torch.bool:
         return f"{int(gap.sum())} of {gap.numel()} wrong{f', one at {place}' if place else ''}."

@@ -17,6 +17,7 @@ from transformer_lesson.explorables.base import Explorable, Rendering, drawable,
 from transformer_lesson.explorables.base import sentence as say
 from transformer_lesson.explorables.canvas import Canvas
 from transformer_lesson.figures.plots import COLORS, SEQUENTIAL
+from transformer_lesson.figures.ranking import from_largest
 from transformer_lesson.model.attention import attention_scores, masked_softmax, split_heads
 from transformer_lesson.model.masks import causal_mask
 from transformer_lesson.text import manual
@@ -112,7 +113,7 @@ def render_attention(
     query, causal = min(query or 0, len(tokens) - 1), mask == "causal"
     weights = sentence_weights(tokens, n_heads, scaled, temperature, causal)[head]  # (query, key)
     labels = [drawable(f"{token:.20}") for token in tokens]
-    ranked = weights[query].argsort(descending=True, stable=True)[:3]
+    ranked = from_largest(weights[query], 3)
     strongest = [f"{weights[query, key]:.2f} to “{labels[key]}”" for key in ranked]
     d_head = D_MODEL // n_heads
     scores = f"scores divided by √{d_head} and" if scaled else "scores not scaled, but divided"

@@ -19,6 +19,7 @@ from transformer_lesson.explorables.canvas import TINTS, Canvas, drawn_width, fi
 from transformer_lesson.explorables.trained import MISSING, english_words, trained_translator
 from transformer_lesson.explorables.translation_playground import read_sentence, source_ids
 from transformer_lesson.figures.plots import COLORS
+from transformer_lesson.figures.ranking import from_largest
 from transformer_lesson.generation import Beam, Greedy, Sample, generate, top_k_filter, top_p_filter
 from transformer_lesson.generation.beam import Candidate, Tree
 from transformer_lesson.generation.strategies import Strategy, length_normalized
@@ -220,7 +221,7 @@ def render_distribution(decoding: Decoding, tokenizer: Tokenizer, step: int) -> 
         f"Step {step + 1} of {decoding.n_steps}: {title}", WIDTH, cache_height(decoding) + 345
     )
     cached = draw_cache(page, decoding, "text so far", [*decoding.start, *before], step)
-    likeliest = probabilities.argsort(descending=True, stable=True)[:N_BARS].tolist()
+    likeliest = from_largest(probabilities, N_BARS)
     shown = likeliest if chosen in likeliest else [*likeliest[:-1], chosen]
     columns = _columns(probabilities, choice, decoding.strategy)
     _draw_bars(page, cache_height(decoding) + 44, tokenizer, shown, chosen, columns, choice)
@@ -314,7 +315,8 @@ def finished_texts(decoding: Decoding, step: int) -> list[tuple[float, float, li
         for i, one in enumerate(level)
         if one.finished
     ]
-    best = sorted(found, reverse=True)
+    order = from_largest(torch.tensor([one[0] for one in found]), len(found))
+    best = [found[i] for i in order]
     return [(score, log_p, text_of(decoding.tree, s, i)) for score, log_p, s, i in best]
 
 

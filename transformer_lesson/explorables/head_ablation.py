@@ -14,6 +14,7 @@ from transformer_lesson.explorables.canvas import Canvas, pale
 from transformer_lesson.explorables.chart import Chart, Point
 from transformer_lesson.explorables.trained import MISSING, trained_translator
 from transformer_lesson.figures.plots import COLORS
+from transformer_lesson.figures.ranking import first_largest
 from transformer_lesson.interpretability.interventions import Head, heads_of, token_losses
 from transformer_lesson.text import grammar
 from transformer_lesson.text.batches import Batch, epoch
@@ -90,7 +91,7 @@ def _text(heads, removed, costs, loss: float, loss_now: float) -> str:
     text += f"Mean loss {loss_now:.2f} nats per token, with all heads {loss:.2f}."
     left = [(cost, head) for cost, head in zip(costs, heads, strict=True) if head not in removed]
     if left:
-        cost, head = max(left, key=lambda pair: pair[0])
+        cost, head = left[int(first_largest(torch.tensor([cost for cost, _ in left])))]
         text += f" Of those left, {_named(head)} is needed most: without it too, {cost:.2f}."
     return drawable(text)
 

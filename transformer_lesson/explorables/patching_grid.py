@@ -16,6 +16,7 @@ from transformer_lesson.explorables.base import sentence as say
 from transformer_lesson.explorables.canvas import Canvas
 from transformer_lesson.explorables.trained import MISSING, trained_translator
 from transformer_lesson.figures.plots import COLORS, DIVERGING
+from transformer_lesson.figures.ranking import first_largest, from_largest
 from transformer_lesson.files import visible
 from transformer_lesson.interpretability.interventions import (
     Site,
@@ -65,12 +66,10 @@ def render_patching_grid(
     )
     if patched.grid is None:
         return say(drawable(f"{text}That is too little to trace: replace another token."))
-    best = patched.grid.max(dim=1)  # of each row
-    ranked = best.values.argsort(descending=True, stable=True).tolist()
+    best, places = patched.grid.amax(dim=1), first_largest(patched.grid).tolist()  # of each row
     places = [
-        f"{sites[i]}: {best.values[i]:.2f} at {int(best.indices[i])} "
-        f"“{tokens[int(best.indices[i])]:.20}”"
-        for i in ranked[:4]
+        f"{sites[i]}: {best[i]:.2f} at {places[i]} “{tokens[places[i]]:.20}”"
+        for i in from_largest(best, 4)
     ]
     text += f"One vector of the clean run brings back, at most: {'; '.join(places)}."
     title = f"{replaced} became {other}: where “{patched.answer:.20}” comes back"
@@ -192,7 +191,7 @@ class PatchingGrid(Explorable):
         corrupted = self.ids.clone()
         corrupted[0, position] = self.others[0, position]
         clean_log = self.model(self.ids, *self.tail)[0, answer].log_softmax(dim=-1)
-        best = int(clean_log.argmax())
+        best = int(first_largest(clean_log))
         log = self.model(corrupted, *self.tail)[0, answer].log_softmax(dim=-1)
         ends = float(clean_log[best]), float(log[best])
         grid = None

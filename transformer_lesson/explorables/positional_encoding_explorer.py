@@ -9,6 +9,7 @@ from torch import Tensor
 from transformer_lesson.explorables.base import Explorable, Rendering
 from transformer_lesson.explorables.canvas import Canvas
 from transformer_lesson.figures.plots import COLORS, DIVERGING
+from transformer_lesson.figures.ranking import first_largest
 from transformer_lesson.model.positions import sinusoidal_encoding
 
 SIZE, TOP = 220, 66
@@ -77,7 +78,7 @@ def render_positional_encoding(
     wavelength = 2 * math.pi * base ** (dimension // 2 * 2 / d_model)
     others = products.clone()
     others[position] = -math.inf
-    rival = int(others.argmax())
+    rival, least = int(first_largest(others)), int(first_largest(-products))
     title = (
         f"Dimension {dimension} repeats every {wavelength:,.1f} tokens; "
         f"position {position} is most like itself, then like position {rival}"
@@ -88,7 +89,7 @@ def render_positional_encoding(
         f"position {position} it is {encoding[position, dimension]:+.2f}. The dot product of "
         f"position {position} is {products[position]:.1f} with itself, {products[rival]:.1f} with "
         f"position {rival} (the largest of the others) and {products.min():.1f} at the least, "
-        f"with position {int(products.argmin())}."
+        f"with position {least}."
     )
     return Rendering(_draw(title, encoding, products, dimension, position), text)
 

@@ -19,6 +19,7 @@ from transformer_lesson.explorables.chart import Chart
 from transformer_lesson.explorables.player import Player
 from transformer_lesson.explorables.translation_playground import LONGEST, cross_attention
 from transformer_lesson.figures.plots import COLORS, SEQUENTIAL
+from transformer_lesson.figures.ranking import first_largest
 from transformer_lesson.generation import generate
 from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.tokenizers import Tokenizer, words
@@ -178,7 +179,7 @@ def strongest_hits(weights, true_cells: Sequence[tuple[int, int]]) -> list[bool]
         true_cells: (query, key) pairs.
     """
     return [
-        (query, int(weights[query].argmax())) in set(map(tuple, true_cells))
+        (query, int(first_largest(weights[query]))) in set(map(tuple, true_cells))
         for query in sorted({query for query, _ in true_cells})
     ]
 

@@ -22,6 +22,7 @@ from transformer_lesson.explorables.canvas import Canvas, drawn_width
 from transformer_lesson.explorables.player import Player
 from transformer_lesson.explorables.trained import MISSING, english_words, trained_translator
 from transformer_lesson.figures.plots import COLORS
+from transformer_lesson.figures.ranking import first_largest, from_largest
 from transformer_lesson.files import visible
 from transformer_lesson.generation import generate
 from transformer_lesson.generation.session import evaluating
@@ -146,10 +147,9 @@ def watch_translation(
     written = generate(model, ids, longest).ids[0]
     target_ids = torch.tensor([[tokenizer.bos_id, *written[:-1]]])  # (1, target)
     logits, weights = cross_attention(model, torch.tensor([ids]), target_ids)
-    best = logits[0].softmax(dim=-1).topk(min(N_CANDIDATES, logits.size(-1)))  # (target, candidate)
     candidates = [
-        tuple((tokenizer.token(id_), p) for id_, p in zip(row, chances, strict=True))
-        for row, chances in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        tuple((tokenizer.token(id_), row[id_].item()) for id_ in from_largest(row, N_CANDIDATES))
+        for row in logits[0].softmax(dim=-1)  # of each target word, (vocab_size,)
     ]
     words_written = tuple(map(tokenizer.token, written))
     return Translation(reading, words_written, weights[:, 0], tuple(candidates))
@@ -192,9 +192,9 @@ def render_translation(
     shown = min(shown, len(written))
     word = min(word, shown - 1)
     weights = translation.weights[layer, :, word]  # (head, source)
-    weights = (weights.mean(0) if head is None else weights[head]).tolist()  # (source,)
-    ranked = sorted(range(len(read)), key=lambda i: -weights[i])[:3]
-    looked = [f"“{read[i]}” ({weights[i]:.2f})" for i in ranked]
+    weights = weights.mean(0) if head is None else weights[head]  # (source,)
+    looked = [f"“{read[i]}” ({weights[i]:.2f})" for i in from_largest(weights, 3)]
+    weights = weights.tolist()
     guess = "For a word that it does not know the model reads <unk>: it can only guess."
     notes = [*changes, *offers, *[guess] * (not all(known))]
     page = Canvas(f"For “{written[word]}” the model looked most at {looked[0]}", WIDTH, 430)
@@ -402,7 +402,7 @@ def _attention_controls(model, hits: Tensor | None) -> dict[str, ipywidgets.Togg
     n_layers, n_heads = (model.config.n_layers, model.config.n_heads) if model else (1, 1)
     layer, button = n_layers - 1, 0  # the mean
     if hits is not None:
-        layer, head = divmod(int(hits.argmax()), n_heads)
+        layer, head = divmod(int(first_largest(hits.flatten())), n_heads)
         button = 1 + head
     heads = [("mean", None), *((str(i), i) for i in range(n_heads))]
     return {

@@ -7,9 +7,11 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as MatplotlibFigure
 
+from transformer_lesson.figures.ranking import is_largest
 from transformer_lesson.files import visible
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -207,8 +209,8 @@ def attention_map(
 
 
 def _strongest(row: np.ndarray, key_tokens: Sequence[str]) -> str:
-    tied = np.isclose(row, row.max()).sum() > 1
-    return "several alike" if tied else key_tokens[int(row.argmax())]
+    largest = is_largest(torch.as_tensor(row))
+    return "several alike" if largest.sum() > 1 else key_tokens[int(largest.int().argmax())]
 
 
 def curves(

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from transformer_lesson.figures.ranking import first_largest
 from transformer_lesson.generation.session import evaluating
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.transformers import EncoderDecoderTransformer
@@ -57,7 +58,7 @@ def alignment_hits(
     table = []
     for layer in range(model.config.n_layers):
         weights = run[f"decoder.{layer}.cross_attention.weights"]  # (batch, head, query, key)
-        looked_at = weights.argmax(dim=-1)[rows, :, queries].tolist()  # (word, head)
+        looked_at = first_largest(weights)[rows, :, queries].tolist()  # (word, head)
         places = list(zip(rows.tolist(), queries.tolist(), looked_at, strict=True))
         table.append([[(row, j, i) in joined for i in keys] for row, j, keys in places])
     return torch.tensor(table).float().mean(dim=1)  # (layer, head)

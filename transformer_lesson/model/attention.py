@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from transformer_lesson.model import fast
-from transformer_lesson.model.cache import NO_CACHE, LayerCache
+from transformer_lesson.model.cache import NO_CACHE, LayerCache, NoCache
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.hooks import HookPoint
 from transformer_lesson.model.masks import Mask, check_mask, written_out
@@ -207,7 +207,7 @@ class MultiHeadAttention(nn.Module):
         key: Float[Tensor, "batch key d_model"],
         value: Float[Tensor, "batch key d_model"],
         mask: Mask = None,
-        cache: LayerCache = NO_CACHE,
+        cache: LayerCache | NoCache = NO_CACHE,
     ) -> Float[Tensor, "batch query d_model"]:
         """Let every query look at the keys it may see and collect their values.
 
@@ -245,9 +245,9 @@ def unrotated(x: Tensor, start: int) -> Tensor:
     return x
 
 
-def check_heads(d_model: int, n_heads: int | None, n_kv_heads: int | None) -> None:
+def check_heads(d_model: int, n_heads: int, n_kv_heads: int | None) -> None:
     """Raise a `ValueError` unless d_model splits into n_heads and these into n_kv_heads groups."""
-    if not n_heads or n_heads < 1 or d_model % n_heads:
+    if n_heads < 1 or d_model % n_heads:
         raise ValueError(f"d_model = {d_model} cannot be split into {n_heads} equal heads.")
     if n_kv_heads is not None and (n_kv_heads < 1 or n_heads % n_kv_heads):
         raise ValueError(f"n_kv_heads is {n_kv_heads}: make it a divisor of n_heads = {n_heads}.")

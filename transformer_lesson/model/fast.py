@@ -147,8 +147,8 @@ def _by_columns(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x W^T = (W x^T)^T. A single row gets a twin: MKL may need half the time for two columns."""
     rows = x.reshape(-1, x.size(-1))  # (row, d_in)
     n = len(rows)
-    y = (weight @ (rows.expand(2, -1) if n == 1 else rows).T)[:, :n].T  # (row, d_out)
-    return (y.contiguous() if bias is None else y + bias).view(*x.shape[:-1], -1)
+    y = (weight @ (rows.expand(2, -1) if n == 1 else rows).T)[:, :n].T.contiguous()  # (row, d_out)
+    return (y if bias is None else y + bias).view(*x.shape[:-1], -1)
 
 
 def _by_vector(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

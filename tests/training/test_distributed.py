@@ -80,6 +80,7 @@ def test_all_choose_one_precision(one_and_two):
 def until(condition):
     deadline = time.monotonic() + PATIENCE
     while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.02)
 
 

@@ -22,29 +22,37 @@ SEED = 0
 IMPORTS = """
 import os, torch
 from transformer_lesson.checkpoints import load_checkpoint
-from transformer_lesson.model.config import ModelConfig, TrainConfig
+from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.text import WindowBatches
 from transformer_lesson.explorables import LiveCurves
 from transformer_lesson.generation import Greedy, generate
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
-from transformer_lesson.training import resume, train
+from transformer_lesson.training import TrainConfig, resume, train
 torch.manual_seed(0)
+went_on = False
 model = DecoderOnlyTransformer(ModelConfig(17, 32, 4, 2, 64, 2048, dropout=0.1)).eval()
 batches = WindowBatches(torch.arange(2000) % 17, 4, 16)
 steps = 10**6
 """
 TRAIN = """
-live = LiveCurves("A decoder learns")
+live, went_on = LiveCurves("A decoder learns"), False
 display(live)
 config = TrainConfig(steps=steps)
 history = train(model, batches, config, live, checkpoint="run.safetensors", checkpoint_every=2)
+went_on = True
+"""
+TWO = """
+import signal
+config, went_on = TrainConfig(steps=9), False
+history = train(model, batches, config, lambda report: signal.raise_signal(signal.SIGINT))
+history, went_on = train(model, batches, config), True
 """
 GO_ON = "model, history = resume('run.safetensors', batches, steps=history.steps + 3)"
 WRITE = "written = generate(model.eval(), torch.tensor([[1, 2, 3]]), {}, Greedy(), eos_id=None).ids"
 LOOK = """
 checkpoint = load_checkpoint("run.safetensors") if os.path.exists("run.safetensors") else None
 hooks = [m for m in model.modules() if m._forward_hooks or m._forward_pre_hooks]
-print(sorted(os.listdir()), model.training, len(hooks), end="")
+print(sorted(os.listdir()), model.training, len(hooks), went_on, end="")
 """
 
 
@@ -117,12 +125,22 @@ def test_a_training_cell_is_interrupted_and_run_again(notebook):
     assert notebook.run(IMPORTS) == ("ok", "")
     chance = random.Random(SEED)
     for moment in (0.02, 0.05, *(chance.uniform(0.05, 1.0) for _ in range(6))):
-        error, printed = notebook.interrupted(TRAIN, moment)
-        assert error == "KeyboardInterrupt" or "Interrupted after step" in printed, moment
+        error, _ = notebook.interrupted(TRAIN, moment)
+        assert error in ("KeyboardInterrupt", "TrainingInterrupted"), moment
         status, seen = notebook.run(LOOK)
-        assert status == "ok" and seen in ("[] False 0", "['run.safetensors'] False 0"), moment
+        assert status == "ok", moment
+        assert seen in ("[] False 0 False", "['run.safetensors'] False 0 False"), moment
     assert notebook.run("steps = 3\n" + TRAIN + "print(history.interrupted)") == ("ok", "False\n")
     assert notebook.run(GO_ON + "\nprint(history.steps)") == ("ok", "6\n")
+
+
+def test_interrupting_the_first_of_two_trainings_ends_the_cell(notebook):
+    assert notebook.run(IMPORTS) == ("ok", "")
+    assert notebook.run(TWO)[0] == "TrainingInterrupted"
+    shown, said = notebook.reply["traceback"], notebook.reply["evalue"]
+    assert shown == [said] and said.startswith("Interrupted after step 1 of 9: ")
+    seen = notebook.run("print(went_on, model.history.steps, model.history.interrupted)")
+    assert seen == ("ok", "False 1 True\n")
 
 
 def test_a_generation_cell_is_interrupted_and_run_again(notebook):

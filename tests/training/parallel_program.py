@@ -8,8 +8,10 @@ import json
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import torch
+import torch.distributed as dist
 
 from tests.training.small import batch_of, batches_of, model_of, short, weights
 from transformer_lesson.text.batches import Batch
@@ -19,10 +21,12 @@ from transformer_lesson.training import (
     TrainingDiverged,
     __main__,
     distributed,
+    loop,
     resume,
     tasks,
     train,
 )
+from transformer_lesson.training.precision import PRECISIONS
 from transformer_lesson.training.recipes import Recipe
 
 SIZES = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8, "max_len": 40, "dropout": 0.2}
@@ -31,7 +35,7 @@ NOUNS = {"dog": "Hund", "man": "Mann", "boy": "Junge", "king": "König"}
 VERBS = {"sleeps": "schläft", "laughs": "lacht", "sings": "singt", "waits": "wartet"}
 
 
-def curve(kind: str, batches=None, shard=False, steps=50, dropout=0.0, **changes) -> dict:
+def curve(kind: str, batches=None, steps=50, dropout=0.0, **changes) -> dict:
     """Train and return the curves, and a sum over the weights."""
     model = model_of(kind, dropout=dropout)
     history = train(
@@ -40,7 +44,6 @@ def curve(kind: str, batches=None, shard=False, steps=50, dropout=0.0, **changes
         short(steps, **changes),
         validation=batches_of(kind, 3),
         validate_every=20,
-        shard=shard and distributed.current().count > 1,
     )
     return facts(model, history)
 
@@ -63,45 +66,68 @@ def single_rows() -> list[Batch]:
     return [Batch(tuple(ids[2:3] for ids in b.inputs), b.labels[2:3]) for b in batches]
 
 
-def resumed(folder: Path, shard: bool) -> dict:
+def everybodys(value) -> list:
+    """Every process's value: a list of one without `torchrun`."""
+    return distributed.collect(value) if dist.is_initialized() else [value]
+
+
+def resumed(path: Path) -> dict:
     """A run with dropout that stops after a checkpoint, goes on, and one that never stopped."""
-    path, shard = folder / f"{shard}.safetensors", shard and distributed.current().count > 1
     whole = model_of("translator")
-    wanted = train(whole, batches_of("translator"), short(9), shard=shard)
+    wanted = train(whole, batches_of("translator"), short(9))
 
     def keep(report):
         if report.step == 5:
             path.with_suffix(".kept").write_bytes(path.read_bytes())
 
-    arguments = {"checkpoint": path, "checkpoint_every": 4, "shard": shard}
+    arguments = {"checkpoint": path, "checkpoint_every": 4}
     train(model_of("translator"), batches_of("translator"), short(9), keep, **arguments)
     torch.manual_seed(99)
-    distributed.current().add_up(0)  # until the copy is there
-    model, history = resume(path.with_suffix(".kept"), batches_of("translator"), shard=shard)
+    everybodys("here")  # until the copy is there
+    model, history = resume(path.with_suffix(".kept"), batches_of("translator"))
     return {"wanted": facts(whole, wanted), "got": facts(model, history)}
 
 
 def diverged() -> list[str]:
     """What each process raises when only the first one's loss is no number."""
     model = model_of("translator")
-    factor = float("nan") if distributed.current().first else 1.0
+    factor = 1.0 if distributed.rank() else float("nan")
     model.logits.register_forward_hook(lambda _module, _inputs, out: out * factor)
     try:
         train(model, [batch_of("translator")], short())
         message = ""
     except TrainingDiverged as error:
         message = str(error)
-    return distributed.current().collect(message)
+    return everybodys(message)
 
 
 def who_speaks() -> dict:
     """How many reports each process gets, and whether their dropout differs."""
-    reports, everybody = [], distributed.current()
+    reports = []
     train(model_of("translator"), [batch_of("translator")], short(3), reports.append)
     return {
-        "reports": everybody.collect(len(reports)),
-        "draws": everybody.collect(torch.rand(1).item()),
+        "reports": everybodys(len(reports)),
+        "draws": everybodys(torch.rand(1).item()),
     }
+
+
+def other_weights() -> list[list[float]]:
+    """What two steps make of models that each process drew for itself."""
+    model = model_of("translator", seed=distributed.rank(), dropout=0.0)
+    train(model, batches_of("translator"), short(2))
+    return everybodys(weights(model).tolist())
+
+
+def chosen() -> list[str]:
+    """Each process's precision, when they find different ones faster."""
+    fast = ("float32", "bfloat16")[distributed.rank()]
+
+    def timed(*_arguments):
+        return {name: 1.0 if name == fast else 3.0 + distributed.rank() for name in PRECISIONS}
+
+    with mock.patch.object(loop, "seconds_of_each", timed):
+        history = train(model_of("translator"), batches_of("translator"), short(precision="auto"))
+    return everybodys(history.precision)
 
 
 def scenarios(folder: Path) -> dict:
@@ -110,26 +136,18 @@ def scenarios(folder: Path) -> dict:
     assert language.config.dropout == 0
     return {
         "translator": curve("translator"),
-        "sharded": curve("translator", shard=True),
-        "sharded language model": curve("language model", shard=True, steps=10, clip=0.5),
+        "language model": curve("language model", steps=10, clip=0.5),
         "classifier": curve("classifier", steps=10),
         "token head": curve("token head", steps=10, weight_decay=0.1),
         "one row": curve("translator", single_rows(), steps=10),
-        "one row, sharded": curve("translator", single_rows(), steps=10, shard=True),
         "parts": curve(
             "translator", steps=10, gradient_accumulation_steps=2, activation_checkpointing=True
         ),
-        "parts, sharded": curve(
-            "translator",
-            steps=10,
-            shard=True,
-            gradient_accumulation_steps=2,
-            activation_checkpointing=True,
-        ),
-        "resumed": resumed(folder, False),
-        "resumed, sharded": resumed(folder, True),
+        "resumed": resumed(folder / "run.safetensors"),
         "diverged": diverged(),
         "who speaks": who_speaks(),
+        "other weights": other_weights(),
+        "chosen": chosen(),
     }
 
 
@@ -156,7 +174,7 @@ def main(what: str, where: str, *arguments: str) -> int:
         return tiny_run(Path(where), list(arguments))
     distributed.start()
     found = scenarios(Path(where).parent)
-    if distributed.current().first:
+    if distributed.rank() == 0:
         Path(where).write_text(json.dumps(found))
     distributed.stop()
     return 0

@@ -57,7 +57,12 @@ def test_each_corpus_is_trained_judged_and_kept(corpus, sentences, tiny, capsys,
     monkeypatch.chdir(tiny)
     assert run("--corpus", corpus, "--out", "deep/run") == 0
     out, err = capsys.readouterr()
-    for sentence in [*sentences, "6 steps took ", "validation ", "holds model and vocabulary"]:
+    for sentence in [
+        *sentences,
+        "s of training in float32.",
+        "validation ",
+        "holds model and vocabulary",
+    ]:
         assert sentence in out
     assert err == ""
     folder = tiny / "deep" / "run"
@@ -190,6 +195,8 @@ def test_recipes_fit_a_model():
     for recipe in (GRAMMAR, PAPER, INTERFACE, MANUAL, TEXT):
         config = recipe.model_config(tokenizer)
         assert (config.vocab_size, config.pad_id) == (8, 0)
+    for recipe in (GRAMMAR, INTERFACE, TEXT):
+        assert recipe.training.precision == "auto"
     assert PAPER.model_config(tokenizer).norm_position == "post"
     training = PAPER.training
     assert (training.optimizer, training.betas, training.epsilon) == ("adam", (0.9, 0.98), 1e-9)

@@ -15,7 +15,7 @@ BAD = {
     "schedule": ("Noam", "", None),
     "warmup_steps": (-1, 2.0, None, True),
     "optimizer": ("sgd", None),
-    "betas": ((0.9,), [0.9, 1.5], (0.9, 1.0), (-0.1, 0.9), 0.9, ("a", 0.9)),
+    "betas": ((0.9,), [0.9, 1.5], [0.9, 0.98, 0.99], (0.9, 1.0), (-0.1, 0.9), 0.9, ("a", 0.9)),
     "epsilon": (0, -1e-9, NAN, None),
     "weight_decay": (-0.1, NAN, INFINITY, None, "0.1"),
     "clip": (0, -1.0, NAN, "1"),
@@ -32,7 +32,13 @@ CASES = [(name, value) for name, values in BAD.items() for value in values]
 def test_a_bad_value_is_refused(name, value):
     with pytest.raises(ValueError) as caught:
         TrainConfig(**{"steps": 10} | {name: value})
-    assert str(caught.value).startswith(f"{name} is {value!r}, but it must be ")
+    said = tuple(value) if isinstance(value, list) else value
+    assert str(caught.value).startswith(f"{name} is {said!r}, but it must be ")
+
+
+def test_a_list_is_a_pair_too():
+    config = TrainConfig(steps=1, betas=[0.9, 0.98])
+    assert config.betas == (0.9, 0.98) and config == TrainConfig(steps=1)
 
 
 def test_every_field_has_a_rule():
@@ -55,6 +61,12 @@ def test_the_default_rate_depends_on_the_schedule():
     assert TrainConfig(steps=1).peak_learning_rate == 1e-3
     assert TrainConfig(steps=1, schedule="noam").peak_learning_rate == 1.0
     assert TrainConfig(steps=1, schedule="noam", learning_rate=0.5).peak_learning_rate == 0.5
+
+
+def test_the_choices_of_precision():
+    assert TrainConfig(steps=1).precision == "float32"
+    for precision in ("float32", "bfloat16", "auto"):
+        assert TrainConfig(steps=1, precision=precision).precision == precision
 
 
 def test_edges_of_the_rules_are_allowed():

@@ -11,22 +11,17 @@ import pytest
 
 from tests.patience import PATIENCE
 from tests.training import parallel_program
-from tests.training.small import batches_of, model_of, short
 from tests.training.torchrun import torchrun, workers
 from transformer_lesson.checkpoints import load_checkpoint
-from transformer_lesson.training import train
 
 pytestmark = pytest.mark.slow
 CURVES = [
     "translator",
-    "sharded",
-    "sharded language model",
+    "language model",
     "classifier",
     "token head",
     "one row",
-    "one row, sharded",
     "parts",
-    "parts, sharded",
 ]
 
 
@@ -52,10 +47,9 @@ def test_the_loss_curve_is_that_of_one_process(name, one_and_two):
     assert min(one["losses"]) < one["losses"][0]
 
 
-@pytest.mark.parametrize("name", ["resumed", "resumed, sharded"])
-def test_with_dropout_a_resumed_run_repeats_itself(name, one_and_two):
+def test_with_dropout_a_resumed_run_repeats_itself(one_and_two):
     for results in one_and_two:
-        wanted, got = results[name]["wanted"], results[name]["got"]
+        wanted, got = results["resumed"]["wanted"], results["resumed"]["got"]
         assert got["losses"] == wanted["losses"] and got["weights"] == wanted["weights"]
 
 
@@ -69,6 +63,18 @@ def test_only_the_first_process_reports_and_dropout_differs(one_and_two):
     spoken = one_and_two[1]["who speaks"]
     assert spoken["reports"] == [3, 0]
     assert spoken["draws"][0] != spoken["draws"][1]
+
+
+def test_all_begin_with_the_first_ones_weights(one_and_two):
+    first, second = one_and_two[1]["other weights"]
+    assert first == second
+    assert first == pytest.approx(one_and_two[0]["other weights"][0], abs=1e-4)
+
+
+def test_all_choose_one_precision(one_and_two):
+    # seconds: 1 and 3 in the first process, 4 and 1 in the second
+    assert one_and_two[0]["chosen"] == ["float32"]
+    assert one_and_two[1]["chosen"] == ["bfloat16", "bfloat16"]
 
 
 def until(condition):
@@ -126,8 +132,3 @@ def test_a_process_ends_when_the_one_that_started_it_dies():
         pid = int(parent.stdout.readline())
         parent.kill()
     until(lambda: has_ended(pid))
-
-
-def test_sharing_out_needs_several_processes():
-    with pytest.raises(ValueError, match="shard is True, but there is one process only: start"):
-        train(model_of("translator"), batches_of("translator"), short(), shard=True)

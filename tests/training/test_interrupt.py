@@ -12,7 +12,7 @@ from tests.patience import PATIENCE
 from tests.training.small import batches_of, model_of, short, weights
 from transformer_lesson import files
 from transformer_lesson.checkpoints import load_checkpoint
-from transformer_lesson.training import resume, train
+from transformer_lesson.training import TrainingInterrupted, resume, train
 from transformer_lesson.training.interrupt import DeferredInterrupt
 
 
@@ -61,29 +61,34 @@ def press_in_backward(model):
 
 
 @pytest.mark.parametrize("press", [press_in_batch, press_in_forward, press_in_backward])
-def test_the_step_under_way_is_finished(press, capsys):
+def test_the_step_under_way_is_finished_and_what_called_train_ends(press, capsys):
     model, before = model_of("translator"), signal.getsignal(signal.SIGINT)
-    history = train(model, press(model), short(6))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        train(model, press(model), short(6))
     wanted_weights, wanted_losses = after(3)
-    assert history.interrupted and history.losses == wanted_losses
+    assert model.history.interrupted and model.history.losses == wanted_losses
     assert torch.equal(weights(model), wanted_weights) and not model.training
     assert signal.getsignal(signal.SIGINT) is before
-    said = capsys.readouterr().out
-    assert said.startswith("Interrupted after step 3 of 6: the model and its history are as of")
-    assert "calling train again" in said
+    assert isinstance(caught.value, TrainingInterrupted)
+    assert caught.value.history is model.history and caught.value.model is model
+    said = str(caught.value)
+    assert said.startswith("Interrupted after step 3 of 6: the model and its history (model.hist")
+    assert "calling train again" in said and capsys.readouterr().out == ""
 
 
-def test_from_on_step_with_a_checkpoint_the_run_can_go_on(tmp_path, capsys):
+def test_from_on_step_with_a_checkpoint_the_run_can_go_on(tmp_path):
     def press(report):
         if report.step == 2:
             signal.raise_signal(signal.SIGINT)
 
     path = tmp_path / "run.safetensors"
-    history = train(
-        model_of("translator"), batches_of("translator"), short(6), press, checkpoint=path
-    )
-    assert history.interrupted and history.steps == 2
-    assert f"resume({str(path)!r}, batches)" in capsys.readouterr().out
+    with pytest.raises(TrainingInterrupted) as caught:
+        train(model_of("translator"), batches_of("translator"), short(6), press, checkpoint=path)
+    assert caught.value.history.interrupted and caught.value.history.steps == 2
+    assert f"resume({str(path)!r}, batches)" in str(caught.value)
+    with pytest.raises(TrainingInterrupted) as caught:  # a resumed one can be interrupted again
+        resume(path, batches_of("translator"), lambda _: signal.raise_signal(signal.SIGINT))
+    assert caught.value.history.steps == caught.value.model.history.steps == 3
     model, history = resume(path, batches_of("translator"))
     wanted_weights, wanted_losses = after(6)
     assert not history.interrupted and history.losses == wanted_losses
@@ -102,18 +107,35 @@ def test_while_saving_too(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints, "write_atomically", slow)
     path = tmp_path / "run.safetensors"
     batches = batches_of("translator")
-    history = train(model_of("translator"), batches, short(6), checkpoint=path, checkpoint_every=2)
-    assert history.interrupted and history.steps == 2
+    with pytest.raises(TrainingInterrupted) as caught:
+        train(model_of("translator"), batches, short(6), checkpoint=path, checkpoint_every=2)
+    assert caught.value.history.interrupted and caught.value.history.steps == 2
     assert load_checkpoint(path).training.facts["history"]["interrupted"]
 
 
-def test_after_the_last_step_nothing_was_interrupted(capsys):
+def test_in_the_last_step_the_run_is_complete_and_the_cell_ends_all_the_same(tmp_path):
     def press(report):
         if report.step == 6:
             signal.raise_signal(signal.SIGINT)
 
-    history = train(model_of("translator"), batches_of("translator"), short(6), press)
-    assert not history.interrupted and history.steps == 6 and capsys.readouterr().out == ""
+    model, path = model_of("translator"), tmp_path / "run.safetensors"
+    with pytest.raises(TrainingInterrupted, match="step 6 of 6: .* are complete") as caught:
+        train(model, batches_of("translator"), short(6), press, checkpoint=path)
+    assert not caught.value.history.interrupted
+    assert resume(path, [])[1] == model.history and model.history.steps == 6
+
+
+def test_the_history_is_the_models_whatever_ends_the_run():
+    model = model_of("translator")
+    assert train(model, batches_of("translator"), short(2)) is model.history
+
+    def fail(report):
+        if report.step == 3:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        train(model, batches_of("translator"), short(6), fail)
+    assert model.history.steps == 3
 
 
 def test_a_second_one_does_not_wait():
@@ -170,7 +192,11 @@ def ready(report):
         print("ready", flush=True)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-history = train(model_of("translator"), batches_of("translator"), short(1_000_000), ready)
+try:
+    train(model_of("translator"), batches_of("translator"), short(1_000_000), ready)
+except KeyboardInterrupt as interruption:
+    print(interruption)
+    history = interruption.history
 same = len(history.learning_rates) == history.steps
 print(history.interrupted, 0 < history.steps < 1_000_000, same)
 """

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.training.small import KINDS, PAD, batch_of, batches_of, model_of, short, weights
+from transformer_lesson.model.fast import learning
 from transformer_lesson.text.batches import Batch, WindowBatches
 from transformer_lesson.training import (
     History,
@@ -48,7 +49,8 @@ def test_the_loop_is_the_one_that_you_would_write(kind):
     for step, (inputs, labels) in enumerate(batches_of(kind, 4), start=1):
         optimizer.param_groups[0]["lr"] = learning_rate(step, config, 16)
         optimizer.zero_grad()
-        logits = theirs.classify(*inputs) if kind == "classifier" else theirs(*inputs)
+        with learning(theirs):
+            logits = theirs.classify(*inputs) if kind == "classifier" else theirs(*inputs)
         pad_id = None if kind == "classifier" else PAD
         loss = label_smoothed_loss(logits, labels, 0.1, pad_id)
         loss.backward()

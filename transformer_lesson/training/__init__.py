@@ -2,14 +2,19 @@
 
     history = train(model, batches, TrainConfig(steps=350))
 
-Read `steps` first, then `loop`. `python -m transformer_lesson.training --help` trains without a
-notebook.
+Read `loop` first: one step, and what repeats it. `python -m transformer_lesson.training --help`
+trains without a notebook.
 """
 
 from transformer_lesson.training.config import TrainConfig
 from transformer_lesson.training.history import History, StepReport, TrainingDiverged
-from transformer_lesson.training.loop import resume, train, validation_loss
-from transformer_lesson.training.loss import bits_per_character, label_smoothed_loss
+from transformer_lesson.training.interrupt import TrainingInterrupted
+from transformer_lesson.training.loop import resume, train
+from transformer_lesson.training.loss import (
+    bits_per_character,
+    label_smoothed_loss,
+    validation_loss,
+)
 from transformer_lesson.training.schedule import learning_rate, warmup_rate
 
 __all__ = [
@@ -17,6 +22,7 @@ __all__ = [
     "StepReport",
     "TrainConfig",
     "TrainingDiverged",
+    "TrainingInterrupted",
     "bits_per_character",
     "label_smoothed_loss",
     "learning_rate",

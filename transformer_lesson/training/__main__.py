@@ -12,17 +12,19 @@ import json
 import os
 import sys
 from contextlib import redirect_stdout
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from tqdm.auto import tqdm
 
 from transformer_lesson.checkpoints import save_checkpoint, write_atomically
 from transformer_lesson.training import distributed
-from transformer_lesson.training.config import TRAINING_CHOICES
+from transformer_lesson.training.config import PRECISIONS
 from transformer_lesson.training.history import History, StepReport
+from transformer_lesson.training.interrupt import TrainingInterrupted
 from transformer_lesson.training.loop import resume, train
 from transformer_lesson.training.saved_run import TrainingRun
 from transformer_lesson.training.tasks import Task, make_task
@@ -34,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Train as the command line says and return the exit status."""
     options = _parser().parse_args(arguments)
     device = distributed.start()
-    rank, count = distributed.current()
+    rank = distributed.rank()
     name = f"transformer_lesson.training{f', process {rank}' if rank else ''}"
     try:
         with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere if rank else sys.stdout):
@@ -52,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("Interrupted: what was saved before stays as it is.", file=sys.stderr)
         return INTERRUPTED
     except RuntimeError as error:
-        if count > 1:
+        if dist.is_initialized():
             error.add_note("If another process died, the same command with --resume goes on.")
         raise
 
@@ -74,38 +76,39 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="of weights, batches and dropout (default: 0)")
     parser.add_argument(
         "--precision",
-        choices=TRAINING_CHOICES["precision"],
+        choices=(*PRECISIONS, "auto"),
         help="of the matrix products, if not the corpus's own",
     )
     parser.add_argument("--resume", action="store_true", help="go on with the run in the folder")
-    parser.add_argument(
-        "--shard",
-        action="store_true",
-        help="under torchrun: each process keeps only a part of the weights",
-    )
     return parser
 
 
 def _run(options: argparse.Namespace, device: torch.device) -> int:
     checkpoint = options.out / "checkpoint.safetensors"
-    if options.resume:
-        task, model, history = _go_on(options, checkpoint)
-    else:
-        task, model, history = _start(options, checkpoint, device)
-    if not distributed.current().first:
-        return INTERRUPTED if history.interrupted else 0
-    model.cpu()
-    write_atomically(options.out / "history.json", json.dumps(asdict(history)).encode())
-    if history.interrupted:
-        print("The same command with --resume does that.")
+    try:
+        if options.resume:
+            task, model, history = _go_on(options, checkpoint)
+        else:
+            task, model, history = _start(options, checkpoint, device)
+    except TrainingInterrupted as interruption:
+        print(interruption, "The same command with --resume does that.")
+        _keep(interruption.history, options.out)
         return INTERRUPTED
-    print(f"{history.steps} steps took {history.seconds:.1f} s of training.")
-    for sentence in task.judge(model):
+    _keep(history, options.out)
+    if distributed.rank() > 0:
+        return 0
+    print(f"{history.steps} steps took {history.seconds:.1f} s of training in {history.precision}.")
+    for sentence in task.judge(model.cpu()):
         print(sentence)
     path = options.out / "model.safetensors"
     save_checkpoint(path, model, task.tokenizer)
     print(f"{path} holds model and vocabulary ({path.stat().st_size / 1e6:.1f} MB).")
     return 0
+
+
+def _keep(history: History, folder: Path) -> None:
+    if distributed.rank() == 0:
+        write_atomically(folder / "history.json", json.dumps(history.to_json()).encode())
 
 
 def _start(
@@ -135,7 +138,6 @@ def _start(
         checkpoint=checkpoint,
         checkpoint_every=every,
         tokenizer=task.tokenizer,
-        shard=options.shard,
     )
     return task, model, history
 
@@ -149,9 +151,7 @@ def _go_on(options: argparse.Namespace, checkpoint: Path) -> tuple[Task, nn.Modu
     task = make_task(options.corpus, saved.config.seed)
     if saved.tokenizer is None or saved.tokenizer.vocabulary != task.tokenizer.vocabulary:
         raise ValueError(f"{checkpoint} was trained on another corpus than {options.corpus}.")
-    return task, *resume(
-        checkpoint, task.batches, _tell, task.validation, options.steps, options.shard
-    )
+    return task, *resume(checkpoint, task.batches, _tell, task.validation, options.steps)
 
 
 def _tell(report: StepReport) -> None:

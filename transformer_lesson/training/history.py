@@ -1,6 +1,6 @@
 """What a training run leaves behind besides the model."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from torch import nn
@@ -14,7 +14,7 @@ class StepReport(NamedTuple):
     Args:
         step: counts from 1.
         loss: of this step's batch before the update, in nats per token.
-        rate: the learning rate of this step.
+        learning_rate: of this step.
         gradient_norm: length of the gradient of all weights together, before clipping.
         tokens_per_second: labels learned from per second of training, this call's mean.
         validation: validation loss after this step, or `None` if it was not measured.
@@ -23,7 +23,7 @@ class StepReport(NamedTuple):
 
     step: int
     loss: float
-    rate: float
+    learning_rate: float
     gradient_norm: float
     tokens_per_second: float
     validation: float | None
@@ -36,12 +36,15 @@ class History:
 
     Args:
         losses: training loss of each step, in nats per token, label smoothing included.
-        rates: learning rate of each step.
+        learning_rates: of each step.
         gradient_norms: length of the gradient of each step, before clipping.
         validation: (step, loss) wherever it was measured; without label smoothing.
         tokens: how many labels were learned from; padding does not count.
-        seconds: spent in steps, batches included; validation, `on_step` and saving are not.
+        seconds: spent in steps, batches included, and in choosing the precision; validation,
+            `on_step` and saving are not.
         interrupted: whether the run was stopped by hand before its last step.
+        precision: of the matrix products, "float32" or "bfloat16"; with `precision="auto"` the
+            one that was chosen.
     """
 
     losses: list[float] = field(default_factory=list)
@@ -51,10 +54,15 @@ class History:
     tokens: int = 0
     seconds: float = field(default=0.0, compare=False)
     interrupted: bool = False
+    precision: str = "float32"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as values that JSON can hold."""
+        return asdict(self)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "History":
-        """The history of these fields, as JSON keeps them: with lists for tuples.
+        """Return the history of these fields, as JSON keeps them: with lists for tuples.
 
         Raises:
             TypeError: a curve that is not made of numbers, or a field that no history has.
@@ -67,6 +75,11 @@ class History:
     def steps(self) -> int:
         """How many steps are done."""
         return len(self.losses)
+
+    def report(self, speed: float, validation: float | None, model: nn.Module) -> StepReport:
+        """Return what `on_step` is told of the last step."""
+        last = self.losses[-1], self.learning_rates[-1], self.gradient_norms[-1]
+        return StepReport(self.steps, *last, speed, validation, model)
 
     def __repr__(self) -> str:
         losses = f", loss {self.losses[0]:.3f} to {self.losses[-1]:.3f}" if self.losses else ""

@@ -1,34 +1,65 @@
-"""One step of training, and the loop that repeats it, from the start or from a checkpoint."""
+"""One step of training, and the loop that repeats it, from the start or from a checkpoint.
+
+This is all that one process does. What `torchrun` adds stands in `distributed`.
+"""
 
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from tqdm.auto import tqdm
 
 from transformer_lesson.checkpoints import check_savable
+from transformer_lesson.model.fast import learning, plain
 from transformer_lesson.text.batches import Batch, EndlessBatches
 from transformer_lesson.text.tokenizers import Tokenizer
 from transformer_lesson.training.config import TrainConfig
-from transformer_lesson.training.distributed import (
-    Learner,
-    Processes,
-    current,
-    split_batch,
-)
 from transformer_lesson.training.history import History, StepReport, TrainingDiverged
-from transformer_lesson.training.interrupt import DeferredInterrupt
-from transformer_lesson.training.loss import batch_loss, count_labels, label_padding
+from transformer_lesson.training.interrupt import DeferredInterrupt, TrainingInterrupted
+from transformer_lesson.training.loss import (
+    batch_loss,
+    count_labels,
+    label_padding,
+    validation_loss,
+)
+from transformer_lesson.training.memory import Parts, checkpointing_activations, split_batch
 from transformer_lesson.training.optimizer import clip_gradients, make_optimizer
-from transformer_lesson.training.saved_run import TrainingRun, seed_random_numbers
+from transformer_lesson.training.precision import seconds_of_each
+from transformer_lesson.training.saved_run import TrainingRun
 from transformer_lesson.training.schedule import learning_rate
 
 OnStep = Callable[[StepReport], object]
+
+
+def backward(model: nn.Module, batch: Batch, config: TrainConfig) -> float:
+    """Leave the gradient of a batch's mean loss in the weights, and return the loss.
+
+    With `gradient_accumulation_steps` the batch is cut in so many parts. The gradients of the
+    parts, one after the other, add up to that of the whole; memory is needed for one part only.
+    """
+    pad_id = label_padding(model, batch.labels)
+    return accumulate(model, split_batch(batch, config.gradient_accumulation_steps, pad_id), config)
+
+
+def accumulate(model: nn.Module, parts: Parts, config: TrainConfig) -> float:
+    """Add up the gradients of the parts in the weights, and return the sum of their losses."""
+    total = 0.0
+    model.train()
+    try:
+        with learning(model), checkpointing_activations(model, config.activation_checkpointing):
+            for part, weight in parts:
+                loss = batch_loss(model, part, config.precision, config.label_smoothing)[0] * weight
+                loss.backward()
+                total += loss.item()
+    finally:
+        model.eval()
+    return total
 
 
 def training_step(
@@ -37,7 +68,7 @@ def training_step(
     optimizer: torch.optim.Optimizer,
     config: TrainConfig,
     history: History,
-    learner: Learner | None = None,
+    backward: Callable[[nn.Module, Batch, TrainConfig], float] = backward,
 ) -> None:
     """Learn from one batch: forward, loss, backward, clip, update. `history` gets a line more.
 
@@ -45,73 +76,24 @@ def training_step(
     is in evaluation mode.
 
     Args:
-        learner: how several processes share the work; without it this one does it all.
+        backward: leaves the batch's gradient in the weights and returns the loss.
 
     Raises:
         TrainingDiverged: the loss or the gradient is no finite number. Nothing was updated.
     """
-    learner = learner or Learner(model, config, Processes())
     rate = learning_rate(history.steps + 1, config, model.config.d_model)
     for group in optimizer.param_groups:
         group["lr"] = rate
     optimizer.zero_grad()
-    loss = _accumulate(learner, batch, config.gradient_accumulation_steps)
+    loss = backward(model, batch, config)
     _require_finite("loss", loss, rate, history)
-    norm = clip_gradients(learner.trained, config.clip).item()
+    norm = clip_gradients(model, config.clip).item()
     _require_finite("gradient's length", norm, rate, history)
     optimizer.step()
     history.losses.append(loss)
     history.learning_rates.append(rate)
     history.gradient_norms.append(norm)
     history.tokens += count_labels(batch.labels, label_padding(model, batch.labels))
-
-
-def _accumulate(learner: Learner, batch: Batch, gradient_accumulation_steps: int) -> float:
-    """Leave the gradient of the whole batch in the weights and return its loss.
-
-    Each process works on its own rows, in `gradient_accumulation_steps` parts one after the
-    other. What is averaged over the processes is made that many times larger first, so that a
-    sum is left.
-    """
-    rank, count = learner.processes
-    pad_id = label_padding(learner.model, batch.labels)
-    shares = split_batch(batch, count * gradient_accumulation_steps, pad_id)[rank::count]
-    total = 0.0
-    learner.trained.train()
-    try:
-        for number, (part, weight) in enumerate(shares, start=1):
-            with learner.joining(number == len(shares)):
-                loss = learner.objective(part) * weight
-                (loss * count).backward()
-            total += loss.item()
-    finally:
-        learner.trained.eval()
-    return learner.processes.add_up(total)[0]
-
-
-def validation_loss(
-    model: nn.Module, batches: Sequence[Batch], precision: str = "float32"
-) -> float:
-    """Return the mean loss in nats per label over all batches, without dropout and smoothing.
-
-    The model goes back to the mode that it was in.
-    """
-    total, count = total_loss(model, batches, precision)
-    return total / count
-
-
-@torch.no_grad()
-def total_loss(
-    model: nn.Module, batches: Sequence[Batch], precision: str = "float32"
-) -> tuple[float, int]:
-    """Return the sum of the losses of all labels, in nats, and how many labels there are."""
-    mode, total, count = model.training, 0.0, 0
-    model.eval()
-    for batch in batches:
-        loss, n_labels = batch_loss(model, batch, precision)
-        total, count = total + loss.item() * n_labels, count + n_labels
-    model.train(mode)
-    return total, count
 
 
 def _require_finite(name: str, value: float, rate: float, history: History) -> None:
@@ -124,6 +106,111 @@ def _require_finite(name: str, value: float, rate: float, history: History) -> N
         )
 
 
+class Trainer:
+    """The loop over a run's steps. `DistributedTrainer` overrides what several processes share.
+
+    Args:
+        run: what is trained, how far it is, and where it is saved.
+    """
+
+    speaks = True  # shows its progress and reports
+
+    def __init__(self, run: TrainingRun):
+        self.run = run
+        run.model.history = run.history  # an interrupted `history = train(...)` assigns nothing
+
+    @classmethod
+    def load(cls, path: Path) -> "Trainer":
+        """Read a run from its checkpoint, and set torch's random numbers to what they were."""
+        return cls(TrainingRun.load(path))
+
+    def seed(self) -> None:
+        """Begin torch's random numbers anew."""
+        torch.manual_seed(self.run.config.seed)
+
+    def backward(self, model: nn.Module, batch: Batch, config: TrainConfig) -> float:
+        """Leave the batch's gradient in the weights and return the loss."""
+        return backward(model, batch, config)
+
+    def seconds_of_each(self, batch: Batch) -> dict[str, float]:
+        """Time each precision."""
+        return seconds_of_each(self.run.model, batch, self.run.config, self.backward)
+
+    def validate(self, batches: Sequence[Batch]) -> float:
+        """Return the mean loss over all batches."""
+        return validation_loss(self.run.model, batches, self.run.config.precision)
+
+    def asked_to_stop(self, ctrl_c: DeferredInterrupt) -> bool:
+        """Tell whether Ctrl-C was pressed."""
+        return ctrl_c.requested
+
+    def save(self) -> None:
+        """Write the checkpoint."""
+        self.run.save()
+
+    def go_on(
+        self,
+        batches: Iterable[Batch],
+        on_step: OnStep | None,
+        validation: Sequence[Batch] | None,
+    ) -> None:
+        """Do the steps that are left."""
+        run, history, steps = self.run, self.run.history, self.run.config.steps
+        hidden = None if self.speaks else True  # None: shown on a terminal only
+        bar = tqdm(total=steps, initial=history.steps, unit="step", disable=hidden)
+        with DeferredInterrupt() as ctrl_c, bar:
+            upcoming = self.choose_precision(_batches_from(batches, history.steps))
+            tokens, seconds = history.tokens, history.seconds
+            while not (stopped := self.asked_to_stop(ctrl_c)) and history.steps < steps:
+                begun = time.perf_counter()
+                batch = next(upcoming)
+                training_step(run.model, batch, run.optimizer, run.config, history, self.backward)
+                history.seconds += time.perf_counter() - begun
+
+                measured = None
+                if validation and run.due(run.validate_every):
+                    measured = self.validate(validation)
+                    history.validation.append((history.steps, measured))
+                speed = (history.tokens - tokens) / (history.seconds - seconds)
+                progress = f"loss {history.losses[-1]:.3f}, {speed:,.0f} tokens/s"
+                bar.set_postfix_str(progress, refresh=False)
+                bar.update()
+                if on_step and self.speaks:
+                    on_step(history.report(speed, measured, run.model))
+                if run.checkpoint and run.due(run.checkpoint_every):
+                    self.save()
+            history.interrupted = history.steps < steps
+            if run.checkpoint and history.interrupted:
+                self.save()
+        if stopped:
+            raise TrainingInterrupted(run)
+
+    def choose_precision(self, upcoming: Iterator[Batch]) -> Iterator[Batch]:
+        """Replace precision "auto" by the one that is faster here, tried out on the first batch.
+
+        Returns:
+            The batches, the first one included.
+        """
+        run, begun = self.run, time.perf_counter()
+        if run.config.precision == "auto":
+            first = next(upcoming)
+            upcoming = chain([first], upcoming)
+            seconds = {"float32": 0.0} if plain() else self.seconds_of_each(first)
+            run.config = replace(run.config, precision=min(seconds, key=seconds.get))
+            run.history.seconds += time.perf_counter() - begun
+        run.history.precision = run.config.precision
+        return upcoming
+
+
+def _trainer() -> type[Trainer]:
+    """Return what trains in this process: alone, or together with those of `torchrun`."""
+    if dist.is_available() and dist.is_initialized():
+        from transformer_lesson.training.distributed import DistributedTrainer  # which needs this
+
+        return DistributedTrainer
+    return Trainer
+
+
 def train(
     model: nn.Module,
     batches: Iterable[Batch],
@@ -134,7 +221,6 @@ def train(
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 100,
     tokenizer: Tokenizer | None = None,
-    shard: bool = False,
 ) -> History:
     """Train a model for `config.steps` steps, one batch each.
 
@@ -142,10 +228,11 @@ def train(
     the same losses to the last digit. Between steps, and afterwards, the model is in evaluation
     mode.
 
-    Ctrl-C, or Jupyter's "interrupt kernel", ends the run after the step that is under way, and
-    the history says so. A second Ctrl-C does not wait for the step.
+    Ctrl-C, or Jupyter's "interrupt kernel", ends the run after the step that is under way: the
+    checkpoint is written, and `TrainingInterrupted` ends the cell. The history is `model.history`
+    then, as it is after every run. A second Ctrl-C does not wait for the step.
 
-    Under `torchrun` (see `processes.start`) each process gets the same arguments and learns from
+    Under `torchrun` (see `distributed.start`) each process gets the same arguments and learns from
     its own rows of every batch; the loss curve is that of one process but for rounding (and for
     dropout, of which each process draws its own). The first process reports, prints and saves.
 
@@ -161,13 +248,11 @@ def train(
         checkpoint: file to save the run to, so that `resume` can go on with it.
         checkpoint_every: steps between two savings; the last step is always saved.
         tokenizer: saved with the model.
-        shard: share out weights, gradients and optimizer state over the processes. `model` is
-            then brought up to date when it is validated or saved, and at the end.
 
     Raises:
-        ValueError: no batches, a batch that does not fit the model, no such folder, or `shard`
-            with one process only.
+        ValueError: no batches, a batch that does not fit the model, or no such folder.
         TrainingDiverged: the loss or the gradient is no finite number.
+        TrainingInterrupted: Ctrl-C was pressed. It is a `KeyboardInterrupt`.
 
     Source: "Attention Is All You Need" (2017), section 5.
     """
@@ -177,19 +262,20 @@ def train(
     for name, value in (("validate_every", validate_every), ("checkpoint_every", checkpoint_every)):
         if value < 1:
             raise ValueError(f"{name} is {value}, but it must be at least 1 step.")
-    learner = Learner(model, config, current(), shard)
+    _check_validation(validation)
     run = TrainingRun(
-        learner=learner,
+        model=model,
         config=config,
-        optimizer=make_optimizer(learner.trained, config),
+        optimizer=make_optimizer(model, config),
         history=History(),
         validate_every=validate_every,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
         tokenizer=tokenizer,
     )
-    seed_random_numbers(config.seed, learner.processes)
-    _go_on(run, batches, on_step, validation)
+    trainer = _trainer()(run)
+    trainer.seed()
+    trainer.go_on(batches, on_step, validation)
     return run.history
 
 
@@ -199,7 +285,6 @@ def resume(
     on_step: OnStep | None = None,
     validation: Sequence[Batch] | None = None,
     steps: int | None = None,
-    shard: bool = False,
 ) -> tuple[nn.Module, History]:
     """Go on with a run that `train` saved, and save it to the same file.
 
@@ -208,7 +293,7 @@ def resume(
     Args:
         path: the checkpoint.
         batches: those given to `train`; the ones already learned from are skipped.
-        on_step, validation, shard: as in `train`.
+        on_step, validation: as in `train`.
         steps: a new number of steps, those already done included. It stretches the schedule.
 
     Returns:
@@ -216,84 +301,20 @@ def resume(
 
     Raises:
         ValueError: the file is no checkpoint of a run, or is already past `steps`.
-        TrainingDiverged: the loss or the gradient is no finite number.
+        TrainingDiverged, TrainingInterrupted: as in `train`.
     """
-    run = TrainingRun.load(Path(path), shard)
+    _check_validation(validation)
+    trainer = _trainer().load(Path(path))
+    run = trainer.run
     if steps is not None:
         run.config = replace(run.config, steps=steps)
     if run.history.steps > run.config.steps:
         raise ValueError(f"{path} is at step {run.history.steps} already, past steps = {steps}.")
     if run.history.steps < run.config.steps:
-        _go_on(run, batches, on_step, validation)
-    elif run.learner.processes.first:
+        trainer.go_on(batches, on_step, validation)
+    elif trainer.speaks:
         print(f"{path}: this run is finished, all {run.history.steps} steps are done.")
     return run.model, run.history
-
-
-def _go_on(
-    run: TrainingRun,
-    batches: Iterable[Batch],
-    on_step: OnStep | None,
-    validation: Sequence[Batch] | None,
-) -> None:
-    """Do the steps that are left."""
-    _check_validation(validation)
-    learner, config, history = run.learner, run.config, run.history
-    first, tokens, seconds = learner.processes.first, history.tokens, history.seconds
-    upcoming = _batches_from(batches, history.steps)
-    hidden = None if first else True  # None: shown on a terminal only
-    bar = tqdm(total=config.steps, initial=history.steps, unit="step", disable=hidden)
-    with DeferredInterrupt() as ctrl_c, bar:
-        while history.steps < config.steps and not _anybody(ctrl_c.requested, learner):
-            begun = time.perf_counter()
-            _step(learner, next(upcoming), run)
-            history.seconds += time.perf_counter() - begun
-
-            measured = None
-            if validation and _due(run.validate_every, run):
-                measured = _validate(learner, validation, config.precision)
-                history.validation.append((history.steps, measured))
-            speed = (history.tokens - tokens) / (history.seconds - seconds)
-            progress = f"loss {history.losses[-1]:.3f}, {speed:,.0f} tokens/s"
-            bar.set_postfix_str(progress, refresh=False)
-            bar.update()
-            if on_step and first:
-                last = history.losses[-1], history.learning_rates[-1], history.gradient_norms[-1]
-                on_step(StepReport(history.steps, *last, speed, measured, run.model))
-            if run.checkpoint and _due(run.checkpoint_every, run):
-                run.save()
-        history.interrupted = history.steps < config.steps
-        learner.gather()
-        if run.checkpoint and history.interrupted:
-            run.save()
-    if history.interrupted and first:
-        print(_interrupted(run))
-
-
-def _anybody(requested: bool, learner: Learner) -> bool:
-    """Tell whether Ctrl-C has reached any process: all stop after the same step."""
-    return learner.processes.add_up(requested)[0] > 0
-
-
-def _step(learner: Learner, batch: Batch, run: TrainingRun) -> None:
-    try:
-        training_step(run.model, batch, run.optimizer, run.config, run.history, learner)
-    except TrainingDiverged:  # in all processes, since all know the whole batch's loss
-        learner.gather()
-        raise
-
-
-def _validate(learner: Learner, batches: Sequence[Batch], precision: str) -> float:
-    """Return the mean loss over all batches; each process measures its own."""
-    rank, count = learner.processes
-    learner.gather()
-    total, n_labels = total_loss(learner.model, batches[rank::count], precision)
-    total, n_labels = learner.processes.add_up(total, n_labels)
-    return total / n_labels
-
-
-def _due(every: int, run: TrainingRun) -> bool:
-    return run.history.steps % every == 0 or run.history.steps == run.config.steps
 
 
 def _batches_from(batches: Iterable[Batch], step: int) -> Iterator[Batch]:
@@ -316,15 +337,5 @@ def _check_validation(validation: Sequence[Batch] | None) -> None:
     if validation is not None and not (isinstance(validation, Sequence) and len(validation)):
         raise ValueError(
             f"validation is a {type(validation).__name__}, but it must be a list of one batch or "
-            "more: make it with corpora.batches.epoch or windows."
+            "more: make it with transformer_lesson.text.batches.epoch or windows."
         )
-
-
-def _interrupted(run: TrainingRun) -> str:
-    how = "calling train again goes on with these weights and a new schedule"
-    if run.checkpoint:
-        how = f"resume({str(run.checkpoint)!r}, batches) goes on from there"
-    return (
-        f"Interrupted after step {run.history.steps} of {run.config.steps}: the model and its "
-        f"history are as of that step; {how}."
-    )

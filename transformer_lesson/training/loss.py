@@ -1,6 +1,7 @@
 """How wrong a prediction is, in one number."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 
 from transformer_lesson.model.transformers import EncoderOnlyTransformer
 from transformer_lesson.text.batches import Batch
+from transformer_lesson.training.config import PRECISIONS
 
 
 def label_smoothed_loss(
@@ -77,7 +79,15 @@ def batch_loss(
 
     Labels of shape (batch, n) are tokens, those that are the model's pad_id do not count. Labels
     of shape (batch,) are classes for an encoder-only model, and all count.
+
+    Raises:
+        ValueError: the precision is neither "float32" nor "bfloat16".
     """
+    if precision not in PRECISIONS:
+        raise ValueError(
+            f"precision is {precision!r}, but here it must be {' or '.join(PRECISIONS)}: "
+            "only train can choose."
+        )
     device = next(model.parameters()).device
     inputs, labels = [ids.to(device) for ids in batch.inputs], batch.labels.to(device)
     predict = model
@@ -88,6 +98,31 @@ def batch_loss(
         logits = predict(*inputs)  # (batch, n, vocab_size), or (batch, n_classes)
         loss = label_smoothed_loss(logits, labels, smoothing, pad_id)
     return loss, count_labels(batch.labels, pad_id)
+
+
+def validation_loss(
+    model: nn.Module, batches: Sequence[Batch], precision: str = "float32"
+) -> float:
+    """Return the mean loss in nats per label over all batches, without dropout and smoothing.
+
+    The model goes back to the mode that it was in.
+    """
+    total, count = total_loss(model, batches, precision)
+    return total / count
+
+
+@torch.no_grad()
+def total_loss(
+    model: nn.Module, batches: Sequence[Batch], precision: str = "float32"
+) -> tuple[float, int]:
+    """Return the sum of the losses of all labels, in nats, and how many labels there are."""
+    mode, total, count = model.training, 0.0, 0
+    model.eval()
+    for batch in batches:
+        loss, n_labels = batch_loss(model, batch, precision)
+        total, count = total + loss.item() * n_labels, count + n_labels
+    model.train(mode)
+    return total, count
 
 
 def bits_per_character(loss_in_nats: float, n_tokens: int, n_characters: int) -> float:

@@ -4,7 +4,6 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lesson.training.config import TrainConfig
-from transformer_lesson.training.distributed import current, gathered, shared_like
 from transformer_lesson.training.interrupt import load_whole
 
 OPTIMIZERS = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
@@ -41,22 +40,14 @@ def clip_gradients(model: nn.Module, longest: float | None) -> Tensor:
 
     Source: Pascanu et al., "On the difficulty of training RNNs" (2012), algorithm 1.
     """
-    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
     limit = float("inf") if longest is None else longest
-    if not any(hasattr(gradient, "to_local") for gradient in gradients):
-        return nn.utils.clip_grad_norm_(model.parameters(), limit)
-    parts = [gradient.to_local() for gradient in gradients]  # of weights that are shared out
-    squares = sum(part.double().square().sum().item() for part in parts)
-    length = torch.tensor(current().add_up(squares)[0] ** 0.5)
-    for part in parts:
-        part.mul_((limit / (length + 1e-6)).clamp(max=1.0))
-    return length
+    return nn.utils.clip_grad_norm_(model.parameters(), limit)
 
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return what the optimizer remembers, whole, as `optimizer.<quantity>.<weight>`."""
+    """Return what the optimizer remembers, as `optimizer.<quantity>.<weight>`."""
     return {
-        f"optimizer.{quantity}.{name}": gathered(value)
+        f"optimizer.{quantity}.{name}": value
         for name, weight in model.named_parameters()
         for quantity, value in optimizer.state[weight].items()
     }
@@ -72,4 +63,4 @@ def restore_optimizer(
             _, quantity, name = key.split(".", 2)
             if value.dim() and value.shape != weights[name].shape:
                 raise IndexError(f"{key} has shape {tuple(value.shape)}")
-            optimizer.state[weights[name]][quantity] = shared_like(value, weights[name])
+            optimizer.state[weights[name]][quantity] = value.to(weights[name].device)

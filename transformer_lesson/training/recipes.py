@@ -40,7 +40,7 @@ GRAMMAR = Recipe(
         warmup_steps=50,
         weight_decay=0.01,
         label_smoothing=0.1,
-        precision="bfloat16",
+        precision="auto",
     ),
     batch_size=32,
 )

@@ -10,7 +10,6 @@ from transformer_lesson.checkpoints import TrainingState, load_checkpoint, save_
 from transformer_lesson.checkpoints.untrusted import readable_errors
 from transformer_lesson.text.tokenizers import Tokenizer
 from transformer_lesson.training.config import TrainConfig
-from transformer_lesson.training.distributed import Learner, Processes, current
 from transformer_lesson.training.history import History
 from transformer_lesson.training.optimizer import (
     make_optimizer,
@@ -23,7 +22,7 @@ from transformer_lesson.training.optimizer import (
 class TrainingRun:
     """All that changes while a model is trained, and where and how often it is written down."""
 
-    learner: Learner
+    model: nn.Module
     config: TrainConfig
     optimizer: torch.optim.Optimizer
     history: History
@@ -32,38 +31,36 @@ class TrainingRun:
     checkpoint_every: int
     tokenizer: Tokenizer | None
 
-    @property
-    def model(self) -> nn.Module:
-        """The whole model."""
-        return self.learner.model
+    def due(self, every: int) -> bool:
+        """Tell whether something that is done every so many steps, and at the end, is due."""
+        return self.history.steps % every == 0 or self.history.steps == self.config.steps
 
-    def save(self) -> None:
+    def save(self, random: dict[str, Tensor] | None = None) -> None:
         """Write a checkpoint from which the run can go on as if it had never stopped.
 
-        All processes bring together what they have, and the first one writes it.
+        Args:
+            random: the random states of all processes, if there are several.
         """
-        self.learner.gather()
         facts = {
             "config": asdict(self.config),
-            "history": asdict(self.history),
+            "history": self.history.to_json(),
             "validate_every": self.validate_every,
             "checkpoint_every": self.checkpoint_every,
             "device": next(self.model.parameters()).device.type,
         }
-        processes = self.learner.processes
-        tensors = optimizer_tensors(self.learner.trained, self.optimizer)
-        for rank, states in enumerate(processes.collect(_random_states(facts["device"]))):
-            tensors |= {_name(device, rank): state for device, state in states.items()}
-        if processes.first:
-            training = TrainingState(facts, tensors)
-            save_checkpoint(self.checkpoint, self.model, self.tokenizer, training)
+        tensors = optimizer_tensors(self.model, self.optimizer)
+        tensors |= random or random_states(self.model)
+        training = TrainingState(facts, tensors)
+        save_checkpoint(self.checkpoint, self.model, self.tokenizer, training)
 
     @classmethod
-    def load(cls, path: Path, shard: bool = False) -> "TrainingRun":
+    def load(cls, path: Path, rank: int = 0) -> "TrainingRun":
         """Read a run, and set torch's random state to what it was then.
 
-        A run that was on a GPU goes on there if there is one. The number of processes may be
-        another than before.
+        A run that was on a GPU goes on there if there is one.
+
+        Args:
+            rank: of this process among several.
 
         Raises:
             ValueError: `load_checkpoint` refuses the file, or it holds a model without a run.
@@ -75,23 +72,21 @@ class TrainingRun:
                 "train the model with train(load_checkpoint(path).model, ...)."
             )
         facts, tensors = training
-        record, processes = f"{path}: its record of the training", current()
+        record = f"{path}: its record of the training"
         with readable_errors(record):
-            betas = tuple(facts["config"]["betas"])  # JSON made a list of it
-            config = TrainConfig(**facts["config"] | {"betas": betas})
+            config = TrainConfig(**facts["config"])
             history = History.from_json(facts["history"])
             intervals = [int(facts[name]) for name in ("validate_every", "checkpoint_every")]
             if min(intervals) < 1:
                 raise IndexError(f"saved or validated every {min(intervals)} steps")
         device = "cuda" if facts.get("device") == "cuda" and torch.cuda.is_available() else "cpu"
-        learner = Learner(model.to(device), config, processes, shard)
-        optimizer = make_optimizer(learner.trained, config)
+        optimizer = make_optimizer(model.to(device), config)
         with readable_errors(record):
-            restore_optimizer(learner.trained, optimizer, tensors)
-            seed_random_numbers(config.seed, processes)
-            _restore_random_states(tensors, device, processes.rank)
+            restore_optimizer(model, optimizer, tensors)
+            torch.manual_seed(config.seed + rank)  # for a process that was not there before
+            _restore_random_states(tensors, device, rank)
         return cls(
-            learner=learner,
+            model=model,
             config=config,
             optimizer=optimizer,
             history=history,
@@ -102,14 +97,12 @@ class TrainingRun:
         )
 
 
-def seed_random_numbers(seed: int, processes: Processes) -> None:
-    """Seed torch; each process draws numbers of its own, so that dropout differs among them."""
-    torch.manual_seed(seed + processes.rank)
-
-
-def _random_states(device: str) -> dict[str, Tensor]:
-    states = {"cpu": torch.get_rng_state()}
-    return states | {"cuda": torch.cuda.get_rng_state()} if device == "cuda" else states
+def random_states(model: nn.Module, rank: int = 0) -> dict[str, Tensor]:
+    """Return the state of this process's random numbers, by the names that they have in a file."""
+    states = {_name("cpu", rank): torch.get_rng_state()}
+    if next(model.parameters()).is_cuda:
+        states[_name("cuda", rank)] = torch.cuda.get_rng_state()
+    return states
 
 
 def _restore_random_states(tensors: dict[str, Tensor], device: str, rank: int) -> None:

@@ -13,8 +13,7 @@ from transformer_lesson.text import grammar, manual, menus
 from transformer_lesson.text.batches import Batch, TranslationBatches, WindowBatches, epoch, windows
 from transformer_lesson.text.pairs import Pair, parallel_text
 from transformer_lesson.text.tokenizers import BytePairTokenizer, Tokenizer, WordTokenizer
-from transformer_lesson.training.loop import validation_loss
-from transformer_lesson.training.loss import bits_per_character
+from transformer_lesson.training.loss import bits_per_character, validation_loss
 from transformer_lesson.training.recipes import GRAMMAR, INTERFACE, MANUAL, TEXT, Recipe
 
 N_GRAMMAR, N_TESTS = 50_000, 500

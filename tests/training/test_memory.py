@@ -6,17 +6,10 @@ import torch
 from tests.training.small import KINDS, PAD, batch_of, batches_of, model_of, short, weights
 from transformer_lesson.text.batches import Batch
 from transformer_lesson.training import train
-from transformer_lesson.training.distributed import (
-    Learner,
-    Objective,
-    Processes,
-    checkpointing_activations,
-    current,
-    split_batch,
-)
 from transformer_lesson.training.history import History
-from transformer_lesson.training.loop import training_step
+from transformer_lesson.training.loop import backward, training_step
 from transformer_lesson.training.loss import batch_loss, count_labels
+from transformer_lesson.training.memory import checkpointing_activations, split_batch
 from transformer_lesson.training.optimizer import make_optimizer
 
 
@@ -67,23 +60,19 @@ def test_recomputed_gradients_are_the_same_to_the_last_digit(kind, norm_position
     assert_equal_gradients(twice, once, rtol=0, atol=0)
 
 
-def note(saved, tensor):
-    saved.append(tensor)
-    return tensor
-
-
 def test_recomputing_forgets_what_the_blocks_computed():
     calls, kept = [], {}
     for activation_checkpointing in (False, True):
-        model, saved = model_of("translator", dropout=0.0).train(), []
+        model, saved = model_of("translator", dropout=0.0), []
         model.encoder[0].register_forward_hook(lambda *_: calls.append(1))
-        objective = Objective(model, short(activation_checkpointing=activation_checkpointing))
+        config = short(activation_checkpointing=activation_checkpointing)
         with torch.autograd.graph.saved_tensors_hooks(
             lambda t, s=saved: s.append(t) or t, lambda t: t
         ):
-            objective(batch_of("translator")).backward()
+            backward(model, batch_of("translator"), config)
         kept[activation_checkpointing] = sum(tensor.numel() for tensor in saved)
-    assert kept[True] < kept[False] / 2 and len(calls) == 2
+    assert kept[True] < kept[False] / 2
+    assert len(calls) == 2  # hooks are not called again when a block computes again
     assert "forward" not in vars(model.encoder[0])
 
 
@@ -131,12 +120,3 @@ def test_no_parts_are_refused():
 def test_classes_all_count():
     assert count_labels(torch.tensor([0, 1, 0]), None) == 3
     assert count_labels(torch.tensor([0, 1, 0]), 0) == 1
-
-
-def test_one_process_alone_is_the_first_and_has_the_model_itself():
-    assert current() == Processes(0, 1) and current().first
-    assert current().add_up(2, 0.5) == [2, 0.5] and current().collect("x") == ["x"]
-    model = model_of("translator")
-    learner = Learner(model, short(), current())
-    learner.gather()
-    assert learner.trained is model and learner.objective.model is model

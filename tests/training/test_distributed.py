@@ -8,6 +8,7 @@ import time
 
 import psutil
 import pytest
+import torch
 
 from tests.patience import PATIENCE
 from tests.training import parallel_program
@@ -68,7 +69,9 @@ def test_only_the_first_process_reports_and_dropout_differs(one_and_two):
 def test_all_begin_with_the_first_ones_weights(one_and_two):
     first, second = one_and_two[1]["other weights"]
     assert first == second
-    assert first == pytest.approx(one_and_two[0]["other weights"][0], abs=1e-4)
+    alone = torch.tensor(one_and_two[0]["other weights"][0])
+    apart = (torch.tensor(first) - alone).abs()  # Adam makes a full step of a gradient's rounding
+    assert apart.median() < 1e-5 and apart.max() < 0.05
 
 
 def test_all_choose_one_precision(one_and_two):

@@ -11,60 +11,80 @@ endif
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-oldest notebooks handout grade pictures fuzz bench bench-gpu site clean
+.PHONY: help setup setup-tests lab test test-oldest lock notebooks handout grade pictures fuzz bench \
+	bench-gpu site address clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
 
-setup:
+# .venv/requirements.txt says by its time when that list was installed, .venv/made-in in which folder.
+setup: .venv/requirements-lab.txt
+setup-tests: .venv/requirements.txt
+
+MADE_FROM := pyproject.toml tools/setup.py tools/jupyterlab/transformer_lesson.json5
+UNFINISHED := $(wildcard .venv/install-unfinished)
+ifneq ($(shell test -x .venv/bin/python && cat .venv/made-in 2>/dev/null),$(CURDIR)) # moved, or its Python gone
+.PHONY: .venv/requirements-lab.txt .venv/requirements.txt
+endif
+
+.venv/requirements-lab.txt .venv/requirements.txt: .venv/%: % $(MADE_FROM) $(UNFINISHED)
 	@"$(PYTHON)" $(IS_NEW_ENOUGH) || { echo >&2 "$(if $(PYTHON),$(PYTHON) is not,There is no) Python \
 3.11 or newer: install one from your system's packages or from python.org, or name one that you \
 have, as in: make lab PYTHON=python3.12"; exit 1; }
-	@"$(PYTHON)" tools/setup.py
+	@"$(PYTHON)" -m tools.setup $<
+
+RUN := .venv/bin/python -m
+AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root) # a container: JupyterLab asks to be told
 
 lab: setup ## open the course in JupyterLab
-	@.venv/bin/python tools/setup.py lab $(LAB_FLAGS)
+	@trap : INT; $(RUN) jupyterlab --ServerApp.root_dir="$(CURDIR)" $(AS_ROOT) \
+		--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LAB_FLAGS) || { \
+		echo >&2 "JupyterLab stopped with an error: look at its last lines above; if its port is \
+taken, choose another, as in: make lab LAB_FLAGS=--port=9000"; exit 1; }
 
-test: setup ## run every test and every notebook
-	.venv/bin/python -m pytest
+test: setup-tests ## run every test and every notebook
+	$(RUN) pytest
 
-OLDEST := .venv-oldest/bin/python -m
-INSTALL_OLDEST := $(OLDEST) pip install --quiet --constraint constraints-oldest.txt
+test-oldest: setup-tests ## the same with the oldest versions that are allowed, in .venv-oldest
+	$(RUN) uv venv --clear --python .venv/bin/python .venv-oldest
+	$(RUN) uv pip install --python .venv-oldest --resolution lowest-direct --all-extras \
+		-r pyproject.toml -e .
+	.venv-oldest/bin/python -m pytest -m "not pins"
 
-test-oldest: ## the same with the oldest versions that are allowed, in .venv-oldest
-	"$(PYTHON)" -m venv .venv-oldest
-	$(INSTALL_OLDEST) editables hatchling
-	$(INSTALL_OLDEST) --no-build-isolation -e ".[lab,site,dev]"
-	$(OLDEST) pytest -m "not pins"
+lock: setup-tests ## choose exact versions for pyproject.toml's ranges (UPGRADE=--upgrade: the newest)
+	$(RUN) tools.lock $(UPGRADE)
 
-notebooks: setup ## run the lessons and store their outputs (LESSON=03: that one only)
-	.venv/bin/python tools/execute_notebooks.py $(LESSON)
+notebooks: setup-tests ## run the lessons and store their outputs (LESSON=03: that one only)
+	$(RUN) tools.execute_notebooks $(LESSON)
 
-pictures: setup ## draw the README's picture anew, from lesson 03 in the browser
-	TRANSFORMER_LESSON_PICTURES=1 .venv/bin/python -m pytest -n0 tests/browser/test_picture.py
+pictures: setup-tests ## draw the README's picture anew, from lesson 03 in the browser
+	TRANSFORMER_LESSON_PICTURES=1 $(RUN) pytest -n0 tests/browser/test_picture.py
 
 handout: setup ## write student and solved copies to handouts/ (LESSON=03: that one only)
-	.venv/bin/python -m tools.handout $(LESSON)
+	$(RUN) tools.handout $(LESSON)
 
 grade: setup ## check a folder of students' notebooks (DIR=folder), write its grades.csv
-	.venv/bin/python -m transformer_lesson.grading "$(DIR)" $(LESSON)
+	$(RUN) transformer_lesson.grading "$(DIR)" $(LESSON)
 
 SECONDS := 60
 
-fuzz: setup ## look for files at which a loader crashes (SECONDS=600 for each loader)
-	.venv/bin/python -m pip install --quiet --target .fuzz --upgrade atheris==3.0.0
-	PYTHONPATH=.fuzz:. .venv/bin/python tools/fuzz_loaders.py $(SECONDS)
+fuzz: setup-tests ## look for files at which a loader crashes (SECONDS=600 for each loader)
+	$(RUN) pip install --quiet --target .fuzz --upgrade atheris==3.0.0
+	PYTHONPATH=.fuzz:. $(RUN) tools.fuzz_loaders $(SECONDS)
 
-bench: setup ## measure speeds and write benchmarks/RESULTS.md
-	.venv/bin/python -m benchmarks
-	.venv/bin/python -m benchmarks.explorables
-	.venv/bin/python -m benchmarks.import_time
+bench: setup-tests ## measure speeds and write benchmarks/RESULTS.md
+	$(RUN) benchmarks
+	$(RUN) benchmarks.explorables
+	$(RUN) benchmarks.import_time
 
-bench-gpu: setup ## the same on a GPU: GPT-2's smallest configuration
-	.venv/bin/python -m benchmarks.gpu
+bench-gpu: setup-tests ## the same on a GPU: GPT-2's smallest configuration
+	$(RUN) benchmarks.gpu
 
-site: setup ## build the web site into site/, from the lessons as they are stored
-	@.venv/bin/python tools/site.py
+address: setup ## write where `git remote` says that the repository is, at publication
+	$(RUN) tools.address
+
+site: setup-tests ## build the web site into site/, from the lessons as they are stored
+	@$(RUN) tools.site
 
 clean: ## remove .venv and every cache
 	rm -rf .venv .venv-oldest .fuzz site build .setup.lock .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -1,19 +1,25 @@
 """`environment_report`: one table on any machine, and never a stack trace."""
 
 import ast
-import json
+import re
 import subprocess
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import transformer_lesson
 from transformer_lesson import environment
 from transformer_lesson.environment import AS_TESTED, environment_report
 
 ROOT = Path(__file__).parent.parent
-TESTED = json.loads(environment.TESTED.read_text(encoding="utf-8"))
+LISTED = (ROOT / "requirements-lab.txt").read_text(encoding="utf-8")
+TESTED = dict(re.findall(r"^(\S+)==(\S+)", LISTED, re.MULTILINE))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 @pytest.fixture
@@ -21,11 +27,11 @@ def installed(tmp_path, monkeypatch):
     """Return a function that makes a package look installed in another version."""
     monkeypatch.syspath_prepend(tmp_path)
 
-    def install(name: str, metadata: str | None) -> None:
+    def install(name: str, text: str | None) -> None:
         folder = tmp_path / f"{name}-0.dist-info"
         folder.mkdir()
-        if metadata is not None:
-            (folder / "METADATA").write_text(metadata, encoding="utf-8")
+        if text is not None:
+            (folder / "METADATA").write_text(text, encoding="utf-8")
 
     return install
 
@@ -43,11 +49,10 @@ def command_line(*options: str, **variables: str) -> subprocess.CompletedProcess
 
 def test_what_the_tests_run_with_is_all_there():
     report = environment_report()
-    assert [row.name for row in report.rows] == [
-        "Python",
-        *TESTED["package"],
-        *TESTED["lessons"],
-    ]
+    lessons_need = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["lab"]
+    names = {canonicalize_name(Requirement(text).name) for text in lessons_need}
+    assert report.rows[0].name == "Python"
+    assert {row.name for row in report.rows[1:]} == names | {"editables"}  # of `pip install -e`
     assert report.urgent == []
 
 
@@ -55,20 +60,19 @@ def test_what_the_tests_run_with_is_all_there():
 def test_the_pinned_versions_are_as_tested():
     report = environment_report()
     assert report.verdict == AS_TESTED and report.remedy("pip") == ("", "")
-    assert {row.todo for row in report.rows} == {""}
+    assert {row.cells[3] for row in report.rows} == {""}
 
 
 @pytest.mark.parametrize(
     ("version", "status", "remedy"),
     [
-        (TESTED["package"]["tqdm"], "as tested", ""),
-        (f"{TESTED['package']['tqdm']}+here", "as tested", ""),
-        (f"{TESTED['package']['tqdm']}.0", "as tested", ""),
+        (TESTED["tqdm"], "as tested", ""),
+        (f"{TESTED['tqdm']}+here", "as tested", ""),
         ("4.69.0", "not tested", "If you want the tested versions, run this"),
         ("4.0.1", "not supported", "Run this"),
         ("6", "not supported", "Run this"),
-        ("newest, I think", "unreadable", "Run this"),
-        ("<script>alert(1)</script>", "unreadable", "Run this"),
+        ("newest, I think", "broken", "Run this"),
+        ("<script>alert(1)</script>", "broken", "Run this"),
     ],
 )
 def test_another_version_is_called_by_its_status(installed, version, status, remedy):
@@ -78,17 +82,18 @@ def test_another_version_is_called_by_its_status(installed, version, status, rem
     report = environment.EnvironmentReport((row("Python"), found))
     sentence, command = report.remedy("%pip")
     assert sentence.startswith(remedy) and "<script" not in report._repr_html_()
-    pin = f"tqdm=={TESTED['package']['tqdm']}"
+    pin = f"tqdm=={TESTED['tqdm']}"
     assert command == {
         "as tested": "",
-        "unreadable": f"%pip install --force-reinstall {pin}",
+        "broken": f"%pip install --force-reinstall {pin}",
     }.get(status, f"%pip install {pin}")
 
 
-@pytest.mark.parametrize("metadata", [None, "", "Name: tqdm\n"])
-def test_damaged_metadata_is_a_finding(installed, metadata):
-    installed("tqdm", metadata)
-    assert row("tqdm").status == "unreadable"
+@pytest.mark.parametrize("text", [None, "", "Name: tqdm\n"])
+def test_damaged_metadata_is_a_finding(installed, text):
+    installed("tqdm", text)
+    found = row("tqdm")
+    assert (found.installed, found.status) == ("unknown", "broken") and found.reason
 
 
 def test_old_metadata_in_the_working_folder_do_not_count(installed):
@@ -97,21 +102,12 @@ def test_old_metadata_in_the_working_folder_do_not_count(installed):
     assert row("tqdm").status == "not tested"
 
 
-@pytest.mark.parametrize(
-    ("version", "status"),
-    [((3, 9), "not supported"), ((3, 12), "as tested"), ((3, 99), "not tested")],
-)
-def test_every_python_has_its_sentence(monkeypatch, version, status):
-    monkeypatch.setattr(sys, "version_info", (*version, 0))
+@pytest.mark.parametrize(("version", "status"), [((3, 12), "as tested"), ((3, 99), "not tested")])
+def test_another_python_is_no_reason_to_install_anything(monkeypatch, version, status):
+    monkeypatch.setattr(sys, "version_info", version)
     report = environment_report()
     assert report.rows[0].status == status
-    sentence, command = report.remedy("%pip")
-    newest = TESTED["python"][-1]
-    if status == "not supported":
-        assert sentence == f"Install Python {newest}, then run:"
-        assert command == f"make lab PYTHON=python{newest}"
-    else:
-        assert "make" not in command
+    assert environment.EnvironmentReport(report.rows[:1]).remedy("%pip") == ("", "")
 
 
 def test_a_broken_torch_is_named_with_its_error(tmp_path):
@@ -121,24 +117,38 @@ def test_a_broken_torch_is_named_with_its_error(tmp_path):
     assert "broken (OSError: libcudart.so.12: cannot open it): install it again" in answer.stdout
     assert "Lessons may fail because of torch." in answer.stdout
     last = answer.stdout.splitlines()[-1]
-    assert last.endswith(f"-m pip install --force-reinstall torch=={TESTED['package']['torch']}")
+    assert last.endswith(f"-m pip install --force-reinstall torch=={TESTED['torch']}")
+
+
+def test_a_missing_package_is_to_be_installed(monkeypatch):
+    version = metadata.version
+
+    def lacking(name):
+        if name in ("torch", "transformers"):
+            raise metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(metadata, "version", lacking)
+    assert row("torch").cells[3] == "missing: install it"
+    assert row("transformers").cells[3] == "not installed: nothing, unless you need it"
+    pin = f"torch=={TESTED['torch']}"
+    assert environment_report().remedy("%pip") == (
+        "Run this, then restart the kernel:",
+        f"%pip install {pin}",
+    )
+
+
+def test_without_packaging_another_version_is_not_judged(installed, monkeypatch):
+    installed("tqdm", "Name: tqdm\nVersion: 4.0.1\n")
+    monkeypatch.setattr(environment, "Requirement", None)
+    assert row("tqdm").status == "not tested"
 
 
 def test_nothing_installed_is_no_stack_trace():
-    answer = command_line("-S", COLUMNS="200")  # no site-packages, no packaging either
+    answer = command_line("-S", LC_ALL="C", PYTHONUTF8="0")  # no site-packages: no packaging either
     assert answer.returncode == 1 and answer.stderr == ""
-    assert answer.stdout.count("missing: install it") == len(TESTED["package"])
-    assert answer.stdout.count("not installed: nothing, unless") == len(TESTED["lessons"])
-    pins = " ".join(f"{name}=={version}" for name, version in TESTED["package"].items())
-    assert answer.stdout.rstrip().endswith(f"-m pip install {pins}")
-
-
-@pytest.mark.parametrize("columns", [40, 80])
-def test_it_fits_the_terminal_in_any_locale(columns):
-    answer = command_line("-S", COLUMNS=str(columns), LC_ALL="C", PYTHONUTF8="0")
-    *lines, command = answer.stdout.splitlines()
-    assert answer.stderr == "" and max(map(len, lines)) <= columns
-    assert "pip install" in command
+    assert "Lessons may fail because of transformer_lesson." in answer.stdout
+    assert answer.stdout.endswith("Run this in the folder of the course:\nmake lab\n")
 
 
 @pytest.mark.parametrize("file", ["__init__.py", "environment.py"])

@@ -136,7 +136,14 @@ def test_a_room_lists_its_modules_in_reading_order():
 def test_the_table_of_lessons_is_theirs():
     table = site_pages.lesson_table("notebooks/")
     assert len(table.splitlines()) == 2 + len(LESSONS)
-    assert "| [03 · Attention](notebooks/03_attention.ipynb) | How can a token find" in table
+    assert "| [03 · Attention](notebooks/03_attention.ipynb) | How does one word look" in table
+
+
+def test_the_front_page_says_how_to_start():
+    assert site_pages.start(None) == "make lab"
+    assert site_pages.start("https://host.org/owner/course").split() == [
+        *("git", "clone", "https://host.org/owner/course", "make", "-C", "course", "lab")
+    ]
 
 
 def test_staging_follows_the_repository(tmp_path, monkeypatch):

@@ -1,24 +1,18 @@
 """The teachers' page names the lessons' own minutes, exercises, commands and statuses."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
+from transformer_lesson import lessons as lessons_list
 from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
-from transformer_lesson.grading.judge import SECONDS
+from transformer_lesson.grading.sandbox import SECONDS
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/teaching.md").read_text(encoding="utf-8")
 COURSES = re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
 PLANS = {title: text for title, text in COURSES if "| exercises | minutes |" in text}
-
-
-def minutes(lesson: str) -> int:
-    (path,) = ROOT.glob(f"notebooks/{lesson}_*.ipynb")
-    first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
-    return int(re.search(r"\*\*Minutes:\*\* (\d+)", first).group(1))
 
 
 def rows(plan: str) -> list[tuple[list[str], list[str], int]]:
@@ -39,7 +33,7 @@ def test_there_are_three_courses():
 @pytest.mark.parametrize("plan", PLANS)
 def test_minutes_and_exercises_are_the_lessons_own(plan):
     for lessons, exercises, stated in rows(plan):
-        assert stated == sum(map(minutes, lessons)), lessons
+        assert stated == sum(lessons_list.LESSONS[lesson].minutes for lesson in lessons)
         assert set(exercises) <= {name for lesson in lessons for name in LESSONS[lesson][1:]}
 
 

@@ -1,48 +1,48 @@
-"""Make .venv ready (no argument), or open the course from it (`lab` and flags for JupyterLab).
+"""Install one of the lists into .venv: `python -m tools.setup requirements-lab.txt`.
 
-The Makefile calls both. Standard library only: the first runs before anything is installed.
+The Makefile calls this when a list is new. What Make cannot do stands here: take uv where there is
+one and pip else, go on after an interrupt or a full disk, wait for another set-up of this folder.
+Standard library only, for it runs before anything is installed.
 """
 
+import ast
 import fcntl
-import hashlib
 import os
-import signal
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
-VENV_PYTHON = VENV / "bin" / "python"
-STAMP = VENV / "installed-for"  # what the finished install was made from
+PYTHON = VENV / "bin" / "python"
+LISTS = ("requirements-lab.txt", "requirements.txt")  # the second holds each line of the first
+HOME = VENV / "made-in"  # the folder in which .venv was finished
 UNFINISHED = VENV / "install-unfinished"  # there while files are being copied into .venv
-MADE_FROM = (  # the last are JupyterLab's settings for the course; pyproject.toml installs them
-    "requirements.txt",
-    "pyproject.toml",
-    "tools/setup.py",
-    "tools/jupyterlab/transformer_lesson.json5",
-)
-OLDEST_PIP = (21, 3)  # the first that installs a pyproject.toml package as editable
+ENVIRONMENT = {
+    **os.environ,
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_USER": "0",  # a user's own setting of it fails in a .venv
+    "PYTHONWARNINGS": "ignore",  # some pips alarm about every editable install
+    # left to the first import, but where Python may not write it
+    "UV_COMPILE_BYTECODE": "1" if os.environ.get("PYTHONDONTWRITEBYTECODE") else "0",
+    "UV_COMPILE_BYTECODE_TIMEOUT": "3600",  # seconds a file; a busy machine may need some
+}
 
 
-def fingerprint() -> str:
-    """A new value when a file of the set-up changes, or the folder was moved or renamed."""
-    parts = [*((ROOT / file).read_bytes() for file in MADE_FROM), os.fsencode(ROOT)]
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()
-
-
-def answer(*command: str) -> str | None:
-    """What .venv's Python prints, or None where it is missing or fails."""
+def works(*command: str | Path, **environment: str) -> bool:
+    """Whether a command ends well; what it says is not shown."""
     try:
-        run = subprocess.run([VENV_PYTHON, *command], capture_output=True, text=True)
+        run = subprocess.run(
+            command, cwd=ROOT, env={**ENVIRONMENT, **environment}, capture_output=True
+        )
     except OSError:
-        return None
-    return run.stdout.strip() if run.returncode == 0 else None
+        return False
+    return run.returncode == 0
 
 
 def make_venv() -> None:
-    made = subprocess.run([sys.executable, "-m", "venv", "--clear", VENV])
-    if made.returncode != 0:
+    if subprocess.run([sys.executable, "-m", "venv", "--clear", VENV]).returncode != 0:
         version = "{}.{}".format(*sys.version_info)
         sys.exit(
             f"Python {version} could not make .venv: on Debian or Ubuntu run "
@@ -51,103 +51,120 @@ def make_venv() -> None:
         )
 
 
-def check_venv() -> None:
-    """Stop where .venv works but its Python or its pip is too old."""
-    version = answer("-c", "import sys; print('%d.%d' % sys.version_info[:2])")
-    if tuple(map(int, version.split("."))) < (3, 11):
-        sys.exit(f".venv holds Python {version}, too old: run `make clean`, then this again.")
-    pip = answer("-m", "pip", "--version").split()[1]
-    if tuple(map(int, pip.split(".")[:2])) < OLDEST_PIP:
-        sys.exit(
-            f".venv holds pip {pip}, too old to install this course: run "
-            "`.venv/bin/python -m pip install --upgrade pip`, then this again."
-        )
+def find_uv() -> list[str | Path]:
+    """What calls uv, the user's own or one put into .venv; empty where there is none."""
+    if works("uv", "--version"):
+        return ["uv"]
+    into_venv = [PYTHON, "-m", "pip", "install", "--constraint", LISTS[-1], "uv"]
+    return [PYTHON, "-m", "uv"] if works(*into_venv) else []
 
 
-def install() -> None:
-    environment = {
-        **os.environ,
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "PIP_USER": "0",  # a user's own setting of it fails in a .venv
-        "PYTHONWARNINGS": "ignore",  # some pips alarm about every editable install
-    }
-    repeated = ["--quiet"] if STAMP.exists() else []  # no list of 170 packages already there
-    requirements = [*repeated, "-r", "requirements.txt"]
-    package = ["--quiet", "--no-deps", "--no-build-isolation", "-e", "."]
+def pip_settings() -> list[str]:
+    """Where pip's own files and PIP_ variables tell it to look for packages, as uv's options."""
+    listed = subprocess.run(
+        [PYTHON, "-m", "pip", "config", "list"], env=ENVIRONMENT, capture_output=True, text=True
+    )
+    lines = [line.partition("=") for line in listed.stdout.splitlines()]
+    settings = {}
+    for section in ("global.", "install.", ":env:."):  # a later one outdoes an earlier one
+        for name, _, value in lines:
+            if name.startswith(section):
+                settings[name.removeprefix(section)] = ast.literal_eval(value).split()
+    options = []
+    for name, option in (
+        ("index-url", "--default-index"),
+        ("extra-index-url", "--index"),
+        ("find-links", "--find-links"),
+    ):
+        options += [text for value in settings.get(name, ()) for text in (option, value)]
+    if settings.get("no-index", ["0"])[0].lower() in ("1", "true", "yes", "on"):
+        options.append("--no-index")
+    if "extra-index-url" in settings:
+        options += ["--index-strategy", "unsafe-best-match"]  # to pip all indexes are equal
+    return options
+
+
+def uv_install(requirements: str) -> list[str | Path]:
+    """The command with which uv installs; empty where there is no uv."""
+    uv = find_uv()
+    if not uv:
+        return []
+    command = [*uv, "pip", "install", "--python", PYTHON, *pip_settings()]
+    # The build of PyTorch for the card that is there, or for none, if its index can be reached.
+    auto = ["--torch-backend", "auto"]
+    (torch,) = re.findall(r"^torch==\S+", (ROOT / requirements).read_text(), re.MULTILINE)
+    reached = works(*command, *auto, "--dry-run", "--reinstall", torch, UV_HTTP_RETRIES="0")
+    return command + auto if reached else command
+
+
+def copied() -> int:
+    """A new number whenever a package comes into .venv or leaves it."""
+    (packages,) = VENV.glob("lib/python*/site-packages")
+    return packages.stat().st_mtime_ns
+
+
+def install(requirements: str) -> None:
     UNFINISHED.touch()
-    for what in (requirements, package):
-        command = [VENV_PYTHON, "-m", "pip", "install", *what]
-        status = subprocess.run(command, cwd=ROOT, env=environment).returncode
-        if status > 0:
-            UNFINISHED.unlink()  # pip stopped in order; a killed one (below 0) leaves half a file
-        if status != 0:
-            sys.exit(
-                "The packages could not be installed: look at the last lines above (no network and "
-                "a full disk are the usual reasons), then run this again; it goes on from there."
-            )
+    quiet = ["--quiet"] if HOME.exists() else []  # no list of 150 packages already there
+    steps = (
+        [*quiet, "-r", requirements],
+        ["--quiet", "--no-deps", "--no-build-isolation", "-e", "."],
+    )
+    ways = [uv_install(requirements), [PYTHON, "-m", "pip", "install"]]
+    before = copied()
+    for command in filter(None, ways):
+        runs = (subprocess.run([*command, *step], cwd=ROOT, env=ENVIRONMENT) for step in steps)
+        if all(run.returncode == 0 for run in runs):
+            break
+        if copied() != before:
+            sys.exit(FAILED)  # .venv may hold half a package: the next set-up makes it anew
+    else:
+        UNFINISHED.unlink()
+        sys.exit(FAILED)
     # matplotlib lists the fonts once per user; done here, no lesson shows a warning about it
-    subprocess.run([VENV_PYTHON, "-c", "import matplotlib.font_manager"], check=True)
-    UNFINISHED.unlink()
+    subprocess.run([PYTHON, "-c", "import matplotlib.font_manager"], check=True)
 
 
-def is_finished() -> bool:
-    """Whether .venv was made, to the end, from the lists that are here now."""
-    stamped = STAMP.exists() and STAMP.read_text() == fingerprint()
-    return stamped and not UNFINISHED.exists() and VENV_PYTHON.exists()
+FAILED = (
+    "The packages could not be installed: look at the last lines above (no network and a full disk "
+    "are the usual reasons), then run this again."
+)
 
 
-def set_up() -> None:
-    if is_finished():
-        return
-    wanted = fingerprint()
-    if UNFINISHED.exists() or answer("-m", "pip", "--version") is None:
+def set_up(requirements: str) -> None:
+    if UNFINISHED.exists() or not works(PYTHON, "-m", "pip", "--version"):
         if VENV.exists():
             print("The .venv found here is not whole (an interrupted set-up?): making it anew.")
         make_venv()
-    check_venv()
-    print("Installing the course into .venv: minutes and about 2 GB the first time.", flush=True)
-    install()
-    STAMP.write_text(wanted)
+    if not works(PYTHON, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"):
+        sys.exit(".venv holds a Python that is too old: run `make clean`, then this again.")
+    print("Installing the course into .venv: up to minutes and 2 GB the first time.", flush=True)
+    install(requirements)
+    for name in LISTS[: LISTS.index(requirements) + 1]:
+        (VENV / name).touch()  # Make compares its time with that of the list
+    HOME.write_text(f"{ROOT}\n")
+    UNFINISHED.unlink()
 
 
-def open_lab(flags: list[str]) -> int:
-    command = [VENV_PYTHON, "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}"]
-    command.append("--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb")
-    if os.geteuid() == 0:  # a container: JupyterLab refuses root unless told
-        command.append("--allow-root")
-    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is JupyterLab's: it asks and then stops
-    status = subprocess.run([*command, *flags], cwd=ROOT).returncode
-    if status != 0:
-        print(
-            "JupyterLab stopped with an error: look at its last lines above; if its port is taken, "
-            "choose another, as in: make lab LAB_FLAGS=--port=9000",
-            file=sys.stderr,
-        )
-    return status
-
-
-def main(arguments: list[str]) -> int:
-    if arguments[:1] == ["lab"]:
-        return open_lab(arguments[1:])
-    if not os.access(ROOT, os.W_OK):
-        if is_finished():
-            return 0
+def main(requirements: str) -> None:
+    try:
+        lock = open(ROOT / ".setup.lock", "w")
+    except OSError as error:
         sys.exit(
-            f"{ROOT} cannot be written to, and the set-up makes .venv there: copy the course to a "
-            "folder that is yours and run this there."
+            f"The set-up makes .venv in {ROOT} and cannot write there ({error.strerror}): copy the "
+            "course to a folder that is yours and run this there."
         )
-    with open(ROOT / ".setup.lock", "w") as lock:
+    with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             print("Another set-up is running in this folder: waiting for it.", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
-        set_up()
-    return 0
+        set_up(requirements)
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
+        main(sys.argv[1])
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,7 +1,8 @@
 """What the web site makes of the course's pages: a Sphinx extension.
 
 Lessons come to life with what `make notebooks` stored in `docs/stills`; pictures get their text
-alternatives; links to the package lead to its source on the site, other files to the repository.
+alternatives; links to the package lead to its source on the site, others to the repository, once it
+has an address.
 """
 
 import ast
@@ -16,13 +17,13 @@ from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
+from tools.address import stored_address
 from tools.site_stills import MOVES_IN_LAB, still_as_html, write_pictures
+from transformer_lesson.lessons import LESSONS
 
 ROOT = Path(__file__).resolve().parent.parent
 STILLS = ROOT / "docs" / "stills"
-QUESTION = re.compile(r"\*\*The question:\*\* (.+)")
 INTERNAL = re.compile(r"mistakes|bug_hunt|_exercises")  # what would give exercises away
-MINUTES = re.compile(r"\*\*Minutes:\*\* (\d+)")
 
 
 def keep_pictures_apart(app) -> None:
@@ -34,11 +35,10 @@ def keep_pictures_apart(app) -> None:
 def read_page(app, docname: str, source: list[str]) -> None:
     """Complete a page before it is parsed."""
     if docname in ("index", "notebooks/index"):
-        repository = app.config.html_theme_options["github_url"]
         folder = "" if docname.startswith("notebooks/") else "notebooks/"
-        page = source[0].replace("{repository}", repository)
-        source[0] = page.replace("{lessons}", lesson_table(folder))
-    elif docname.startswith("api/"):
+        page = source[0].replace("{lessons}", lesson_table(folder))
+        source[0] = page.replace("{start}", start(stored_address()))
+    elif docname.startswith("api/") and "{modules}" in source[0]:
         source[0] = source[0].replace("{modules}", module_list(docname.removeprefix("api/")))
     elif Path(app.env.doc2path(docname)).suffix == ".ipynb":
         notebook = json.loads(source[0])
@@ -58,13 +58,16 @@ def lesson_table(folder: str) -> str:
         folder: where the lessons are for the page with the table: "", or "notebooks/".
     """
     rows = ["| lesson | what it answers | minutes |", "|---|---|---|"]
-    for path in sorted(ROOT.glob("notebooks/*.ipynb")):
-        first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
-        title = first.splitlines()[0].removeprefix("# ")
-        question, minutes = QUESTION.search(first)[1], MINUTES.search(first)[1]
-        question = question[0].upper() + question[1:]
-        rows.append(f"| [{title}]({folder}{path.name}) | {question} | {minutes} |")
+    for number, (title, file, question, minutes) in LESSONS.items():
+        rows.append(f"| [{number} · {title}]({folder}{file}) | {question} | {minutes} |")
     return "\n".join(rows)
+
+
+def start(address: str | None) -> str:
+    """Return what a reader types to open the lessons."""
+    if address is None:
+        return "make lab"
+    return f"git clone {address}\nmake -C {address.rpartition('/')[2]} lab"
 
 
 def module_list(room: str) -> str:
@@ -116,22 +119,33 @@ class RepositoryLinks(SphinxPostTransform):
     def run(self, **kwargs) -> None:
         """Replace the links of one page."""
         for node in list(self.document.findall(pending_xref)):
-            address = node["reftype"] == "myst" and self.address(node["reftarget"])
-            if address:
+            path = self.file(node["reftarget"]) if node["reftype"] == "myst" else None
+            if path is None:
+                continue
+            if address := self.address(path):
                 node.replace_self(nodes.reference("", "", *node.children, refuri=address))
+            else:
+                node.replace_self(node.children)
 
-    def address(self, target: str) -> str | None:
-        """Return where a relative link leads, or nothing if the repository has no such file."""
-        here = self.env.docname
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(here), target))
-        if path.startswith("..") or not (ROOT / path).exists():
-            return None
+    def file(self, target: str) -> str | None:
+        """Return which file a relative link means, or None if the repository has no such file."""
+        here = posixpath.dirname(self.env.docname)
+        path = posixpath.normpath(posixpath.join(here, target))
+        return None if path.startswith("..") or not (ROOT / path).exists() else path
+
+    def address(self, path: str) -> str | None:
+        """Return where a file can be read: on the site, in the repository, or nowhere."""
+        here = posixpath.dirname(self.env.docname) or "."
         module = path.removesuffix(".py").replace("/", ".")
         if module in getattr(self.env, "_viewcode_modules", {}):
-            page = f"_modules/{module.replace('.', '/')}.html"
-            return posixpath.relpath(page, posixpath.dirname(here) or ".")
-        kind = "tree" if (ROOT / path).is_dir() else "blob"
-        return f"{self.config.html_theme_options['github_url']}/{kind}/main/{path}"
+            return posixpath.relpath(f"_modules/{module.replace('.', '/')}.html", here)
+        is_folder = (ROOT / path).is_dir()
+        room = f"api/{module.partition('.')[2].partition('.')[0]}"
+        if is_folder and room in self.env.found_docs:
+            return posixpath.relpath(f"{room}.html", here)
+        kind = "tree" if is_folder else "blob"
+        repository = stored_address()
+        return repository and f"{repository}/{kind}/main/{path}"
 
 
 def copy_files(app, exception: Exception | None) -> None:

@@ -1,46 +1,41 @@
 """What is installed here, beside what the course was tested with.
 
-Works where PyTorch is missing or broken, where only the package is installed, and where Python is
-too old for all the rest: `python -m transformer_lesson.environment`. So it needs nothing but the
-standard library of Python 3.8; `packaging`, where it is there, tells which versions are allowed.
+`python -m transformer_lesson.environment` works where PyTorch or any other package is missing or
+broken, and on an older Python: it needs no more than the standard library of Python 3.8.
 """
 
 from __future__ import annotations
 
 import html
-import json
 import platform
+import re
 import shlex
-import shutil
 import sys
-import textwrap
 from dataclasses import dataclass
 from importlib import import_module, metadata
-from pathlib import Path
 
 try:
     from packaging.requirements import Requirement
-    from packaging.version import InvalidVersion, Version
-except ImportError:  # the table says that it is missing
+    from packaging.version import Version
+except ImportError:  # the table says that it is missing, and not which other versions are allowed
     Requirement = None
 
 PACKAGE = "transformer_lesson"
-TESTED = Path(__file__).parent / "data" / "tested_versions.json"
+TESTED = "extra_metadata/requirements-lab.txt"
+"""Installed with the package: the exact versions with which every test of the course passed."""
 COMPILED = {"numpy": "numpy", "pillow": "PIL", "safetensors": "safetensors", "torch": "torch"}
 """Packages that can be installed and still fail: they hold code for one kind of machine."""
 
-UNREADABLE = "unreadable"
 TODO = {
     "as tested": "",
     "not tested": "nothing, as long as the numbers agree",
     "not installed": "nothing, unless you need it",
     "missing": "install it",
     "not supported": "install the tested version",
-    UNREADABLE: "install it again",
     "broken": "install it again",
 }
 AS_TESTED = "Everything is as tested."
-URGENT = ("missing", "not supported", UNREADABLE, "broken")
+HEADS = ("", "installed", "tested", "what to do")
 
 
 @dataclass(frozen=True)
@@ -49,7 +44,7 @@ class Row:
 
     Args:
         name: of the package, or "Python".
-        installed: its version; "none" and "unreadable" are possible too.
+        installed: its version, or "none".
         tested: the version, or versions, with which every test of the course passed.
         status: one of the keys of `TODO`.
         reason: the error with which a broken package answers.
@@ -62,17 +57,11 @@ class Row:
     reason: str = ""
 
     @property
-    def todo(self) -> str:
-        """Status and remedy in a few words; nothing where all is as tested."""
-        remedy = TODO[self.status]
+    def cells(self) -> tuple[str, str, str, str]:
+        """What the table shows; the last is empty where all is as tested."""
         reason = f" ({self.reason})" if self.reason else ""
-        return f"{self.status}{reason}: {remedy}" if remedy else ""
-
-    @property
-    def line(self) -> str:
-        """The row as a line of text, in columns."""
-        columns = f"{self.name:31} {self.installed:11} {self.tested:17} {self.todo}"
-        return columns.rstrip()
+        todo = f"{self.status}{reason}: {TODO[self.status]}" if TODO[self.status] else ""
+        return self.name, self.installed, self.tested, todo
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,7 +69,7 @@ class EnvironmentReport:
     """What is installed, what differs, what to do: a table in a notebook, text elsewhere.
 
     Args:
-        rows: Python first, then the packages.
+        rows: Python first, then the packages; or the course alone, where it is not installed.
     """
 
     rows: tuple[Row, ...]
@@ -88,7 +77,7 @@ class EnvironmentReport:
     @property
     def urgent(self) -> list[Row]:
         """The rows because of which lessons may fail."""
-        return [row for row in self.rows if row.status in URGENT]
+        return [row for row in self.rows if row.status in ("missing", "not supported", "broken")]
 
     @property
     def verdict(self) -> str:
@@ -106,48 +95,33 @@ class EnvironmentReport:
         Args:
             pip: what calls pip here.
         """
-        python, *packages = self.rows
-        if python.status == "not supported":
-            version = python.tested.split()[-1]
-            return f"Install Python {version}, then run:", f"make lab PYTHON=python{version}"
-        wrong = [row for row in packages if row.status in URGENT]
-        wanted = wrong or [row for row in packages if row.status == "not tested"]
+        if self.rows[0].name == PACKAGE:
+            return "Run this in the folder of the course:", "make lab"
+        wanted = self.urgent or [row for row in self.rows[1:] if row.status == "not tested"]
         if not wanted:
             return "", ""
-        why = "Run this" if wrong else "If you want the tested versions, run this"
-        again = any(row.status in (UNREADABLE, "broken") for row in wanted)
-        flag = "--force-reinstall " if again else ""
+        why = "Run this" if self.urgent else "If you want the tested versions, run this"
+        flag = "--force-reinstall " if any(row.status == "broken" for row in wanted) else ""
         pins = " ".join(f"{row.name}=={row.tested}" for row in wanted)
         return f"{why}, then restart the kernel:", f"{pip} install {flag}{pins}"
 
     def __repr__(self) -> str:
-        width = shutil.get_terminal_size().columns
-        heads = f"{'':31} {'installed':11} {'tested':17} what to do"
-        lines = [heads, *(row.line for row in self.rows)]
-        if max(map(len, lines)) > width:
-            lines = []
-            for row in self.rows:
-                text = f"{row.name}: {row.installed}, tested {row.tested}. {row.todo}"
-                lines += textwrap.wrap(text, width, subsequent_indent="  ")
-        sentence, command = self.remedy(f"{shlex.quote(sys.executable)} -m pip")
-        for text in (self.verdict, sentence):
-            lines += textwrap.wrap(text, width)
-        return "\n".join([*lines, command]).rstrip()  # a command stays whole, to be copied
+        table = [HEADS, *(row.cells for row in self.rows)]
+        lines = ["{:31} {:11} {:17} {}".format(*cells).rstrip() for cells in table]
+        remedy = self.remedy(f"{shlex.quote(sys.executable)} -m pip")
+        return "\n".join([*lines, self.verdict, *remedy]).rstrip()
 
     def _repr_html_(self) -> str:
-        heads = ("", "installed", "tested", "what to do")
-        head = "".join(f'<th scope="col" style="text-align: left">{name}</th>' for name in heads)
+        cell = '<td style="text-align: left">{}</td>'
         body = ""
         for row in self.rows:
-            cells = "".join(
-                f'<td style="text-align: left">{html.escape(text)}</td>'
-                for text in (row.installed, row.tested, row.todo)
-            )
-            name = f'<th scope="row" style="text-align: left">{html.escape(row.name)}</th>'
-            body += f"<tr>{name}{cells}</tr>"
-        sentence, command = self.remedy("%pip")
-        end = f"<p>{html.escape(sentence)}</p><pre>{html.escape(command)}</pre>" if command else ""
+            name, *rest = map(html.escape, row.cells)
+            body += f'<tr><th scope="row" style="text-align: left">{name}</th>'
+            body += "".join(cell.format(text) for text in rest) + "</tr>"
+        head = "".join(f'<th scope="col" style="text-align: left">{text}</th>' for text in HEADS)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        sentence, command = map(html.escape, self.remedy("%pip"))
+        end = f"<p>{sentence}</p><pre>{command}</pre>" if command else ""
         state = "" if self.verdict == AS_TESTED else " open"
         summary = f"<summary><strong>{html.escape(self.verdict)}</strong></summary>"
         return f"<details{state}>{summary}{table}{end}</details>"
@@ -156,66 +130,52 @@ class EnvironmentReport:
 def environment_report() -> EnvironmentReport:
     """Return a table of what is installed, what differs from the tested versions and what to do.
 
-    It raises nothing, whatever is installed. What is tested stands in
-    `data/tested_versions.json`, what is allowed in the package's metadata.
+    It raises nothing, whatever is installed. All that it knows stands in the metadata of the
+    installed course: the packages that it asks for, their ranges, and the tested versions.
     """
-    tested = json.loads(TESTED.read_text(encoding="utf-8"))
-    allowed = _allowed()
-    rows = [_python_row(tested["python"])]
-    for group, when_absent in (("package", "missing"), ("lessons", "not installed")):
-        for name, version in tested[group].items():
-            rows.append(_row(name, version, allowed.get(name), when_absent))
+    for course in metadata.distributions(name=PACKAGE):  # an older build may lie before it
+        pins = course.read_text(TESTED)
+        if pins:
+            break
+    else:
+        return EnvironmentReport((Row(PACKAGE, "none", "", "missing"),))
+    tested = dict(re.findall(r"^(\S+)==(\S+)", pins, re.MULTILINE))
+    rows = [_python_row(course.metadata.get_all("Classifier"))]
+    for wanted in course.requires:  # as "tqdm<5,>=4.67.1" and "jupyterlab<5,>=4.5; extra == 'lab'"
+        if "extra ==" not in wanted or "extra == 'lab'" in wanted:
+            name = re.match(r"[\w.-]+", wanted).group()
+            rows.append(_row(name, wanted, tested[name]))
     return EnvironmentReport(tuple(rows))
 
 
-def _python_row(tested: list[str]) -> Row:
-    number = sys.version_info[:2]
-    known = [tuple(map(int, version.split("."))) for version in tested]
-    too_old = "not supported" if number < known[0] else "not tested"
-    status = "as tested" if number in known else too_old
+def _python_row(classifiers: list[str]) -> Row:
+    tested = re.findall(r"Python :: (3\.\d+)$", "\n".join(classifiers), re.MULTILINE)
+    here = "{}.{}".format(*sys.version_info)
+    status = "as tested" if here in tested else "not tested"
     return Row("Python", platform.python_version(), ", ".join(tested), status)
 
 
-def _row(name: str, tested: str, allowed, when_absent: str) -> Row:
+def _row(name: str, wanted: str, tested: str) -> Row:
+    installed = "unknown"
     try:
-        installed = metadata.version(name) or UNREADABLE
-    except metadata.PackageNotFoundError:
-        return Row(name, "none", tested, when_absent)
-    except Exception:  # a damaged folder of metadata fails in many ways
-        installed = UNREADABLE
-    if name in COMPILED:
-        try:
+        installed = metadata.version(name)
+        if name in COMPILED:
             import_module(COMPILED[name])
-        except Exception as error:  # whatever a broken library raises is what we look for
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
-            return Row(name, installed, tested, "broken", reason)
-    return Row(name, installed, tested, _status(installed, tested, allowed))
+        return Row(name, installed, tested, _status(installed, wanted, tested))
+    except metadata.PackageNotFoundError:
+        return Row(name, "none", tested, "not installed" if "extra ==" in wanted else "missing")
+    except Exception as error:  # whatever a broken library raises is what we look for
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        return Row(name, installed or "unknown", tested, "broken", reason)
 
 
-def _status(installed: str, tested: str, allowed) -> str:
+def _status(installed: str, wanted: str, tested: str) -> str:
     if installed.split("+")[0] == tested:  # 2.13.0+cpu is 2.13.0
         return "as tested"
-    if installed == UNREADABLE:
-        return UNREADABLE
     if Requirement is None:
         return "not tested"
-    try:
-        version = Version(installed)
-    except InvalidVersion:
-        return UNREADABLE
-    if version == Version(tested):
-        return "as tested"
-    inside = allowed is None or allowed.contains(version, prereleases=True)
-    return "not tested" if inside else "not supported"
-
-
-def _allowed() -> dict:
-    """The versions that the package's metadata allow, by name; empty where there are none."""
-    found = [*metadata.distributions(name=PACKAGE)]
-    if Requirement is None or not found:  # the package is used from its folder
-        return {}
-    wanted = found[-1].requires or []  # an old one may lie in the working folder, found first
-    return {wish.name: wish.specifier for wish in map(Requirement, wanted)}
+    allowed = Requirement(wanted).specifier.contains(Version(installed), prereleases=True)
+    return "not tested" if allowed else "not supported"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How Sphinx makes the web site: `make site` stages the pages and calls it (tools/site.py)."""
+"""How Sphinx makes the web site: `make site` stages the pages and calls it (`tools.site`)."""
 
 import sys
 import tomllib
@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # for tools.site_pages
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-REPOSITORY = PROJECT["urls"]["Repository"]
+REPOSITORY = PROJECT.get("urls", {}).get("Repository")  # none before `make address`
 
 project = "Transformer Lesson"
 author = PROJECT["authors"][0]["name"]
@@ -38,7 +38,12 @@ mathjax3_config = {"options": {"enableMenu": False}}
 
 # The package: what its docstrings say.
 add_module_names = False
-autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True}
+autodoc_default_options = {
+    "members": True,
+    "member-order": "bysource",
+    "show-inheritance": True,
+    "exclude-members": "set",  # matplotlib writes one into each class of a figure
+}
 autodoc_preserve_defaults = True
 viewcode_follow_imported_members = False  # each module stands in the API by itself
 napoleon_google_docstring = True
@@ -55,7 +60,9 @@ html_js_files = [("site.js", {"defer": "defer"})]
 html_copy_source = True
 html_sourcelink_suffix = ""  # a lesson's source is a notebook to download
 html_theme_options = {
-    "github_url": REPOSITORY,
+    "icon_links": [{"name": "Repository", "url": REPOSITORY, "icon": "fa-brands fa-git-alt"}]
+    if REPOSITORY
+    else [],
     "navbar_align": "left",
     "navigation_with_keys": False,
     "show_toc_level": 2,

@@ -53,7 +53,7 @@ AT_ONCE = "* { transition: none !important; }"  # colors do not fade from one sc
 def built(tmp_path_factory) -> Path:
     """The site, built anew; a warning of Sphinx fails it."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "tools/site.py", folder / "site", folder / "build"]
+    command = [sys.executable, "-m", "tools.site", folder / "site", folder / "build"]
     run = subprocess.run(command, cwd=site.ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return folder / "site"

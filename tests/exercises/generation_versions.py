@@ -1,7 +1,6 @@
 """Other right ways of writing lesson 09's exercises."""
 
-from transformer_lesson.exercises.mistakes.generation import beams, cached, greedy
-from transformer_lesson.exercises.mistakes.sampling import top_k, top_p
+from transformer_lesson.exercises.mistakes.generation import beams, cached, greedy, top_k, top_p
 
 GENERATION_RIGHT = {
     "greedy_decode": [greedy],

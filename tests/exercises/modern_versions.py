@@ -3,8 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from transformer_lesson.exercises.mistakes.gates import gated
-from transformer_lesson.exercises.mistakes.modern import angles, rms, turned
+from transformer_lesson.exercises.mistakes.modern import angles, gated, rms, turned
 
 
 def _complex(x, positions, base=10000.0):

@@ -1,5 +1,8 @@
 """Checks pass the reference and other right ways of writing it, and fail wrong versions."""
 
+import ast
+import math
+import re
 import time
 
 import pytest
@@ -11,6 +14,8 @@ from transformer_lesson.exercises import check
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.mistakes import MISTAKES
 from transformer_lesson.exercises.specification import DRAWS, Draw
+from transformer_lesson.model.attention import attention_scores, merge_heads, split_heads
+from transformer_lesson.text.tokenizers import words
 
 
 def test_every_exercise_has_right_versions():
@@ -81,6 +86,76 @@ def test_other_right_versions_pass(name):
 def test_message_says_what_is_wrong(name, bug, message):
     mistake = next(mistake for mistake in MISTAKES[name] if mistake.name == bug)
     assert message in check(name, mistake.version).message
+
+
+def attention_with_infinity(Q, K, V, mask=None):
+    scores = Q @ K.mT / Q.size(-1) ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = scores.softmax(dim=-1)
+    return weights @ V, weights
+
+
+def heads_with_infinity(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
+    return merge_heads(attention_with_infinity(Q, K, V, mask)[0]) @ W_O
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("scaled_dot_product_attention", attention_with_infinity),
+        ("multi_head_attention", heads_with_infinity),
+    ],
+)
+def test_a_fully_masked_row_of_nan_is_wrong_and_named(name, answer):
+    report = check(name, answer)
+    assert report.status == "failed" and "are NaN" in report.message
+    assert report.mistake == "a fully masked row of NaN"
+
+
+def test_the_last_hint_for_attention_gives_a_fully_masked_row_zeros():
+    hint = EXERCISES["scaled_dot_product_attention"].hints[-1]
+    hide, softmax, zeros, result = re.findall(r"`([^`]+)`", hint)
+
+    def hinted(Q, K, V, mask=None):
+        scores = attention_scores(Q, K)
+        mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
+        names = {"torch": torch, "scores": scores, "mask": mask, "V": V}
+        names["weights"] = eval(hide + softmax + zeros, names)
+        return eval(result, names)
+
+    assert check("scaled_dot_product_attention", hinted).status == "passed"
+
+
+FAIL_BEFORE_VALUES = {  # these raise, or return what is no id
+    "a None among the ids",
+    "an unknown word that becomes None",
+    "an error at the first unknown word",
+    "an error at the unknown word",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "bug"),
+    [
+        (name, mistake.name)
+        for name in ("encode", "look_up")
+        for mistake in MISTAKES[name]
+        if mistake.name not in FAIL_BEFORE_VALUES
+    ],
+)
+def test_the_smallest_text_that_fails_has_a_word_or_two(name, bug):
+    mistake = next(mistake for mistake in MISTAKES[name] if mistake.name == bug)
+    report = check(name, lambda *inputs: mistake.version(*inputs))
+    shown = re.search(r"Smallest failing example:\n(?:text|words) = (.*)", report.message)[1]
+    given = ast.literal_eval(shown)
+    assert 1 <= len(words(given) if name == "encode" else given) <= 2
+
+
+def test_one_word_is_shown_where_one_word_fails():
+    answer = check("encode", lambda text, vocabulary, unk_id: [unk_id] * len(words(text)))
+    assert "Smallest failing example:\ntext = 'Save'\n" in answer.message
 
 
 @pytest.mark.parametrize("name", EXERCISES)

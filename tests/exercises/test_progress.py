@@ -9,7 +9,7 @@ import pytest
 from transformer_lesson.exercises import check, predict, progress
 from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
 from transformer_lesson.exercises.progress import FORMAT, PLACE, read_progress, remember
-from transformer_lesson.exercises.questions import load_questions
+from transformer_lesson.exercises.question_bank import load_questions
 
 
 @pytest.fixture

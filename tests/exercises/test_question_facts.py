@@ -16,7 +16,7 @@ from transformer_lesson import (
     scaled_dot_product_attention,
     sinusoidal_encoding,
 )
-from transformer_lesson.exercises.questions import find_question
+from transformer_lesson.exercises.question_bank import find_question
 from transformer_lesson.generation import Sample, bleu, generate, top_p_filter
 from transformer_lesson.interpretability.causality import changed_positions
 from transformer_lesson.model.attention import attention_scores, multi_head_attention

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from transformer_lesson.exercises import predict, questions
-from transformer_lesson.exercises.questions import load_questions
+from transformer_lesson.exercises import predict, question_bank
+from transformer_lesson.exercises.question_bank import load_questions
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-FILES = sorted(Path(questions.__file__).with_name("questions").glob("*.toml"))
+FILES = sorted(Path(question_bank.__file__).with_name("questions").glob("*.toml"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -5,17 +5,20 @@ import math
 import torch
 import torch.nn.functional as F
 
-from tests.exercises.bug_hunt_1_versions import BUG_HUNT_1_RIGHT
-from tests.exercises.bug_hunt_2_versions import BUG_HUNT_2_RIGHT
+from tests.exercises.bug_hunt_versions import BUG_HUNT_RIGHT
 from tests.exercises.generation_versions import GENERATION_RIGHT
 from tests.exercises.induction_versions import INDUCTION_RIGHT
 from tests.exercises.language_versions import LANGUAGE_RIGHT
 from tests.exercises.modern_versions import MODERN_RIGHT
 from tests.exercises.training_versions import TRAINING_RIGHT
-from transformer_lesson.exercises.mistakes.attention import attend
-from transformer_lesson.exercises.mistakes.blocks import count, decoder, leaks_if
-from transformer_lesson.exercises.mistakes.branches import norm_by_hand, post
-from transformer_lesson.exercises.mistakes.heads import heads_together
+from transformer_lesson.exercises.mistakes.attention import attend, heads_together
+from transformer_lesson.exercises.mistakes.blocks import (
+    count,
+    decoder,
+    leaks_if,
+    norm_by_hand,
+    post,
+)
 from transformer_lesson.exercises.mistakes.text import pad_rows, sinusoids
 from transformer_lesson.text.tokenizers import words
 
@@ -64,5 +67,5 @@ RIGHT = {
     "decoder_block": [decoder],
     "leaks_future": [leaks_if(lambda n: range(n)), leaks_if(lambda n: range(n - 1, 0, -1))],
 } | GENERATION_RIGHT
-RIGHT |= TRAINING_RIGHT | LANGUAGE_RIGHT | BUG_HUNT_1_RIGHT | BUG_HUNT_2_RIGHT
+RIGHT |= TRAINING_RIGHT | LANGUAGE_RIGHT | BUG_HUNT_RIGHT
 RIGHT |= INDUCTION_RIGHT | MODERN_RIGHT

@@ -134,7 +134,9 @@ def test_the_function_equals_the_module(size):
 
 
 def test_a_config_sets_sizes_bias_and_dropout():
-    module = MultiHeadAttention(small_config(n_heads=3, attention_dropout=0.25, bias=False))
+    module = MultiHeadAttention.from_config(
+        small_config(n_heads=3, attention_dropout=0.25, bias=False)
+    )
     assert (module.n_heads, module.dropout.p, module.W_Q.bias) == (3, 0.25, None)
 
 
@@ -246,7 +248,6 @@ def test_a_wrong_mask_is_refused_on_both_paths(mask, message, recorded):
         (lambda: split_heads(torch.zeros(1, 2, 10), 4), "d_model = 10 cannot be split into 4"),
         (lambda: split_heads(torch.zeros(1, 2, 10), 0), "d_model = 10 cannot be split into 0"),
         (lambda: MultiHeadAttention(10, 4), "d_model = 10 cannot be split into 4 equal heads"),
-        (lambda: MultiHeadAttention(10), "d_model = 10 cannot be split into None equal heads"),
         (
             lambda: attention_scores(torch.zeros(2, 5), torch.zeros(2, 6)),
             "queries have 5 numbers, keys 6",
@@ -256,18 +257,3 @@ def test_a_wrong_mask_is_refused_on_both_paths(mask, message, recorded):
 def test_sizes_that_do_not_fit_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("n", [1, 7, 300])
-def test_attention_in_half_precision_is_computed_in_float32(n, dtype):
-    """Without gradients: as good as float32 rounded once, and still in half precision."""
-    torch.manual_seed(0)
-    attention = MultiHeadAttention(64, 4)
-    Q, K, V = torch.randn(3, 2, 4, n, 16).to(dtype)
-    mask = torch.ones(n, n, dtype=torch.bool).tril()
-    with torch.no_grad():
-        ours = attention._attend(Q, K, V, mask)
-        exact = attention._attend(Q.double(), K.double(), V.double(), mask)
-    assert ours.dtype == dtype
-    torch.testing.assert_close(ours, exact.to(dtype), rtol=torch.finfo(dtype).eps, atol=1e-6)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tests.parity import assert_equal, randomized, small_config
-from transformer_lesson.model.attention import masked_softmax, merge_heads
+from transformer_lesson.model.attention import MultiHeadAttention, masked_softmax, merge_heads
 from transformer_lesson.model.embedding import embed
 from transformer_lesson.model.hooks import hook_point_names, record
 from transformer_lesson.model.masks import causal_mask
@@ -232,3 +232,27 @@ def test_an_inner_record_leaves_the_outer_one_at_work():
         model(IDS[:, :2])
     assert outer["logits"].shape == (1, 2, 13)
     assert hooks(model) == 0
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        lambda point, hook: point.register_forward_hook(hook),
+        lambda point, hook: point.register_forward_pre_hook(hook),
+        lambda point, hook: point.register_full_backward_hook(hook),
+        lambda point, hook: point.register_full_backward_pre_hook(hook),
+        lambda point, hook: nn.modules.module.register_module_forward_hook(hook),
+    ],
+    ids=["forward", "forward pre", "backward", "backward pre", "global"],
+)
+def test_every_kind_of_hook_on_the_weights_is_called(register):
+    """The fused kernel never makes the weights: it steps aside for whoever waits for them."""
+    attention, x = MultiHeadAttention(12, 2), torch.randn(1, 3, 12, requires_grad=True)
+    called = []
+    handle = register(attention.weights, lambda module, *_: called.append(module))
+    try:
+        attention(x, x, x).sum().backward()
+    finally:
+        handle.remove()
+    assert attention.weights in called
+    assert not attention.weights.watched

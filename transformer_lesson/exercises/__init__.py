@@ -7,7 +7,7 @@
 from transformer_lesson.exercises.checks import check
 from transformer_lesson.exercises.folds import hint, solution
 from transformer_lesson.exercises.progress_view import progress
-from transformer_lesson.exercises.questions import find_question
+from transformer_lesson.exercises.question_bank import find_question
 from transformer_lesson.exercises.reports import Report
 
 __all__ = ["Report", "check", "hint", "predict", "progress", "solution"]

@@ -16,6 +16,8 @@ def _attention_inputs(draw: Draw) -> tuple:
     if draw.number % 2:
         mask = draw.booleans("batch query key")[:, None]  # (batch, 1, query, key)
         mask[..., -1] = True  # every query keeps at least one key
+        if draw.number == 3:
+            mask[0, 0, 0] = False  # but one
     return Q, K, draw.normal("batch head key d_value"), mask
 
 
@@ -37,11 +39,15 @@ def _multi_head_inputs(draw: Draw) -> tuple:
     matrices = [draw.normal("d_model d_model") / draw.size("d_model") ** 0.5 for _ in range(4)]
     n = draw.size("n")
     mask = torch.ones(n, n, dtype=torch.bool).tril()[None, None]  # (1, 1, query, key)
+    if draw.number == 3:
+        mask[..., 0] = False  # padding comes first: the first query sees no key
     return x, *matrices, n_heads, mask if draw.number % 2 else None
 
 
 def _rows_sum_to_one(answer, inputs: tuple, output: Tensor, weights: Tensor) -> str | None:
-    sums = weights.sum(dim=-1)
+    sums, mask = weights.sum(dim=-1), inputs[3]
+    if mask is not None:
+        sums = sums.masked_fill(~mask.any(dim=-1), 1.0)  # a query without keys has zeros
     if torch.allclose(sums, torch.ones_like(sums), atol=1e-4):
         return None
     return (
@@ -114,9 +120,11 @@ ATTENTION_EXERCISES = (
             "Three steps: scores, softmax, weighted sum of the values. The mask acts between "
             "the first two.",
             "Each query spreads a total of 1 over the keys: softmax over the last axis. A hidden "
-            "key gets the score minus infinity before it.",
-            "`scores.masked_fill(~mask, float('-inf'))` hides where the mask is False. Then "
-            "`weights = scores.softmax(dim=-1)`, and return `weights @ V, weights`.",
+            "key gets the lowest score there is before it. And a query whose keys are all hidden?",
+            "`scores.masked_fill(~mask, torch.finfo(scores.dtype).min)` hides where the mask is "
+            "False; minus infinity would give NaN where it is False for every key. After "
+            "`.softmax(dim=-1)` such a row needs `.masked_fill(~mask, 0.0)`. Return "
+            "`weights @ V, weights`.",
         ),
         helpers=("transformer_lesson.model.attention:masked_softmax",),
         invariants=(_rows_sum_to_one, _masked_keys_get_nothing),

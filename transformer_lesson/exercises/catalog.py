@@ -4,8 +4,7 @@ import difflib
 
 from transformer_lesson.exercises.attention_exercises import ATTENTION_EXERCISES
 from transformer_lesson.exercises.block_exercises import BLOCK_EXERCISES
-from transformer_lesson.exercises.bug_hunt.exercises_1 import BUG_HUNT_1_EXERCISES
-from transformer_lesson.exercises.bug_hunt.exercises_2 import BUG_HUNT_2_EXERCISES
+from transformer_lesson.exercises.bug_hunt.exercises import BUG_HUNT_EXERCISES
 from transformer_lesson.exercises.generation_exercises import GENERATION_EXERCISES
 from transformer_lesson.exercises.induction_exercises import INDUCTION_EXERCISES
 from transformer_lesson.exercises.language_exercises import LANGUAGE_EXERCISES
@@ -24,8 +23,7 @@ EXERCISES = {
     + LANGUAGE_EXERCISES
     + INDUCTION_EXERCISES
     + MODERN_EXERCISES
-    + BUG_HUNT_1_EXERCISES
-    + BUG_HUNT_2_EXERCISES
+    + BUG_HUNT_EXERCISES
 }
 
 LESSONS = {
@@ -54,7 +52,7 @@ LESSONS = {
     "13": ("Since 2017", "rms_norm", "apply_rotary", "swiglu", "repeat_kv"),
     "14": (
         "Bug hunt",
-        *(exercise.name for exercise in BUG_HUNT_1_EXERCISES + BUG_HUNT_2_EXERCISES),
+        *(exercise.name for exercise in BUG_HUNT_EXERCISES),
     ),
     "15": ("Scaling up",),
 }

@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from transformer_lesson.exercises.attempt import Excerpt, Failed, NotAttempted, call, is_untouched
 from transformer_lesson.exercises.catalog import find
-from transformer_lesson.exercises.comparison import as_parts, differs, match_form
+from transformer_lesson.exercises.compare import as_parts, match_form, same
 from transformer_lesson.exercises.examples import argument_names, describe_inputs, smallest_example
 from transformer_lesson.exercises.progress import remember
 from transformer_lesson.exercises.recognition import recognize
@@ -23,7 +22,7 @@ QUOTED = 10  # lines of what an answer prints
 
 
 def check(name: str, answer: Any) -> Report:
-    """Judge a learner's function and report the first thing that is wrong with it.
+    """Check a learner's function and report the first thing that is wrong with it.
 
     In this order: does it run; type, dtype and shape; are its inputs left as they were; rules
     that every right result obeys; equality with the package's own function on five random
@@ -48,7 +47,7 @@ def check(name: str, answer: Any) -> Report:
     printed = Excerpt()
     with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]):
         try:
-            report = run_for_at_most(LONGEST, lambda: judge(exercise, answer))
+            report = run_for_at_most(LONGEST, lambda: verdict(exercise, answer))
         except TookTooLong:
             report = Report(name, "failed", ENDLESS)
     if report.status == "passed":
@@ -60,7 +59,7 @@ ENDLESS = f"""Your function did not come to its end within {LONGEST:.0f} seconds
 Which loop does not end? Print what it counts, or what it waits for."""
 
 
-def judge(exercise: Exercise, answer: Callable) -> Report:
+def verdict(exercise: Exercise, answer: Callable) -> Report:
     """Return the verdict on an answer, with no limit of time and nothing remembered."""
     try:
         for number in range(DRAWS):
@@ -99,7 +98,7 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> None:
         broken = rule(lambda *arguments: call(answer, arguments), inputs, *yours)
         if broken:
             raise Failed(broken)
-    if any(map(differs, expected, yours)):
+    if not all(map(same, expected, yours)):
         example = smallest_example(exercise, answer, draw)
         raise Failed(f"Type and shape are right, the values are not.\n{example}")
 
@@ -107,16 +106,8 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> None:
 def _check_untouched(exercise: Exercise, inputs: tuple, fresh: tuple) -> None:
     """Raise `Failed` if the answer changed an argument; fresh is the same draw once more."""
     for name, after, before in zip(argument_names(exercise), inputs, fresh, strict=False):
-        if not _same(before, after):
+        if not callable(before) and not same(before, after, relative=0.0, absolute=0.0):
             raise Failed(
                 f"Your function changes its argument `{name}`. Compute a new value instead: "
                 "an in-place step (x += 1, x[0] = 1, x.add_(1)) also changes it for the caller."
             )
-
-
-def _same(before: Any, after: Any) -> bool:
-    if isinstance(before, Tensor):
-        return before.shape == after.shape and torch.equal(before, after)
-    if isinstance(before, tuple):
-        return all(map(_same, before, after))
-    return callable(before) or before == after

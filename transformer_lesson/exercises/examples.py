@@ -9,16 +9,16 @@ import numpy as np
 from torch import Tensor
 
 from transformer_lesson.exercises.attempt import Failed, call
-from transformer_lesson.exercises.comparison import (
+from transformer_lesson.exercises.compare import (
     as_parts,
     difference,
-    differs,
     match_form,
     named_shape,
+    same,
 )
 from transformer_lesson.exercises.specification import Draw, Exercise
 
-SMALL = ((2,), (3,), (2, 3), (3, 2))  # sizes of tiny inputs; see `Draw`
+SMALL = ((2,), (2, 3), (3, 2), (3,))  # sizes of tiny inputs, smallest first; see `Draw`
 LONGEST = 40  # numbers of one tensor that are printed in full
 LONGEST_TEXT = 300  # characters of anything else
 
@@ -72,7 +72,7 @@ def _example(exercise: Exercise, answer: Callable, draw: Draw) -> str | None:
     lines += [f"{name} ={show(value)}" for name, value in named_inputs(exercise, inputs)]
     for (name, axes), right, part in zip(exercise.returns.items(), expected, mine, strict=True):
         yours = match_form(name, right, part, draw.sizes)
-        if differs(right, yours):
+        if not same(right, yours):
             lines += [f"{name}, expected:{show(right)}", f"{name}, yours:{show(yours)}"]
             return "\n".join([*lines, difference(right, yours, axes)])
     return None

@@ -6,7 +6,7 @@ import ipywidgets
 from ipywidgets import HTML, Button, Layout, RadioButtons
 
 from transformer_lesson.exercises.progress import remember
-from transformer_lesson.exercises.questions import Option, Question
+from transformer_lesson.exercises.question_bank import Option, Question
 from transformer_lesson.exercises.reports import to_html
 
 STYLE = """<style>

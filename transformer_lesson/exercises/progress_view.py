@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from transformer_lesson.exercises.catalog import LESSONS
 from transformer_lesson.exercises.progress import progress_file, read_progress
-from transformer_lesson.exercises.questions import load_questions
+from transformer_lesson.exercises.question_bank import load_questions
 
 GREEN, BLUE, EMPTY = "#009E73", "#0072B2", "rgba(128, 128, 128, 0.25)"
 

@@ -1,4 +1,7 @@
-"""A function's source as a learner would write it."""
+"""A function's source as a learner would write it.
+
+Short, and a file of its own, because solutions and explanations both show it.
+"""
 
 import ast
 import inspect

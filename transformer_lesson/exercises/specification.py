@@ -63,6 +63,13 @@ class Draw:
         """Return integers from low to high - 1, shape as named."""
         return torch.randint(low, high, self.shape(axes), generator=self.generator)
 
+    def some(self, items: list) -> list:
+        """Return a list whole; where the draw is small, one or two neighbors in it."""
+        if not self.small:
+            return items
+        count, first = self.size("count") - 1, self.size("first") - 2
+        return items[first : first + count]
+
     def booleans(self, axes: str) -> Tensor:
         """Return `True` and `False` with equal chances, shape as named."""
         return self.integers(axes, 0, 2).bool()

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from transformer_lesson.model.attention import MultiHeadAttention
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.embedding import InputEmbedding
-from transformer_lesson.model.fast import Linear
 from transformer_lesson.model.hooks import HookPoint
 from transformer_lesson.model.masks import causal_mask
 from transformer_lesson.model.positions import sinusoidal_encoding
@@ -50,7 +49,7 @@ class AttentionBlock(nn.Module):
 
     def __init__(self, config: ModelConfig, positions_in_stream: bool):
         super().__init__()
-        self.self_attention = MultiHeadAttention(config)
+        self.self_attention = MultiHeadAttention.from_config(config)
         self.output = HookPoint()
         self.positions_in_stream = positions_in_stream
         encoding = sinusoidal_encoding(config.max_len, config.d_model)
@@ -86,7 +85,7 @@ class AttentionOnlyDecoder(nn.Module):
         self.embedding = InputEmbedding(replace(config, positions=in_stream))
         blocks = (AttentionBlock(config, positions_in_stream) for _ in range(config.n_layers))
         self.decoder, self.decoder_norm = nn.ModuleList(blocks), nn.Identity()
-        self.projection = Linear(config.d_model, config.vocab_size, bias=False)
+        self.projection = nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.logits = HookPoint()
 
     def forward(self, ids: Int64[Tensor, "batch n"]) -> Float[Tensor, "batch n vocab_size"]:

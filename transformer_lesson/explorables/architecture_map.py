@@ -13,17 +13,7 @@ from matplotlib.patches import Rectangle
 
 from transformer_lesson.explorables.base import Explorable, Rendering
 from transformer_lesson.figures.plots import Figure
-
-LESSONS = {
-    "01": ("Tokens and embeddings", "01_tokens_and_embeddings.ipynb"),
-    "02": ("Positional encoding", "02_positional_encoding.ipynb"),
-    "03": ("Attention", "03_attention.ipynb"),
-    "04": ("Multi-head attention", "04_multi_head_attention.ipynb"),
-    "05": ("Add & norm, feed-forward", "05_add_norm_feed_forward.ipynb"),
-    "06": ("The encoder", "06_encoder.ipynb"),
-    "07": ("The decoder", "07_decoder.ipynb"),
-}
-"""Number of each lesson to its title and its notebook."""
+from transformer_lesson.lessons import LESSONS
 
 
 class Part(NamedTuple):
@@ -136,7 +126,7 @@ BOXES = [  # part, left, bottom, width, height, label where it differs; later on
 FRAMES = {"Encoder stack", "Decoder block"}
 HOLDERS = {"Multi-head attention", "Cross-attention"}
 TINTS = ("#DCEBF5", "#F9EBC8", "#F6CDB2", "#FBE9DC", "#D5EDE4", "#F2F6F9", "#F8ECF3")
-COLORS = dict(zip(LESSONS, TINTS, strict=True))
+COLORS = dict(zip(sorted({part.lesson for part in PARTS.values()}), TINTS, strict=True))
 
 
 def _arrows() -> list[list[tuple]]:
@@ -238,7 +228,7 @@ class ArchitectureMap(Explorable):
 
     def _show_link(self, change=None) -> None:
         lesson = PARTS[self.controls["part"].value].lesson
-        title, notebook = LESSONS[lesson]
+        title, notebook, *_ = LESSONS[lesson]
         link = f'<a href="{notebook}">Open lesson {lesson}: {title.replace("&", "&amp;")}</a>'
         data = {"text/html": link, "text/plain": notebook}
         self.link.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)

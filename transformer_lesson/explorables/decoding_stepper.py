@@ -1,4 +1,8 @@
-"""Step through a decoding: what the model thinks, what a strategy makes of it, what is cached."""
+"""Step through a decoding: what the model thinks, what a strategy makes of it, what is cached.
+
+More than 400 lines: one explorable with two drawings of the same steps, the bars of a distribution
+and the tree of a beam search. They share the steps, the cache and the controls.
+"""
 
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,4 +1,7 @@
-"""A button that moves a slider by itself."""
+"""A button that moves a slider by itself.
+
+Short, and apart from the explorables, because each that has steps uses it.
+"""
 
 import asyncio
 

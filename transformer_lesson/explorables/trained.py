@@ -1,4 +1,7 @@
-"""The trained translator that comes with the package."""
+"""The trained translator that comes with the package.
+
+Short, because it only loads; apart, so that explorables that share it load it once.
+"""
 
 from functools import cache
 from pathlib import Path

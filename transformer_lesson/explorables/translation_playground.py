@@ -1,4 +1,8 @@
-"""Type a sentence, see its translation appear, and what the model looked at for each word."""
+"""Type a sentence, see its translation appear, and what the model looked at for each word.
+
+More than 400 lines: reading what was typed, watching the translation and drawing it make one
+picture, and nothing else needs its parts.
+"""
 
 import difflib
 from collections.abc import Collection, Sequence

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from transformer_lesson.generation.beam import Tree, search
 from transformer_lesson.generation.session import DecodingSession, Ids, evaluating
 from transformer_lesson.generation.strategies import GREEDY, Beam, Greedy, Sample, Strategy
+from transformer_lesson.model.fast import writing
 from transformer_lesson.text.tokenizers import Tokenizer
 
 
@@ -75,7 +76,7 @@ def generate(
             vocabulary, or trees without a beam search.
     """
     _check(strategy, trees, {"eos_id": eos_id, "bos_id": bos_id}, model.config.vocab_size)
-    with evaluating(model), torch.inference_mode():
+    with evaluating(model), torch.inference_mode(), writing(model):
         writer = DecodingSession(model, prompt_or_source, max_new_tokens, use_cache, bos_id)
         n, grown = writer.ids.size(1), None
         if isinstance(strategy, Beam):

@@ -1,148 +1,143 @@
-"""Judging a student's functions from outside: `check`, with a stand-in for the answer."""
+"""The verdict on a student's functions, from a record of their calls.
 
-import builtins
-import itertools
+The same check runs twice: in the student's process, where every call of the function is recorded,
+and here, where the record stands in for the function. What the student's process concluded is
+thrown away. Here the inputs and the right answers are made anew, so a record makes a function
+pass only if it holds the right answers.
+"""
+
+import hashlib
+import json
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from transformer_lesson.exercises import checks
+from transformer_lesson.exercises.attempt import call
+from transformer_lesson.exercises.bug_hunt.rules import (
+    gradient_is_finite,
+    norm_is_trained,
+    operations_do_not_grow,
+)
 from transformer_lesson.exercises.catalog import LESSONS, find
-from transformer_lesson.exercises.checks import judge
+from transformer_lesson.exercises.compare import same
 from transformer_lesson.exercises.reports import Report
-from transformer_lesson.exercises.specification import Draw, Exercise
-from transformer_lesson.grading.process import Process, TimedOut
-from transformer_lesson.grading.wire import Broken, Packer, Unpacker
+from transformer_lesson.exercises.specification import Draw, Exercise, Invariant
+from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
+from transformer_lesson.grading.record import LONGEST, Player
+from transformer_lesson.grading.sandbox import SECONDS, Stopped, answers
 
-SECONDS = 20.0  # for one exercise
+GRADIENT = "The gradient that comes back through your function is not the right one, or none comes."
+UNSEEN = "It is right on the draws that `check` uses, and wrong on others."
 
-
-class _Bridge(torch.autograd.Function):
-    """Lets a gradient flow back through a call that took place in another process."""
-
-    @staticmethod
-    def forward(ctx, back: Callable, values: list[Tensor], *leaves: Tensor):
-        ctx.back = back
-        return tuple(value.clone() for value in values)
-
-    @staticmethod
-    def backward(ctx, *gradients: Tensor):
-        return None, None, *ctx.back(gradients)
+Take = Callable[..., Any]
 
 
-class StandIn:
-    """Calls a student's function in its process; made for one exercise.
+def judged(name: str, seed: int, take: Take) -> Report:
+    """Return what `check` says of a function that is called through `take` only.
+
+    A function that passes is tried on as many draws again that nobody could know before: a table
+    of the answers to `check` is no function. On a rare draw rounding parts two right functions
+    (two beams are equally likely), so that it has three attempts.
 
     Args:
-        process: where the function has been loaded.
-        exercise: what it is judged by.
+        name: the exercise.
+        seed: of the further draws.
+        take: `Recorder.take` in the student's process, `Player.take` here.
+    """
+    exercise, answer = find(name), partial(take, _plainly)
+    rules = tuple(_on_record(rule, exercise, take) for rule in exercise.invariants)
+    with torch.random.fork_rng(devices=[]):
+        report = checks.verdict(replace(exercise, invariants=rules), answer)
+        attempts = range(3 if report.status == "passed" else 0)
+        for attempt in attempts:
+            make_inputs = partial(_unseen, exercise, seed + 100 * attempt)
+            further = replace(exercise, invariants=(), make_inputs=make_inputs)
+            if checks.verdict(further, answer).status == "passed":
+                return report
+    return Report(name, "failed", UNSEEN) if attempts else report
+
+
+def _plainly(function: Callable, *inputs: Any) -> Any:
+    return function(*inputs)
+
+
+def _unseen(exercise: Exercise, seed: int, draw: Draw) -> tuple:
+    """Return inputs of the same kinds as those of a draw, with other sizes and numbers."""
+    other = Draw(seed + draw.number, draw.small)
+    other.number = draw.number
+    return exercise.make_inputs(other)
+
+
+def _on_record(rule: Invariant, exercise: Exercise, take: Take) -> Invariant:
+    """Return a rule in a form that a record of calls can decide.
+
+    A gradient must equal the right function's. The count of operations is the one thing that is
+    taken from the student's process as it says it.
     """
 
-    def __init__(self, process: Process, exercise: Exercise):
-        self.process, self._drawn = process, exercise.make_inputs
-        self.exercise = replace(exercise, make_inputs=self._make_inputs)
-        self._serials, self._places, self._kept = itertools.count(), {}, []
+    def same_gradient(answer: Callable, inputs: tuple, *results: Any) -> str | None:
+        right = gradient(exercise.load_reference(), *inputs)
+        return None if same(right, call(partial(take, gradient), inputs)) else GRADIENT
 
-    def _make_inputs(self, draw: Draw) -> tuple:
-        """Draw the inputs, and note how the student's process can make the same ones."""
-        inputs, serial = self._drawn(draw), next(self._serials)
-        self._kept.append(inputs)  # so that no two of them ever have the same id
-        for index, value in enumerate(inputs):
-            self._places[id(value)] = [serial, draw.number, list(draw.small), index]
-        return inputs
+    def as_counted(answer: Callable, inputs: tuple, *results: Any) -> str | None:
+        return call(partial(take, _growth), inputs)
 
-    def _refer(self, value: Any) -> list | str | None:
-        name = getattr(value, "__name__", "")
-        return name if getattr(torch, name, None) is value else self._places.get(id(value))
-
-    def call(self, arguments: tuple, untouched: type[Exception]) -> Any:
-        """Return what the student's function returns, or raise what it raises.
-
-        Args:
-            arguments: the function's.
-            untouched: what to raise where the function is a stub that raises it by itself.
-        """
-        packer = Packer(self._refer)
-        message = {
-            "do": "call",
-            "arguments": packer.pack(arguments),
-            "gradient": torch.is_grad_enabled(),
-            "count": torch._C._len_torch_function_stack() > 0,
-        }
-        reply, tensors = self.process.ask(message, packer.tensors)
-        unpacker = Unpacker(tensors)
-        result = unpacker.unpack(reply.get("result"))
-        outputs = list(unpacker.differentiable)
-        _write_back(arguments, unpacker.unpack(reply.get("after")))
-        self._count(reply.get("operations"))
-        if "raised" in reply:
-            raise untouched if reply.get("stub") is True else _error(reply)
-        modules = [value for value in arguments if isinstance(value, nn.Module)]
-        parameters = [parameter for module in modules for parameter in module.parameters()]
-        leaves = [*packer.differentiable, *parameters]
-        if not outputs or not leaves or not torch.is_grad_enabled():
-            return result
-        connected = _Bridge.apply(self._back, outputs, *leaves)
-        return _replaced(result, dict(zip(map(id, outputs), connected, strict=True)))
-
-    def _back(self, gradients: tuple[Tensor, ...]) -> list[Tensor | None]:
-        packer = Packer()
-        message = {"do": "backward", "gradients": packer.pack(list(gradients))}
-        reply, tensors = self.process.ask(message, packer.tensors)
-        return Unpacker(tensors).unpack(reply.get("gradients"))
-
-    def _count(self, operations: Any) -> None:
-        """Call as many functions of PyTorch as the answer did: a rule here counts them."""
-        nothing = torch.empty(0)
-        for _ in range(min(operations, 10_000) if type(operations) is int else 0):
-            nothing.numel()
+    special = dict.fromkeys((gradient_is_finite, norm_is_trained), same_gradient)
+    return {**special, operations_do_not_grow: as_counted}.get(rule, rule)
 
 
-def _write_back(old: Any, new: Any) -> None:
-    """Do to the judge's arguments what the student's function did to its own."""
-    if isinstance(old, Tensor) and isinstance(new, Tensor):
-        if old.dtype == new.dtype and not torch.equal(old, new):
-            old.data = new
-    elif isinstance(old, tuple) and isinstance(new, tuple):
-        for one, other in zip(old, new, strict=False):
-            _write_back(one, other)
-    elif isinstance(old, list) and isinstance(new, list):
-        old[:] = new
-    elif isinstance(old, dict) and isinstance(new, dict):
-        old.clear()
-        old.update(new)
+def _growth(function: Callable, *inputs: Any) -> str | None:
+    return operations_do_not_grow(function, inputs, inputs[0])
 
 
-def _replaced(value: Any, table: dict[int, Tensor]) -> Any:
-    if isinstance(value, tuple | list):
-        return type(value)(_replaced(part, table) for part in value)
-    return table.get(id(value), value)
+def gradient(function: Callable, *inputs: Any) -> list[Tensor | None]:
+    """Return the gradient of a weighted sum of function(*inputs), a tensor.
+
+    It is taken with respect to the first input and to all parameters of inputs that are modules.
+    """
+    first = inputs[0].clone().requires_grad_()
+    modules = [value for value in inputs if isinstance(value, nn.Module)]
+    leaves = [first, *(parameter for module in modules for parameter in module.parameters())]
+    with torch.enable_grad():
+        result = function(first, *inputs[1:])
+        weights = torch.arange(result.numel()).cos().view_as(result)
+        total = (weights * result).sum()
+    if not total.requires_grad:
+        return []
+    return list(torch.autograd.grad(total, leaves, allow_unused=True))
 
 
-def _error(reply: dict) -> Exception:
-    """Return the exception of that name; only those of Python itself are the real ones."""
-    name, text = str(reply["raised"])[:80], str(reply.get("text"))
-    known = getattr(builtins, name, None)
-    if not (isinstance(known, type) and issubclass(known, Exception)) or "Unicode" in name:
-        name = "".join(letter for letter in name if letter.isidentifier()) or "Exception"
-        known = type(name, (Exception,), {"__module__": "builtins"})
-    elif known is NotImplementedError:  # raised by something that the answer calls
-        known = type(name, (Exception,), {"__module__": "builtins"})
-    return known(text)
+def verdict(name: str, seed: int, line: bytes) -> Report:
+    """Return the report on one exercise, from what a student's process wrote about it.
 
-
-def can_start() -> bool:
-    """Return whether a student's process starts here at all, without anything of a student's."""
-    process = Process([], SECONDS)
+    Raises:
+        Stopped: it is no answer about this exercise.
+    """
     try:
-        process.open([])
-    except (TimedOut, Broken):
-        return False
-    finally:
-        process.close()
-    return True
+        record = json.loads(line)
+        if record["name"] != name:
+            raise ValueError(record["name"])
+        if record["state"] == "missing":
+            return Report(name, "missing", "The notebook does not define this function.")
+        if record["state"] == "blank":
+            return Report(name, "not attempted")
+        if record["state"] == "raised":
+            said = f"The cells that it needs raised {record['raised']}: {record['text']}"
+            return Report(name, "failed", said)
+        player = Player(record["calls"])
+        return run_for_at_most(SECONDS, lambda: judged(name, seed, player.take))
+    except TookTooLong as error:  # a million ids, say
+        said = f"Stopped after {SECONDS:.0f} seconds of judging it."
+        raise Stopped("timed out", said) from error
+    except Exception as error:  # whatever a student's process may send must not stop the others
+        said = f"What its process sent could not be read: {error!r:.{LONGEST}}."
+        raise Stopped("crashed", said) from error
 
 
 def grade(cells: list[str], lesson: str) -> list[Report]:
@@ -155,45 +150,21 @@ def grade(cells: list[str], lesson: str) -> list[Report]:
         cells: the sources of a notebook's code cells.
         lesson: two digits.
     """
-    reports, process = [], None
-    try:
-        for name in LESSONS[lesson][1:]:
-            process = process or Process(cells, SECONDS)
-            reports.append(_graded(process, name))
-            if process.fault is not None:
-                process.close()
-                process = None
-    finally:
-        if process is not None:
-            process.close()
+    names, reports = LESSONS[lesson][1:], []
+    while len(reports) < len(names):  # a process that has been stopped costs one exercise
+        reports += _until_stopped(cells, names[len(reports) :])
     return reports
 
 
-def _graded(process: Process, name: str) -> Report:
-    try:
-        report = _judged(process, name)
-    except Exception as error:  # a check that stumbles over strange data must not stop the others
-        report = Report(name, "crashed", f"The check could not read the answer: {error!r}")
-    if isinstance(process.fault, TimedOut):
-        return Report(name, "timed out", str(process.fault))
-    if process.fault is not None:
-        return Report(name, "crashed", process.how_it_ended())
-    return report
-
-
-def _judged(process: Process, name: str) -> Report:
-    loaded = process.load(name)
-    if loaded.get("state") == "missing":
-        return Report(name, "missing", "The notebook does not define this function.")
-    if loaded.get("state") == "blank":
-        return Report(name, "not attempted")
-    if loaded.get("state") == "raised":
-        error = f"{str(loaded.get('raised'))}: {str(loaded.get('text'))}"
-        return Report(name, "failed", f"The cells that it needs raised {error}")
-    stand_in = StandIn(process, find(name))
-
-    with torch.random.fork_rng(devices=[]):
-        # `judge` looks for the name NotImplementedError in the answer, to tell a stub
-        return judge(
-            stand_in.exercise, lambda *arguments: stand_in.call(arguments, NotImplementedError)
-        )
+def _until_stopped(cells: list[str], names: tuple[str, ...]) -> list[Report]:
+    # nobody knows this seed before the notebook is finished, and it is the same every time
+    seed = int(hashlib.sha256(json.dumps(cells).encode()).hexdigest()[:12], base=16)
+    reports = []
+    with closing(answers({"cells": cells, "names": names, "seed": seed})) as lines:
+        try:
+            next(lines)  # it has started
+            for name in names:
+                reports.append(verdict(name, seed, next(lines)))
+        except Stopped as stopped:
+            reports.append(Report(names[len(reports)], *stopped.args))
+    return reports

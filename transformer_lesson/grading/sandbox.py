@@ -3,80 +3,117 @@
 With bubblewrap (Linux) it sees Python and this package, read-only, and an empty folder of its own
 in memory; no network, no other process, no file of the user; and when it ends, all that it
 started ends. Without it, limits and a scratch folder remain. Memory, files and processes are
-limited where the system knows `setrlimit`; time, by the judge, everywhere.
+limited where the system knows `setrlimit`; time and what it answers, everywhere.
 """
 
 import ctypes
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from functools import cache
+from io import BufferedIOBase
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/sys/devices/system/cpu")
+STARTING, SECONDS = 120.0, 20.0  # how long PyTorch's import and one exercise may take
+LARGEST = 2**23  # bytes of a line that a student's process writes
 MEMORY = 2 * 2**30  # bytes beyond those of PyTorch itself
 FILE_SIZE, SCRATCH = 2**24, 2**27  # bytes: of one file; of all files, where they lie in memory
-PROCESSES, OPEN_FILES, CPU_SECONDS = 64, 256, 600
 INSIDE = "/scratch"
 
 
-def start(scratch: Path) -> subprocess.Popen:
-    """Start a student's process in a scratch folder, with pipes to and from it."""
-    closed = is_closed()
-    home = INSIDE if closed else str(scratch)
-    return subprocess.Popen(
-        [*(_bubblewrap() if closed else ()), *_python("-m", "transformer_lesson.grading.student")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=scratch,
-        env=_environment(home),
-        start_new_session=True,
-    )
+class Stopped(Exception):
+    """A student's process gives no further answer: "timed out" or "crashed", and a sentence."""
 
 
-def _python(*arguments: str) -> list[str]:
-    return [sys.executable, "-I", *arguments]  # -I: nothing from the user's own folders
+def answers(request: dict) -> Iterator[bytes]:
+    """Start a student's process, hand it a request, and yield the lines that it writes.
+
+    When the generator is closed, the process and all that it has started are ended.
+
+    Raises:
+        Stopped: there is no further line.
+    """
+    before = children()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        scratch, asked, written = (Path(folder, name) for name in ("scratch", "asked", "written"))
+        scratch.mkdir()
+        asked.write_text(json.dumps(request))
+        with asked.open("rb") as source, written.open("ab") as sink, written.open("rb") as file:
+            process = subprocess.Popen(
+                _command("-m", "transformer_lesson.grading.run_student"),
+                **{"stdin": source, "stdout": sink, "stderr": subprocess.DEVNULL},
+                **{"cwd": scratch, "env": _environment(scratch), "start_new_session": True},
+            )
+            try:
+                yield from _lines(process, file)
+            finally:
+                _end(process, before)
 
 
-def _environment(home: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
-    folders = {name: home for name in ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "MPLCONFIGDIR")}
-    progress = os.path.join(home, "my_progress.json")
-    return {
-        **kept,
-        **folders,
-        "TRANSFORMER_LESSON_PROGRESS": progress,
-        "OMP_NUM_THREADS": "1",
-        "HF_HUB_OFFLINE": "1",
-        "MPLBACKEND": "agg",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+def can_start() -> bool:
+    """Return whether a student's process starts here at all, without anything of a student's."""
+    with closing(answers({"names": []})) as lines, suppress(Stopped):
+        return next(lines) == b"started\n"
+    return False
 
 
-def _bubblewrap() -> list[str]:
-    """Return the command that closes off what comes after it."""
+def _lines(process: subprocess.Popen, file: BufferedIOBase) -> Iterator[bytes]:
+    line, deadline = b"", time.monotonic() + STARTING
+    while True:
+        ended = process.poll() is not None  # asked before reading, so that nothing is missed
+        line += file.readline(LARGEST)
+        if len(line) >= LARGEST:
+            raise Stopped("crashed", f"Its process sent more than {LARGEST:,} bytes.")
+        if line.endswith(b"\n"):
+            yield line
+            line, deadline = b"", time.monotonic() + SECONDS
+        elif ended:
+            code = process.returncode
+            raise Stopped("crashed", f"Its process ended by itself, with exit code {code}.")
+        elif time.monotonic() > deadline:
+            raise Stopped("timed out", f"Stopped after {SECONDS:.0f} seconds.")
+        else:
+            time.sleep(0.01)
+
+
+def _command(*arguments: str, closed: bool | None = None) -> list[str]:
+    """Return the command that starts Python, closed off by bubblewrap where that works."""
+    python = [sys.executable, "-I", *arguments]  # -I: nothing from the user's own folders
+    if not (is_closed() if closed is None else closed):
+        return python
     seen = [*SYSTEM, sys.base_prefix, sys.prefix, str(PACKAGE)]
     return [
         *("bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
         *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"),
         *(word for path in seen for word in ("--ro-bind-try", path, path)),
         *("--size", str(SCRATCH), "--tmpfs", INSIDE, "--chdir", INSIDE, "--"),
+        *python,
     ]
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    home = INSIDE if is_closed() else str(scratch)
+    kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
+    folders = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP"), home)
+    return {**kept, **folders, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
 
 
 @cache
 def is_closed() -> bool:
     """Return whether bubblewrap is there and starts our Python; some systems forbid it."""
-    if shutil.which("bwrap") is None:
-        return False
-    trial = [*_bubblewrap(), *_python("-c", "import transformer_lesson.grading")]
-    return subprocess.run(trial, capture_output=True, env=_environment(INSIDE)).returncode == 0
+    trial = _command("-c", "import transformer_lesson.grading", closed=True)
+    return (
+        bool(shutil.which("bwrap")) and subprocess.run(trial, capture_output=True).returncode == 0
+    )
 
 
 def limit_this_process() -> None:
@@ -88,29 +125,18 @@ def limit_this_process() -> None:
     limits = {
         resource.RLIMIT_FSIZE: FILE_SIZE,
         resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_NOFILE: OPEN_FILES,
-        resource.RLIMIT_CPU: CPU_SECONDS,
+        resource.RLIMIT_NOFILE: 256,
+        resource.RLIMIT_CPU: 600,  # seconds
     }
-    if Path("/proc/self/statm").exists():
+    if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text().split()[0])
+        running = len(list(Path("/proc").glob("[0-9]*/task/*")))  # the limit counts threads
         limits[resource.RLIMIT_AS] = pages * resource.getpagesize() + MEMORY
-        limits[resource.RLIMIT_NPROC] = _my_threads() + PROCESSES
+        limits[resource.RLIMIT_NPROC] = running + 64
     for kind, wanted in limits.items():
         allowed = resource.getrlimit(kind)[1]
         value = wanted if allowed == resource.RLIM_INFINITY else min(wanted, allowed)
         resource.setrlimit(kind, (value, value))
-
-
-def _my_threads() -> int:
-    """Return how many threads this user runs: the limit of processes counts them all."""
-    count = 0
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if process.stat().st_uid == os.getuid():
-                count += sum(1 for _ in (process / "task").iterdir())
-        except OSError:  # it has ended
-            continue
-    return count
 
 
 def adopt_orphans() -> None:
@@ -126,23 +152,16 @@ def children() -> set[int]:
     return {int(pid) for one in lists for pid in one.read_text().split()}
 
 
-def end(process: subprocess.Popen, before: set[int], seconds: float = 10.0) -> None:
-    """End a student's process and, where the system shows them, all that it has started.
-
-    Args:
-        process: from `start`.
-        before: `children()` before the start; these stay.
-        seconds: how long to go on against processes that start others.
-    """
+def _end(process: subprocess.Popen, before: set[int]) -> None:
+    """End a student's process and, where the system shows them, all that it has started."""
     if sys.platform == "win32":
         process.kill()
     else:
         with suppress(ProcessLookupError):  # where all of them have ended
             os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + 10  # against processes that go on starting others
     while (left := children() - before) and time.monotonic() < deadline:
         for pid in left:
             os.kill(pid, signal.SIGKILL)
-        for pid in left:
             os.waitpid(pid, 0)

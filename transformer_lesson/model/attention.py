@@ -4,14 +4,16 @@ import math
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from transformer_lesson.model.cache import LayerCache
-from transformer_lesson.model.fast import Dropout, Linear
+from transformer_lesson.model import fast
+from transformer_lesson.model.cache import NO_CACHE, LayerCache, NoCache
+from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.hooks import HookPoint
-from transformer_lesson.model.masks import check_mask
+from transformer_lesson.model.masks import Mask, check_mask, written_out
+
+Rotation = Callable[[Tensor, int], Tensor]
 
 
 def attention_scores(
@@ -146,11 +148,11 @@ class MultiHeadAttention(nn.Module):
     """Multi-head attention: n_heads attentions on projections of d_head numbers each.
 
     Queries may come from another sequence than keys and values (cross-attention). While nobody
-    watches scores and weights, PyTorch's fused kernel computes the same output without ever
-    storing them, unless weights are dropped or short texts are learned in half precision.
+    watches scores and weights and none is dropped, `fast.attention` computes the same output
+    without ever storing them.
 
     Args:
-        d_model: numbers per token (then n_heads is needed), or a `ModelConfig` that says all.
+        d_model: numbers per token.
         n_heads: number of heads; must divide d_model.
         dropout: probability of zeroing a weight in training (none in the paper).
         bias: whether the four projections add a bias.
@@ -165,37 +167,47 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(
         self,
-        d_model,
-        n_heads: int | None = None,
+        d_model: int,
+        n_heads: int,
         dropout: float = 0.0,
         bias: bool = True,
-        rotate: Callable[[Tensor, int], Tensor] | None = None,
+        rotate: Rotation | None = None,
         n_kv_heads: int | None = None,
     ):
         super().__init__()
-        if hasattr(d_model, "d_model"):
-            config = d_model
-            d_model, n_heads, n_kv_heads = config.d_model, config.n_heads, config.n_kv_heads
-            dropout, bias = config.attention_dropout, config.bias
         check_heads(d_model, n_heads, n_kv_heads)
         self.n_heads, self.n_kv_heads = n_heads, n_kv_heads or n_heads
-        self.dropout, self.rotate = Dropout(dropout), rotate
         d_keys = d_model // n_heads * self.n_kv_heads
-        self.W_Q = Linear(d_model, d_model, bias=bias)
-        self.W_K, self.W_V = (Linear(d_model, d_keys, bias=bias) for _ in range(2))
-        self.W_O = Linear(d_model, d_model, bias=bias)
+        self.W_Q = nn.Linear(d_model, d_model, bias=bias)
+        self.W_K, self.W_V = (nn.Linear(d_model, d_keys, bias=bias) for _ in range(2))
+        self.W_O = nn.Linear(d_model, d_model, bias=bias)
+        self.rotate, self.dropout = rotate or unrotated, nn.Dropout(dropout)
         self.queries, self.keys, self.values = HookPoint(), HookPoint(), HookPoint()
         self.scores, self.weights, self.heads = HookPoint(), HookPoint(), HookPoint()
         for projection in (self.W_Q, self.W_K, self.W_V, self.W_O):
             nn.init.xavier_uniform_(projection.weight)
+
+    @classmethod
+    def from_config(
+        cls, config: ModelConfig, rotate: Rotation | None = None
+    ) -> "MultiHeadAttention":
+        """Return the attention that a model's config describes."""
+        return cls(
+            config.d_model,
+            config.n_heads,
+            config.attention_dropout,
+            config.bias,
+            rotate,
+            config.n_kv_heads,
+        )
 
     def forward(
         self,
         query: Float[Tensor, "batch query d_model"],
         key: Float[Tensor, "batch key d_model"],
         value: Float[Tensor, "batch key d_model"],
-        mask: Tensor | None = None,
-        cache: LayerCache | None = None,
+        mask: Mask = None,
+        cache: LayerCache | NoCache = NO_CACHE,
     ) -> Float[Tensor, "batch query d_model"]:
         """Let every query look at the keys it may see and collect their values.
 
@@ -205,40 +217,37 @@ class MultiHeadAttention(nn.Module):
             mask: `True` = may attend; broadcasts to (batch, head, query, key).
             cache: keys and values of earlier tokens, which come before the new ones.
         """
-        start = cache.length if cache else 0
         Q = split_heads(self.W_Q(query), self.n_heads)  # (batch, head, query, d_head)
-        Q = self.queries(self.rotate(Q, start) if self.rotate else Q)
-        if cache and cache.complete:
+        Q = self.queries(self.rotate(Q, cache.start))
+        if cache.complete:
             K, V = cache.keys, cache.values
         else:
             K = split_heads(self.W_K(key), self.n_kv_heads)  # (batch, kv_head, key, d_head)
-            K = self.keys(self.rotate(K, start) if self.rotate else K)
-            V = self.values(split_heads(self.W_V(value), self.n_kv_heads))
-            K, V = cache.append(K, V) if cache else (K, V)
+            V = split_heads(self.W_V(value), self.n_kv_heads)
+            K, V = self.keys(self.rotate(K, cache.start)), self.values(V)
+            K, V = cache.extend(K, V)  # (batch, kv_head, all keys, d_head)
         if self.n_kv_heads < self.n_heads:
             K, V = (repeat_kv(x, self.n_heads // self.n_kv_heads) for x in (K, V))
         heads = self.heads(self._attend(Q, K, V, mask))  # (batch, head, query, d_head)
         return self.W_O(merge_heads(heads))  # (batch, query, d_model)
 
-    def _attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None) -> Tensor:
-        drops = self.training and self.dropout.p > 0  # the fused kernel cannot, on a CPU
-        watched = self.scores.watched or self.weights.watched
-        # In half precision a CPU's fused kernel takes 3 to 8 times as long (torch 2.13).
-        half = Q.dtype in (torch.bfloat16, torch.float16) and Q.device.type == "cpu"
-        learns = half and Q.requires_grad and K.size(-2) <= 256  # longer: thrift with memory
-        if drops or watched or learns:
-            scores = self.scores(attention_scores(Q, K))  # (batch, head, query, key)
-            weights = self.weights(masked_softmax(scores, mask))  # (batch, head, query, key)
-            return self.dropout(weights) @ V
-        if mask is not None:
-            check_mask(mask, (*Q.shape[:-1], K.size(-2)))
-        exact = (x.float() if half and not Q.requires_grad else x for x in (Q, K, V))
-        return F.scaled_dot_product_attention(*exact, attn_mask=mask).to(Q.dtype)
+    def _attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
+        drops = self.training and self.dropout.p > 0
+        if not (drops or self.scores.watched or self.weights.watched):
+            return fast.attention(Q, K, V, mask)  # the same, but nothing is stored
+        scores = self.scores(attention_scores(Q, K))  # (batch, head, query, key)
+        weights = self.weights(masked_softmax(scores, written_out(mask, scores)))
+        return self.dropout(weights) @ V  # (batch, head, query, d_head)
 
 
-def check_heads(d_model: int, n_heads: int | None, n_kv_heads: int | None) -> None:
+def unrotated(x: Tensor, start: int) -> Tensor:
+    """Leave queries or keys as they are: their vectors already hold their positions."""
+    return x
+
+
+def check_heads(d_model: int, n_heads: int, n_kv_heads: int | None) -> None:
     """Raise a `ValueError` unless d_model splits into n_heads and these into n_kv_heads groups."""
-    if not n_heads or n_heads < 1 or d_model % n_heads:
+    if n_heads < 1 or d_model % n_heads:
         raise ValueError(f"d_model = {d_model} cannot be split into {n_heads} equal heads.")
     if n_kv_heads is not None and (n_kv_heads < 1 or n_heads % n_kv_heads):
         raise ValueError(f"n_kv_heads is {n_kv_heads}: make it a divisor of n_heads = {n_heads}.")

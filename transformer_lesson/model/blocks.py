@@ -6,13 +6,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from transformer_lesson.model.attention import MultiHeadAttention
-from transformer_lesson.model.cache import KeyValueCache
+from transformer_lesson.model.cache import NO_CACHE, KeyValueCache, NoCache
 from transformer_lesson.model.config import ModelConfig
-from transformer_lesson.model.fast import Dropout
 from transformer_lesson.model.feed_forward import (
     make_feed_forward,
 )
 from transformer_lesson.model.hooks import HookPoint
+from transformer_lesson.model.masks import Mask
 from transformer_lesson.model.norm import make_norm
 
 Sublayer = Callable[[Tensor], Tensor]
@@ -99,18 +99,18 @@ class EncoderBlock(nn.Module):
 
     def __init__(self, config: ModelConfig, rotate: Sublayer | None = None):
         super().__init__()
-        self.self_attention = MultiHeadAttention(config, rotate=rotate)
+        self.self_attention = MultiHeadAttention.from_config(config, rotate=rotate)
         self.feed_forward = make_feed_forward(config)
         self.norm_1, self.norm_2 = make_norm(config), make_norm(config)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         self.branch = BRANCHES[config.norm_position]
         self.after_attention, self.output = HookPoint(), HookPoint()
 
     def forward(
         self,
         x: Float[Tensor, "batch n d_model"],
-        mask: Tensor | None = None,
-        cache: KeyValueCache | None = None,
+        mask: Mask = None,
+        cache: KeyValueCache | NoCache = NO_CACHE,
     ) -> Float[Tensor, "batch n d_model"]:
         """Return x after both sub-layers.
 
@@ -119,7 +119,7 @@ class EncoderBlock(nn.Module):
             mask: `True` = may attend.
             cache: remembers the tokens before x (in a decoder-only model that writes).
         """
-        layer_cache = cache and cache.self_attention(self.self_attention)
+        layer_cache = cache.self_attention(self.self_attention)
 
         def attention(h):
             return self.dropout(self.self_attention(h, h, h, mask, layer_cache))
@@ -143,12 +143,12 @@ class DecoderBlock(nn.Module):
 
     def __init__(self, config: ModelConfig, rotate: Sublayer | None = None):
         super().__init__()
-        self.self_attention = MultiHeadAttention(config, rotate=rotate)
-        self.cross_attention = MultiHeadAttention(config)
+        self.self_attention = MultiHeadAttention.from_config(config, rotate=rotate)
+        self.cross_attention = MultiHeadAttention.from_config(config)
         self.feed_forward = make_feed_forward(config)
         self.norm_1, self.norm_2 = make_norm(config), make_norm(config)
         self.norm_3 = make_norm(config)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         self.branch = BRANCHES[config.norm_position]
         self.after_self_attention, self.after_cross_attention, self.output = (
             HookPoint(),
@@ -160,9 +160,9 @@ class DecoderBlock(nn.Module):
         self,
         y: Float[Tensor, "batch target d_model"],
         memory: Float[Tensor, "batch source d_model"],
-        mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        cache: KeyValueCache | None = None,
+        mask: Mask = None,
+        memory_mask: Mask = None,
+        cache: KeyValueCache | NoCache = NO_CACHE,
     ) -> Float[Tensor, "batch target d_model"]:
         """Return y after its three sub-layers.
 
@@ -173,8 +173,8 @@ class DecoderBlock(nn.Module):
             memory_mask: which source positions may be seen (padding).
             cache: remembers the target tokens before y, and the source.
         """
-        own_cache = cache and cache.self_attention(self.self_attention)
-        source_cache = cache and cache.cross_attention(self.cross_attention)
+        own_cache = cache.self_attention(self.self_attention)
+        source_cache = cache.cross_attention(self.cross_attention)
 
         def self_attention(h):
             return self.dropout(self.self_attention(h, h, h, mask, own_cache))

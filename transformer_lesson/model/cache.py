@@ -35,6 +35,33 @@ def append_to_cache(
     return torch.cat([keys, K], dim=-2), torch.cat([values, V], dim=-2)
 
 
+class NoCache:
+    """Remembers nothing: what a forward pass uses that reads all its tokens at once."""
+
+    length = start = 0
+    complete = False
+
+    def with_new(self, ids: Tensor) -> Tensor:
+        """Return the ids as they are: there are no earlier ones."""
+        return ids
+
+    def commit(self, ids: Tensor) -> None:
+        """Take no note of them."""
+
+    def extend(self, K: Tensor, V: Tensor) -> KeysAndValues:
+        """Return keys and values as they are."""
+        return K, V
+
+    def self_attention(self, attention: nn.Module) -> "NoCache":
+        """Return the part of a layer, which is none."""
+        return self
+
+    cross_attention = self_attention
+
+
+NO_CACHE = NoCache()
+
+
 class LayerCache:
     """The keys and values of one attention layer.
 
@@ -44,40 +71,49 @@ class LayerCache:
     """
 
     def __init__(self, max_len: int | None):
-        self.max_len, self.length = max_len, 0
+        self.max_len, self.start = max_len, 0  # start: how many tokens were read before
         self.keys = self.values = None
 
     @property
     def complete(self) -> bool:
         """True when nothing will be added: the source of cross-attention has been read."""
-        return self.max_len is None and self.keys is not None
+        return self.max_len is None and self.values is not None
 
-    def append(
+    def extend(
         self,
         K: Float[Tensor, "batch head new d_head"],
         V: Float[Tensor, "batch head new d_head"],
     ) -> KeysAndValues:
-        """Add the keys and values of new tokens and return those of all tokens so far."""
-        if self.keys is None:
-            batch, head, n, d_head = K.shape
-            self.keys = K.new_empty(batch, head, self.max_len or n, d_head)
-            self.values = torch.empty_like(self.keys)
-        start, self.length = self.length, self.length + K.size(2)
-        self.keys[:, :, start : self.length] = K
-        self.values[:, :, start : self.length] = V
-        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+        """Return the keys and values of all tokens: those read before, then the new ones."""
+        if self.max_len is None:
+            self.keys, self.values = K, V
+            return K, V
+        if self.values is None:
+            reserved = *K.shape[:2], self.max_len, K.size(-1)
+            self.keys, self.values = K.new_empty(reserved), V.new_empty(reserved)
+        end = self.start + K.size(2)
+        self.keys[:, :, self.start : end] = K
+        self.values[:, :, self.start : end] = V
+        return self.keys[:, :, :end], self.values[:, :, :end]
 
-    def reorder(self, rows: Tensor) -> None:
-        """Let row i go on from what row rows[i] held."""
-        if self.keys is not None:
+    def reorder(self, rows: Tensor, length: int) -> None:
+        """Let row i go on from the first `length` tokens that row rows[i] held."""
+        if self.max_len is None:
             self.keys, self.values = self.keys[rows], self.values[rows]
+            return
+        kept = self.keys[rows, :, :length], self.values[rows, :, :length]
+        if len(rows) != len(self.keys):
+            reserved = len(rows), *self.keys.shape[1:]
+            self.keys, self.values = (x.new_empty(reserved) for x in kept)
+        self.keys[:, :, :length], self.values[:, :, :length] = kept
 
 
 class KeyValueCache:
     """What a whole model remembers of the tokens that it has read.
 
     Hand it to `model(ids, cache=cache)` or `model.decode(..., cache=cache)`: ids then holds only
-    the new tokens. Use one cache for one text (or batch), and no gradients.
+    the new tokens. Use one cache for one text (or batch), and no gradients. A forward pass that
+    is refused or interrupted leaves it as it was.
 
     Args:
         max_len: longest text, in tokens, prompt included; memory is reserved for all of it.
@@ -97,8 +133,8 @@ class KeyValueCache:
         """How many tokens have been read."""
         return 0 if self.ids is None else self.ids.size(1)
 
-    def read(self, ids: Int64[Tensor, "batch new"]) -> Int64[Tensor, "batch n"]:
-        """Take note of new tokens and return the ids of all tokens so far.
+    def with_new(self, ids: Int64[Tensor, "batch new"]) -> Int64[Tensor, "batch n"]:
+        """Return the ids of all tokens: those read before, then the new ones.
 
         Raises:
             ValueError: more tokens than `max_len`, or another number of rows than before.
@@ -113,12 +149,17 @@ class KeyValueCache:
                 f"the cache holds {len(self.ids)} rows, but {len(ids)} came: use a new cache for "
                 "another batch."
             )
-        self.ids = ids if self.ids is None else torch.cat([self.ids, ids], dim=1)
-        return self.ids
+        return ids if self.ids is None else torch.cat([self.ids, ids], dim=1)
+
+    def commit(self, ids: Int64[Tensor, "batch n"]) -> None:
+        """Take note that all these tokens have been read, once every layer has read them."""
+        self.ids = ids
 
     def self_attention(self, attention: nn.Module) -> LayerCache:
-        """Return the part of a self-attention layer."""
-        return self.layers.setdefault(attention, LayerCache(self.max_len))
+        """Return the part of a self-attention layer, which grows with every token."""
+        layer = self.layers.setdefault(attention, LayerCache(self.max_len))
+        layer.start = self.length
+        return layer
 
     def cross_attention(self, attention: nn.Module) -> LayerCache:
         """Return the part of a cross-attention layer, whose source is read only once."""
@@ -128,4 +169,4 @@ class KeyValueCache:
         """Let row i go on from row rows[i], as when beams are chosen. Rows may be repeated."""
         self.ids = self.ids[rows]
         for layer in self.layers.values():
-            layer.reorder(rows)
+            layer.reorder(rows, self.length)

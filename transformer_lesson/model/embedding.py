@@ -7,7 +7,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from transformer_lesson.model.config import ModelConfig
-from transformer_lesson.model.fast import Dropout
 from transformer_lesson.model.hooks import HookPoint
 from transformer_lesson.model.norm import make_norm
 from transformer_lesson.model.positions import (
@@ -54,7 +53,7 @@ class InputEmbedding(nn.Module):
         n_types = config.n_token_types  # as many rows as types, looked up like positions
         self.token_types = LearnedPositions(n_types, config.d_model) if n_types else None
         self.norm = make_norm(config) if config.embedding_norm else nn.Identity()
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         self.tokens, self.output = HookPoint(), HookPoint()
 
     def forward(

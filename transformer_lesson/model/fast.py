@@ -1,102 +1,195 @@
-"""The same numbers sooner: products of a few rows, and dropout that is cheap on a CPU."""
+"""The same numbers sooner: the only file that knows devices, number formats and vendors.
 
-import math
-from collections.abc import Iterator
+The model is written plainly in the other files. What stands here computes the same in another way
+and is put on from outside: `generate` writes inside `writing(model)`, `train` learns inside
+`learning(model)`. Which way is faster depends on the processor. So the ways are timed where they
+are first needed, with the sizes at hand, and the fastest stays; `CHOSEN` tells which.
+
+TRANSFORMER_LESSON_PLAIN=1 in the environment switches all of it off, for those who want the same
+arithmetic on every machine.
+"""
+
+import os
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from math import ceil, inf
+from time import perf_counter
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-FEW, LARGE = 2**12, 2**17  # numbers in x, numbers in the matrix
+from transformer_lesson.model.masks import CAUSAL, Mask, check_mask
+
+HALF = (torch.bfloat16, torch.float16)
+FEW_ROWS, LARGE = 16, 2**16  # rows of x, numbers in a matrix: where timing is worth its time
+WORTH = 0.9  # a way that takes more of the plain way's time than this is not worth it
+SHORTEST, FEWEST, MOST = 0.005, 3, 9  # seconds and rounds of a race
 
 
-class Linear(nn.Linear):
-    """x W^T + b, equal to `nn.Linear` but for the last digit.
+def plain() -> bool:
+    """Whether the environment asks for plain arithmetic."""
+    return os.environ.get("TRANSFORMER_LESSON_PLAIN", "") not in ("", "0")
 
-    A model that writes one token after the other multiplies one row by each of its matrices. On
-    a CPU, two libraries that PyTorch hands this to are slow at it (torch 2.13):
 
-    - Intel's MKL, for float32, takes twice as long for one row as for two columns. So few rows
-      are turned into columns, x W^T = (W x^T)^T, and a single one gets a twin.
-    - oneDNN, for bfloat16, takes twice as long for one row as PyTorch itself.
+class Race(NamedTuple):
+    """Ways to compute the same thing, timed: which one was chosen, and the seconds of each."""
 
-    Training, small matrices, other precisions and devices go the usual way.
+    chosen: str
+    seconds: dict[str, float]
+
+
+CHOSEN: dict[Hashable, Race] = {}
+
+
+def fastest(key: Hashable, ways: Mapping[str, Callable[..., Tensor]], *inputs) -> Callable:
+    """Return the way that computes `way(*inputs)` soonest on this machine.
+
+    Args:
+        key: what is computed, of which sizes; the answer is kept for it and the thread count.
+        ways: the plain way first. Another is taken only where its numbers are equal, but for
+            rounding, and its time is under nine tenths.
     """
+    key = key, torch.get_num_threads()
+    if key not in CHOSEN:
+        CHOSEN[key] = _race(ways, inputs)
+    return ways[CHOSEN[key].chosen]
 
-    def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
-        """Map each row of d_in numbers to d_out numbers."""
-        few = x.numel() <= FEW and self.weight.numel() >= LARGE
-        if few and x.is_cpu and not torch.is_grad_enabled():
-            if x.dtype == torch.float32 and torch.backends.mkl.is_available():
-                return self._turned(x)
-            if x.dtype == torch.bfloat16 and x.numel() == self.in_features:
-                with without_onednn():
-                    return super().forward(x)
-        return super().forward(x)
 
-    def _turned(self, x: Tensor) -> Tensor:
-        rows = x.reshape(-1, self.in_features)  # (row, d_in)
-        n = rows.size(0)
-        rows = torch.cat([rows, rows]) if n == 1 else rows.contiguous()
-        y = (self.weight @ rows.T)[:, :n].T.contiguous()  # (row, d_out)
-        y = y if self.bias is None else y + self.bias
-        return y.view(*x.shape[:-1], self.out_features)
+def _race(ways: Mapping[str, Callable[..., Tensor]], inputs: tuple) -> Race:
+    first = next(iter(ways))
+    expected = ways[first](*inputs)
+    equal = [name for name, way in ways.items() if _are_close(way(*inputs), expected)]
+    seconds, rounds, begun = dict.fromkeys(equal, inf), 0, perf_counter()
+    while rounds < FEWEST or (rounds < MOST and perf_counter() - begun < SHORTEST):
+        rounds += 1
+        for name in equal:  # in turns, so that a busy moment does not decide
+            start = perf_counter()
+            ways[name](*inputs)
+            seconds[name] = min(seconds[name], perf_counter() - start)
+    best = min(equal, key=seconds.get)
+    return Race(best if seconds[best] < WORTH * seconds[first] else first, seconds)
+
+
+def _are_close(result: Tensor, expected: Tensor) -> bool:
+    tolerance = 0.05 if expected.dtype in HALF else 1e-4
+    largest = expected.abs().max().item()
+    return torch.allclose(result, expected, rtol=tolerance, atol=tolerance * largest)
+
+
+def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
+    """softmax(Q K^T / sqrt(d_head)) V by PyTorch's fused kernel, which never stores the weights.
+
+    In half precision on a CPU the kernel may be slower than in float32: its backward pass always
+    is, its forward pass on some processors.
+
+    Args:
+        Q, K, V: shapes (batch, head, query, d_head) and twice (batch, head, key, d_head).
+        mask: as `MultiHeadAttention` takes it.
+
+    Source: Dao et al., "FlashAttention" (2022), algorithm 1.
+    """
+    if mask is not None and mask is not CAUSAL:
+        check_mask(mask, (*Q.shape[:-1], K.size(-2)))
+    if Q.dtype not in HALF or not Q.is_cpu or plain() or torch.compiler.is_compiling():
+        return _fused(Q, K, V, mask)
+    if Q.requires_grad:  # not timed: the same seed shall give the same curve
+        return _in_float32(Q, K, V, mask)
+    about_as_long = K.size(-2).bit_length()  # a text grows by a token at a time
+    key = "attention", Q.dtype, Q.shape, K.size(1), about_as_long, mask is None
+    ways = {"fused": _fused, "in float32": _in_float32}
+    return fastest(key, ways, Q, K, V, mask)(Q, K, V, mask)
+
+
+def _fused(Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
+    if mask is CAUSAL:
+        return F.scaled_dot_product_attention(Q, K, V, is_causal=True)
+    return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
+
+
+def _in_float32(Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
+    return _fused(Q.float(), K.float(), V.float(), mask).to(Q.dtype)
 
 
 @contextmanager
-def without_onednn() -> Iterator[None]:
-    """Let PyTorch multiply by itself."""
-    before = torch.backends.mkldnn.enabled
-    torch.backends.mkldnn.enabled = False
+def writing(model: nn.Module) -> Iterator[None]:
+    """Let a model multiply few rows by its large matrices in the way that is fastest here.
+
+    A model that writes reads one row per text and step, and some libraries that PyTorch hands
+    such a product to are slow at it. Only what is on a CPU changes. Two threads may write with one
+    model: the one that ends first leaves the plain way to the other.
+    """
+    layers = (layer for layer in model.modules() if type(layer) is nn.Linear)
+    large = [layer for layer in layers if layer.weight.numel() >= LARGE and layer.weight.is_cpu]
+    with _instead_of_forward(large, _few_rows):
+        yield
+
+
+def _few_rows(layer: nn.Linear) -> Callable[[Tensor], Tensor]:
+    found: dict[int, Callable] = {}  # number of rows to the fastest way
+
+    def forward(x: Tensor) -> Tensor:
+        n, weight = x.numel() // layer.in_features, layer.weight
+        if not 0 < n <= FEW_ROWS:
+            return F.linear(x, weight, layer.bias)
+        if n not in found:
+            ways = {"plain": F.linear, "columns": _by_columns}
+            ways |= {"vector": _by_vector} if n == 1 else {}
+            key = "product", x.dtype, n, weight.shape, layer.bias is None
+            found[n] = fastest(key, ways, x, weight, layer.bias)
+        return found[n](x, weight, layer.bias)
+
+    return forward
+
+
+def _by_columns(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x W^T = (W x^T)^T. A single row gets a twin: MKL may need half the time for two columns."""
+    rows = x.reshape(-1, x.size(-1))  # (row, d_in)
+    n = len(rows)
+    y = (weight @ (rows.expand(2, -1) if n == 1 else rows).T)[:, :n].T.contiguous()  # (row, d_out)
+    return (y if bias is None else y + bias).view(*x.shape[:-1], -1)
+
+
+def _by_vector(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    y = torch.mv(weight, x.flatten())  # (d_out,)
+    return (y if bias is None else y + bias).view(*x.shape[:-1], -1)
+
+
+@contextmanager
+def learning(model: nn.Module) -> Iterator[None]:
+    """Let a model's dropout on a CPU draw 16 random bits for each number, not 64.
+
+    `nn.Dropout` draws a random number for each number of x; in a small model that is a third of a
+    training step. A draw of 64 bits serves four numbers here, in a quarter to a third of the time
+    on every processor that was tried. It is not timed, so that the same seed gives the same curve.
+    """
+    with _instead_of_forward((m for m in model.modules() if type(m) is nn.Dropout), _few_bits):
+        yield
+
+
+def _few_bits(dropout: nn.Dropout) -> Callable[[Tensor], Tensor]:
+    def forward(x: Tensor) -> Tensor:
+        cut = round(dropout.p * 2**16)  # of 65536 equally likely values, so many mean "zero"
+        close = abs(cut / 2**16 - dropout.p) <= 0.001 * min(dropout.p, 1 - dropout.p)
+        if not (dropout.training and dropout.p > 0 and close and x.is_cpu):
+            return F.dropout(x, dropout.p, dropout.training)
+        draws = torch.empty(ceil(x.numel() / 4), dtype=torch.int64)
+        bits = draws.random_(-(2**63), None).view(torch.int16)[: x.numel()]  # -32768 ... 32767
+        keep = bits.ge_(cut - 2**15).to(torch.int8).view(x.shape)  # as a factor, 4 times as fast
+        return (x * keep).mul_(1 / (1 - cut / 2**16))
+
+    return forward
+
+
+@contextmanager
+def _instead_of_forward(layers: Iterable[nn.Module], make: Callable) -> Iterator[None]:
+    """Let each of these layers compute what `make(layer)` does, until the block ends."""
+    changed = [] if plain() else [layer for layer in layers if "forward" not in vars(layer)]
+    for layer in changed:
+        layer.forward = make(layer)
     try:
         yield
     finally:
-        torch.backends.mkldnn.enabled = before
-
-
-def keep_mask(shape: tuple[int, ...], p: float, device: torch.device | str = "cpu") -> Tensor:
-    """Return a boolean tensor of that shape, each entry `True` with probability 1 - p.
-
-    Each entry compares 16 random bits with a threshold, so p is met to within 1 / 65536. A draw
-    of 64 bits serves four entries, which is several times faster on a CPU than the random number
-    per entry of `nn.Dropout`: there dropout takes a third of a small model's training step.
-    """
-    count = math.prod(shape)
-    draws = torch.empty(math.ceil(count / 4), dtype=torch.int64, device=device)
-    bits = draws.random_(-(2**63), None).view(torch.int16)[:count]  # -32768 ... 32767
-    keep = bits.ge_(round(p * 65536) - 32768)  # 0 or 1; in place is faster than bits >= ...
-    return keep.to(torch.bool).view(shape)
-
-
-class Dropout(nn.Module):
-    """Zero each number with probability p and divide the others by 1 - p; in training only.
-
-    The division keeps the expected value, so that nothing need change for inference.
-
-    Args:
-        p: probability of zeroing, in [0, 1).
-
-    Raises:
-        ValueError: p is not in [0, 1).
-
-    Source: Srivastava et al., "Dropout" (2014); "Attention Is All You Need" (2017), section 5.4.
-    Differs: not from `nn.Dropout`, but for the random numbers; see `keep_mask`.
-    """
-
-    def __init__(self, p: float):
-        super().__init__()
-        if not 0 <= p < 1:
-            raise ValueError(f"p is {p}, but it must be a probability in [0, 1).")
-        self.p = p
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return x, thinned out in training and unchanged in evaluation."""
-        if not self.training or self.p == 0:
-            return x
-        keep = keep_mask(x.shape, self.p, x.device).view(torch.int8)  # as a factor, 4 times as fast
-        return (x * keep).mul_(1 / (1 - self.p))
-
-    def extra_repr(self) -> str:
-        """What `print(model)` shows."""
-        return f"p={self.p}"
+        for layer in changed:
+            vars(layer).pop("forward", None)  # the class's own is there again

@@ -7,7 +7,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from transformer_lesson.model.config import ModelConfig
-from transformer_lesson.model.fast import Dropout, Linear
 from transformer_lesson.model.hooks import HookPoint
 from transformer_lesson.model.norm import make_norm
 
@@ -50,10 +49,10 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.W_1 = Linear(config.d_model, config.d_ff)
-        self.W_2 = Linear(config.d_ff, config.d_model)
+        self.W_1 = nn.Linear(config.d_model, config.d_ff)
+        self.W_2 = nn.Linear(config.d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
-        self.dropout = Dropout(config.feed_forward_dropout)
+        self.dropout = nn.Dropout(config.feed_forward_dropout)
         self.hidden = HookPoint()
 
     def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
@@ -70,10 +69,10 @@ class GatedFeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.W_gate = Linear(config.d_model, config.d_ff, bias=False)
-        self.W_up = Linear(config.d_model, config.d_ff, bias=False)
-        self.W_down = Linear(config.d_ff, config.d_model, bias=False)
-        self.dropout = Dropout(config.feed_forward_dropout)
+        self.W_gate = nn.Linear(config.d_model, config.d_ff, bias=False)
+        self.W_up = nn.Linear(config.d_model, config.d_ff, bias=False)
+        self.W_down = nn.Linear(config.d_ff, config.d_model, bias=False)
+        self.dropout = nn.Dropout(config.feed_forward_dropout)
         self.hidden = HookPoint()
 
     def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
@@ -90,7 +89,7 @@ class HeadTransform(nn.Module):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.W = Linear(config.d_model, config.d_model)
+        self.W = nn.Linear(config.d_model, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
         self.norm = make_norm(config)
 

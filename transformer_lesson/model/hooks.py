@@ -24,8 +24,10 @@ class HookPoint(nn.Identity):
 
     @property
     def watched(self) -> bool:
-        """True while somebody records or replaces this quantity."""
-        return bool(self._forward_hooks)
+        """True while any of PyTorch's hooks, forward or backward, waits for this quantity."""
+        own = self._forward_hooks or self._forward_pre_hooks
+        backward = self._backward_hooks or self._backward_pre_hooks
+        return bool(own or backward or nn.modules.module._has_any_global_hook())
 
 
 class Recording(dict[str, Tensor]):

@@ -12,6 +12,19 @@ from torch import Tensor
 from transformer_lesson.model.config import ModelConfig
 
 
+class Causal:
+    """Stands for the causal mask where no other joins it: a kernel that knows it reads none."""
+
+
+CAUSAL = Causal()
+Mask = Tensor | Causal | None  # what attention takes; `None` hides nothing
+
+
+def written_out(mask: Mask, scores: Tensor) -> Tensor | None:
+    """Return the mask of these scores, with `CAUSAL` as the triangle that it stands for."""
+    return causal_mask(scores.size(-1), scores.device) if mask is CAUSAL else mask
+
+
 def causal_mask(n: int, device: torch.device | str | None = None) -> Bool[Tensor, "1 1 n n"]:
     """Return the mask that lets position i attend to positions 0 to i, never later.
 
@@ -83,7 +96,7 @@ def real_tokens(ids: Tensor, config: ModelConfig) -> Tensor | None:
     return None if config.pad_id is None else padding_mask(ids, config.pad_id)
 
 
-def target_mask(ids: Tensor, config: ModelConfig, start: int = 0) -> Tensor | None:
+def target_mask(ids: Tensor, config: ModelConfig, start: int = 0) -> Mask:
     """Return which of ids each token from start on may see: none later, and no padding.
 
     One new token, the last, may see every real one: the causal mask has nothing to hide.
@@ -92,6 +105,8 @@ def target_mask(ids: Tensor, config: ModelConfig, start: int = 0) -> Tensor | No
     n, window = ids.size(1), config.attention_window or ids.size(1)
     if start == n - 1 and window >= n:
         return real
+    if start == 0 and window >= n and real is None:
+        return CAUSAL
     mask = window_mask(n, window, ids.device)[:, :, start:]  # (1, 1, new, n)
     return mask if real is None else mask & real  # (batch or 1, 1, new, n)
 

@@ -5,10 +5,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from transformer_lesson.model.blocks import DecoderBlock, EncoderBlock
-from transformer_lesson.model.cache import KeyValueCache
+from transformer_lesson.model.cache import NO_CACHE, KeyValueCache
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.embedding import InputEmbedding
-from transformer_lesson.model.fast import Linear
 from transformer_lesson.model.feed_forward import HeadTransform
 from transformer_lesson.model.hooks import HookPoint
 from transformer_lesson.model.masks import real_tokens, target_mask
@@ -42,7 +41,7 @@ def output_projection(config: ModelConfig, embedding: InputEmbedding) -> nn.Line
 
     Source: "Attention Is All You Need" (2017), section 3.4.
     """
-    projection = Linear(config.d_model, config.vocab_size, bias=config.output_bias)
+    projection = nn.Linear(config.d_model, config.vocab_size, bias=config.output_bias)
     if config.tie_embeddings:
         projection.weight = embedding.weight
     return projection
@@ -139,13 +138,14 @@ class DecoderOnlyTransformer(nn.Module):
         Raises:
             ValueError: a token id outside the vocabulary, or more than max_len tokens.
         """
-        start = cache.length if cache else 0
-        ids = cache.read(ids) if cache else ids
-        x = self.embedding(ids, start)  # (batch, n, d_model)
-        mask = target_mask(ids, self.config, start)
+        cache = cache or NO_CACHE
+        ids = cache.with_new(ids)
+        x = self.embedding(ids, cache.length)  # (batch, new, d_model)
+        mask = target_mask(ids, self.config, cache.length)
         for block in self.decoder:
             x = block(x, mask, cache)
-        return self.logits(self.projection(self.decoder_norm(x)))  # (batch, n, vocab_size)
+        cache.commit(ids)
+        return self.logits(self.projection(self.decoder_norm(x)))  # (batch, new, vocab_size)
 
 
 class EncoderDecoderTransformer(nn.Module):
@@ -222,11 +222,12 @@ class EncoderDecoderTransformer(nn.Module):
             source_ids: tell which of the memory's tokens are padding.
             cache: remembers the target tokens read before; takes the new ones in.
         """
-        start = cache.length if cache else 0
-        target_ids = cache.read(target_ids) if cache else target_ids
-        y = self.target_embedding(target_ids, start)  # (batch, target, d_model)
-        mask = target_mask(target_ids, self.config, start)
+        cache = cache or NO_CACHE
+        target_ids = cache.with_new(target_ids)
+        y = self.target_embedding(target_ids, cache.length)  # (batch, target, d_model)
+        mask = target_mask(target_ids, self.config, cache.length)
         memory_mask = real_tokens(source_ids, self.source_config)
         for block in self.decoder:
             y = block(y, memory, mask, memory_mask, cache)
+        cache.commit(target_ids)
         return self.logits(self.projection(self.decoder_norm(y)))  # (batch, target, vocab_size)

@@ -6,8 +6,7 @@ fails each of them and calls it by its name.
 
 from transformer_lesson.exercises.mistakes.attention import ATTENTION_MISTAKES
 from transformer_lesson.exercises.mistakes.blocks import BLOCK_MISTAKES
-from transformer_lesson.exercises.mistakes.bug_hunt_1 import BUG_HUNT_1_MISTAKES
-from transformer_lesson.exercises.mistakes.bug_hunt_2 import BUG_HUNT_2_MISTAKES
+from transformer_lesson.exercises.mistakes.bug_hunt import BUG_HUNT_MISTAKES
 from transformer_lesson.exercises.mistakes.generation import GENERATION_MISTAKES
 from transformer_lesson.exercises.mistakes.induction import INDUCTION_MISTAKES
 from transformer_lesson.exercises.mistakes.language import LANGUAGE_MISTAKES
@@ -24,7 +23,6 @@ MISTAKES = (
     | LANGUAGE_MISTAKES
     | INDUCTION_MISTAKES
     | MODERN_MISTAKES
-    | BUG_HUNT_1_MISTAKES
-    | BUG_HUNT_2_MISTAKES
+    | BUG_HUNT_MISTAKES
 )
 """The mistakes of each exercise."""

@@ -1,0 +1,65 @@
+"""Values are compared by what they are, not by how they were made."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from transformer_lesson.exercises.compare import same
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (torch.ones(2), torch.ones(2).double()),
+        (torch.tensor([1.0, NAN]), torch.tensor([1.0, NAN])),
+        ((torch.ones(2), 3), [torch.ones(2), 3]),
+        (1.0, 1.0 + 1e-9),
+        (NAN, NAN),
+        (None, None),
+        (ValueError, ValueError),
+        (np.ones(3), np.ones(3)),
+        ({"a": 1}, {"a": 1}),
+        (len, len),
+    ],
+)
+def test_same(one, other):
+    assert same(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (torch.ones(2), torch.ones(3)),
+        (torch.ones(2), torch.ones(2, dtype=torch.int64)),
+        (torch.ones(2), torch.ones(2, dtype=torch.bool)),
+        (torch.ones(2), torch.tensor([1.0, 1.1])),
+        (torch.ones(2), torch.tensor([1.0, NAN])),
+        (torch.ones(2), (torch.ones(2),)),
+        (torch.ones(2), np.ones(2)),
+        (np.ones(3), np.ones(2)),
+        ([1, 2], [1, 2, 3]),
+        (1, True),
+        (1, 1.0),
+        (0, None),
+        (ValueError, KeyError),
+        (math.inf, NAN),
+        ({"a": 1}, {"a": 2}),
+        ({"a": 1}, {"a": torch.ones(2)}),
+        (len, print),
+        (object(), object()),
+    ],
+)
+def test_not_same(one, other):
+    assert not same(one, other)
+
+
+def test_without_tolerance_even_rounding_counts():
+    for one in (torch.ones(2), 1.0, [1.0], (torch.ones(2),)):
+        assert same(one, one, relative=0.0, absolute=0.0)
+    for one, other in ((torch.ones(2), torch.ones(2) + 1e-6), ([1.0], [1.0 + 1e-9])):
+        assert same(one, other)
+        assert not same(one, other, relative=0.0, absolute=0.0)

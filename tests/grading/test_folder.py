@@ -1,0 +1,130 @@
+"""The folder, the table and the command line, without running anything."""
+
+import os
+import sys
+
+import pytest
+
+from tests.grading.handed_in import NAME, RIGHT, grades, notebook
+from transformer_lesson.exercises import Report
+from transformer_lesson.grading import __main__ as command
+from transformer_lesson.grading import sandbox
+from transformer_lesson.grading.folder import Unreadable, plain, read
+
+
+@pytest.fixture
+def nothing_runs(monkeypatch):
+    """Every notebook gets one report that says how many code cells it has."""
+    monkeypatch.setattr(sandbox, "can_start", lambda: True)
+    monkeypatch.setattr(sandbox, "is_closed", lambda: True)
+    monkeypatch.setattr(
+        command, "grade", lambda cells, lesson: [Report(NAME, "failed", f"{len(cells)} cells")]
+    )
+
+
+def test_a_student_is_a_file_or_a_folder(tmp_path, nothing_runs):
+    for name in ("berta/work/homework.ipynb", "anna.ipynb", "anna/homework.ipynb", "carl.pdf"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(notebook("1", "2"))
+    (tmp_path / "dora").mkdir()
+    (tmp_path / "berta/work/.ipynb_checkpoints").mkdir()
+    (tmp_path / "berta/work/.ipynb_checkpoints/homework.ipynb").write_text(notebook())
+    command.main([str(tmp_path)])
+    command.main([str(tmp_path)])  # its own grades.csv is nobody's notebook
+    assert [(row["student"], row["status"]) for row in grades(tmp_path)] == [
+        ("anna (anna/homework.ipynb)", "failed"),
+        ("anna (anna.ipynb)", "failed"),
+        ("berta", "failed"),
+        ("carl", "unreadable"),
+        ("dora", "unreadable"),
+    ]
+
+
+def test_one_lesson_and_who_has_not_handed_it_in(tmp_path, nothing_runs):
+    (tmp_path / "anna.ipynb").write_text(notebook("1"))
+    (tmp_path / "berta.ipynb").write_text(notebook("1", title="# 03 · Attention"))
+    assert command.main([str(tmp_path), "03"]) == 0
+    found = [(row["student"], row["lesson"], row["status"]) for row in grades(tmp_path)]
+    assert found == [("berta", "03", "failed"), ("anna", "03", "missing")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_names_are_shown_and_never_computed(tmp_path, nothing_runs):
+    names = [
+        b"m\xfcller",
+        b"=1+1",
+        b"@SUM(A1)",
+        b"-2",
+        b"a\nb",
+        "\u202eevil".encode(),
+        "日本".encode(),
+    ]
+    for name in names:
+        (tmp_path / os.fsdecode(name + b".ipynb")).write_text(notebook())
+    command.main([str(tmp_path)])
+    shown = {row["student"] for row in grades(tmp_path)}
+    assert shown == {"m\\udcfcller", "'=1+1", "'@SUM(A1)", "'-2", "a\\nb", "\\u202eevil", "日本"}
+
+
+@pytest.mark.parametrize("text", ["=1", " +1", "@a", "-1", "\t=1", "\r=1"])
+def test_no_cell_begins_a_formula(text):
+    assert plain(text)[0] not in "=+-@\t\r "
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff\xfe", b"[]", b"{}", b'{"cells": 3}', b'{"cells": [1]}', b"[" * 10**6, b"\0" * 99],
+    ids=range(8),
+)
+def test_what_is_no_notebook_is_called_so(tmp_path, content):
+    (tmp_path / "a.ipynb").write_bytes(content)
+    with pytest.raises(Unreadable, match="no notebook, version 4"):
+        read(tmp_path / "a.ipynb")
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    (tmp_path / "10_right.ipynb").write_text(notebook(RIGHT, title="no title"))
+    assert read(tmp_path / "10_right.ipynb") == ("10", [RIGHT])
+    (tmp_path / "a.ipynb").write_text(notebook(RIGHT, title="# 99 · Nothing"))
+    with pytest.raises(Unreadable, match="which lesson"):
+        read(tmp_path / "a.ipynb")
+    with (tmp_path / "large.ipynb").open("wb") as file:
+        file.truncate(10**9)
+    with pytest.raises(Unreadable, match="more than 20 MB"):
+        read(tmp_path / "large.ipynb")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.ipynb")
+        (tmp_path / "link.ipynb").symlink_to(tmp_path / "10_right.ipynb")
+        for name in ("pipe.ipynb", "link.ipynb"):
+            with pytest.raises(Unreadable, match="no ordinary file"):
+                read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "folder"),
+        ([""], "no folder"),
+        (["nowhere"], "'nowhere' is no folder"),
+        ([__file__], "is no folder"),
+        ([".", "3"], "There is no lesson '3'"),
+        ([".", "16"], "There is no lesson '16'"),
+        ([".", "03", "c"], "Unrecognized arguments: c"),
+        ([".", "--fast"], "Unrecognized arguments: --fast"),
+    ],
+    ids=str,
+)
+def test_a_wrong_command_gets_one_sentence(capsys, arguments, said):
+    with pytest.raises(SystemExit) as end:
+        sys.exit(command.main(arguments))
+    assert end.value.code == 1
+    answer = "".join(capsys.readouterr())
+    assert said in answer and answer.count("\n") == 1 and answer.endswith(".\n")
+
+
+def test_a_grader_that_cannot_start_says_so(tmp_path, monkeypatch, capsys):
+    (tmp_path / "anna.ipynb").write_text(notebook(RIGHT))
+    monkeypatch.setattr(sandbox, "_command", lambda *words: [sys.executable, "-c", "raise OSError"])
+    assert command.main([str(tmp_path)]) == 1
+    assert "run `make setup`" in capsys.readouterr().out
+    assert not (tmp_path / "grades.csv").exists()

@@ -1,0 +1,204 @@
+"""The verdict is that of `check`, and a record is only as good as the answers in it."""
+
+import json
+
+import nbformat
+import pytest
+
+from tests.exercises.versions import RIGHT as RIGHT_WAYS
+from tests.grading.handed_in import CHECK, HEAD, NAME, RIGHT, SEED, graded_here
+from tools.execute_notebooks import NOTEBOOKS
+from tools.handout import solved_copy, student_copy
+from transformer_lesson.exercises import Report, catalog
+from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.mistakes import MISTAKES
+from transformer_lesson.exercises.specification import DRAWS, Draw
+from transformer_lesson.grading import judge
+from transformer_lesson.grading.judge import UNSEEN, judged, verdict
+from transformer_lesson.grading.record import Recorder, pack, unpack
+from transformer_lesson.grading.sandbox import Stopped
+
+LESSONS = sorted(NOTEBOOKS.glob("*.ipynb"))
+
+# What stands in a cell, and the status and the beginning of the mistake or message.
+CELLS = {
+    "right": (RIGHT, "passed", "Equal to"),
+    "magic": (f"%matplotlib inline\n{RIGHT}\n!echo passed", "passed", "Equal to"),
+    "timed": (f"%%time\n{RIGHT}", "passed", "Equal to"),
+    "nats": (f"{HEAD}return loss_in_nats * n_tokens / n_characters", "failed", "nats for bits"),
+    "blank": (f"{HEAD}raise NotImplementedError", "not attempted", ""),
+    "dots": (f"{HEAD}...", "not attempted", ""),
+    "half": (f"{HEAD}n_tokens + 1\n    raise NotImplementedError", "not attempted", ""),
+    "inner": (
+        f"def inner(n):\n    raise NotImplementedError\n\n\n{HEAD}return inner(n_tokens)",
+        "failed",
+        "Your function raised NotImplementedError",
+    ),
+    "empty": ("print('nothing')", "missing", "The notebook does not"),
+    "value": (f"{NAME} = 3", "missing", "The notebook does not"),
+    "syntax": (f"def {NAME}(loss, n_tokens:\n    return 1", "failed", "The cells that it needs"),
+    "null": (f"{RIGHT}\0", "failed", "The cells that it needs"),
+    "surrogate": (f"x = '\ud800'\n{RIGHT}", "failed", "The cells that it needs"),
+    "import": (f"import no_such\n{HEAD}return no_such.f()", "failed", "The cells that it needs"),
+    "name": (f"{HEAD}return loss / n_tokens", "failed", "Your function raised NameError"),
+    "exit": (f"import sys\n{HEAD}sys.exit(0)", "failed", "Your function raised SystemExit"),
+    "loud": (RIGHT.replace("return", "print(10**6 * chr(120)); return"), "passed", "Equal to"),
+    "odd": (f"{HEAD}return type('Strange', (), {{}})()", "failed", "`bits` must be a float"),
+    "complex": (f"{HEAD}return 1j", "failed", "`bits` must be a float"),
+    "huge": (f"{HEAD}return 'x' * 10**8", "failed", "`bits` must be a float. Yours is a str"),
+    "deep": (
+        f"{HEAD}deep = []\n    deep.append(deep)\n    return deep",
+        "failed",
+        "`bits` must be a float. Yours is a list",
+    ),
+    "keys": (f"{HEAD}return {{(1, 2): 3}}", "failed", "`bits` must be a float. Yours is a dict"),
+    "numpy": (
+        f"import math, numpy\n{HEAD}"
+        "return numpy.float64(loss_in_nats / math.log(2) * n_tokens / n_characters)",
+        "passed",
+        "Equal to",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_each_cell_gets_its_verdict(kind):
+    source, status, said = CELLS[kind]
+    report = graded_here(NAME, ["1", source, CHECK])
+    assert report.status == status, report
+    assert (report.mistake or report.message).startswith(said), report
+
+
+def recorded(name: str, function) -> list[dict]:
+    """The calls that a check of the function makes."""
+    recorder = Recorder(function)
+    judged(name, SEED, recorder.take)
+    return recorder.calls
+
+
+def verdict_on(name: str, calls: list):
+    line = json.dumps({"name": name, "state": "called", "calls": calls})
+    try:
+        return verdict(name, SEED, line.encode())
+    except Stopped as stopped:
+        return Report(name, *stopped.args)
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_the_verdict_is_that_of_check(name, unchecked):
+    """The right function passes; three mistakes are called by their names."""
+    right = verdict_on(name, recorded(name, EXERCISES[name].load_reference()))
+    assert right.status == "passed", right
+    for mistake in (*MISTAKES[name][:2], MISTAKES[name][-1]):
+        report = verdict_on(name, recorded(name, mistake.version))
+        assert (report.status, report.mistake) == ("failed", mistake.name), report
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_every_right_way_passes(name, unchecked):
+    for version in RIGHT_WAYS[name]:
+        report = verdict_on(name, recorded(name, version))
+        assert report.status == "passed", report
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
+def test_every_lesson_is_graded_as_it_was_handed_out(path, unchecked):
+    """Each function finds what it needs of its own lesson, and no more."""
+    lesson = nbformat.read(path, as_version=4)
+    expected = {"not attempted": student_copy(lesson), "passed": solved_copy(lesson)}
+    for status, copy in expected.items():
+        cells = [cell.source for cell in copy.cells if cell.cell_type == "code"]
+        for name in catalog.LESSONS[path.name[:2]][1:]:
+            report = graded_here(name, cells)
+            assert report.status == status, report
+
+
+# A record that was not made by the function
+
+
+def test_a_table_of_the_answers_to_check_does_not_pass():
+    exercise = EXERCISES[NAME]
+    draws = [exercise.make_inputs(Draw(number)) for number in range(DRAWS)]
+    halved = [(loss / 2, 2 * n_tokens, n_characters) for loss, n_tokens, n_characters in draws]
+    table = {inputs: exercise.load_reference()(*inputs) for inputs in (*draws, *halved)}
+    source = f"table = {table}\n{HEAD}return table[loss_in_nats, n_tokens, n_characters]"
+    report = graded_here(NAME, [source])
+    assert report.status == "failed" and report.message.startswith(UNSEEN)
+
+
+@pytest.mark.parametrize(
+    "name", [NAME, "encode", "causal_mask", "beam_search", "leaks_future", "all_heads"]
+)
+def test_a_record_with_one_wrong_call_does_not_pass(name, unchecked):
+    """In `check` or in the last further draw; nor does one that ends early."""
+    calls = recorded(name, EXERCISES[name].load_reference())
+    wrong = {"result": pack(object())}
+    for i in (0, len(calls) - 1):
+        assert verdict_on(name, [*calls[:i], wrong, *calls[i + 1 :]]).status != "passed"
+    assert verdict_on(name, calls[:-1]).status != "passed"
+    assert verdict_on(name, calls).status == "passed"
+
+
+def test_a_record_that_takes_long_to_judge_is_given_up(monkeypatch):
+    """A rule of this exercise reads all of the first n ids, for each n."""
+    monkeypatch.setattr(judge, "SECONDS", 1.0)
+    report = verdict_on("beam_search", [{"result": json.dumps([[1, *10**6 * [4]], -1.0])}])
+    assert report.status == "timed out"
+
+
+@pytest.mark.parametrize("name", ["weights_of_real_keys", "close_branch"])
+def test_a_finite_gradient_that_is_not_the_right_one_does_not_pass(name):
+    def forge(call: dict) -> dict:
+        value = unpack(call["result"])
+        return {"result": pack([0 * part for part in value])} if type(value) is list else call
+
+    calls = recorded(name, EXERCISES[name].load_reference())
+    assert verdict_on(name, calls).status == "passed"
+    assert "gradient" in verdict_on(name, list(map(forge, calls))).message
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"\xff\n",
+        b"[]",
+        b"3",
+        b"[" * 200_000,
+        b"9" * 5001,
+        b"{}",
+        b'{"name": "encode", "state": "called", "calls": []}',
+        b'{"name": "bits_per_character", "state": "passed"}',
+        b'{"name": "bits_per_character", "state": "called", "calls": 3}',
+    ],
+    ids=range(10),
+)
+def test_a_line_that_is_no_answer_is_refused(line):
+    with pytest.raises(Stopped, match="could not be read"):
+        verdict(NAME, SEED, line)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {},
+        [],
+        {"result": 3},
+        {"result": "{"},
+        {"result": '{"__tensor__": "AAAA"}'},
+        {"result": '{"__tensor__": 3}'},
+        {"result": '{"__array__": {}}'},
+        {"result": '{"__other__": 3}'},
+        {"result": '{"code": "print(1)"}'},
+        {"result": "[" * 10_000},
+        {"result": "1.5", "after": "3"},
+        {"result": "1.5", "after": "[[], {}, null]"},
+        {"raised": "SystemExit", "text": "0"},
+        {"raised": "UnicodeDecodeError", "text": "x"},
+        {"raised": 3, "text": "x"},
+        {"state": "passed"},
+    ],
+    ids=range(16),
+)
+def test_calls_that_hold_anything_else_do_not_pass(call):
+    assert verdict_on(NAME, [call] * 40).status != "passed"

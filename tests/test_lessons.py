@@ -1,0 +1,61 @@
+"""A lesson's title, question and minutes are those of data/lessons.toml, wherever they stand."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from transformer_lesson.exercises import catalog
+from transformer_lesson.lessons import LESSONS
+
+ROOT = Path(__file__).parent.parent
+TO_A_LESSON = re.compile(r"\[(\d\d) · ([^\]]+)\]\((\d\d_\w+\.ipynb)\)")
+each_lesson = pytest.mark.parametrize("number", LESSONS)
+
+
+def cells(number: str) -> list[str]:
+    path = ROOT / "notebooks" / LESSONS[number].file
+    return ["".join(cell["source"]) for cell in json.loads(path.read_text("utf-8"))["cells"]]
+
+
+def test_every_notebook_is_a_lesson():
+    files = [path.name for path in sorted(ROOT.glob("notebooks/*.ipynb"))]
+    assert files == [lesson.file for lesson in LESSONS.values()]
+    assert list(LESSONS) == [file[:2] for file in files]
+
+
+@each_lesson
+def test_a_notebook_begins_with_its_title_and_minutes(number):
+    first = cells(number)[0]
+    assert first.splitlines()[0] == f"# {number} · {LESSONS[number].title}"
+    assert re.search(r"\*\*Minutes:\*\* (\d+)", first)[1] == str(LESSONS[number].minutes)
+
+
+@each_lesson
+def test_a_notebook_names_other_lessons_by_their_titles(number):
+    for other, title, file in TO_A_LESSON.findall("\n".join(cells(number))):
+        assert (title, file) == LESSONS[other][:2]
+
+
+@each_lesson
+def test_a_lesson_leads_to_the_next(number):
+    following = f"{int(number) + 1:02}"
+    if following in LESSONS:
+        assert f"**Next:** [{following} · {LESSONS[following].title}](" in cells(number)[-1]
+
+
+def test_the_readme_lists_them():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[.*\]\(notebooks/.*$", readme, re.MULTILINE)
+    assert rows == [
+        f"| [{number} {title}](notebooks/{file}) | {question} | {minutes} |"
+        for number, (title, file, question, minutes) in LESSONS.items()
+    ]
+    hours = sum(lesson.minutes for lesson in LESSONS.values()) / 60
+    assert f"About {hours:.0f} hours in all" in readme
+
+
+def test_progress_names_them():
+    titles = {number: title for number, (title, *_) in catalog.LESSONS.items()}
+    assert titles == {number: lesson.title for number, lesson in LESSONS.items()}

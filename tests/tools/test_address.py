@@ -1,0 +1,130 @@
+"""The course links to a repository when it has an address, and to that one, everywhere."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools import address
+
+ROOT = Path(__file__).parents[2]
+FILES = ("pyproject.toml", "CITATION.cff", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+FOLDERS = ("notebooks", "docs", "tools", ".devcontainer")
+WITHOUT = shutil.ignore_patterns("stills", "images", "__pycache__")
+PLACE = "https://git.example.org/club/course"
+TO_A_REPOSITORY = re.compile(
+    r"git\+https|git clone|mybinder\.org|colab\.research|codespaces\.new|transformer-lesson/"
+)
+
+
+@pytest.fixture
+def copy(tmp_path) -> Path:
+    """The tree before publication."""
+    for name in FILES:
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=WITHOUT)
+    address.write(None, tmp_path)
+    return tmp_path
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    found = [path for path in root.rglob("*") if path.is_file() and ".git/" not in path.as_posix()]
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in found}
+
+
+def make_address(root: Path) -> subprocess.CompletedProcess:
+    run = [sys.executable, "-B", "-m", "tools.address"]
+    return subprocess.run(run, cwd=root, capture_output=True, text=True)
+
+
+def git(root: Path, *words: str) -> None:
+    subprocess.run(["git", "-C", root, *words], check=True, capture_output=True)
+
+
+def test_the_tree_is_as_it_was_written():
+    assert address.write(address.stored_address(), ROOT) == [], "run `make address`"
+
+
+def test_without_an_address_nothing_links_to_a_repository(copy):
+    assert address.stored_address(copy) is None
+    pages = {name: page for name, page in contents(copy).items() if not name.startswith("tools/")}
+    assert len(pages) > 30
+    for name, page in pages.items():
+        assert not TO_A_REPOSITORY.findall(page.decode()), name
+
+
+@pytest.mark.parametrize(
+    ("remote", "place"),
+    [
+        ("https://github.com/club/course.git", "https://github.com/club/course"),
+        ("git@github.com:club/course.git", "https://github.com/club/course"),
+        ("ssh://git@git.example.org:2222/club/course", PLACE),
+        ("https://anna:secret@git.example.org/club/course.git", PLACE),
+    ],
+)
+def test_make_address_writes_it_everywhere_and_only_there(copy, remote, place):
+    git(copy, "init", "--quiet")
+    git(copy, "remote", "add", "origin", remote)
+    before = contents(copy)
+    answer = make_address(copy)
+    assert answer.returncode == 0 and answer.stdout.endswith(f"The address is {place}.\n")
+    written = contents(copy)
+    changed = {name for name in written if written[name] != before[name]}
+    lessons = {name for name in before if re.fullmatch(r"notebooks/.*\.ipynb", name)}
+    assert changed == {"pyproject.toml", "CITATION.cff", "README.md", *lessons}
+    assert not any(b"secret" in content for content in written.values())
+
+    project = tomllib.loads(written["pyproject.toml"].decode())["project"]
+    assert project["urls"] == {"Repository": place} == {"Repository": address.stored_address(copy)}
+    assert yaml.safe_load(written["CITATION.cff"])["repository-code"] == place
+    assert f"\ngit clone {place}\n" in written["README.md"].decode()
+    on_github = "github.com" in place
+    assert (f"%pip install git+{place}\n" in written["README.md"].decode()) == on_github
+    for name in lessons:
+        first = "".join(json.loads(written[name])["cells"][0]["source"])
+        line = first.split("\n\n")[1]
+        assert line.count("](https://") == (3 if on_github else 1)
+        assert name.replace("/", "%2F") in line and (f"/{name})" in line) == on_github
+
+    assert make_address(copy).returncode == 0 and contents(copy) == written  # twice is once
+    address.write(None, copy)
+    assert contents(copy) == before
+
+
+@pytest.mark.parametrize(
+    "remote",
+    [
+        "../course.git",
+        "/srv/git/course.git",
+        "file:///srv/git/course.git",
+        "http://git.example.org/club/course",
+        "git://git.example.org/club/course",
+        "https://localhost/club/course",
+        "https://git.example.org/",
+        "https://git.example.org/club/course)[x](https://other.example.org",
+        "https://anna:secret@localhost/club/course",
+    ],
+)
+def test_what_others_cannot_open_is_refused_in_one_sentence(copy, remote):
+    git(copy, "init", "--quiet")
+    git(copy, "remote", "add", "origin", remote)
+    before = contents(copy)
+    answer = make_address(copy)
+    assert answer.returncode == 1 and answer.stdout == ""
+    assert answer.stderr.startswith("The remote 'origin' is ") and answer.stderr.count("\n") == 1
+    assert "secret" not in answer.stderr
+    assert contents(copy) == before
+
+
+def test_no_remote_is_said(copy):
+    git(copy, "init", "--quiet")
+    answer = make_address(copy)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("This folder has no remote 'origin'")

@@ -1,0 +1,58 @@
+"""`make notebooks`: what is stored, and what a failing cell leaves."""
+
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from tools import execute_notebooks
+
+PICTURE_AND_WIDGET = """
+import ipywidgets
+from IPython.display import display
+from transformer_lesson.plots import curves
+slider = ipywidgets.IntSlider(3)
+view = slider._repr_mimebundle_()["application/vnd.jupyter.widget-view+json"]
+picture = curves({"a": [1, 2]}, "Title", "A line from 1 to 2.", "x", "y").png()
+bundle = {"image/png": picture, "text/plain": "a slider"}
+display({**bundle, "application/vnd.jupyter.widget-view+json": view}, raw=True)
+"""
+
+
+def write_notebook(path: Path, *sources: str) -> None:
+    cells = [new_markdown_cell("Prose"), *map(new_code_cell, sources)]
+    nbformat.write(new_notebook(cells=cells), path)
+
+
+def test_executing_twice_gives_the_same_file(tmp_path):
+    path = tmp_path / "lesson.ipynb"
+    write_notebook(path, PICTURE_AND_WIDGET, "print(6 * 7)")
+    execute_notebooks.execute(path)
+    first = path.read_bytes()
+    execute_notebooks.execute(path)
+    assert path.read_bytes() == first
+    notebook = nbformat.read(path, as_version=4)
+    (output,) = notebook.cells[1].outputs
+    assert set(output.data) == {"image/png", "text/plain"}
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+
+
+def test_a_progress_bar_is_not_stored(tmp_path):
+    path = tmp_path / "lesson.ipynb"
+    bar = "from tqdm.auto import tqdm\nlist(tqdm(range(3)))\nprint('done')"
+    write_notebook(path, bar)
+    execute_notebooks.execute(path)
+    (output,) = nbformat.read(path, as_version=4).cells[1].outputs
+    assert output.text == "done\n"
+
+
+def test_a_failing_cell_is_shown_and_the_file_kept(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "03_lesson.ipynb"
+    write_notebook(path, "a = 1", "a / 0")
+    before = path.read_bytes()
+    monkeypatch.setattr(execute_notebooks, "NOTEBOOKS", tmp_path)
+    assert execute_notebooks.main("03") == 1
+    shown = capsys.readouterr().out
+    assert "Cell 3 of 03_lesson.ipynb" in shown and "a / 0" in shown
+    assert "ZeroDivisionError: division by zero" in shown
+    assert path.read_bytes() == before

@@ -1,0 +1,322 @@
+"""`make setup`: what a fresh, a half-made, a moved and an unlucky machine get.
+
+Make and tools/setup.py run as they are, in a course of three files; a shell script stands in for uv
+and for the Python in .venv, notes how it was called, and does what the test wants.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools import setup
+
+ROOT = Path(__file__).parents[2]
+# as typed by a user, not as a part of the `make test` that is running
+OUTSIDE_MAKE = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+MADE_FROM = (
+    "requirements-lab.txt",
+    "pyproject.toml",
+    "tools/setup.py",
+    "tools/jupyterlab/transformer_lesson.json5",
+)
+STAND_IN = """#!/bin/sh
+echo "{name} $*" >>log
+{code}
+"""
+MAKES_VENV = """
+import pathlib, shutil
+print("venv made", file=open("log", "a"))
+shutil.rmtree(".venv", ignore_errors=True)
+pathlib.Path(".venv/lib/python3/site-packages").mkdir(parents=True)
+pathlib.Path(".venv/bin").mkdir()
+shutil.copy("stand-ins/python", ".venv/bin/python")
+"""
+COPIES_HALF = "touch .venv/lib/python3/site-packages/half"
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+
+class Course:
+    """A folder with the course's set-up, and stand-ins for the programs that it calls."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        for name in ("Makefile", "tools/__init__.py", *MADE_FROM[1:]):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, folder / name)
+        (folder / "requirements-lab.txt").write_text("torch==2.13.0\n")
+        (folder / "requirements.txt").write_text("torch==2.13.0\nuv==0.13.9\n")
+        (folder / "venv.py").write_text(MAKES_VENV)  # `python -m venv` finds it first
+        (folder / "stand-ins").mkdir()
+        self.stand_in("python")
+        self.stand_in("uv")
+
+    def stand_in(self, name: str, code: str = "") -> None:
+        """Let uv, or the next .venv's Python, run a line of shell whenever it is called."""
+        script = self.folder / "stand-ins" / name
+        script.write_text(STAND_IN.format(name=name, code=code))
+        script.chmod(0o755)
+
+    def start(self, target: str = "setup", *options: str) -> subprocess.Popen:
+        path = f"{self.folder / 'stand-ins'}:{os.environ['PATH']}"
+        return subprocess.Popen(
+            ["make", target, f"PYTHON={sys.executable}", *options],
+            cwd=self.folder,
+            env={**OUTSIDE_MAKE, "PATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def make(self, *arguments: str, succeeds: bool = True) -> str:
+        """Run a target to its end and return what it printed."""
+        with self.start(*arguments) as run:
+            said = run.communicate()[0]
+        assert (run.returncode == 0) == succeeds, said
+        return said
+
+    def log(self, start: str = "") -> list[str]:
+        """The calls until now that begin so."""
+        file = self.folder / "log"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [line for line in lines if line.startswith(start)]
+
+    def installed(self) -> list[str]:
+        """The lists that were installed until now, with the program that did it."""
+        calls = [line.split() for line in self.log() if " -r " in line]
+        return [f"{words[0]} {words[words.index('-r') + 1]}" for words in calls]
+
+
+@pytest.fixture
+def course(tmp_path) -> Course:
+    folder = tmp_path / "a coürse"
+    folder.mkdir()
+    return Course(folder)
+
+
+def wait_until(happened: Callable[[], bool], run: subprocess.Popen) -> None:
+    while not happened():
+        assert run.poll() is None, run.communicate()[0]
+        time.sleep(0.02)
+
+
+# What is installed, and when
+
+
+def test_a_learner_gets_less_than_the_tests_do(course):
+    course.make("setup")
+    course.make("setup-tests")
+    assert course.installed() == ["uv requirements-lab.txt", "uv requirements.txt"]
+    assert "-e ." in course.log("uv")[-1]
+
+
+def test_a_finished_set_up_does_nothing(course):
+    course.make("setup-tests")
+    before = course.log()
+    for target in ("setup", "setup-tests"):
+        course.make(target)
+    assert course.log() == before
+
+
+@pytest.mark.parametrize("changed", MADE_FROM)
+def test_a_changed_file_is_installed_into_the_same_venv(course, changed):
+    course.make()
+    (course.folder / changed).touch()
+    course.make()
+    assert course.installed() == ["uv requirements-lab.txt"] * 2
+    assert len(course.log("venv made")) == 1
+
+
+def test_a_folder_that_was_moved_is_set_up_again(course):
+    course.make()
+    course.folder = course.folder.rename(course.folder.parent / "moved")
+    course.make()
+    course.make()
+    assert len(course.installed()) == 2 and len(course.log("venv made")) == 1
+
+
+def test_a_venv_whose_python_is_gone_is_made_anew(course):
+    course.make()
+    (course.folder / ".venv/bin/python").unlink()
+    assert "making it anew" in course.make()
+    assert len(course.log("venv made")) == 2
+
+
+# Interrupted, crowded, unlucky
+
+
+def test_a_killed_set_up_begins_anew(course):
+    course.stand_in("uv", f'case "$*" in *" -r "*) {COPIES_HALF}; touch copying; sleep 600;; esac')
+    run = course.start()
+    wait_until((course.folder / "copying").exists, run)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.communicate()
+    course.stand_in("uv")
+    assert "not whole (an interrupted set-up?): making it anew" in course.make()
+    assert not [*course.folder.glob(".venv/lib/*/*/half")] and len(course.log("venv made")) == 2
+
+
+def test_a_killed_update_begins_anew_for_every_list(course):
+    course.make("setup")
+    course.stand_in("uv", 'case "$*" in *" -r "*) touch copying; sleep 600;; esac')
+    run = course.start("setup-tests")
+    wait_until((course.folder / "copying").exists, run)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.communicate()
+    course.stand_in("uv")
+    assert "making it anew" in course.make("setup")
+
+
+def test_two_set_ups_take_turns(course):
+    waits = "while [ ! -e go ]; do sleep 0.02; done"
+    course.stand_in("uv", f'case "$*" in *" -r "*) {waits}; echo "uv ends" >>log;; esac')
+    first = course.start()
+    wait_until(lambda: bool(course.installed()), first)
+    second = course.start()
+    line = second.stdout.readline()
+    assert "Another set-up is running in this folder: waiting for it." in line
+    assert len(course.installed()) == 1
+    (course.folder / "go").touch()
+    for run in (first, second):
+        said = run.communicate()[0]
+        assert run.returncode == 0, said
+    order = [line for line in course.log("uv") if " -r " in line or line == "uv ends"]
+    assert [line == "uv ends" for line in order] == [False, True, False, True]
+    assert len(course.log("venv made")) == 1
+
+
+def test_a_full_disk_is_said_and_half_a_package_does_not_stay(course):
+    full = f'{COPIES_HALF}; echo "No space left on device"; exit 2'
+    course.stand_in("uv", f'case "$*" in *" -r "*) {full};; esac')
+    said = course.make(succeeds=False)
+    assert "No space left on device" in said and "a full disk are the usual reasons" in said
+    assert course.installed() == ["uv requirements-lab.txt"]  # pip would fill what is left
+    course.stand_in("uv")
+    assert "making it anew" in course.make()
+    assert not [*course.folder.glob(".venv/lib/*/*/half")]
+
+
+def test_without_a_network_nothing_is_lost(course):
+    course.make("setup")
+    course.stand_in("python", 'case "$*" in *"pip install"*) exit 1;; esac')
+    course.stand_in("uv", 'case "$*" in "pip install"*) exit 1;; esac')
+    shutil.copy(course.folder / "stand-ins/python", course.folder / ".venv/bin/python")
+    said = course.make("setup-tests", succeeds=False)
+    assert "no network and a full disk are the usual reasons" in said
+    course.make("setup")  # what was there can be used
+    assert len(course.log("venv made")) == 1
+
+
+# Who installs, and from where
+
+
+def test_where_uv_fails_at_the_start_pip_installs(course):
+    course.stand_in("uv", 'case "$*" in "pip install"*) exit 2;; esac')
+    course.make()
+    assert course.installed() == ["uv requirements-lab.txt", "python requirements-lab.txt"]
+
+
+@pytest.mark.parametrize(("can_be_had", "expected"), [(True, "-m uv"), (False, "-m pip")])
+def test_without_uv_it_is_put_into_the_venv_if_it_can_be(course, can_be_had, expected):
+    course.stand_in("uv", "exit 1")
+    refuses = 'case "$*" in *--constraint*) exit 1;; esac'
+    course.stand_in("python", "" if can_be_had else refuses)
+    course.make()
+    assert course.installed() == ["python requirements-lab.txt"]
+    assert course.log(f"python {expected} ") and course.log("python")[-2].startswith(
+        f"python {expected} "
+    )
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_pytorch_fits_the_machine_where_its_index_can_be_reached(course, reached):
+    course.stand_in("uv", "" if reached else 'case "$*" in *--dry-run*) exit 2;; esac')
+    said = course.make()
+    probe, install, _ = course.log("uv pip install")
+    assert "--torch-backend auto --dry-run --reinstall torch==2.13.0" in probe
+    assert ("--torch-backend auto" in install) == reached
+    assert len(said.splitlines()) == 1  # nobody is alarmed
+
+
+def test_uv_looks_where_pip_does(monkeypatch):
+    monkeypatch.setattr(setup, "PYTHON", Path(sys.executable))
+    for name, value in (
+        ("PIP_INDEX_URL", "https://one.example/simple"),
+        ("PIP_EXTRA_INDEX_URL", "https://two.example/simple\nfile:///three"),
+        ("PIP_FIND_LINKS", "wheels"),
+        ("PIP_NO_INDEX", "1"),
+    ):
+        monkeypatch.setitem(setup.ENVIRONMENT, name, value)
+    options = "--default-index https://one.example/simple --index https://two.example/simple"
+    options += " --index file:///three --find-links wheels --no-index"
+    assert setup.pip_settings() == [*options.split(), "--index-strategy", "unsafe-best-match"]
+
+
+def test_the_install_section_of_pip_s_files_outdoes_the_global_one(course):
+    lists = """echo "global.find-links='all'"; echo "install.find-links='one two'" """
+    course.stand_in("python", f'case "$*" in *"config list") {lists};; esac')
+    course.make()
+    calls = course.log("uv pip install")
+    assert len(calls) == 3  # the question for PyTorch's index, the list, the course
+    for call in calls:
+        assert call.count("--find-links") == 2 and "--find-links one --find-links two " in call
+
+
+# Sentences
+
+
+def test_an_old_python_gets_one_sentence(course):
+    old = course.folder / "an old python"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+    said = course.make("setup", f"PYTHON={old}", succeeds=False)
+    assert said.startswith(f"{old} is not Python 3.11 or newer: install one")
+    assert not (course.folder / ".venv").exists()
+
+
+def test_a_python_without_venv_is_told_what_to_install(course):
+    (course.folder / "venv.py").write_text("raise SystemExit(1)")
+    assert "sudo apt install python3." in course.make(succeeds=False)
+
+
+def test_a_venv_that_is_too_old_is_told_what_to_do(course):
+    course.stand_in("python", 'case "$*" in *version_info*) exit 1;; esac')
+    assert ".venv holds a Python that is too old: run `make clean`" in course.make(succeeds=False)
+    assert course.installed() == []
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(course):
+    (course.folder / ".setup.lock").mkdir()  # root may write anywhere, but not into a folder's name
+    said = course.make(succeeds=False)
+    assert f"{course.folder} and cannot write there" in said
+    assert "copy the course to a folder that is yours" in said
+
+
+def test_make_alone_lists_the_commands(course):
+    listing = course.make("help")
+    for command in ("lab", "test", "notebooks", "lock", "bench", "clean"):
+        assert f"make {command} " in listing
+
+
+def test_a_busy_port_gets_one_sentence(course):
+    course.make()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        flags = f"--port={taken.getsockname()[1]} --ServerApp.port_retries=0 --no-browser"
+        said = course.make("lab", f"RUN={sys.executable} -m", f"LAB_FLAGS={flags}", succeeds=False)
+    assert "make lab LAB_FLAGS=--port=9000" in said
+
+
+def test_jupyterlab_has_the_course_s_settings():
+    name = "transformer_lesson.json5"
+    installed = Path(sys.prefix, "share/jupyter/lab/settings/overrides.d", name)
+    assert installed.read_text() == (ROOT / "tools/jupyterlab" / name).read_text()

@@ -1,0 +1,162 @@
+"""Write the repository's address wherever the course names it: `make address`, at publication.
+
+The address is what `git remote get-url origin` says. Until then the course has none, and nothing
+in it links to a repository. pyproject.toml holds it; the web site reads it there.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from urllib.parse import quote
+
+ROOT = Path(__file__).resolve().parent.parent
+HOST, FOLDER = r"(?P<host>[\w-]+(?:\.[\w-]+)*\.[a-z]{2,})", r"(?P<path>\w[\w.-]*(?:/\w[\w.-]*?)+?)"
+REMOTES = (  # a name or a password before the @ stays private
+    rf"https://(?:[^/@\s]+@)?{HOST}/{FOLDER}",
+    rf"ssh://(?:[^/@\s]+@)?{HOST}(?::\d+)?/{FOLDER}",
+    rf"[\w.-]+@{HOST}:{FOLDER}",
+)
+GITHUB = "https://github.com/"
+START, END = "<!-- make address: begin -->\n", "<!-- make address: end -->\n"
+IN_A_LESSON = "Open in ["
+README = """
+<details>
+<summary>From the repository, or with nothing installed</summary>
+
+```
+git clone {address}
+```
+
+The line below each lesson's title opens it in a browser, with nothing installed: {services}.
+{more}
+</details>
+
+"""
+
+
+def public_address(remote: str) -> str:
+    """Return where everybody can read what git pushes to `remote`.
+
+    Raises:
+        ValueError: it is no https or ssh address of a git hosting service.
+    """
+    for form in REMOTES:
+        if found := re.fullmatch(rf"{form}(?:\.git)?/?", remote, re.ASCII | re.IGNORECASE):
+            return f"https://{found['host'].lower()}/{found['path']}"
+    shown = re.sub(r"//.*@", "//", remote)
+    raise ValueError(
+        f"The remote 'origin' is {shown!r}, and an address that others can open looks like "
+        "https://host.org/owner/name or git@host.org:owner/name: run `git remote set-url origin "
+        "ADDRESS`."
+    )
+
+
+def stored_address(root: Path = ROOT) -> str | None:
+    """Return the address that pyproject.toml holds, or None before publication."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return project.get("urls", {}).get("Repository")
+
+
+def services(address: str, page: str) -> list[str]:
+    """Return links, in Markdown, that open a file of the repository in a browser."""
+    binder = f"main?urlpath=lab%2Ftree%2F{quote(page, safe='')}"
+    if not address.startswith(GITHUB):
+        return [f"[Binder](https://mybinder.org/v2/git/{quote(address, safe='')}/{binder})"]
+    name = address.removeprefix(GITHUB)
+    return [
+        f"[Colab](https://colab.research.google.com/github/{name}/blob/main/{page})",
+        f"[Binder](https://mybinder.org/v2/gh/{name}/{binder})",
+        f"[Codespaces](https://codespaces.new/{name}?quickstart=1)",
+    ]
+
+
+def with_line(text: str, line: str, before: str) -> str:
+    """Return a file's text with one line, an old one of that key replaced; none if it is empty."""
+    key = r"(?:urls\.Repository =|repository-code:)"
+    text = re.sub(rf"^{key}.*\n", "", text, flags=re.MULTILINE)
+    if text.count(f"\n{before}") != 1:
+        raise ValueError(f"There must be one line that begins with {before!r}: restore the file.")
+    return text.replace(f"\n{before}", f"\n{line}{before}")
+
+
+def in_readme(text: str, address: str | None) -> str:
+    """Return the README with the ways to start that need a repository, or without them."""
+    head, rest = text.split(START)
+    tail = rest.split(END)[1]
+    if address is None:
+        return f"{head}{START}{END}{tail}"
+    names = [link.split("]")[0].removeprefix("[") for link in services(address, "")]
+    more = ""
+    if "Colab" in names:
+        command = f"```\n%pip install git+{address}\n```\n"
+        more = f"On Colab, run this in a new first cell:\n\n{command}"
+    block = README.format(address=address, services=", ".join(names), more=more)
+    return f"{head}{START}{block}{END}{tail}"
+
+
+def in_lesson(title_cell: str, name: str, address: str | None) -> str:
+    """Return a lesson's first cell with the line that opens it elsewhere, or without it."""
+    title, *rest = title_cell.split("\n\n")
+    rest = [paragraph for paragraph in rest if not paragraph.startswith(IN_A_LESSON)]
+    if address is None:
+        return "\n\n".join([title, *rest])
+    line = f"Open in {' · '.join(services(address, f'notebooks/{name}'))}."
+    if "Colab" in line:
+        line += f" On Colab, run this in a new first cell: `%pip install git+{address}`"
+    return "\n\n".join([title, line, *rest])
+
+
+def texts(address: str | None, root: Path = ROOT) -> dict[Path, str]:
+    """Return each file that names the repository, as it should be: for None, without a link."""
+    project, citation, readme = (
+        root / name for name in ("pyproject.toml", "CITATION.cff", "README.md")
+    )
+    url = f'urls.Repository = "{address}"\n' if address else ""
+    code = f'repository-code: "{address}"\n' if address else ""
+    made = {
+        project: with_line(project.read_text("utf-8"), url, "requires-python ="),
+        citation: with_line(citation.read_text("utf-8"), code, "license:"),
+        readme: in_readme(readme.read_text("utf-8"), address),
+    }
+    for path in sorted(root.glob("notebooks/*.ipynb")):
+        notebook = json.loads(path.read_text("utf-8"))
+        first = notebook["cells"][0]
+        cell = in_lesson("".join(first["source"]), path.name, address)
+        first["source"] = cell.splitlines(keepends=True)
+        made[path] = json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+    return made
+
+
+def write(address: str | None, root: Path = ROOT) -> list[str]:
+    """Write the files that differ, and return their names."""
+    changed = {
+        path: text
+        for path, text in texts(address, root).items()
+        if text != path.read_text(encoding="utf-8")
+    }
+    for path, text in changed.items():
+        path.write_text(text, encoding="utf-8")
+    return [path.relative_to(root).as_posix() for path in changed]
+
+
+def main() -> str | None:
+    """Write the address; return one sentence if there is none to write."""
+    asked = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
+    answer = subprocess.run(asked, capture_output=True, text=True)
+    if answer.returncode:
+        return "This folder has no remote 'origin': run `git remote add origin ADDRESS` first."
+    try:
+        address = public_address(answer.stdout.strip())
+    except ValueError as refused:
+        return str(refused)
+    for name in write(address):
+        print(name)
+    print(f"The address is {address}.")
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Comparing two results: whether they are the same, and if not, in words how they differ.
+
+What a learner must be told at once (a wrong type, shape, dtype) is raised as `Failed`.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer_lesson.exercises.attempt import Failed
+from transformer_lesson.figures.ranking import first_largest
+from transformer_lesson.files import visible
+
+RELATIVE, ABSOLUTE = 1e-4, 1e-5  # float32 sums in another order differ by about 1e-6
+
+
+def named_shape(shape: tuple[int, ...], sizes: Mapping[str, int]) -> str:
+    """Return a shape with the name of each axis whose size tells it, "(batch 3, n 7, 10)"."""
+    names = {size: [n for n, s in sizes.items() if s == size] for size in shape}
+    axes = [f"{names[s][0]} {s}" if len(names[s]) == 1 else str(s) for s in shape]
+    return f"({', '.join(axes)})"
+
+
+def as_parts(result: Any, returns: Mapping[str, str]) -> list[Any]:
+    """Return the returned values as a list, one for each name in `returns`."""
+    if len(returns) == 1:
+        return [result]
+    if not isinstance(result, tuple | list) or len(result) != len(returns):
+        raise Failed(
+            f"Return {len(returns)} values, ({', '.join(returns)}). Yours is {_kind(result)}."
+        )
+    return list(result)
+
+
+def match_form(name: str, expected: Any, yours: Any, sizes: Mapping[str, int]) -> Any:
+    """Check type, device, dtype and shape; return yours ready to be compared by value."""
+    if isinstance(expected, Tensor):
+        return _match_tensor(name, expected, yours, sizes)
+    if isinstance(expected, list):
+        return _match_list(name, yours)
+    if isinstance(yours, Tensor | np.ndarray | np.generic) and yours.ndim == 0:
+        yours = yours.item()
+    if type(yours) is not type(expected):
+        raise Failed(f"`{name}` must be {_article(expected)}. Yours is {_kind(yours)}.")
+    return yours
+
+
+def _match_tensor(name: str, expected: Tensor, yours: Any, sizes: Mapping[str, int]) -> Tensor:
+    if not isinstance(yours, Tensor):
+        raise Failed(f"`{name}` must be a torch.Tensor. Yours is {_kind(yours)}.")
+    if yours.device != expected.device or yours.layout != expected.layout:
+        raise Failed(
+            f"`{name}` must be on the inputs' device, {expected.device}, and not sparse. "
+            f"Yours is on {yours.device}, {yours.layout}."
+        )
+    allowed = {expected.dtype}
+    if expected.is_floating_point():
+        allowed |= {torch.float32, torch.float64}
+    if yours.dtype not in allowed:
+        raise Failed(f"`{name}` must have dtype {expected.dtype}. Yours has {yours.dtype}.")
+    if yours.shape != expected.shape:
+        raise Failed(
+            f"`{name}` must have shape {named_shape(expected.shape, sizes)}; "
+            f"yours is {named_shape(yours.shape, sizes)}."
+        )
+    if yours.isnan().any():
+        raise Failed(
+            f"{int(yours.isnan().sum())} of {yours.numel()} numbers in `{name}` are NaN.\n"
+            "NaN comes from 0 / 0, or from a softmax over nothing but minus infinity."
+        )
+    return yours.detach().clone()  # the answer may use its buffer again
+
+
+def _match_list(name: str, yours: Any) -> list[int]:
+    if not isinstance(yours, list | tuple):
+        raise Failed(f"`{name}` must be a list of int. Yours is {_kind(yours)}.")
+    for i, item in enumerate(yours):
+        if type(item) is not int:
+            raise Failed(f"`{name}` must hold only int. Yours has {_article(item)} at {i}.")
+    return list(yours)
+
+
+def same(one: Any, other: Any, relative: float = RELATIVE, absolute: float = ABSOLUTE) -> bool:
+    """Return whether two values are the same but for rounding; NaN is the same as NaN.
+
+    The precision of numbers is no difference, their kind is: 1 is not 1.0, nor is it True. A
+    tuple may stand for a list. Functions and other objects are the same as themselves only.
+
+    Args:
+        one, other: tensors, numbers, texts, or lists, tuples and dictionaries of them.
+        relative, absolute: how far numbers in a tensor may lie apart, see `torch.allclose`;
+            single numbers by `relative` alone. With 0 and 0 not even rounding is allowed.
+    """
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return _form(one) == _form(other) and torch.allclose(
+            one.double(), other.double(), relative, absolute, equal_nan=True
+        )
+    if isinstance(one, tuple | list) and isinstance(other, tuple | list):
+        pairs = zip(one, other, strict=False)
+        return len(one) == len(other) and all(same(*pair, relative, absolute) for pair in pairs)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(
+            same(one[key], other[key], relative, absolute) for key in one
+        )
+    if isinstance(one, float):
+        return math.isclose(one, other, rel_tol=relative) or (one != one and other != other)
+    if isinstance(one, np.ndarray):
+        return one.shape == other.shape and np.array_equal(one, other)
+    return one == other if isinstance(one, int | str) else one is other
+
+
+def _form(numbers: Tensor) -> tuple:
+    kind = "float" if numbers.is_floating_point() else numbers.dtype
+    return numbers.shape, kind, numbers.device, numbers.layout
+
+
+def difference(expected: Any, yours: Any, axes: str) -> str:
+    """Return, in one sentence, how much two results of the same form differ, and where most."""
+    if isinstance(expected, list) and len(yours) != len(expected):
+        return f"The length must be {len(expected)}; yours is {len(yours)}."
+    if isinstance(expected, str):
+        return "The two texts differ."
+    expected, yours = torch.as_tensor(expected), torch.as_tensor(yours)
+    gap = (yours.double() - expected.double()).abs()
+    gap[yours == expected] = 0.0  # infinity minus infinity is no number
+    worst = np.unravel_index(int(first_largest(gap.flatten())), tuple(gap.shape))
+    place = ", ".join(f"{axis} {i}" for axis, i in zip(axes.split(), worst, strict=True))
+    if expected.dtype == torch.bool:
+        return f"{int(gap.sum())} of {gap.numel()} wrong{f', one at {place}' if place else ''}."
+    return f"Largest difference {gap.max():.4g}{f' at {place}' if place else ''}."
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "None; every path through the function must end in `return`"
+    if isinstance(value, np.ndarray):
+        return "a numpy array; torch.from_numpy turns it into a tensor"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return _article(value)
+
+
+def _article(value: Any) -> str:
+    if value is None:
+        return "None"
+    name = visible(type(value).__name__, 60)
+    return f"an {name}" if name[:1] in tuple("aeiou") else f"a {name}"

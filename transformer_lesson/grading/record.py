@@ -1,0 +1,121 @@
+"""A function's calls as plain data: what it returned or raised, what it did to its arguments.
+
+The data are JSON; a tensor stands in it as text, in safetensors form. None of it is ever run.
+"""
+
+import builtins
+import json
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load, save
+from torch import Tensor
+
+LONGEST, LARGEST = 500, 2**18  # characters of an exception's text, of a value
+
+
+def pack(value: Any) -> str:
+    """Return a value as JSON; a tuple becomes a list, and of an object its type's name is left."""
+    try:
+        text = json.dumps(value, default=_as_json)
+    except (TypeError, ValueError, RecursionError):  # strange keys, a list that holds itself
+        text = ""
+    return text if 0 < len(text) < LARGEST else json.dumps({"__other__": type(value).__name__})
+
+
+def _as_json(value: Any) -> dict[str, str]:
+    known = isinstance(value, Tensor | np.ndarray | np.generic)
+    try:
+        numbers = torch.as_tensor(value).detach().contiguous() if known else None
+        if known and numbers.layout == torch.strided:
+            kind = "__tensor__" if isinstance(value, Tensor) else "__array__"
+            return {kind: b64encode(save({"": numbers})).decode()}
+    except (TypeError, NotImplementedError, KeyError):  # numbers that safetensors does not know
+        pass
+    return {"__other__": type(value).__name__}
+
+
+def unpack(text: str) -> Any:
+    """Return the value; an object of an empty class of that name for what was no plain data."""
+    return json.loads(text, object_hook=_from_json)
+
+
+def _from_json(found: dict) -> Any:
+    kind, content = next(iter(found.items()), ("", ""))
+    if kind == "__tensor__":
+        return load(b64decode(content))[""]
+    if kind == "__array__":
+        return load(b64decode(content))[""].numpy()
+    if kind == "__other__":
+        return type(re.sub(r"\W", "_", content)[:80] or "thing", (), {})()
+    return found
+
+
+def told(error: BaseException) -> dict[str, str]:
+    """Return an exception as plain data."""
+    text = error.args[0] if isinstance(error, KeyError) and error.args else error
+    return {"raised": type(error).__name__, "text": str(text)[:LONGEST]}
+
+
+def _error(name: str, text: str) -> Exception:
+    """Return the exception of that name; only those of Python itself are the real ones."""
+    known = getattr(builtins, name, None)
+    if isinstance(known, type) and issubclass(known, Exception) and "Unicode" not in name:
+        return known(text)
+    name = "".join(letter for letter in name[:80] if letter.isidentifier()) or "Exception"
+    return type(name, (Exception,), {"__module__": "builtins"})(text)
+
+
+def play(call: dict, arguments: tuple) -> Any:
+    """Do what a recorded call did: change the arguments, then return or raise the same."""
+    if "after" in call:
+        _write_back(arguments, unpack(call["after"]))
+    if "raised" in call:
+        raise _error(call["raised"], call["text"])
+    return unpack(call["result"])
+
+
+def _write_back(old: Any, new: Any) -> None:
+    if isinstance(old, Tensor):
+        old.data = new
+    elif isinstance(old, tuple):
+        for one, other in zip(old, new, strict=False):
+            _write_back(one, other)
+    elif isinstance(old, list):
+        old[:] = new
+    elif isinstance(old, dict):
+        old.clear()
+        old.update(new)
+
+
+class Recorder:
+    """Calls a function in ways that it is told, and keeps what came of each call."""
+
+    def __init__(self, function: Callable):
+        self.function, self.calls = function, []
+
+    def take(self, way: Callable, *arguments: Any) -> Any:
+        """Return way(function, *arguments), as `Player.take` will return it."""
+        before = pack(arguments)
+        try:
+            call = {"result": pack(way(self.function, *arguments))}
+        except BaseException as error:  # SystemExit too
+            call = told(error)
+        after = pack(arguments)
+        self.calls.append(call if after == before else {**call, "after": after})
+        return play(self.calls[-1], arguments)
+
+
+class Player:
+    """Gives, one after the other, what came of recorded calls, whatever it is called with."""
+
+    def __init__(self, calls: list):
+        self.calls = iter(calls)
+
+    def take(self, way: Callable, *arguments: Any) -> Any:
+        """Return or raise what came of the next call."""
+        return play(next(self.calls), arguments)

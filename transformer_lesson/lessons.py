@@ -1,0 +1,23 @@
+"""The lessons' titles, files, questions and minutes. They are data, so this module is short."""
+
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Lesson(NamedTuple):
+    """One lesson of the course, as data/lessons.toml lists it."""
+
+    title: str
+    file: str
+    """Its notebook, in the folder `notebooks`."""
+    question: str
+    minutes: int
+
+
+_LIST = Path(__file__).parent / "data" / "lessons.toml"
+LESSONS = {
+    number: Lesson(**entry)
+    for number, entry in tomllib.loads(_LIST.read_text(encoding="utf-8")).items()
+}
+"""Number of each lesson, "00" to "15", to what there is to say about it."""

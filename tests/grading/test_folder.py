@@ -11,6 +11,8 @@ from transformer_lesson.grading import __main__ as command
 from transformer_lesson.grading import sandbox
 from transformer_lesson.grading.folder import Unreadable, plain, read
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def nothing_runs(monkeypatch):

@@ -14,6 +14,8 @@ from tests.grading.handed_in import CHECK, FORMULA, HEAD, NAME, RIGHT, grades, n
 from transformer_lesson.grading import __main__ as command
 from transformer_lesson.grading import judge, sandbox
 
+pytestmark = pytest.mark.slow
+
 PATCHED = f"""
 import json, os, sys, torch
 import transformer_lesson.exercises as exercises

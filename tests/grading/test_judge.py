@@ -18,6 +18,8 @@ from transformer_lesson.grading.judge import UNSEEN, judged, verdict
 from transformer_lesson.grading.record import Recorder, pack, unpack
 from transformer_lesson.grading.sandbox import Stopped
 
+pytestmark = pytest.mark.slow
+
 LESSONS = sorted(NOTEBOOKS.glob("*.ipynb"))
 
 # What stands in a cell, and the status and the beginning of the mistake or message.

@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import nbformat
+import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools import execute_notebooks
+
+pytestmark = pytest.mark.slow
 
 PICTURE_AND_WIDGET = """
 import ipywidgets

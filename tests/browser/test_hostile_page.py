@@ -23,8 +23,9 @@ STOLEN = """img[onerror], svg[onload], link[href*=evil], img[src*=evil], a[href*
     a[href^='javascript:'], [onmouseover], [onfocus]"""
 CELLS = [
     "import json, torch\n"
-    "from transformer_lesson import DecoderOnlyTransformer, ModelConfig, explorables, plots\n"
-    "from transformer_lesson.figures.attention_view.view import head_view, model_view\n"
+    "from transformer_lesson import DecoderOnlyTransformer, ModelConfig, explorables\n"
+    "from transformer_lesson.figures import plots\n"
+    "from transformer_lesson.figures.attention_view import head_view, model_view\n"
     "from transformer_lesson.exercises import Report, check\n"
     "from transformer_lesson.explorables.training_replay import Snapshot\n"
     "from transformer_lesson.text.tokenizers import CharacterTokenizer\n"

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 PICTURE_AND_WIDGET = """
 import ipywidgets
 from IPython.display import display
-from transformer_lesson.plots import curves
+from transformer_lesson.figures.plots import curves
 slider = ipywidgets.IntSlider(3)
 view = slider._repr_mimebundle_()["application/vnd.jupyter.widget-view+json"]
 picture = curves({"a": [1, 2]}, "Title", "A line from 1 to 2.", "x", "y").png()

@@ -14,7 +14,8 @@ from jupyter_client.manager import start_new_kernel
 
 from tests.patience import PATIENCE
 from tests.training.small import model_of
-from transformer_lesson.checkpoints import load_checkpoint, ours, save_checkpoint
+from transformer_lesson import files
+from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
 from transformer_lesson.exercises.progress import PLACE, read_progress, remember
 
 pytestmark = pytest.mark.slow
@@ -247,9 +248,9 @@ def no_room(*_arguments):
 def fill_the_disk(monkeypatch, when: str) -> None:
     """Let the disk be full from this moment of a writing on."""
     if when == "write":
-        monkeypatch.setattr(ours, "open", lambda *a: Full(open(*a)), raising=False)
+        monkeypatch.setattr(files, "open", lambda *a: Full(open(*a)), raising=False)
     else:
-        monkeypatch.setattr(ours.os, when, no_room)
+        monkeypatch.setattr(files.os, when, no_room)
 
 
 @pytest.mark.parametrize("when", ["write", "fsync", "replace"])

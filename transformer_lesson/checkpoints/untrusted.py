@@ -86,18 +86,18 @@ def require_room(configs: tuple[ModelConfig, ...], tensors: Mapping[str, Tensor]
             raise ValueError(_too_large("max_len", c.max_len, f"{LARGEST_TABLE:,} sines"))
 
 
-def require_rows(name: str, n: int, tensors: Mapping[str, Tensor]) -> None:
+def require_rows(name: str, n: Any, tensors: Mapping[str, Tensor]) -> None:
     """Refuse more rows of a matrix than any of these tensors has.
 
     Raises:
         ValueError: there are not so many, or n is no number.
     """
     most = max((tensor.size(0) for tensor in tensors.values() if tensor.dim()), default=0)
-    if not isinstance(n, int) or n > most:
+    if type(n) is not int or not 0 <= n <= most:
         raise ValueError(_too_large(name, n, f"{most:,} rows"))
 
 
-def _too_large(name: str, value: int, room: str) -> str:
+def _too_large(name: str, value: Any, room: str) -> str:
     return f"{name} is {value!r}, but there are only {room}: get the file again."
 
 

@@ -130,6 +130,7 @@ def _few_rows(layer: nn.Linear) -> Callable[[Tensor], Tensor]:
     found: dict[int, Callable] = {}  # number of rows to the fastest way
 
     def forward(x: Tensor) -> Tensor:
+        """Return x W^T + b."""
         n, weight = x.numel() // layer.in_features, layer.weight
         if not 0 < n <= FEW_ROWS:
             return F.linear(x, weight, layer.bias)
@@ -170,6 +171,7 @@ def learning(model: nn.Module) -> Iterator[None]:
 
 def _few_bits(dropout: nn.Dropout) -> Callable[[Tensor], Tensor]:
     def forward(x: Tensor) -> Tensor:
+        """Return x, thinned out in training and unchanged in evaluation."""
         cut = round(dropout.p * 2**16)  # of 65536 equally likely values, so many mean "zero"
         close = abs(cut / 2**16 - dropout.p) <= 0.001 * min(dropout.p, 1 - dropout.p)
         if not (dropout.training and dropout.p > 0 and close and x.is_cpu):

@@ -62,6 +62,11 @@ CELLS = [
     "    except ValueError as error:\n"
     "        print(error)",
 ]
+HANDLERS_HAVE_RUN = """() => new Promise(done => {
+    const last = new Image();
+    last.onerror = () => setTimeout(done, 500);
+    last.src = 'data:image/png,no picture';
+})"""
 N_EXPLORABLES = 6 * len(TEXTS) + 3
 
 
@@ -118,8 +123,8 @@ def page_of(notebook, html, chromium) -> int:
 
     context.route("**/*", note)
     page.on("dialog", lambda dialog: (problems.append(dialog.message), dialog.dismiss()))
-    page.goto(html.as_uri())
-    page.wait_for_load_state("networkidle")
+    page.goto(html.as_uri())  # until its pictures and frames have been loaded, or refused
+    page.evaluate(HANDLERS_HAVE_RUN)
     pictures = page.locator("img[src^='data:image/png']").count()
     assert page.locator(f"main :is({STOLEN})").count() == 0
     assert problems == [] and set(asked) <= NBCONVERTS_OWN

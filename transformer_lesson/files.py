@@ -9,7 +9,7 @@ from pathlib import Path
 JOINERS = "\u200c\u200d"  # they hold emoji and Persian words together
 
 
-def visible(text: str, longest: int | None = None, keep: str = "") -> str:
+def printable(text: str, longest: int | None = None, keep: str = "") -> str:
     r"""Write what cannot be seen as an escape: a null byte as `\x00`, half a pair as `\ud83d`.
 
     What is left turns no line around, moves no cursor and can be sent as UTF-8.

@@ -12,7 +12,7 @@ from PIL import Image
 from transformer_lesson import explorables
 from transformer_lesson.explorables.base import Explorable, Rendering, as_html, drawable, sentence
 from transformer_lesson.figures.plots import figure
-from transformer_lesson.files import visible
+from transformer_lesson.files import printable
 
 EVERY_MOVE_SHOWS = [  # in the others, some controls matter only in some states
     "HeadSplitExplorer",
@@ -88,7 +88,7 @@ def test_typed_text_stays_text(hostile):
     page = Tags(echo.picture.value)
     assert [tag for tag, _ in page.tags] == ["img", "p"]
     assert set(page.tags[0][1]) == {"alt", "width", "height", "style", "src"}
-    assert page.words == visible(hostile)
+    assert page.words == printable(hostile)
     echo._repr_mimebundle_()[1]["image/png"]["alt"].encode()  # can be sent to the browser
 
 

@@ -27,7 +27,7 @@ from transformer_lesson.figures.attention_view.view import head_view
 class Sum(Explorable):
     """Every kind of control, and a picture that says what was chosen."""
 
-    still = {"n": (2, 7)}
+    still_values = {"n": (2, 7)}
 
     def __init__(self):
         super().__init__(
@@ -42,7 +42,7 @@ class Sum(Explorable):
                 "place": ipywidgets.SelectionSlider(options=["a", "b"], value="b"),
             }
         )
-        self.still = self.still | {"power": (1.0,)}
+        self.still_values = self.still_values | {"power": (1.0,)}
 
     def render(self) -> Rendering:
         values = self.values

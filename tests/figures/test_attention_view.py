@@ -181,7 +181,7 @@ def test_the_widget_shows_the_frame(monkeypatch):
 def test_the_same_weights_give_the_same_bytes(view):
     layers = weights()
     first, second = view(layers, SOURCE), view([layer.clone() for layer in layers], list(SOURCE))
-    assert first.html == second.html and first.still.png() == second.still.png()
+    assert first.html == second.html and first.picture.png() == second.picture.png()
 
 
 @pytest.mark.parametrize("view", VIEWS)

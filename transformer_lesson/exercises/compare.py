@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transformer_lesson.exercises.attempt import Failed
 from transformer_lesson.figures.ranking import first_largest
-from transformer_lesson.files import visible
+from transformer_lesson.files import printable
 
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # float32 sums in another order differ by about 1e-6
 
@@ -149,5 +149,5 @@ def _kind(value: Any) -> str:
 def _article(value: Any) -> str:
     if value is None:
         return "None"
-    name = visible(type(value).__name__, 60)
+    name = printable(type(value).__name__, 60)
     return f"an {name}" if name[:1] in tuple("aeiou") else f"a {name}"

@@ -4,7 +4,7 @@ import html
 import re
 from dataclasses import dataclass
 
-from transformer_lesson.files import visible
+from transformer_lesson.files import printable
 
 SIGNS = {
     "passed": ("✓", "#009E73"),
@@ -35,12 +35,12 @@ class Report:
     mistake: str | None = None
 
     def __repr__(self) -> str:
-        head = f"{visible(self.name)}: {self._verdict}"
+        head = f"{printable(self.name)}: {self._verdict}"
         return f"{head}\n{self._shown}" if self.message else head
 
     def _repr_html_(self) -> str:
         sign, color = SIGNS[self.status]
-        name = html.escape(visible(self.name))
+        name = html.escape(printable(self.name))
         head = f"{sign} <strong>{self._verdict}</strong>: <code>{name}</code>"
         first, _, rest = map(to_html, self._shown.partition("\n"))
         body = f"<div>{first}</div>" if first else ""
@@ -53,7 +53,7 @@ class Report:
     @property
     def _shown(self) -> str:
         """The message without what would move a terminal's cursor or turn a line around."""
-        return visible(self.message, keep="\n\t")
+        return printable(self.message, keep="\n\t")
 
     @property
     def _verdict(self) -> str:

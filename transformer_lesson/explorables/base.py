@@ -19,7 +19,7 @@ import ipywidgets
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from transformer_lesson.figures.plots import Figure
-from transformer_lesson.files import visible
+from transformer_lesson.files import printable
 
 
 class Rendering(NamedTuple):
@@ -49,7 +49,7 @@ class Explorable(ipywidgets.VBox):
         controls: name of each value to the widget that sets it, in the order of the page.
     """
 
-    still: Mapping[str, Sequence[float]] | None = None
+    still_values: Mapping[str, Sequence[float]] | None = None
     """Where its states are few enough to be drawn beforehand, for a page without a kernel: the
     values of each slider that has too many; other controls take all of theirs."""
 
@@ -91,7 +91,7 @@ class Explorable(ipywidgets.VBox):
         if self._held:
             return
         drawn = self.render()
-        self.rendering = drawn._replace(text=visible(drawn.text))
+        self.rendering = drawn._replace(text=printable(drawn.text))
         self.picture.value = as_html(self.rendering)
 
     def __repr__(self) -> str:
@@ -100,8 +100,8 @@ class Explorable(ipywidgets.VBox):
 
     def _repr_mimebundle_(self, **kwargs):
         widget = super()._repr_mimebundle_(**kwargs)
-        still = {"image/png": self.rendering.png, "text/plain": repr(self)}
-        return widget | still, {"image/png": {"alt": self.rendering.text}}
+        picture = {"image/png": self.rendering.png, "text/plain": repr(self)}
+        return widget | picture, {"image/png": {"alt": self.rendering.text}}
 
 
 def sendable(text: str) -> str:

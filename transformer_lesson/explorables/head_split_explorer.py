@@ -23,7 +23,7 @@ class HeadSplitExplorer(Explorable):
         transposed: whether the split is the right one.
     """
 
-    still = {}
+    still_values = {}
 
     def __init__(self, sizes: tuple[int, int, int] = SIZES[0], transposed: bool = False):
         options = [(f"{n} tokens × {d}, {h} heads", (n, d, h)) for n, d, h in SIZES]

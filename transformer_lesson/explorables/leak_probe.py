@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformer_lesson.explorables.base import Explorable, Rendering, drawable
 from transformer_lesson.explorables.canvas import Canvas
 from transformer_lesson.figures.plots import COLORS
-from transformer_lesson.files import visible
+from transformer_lesson.files import printable
 from transformer_lesson.interpretability.causality import Model, changed_positions
 from transformer_lesson.model.blocks import DecoderBlock
 from transformer_lesson.model.config import ModelConfig
@@ -143,7 +143,7 @@ class LeakProbe(Explorable):
         ValueError: sizes that do not fit, or a model in training mode.
     """
 
-    still = {}
+    still_values = {}
 
     def __init__(
         self,
@@ -159,11 +159,11 @@ class LeakProbe(Explorable):
         self.models, self.ids = dict(models), ids
         self.tokens = tuple(tokens or [str(id_) for id_ in ids[0].tolist()])
         self.changes = cache(self._changes)
-        places = [(f"{i}: {visible(token, 12)}", i) for i, token in enumerate(self.tokens)]
+        places = [(f"{i}: {printable(token, 12)}", i) for i, token in enumerate(self.tokens)]
         super().__init__(
             {
                 "model": ipywidgets.ToggleButtons(
-                    options=[(visible(name, 60), name) for name in self.models],
+                    options=[(printable(name, 60), name) for name in self.models],
                     description="Model",
                 ),
                 "position": ipywidgets.SelectionSlider(

@@ -12,7 +12,7 @@ from transformer_lesson.explorables.base import Explorable, Rendering
 from transformer_lesson.explorables.canvas import Canvas
 from transformer_lesson.explorables.chart import Chart, Point
 from transformer_lesson.figures.plots import COLORS
-from transformer_lesson.files import visible
+from transformer_lesson.files import printable
 
 if TYPE_CHECKING:
     from transformer_lesson.training import StepReport
@@ -132,4 +132,4 @@ class LiveCurves(Explorable):
         self._display.update(data, metadata=metadata, raw=True)
 
     def __repr__(self) -> str:
-        return f"LiveCurves({visible(repr(self.title), 100)})"
+        return f"LiveCurves({printable(repr(self.title), 100)})"

@@ -31,7 +31,7 @@ class MaskExplorer(Explorable):
         side: where short sentences are filled up, "right" or "left".
     """
 
-    still = {}
+    still_values = {}
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from transformer_lesson.explorables.canvas import Canvas
 from transformer_lesson.explorables.trained import MISSING, trained_translator
 from transformer_lesson.figures.plots import COLORS, DIVERGING
 from transformer_lesson.figures.ranking import first_largest, from_largest
-from transformer_lesson.files import visible
+from transformer_lesson.files import printable
 from transformer_lesson.interpretability.interventions import (
     Site,
     head_sites,
@@ -207,5 +207,5 @@ class PatchingGrid(Explorable):
 
 
 def _slider(description: str, tokens: Sequence[str], value: int) -> ipywidgets.SelectionSlider:
-    options = [(f"{i}: {visible(token, 12)}", i) for i, token in enumerate(tokens)]
+    options = [(f"{i}: {printable(token, 12)}", i) for i, token in enumerate(tokens)]
     return ipywidgets.SelectionSlider(options=options, value=value, description=description)

@@ -26,7 +26,7 @@ class PositionalEncodingExplorer(Explorable):
         position: whose dot products are drawn, 0 to length - 1.
     """
 
-    still = {
+    still_values = {
         "d_model": (128,),
         "length": (100,),
         "base": (100.0,),

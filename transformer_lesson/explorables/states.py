@@ -22,8 +22,8 @@ Settings = Mapping[str, object]  # values of traits, by name
 def pre_rendered(explorable: Explorable) -> dict[str, object]:
     """Draw an explorable at every combination of its controls' values.
 
-    Of a slider the values are those in `explorable.still`, if it stands there, and the present
-    one; of any other control all. A typed text stays as it is.
+    Of a slider the values are those in `explorable.still_values`, if it stands there, and the
+    present one; of any other control all. A typed text stays as it is.
 
     Returns:
         Plain data: `name`; `controls`, each with `label`, `kind` ("range", "buttons" or
@@ -32,17 +32,17 @@ def pre_rendered(explorable: Explorable) -> dict[str, object]:
         varying fastest; `pictures`, different WebP files in base64.
 
     Raises:
-        ValueError: the explorable has no `still`, because its states are too many.
+        ValueError: the explorable has no `still_values`, because its states are too many.
     """
-    if explorable.still is None:
+    if explorable.still_values is None:
         raise ValueError(
             f"{type(explorable).__name__} has too many states to draw them all: name the values "
-            "of its sliders in `still`, or show its picture."
+            "of its sliders in `still_values`, or show its picture."
         )
     moved = {
         name: settings
         for name, control in explorable.controls.items()
-        if (settings := _settings(control, explorable.still.get(name)))
+        if (settings := _settings(control, explorable.still_values.get(name)))
     }
     controls = [_described(explorable.controls[name], settings) for name, settings in moved.items()]
     pictures: dict[str, int] = {}
@@ -108,7 +108,7 @@ def load_ipython_extension(shell) -> None:
 
     def with_states(explorable: Explorable):
         bundle, metadata = explorable._repr_mimebundle_()
-        if explorable.still is None:
+        if explorable.still_values is None:
             return bundle, metadata
         return bundle | {MIME: pre_rendered(explorable)}, metadata
 

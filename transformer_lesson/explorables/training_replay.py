@@ -238,7 +238,7 @@ class TrainingReplay(Explorable):
     def __init__(self, snapshots: Sequence[Snapshot] = ()):
         self.snapshots = list(snapshots)
         last = max(len(self.snapshots), 1)
-        self.still = {"number": [1 + round(i * (last - 1) / 6) for i in range(7)]}
+        self.still_values = {"number": [1 + round(i * (last - 1) / 6) for i in range(7)]}
         n_layers, n_heads = self.snapshots[0].weights.shape[:2] if self.snapshots else (1, 1)
         number = ipywidgets.IntSlider(last, 1, last, description="Snapshot")
         heads = [("mean", None), *((str(i), i) for i in range(n_heads))]

@@ -23,7 +23,7 @@ from transformer_lesson.explorables.player import Player
 from transformer_lesson.explorables.trained import MISSING, english_words, trained_translator
 from transformer_lesson.figures.plots import COLORS
 from transformer_lesson.figures.ranking import first_largest, from_largest
-from transformer_lesson.files import visible
+from transformer_lesson.files import printable
 from transformer_lesson.generation import generate
 from transformer_lesson.generation.session import evaluating
 from transformer_lesson.interpretability.alignment import alignment_hits
@@ -370,7 +370,7 @@ class TranslationPlayground(Explorable):
         made = self.attempt(self.controls["sentence"].value)
         written = () if isinstance(made, str) else made.written[: self.shown.value]
         with self.held():
-            offered = [(visible(token, 20), i) for i, token in enumerate(written)]
+            offered = [(printable(token, 20), i) for i, token in enumerate(written)]
             self.word.options = offered or [("", 0)]
             self.word.index = word
 

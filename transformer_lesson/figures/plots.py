@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as MatplotlibFigure
 
 from transformer_lesson.figures.ranking import is_largest
-from transformer_lesson.files import visible
+from transformer_lesson.files import printable
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colors, told apart by readers with any color vision."""
@@ -26,8 +26,8 @@ class Figure(MatplotlibFigure):
 
     def __init__(self, title: str, alt: str, width: float, height: float):
         super().__init__(figsize=(width, height), dpi=90, layout=None)
-        self.alt = visible(alt, keep="\n")
-        title = visible(title, LONGEST_TITLE, keep="\n")
+        self.alt = printable(alt, keep="\n")
+        title = printable(title, LONGEST_TITLE, keep="\n")
         lines = textwrap.fill(title, int(13 * width))  # 13 letters of this size are an inch
         self.suptitle(lines, fontsize=11, parse_math=False)
 
@@ -82,7 +82,7 @@ def label_ticks(axes: Axes, x_labels: Sequence[str] | None, y_labels: Sequence[s
 
 
 def _shown(labels: Sequence[str]) -> list[str]:
-    return [visible(label, LONGEST_LABEL) for label in labels]
+    return [printable(label, LONGEST_LABEL) for label in labels]
 
 
 def draw_matrix(
@@ -163,7 +163,7 @@ def heatmap(
     """
     made, axes = figure(title, alt, width, height)
     made.colorbar(draw_matrix(axes, matrix, x_labels, y_labels, **image_options), ax=axes)
-    axes.set(xlabel=visible(x_name, LONGEST_LINE), ylabel=visible(y_name, LONGEST_LINE))
+    axes.set(xlabel=printable(x_name, LONGEST_LINE), ylabel=printable(y_name, LONGEST_LINE))
     longest = max((len(label) for label in _shown(x_labels or [""])), default=0)
     if longest > 2:
         made.subplots_adjust(bottom=min(0.5, (0.6 + 0.05 * longest) / height))
@@ -240,9 +240,9 @@ def curves(
         y = as_array(numbers)
         if x is not None and len(x) != len(y):
             raise ValueError(f"curve {name!r} has {len(y)} values, but there are {len(x)} of x.")
-        style, label = ("-", "--", "-.", ":")[i % 4], visible(name, LONGEST_LABEL)
+        style, label = ("-", "--", "-.", ":")[i % 4], printable(name, LONGEST_LABEL)
         axes.plot(range(len(y)) if x is None else x, y, style, color=COLORS[i % 7], label=label)
-    axes.set(xlabel=visible(x_name, LONGEST_LINE), ylabel=visible(y_name, LONGEST_LINE))
+    axes.set(xlabel=printable(x_name, LONGEST_LINE), ylabel=printable(y_name, LONGEST_LINE))
     axes.set(**axes_options)
     axes.grid(alpha=0.3)
     if len(values) > 1:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from transformer_lesson.exercises.catalog import LESSONS
 from transformer_lesson.exercises.reports import Report
-from transformer_lesson.files import visible, write_atomically
+from transformer_lesson.files import printable, write_atomically
 
 COLUMNS = ("student", "lesson", "exercise", "status", "mistake", "message")
 LONGEST = 300  # characters of a message
@@ -120,5 +120,5 @@ def write_grades(rows: list[Row], folder: Path) -> Path:
 
 def plain(text: str) -> str:
     """Return text that a spreadsheet shows and does not compute: a formula gets a quote first."""
-    text = visible(text, LONGEST)
+    text = printable(text, LONGEST)
     return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@")) else text

@@ -98,7 +98,7 @@ def _run(options: argparse.Namespace, device: torch.device) -> int:
     if distributed.rank() > 0:
         return 0
     print(f"{history.steps} steps took {history.seconds:.1f} s of training in {history.precision}.")
-    for sentence in task.judge(model.cpu()):
+    for sentence in task.evaluate(model.cpu()):
         print(sentence)
     path = options.out / "model.safetensors"
     save_checkpoint(path, model, task.tokenizer)

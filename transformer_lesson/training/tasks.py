@@ -1,4 +1,4 @@
-"""What the command line can train: a corpus, made ready, and how to judge the result."""
+"""What the command line can train: a corpus, made ready, and how to evaluate the result."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ class Task(NamedTuple):
 
     Args:
         kind: which of the models.
-        judge: gives sentences on how good a trained model is.
+        evaluate: gives sentences on how good a trained model is.
     """
 
     recipe: Recipe
@@ -32,7 +32,7 @@ class Task(NamedTuple):
     tokenizer: Tokenizer
     batches: Iterable[Batch]
     validation: list[Batch]
-    judge: Callable[[nn.Module], list[str]]
+    evaluate: Callable[[nn.Module], list[str]]
 
 
 def make_task(corpus: str, seed: int) -> Task:
@@ -68,7 +68,7 @@ def _translation(
     train = _short_enough(train, tokenizer, longest)
     tests = {name: _short_enough(pairs, tokenizer, longest) for name, pairs in tests.items()}
 
-    def judge(model: nn.Module) -> list[str]:
+    def evaluate(model: nn.Module) -> list[str]:
         """Say how many sentences of each test are right, and show one."""
         sentences = []
         for name, pairs in tests.items():
@@ -85,7 +85,7 @@ def _translation(
         tokenizer=tokenizer,
         batches=TranslationBatches(train, tokenizer, recipe.batch_size, seed),
         validation=epoch(first, tokenizer, recipe.batch_size),
-        judge=judge,
+        evaluate=evaluate,
     )
 
 
@@ -94,7 +94,7 @@ def _language_model(recipe: Recipe, train: str, held_out: str, seed: int) -> Tas
     length, ids = recipe.sizes["max_len"], tokenizer.encode(held_out)
     validation = windows(ids, recipe.batch_size, length)
 
-    def judge(model: nn.Module) -> list[str]:
+    def evaluate(model: nn.Module) -> list[str]:
         """Say how well it predicts unseen text, and show what it writes."""
         loss = validation_loss(model, validation, recipe.training.precision)
         bits = bits_per_character(loss, len(ids) - 1, len(held_out))
@@ -109,7 +109,7 @@ def _language_model(recipe: Recipe, train: str, held_out: str, seed: int) -> Tas
         tokenizer=tokenizer,
         batches=WindowBatches(tokenizer.encode(train), recipe.batch_size, length, seed),
         validation=validation,
-        judge=judge,
+        evaluate=evaluate,
     )
 
 

@@ -44,12 +44,12 @@ class AttentionView:
     `drawing` is what `frame` makes it of.
     """
 
-    def __init__(self, drawing: dict[str, str | int], still: Figure):
-        self.drawing, self.still = drawing, still
+    def __init__(self, drawing: dict[str, str | int], picture: Figure):
+        self.drawing, self.picture = drawing, picture
         self.html = frame(**drawing)
 
     def __repr__(self) -> str:
-        return self.still.alt
+        return self.picture.alt
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         import ipywidgets
@@ -57,8 +57,8 @@ class AttentionView:
         widget = ipywidgets.HTML(self.html, layout={"width": "100%", "margin": "0"})
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has those glyphs
-            still, metadata = self.still._repr_mimebundle_()
-        return widget._repr_mimebundle_() | still, metadata
+            picture, metadata = self.picture._repr_mimebundle_()
+        return widget._repr_mimebundle_() | picture, metadata
 
 
 def head_view(
@@ -101,8 +101,8 @@ def head_view(
     controls = '<label>Layer: <select id="layer"></select></label>'
     view = {"layer": layer, "heads": heads, "include_layers": layers}
     height = height or round(90 + 22.5 * _n_rows(parts))
-    still = _still_of_heads(parts[0], layer, heads, _describe("head view", parts))
-    return AttentionView(_drawing("head_view", parts, view, controls, height, still.alt), still)
+    picture = _picture_of_heads(parts[0], layer, heads, _describe("head view", parts))
+    return AttentionView(_drawing("head_view", parts, view, controls, height, picture.alt), picture)
 
 
 def model_view(
@@ -124,8 +124,8 @@ def model_view(
     small, large = min(14, 84 / n_heads), 18  # pixels per word: in a thumbnail, in the detail
     rows = _n_rows(parts)
     height = height or 80 + round(max(n_layers * (rows * small + 10) + 41, rows * large + 55))
-    still = _still_of_model(parts[0], _describe("model view", parts))
-    return AttentionView(_drawing("model_view", parts, view, "", height, still.alt), still)
+    picture = _picture_of_model(parts[0], _describe("model view", parts))
+    return AttentionView(_drawing("model_view", parts, view, "", height, picture.alt), picture)
 
 
 def _n_rows(parts: list[Part]) -> int:
@@ -149,7 +149,7 @@ def _draw_lines(axes, weights: Float[Tensor, "query key"], left, right, top, col
     axes.add_collection(LineCollection(ends, colors=colors, linewidths=1.6))
 
 
-def _still_of_heads(part: Part, layer: int, heads: list[int], alt: str) -> Figure:
+def _picture_of_heads(part: Part, layer: int, heads: list[int], alt: str) -> Figure:
     from matplotlib import colormaps
 
     rows = _n_rows([part])
@@ -167,7 +167,7 @@ def _still_of_heads(part: Part, layer: int, heads: list[int], alt: str) -> Figur
     return made
 
 
-def _still_of_model(part: Part, alt: str) -> Figure:
+def _picture_of_model(part: Part, alt: str) -> Figure:
     from matplotlib import colormaps
 
     n_layers, n_heads, *_ = part.weights.shape

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from transformer_lesson.files import visible
+from transformer_lesson.files import printable
 
 MAX_WEIGHTS = 100_000
 """A browser draws one line per weight; many more make it unresponsive."""
@@ -121,4 +121,4 @@ def known(what: str, value, choices: list):
 
 def _labels(tokens: Sequence[str]) -> list[str]:
     """Write invisible characters as escapes and shorten what does not fit the picture."""
-    return [visible(token, LONGEST) for token in tokens]
+    return [printable(token, LONGEST) for token in tokens]

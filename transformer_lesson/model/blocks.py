@@ -8,9 +8,7 @@ from torch import Tensor, nn
 from transformer_lesson.model.attention import MultiHeadAttention
 from transformer_lesson.model.cache import NO_CACHE, KeyValueCache, NoCache
 from transformer_lesson.model.config import ModelConfig
-from transformer_lesson.model.feed_forward import (
-    make_feed_forward,
-)
+from transformer_lesson.model.feed_forward import make_feed_forward
 from transformer_lesson.model.hooks import HookPoint
 from transformer_lesson.model.masks import Mask
 from transformer_lesson.model.norm import make_norm
@@ -150,11 +148,8 @@ class DecoderBlock(nn.Module):
         self.norm_3 = make_norm(config)
         self.dropout = nn.Dropout(config.dropout)
         self.branch = BRANCHES[config.norm_position]
-        self.after_self_attention, self.after_cross_attention, self.output = (
-            HookPoint(),
-            HookPoint(),
-            HookPoint(),
-        )
+        self.after_self_attention, self.after_cross_attention = HookPoint(), HookPoint()
+        self.output = HookPoint()
 
     def forward(
         self,

@@ -18,25 +18,23 @@ ACTIVATIONS = {
 }
 
 
-def swiglu(
+def feed_forward(
     x: Float[Tensor, "*batch d_model"],
-    W_gate: Float[Tensor, "d_model d_ff"],
-    W_up: Float[Tensor, "d_model d_ff"],
-    W_down: Float[Tensor, "d_ff d_model"],
+    W_1: Float[Tensor, "d_model d_ff"],
+    b_1: Float[Tensor, " d_ff"],
+    W_2: Float[Tensor, "d_ff d_model"],
+    b_2: Float[Tensor, " d_model"],
 ) -> Float[Tensor, "*batch d_model"]:
-    """(swish(x W_gate) * x W_up) W_down, with swish(z) = z * sigmoid(z).
-
-    One map decides how much of the other passes. Three matrices instead of two: with d_ff at
-    two thirds there are as many numbers as in the paper's network.
+    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, the same for every token, each token by itself.
 
     Args:
         x: shape (..., d_model).
-        W_gate, W_up: shape (d_model, d_ff), multiplied from the right.
-        W_down: shape (d_ff, d_model).
+        W_1, b_1: shapes (d_model, d_ff) and (d_ff,).
+        W_2, b_2: shapes (d_ff, d_model) and (d_model,).
 
-    Source: Shazeer, "GLU Variants Improve Transformer" (2020), equation 6.
+    Source: "Attention Is All You Need" (2017), equation 2.
     """
-    return (F.silu(x @ W_gate) * (x @ W_up)) @ W_down
+    return (x @ W_1 + b_1).relu() @ W_2 + b_2
 
 
 class FeedForward(nn.Module):
@@ -60,6 +58,27 @@ class FeedForward(nn.Module):
         return self.W_2(self.dropout(hidden))
 
 
+def swiglu(
+    x: Float[Tensor, "*batch d_model"],
+    W_gate: Float[Tensor, "d_model d_ff"],
+    W_up: Float[Tensor, "d_model d_ff"],
+    W_down: Float[Tensor, "d_ff d_model"],
+) -> Float[Tensor, "*batch d_model"]:
+    """(swish(x W_gate) * x W_up) W_down, with swish(z) = z * sigmoid(z).
+
+    One map decides how much of the other passes. Three matrices instead of two: with d_ff at
+    two thirds there are as many numbers as in the paper's network.
+
+    Args:
+        x: shape (..., d_model).
+        W_gate, W_up: shape (d_model, d_ff), multiplied from the right.
+        W_down: shape (d_ff, d_model).
+
+    Source: Shazeer, "GLU Variants Improve Transformer" (2020), equation 6.
+    """
+    return (F.silu(x @ W_gate) * (x @ W_up)) @ W_down
+
+
 class GatedFeedForward(nn.Module):
     """SwiGLU: a gate decides how much of each hidden number passes. No biases.
 
@@ -78,25 +97,6 @@ class GatedFeedForward(nn.Module):
         """Widen to d_ff twice, let one gate the other, narrow back to d_model."""
         hidden = self.hidden(F.silu(self.W_gate(x)) * self.W_up(x))  # (batch, n, d_ff)
         return self.W_down(self.dropout(hidden))
-
-
-def feed_forward(
-    x: Float[Tensor, "*batch d_model"],
-    W_1: Float[Tensor, "d_model d_ff"],
-    b_1: Float[Tensor, " d_ff"],
-    W_2: Float[Tensor, "d_ff d_model"],
-    b_2: Float[Tensor, " d_model"],
-) -> Float[Tensor, "*batch d_model"]:
-    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, the same for every token, each token by itself.
-
-    Args:
-        x: shape (..., d_model).
-        W_1, b_1: shapes (d_model, d_ff) and (d_ff,).
-        W_2, b_2: shapes (d_ff, d_model) and (d_model,).
-
-    Source: "Attention Is All You Need" (2017), equation 2.
-    """
-    return (x @ W_1 + b_1).relu() @ W_2 + b_2
 
 
 def make_feed_forward(config: ModelConfig) -> nn.Module:

@@ -6,6 +6,29 @@ from torch import Tensor, nn
 from transformer_lesson.model.config import ModelConfig
 
 
+def layer_norm(
+    x: Float[Tensor, "*batch d_model"],
+    gamma: Float[Tensor, " d_model"],
+    beta: Float[Tensor, " d_model"],
+    epsilon: float = 1e-5,
+) -> Float[Tensor, "*batch d_model"]:
+    """Normalize each token's own numbers: (x - mean) / sqrt(variance + epsilon) * gamma + beta.
+
+    The variance divides by d_model, not d_model - 1, and epsilon stands inside the root. The
+    blocks use `nn.LayerNorm`, which computes the same in one fused step.
+
+    Args:
+        x: shape (..., d_model); the mean is taken over the last axis only.
+        gamma, beta: trained scale and shift, shape (d_model,).
+        epsilon: keeps the root away from zero.
+
+    Source: Ba et al., "Layer Normalization" (2016), equation 4.
+    """
+    mean = x.mean(dim=-1, keepdim=True)  # (..., 1)
+    variance = x.var(dim=-1, keepdim=True, correction=0)  # (..., 1)
+    return (x - mean) / (variance + epsilon).sqrt() * gamma + beta
+
+
 def rms_norm(
     x: Float[Tensor, "*batch d_model"], gamma: Float[Tensor, " d_model"], epsilon: float = 1e-5
 ) -> Float[Tensor, "*batch d_model"]:
@@ -29,26 +52,3 @@ def make_norm(config: ModelConfig) -> nn.Module:
     """Return a norm with weights of its own, of the kind that the config asks for."""
     kind = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}[config.norm]
     return kind(config.d_model, eps=config.norm_epsilon)
-
-
-def layer_norm(
-    x: Float[Tensor, "*batch d_model"],
-    gamma: Float[Tensor, " d_model"],
-    beta: Float[Tensor, " d_model"],
-    epsilon: float = 1e-5,
-) -> Float[Tensor, "*batch d_model"]:
-    """Normalize each token's own numbers: (x - mean) / sqrt(variance + epsilon) * gamma + beta.
-
-    The variance divides by d_model, not d_model - 1, and epsilon stands inside the root. The
-    blocks use `nn.LayerNorm`, which computes the same in one fused step.
-
-    Args:
-        x: shape (..., d_model); the mean is taken over the last axis only.
-        gamma, beta: trained scale and shift, shape (d_model,).
-        epsilon: keeps the root away from zero.
-
-    Source: Ba et al., "Layer Normalization" (2016), equation 4.
-    """
-    mean = x.mean(dim=-1, keepdim=True)  # (..., 1)
-    variance = x.var(dim=-1, keepdim=True, correction=0)  # (..., 1)
-    return (x - mean) / (variance + epsilon).sqrt() * gamma + beta

@@ -14,7 +14,6 @@ ACTIVATIONS = {
     "gelu": F.gelu,
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "swish": F.silu,
-    "swiglu": F.silu,
 }
 
 

@@ -35,6 +35,12 @@ def test_translates_in_order_whatever_the_batch_size(model, tokenizer, batch_siz
     assert len(set(translations)) > 1
 
 
+@pytest.mark.parametrize("batch_size", [0, -1, True])
+def test_a_batch_holds_a_sentence_or_more(batch_size, model, tokenizer):
+    with pytest.raises(ValueError, match=f"batch_size is {batch_size}, .* an int >= 1"):
+        translate(model, tokenizer, SOURCES, batch_size=batch_size)
+
+
 def test_passes_strategy_and_length_on(model, tokenizer):
     assert translate(model, tokenizer, [], Beam(2)) == []
     for strategy in (Beam(3), Beam(1)):

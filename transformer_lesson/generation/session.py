@@ -10,6 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from transformer_lesson.model.cache import KeyValueCache
+from transformer_lesson.model.config import size
 from transformer_lesson.model.embedding import check_ids
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.text.batches import pad_batch
@@ -67,9 +68,7 @@ def left_padded(sentences: list[list[int]], pad_id: int | None) -> Int64[Tensor,
 
 def check_length(n: int, max_new_tokens: int, max_len: int) -> None:
     """Raise a `ValueError` if n tokens and the new ones do not fit into a model."""
-    whole = isinstance(max_new_tokens, int) and not isinstance(max_new_tokens, bool)
-    if not whole or max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens is {max_new_tokens!r}, but it must be an int >= 1.")
+    size.check("max_new_tokens", max_new_tokens)
     if n + max_new_tokens > max_len:
         raise ValueError(
             f"generate: {n} tokens to start from and max_new_tokens = {max_new_tokens} are more "

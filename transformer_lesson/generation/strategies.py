@@ -8,6 +8,13 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from transformer_lesson.model.config import CheckedConfig, Rule, count, is_number, optional, size
+
+above_zero = Rule(
+    "above 0 (Greedy() is its limit at 0)", lambda x: is_number(x) and 0 < x < math.inf
+)
+probability_to_keep = Rule("a probability in (0, 1]", lambda x: is_number(x) and 0 < x <= 1)
+zero_or_more = Rule("0 or more", lambda x: is_number(x) and 0 <= x < math.inf)
 COLDEST = 1e-30
 """A lower temperature counts as this one: 1 / COLDEST still is a float32."""
 
@@ -28,7 +35,7 @@ def top_k_filter(
 
     Source: Fan et al., "Hierarchical Neural Story Generation" (2018), section 5.4.
     """
-    _require("k", k, _is_int(k) and k >= 1, "an int >= 1")
+    size.check("k", k)
     best = logits.topk(min(k, logits.size(-1)), dim=-1)  # (..., k)
     return torch.full_like(logits, -math.inf).scatter(-1, best.indices, best.values)
 
@@ -50,7 +57,7 @@ def top_p_filter(
 
     Source: Holtzman et al., "The Curious Case of Neural Text Degeneration" (2020), section 3.1.
     """
-    _require("p", p, _is_number(p) and 0 < p <= 1, "a probability in (0, 1]")
+    probability_to_keep.check("p", p)
     if p == 1:
         return logits.clone()
     ranked = logits.sort(dim=-1, descending=True, stable=True)
@@ -89,7 +96,7 @@ class Greedy:
 
 
 @dataclass(frozen=True)
-class Sample:
+class Sample(CheckedConfig):
     """At every step a token by chance, from the model's distribution or part of it.
 
     Args:
@@ -105,19 +112,10 @@ class Sample:
         ValueError: a value breaks a rule; the message names it.
     """
 
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        hot = _is_number(self.temperature) and 0 < self.temperature < math.inf
-        _require("temperature", self.temperature, hot, "above 0 (Greedy() is its limit at 0)")
-        k_ok = self.top_k is None or (_is_int(self.top_k) and self.top_k >= 1)
-        _require("top_k", self.top_k, k_ok, "None or an int >= 1")
-        p_ok = self.top_p is None or (_is_number(self.top_p) and 0 < self.top_p <= 1)
-        _require("top_p", self.top_p, p_ok, "None or a probability in (0, 1]")
-        _require("seed", self.seed, _is_int(self.seed) and self.seed >= 0, "an int >= 0")
+    temperature: float = above_zero(1.0)
+    top_k: int | None = optional(size)(None)
+    top_p: float | None = optional(probability_to_keep)(None)
+    seed: int = count(0)
 
     def probabilities(
         self, logits: Float[Tensor, "*batch vocab_size"]
@@ -146,7 +144,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Beam:
+class Beam(CheckedConfig):
     """Keep the `width` likeliest texts at every step; see `beam_search`.
 
     Args:
@@ -157,27 +155,9 @@ class Beam:
         ValueError: width is under 1 or length_penalty negative.
     """
 
-    width: int = 4
-    length_penalty: float = 0.6
-
-    def __post_init__(self) -> None:
-        _require("width", self.width, _is_int(self.width) and self.width >= 1, "an int >= 1")
-        penalty_ok = _is_number(self.length_penalty) and 0 <= self.length_penalty < math.inf
-        _require("length_penalty", self.length_penalty, penalty_ok, "0 or more")
+    width: int = size(4)
+    length_penalty: float = zero_or_more(0.6)
 
 
 Strategy = Greedy | Sample | Beam
 GREEDY = Greedy()
-
-
-def _require(name: str, value, kept: bool, rule: str) -> None:
-    if not kept:
-        raise ValueError(f"{name} is {value!r}, but it must be {rule}.")
-
-
-def _is_int(value) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from transformer_lesson.generation.generate import generate
 from transformer_lesson.generation.strategies import GREEDY, Strategy
+from transformer_lesson.model.config import size
 from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text.tokenizers import Tokenizer
 
@@ -29,10 +30,11 @@ def translate(
         batch_size: sentences per batch.
 
     Raises:
-        ValueError: one string instead of a list; and as `generate`.
+        ValueError: one string instead of a list, or a batch_size under 1; and as `generate`.
     """
     if isinstance(sentences, str):
         raise ValueError("sentences must be a list of strings: wrap one string in a list.")
+    size.check("batch_size", batch_size)
     if max_new_tokens is None:
         max_new_tokens = model.config.max_len - 1  # 1 is <bos>
     translations = []

@@ -17,6 +17,11 @@ class Rule(NamedTuple):
         """Declare a field of a config that must keep this rule."""
         return field(default=default, metadata={"rule": self})
 
+    def check(self, name: str, value: Any) -> None:
+        """Raise a `ValueError` that names value and rule, unless the value keeps the rule."""
+        if not self.keeps(value):
+            raise ValueError(f"{name} is {value!r}, but it must be {self.words}.")
+
 
 def is_number(value: Any, *kinds: type) -> bool:
     """Whether a value is a number, which True is not."""
@@ -49,7 +54,7 @@ def tuple_of(rule: Rule, n: int | None = None) -> Rule:
 
 
 class CheckedConfig:
-    """What the two configs share: a misspelt field or a broken rule is refused by name."""
+    """What configs and strategies share: a misspelt field or a broken rule is refused by name."""
 
     def __new__(cls, *values: Any, **named: Any):
         """Refuse a misspelt field, and name the nearest one."""
@@ -66,7 +71,7 @@ class CheckedConfig:
             if isinstance(value, list) and rule.keeps(tuple(value)):  # JSON's form of a tuple
                 object.__setattr__(self, one.name, tuple(value))
             else:
-                self.require(one.name, rule.keeps(value), rule.words)
+                rule.check(one.name, value)
 
     def require(self, name: str, kept: bool, rule: str) -> None:
         """Raise a `ValueError` that names field, value and rule, unless the rule is kept."""

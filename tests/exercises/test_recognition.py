@@ -29,3 +29,36 @@ def test_two_functions_returned_are_no_more_alike_than_two_numbers(monkeypatch):
     exercise = EXERCISES["attention_scores"]
     assert recognize(exercise, lambda Q, K: len) is mistake
     assert recognize(exercise, lambda Q, K: print) is None
+
+
+def add_mistake(monkeypatch, name: str, version) -> Mistake:
+    mistake = Mistake("a mistake of this test", "It is wrong.", version)
+    monkeypatch.setitem(MISTAKES, name, (mistake,))
+    return mistake
+
+
+def test_a_mistake_that_also_spoils_its_input_is_another_one(monkeypatch):
+    def wrong(Q, K):
+        return Q @ K.mT
+
+    def wrong_and_spoiling(Q, K):
+        return Q.mul_(2) @ K.mT / 2
+
+    mistake = add_mistake(monkeypatch, "attention_scores", wrong)
+    exercise = EXERCISES["attention_scores"]
+    assert recognize(exercise, wrong) is mistake
+    assert recognize(exercise, wrong_and_spoiling) is None
+
+
+def test_a_mistake_is_recognized_whose_results_share_one_buffer(monkeypatch):
+    def wrong(Q, K):
+        return (Q @ K.mT).clamp(-3, 3)
+
+    buffer = torch.empty(10**5)
+
+    def into_buffer(Q, K):
+        result = wrong(Q, K)
+        return buffer[: result.numel()].view(result.shape).copy_(result)
+
+    mistake = add_mistake(monkeypatch, "attention_scores", wrong)
+    assert recognize(EXERCISES["attention_scores"], into_buffer) is mistake

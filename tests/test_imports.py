@@ -37,6 +37,7 @@ def fresh_python(code: str) -> str:
     return subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.slow
 def test_the_import_brings_no_heavy_library():
     heavy = {"bertviz", "transformers", "ipywidgets", "matplotlib", "tokenizers", "IPython"}
     code = "import sys; from transformer_lesson import *; print(*sys.modules)"

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.cells import names_in, without_slow_cells
 from tools.execute_notebooks import CELL_TIMEOUT
 from tools.handout import CHECK, is_stub, solved_copy, unpassed
 from transformer_lesson.exercises.catalog import find
@@ -28,11 +29,10 @@ def test_a_stub_is_blank_or_the_function_with_the_bug(path):
 
 
 class Twice(NotebookClient):
-    """Runs every cell and, where that takes no more than seconds, runs it again, as learners do."""
+    """Runs every cell and runs it again, as learners do."""
 
     async def async_execute_cell(self, cell, *arguments, **options):
-        if "slow" not in cell.metadata.get("tags", ()):
-            await super().async_execute_cell(cell, *arguments, **options)
+        await super().async_execute_cell(cell, *arguments, **options)
         return await super().async_execute_cell(cell, *arguments, **options)
 
 
@@ -40,12 +40,14 @@ class Twice(NotebookClient):
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
 def test_a_solved_lesson_passes_every_check_also_when_cells_are_run_again(path, tmp_path):
     lesson = nbformat.read(path, as_version=4)
-    notebook = solved_copy(lesson)
-    resources = {"metadata": {"path": str(tmp_path)}}
-    Twice(notebook, timeout=CELL_TIMEOUT, kernel_name="python3", resources=resources).execute()
     stubs = [
         re.match(r"def (\w+)\(", cell.source).group(1) for cell in filter(is_stub, lesson.cells)
     ]
+    notebook = solved_copy(lesson)
+    for cell in without_slow_cells(notebook):
+        assert not set(stubs) & names_in(cell.source)[1], f"{cell.id} needs an exercise: run it"
+    resources = {"metadata": {"path": str(tmp_path)}}
+    Twice(notebook, timeout=CELL_TIMEOUT, kernel_name="python3", resources=resources).execute()
     checks = [pair for cell in notebook.cells for pair in CHECK.findall(cell.source)]
     assert checks == [(name, name) for name in stubs]
     assert unpassed(notebook) == []

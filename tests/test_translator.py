@@ -35,6 +35,7 @@ def test_it_translates_every_example(translator):
     assert written == [pair.target for pair in examples]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["unseen", "combinations"])
 def test_it_translates_what_it_never_saw(translator, part):
     """Another seed than its training's; so a sentence may be one of its 24,000, few are."""
@@ -48,6 +49,7 @@ def test_a_head_finds_the_words_that_belong_together(translator):
     assert hits.max() >= 0.85
 
 
+@pytest.mark.slow
 def test_its_words_are_those_of_the_corpus(translator):
     text = " ".join(pair.source + " " + pair.target for pair in grammar.generate(3000, 1))
     assert set(text.split()) <= set(translator[1].vocabulary)

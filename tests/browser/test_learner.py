@@ -3,6 +3,8 @@
 import pytest
 from playwright import sync_api as playwright
 
+from tests.browser.lab import offline_page, run_lesson, shut_down_kernel
+
 pytestmark = pytest.mark.browser
 
 HOSTILE = (
@@ -22,6 +24,15 @@ REPLACE_AND_RUN = """async ([marker, source]) => {
 }"""
 
 
+@pytest.fixture(scope="module")
+def lesson_03(lab, chromium):
+    """Yield the page of lesson 03, opened and run once for several tests."""
+    with offline_page(chromium) as page:
+        run_lesson(page, lab, "03_attention.ipynb")
+        yield page
+        shut_down_kernel(page)
+
+
 def test_the_map_opens_a_lesson(open_lesson):
     page = open_lesson("00_start_here.ipynb")
     part = page.get_by_role("button", name="Feed-forward")
@@ -34,9 +45,8 @@ def test_the_map_opens_a_lesson(open_lesson):
     assert page.outside == [] and page.problems == []
 
 
-def test_a_wrong_prediction_is_explained(open_lesson):
-    page = open_lesson("03_attention.ipynb")
-    question = page.locator(".lesson-prediction", has_text="Which sums are exactly 1")
+def test_a_wrong_prediction_is_explained(lesson_03):
+    question = lesson_03.locator(".lesson-prediction", has_text="Which sums are exactly 1")
     question.locator("input[type=radio]").first.press("Space")
     question.get_by_role("button", name="Commit").press("Enter")
     question.get_by_text("A key has no budget").wait_for()
@@ -44,8 +54,8 @@ def test_a_wrong_prediction_is_explained(open_lesson):
     assert question.locator("input[type=radio]").first.is_disabled()
 
 
-def test_a_wrong_and_a_right_answer_get_their_report(open_lesson):
-    page = open_lesson("03_attention.ipynb")
+def test_a_wrong_and_a_right_answer_get_their_report(lesson_03):
+    page = lesson_03
     reports = page.locator(".jp-OutputArea-output", has_text="attention_scores")
     reports.filter(has_text="not attempted yet").first.wait_for()
     wrong = "def attention_scores(Q, K):\n    return Q @ K.transpose(-2, -1)"
@@ -70,11 +80,12 @@ def test_a_bug_is_repaired_by_half_and_then_whole(open_lesson):
     assert page.outside == [] and page.problems == []
 
 
-@pytest.mark.parametrize(
-    "lesson", ["01_tokens_and_embeddings.ipynb", "03_attention.ipynb"], ids=["01", "03"]
-)
-def test_hostile_text_stays_text(open_lesson, lesson):
-    page = open_lesson(lesson)
+def test_hostile_text_stays_text(lesson_03, open_lesson):
+    type_hostile_text(lesson_03)
+    type_hostile_text(open_lesson("01_tokens_and_embeddings.ipynb"))
+
+
+def type_hostile_text(page):
     boxes = page.locator(".explorable input[type=text], .explorable textarea")
     assert boxes.count() > 0
     for i in range(boxes.count()):
@@ -87,8 +98,8 @@ def test_hostile_text_stays_text(open_lesson, lesson):
     assert page.outside == [] and page.problems == []
 
 
-def test_fewer_words_have_fewer_buttons(open_lesson):
-    page = open_lesson("03_attention.ipynb")
+def test_fewer_words_have_fewer_buttons(lesson_03):
+    page = lesson_03
     box = page.locator(".explorable", has=page.locator("label", has_text="Query")).first
     words = box.locator(".widget-toggle-buttons", has_text="Query").locator("button:visible")
     for sentence in ("every object has", "every object", "", "every"):

@@ -1,14 +1,14 @@
 """Every lesson as a learner meets it: real JupyterLab, real Chromium, no network."""
 
-import re
 import time
 from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 
+from tests.cells import without_slow_cells
 from tests.patience import PATIENCE
-from transformer_lesson import explorables
 
 LESSONS = sorted(
     path.name for path in (Path(__file__).parents[2] / "notebooks").glob("[0-9][0-9]_*.ipynb")
@@ -21,7 +21,25 @@ ERRORS = """() => {
             .map(output => `code cell ${i}: ${output.ename}: ${output.evalue}`)
         : [`code cell ${i} did not run`]);
 }"""
-IN_THE_PAGE = re.compile(rf"\b({'|'.join([*explorables.__all__, 'head_view', 'model_view'])})\(")
+TRAINING = [
+    "import dataclasses\n"
+    "from transformer_lesson import EncoderDecoderTransformer\n"
+    "from transformer_lesson.explorables import LiveCurves, ReplayRecorder, TrainingReplay\n"
+    "from transformer_lesson.text import grammar\n"
+    "from transformer_lesson.text.batches import TranslationBatches\n"
+    "from transformer_lesson.text.tokenizers import WordTokenizer\n"
+    "from transformer_lesson.training import recipes, train\n"
+    "pairs = list(grammar.examples().values())\n"
+    "tokenizer = WordTokenizer.train([text for pair in pairs for text in pair[:2]])\n"
+    "model = EncoderDecoderTransformer(recipes.GRAMMAR.model_config(tokenizer))\n"
+    "recorder = ReplayRecorder(tokenizer, pairs[0], every=1)",
+    "live = LiveCurves('A translator learns')\n"
+    "display(live)\n"
+    "settings = dataclasses.replace(recipes.GRAMMAR.training, steps=5)\n"
+    "train(model, TranslationBatches(pairs, tokenizer, 4), settings,\n"
+    "      on_step=lambda report: (live(report), recorder(report)))",
+    "TrainingReplay(recorder.snapshots)",
+]
 MOVES = {  # a control of each kind, by what takes the focus, and what moves it
     ".widget-toggle-button:not(.mod-active)": "press",
     ".jupyter-button:not(.widget-toggle-button)": "press",
@@ -36,8 +54,29 @@ MOVES = {  # a control of each kind, by what takes the focus, and what moves it
 @pytest.mark.browser
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_lesson_runs_and_its_explorables_move(lesson, course, open_lesson):
-    _shorten(course / "notebooks" / lesson)
+    path = course / "notebooks" / lesson
+    notebook = nbformat.read(path, as_version=4)
+    without_slow_cells(notebook)
+    nbformat.write(notebook, path)
     page = open_lesson(lesson)
+    check_and_move(page)
+
+
+@pytest.mark.browser
+def test_what_a_training_feeds_moves(course, open_lesson):
+    """The explorables that the lessons show after minutes of training, after seconds of it."""
+    kernel = {"name": "python3", "display_name": "Python 3"}
+    notebook = new_notebook(
+        cells=[new_code_cell(source) for source in TRAINING], metadata={"kernelspec": kernel}
+    )
+    nbformat.write(notebook, course / "notebooks" / "training.ipynb")
+    page = open_lesson("training.ipynb")
+    page.locator(".explorable").nth(1).wait_for()
+    check_and_move(page)
+
+
+def check_and_move(page):
+    """Nothing failed, and every control of every explorable moves its picture."""
     assert page.evaluate(ERRORS) == []
     assert page.locator(".jp-OutputArea-output >> text=Error displaying widget").count() == 0
     for explorable in page.locator(".explorable").all():
@@ -46,24 +85,6 @@ def test_lesson_runs_and_its_explorables_move(lesson, course, open_lesson):
         lines = view.content_frame.locator("svg line, svg path")
         lines.first.wait_for(state="attached")
     assert page.outside == [] and page.problems == []
-
-
-def _shorten(path):
-    """Take away the slow cells that no explorable and no view stands behind, and what needs them.
-
-    They run in two other tests; here their training would only delay the page.
-    """
-    notebook = nbformat.read(path, as_version=4)
-    alive, slow = [0], [len(notebook.cells)]
-    for i, cell in enumerate(notebook.cells):
-        if cell.cell_type == "code" and IN_THE_PAGE.search(cell.source):
-            alive.append(i)
-        elif "slow" in cell.metadata.get("tags", ()):
-            slow.append(i)
-    end = min(i for i in slow if i > alive[-1])
-    questions = [cell for cell in notebook.cells[end:] if cell.source.startswith("predict(")]
-    notebook.cells = notebook.cells[:end] + questions
-    nbformat.write(notebook, path)
 
 
 def _move_every_control(page, explorable):

@@ -105,6 +105,7 @@ def test_our_own_file_keeps_it(family, tmp_path):
     assert shared[0] == shared[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 5])
 @pytest.mark.parametrize("family", ["gpt2", "llama", "marian"])
 @torch.no_grad()
@@ -126,6 +127,7 @@ def test_twenty_greedy_tokens_are_identical(family, seed):
         assert written.ids[0] == expected[0, ids.size(1) :].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("family", ["gpt2", "llama", "marian"])
 @torch.no_grad()

@@ -120,6 +120,7 @@ def test_the_same_content_makes_the_same_bytes(whole, tmp_path):
     assert path.read_bytes() == data
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(place=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255))
 @example(place=0.0, change=1)

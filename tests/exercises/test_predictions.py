@@ -93,6 +93,7 @@ def test_viewers_without_a_kernel_get_the_question_and_folded_answers():
     )
 
 
+@pytest.mark.slow
 def test_ipywidgets_loads_only_when_something_is_predicted():
     code = (
         "import sys; from transformer_lesson.exercises import check, predict; "

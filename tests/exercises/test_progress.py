@@ -105,6 +105,7 @@ def test_what_a_newer_course_wrote_about_other_exercises_stays(file):
     assert set(read_progress(file)["passed"]) == {"of_a_later_edition", "encode"}
 
 
+@pytest.mark.slow
 def test_notebooks_that_write_at_once_lose_nothing(file):
     code = (
         "import sys\nfrom transformer_lesson.exercises.progress import remember\n"

@@ -53,6 +53,7 @@ def test_the_next_check_is_as_if_nothing_had_happened(short):
     assert check("causal_mask", EXERCISES["causal_mask"].load_reference()).status == "passed"
 
 
+@pytest.mark.slow
 def test_a_loop_that_catches_everything_is_left_behind(short):
     try:
         assert "did not come to its end" in check("causal_mask", deaf).message

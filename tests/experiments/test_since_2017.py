@@ -64,6 +64,7 @@ def test_stored_values_are_means():
     assert thinned([1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 8.0], every=5) == [3.0, 7.5]
 
 
+@pytest.mark.slow
 def test_a_run_is_repeated_to_the_digit():
     torch.set_num_threads(1)
     seen = []

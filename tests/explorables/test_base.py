@@ -152,6 +152,7 @@ def test_every_control_at_its_extremes_draws_a_new_picture(name):
             assert Image.open(io.BytesIO(explorable.rendering.png)).width <= 950
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", explorables.__all__)
 def test_equal_states_give_equal_bytes(name):
     first, second = getattr(explorables, name)(), getattr(explorables, name)()
@@ -159,6 +160,7 @@ def test_equal_states_give_equal_bytes(name):
     assert repr(first) == repr(second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", explorables.__all__)
 def test_every_control_has_a_label_and_can_be_reached_by_keyboard(name):
     for control in getattr(explorables, name)().controls.values():

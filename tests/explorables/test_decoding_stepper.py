@@ -169,6 +169,7 @@ def test_finished_texts_come_best_first_and_the_best_is_the_winner():
     assert f"normalized {finished[0][0]:.2f}" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_extremes_of_every_control_are_drawn(kind):
     shown = stepper(kind)
@@ -197,6 +198,7 @@ def test_pictures_are_pure():
         assert draw(made, tokenizer, 3).png != draw(made, tokenizer, 4).png
 
 
+@pytest.mark.slow
 def test_only_what_matters_for_the_strategy_can_be_moved():
     shown = stepper()
     for strategy, active in {
@@ -209,6 +211,7 @@ def test_only_what_matters_for_the_strategy_can_be_moved():
         assert {name for name in names if not shown.controls[name].disabled} == active
 
 
+@pytest.mark.slow
 def test_every_control_changes_the_picture():
     shown = stepper("language model")
     moves = [
@@ -221,6 +224,7 @@ def test_every_control_changes_the_picture():
         assert shown.picture.value != before, (name, value)
 
 
+@pytest.mark.slow
 def test_one_model_call_for_all_steps(monkeypatch):
     shown = stepper()
     shown.controls["strategy"].value = "beam"
@@ -231,6 +235,7 @@ def test_one_model_call_for_all_steps(monkeypatch):
     assert shown.attempt.cache_info().misses == called
 
 
+@pytest.mark.slow
 def test_any_text_is_answered_at_once(hostile):
     for kind in KINDS:
         shown = stepper(kind)

@@ -58,6 +58,7 @@ def test_only_what_counts_is_counted():
     assert [value for _, value in points] == pytest.approx(expected.tolist())
 
 
+@pytest.mark.slow
 def test_a_translators_heads_of_one_attention():
     model, _ = grammar_translator()
     batch = Batch(

@@ -26,6 +26,7 @@ def test_shifted_mask_shows_one_token_more_in_each_of_two_layers():
     assert (changes > 1e-5).tolist() == [False] * 3 + [True] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", example_models())
 def test_every_position_is_drawn_and_told(name):
     shown = LeakProbe()
@@ -45,6 +46,7 @@ def test_same_arguments_give_the_same_bytes():
     assert render_leak_probe.__wrapped__(*state) == render_leak_probe.__wrapped__(*state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("position", [0, 1, 2])
 def test_hostile_names_tokens_and_numbers_are_drawn(position):
     tokens = ("<script>alert(1)</script>" * 400, "$\\frac{$ 🦄", "שלום")

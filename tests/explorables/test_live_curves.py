@@ -83,6 +83,7 @@ def test_takes_the_reports_of_real_training():
     assert live.series["validation"] == history.validation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drawing", [0.001, 0.1, 2.0])
 def test_drawing_takes_a_small_share_of_the_time(monkeypatch, drawing):
     shell, live = Shell(monkeypatch, drawing), LiveCurves()
@@ -133,6 +134,7 @@ def test_the_axis_can_be_changed_afterwards():
     assert live.rendering == LiveCurves.render(live)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", [False, True])
 @pytest.mark.parametrize(
     "series",
@@ -165,6 +167,7 @@ def test_repr_is_short_and_stable():
     assert repr(live) == "LiveCurves('A model learns')"
 
 
+@pytest.mark.slow
 def test_a_saved_notebook_holds_the_last_picture():
     source = (
         "from types import SimpleNamespace\n"

@@ -51,6 +51,7 @@ def test_sentence_stays_inside_a_shorter_batch():
     assert explorable.rendering.text.startswith("Sentence 0 may use 3 of its 4")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("padding, causal", [(False, False), (True, True)])
 def test_typed_batch_is_drawn_or_answered(hostile, padding, causal):
     explorable = MaskExplorer(padding=padding, causal=causal, side="left")

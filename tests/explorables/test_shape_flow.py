@@ -61,6 +61,7 @@ def test_text_states_step_name_shape_and_axes():
     assert "= (batch, head, query, key)" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 def test_extremes_of_every_size_are_drawn(kind):
     lengths = ((1, 1, 1), (4, 12, 12), (1, 1, 12))
@@ -96,6 +97,7 @@ def test_traces_a_given_model():
     assert dict(shown.steps)["decoder.1.cross_attention.weights"] == (1, 2, 4, 3)
 
 
+@pytest.mark.slow
 def test_names_of_any_length_and_kind_are_drawn():
     steps = (Step("<script>" * 40, (1, 2)), Step("🦄.0." + "x" * 300, (3,)), Step("$a$", ()))
     for step in range(3):

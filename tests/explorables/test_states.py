@@ -82,6 +82,7 @@ def test_equal_pictures_are_kept_once_and_can_be_read():
         assert (picture.format, picture.size) == ("WEBP", (80, 40))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [Sum, HeadSplitExplorer, LeakProbe, MaskExplorer])
 def test_the_explorable_is_as_before(make):
     explorable = make()

@@ -83,6 +83,7 @@ def test_pieces_of_words_have_no_true_cells():
     assert ReplayRecorder(tokenizer, PAIR)._true_cells == []
 
 
+@pytest.mark.slow
 def test_recording_does_not_change_the_training():
     model, tokenizer = translator()
     batches, config = TranslationBatches([PAIR], tokenizer, 1), TrainConfig(steps=6)
@@ -151,6 +152,7 @@ def test_any_size_fits_the_picture(n_queries, n_keys):
         assert image.width <= 950 and image.height < 1000
 
 
+@pytest.mark.slow
 def test_hostile_tokens_and_losses_are_drawn(hostile):
     words = [hostile, "$x$ 🦄", ""]
     for loss in (math.nan, math.inf, 0.0, 1e300):

@@ -132,6 +132,7 @@ def test_the_text_states_weights_and_candidates_that_are_drawn():
     assert "mean of the heads" in mean.text and mean.png != drawn.png
 
 
+@pytest.mark.slow
 def test_words_appear_one_by_one(playground):
     shown = playground.controls["shown"]
     n = len(playground.attempt("the cat sees the dog .").written)
@@ -164,6 +165,7 @@ def test_one_change_draws_one_picture(monkeypatch):
     assert len(drawn) == 3
 
 
+@pytest.mark.slow
 def test_no_translation_of_an_unknown_word_is_claimed(playground):
     playground.controls["sentence"].value = "the catt sees"
     assert "“catt” is not in the vocabulary" in playground.rendering.text
@@ -173,6 +175,7 @@ def test_no_translation_of_an_unknown_word_is_claimed(playground):
     assert "guess" not in playground.rendering.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "typed, answer",
     [
@@ -189,6 +192,7 @@ def test_what_cannot_be_translated_says_what_to_change(playground, typed, answer
     assert playground.rendering.text.startswith("Written")
 
 
+@pytest.mark.slow
 def test_any_text_is_answered_at_once(playground, hostile):
     for typed in (hostile, f"the cat {hostile[:60]} sees"):
         start = time.process_time()
@@ -199,6 +203,7 @@ def test_any_text_is_answered_at_once(playground, hostile):
         assert len(playground.rendering.text) < 2000
 
 
+@pytest.mark.slow
 def test_sentences_of_every_length_fit_the_picture():
     model, tokenizer = translator()
     for n in (1, 5, 24):
@@ -210,6 +215,7 @@ def test_sentences_of_every_length_fit_the_picture():
             assert "nan" not in drawn.text
 
 
+@pytest.mark.slow
 def test_the_package_brings_a_translator(comes_with_the_package):
     shown = TranslationPlayground()
     assert "Read “Today” as “today”." in shown.rendering.text
@@ -225,6 +231,7 @@ def test_the_package_brings_a_translator(comes_with_the_package):
     assert "“Der” is not in the vocabulary" in shown.rendering.text
 
 
+@pytest.mark.slow
 def test_examples_are_typed_for_you(comes_with_the_package):
     shown = TranslationPlayground()
     assert shown.values["example"] is None
@@ -246,6 +253,7 @@ def test_a_missing_translator_names_the_command(tmp_path, monkeypatch):
     assert "is missing" in shown.rendering.text
 
 
+@pytest.mark.slow
 def test_english_words_are_all_of_them():
     many = {word for pair in grammar.generate(6000, 1) for word in pair.source.split()}
     assert trained.english_words() == many

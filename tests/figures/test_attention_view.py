@@ -306,6 +306,7 @@ def test_another_bertviz_is_named(monkeypatch):
         head_view(weights(), SOURCE)
 
 
+@pytest.mark.slow
 def test_importing_the_views_loads_no_viewer():
     heavy = "{'bertviz', 'transformers', 'ipywidgets', 'mpld3', 'IPython'}"
     code = (

@@ -57,6 +57,7 @@ def test_the_same_input_gives_the_same_bytes(make):
     assert make().png() == make().png()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE)
 def test_text_is_taken_literally_everywhere(text):
     figures = [
@@ -177,6 +178,7 @@ def test_colors_are_safe_and_distinct():
     assert (plots.SEQUENTIAL, plots.DIVERGING) == ("cividis", "PuOr")
 
 
+@pytest.mark.slow
 def test_drawing_never_loads_pyplot():
     """Pyplot keeps figures alive and picks a window system."""
     code = """

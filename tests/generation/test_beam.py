@@ -53,6 +53,7 @@ def ending(model, favor: float = 2.0):
     return record(model, replace={"logits": lambda x: x + added})
 
 
+@pytest.mark.slow
 @each_penalty
 @pytest.mark.parametrize("width", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(3))
@@ -76,6 +77,7 @@ def all_texts():
             yield (*middle, EOS)
 
 
+@pytest.mark.slow
 @each_kind
 def test_a_beam_wide_enough_for_everything_finds_the_best_text_of_all(kind):
     lengths = set()
@@ -100,6 +102,7 @@ def test_a_beam_wide_enough_for_everything_finds_the_best_text_of_all(kind):
     assert len(lengths) > 2  # the penalties had something to decide
 
 
+@pytest.mark.slow
 @each_kind
 def test_width_1_is_greedy(kind):
     for seed in range(4):
@@ -110,6 +113,7 @@ def test_width_1_is_greedy(kind):
             assert a == pytest.approx(b, abs=1e-5)
 
 
+@pytest.mark.slow
 @each_kind
 def test_a_wider_beam_finds_a_likelier_text(kind):
     totals = []
@@ -127,6 +131,7 @@ def test_a_width_beyond_the_vocabulary_keeps_what_there_is():
     assert all(candidate.kept for candidate in written.trees[0][0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length_penalty", [0.6, 1.5])
 def test_stopping_early_changes_nothing_and_saves_steps(length_penalty):
     saved = 0
@@ -177,6 +182,7 @@ def text_of(tree: list[list[Candidate]], step: int, index: int) -> list[int]:
     return [*before, candidate.token]
 
 
+@pytest.mark.slow
 @each_kind
 @pytest.mark.parametrize("width", [1, 3, 4])
 def test_the_tree_tells_the_whole_search(kind, width):

@@ -47,6 +47,7 @@ def assert_same(one, other):
 # The cache, padding and batching change nothing
 
 
+@pytest.mark.slow
 @each_variant
 @each_kind
 @each_strategy
@@ -59,6 +60,7 @@ def test_cached_and_uncached_write_the_same(strategy, kind, norm_position, posit
     assert len(cached.ids) == 3
 
 
+@pytest.mark.slow
 @each_variant
 @each_kind
 def test_greedy_equals_the_plain_loop(kind, norm_position, positions, tied):
@@ -89,6 +91,7 @@ def test_padding_on_either_side_and_lists_write_the_same(strategy, kind):
     assert_same(lists, generate(model, [torch.tensor(s) for s in SENTENCES], NEW, strategy))
 
 
+@pytest.mark.slow
 @each_kind
 @each_strategy
 def test_a_batch_writes_what_its_sentences_write_alone(strategy, kind):
@@ -212,6 +215,7 @@ def test_padding_is_never_written(strategy, kind):
 # What is returned
 
 
+@pytest.mark.slow
 @each_kind
 @each_strategy
 def test_distributions_are_the_models_own_at_every_step(strategy, kind):
@@ -242,6 +246,7 @@ def test_distributions_can_take_part_in_training():
     assert torch.equal(weight.grad, probabilities.sum(0))
 
 
+@pytest.mark.slow
 @each_kind
 @each_strategy
 def test_the_models_own_ids_begin_and_end_its_texts(kind, strategy):

@@ -25,6 +25,7 @@ def model(tokenizer):
     return lively(EncoderDecoderTransformer, vocab_size=tokenizer.vocab_size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
 def test_translates_in_order_whatever_the_batch_size(model, tokenizer, batch_size):
     translations = translate(model, tokenizer, SOURCES, batch_size=batch_size)

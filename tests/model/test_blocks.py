@@ -79,6 +79,7 @@ def test_feed_forward_module_uses_the_chosen_activation(activation):
 # PyTorch's own layers
 
 
+@pytest.mark.slow
 @drawn
 @given(sizes("batch", "n", "n_heads", "d_head", "d_ff"))
 @pytest.mark.parametrize(("norm_position", "activation"), kinds)
@@ -93,6 +94,7 @@ def test_encoder_block_equals_pytorchs_layer(norm_position, activation, size):
     assert_equal(ours(x, causal & padding), expected)
 
 
+@pytest.mark.slow
 @drawn
 @given(sizes("batch", "target", "source", "n_heads", "d_head", "d_ff"))
 @pytest.mark.parametrize(("norm_position", "activation"), kinds)

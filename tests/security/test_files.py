@@ -366,6 +366,7 @@ def archive_that_grows(path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_what_would_fill_the_memory_is_refused_first(whole, gpt2, tmp_path):
     data, config = whole
     lie = {"kind": "EncoderOnlyTransformer", "arguments": {"config": vars(config)}}

@@ -13,6 +13,7 @@ from transformer_lesson.text.grammar.meaning import Clause, NounPhrase, Sentence
 from transformer_lesson.text.tokenizers import words
 
 NOT = True
+pytestmark = pytest.mark.slow  # tens of thousands of sentences
 
 
 def does(subject, verb, about="", negated=False):

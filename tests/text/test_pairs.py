@@ -168,6 +168,7 @@ def test_a_limit_stops_before_what_lies_behind_it(write):
         parallel_text(path, limit=0)
 
 
+@pytest.mark.slow
 def test_a_long_file_in_a_stream_takes_no_more_memory_than_a_short_one(tmp_path):
     path = tmp_path / "long.tsv"
     with path.open("w", encoding="utf-8") as file:

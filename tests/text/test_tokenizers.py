@@ -175,6 +175,7 @@ for kind in (BytePairTokenizer, WordTokenizer):
 """
 
 
+@pytest.mark.slow
 def test_training_gives_the_same_vocabulary_on_any_number_of_threads():
     outputs = []
     for threads, hash_seed in (("1", "1"), ("2", "2")):
@@ -231,6 +232,7 @@ def test_a_vocabulary_without_the_special_tokens_or_with_gaps_is_refused():
         WordTokenizer(gaps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenizer", ALL)
 def test_json_makes_the_same_tokenizer_again(tokenizer):
     again = tokenizer_from_json(tokenizer.to_json())

@@ -60,6 +60,7 @@ def test_without_an_address_nothing_links_to_a_repository(copy):
         assert not TO_A_REPOSITORY.findall(page.decode()), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("remote", "place"),
     [

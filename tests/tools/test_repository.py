@@ -65,6 +65,7 @@ SCHEMAS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "schema"), SCHEMAS, ids=lambda value: getattr(value, "name", ""))
 def test_a_file_keeps_its_schema(path, schema):
     run = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, path]

@@ -126,6 +126,7 @@ def test_a_finished_set_up_does_nothing(course):
     assert course.log() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changed", MADE_FROM)
 def test_a_changed_file_is_installed_into_the_same_venv(course, changed):
     course.make()
@@ -306,6 +307,7 @@ def test_make_alone_lists_the_commands(course):
         assert f"make {command} " in listing
 
 
+@pytest.mark.slow
 def test_a_busy_port_gets_one_sentence(course):
     course.make()
     with socket.socket() as taken:

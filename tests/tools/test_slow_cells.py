@@ -1,11 +1,13 @@
 """`make notebooks` names the cells that take long and are not tagged so."""
 
 import nbformat
+import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools import execute_notebooks
 
 
+@pytest.mark.slow
 def test_a_slow_cell_without_its_tag_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(execute_notebooks, "NOTEBOOKS", tmp_path)
     monkeypatch.setattr(execute_notebooks, "SLOW", 0.0)

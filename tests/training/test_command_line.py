@@ -44,6 +44,7 @@ def run(*arguments) -> int:
     return __main__.main([str(argument) for argument in arguments])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("corpus", "sentences"),
     [
@@ -76,6 +77,7 @@ def test_each_corpus_is_trained_judged_and_kept(corpus, sentences, tiny, capsys,
     assert kept.model.config.pad_id == kept.tokenizer.pad_id == 0
 
 
+@pytest.mark.slow
 def test_seed_and_steps_are_those_of_the_command(tiny):
     file, models = tiny / "pairs.tsv", {}
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
@@ -86,6 +88,7 @@ def test_seed_and_steps_are_those_of_the_command(tiny):
     assert models["a"] == models["b"] != models["c"]
 
 
+@pytest.mark.slow
 def test_after_ctrl_c_the_same_command_with_resume_goes_on(tiny, capsys, monkeypatch):
     file = tiny / "pairs.tsv"
     assert run("--corpus", file, "--out", tiny / "whole", "--seed", 5) == 0
@@ -181,6 +184,7 @@ def test_held_out_sentences_are_not_trained_on():
     assert tasks._hold_out(PAIRS) == tasks._hold_out(PAIRS)
 
 
+@pytest.mark.slow
 def test_as_a_program(tmp_path):
     command = [sys.executable, "-m", "transformer_lesson.training", "--corpus", "no.tsv"]
     done = subprocess.run(

@@ -60,6 +60,7 @@ def press_in_backward(model):
     return batches_of("translator")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("press", [press_in_batch, press_in_forward, press_in_backward])
 def test_the_step_under_way_is_finished_and_what_called_train_ends(press, capsys):
     model, before = model_of("translator"), signal.getsignal(signal.SIGINT)
@@ -202,6 +203,7 @@ print(history.interrupted, 0 < history.steps < 1_000_000, same)
 """
 
 
+@pytest.mark.slow
 def test_a_process_gets_ctrl_c_from_outside():
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
@@ -236,6 +238,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_a_package_is_never_loaded_by_half():
     run = [sys.executable, "-c", HALF]
     done = subprocess.run(run, capture_output=True, text=True)

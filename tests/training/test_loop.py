@@ -22,6 +22,7 @@ from transformer_lesson.training import (
 from transformer_lesson.training.config import TrainConfig
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_model_learns_a_batch_by_heart(kind):
     model = model_of(kind, dropout=0.0)
@@ -61,6 +62,7 @@ def test_the_loop_is_the_one_that_you_would_write(kind):
     assert history.gradient_norms == norms and max(norms) > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_seed_gives_the_same_curve_to_the_last_digit(kind, precision):
@@ -141,6 +143,7 @@ def test_on_step_is_told_after_each_step():
     assert history.tokens > 0 and history.seconds > 0
 
 
+@pytest.mark.slow
 def test_validation_changes_nothing():
     with_it = train(
         model_of("translator"),
@@ -221,6 +224,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_a_bar_and_a_log_does_not(monkeypatch):
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr(sys, "stderr", stream)

@@ -84,6 +84,7 @@ def test_what_is_recomputed_is_undone_after_an_error():
     assert "forward" not in vars(model.encoder[0])
 
 
+@pytest.mark.slow
 def test_a_run_in_parts_has_the_curve_of_one_that_is_not():
     curves, models = [], []
     for changes in ({}, {"gradient_accumulation_steps": 2, "activation_checkpointing": True}):

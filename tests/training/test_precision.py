@@ -24,6 +24,7 @@ def faster(monkeypatch):
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", precision.PRECISIONS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_curve_is_that_of_the_faster_precision_alone(kind, name, faster):
@@ -50,6 +51,7 @@ def test_batches_that_draw_from_torch_are_the_same_too(faster):
     assert histories[0] == histories[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", precision.PRECISIONS)
 def test_a_resumed_run_keeps_the_precision(name, faster, tmp_path):
     faster(name)
@@ -105,6 +107,7 @@ def test_timing_leaves_no_trace():
     assert all(weight.grad is None for weight in model.parameters()) and not model.training
 
 
+@pytest.mark.slow
 def test_one_variable_makes_it_the_same_everywhere(monkeypatch, faster):
     faster("bfloat16")
     monkeypatch.setenv("TRANSFORMER_LESSON_PLAIN", "1")

@@ -45,6 +45,7 @@ def stopped_run(path, kind="translator", batches=None, **changes):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_curve_is_that_of_an_uninterrupted_run(kind, setting, tmp_path):
@@ -61,6 +62,7 @@ def test_the_curve_is_that_of_an_uninterrupted_run(kind, setting, tmp_path):
     assert torch.equal(weights(model), weights(whole)) and not model.training
 
 
+@pytest.mark.slow
 def test_batches_that_shuffle_go_on_where_they_were(tmp_path):
     pairs = menus.pairs()[:40]
     tokenizer = WordTokenizer.train([text for pair in pairs for text in pair[:2]])
@@ -86,6 +88,7 @@ def test_batches_that_shuffle_go_on_where_they_were(tmp_path):
     assert load_checkpoint(path).tokenizer.vocabulary == tokenizer.vocabulary
 
 
+@pytest.mark.slow
 def test_reports_go_on_at_the_next_step_and_the_file_is_kept_up(tmp_path):
     path, steps = tmp_path / "run.safetensors", []
     stopped_run(path)

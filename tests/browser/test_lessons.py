@@ -24,7 +24,8 @@ ERRORS = """() => {
 TRAINING = [
     "import dataclasses\n"
     "from transformer_lesson import EncoderDecoderTransformer\n"
-    "from transformer_lesson.explorables import LiveCurves, ReplayRecorder, TrainingReplay\n"
+    "from transformer_lesson.explorables import HeadAblation, LiveCurves\n"
+    "from transformer_lesson.explorables import ReplayRecorder, TrainingReplay\n"
     "from transformer_lesson.text import grammar\n"
     "from transformer_lesson.text.batches import TranslationBatches\n"
     "from transformer_lesson.text.tokenizers import WordTokenizer\n"
@@ -39,6 +40,7 @@ TRAINING = [
     "train(model, TranslationBatches(pairs, tokenizer, 4), settings,\n"
     "      on_step=lambda report: (live(report), recorder(report)))",
     "TrainingReplay(recorder.snapshots)",
+    "HeadAblation()",
 ]
 MOVES = {  # a control of each kind, by what takes the focus, and what moves it
     ".widget-toggle-button:not(.mod-active)": "press",
@@ -71,7 +73,7 @@ def test_what_a_training_feeds_moves(course, open_lesson):
     )
     nbformat.write(notebook, course / "notebooks" / "training.ipynb")
     page = open_lesson("training.ipynb")
-    page.locator(".explorable").nth(1).wait_for()
+    page.locator(".explorable").nth(2).wait_for()
     check_and_move(page)
 
 

@@ -24,15 +24,6 @@ REPLACE_AND_RUN = """async ([marker, source]) => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def lesson_03(lab, chromium):
-    """Yield the page of lesson 03, opened and run once for several tests."""
-    with offline_page(chromium) as page:
-        run_lesson(page, lab, "03_attention.ipynb")
-        yield page
-        shut_down_kernel(page)
-
-
 def test_the_map_opens_a_lesson(open_lesson):
     page = open_lesson("00_start_here.ipynb")
     part = page.get_by_role("button", name="Feed-forward")
@@ -45,27 +36,52 @@ def test_the_map_opens_a_lesson(open_lesson):
     assert page.outside == [] and page.problems == []
 
 
-def test_a_wrong_prediction_is_explained(lesson_03):
-    question = lesson_03.locator(".lesson-prediction", has_text="Which sums are exactly 1")
-    question.locator("input[type=radio]").first.press("Space")
-    question.get_by_role("button", name="Commit").press("Enter")
-    question.get_by_text("A key has no budget").wait_for()
-    assert question.get_by_text("Right: Each row").count() == 1
-    assert question.locator("input[type=radio]").first.is_disabled()
+@pytest.fixture(scope="class")
+def lesson_03(lab, chromium):
+    """Yield lesson 03, run in a page that ends with the class: JupyterLab restores what is open."""
+    with offline_page(chromium) as page:
+        run_lesson(page, lab, "03_attention.ipynb")
+        yield page
+        shut_down_kernel(page)
 
 
-def test_a_wrong_and_a_right_answer_get_their_report(lesson_03):
-    page = lesson_03
-    reports = page.locator(".jp-OutputArea-output", has_text="attention_scores")
-    reports.filter(has_text="not attempted yet").first.wait_for()
-    wrong = "def attention_scores(Q, K):\n    return Q @ K.transpose(-2, -1)"
-    page.evaluate(REPLACE_AND_RUN, ["def attention_scores", wrong])
-    reports.filter(has_text="failed").first.wait_for()
-    assert reports.filter(has_text="This is what").count() == 1  # the mistake has a name
-    right = f"{wrong} / Q.size(-1) ** 0.5"
-    page.evaluate(REPLACE_AND_RUN, ["def attention_scores", right])
-    reports.filter(has_text="passed").first.wait_for()
-    assert page.outside == [] and page.problems == []
+class TestLesson03:
+    """What a learner does in one page of lesson 03."""
+
+    def test_a_wrong_prediction_is_explained(self, lesson_03):
+        question = lesson_03.locator(".lesson-prediction", has_text="Which sums are exactly 1")
+        question.locator("input[type=radio]").first.press("Space")
+        question.get_by_role("button", name="Commit").press("Enter")
+        question.get_by_text("A key has no budget").wait_for()
+        assert question.get_by_text("Right: Each row").count() == 1
+        assert question.locator("input[type=radio]").first.is_disabled()
+
+    def test_a_wrong_and_a_right_answer_get_their_report(self, lesson_03):
+        page = lesson_03
+        reports = page.locator(".jp-OutputArea-output", has_text="attention_scores")
+        reports.filter(has_text="not attempted yet").first.wait_for()
+        wrong = "def attention_scores(Q, K):\n    return Q @ K.transpose(-2, -1)"
+        page.evaluate(REPLACE_AND_RUN, ["def attention_scores", wrong])
+        reports.filter(has_text="failed").first.wait_for()
+        assert reports.filter(has_text="This is what").count() == 1  # the mistake has a name
+        right = f"{wrong} / Q.size(-1) ** 0.5"
+        page.evaluate(REPLACE_AND_RUN, ["def attention_scores", right])
+        reports.filter(has_text="passed").first.wait_for()
+        assert page.outside == [] and page.problems == []
+
+    def test_fewer_words_have_fewer_buttons(self, lesson_03):
+        page = lesson_03
+        box = page.locator(".explorable", has=page.locator("label", has_text="Query")).first
+        words = box.locator(".widget-toggle-buttons", has_text="Query").locator("button:visible")
+        for sentence in ("every object has", "every object", "", "every"):
+            box.locator("input[type=text]").fill(sentence)
+            box.locator("input[type=text]").press("Tab")
+            playwright.expect(words).to_have_text(sentence.split())
+        assert page.outside == [] and page.problems == []
+
+    def test_hostile_text_stays_text(self, lesson_03, open_lesson):
+        type_hostile_text(lesson_03)
+        type_hostile_text(open_lesson("01_tokens_and_embeddings.ipynb"))
 
 
 def test_a_bug_is_repaired_by_half_and_then_whole(open_lesson):
@@ -80,11 +96,6 @@ def test_a_bug_is_repaired_by_half_and_then_whole(open_lesson):
     assert page.outside == [] and page.problems == []
 
 
-def test_hostile_text_stays_text(lesson_03, open_lesson):
-    type_hostile_text(lesson_03)
-    type_hostile_text(open_lesson("01_tokens_and_embeddings.ipynb"))
-
-
 def type_hostile_text(page):
     boxes = page.locator(".explorable input[type=text], .explorable textarea")
     assert boxes.count() > 0
@@ -95,17 +106,6 @@ def type_hostile_text(page):
             page.wait_for_timeout(500)
             assert page.locator(".explorable script, .explorable img[onerror]").count() == 0
     assert page.locator(".jp-OutputArea-output[data-mime-type*=stderr]").count() == 0
-    assert page.outside == [] and page.problems == []
-
-
-def test_fewer_words_have_fewer_buttons(lesson_03):
-    page = lesson_03
-    box = page.locator(".explorable", has=page.locator("label", has_text="Query")).first
-    words = box.locator(".widget-toggle-buttons", has_text="Query").locator("button:visible")
-    for sentence in ("every object has", "every object", "", "every"):
-        box.locator("input[type=text]").fill(sentence)
-        box.locator("input[type=text]").press("Tab")
-        playwright.expect(words).to_have_text(sentence.split())
     assert page.outside == [] and page.problems == []
 
 

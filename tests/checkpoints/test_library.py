@@ -61,6 +61,7 @@ def their_logits(family, theirs, inputs):
     return theirs(*inputs).logits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.no_grad()
@@ -77,6 +78,7 @@ def test_logits_equal_the_librarys(family, seed, tmp_path):
         assert comparison.first is None, (padding, str(comparison))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(0, 8, 3))
 @pytest.mark.parametrize("family", FAMILIES)
 def test_there_and_back(family, seed, tmp_path):

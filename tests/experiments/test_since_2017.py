@@ -80,6 +80,7 @@ def test_a_run_that_diverges_returns_what_it_has(monkeypatch):
     assert 1 <= len(run_setting(Setting("pre", 0, "xavier"), 0, steps=30)) < 30
 
 
+@pytest.mark.slow
 def test_models_are_compared_on_the_same_batches():
     names, reports = list(ladder())[:1], []
     configs = {name: ladder()[names[0]] for name in ("one", "other")}

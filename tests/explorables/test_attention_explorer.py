@@ -120,6 +120,7 @@ def test_unknown_words_attend_evenly_and_are_named():
     assert "Not in the manual, so all zeros: unicorn." in drawn.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sentence", HOSTILE)
 def test_any_sentence_is_drawn(sentence):
     for query, mask in product((0, 3, 500), ("none", "causal")):
@@ -140,6 +141,7 @@ def test_long_sentence_says_that_it_is_cut():
     assert "Only the first" not in pictures({"sentence": "word " * MAX_WORDS}).text
 
 
+@pytest.mark.slow
 def test_extremes_of_every_control_are_drawn_and_repeatable():
     for n_heads, scaled, temperature in product(HEADS, (True, False), (0.1, 10.0)):
         values = {"n_heads": n_heads, "head": n_heads - 1, "scaled": scaled, "query": 11}

@@ -140,6 +140,7 @@ def extremes(control) -> list:
     return [] if isinstance(control.value, str) else [control.min, control.max]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY_MOVE_SHOWS)
 def test_every_control_at_its_extremes_draws_a_new_picture(name):
     explorable = getattr(explorables, name)()

@@ -48,6 +48,7 @@ def stepper(kind="translator", **named) -> DecodingStepper:
     return DecodingStepper(*KINDS[kind](), TEXTS[kind], **named)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("strategy", [Greedy(), Sample(2.0, 5, 0.9, seed=3), Beam(3)], ids=repr)
 def test_a_decoding_is_what_generate_writes(kind, strategy):
@@ -88,6 +89,7 @@ def test_the_counts_are_those_of_a_real_cache(kind):
         assert use.computed + use.reused == counted[False][step]
 
 
+@pytest.mark.slow
 def test_the_source_is_read_once_with_a_cache():
     model, tokenizer = translator()
     ids = ids_of("translator", tokenizer)
@@ -248,6 +250,7 @@ def test_any_text_is_answered_at_once(hostile):
         assert re.match("Step|There is no text|The text has", shown.rendering.text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_text_and_too_much_text_say_what_to_change(kind):
     shown = stepper(kind)
@@ -259,6 +262,7 @@ def test_no_text_and_too_much_text_say_what_to_change(kind):
     assert shown.rendering.text.startswith("Step 1 of")
 
 
+@pytest.mark.slow
 def test_the_package_brings_a_translator(tmp_path, monkeypatch):
     monkeypatch.setattr(trained, "TRANSLATOR", tmp_path / "translator.safetensors")
     trained.trained_translator.cache_clear()
@@ -280,6 +284,7 @@ def test_bad_arguments_are_refused(unchecked):
         stepper(max_new_tokens=0)
 
 
+@pytest.mark.slow
 def test_repr_is_short():
     assert repr(stepper()) == (
         "DecodingStepper(text='the cat sees', strategy='greedy', temperature=1.0, top_k=0, "

@@ -35,6 +35,7 @@ def test_statistics_are_those_of_the_drawn_block():
     assert "Mean and deviation of each token: 0.40 and 1.07, 0.00 and 0.00" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["layer", "batch"])
 @pytest.mark.parametrize("shift", [-5.0, 5.0])
 @pytest.mark.parametrize("scale", [0.0, 5.0])

@@ -39,6 +39,7 @@ def test_a_run_that_diverged_and_one_alone_are_drawn():
         assert drawn == render_paper_vs_practice(curves, setting, point)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", list(product(NORM_POSITIONS, WARMUPS, INITIALIZATIONS)))
 def test_every_setting_is_stored_and_drawn(place):
     shown = PaperVsPractice(*place)

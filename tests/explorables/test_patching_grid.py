@@ -60,6 +60,7 @@ def test_every_control_draws_a_new_picture(monkeypatch):
     assert "head" in shown.rendering.text
 
 
+@pytest.mark.slow
 def test_the_default_replaces_words_of_a_sentence_that_the_translator_knows():
     shown = PatchingGrid()
     assert len(SOURCE.split()) == len(OTHERS.split()) == len(shown.names) - 1
@@ -79,6 +80,7 @@ def test_any_size_fits_the_picture(n, n_sites):
     assert drawn == render_patching_grid(Patched("x", -0.1, -5.0, grid), sites, tokens, n - 1, "y")
 
 
+@pytest.mark.slow
 def test_hostile_tokens_are_drawn(hostile):
     grid = torch.rand(2, 3)
     for shares in (grid, None):

@@ -24,6 +24,7 @@ def test_wavelength_follows_the_formula(dimension, wave):
     assert f"is a {wave} that repeats every {wavelength:,.1f} tokens" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d_model, length", [(2, 2), (2, 200), (128, 2), (128, 200)])
 @pytest.mark.parametrize("base", [10.0, 100000.0])
 @pytest.mark.parametrize("last", [False, True])

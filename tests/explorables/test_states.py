@@ -92,6 +92,7 @@ def test_the_explorable_is_as_before(make):
     assert explorable.rendering.text in [text for _, text in still["states"]]
 
 
+@pytest.mark.slow
 def test_a_replay_keeps_its_first_and_its_last_snapshot():
     steps = [Snapshot(i + 1, 1.0, torch.full((1, 1, 2, 2), 0.5), "ab", "ab") for i in range(41)]
     options = pre_rendered(TrainingReplay(steps))["controls"][0]["options"]
@@ -103,6 +104,7 @@ def test_too_many_states_are_refused():
         pre_rendered(NormExplorer())
 
 
+@pytest.mark.slow
 def test_a_kernel_with_the_extension_shows_what_a_page_needs():
     shell = InteractiveShell()
     load_ipython_extension(shell)

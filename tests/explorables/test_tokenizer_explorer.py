@@ -33,6 +33,7 @@ def test_a_larger_byte_pair_vocabulary_needs_no_more_tokens():
     assert needed == sorted(needed, reverse=True) and needed[0] > needed[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [BPE_SIZES[0], BPE_SIZES[-1]])
 def test_typed_text_is_drawn_or_answered(hostile, size):
     explorable = TokenizerExplorer(bpe_size=size)

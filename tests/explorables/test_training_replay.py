@@ -43,6 +43,7 @@ def snapshot(step=1, loss=1.0, n_queries=3, n_keys=4, **named) -> Snapshot:
     return Snapshot(step, loss, weights, queries, keys, **named)
 
 
+@pytest.mark.slow
 def test_snapshots_are_taken_when_asked_for_with_the_mean_loss_between():
     model, tokenizer = translator()
     recorder = ReplayRecorder(tokenizer, PAIR, every=3)
@@ -143,6 +144,7 @@ def test_a_run_without_text_is_replayed_too():
     assert text == "Step 5 of 9, loss 0.2. Layer 0, the mean of the heads."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_queries, n_keys", [(1, 1), (3, 40), (40, 3), (64, 64), (600, 700)])
 def test_any_size_fits_the_picture(n_queries, n_keys):
     taken = [snapshot(step, n_queries=n_queries, n_keys=n_keys) for step in (1, 2)]

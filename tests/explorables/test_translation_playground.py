@@ -93,6 +93,7 @@ def test_an_unknown_word_is_read_as_unk():
     assert ids == [tokenizer.vocabulary["the"], tokenizer.unk_id, tokenizer.eos_id]
 
 
+@pytest.mark.slow
 def test_a_translation_is_the_greedy_one_and_its_weights_are_the_models():
     model, tokenizer = translator()
     reading = read_sentence("the cat sees", WORDS)
@@ -144,6 +145,7 @@ def test_words_appear_one_by_one(playground):
         assert playground.controls["word"].options[-1][1] == count - 1
 
 
+@pytest.mark.slow
 def test_every_control_changes_the_picture(playground):
     moves = {"word": 0, "layer": 0, "head": 2, "shown": 2, "sentence": "the dog opens"}
     for name, value in moves.items():

@@ -133,6 +133,7 @@ def test_curves_take_x_values_and_axes_options():
     assert axes.get_legend() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "values",
     [

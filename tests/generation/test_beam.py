@@ -146,6 +146,7 @@ def test_stopping_early_changes_nothing_and_saves_steps(length_penalty):
     assert saved > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_beams_of_several_sentences_do_not_mix(seed):
     model = lively(EncoderDecoderTransformer, seed)

@@ -81,6 +81,7 @@ def test_greedy_equals_the_plain_loop(kind, norm_position, positions, tied):
             assert greedy_decode(logits, BOS, EOS, NEW + 1) == ids
 
 
+@pytest.mark.slow
 @each_kind
 @each_strategy
 def test_padding_on_either_side_and_lists_write_the_same(strategy, kind):
@@ -160,6 +161,7 @@ def an_end_that_comes_at_different_steps(model, strategy) -> int:
     raise AssertionError("all sentences write the same: choose another seed")
 
 
+@pytest.mark.slow
 @each_kind
 @pytest.mark.parametrize("strategy", STRATEGIES[:2], ids=lambda s: type(s).__name__)
 def test_each_sentence_stops_at_its_own_end(strategy, kind):
@@ -200,6 +202,7 @@ def test_an_end_at_the_last_step_counts(kind):
     assert generate(model, SENTENCES[:1], 1, eos_id=first).finished == [True]
 
 
+@pytest.mark.slow
 @each_kind
 @each_strategy
 def test_padding_is_never_written(strategy, kind):

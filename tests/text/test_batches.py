@@ -72,6 +72,7 @@ def test_validation_batches_keep_the_order():
     ]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(1, 40), st.integers(1, 9), st.booleans(), st.integers(0, 5))
 def test_every_epoch_has_every_pair_once(n_pairs, batch_size, group_by_length, seed):
@@ -86,6 +87,7 @@ def test_every_epoch_has_every_pair_once(n_pairs, batch_size, group_by_length, s
         assert sorted(pair for part in parts for pair in pairs_of(part)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

@@ -108,6 +108,7 @@ def test_every_text_returns_from_its_byte_pairs(text):
     assert min(ids, default=4) >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenizer", ALL)
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_text_gives_ids_and_readable_tokens(tokenizer, text):

@@ -42,6 +42,7 @@ def text_files() -> Iterator[Path]:
                 yield path
 
 
+@pytest.mark.slow
 def test_no_file_names_one_machine_or_a_registry():
     found = {}
     for path in text_files():

@@ -74,6 +74,7 @@ def test_this_run_uses_the_exact_versions():
     assert wrong == {}
 
 
+@pytest.mark.slow
 @pytest.mark.pins
 @pytest.mark.parametrize(("system", "python"), [*product(SYSTEMS, PYTHONS)], ids=str)
 def test_nothing_is_left_to_the_day_of_the_install(system, python):

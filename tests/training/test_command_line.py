@@ -113,6 +113,7 @@ def test_after_ctrl_c_the_same_command_with_resume_goes_on(tiny, capsys, monkeyp
         assert whole == parts
 
 
+@pytest.mark.slow
 def test_a_finished_run_can_get_more_steps(tiny):
     file, out = tiny / "pairs.tsv", tiny / "run"
     assert run("--corpus", file, "--out", out) == 0
@@ -120,6 +121,7 @@ def test_a_finished_run_can_get_more_steps(tiny):
     assert len(json.loads((out / "history.json").read_text())["losses"]) == 8
 
 
+@pytest.mark.slow
 def test_mistakes_are_answered_in_one_line(tiny, capsys):
     file, out = tiny / "pairs.tsv", tiny / "run"
     other = tiny / "other.tsv"
@@ -170,6 +172,7 @@ def test_a_closed_folder_is_answered_in_one_line(tiny, capsys, monkeypatch):
     assert answer in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_is_too_long_is_left_out_and_counted(tiny, capsys):
     file = tiny / "pairs.tsv"
     file.write_text(file.read_text(encoding="utf-8") + f"{80 * 'dog '}\tHund\n", encoding="utf-8")

@@ -37,6 +37,7 @@ def test_each_model_learns_a_batch_by_heart(kind):
     assert validation_loss(model, [batch_of(kind)]) < floor + 0.06
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["translator", "classifier"])
 def test_the_loop_is_the_one_that_you_would_write(kind):
     config = short(4, clip=0.5, optimizer="adam")
@@ -84,6 +85,7 @@ def test_classes_are_learned_though_one_has_the_pads_number():
     assert seen.tokens == len(batch.labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["language model", "translator", "token head"])
 def test_padding_counts_for_nothing(kind):
     batch = batch_of(kind)
@@ -104,6 +106,7 @@ def test_a_model_without_a_pad_id_learns_from_every_label():
     assert history.tokens == 2 * 4 * 6
 
 
+@pytest.mark.slow
 def test_bfloat16_is_for_the_products_only():
     model, seen = model_of("translator", dropout=0.0), {}
     model.projection.register_forward_hook(lambda _m, _i, out: seen.update(logits=out.dtype))
@@ -115,6 +118,7 @@ def test_bfloat16_is_for_the_products_only():
     assert history.losses == pytest.approx(exact.losses, rel=0.02)
 
 
+@pytest.mark.slow
 def test_batches_begin_again_when_they_end():
     twice = train(model_of("translator"), batches_of("translator", 3), short(6))
     at_once = train(model_of("translator"), 2 * batches_of("translator", 3), short(6))
@@ -202,6 +206,7 @@ def test_a_loss_that_is_no_number_stops_before_the_update():
     assert torch.equal(weights(model), model_before[3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", ["nan", "inf"])
 @pytest.mark.parametrize("clip", [1.0, None])
 def test_a_gradient_that_is_no_number_stops_before_the_update(factor, clip):

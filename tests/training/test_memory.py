@@ -32,6 +32,7 @@ def assert_equal_gradients(ours, theirs, **tolerance):
         torch.testing.assert_close(ours[1][name], gradient, **tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [2, 3, 5, 7])
 @pytest.mark.parametrize("kind", KINDS)
 def test_accumulated_gradients_are_those_of_the_whole_batch(kind, parts):

@@ -28,15 +28,22 @@ def pack(value: Any) -> str:
 
 
 def _as_json(value: Any) -> dict[str, str]:
-    known = isinstance(value, Tensor | np.ndarray | np.generic)
+    """Return a tensor or an array as text; of anything else its type's name, which no rule takes.
+
+    That goes for numbers of a kind or a layout that safetensors cannot hold, too.
+    """
+    unknown = {"__other__": type(value).__name__}
+    if not isinstance(value, Tensor | np.ndarray | np.generic):
+        return unknown
     try:
-        numbers = torch.as_tensor(value).detach().contiguous() if known else None
-        if known and numbers.layout == torch.strided:
-            kind = "__tensor__" if isinstance(value, Tensor) else "__array__"
-            return {kind: b64encode(save({"": numbers})).decode()}
-    except (TypeError, NotImplementedError, KeyError):  # numbers that safetensors does not know
-        pass
-    return {"__other__": type(value).__name__}
+        numbers = torch.as_tensor(value).detach().contiguous()
+        if numbers.layout != torch.strided:
+            return unknown
+        data = save({"": numbers})
+    except (TypeError, NotImplementedError, KeyError):  # how torch and safetensors decline them
+        return unknown
+    kind = "__tensor__" if isinstance(value, Tensor) else "__array__"
+    return {kind: b64encode(data).decode()}
 
 
 def unpack(text: str) -> Any:

@@ -16,11 +16,10 @@ from transformer_lesson.checkpoints import save_checkpoint
 from transformer_lesson.explorables import TranslationPlayground, trained
 from transformer_lesson.explorables.translation_playground import (
     cross_attention,
-    read_sentence,
     render_translation,
-    source_ids,
     watch_translation,
 )
+from transformer_lesson.explorables.typed_sentence import read_sentence, source_ids
 from transformer_lesson.generation import generate
 from transformer_lesson.interpretability.alignment import alignment_hits
 from transformer_lesson.model.hooks import record

@@ -17,7 +17,7 @@ from transformer_lesson.explorables.base import Explorable, Rendering, drawable,
 from transformer_lesson.explorables.base import sentence as say
 from transformer_lesson.explorables.canvas import TINTS, Canvas, drawn_width, fitted
 from transformer_lesson.explorables.trained import MISSING, english_words, trained_translator
-from transformer_lesson.explorables.translation_playground import read_sentence, source_ids
+from transformer_lesson.explorables.typed_sentence import read_sentence, source_ids
 from transformer_lesson.figures.plots import COLORS
 from transformer_lesson.figures.ranking import from_largest
 from transformer_lesson.generation import Beam, Greedy, Sample, generate, top_k_filter, top_p_filter

@@ -14,16 +14,14 @@ from tests.explorables.tiny_models import grammar_translator, language_model, tr
 from tests.patience import AT_ONCE
 from transformer_lesson.checkpoints import save_checkpoint
 from transformer_lesson.explorables import DecodingStepper, trained
-from transformer_lesson.explorables.decoding_stepper import (
-    cache_use,
-    choose_from,
+from transformer_lesson.explorables.beam_tree import (
     finished_texts,
     path,
     render_beams,
-    render_distribution,
     text_of,
-    watch_decoding,
 )
+from transformer_lesson.explorables.decoding import cache_use, watch_decoding
+from transformer_lesson.explorables.next_token_bars import choose_from, render_distribution
 from transformer_lesson.generation import Beam, Greedy, Sample, generate
 
 KINDS = {"translator": translator, "language model": language_model}

@@ -60,6 +60,7 @@ def test_without_a_gpu_it_says_so_in_one_sentence(monkeypatch, capsys, tmp_path)
     assert not (tmp_path / "RESULTS.md").exists()
 
 
+@pytest.mark.slow
 def test_both_models_take_the_same_steps(monkeypatch):
     monkeypatch.setattr(torch.nn.Module, "compile", lambda _model: None)  # minutes on a CPU
     ids = torch.randint(97, (2, 17))

@@ -133,6 +133,7 @@ def test_one_changed_byte_anywhere_is_noticed(whole, place, change):
     assert at < header or "its checksum is not the recorded one" in message
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(share=st.floats(0, 1, exclude_max=True))
 @example(share=0.0)

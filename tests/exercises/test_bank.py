@@ -28,6 +28,7 @@ def test_names_are_unique(name):
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "mistake"), CASES)
 def test_mistake_fails_and_is_recognized(name, mistake, record_property):
     record_property("mistake", f"{name}|{mistake.name}")
@@ -49,6 +50,7 @@ def test_explanation_is_a_few_sentences(name, mistake):
     assert mistake.explanation.count("`") % 2 == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITTEN)
 def test_no_mistake_is_known_by_an_error_alone(name):
     """An error of the same type on every draw may come from anything, and gets no name."""

@@ -29,6 +29,7 @@ def test_hints_of_two_exercises_do_not_mix():
     assert "hint 2" in repr(hint("embed"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXERCISES)
 def test_solution_runs_and_passes_its_check(name):
     page = solution(name)._repr_markdown_()

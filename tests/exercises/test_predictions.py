@@ -36,6 +36,7 @@ def test_nothing_is_chosen_or_given_away_at_first(name):
         assert all(to_html(option.explanation) not in w.value for w in prediction.children[::3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", load_questions())
 def test_every_choice_gets_its_own_explanation(name):
     answer = predict(name).question.answer

@@ -2,6 +2,7 @@
 
 from statistics import fmean
 
+import pytest
 import torch
 
 from tests.exercises.test_question_facts import right
@@ -39,6 +40,7 @@ def test_a_score_moves_on_unchanged():
     assert right("13.moved_on").startswith("0.8")
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_reach():
     sizes = dict(vocab_size=30, d_model=32, n_heads=2, n_layers=3, d_ff=64, max_len=20)

@@ -135,6 +135,7 @@ def test_the_text_says_what_was_drawn_from():
         assert f"reused {0 if step == 0 else 2 + step}, computed {3 if step == 0 else 1}" in text
 
 
+@pytest.mark.slow
 def test_paths_through_the_tree_give_the_texts():
     model, tokenizer = translator()
     made = watch_decoding(model, tokenizer, ids_of("translator", tokenizer), Beam(3), 10)
@@ -190,6 +191,7 @@ def test_extremes_of_every_control_are_drawn(kind):
                 assert image.width <= 950 and image.height < 800
 
 
+@pytest.mark.slow
 def test_pictures_are_pure():
     model, tokenizer = translator()
     for strategy, draw in ((Sample(), render_distribution), (Beam(2), render_beams)):

@@ -18,6 +18,7 @@ def example():
     return model, Batch((inputs,), labels)
 
 
+@pytest.mark.slow
 def test_switching_heads_off_shows_the_loss_without_them():
     model, batch = example()
     shown = HeadAblation(model, batch)
@@ -71,6 +72,7 @@ def test_a_translators_heads_of_one_attention():
     )
 
 
+@pytest.mark.slow
 def test_everything_can_be_taken_away():
     shown = HeadAblation(*example())
     for control in shown.controls.values():
@@ -93,6 +95,7 @@ def test_same_arguments_give_the_same_bytes():
     assert render_head_ablation.__wrapped__(*state) == render_head_ablation.__wrapped__(*state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 300])
 @pytest.mark.parametrize("loss", [0.0, 1e-9, 50.0])
 def test_losses_of_any_size_and_number_are_drawn(n, loss):

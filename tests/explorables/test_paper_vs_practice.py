@@ -49,6 +49,7 @@ def test_every_setting_is_stored_and_drawn(place):
     assert image.width == 900 and image.height < 500
 
 
+@pytest.mark.slow
 def test_every_control_draws_a_new_picture():
     shown = PaperVsPractice()
     changes = {"norm_position": "pre", "warmup_steps": 100, "initialization": "small", "point": 3}

@@ -50,6 +50,7 @@ def test_a_token_that_comes_after_the_answer_has_nothing_to_trace():
     assert "too little to trace: replace another token" in shown.rendering.text
 
 
+@pytest.mark.slow
 def test_every_control_draws_a_new_picture(monkeypatch):
     monkeypatch.setattr(patching_grid, "SMALLEST", 1e-3)
     shown = PatchingGrid(*example(), position=1, answer=4)

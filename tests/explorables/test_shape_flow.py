@@ -112,6 +112,7 @@ def test_model_without_named_quantities_is_refused():
         ShapeFlow(nn.Linear(2, 2), torch.zeros(1, 2))
 
 
+@pytest.mark.slow
 def test_controls_change_the_sizes_and_the_number_of_steps():
     shown = ShapeFlow()
     controls = shown.controls

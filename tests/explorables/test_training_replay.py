@@ -52,6 +52,7 @@ def test_snapshots_are_taken_when_asked_for_with_the_mean_loss_between():
     assert [(one.step, one.loss) for one in recorder.snapshots] == [(1, 1.0), (3, 2.5), (6, 5.0)]
 
 
+@pytest.mark.slow
 def test_a_snapshot_holds_what_the_model_writes_and_where_it_looks():
     model, tokenizer = translator()
     recorder = ReplayRecorder(tokenizer, PAIR)

@@ -117,6 +117,7 @@ def test_looking_leaves_a_model_in_training_as_it_was():
     torch.testing.assert_close(first, second)  # no dropout
 
 
+@pytest.mark.slow
 def test_the_text_states_weights_and_candidates_that_are_drawn():
     model, tokenizer = translator()
     made = watch_translation(model, tokenizer, read_sentence("the cat sees dog", WORDS))
@@ -153,6 +154,7 @@ def test_every_control_changes_the_picture(playground):
         assert playground.picture.value != before, name
 
 
+@pytest.mark.slow
 def test_one_change_draws_one_picture(monkeypatch):
     playground, drawn = TranslationPlayground(*translator(seed=0), "the cat sees the dog ."), []
     lengths = [
@@ -265,6 +267,7 @@ def test_a_model_without_its_tokenizer_is_refused(unchecked):
         TranslationPlayground(translator()[0])
 
 
+@pytest.mark.slow
 def test_nothing_warns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

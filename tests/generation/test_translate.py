@@ -78,6 +78,7 @@ def looked_at(model, tokenizer, source: str, target: str) -> torch.Tensor:
     return torch.stack(weights)[:, :, :-1].argmax(-1)  # the last query predicts <eos>
 
 
+@pytest.mark.slow
 def test_a_head_aligned_with_itself_hits_always(model, tokenizer):
     for layer, head in [(0, 0), (0, 1), (1, 0), (1, 1)]:
         pairs = []

@@ -136,6 +136,7 @@ def test_an_encoder_has_no_window():
         EncoderOnlyTransformer(small_config(attention_window=3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [None, 1, 3, 7, 20])
 @pytest.mark.parametrize("changes", [{}, LLAMA, {"pad_id": 3}], ids=["2017", "llama", "padded"])
 @pytest.mark.parametrize("n_kv_heads", [1, 2, 6])

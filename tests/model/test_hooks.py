@@ -148,6 +148,7 @@ def test_a_second_pass_overwrites_the_first():
 # Replacing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES[EncoderDecoderTransformer])
 def test_a_point_patched_with_its_own_value_changes_nothing_and_ablated_much(name):
     model = build(EncoderDecoderTransformer)

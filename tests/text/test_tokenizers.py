@@ -100,6 +100,7 @@ def test_known_characters_return_from_their_ids(text):
     assert CHARACTERS.decode(CHARACTERS.encode(text)) == text
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(any_text)
 def test_every_text_returns_from_its_byte_pairs(text):

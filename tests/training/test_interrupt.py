@@ -77,6 +77,7 @@ def test_the_step_under_way_is_finished_and_what_called_train_ends(press, capsys
     assert "calling train again" in said and capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_from_on_step_with_a_checkpoint_the_run_can_go_on(tmp_path):
     def press(report):
         if report.step == 2:

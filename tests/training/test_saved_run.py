@@ -97,6 +97,7 @@ def test_reports_go_on_at_the_next_step_and_the_file_is_kept_up(tmp_path):
     assert load_checkpoint(path).training.facts["history"]["losses"] == history.losses
 
 
+@pytest.mark.slow
 def test_it_saves_as_often_as_before(tmp_path):
     path = tmp_path / "run.safetensors"
     with pytest.raises(PowerCut):

@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tools import lock
+from transformer_lesson.figures.attention_view.view import BERTVIZ
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -50,6 +51,11 @@ def test_the_ranges_admit_the_exact_versions(name, ranges):
     for wanted in map(Requirement, ranges):
         exact = version(chosen[canonicalize_name(wanted.name)])
         assert wanted.specifier.contains(exact), f"{wanted} does not admit {exact}: `make lock`"
+
+
+def test_only_the_bertviz_whose_scripts_are_mended_is_allowed():
+    (allowed,) = (one for one in map(Requirement, FOR_ALL) if one.name == "bertviz")
+    assert str(allowed.specifier) == f"=={BERTVIZ}"
 
 
 def test_a_learner_gets_the_versions_that_were_tested():

@@ -21,6 +21,7 @@ from torch import Tensor
 from transformer_lesson.figures.attention_view.weights import Part, collect_parts, known
 from transformer_lesson.figures.plots import Figure, figure
 
+BERTVIZ = "1.4.1"  # the one whose scripts MENDS fits
 MENDS = {
     "head_view": {"const BOXWIDTH = 110;": "const BOXWIDTH = 170;"},  # room for long words
     "model_view": {
@@ -34,7 +35,7 @@ MENDS = {
         "7 * (12 / config.totalHeads)": "Math.min(14, 84 / config.totalHeads)",
     },
 }
-"""What is replaced in bertviz 1.4.1's scripts: old text to new."""
+"""What is replaced in bertviz' scripts: old text to new."""
 
 
 class AttentionView:
@@ -196,8 +197,8 @@ def _drawing_script(kind: str) -> str:
     counts = [n_cdn, n_data, *(script.count(old) for old in MENDS[kind])]
     if set(counts) != {1}:
         raise RuntimeError(
-            f"bertviz {distribution('bertviz').version} has another {kind}.js than 1.4.1: "
-            "install bertviz==1.4.1."
+            f"bertviz {distribution('bertviz').version} has another {kind}.js "
+            f"than {BERTVIZ}: install bertviz=={BERTVIZ}."
         )
     for old, new in MENDS[kind].items():
         script = script.replace(old, new)

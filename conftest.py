@@ -2,12 +2,18 @@
 
 import os
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 
 # Two workers with several torch threads each fight over the cores; kernels inherit this.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
+
+# PyTorch 2.13 runs what it compiled for one instruction set on another, with wrong numbers.
+if capability := os.environ.get("ATEN_CPU_CAPABILITY"):
+    compiled = Path(tempfile.gettempdir()) / f"torchinductor-{capability}"
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(compiled))
 
 if os.environ.get("TRANSFORMER_LESSON_NOISE"):  # see tests/noise/noise.py
     folder = str(Path(__file__).with_name("tests") / "noise")

@@ -75,8 +75,8 @@ def test_greedy_equals_the_plain_loop(kind, norm_position, positions, tied):
             ids.append(int(log_probs.argmax()))
             expected.append(log_probs.max().item())
         assert written.ids[row] == ids[len(start) :]
-        assert written.log_probabilities[row] == pytest.approx(expected, abs=1e-5)
-        assert written.sentence_log_probabilities[row] == pytest.approx(sum(expected), abs=1e-4)
+        assert written.log_probabilities[row] == pytest.approx(expected, abs=1e-4)
+        assert written.sentence_log_probabilities[row] == pytest.approx(sum(expected), abs=1e-3)
         if start == [BOS]:
             assert greedy_decode(logits, BOS, EOS, NEW + 1) == ids
 

@@ -92,12 +92,13 @@ def same(one: Any, other: Any, relative: float = RELATIVE, absolute: float = ABS
 
     Args:
         one, other: tensors, numbers, texts, or lists, tuples and dictionaries of them.
-        relative, absolute: how far numbers in a tensor may lie apart, see `torch.allclose`;
+        relative, absolute: how far numbers in a tensor may lie apart, see `torch.allclose`,
+            `absolute` for a tensor whose largest number is 1, for larger ones in proportion;
             single numbers by `relative` alone. With 0 and 0 not even rounding is allowed.
     """
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return _form(one) == _form(other) and torch.allclose(
-            one.double(), other.double(), relative, absolute, equal_nan=True
+            one.double(), other.double(), relative, absolute * _largest(one), equal_nan=True
         )
     if isinstance(one, tuple | list) and isinstance(other, tuple | list):
         pairs = zip(one, other, strict=False)
@@ -113,6 +114,12 @@ def same(one: Any, other: Any, relative: float = RELATIVE, absolute: float = ABS
     if isinstance(one, np.ndarray):
         return one.shape == other.shape and np.array_equal(one, other)
     return one == other if isinstance(one, int | str) else one is other
+
+
+def _largest(numbers: Tensor) -> float:
+    """Return the largest finite number, at least 1; what only hides (-1e9) counts for 1000."""
+    finite = numbers[numbers.isfinite()].double().abs().tolist()
+    return min(max([1.0, *finite]), 1000.0)
 
 
 def _form(numbers: Tensor) -> tuple:

@@ -116,15 +116,20 @@ def test_sites_of_a_translator():
     assert sites[3] == Site("layer 1, head 1", "decoder.1.cross_attention.heads", 1)
 
 
+def assert_alike(shares, expected):
+    """A share is a small difference divided by another: rounding leaves it three digits."""
+    torch.testing.assert_close(shares, expected, atol=1e-3, rtol=0)
+
+
 def test_the_grid_says_where_the_difference_is():
     model = build()
     grid = patching_grid(model, (IDS,), (OTHER,), stream_sites(model), measure)
     assert grid.shape == (3, 5)
-    assert grid[0, 2] == pytest.approx(1, abs=1e-4)  # only this embedding differs
-    assert_equal(grid[0, [0, 1, 3, 4]], torch.zeros(4))
-    assert_equal(grid[1:, :2], torch.zeros(2, 2))  # the causal mask: earlier ones are alike
-    assert grid[2, 4] == pytest.approx(1, abs=1e-4)  # after the last block only it counts
-    assert_equal(grid[2, :4], torch.zeros(4))
+    assert grid[0, 2] == pytest.approx(1, abs=1e-3)  # only this embedding differs
+    assert_alike(grid[0, [0, 1, 3, 4]], torch.zeros(4))
+    assert_alike(grid[1:, :2], torch.zeros(2, 2))  # the causal mask: earlier ones are alike
+    assert grid[2, 4] == pytest.approx(1, abs=1e-3)  # after the last block only it counts
+    assert_alike(grid[2, :4], torch.zeros(4))
 
 
 @pytest.mark.parametrize("position", range(5))
@@ -143,7 +148,7 @@ def test_a_cell_is_one_patched_run(position):
         expected = (measure(model(OTHER)) - low) / (high - low)
     sites = head_sites(model, "decoder.0")
     grid = patching_grid(model, (IDS,), (OTHER,), sites, measure)
-    assert_equal(grid[1, position], expected.detach()[0])
+    assert_alike(grid[1, position], expected.detach()[0])
 
 
 def test_all_heads_and_the_stream_make_the_output():

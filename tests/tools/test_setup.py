@@ -40,7 +40,10 @@ pathlib.Path(".venv/bin").mkdir()
 shutil.copy("stand-ins/python", ".venv/bin/python")
 """
 COPIES_HALF = "touch .venv/lib/python3/site-packages/half"
-pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed"),
+]
 
 
 class Course:

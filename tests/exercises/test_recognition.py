@@ -10,7 +10,7 @@ from transformer_lesson.exercises.specification import Mistake
 
 
 def test_a_known_mistake_is_named_before_the_example():
-    report = check("attention_scores", lambda Q, K: torch.einsum("bhqd,bhkd->bhqk", Q, K))
+    report = check("attention_scores", lambda Q, K: torch.einsum("...qd,...kd->...qk", Q, K))
     assert report.mistake and "scale" in report.mistake
     first, rest = report.message.split("\n", 1)
     assert first.startswith(f"This is what {report.mistake} gives. ")

@@ -33,7 +33,7 @@ RIGHT = {
     ],
     "sinusoidal_encoding": [sinusoids, lambda *sizes: sinusoids(*sizes).double()],
     "attention_scores": [
-        lambda Q, K: torch.einsum("bhqd,bhkd->bhqk", Q, K) / Q.size(-1) ** 0.5,
+        lambda Q, K: torch.einsum("...qd,...kd->...qk", Q, K) / Q.size(-1) ** 0.5,
         lambda Q, K: (Q * Q.size(-1) ** -0.25).double() @ (K * Q.size(-1) ** -0.25).double().mT,
     ],
     "scaled_dot_product_attention": [

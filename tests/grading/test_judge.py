@@ -93,7 +93,8 @@ def test_the_verdict_is_that_of_check(name, unchecked):
     assert right.status == "passed", right
     for mistake in (*MISTAKES[name][:2], MISTAKES[name][-1]):
         report = verdict_on(name, recorded(name, mistake.version))
-        assert (report.status, report.mistake) == ("failed", mistake.name), report
+        assert report.status == "failed"
+        assert mistake.name.partition(" (and")[0] in report.mistake, report
 
 
 @pytest.mark.parametrize("name", EXERCISES)

@@ -2,6 +2,7 @@
 
 import difflib
 
+from transformer_lesson.exercises import lesson_03
 from transformer_lesson.exercises.attention_exercises import ATTENTION_EXERCISES
 from transformer_lesson.exercises.block_exercises import BLOCK_EXERCISES
 from transformer_lesson.exercises.bug_hunt.exercises import BUG_HUNT_EXERCISES
@@ -13,6 +14,7 @@ from transformer_lesson.exercises.specification import Exercise
 from transformer_lesson.exercises.text_exercises import TEXT_EXERCISES
 from transformer_lesson.exercises.training_exercises import TRAINING_EXERCISES
 
+MOVED = [one for one in vars(lesson_03).values() if isinstance(one, Exercise)]
 EXERCISES = {
     exercise.name: exercise
     for exercise in TEXT_EXERCISES
@@ -24,6 +26,7 @@ EXERCISES = {
     + INDUCTION_EXERCISES
     + MODERN_EXERCISES
     + BUG_HUNT_EXERCISES
+    + tuple(MOVED)
 }
 
 LESSONS = {

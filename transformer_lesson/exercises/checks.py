@@ -11,10 +11,10 @@ from transformer_lesson.exercises.attempt import Excerpt, Failed, NotAttempted, 
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.compare import as_parts, match_form, same
 from transformer_lesson.exercises.examples import argument_names, describe_inputs, smallest_example
+from transformer_lesson.exercises.explanation import explain
 from transformer_lesson.exercises.progress import remember
-from transformer_lesson.exercises.recognition import recognize
 from transformer_lesson.exercises.reports import Report
-from transformer_lesson.exercises.specification import DRAWS, Draw, Exercise
+from transformer_lesson.exercises.specification import Draw, Exercise
 from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
 
 LONGEST = 10.0  # seconds that an answer may take
@@ -25,7 +25,7 @@ def check(name: str, answer: Any) -> Report:
     """Check a learner's function and report the first thing that is wrong with it.
 
     In this order: does it run; type, dtype and shape; are its inputs left as they were; rules
-    that every right result obeys; equality with the package's own function on five random
+    that every right result obeys; equality with the package's own function on some random
     draws. What fails is compared with the known mistakes. A wrong answer never raises here,
     what it prints is quoted in the report, and what does not end is stopped after 10 seconds.
     A passed exercise counts in `progress()`.
@@ -62,17 +62,16 @@ Which loop does not end? Print what it counts, or what it waits for."""
 def verdict(exercise: Exercise, answer: Callable) -> Report:
     """Return the verdict on an answer, with no limit of time and nothing remembered."""
     try:
-        for number in range(DRAWS):
+        for number in range(exercise.draws):
             _check_draw(exercise, answer, Draw(number))
     except NotAttempted:
         return Report(exercise.name, "not attempted")
     except Failed as failure:
-        mistake = recognize(exercise, answer)
-        if mistake is None:
+        found = explain(exercise, answer)
+        if found is None:
             return Report(exercise.name, "failed", str(failure))
-        said = f"This is what {mistake.name} gives. {mistake.explanation}\n{failure}"
-        return Report(exercise.name, "failed", said, mistake.name)
-    passed = f"Equal to the package's own on {DRAWS} random draws."
+        return Report(exercise.name, "failed", f"{found.text}\n{failure}", found.mistake)
+    passed = f"Equal to the package's own on {exercise.draws} random draws."
     return Report(exercise.name, "passed", passed)
 
 

@@ -118,8 +118,8 @@ def same(one: Any, other: Any, relative: float = RELATIVE, absolute: float = ABS
 
 def _largest(numbers: Tensor) -> float:
     """Return the largest finite number, at least 1; what only hides (-1e9) counts for 1000."""
-    finite = numbers[numbers.isfinite()].double().abs().tolist()
-    return min(max([1.0, *finite]), 1000.0)
+    finite = numbers[numbers.isfinite()].double().abs()
+    return finite.max().clamp(1.0, 1000.0).item() if len(finite) else 1.0
 
 
 def _form(numbers: Tensor) -> tuple:
@@ -128,7 +128,12 @@ def _form(numbers: Tensor) -> tuple:
 
 
 def difference(expected: Any, yours: Any, axes: str) -> str:
-    """Return, in one sentence, how much two results of the same form differ, and where most."""
+    """Return, in one sentence, how much two results of the same form differ, and where most.
+
+    Args:
+        expected, yours: the results.
+        axes: the names of the last axes; any in front of them go by number.
+    """
     if isinstance(expected, list) and len(yours) != len(expected):
         return f"The length must be {len(expected)}; yours is {len(yours)}."
     if isinstance(expected, str):
@@ -137,7 +142,9 @@ def difference(expected: Any, yours: Any, axes: str) -> str:
     gap = (yours.double() - expected.double()).abs()
     gap[yours == expected] = 0.0  # infinity minus infinity is no number
     worst = np.unravel_index(int(first_largest(gap.flatten())), tuple(gap.shape))
-    place = ", ".join(f"{axis} {i}" for axis, i in zip(axes.split(), worst, strict=True))
+    names = axes.split()
+    leading = [f"axis {i}" for i in range(gap.ndim - len(names))]
+    place = ", ".join(f"{axis} {i}" for axis, i in zip(leading + names, worst, strict=True))
     if expected.dtype == torch.bool:
         return f"{int(gap.sum())} of {gap.numel()} wrong{f', one at {place}' if place else ''}."
     return f"Largest difference {gap.max():.4g}{f' at {place}' if place else ''}."

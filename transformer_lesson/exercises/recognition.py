@@ -1,6 +1,6 @@
 """Telling which known mistake an answer makes, by what it gives on the random inputs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -8,7 +8,7 @@ from torch import Tensor
 from transformer_lesson.exercises.attempt import Failed, call
 from transformer_lesson.exercises.compare import same
 from transformer_lesson.exercises.mistakes import MISTAKES
-from transformer_lesson.exercises.specification import DRAWS, Draw, Exercise, Mistake
+from transformer_lesson.exercises.specification import Draw, Exercise, Mistake
 
 
 class Outcome(NamedTuple):
@@ -24,17 +24,20 @@ class Outcome(NamedTuple):
 
 def recognize(exercise: Exercise, answer: Callable) -> Mistake | None:
     """Return the known mistake that gives what the answer gives on every draw, if there is one."""
-    mine = [outcome(exercise, answer, number) for number in range(DRAWS)]
+
+    def outcomes(function: Callable) -> Iterator[Outcome]:
+        for number in range(exercise.draws):
+            yield outcome(function, exercise.make_inputs(Draw(number)))
+
+    mine = list(outcomes(answer))
     for mistake in MISTAKES.get(exercise.name, ()):
-        draws = enumerate(mine)
-        if all(same(outcome(exercise, mistake.version, number), one) for number, one in draws):
+        if all(map(same, outcomes(mistake.version), mine)):
             return mistake
     return None
 
 
-def outcome(exercise: Exercise, answer: Callable, number: int) -> Outcome:
-    """Call an answer with the inputs of one draw."""
-    inputs = exercise.make_inputs(Draw(number))
+def outcome(answer: Callable, inputs: tuple) -> Outcome:
+    """Call an answer and keep what it gave, and what it left of its inputs."""
     result = raised = None
     try:
         result = _copied(call(answer, inputs))

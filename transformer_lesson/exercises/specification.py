@@ -1,7 +1,7 @@
 """What an exercise consists of: its reference, its random inputs, its rules, hints, mistakes."""
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,9 +45,13 @@ class Draw:
         self._unused.remove(size)
         return size
 
+    def one_of(self, options: Sequence) -> Any:
+        """Return one of several options, each in its turn."""
+        return options[self.number % len(options)]
+
     def shape(self, axes: str) -> tuple[int, ...]:
-        """Return the sizes of axes given as one string, such as "batch n d_model"."""
-        return tuple(self.size(axis) for axis in axes.split())
+        """Return the sizes of axes given as one string, such as "batch n d_model" or "1 n"."""
+        return tuple(int(axis) if axis.isdigit() else self.size(axis) for axis in axes.split())
 
     def normal(self, axes: str) -> Tensor:
         """Return normally distributed numbers, shape as named."""
@@ -110,6 +114,8 @@ class Exercise:
             arguments and its result that returns what is wrong, or `None`.
         start: the function with a bug from which the learner sets out, "module:function". An
             exercise without one starts from an empty body.
+        marked: the function with its wrong turns marked by `choose`.
+        draws: how many draws an answer is tried on.
     """
 
     name: str
@@ -120,6 +126,8 @@ class Exercise:
     helpers: tuple[str, ...] = ()
     invariants: tuple[Invariant, ...] = ()
     start: str = ""
+    marked: Callable | None = None
+    draws: int = DRAWS
 
     def load_reference(self) -> Callable:
         """Import and return the package's own function."""
@@ -132,6 +140,11 @@ class Exercise:
     def load_helpers(self) -> list[Callable]:
         """Import and return the functions that the reference leans on."""
         return [load(helper) for helper in self.helpers]
+
+
+def exercise(**fields) -> Callable[[Call], Exercise]:
+    """Make an exercise of a marked function; the fields are those of `Exercise`."""
+    return lambda marked: Exercise(name=marked.__name__, marked=marked, **fields)
 
 
 def load(name: str) -> Callable:

@@ -238,7 +238,9 @@ def word_inputs(draw: Draw) -> tuple:
     known = ["hello", "the", "cat", "sees", "today", ".", "kernel", "restart"]
     first = 0 if draw.number % 2 == 0 else 5
     words = draw.some(texts[draw.number].split())
-    return words, {w: first + i for i, w in enumerate(known)}, 20 + draw.number
+    vocabulary = {w: first + i for i, w in enumerate(known)}
+    unk_id = 20 + draw.number
+    return words, vocabulary | {"<unk>": unk_id}, unk_id
 
 
 def fill_inputs(draw: Draw) -> tuple:

@@ -1,0 +1,56 @@
+"""Answers by authors who had not seen what the checker knows, for measuring it.
+
+A file for each lesson: what learners might write, right and wrong. A wrong answer says what is
+wrong in one clause, or in two if it makes two mistakes at once. `passes today:` begins the clause
+of what no draw reaches yet.
+"""
+
+import importlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+PASSES = "passes today: "
+
+
+class Answer(NamedTuple):
+    """One answer.
+
+    Args:
+        exercise: its name.
+        kind: "right"; a wrong one is "usual", "unusual" or a "pair" of mistakes.
+        what: what is wrong, a clause for each mistake.
+        function: what was written.
+    """
+
+    exercise: str
+    kind: str
+    what: tuple[str, ...]
+    function: Callable
+
+
+COLLECTED: list[Answer] = []
+
+
+def wrong(exercise: str, kind: str, *what: str) -> Callable:
+    """Collect a wrong answer."""
+
+    def collect(function: Callable) -> Callable:
+        COLLECTED.append(Answer(exercise, kind, what, function))
+        return function
+
+    return collect
+
+
+def right(exercise: str) -> Callable:
+    """Collect a right answer."""
+    return wrong(exercise, "right")
+
+
+@cache
+def answers() -> list[Answer]:
+    """Return all answers."""
+    for file in sorted(Path(__file__).parent.glob("lesson_*.py")):
+        importlib.import_module(f"tests.exercises.answers.{file.stem}")
+    return COLLECTED

@@ -1,0 +1,64 @@
+"""Marks in a function's source: which variants there are, and that each runs as it is written."""
+
+import pytest
+
+from transformer_lesson.exercises.choosing import (
+    choose,
+    fit_together,
+    right_ways,
+    turns,
+    variant,
+)
+
+FACTOR = 10
+
+
+def marked(x, offset):
+    """What it computes."""
+    x = choose(x, [x], negative=-x)
+    x = x[0] if isinstance(x, list) else x
+    x = choose(x + choose(offset, two=2), dropped=x, negative=x - 1)
+    return choose(x, scaled=x * FACTOR, broken=x / 0)
+
+
+def given(*taken, x=3):
+    return variant(marked, frozenset(taken))(x, 0)
+
+
+def test_turns_stand_in_the_order_of_their_marks_and_a_name_at_two_marks_once():
+    assert turns(marked) == ("negative", "dropped", "two", "scaled", "broken")
+
+
+def test_only_the_option_that_was_taken_runs():
+    assert given() == 3
+    assert given("two") == 5
+    assert given("dropped") == 3
+    assert given("scaled", "two") == 50
+    with pytest.raises(ZeroDivisionError):
+        given("broken")
+
+
+def test_a_name_at_two_marks_is_taken_at_both():
+    assert given("negative") == -4
+
+
+def test_other_right_ways_have_names_of_their_own():
+    (way,) = right_ways(marked)
+    assert way not in turns(marked)
+    assert given(way) == 3 and given(way, "two") == 5
+
+
+def test_turns_of_one_mark_fit_together():
+    assert not fit_together(marked, {"dropped", "negative"})
+    assert not fit_together(marked, {"two", "scaled", "broken"})
+    assert fit_together(marked, {"two", "scaled"})
+
+
+def test_a_turn_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="marked has no turn faster, slower"):
+        variant(marked, frozenset(["two", "slower", "faster"]))
+
+
+def test_choose_is_never_called():
+    with pytest.raises(RuntimeError, match="nothing calls it"):
+        choose(1, wrong=2)

@@ -1,0 +1,101 @@
+"""Every wrong turn, and every two, are called by their names."""
+
+import time
+from itertools import combinations
+
+import pytest
+
+from tests.patience import AT_ONCE
+from transformer_lesson.exercises import check
+from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.choosing import fit_together, right_ways, turns, variant
+from transformer_lesson.exercises.compare import same
+from transformer_lesson.exercises.diagnosis import diagnose
+from transformer_lesson.exercises.explanation import words
+from transformer_lesson.exercises.recognition import outcome
+from transformer_lesson.exercises.specification import Draw
+
+PAIRS = 60  # of an exercise, that are tried
+MARKED = [name for name, exercise in EXERCISES.items() if exercise.marked]
+TURNS = [(name, turn) for name in MARKED for turn in turns(EXERCISES[name].marked)]
+
+
+def outcomes(name, function) -> list:
+    exercise = EXERCISES[name]
+    return [outcome(function, exercise.make_inputs(Draw(i))) for i in range(exercise.draws)]
+
+
+def variant_of(name, *taken):
+    return variant(EXERCISES[name].marked, frozenset(taken))
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_each_turn_has_words_and_no_words_are_left_over(name):
+    assert set(words(name)) == set(turns(EXERCISES[name].marked))
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_names_are_noun_phrases_and_reasons_a_few_sentences(name):
+    said = words(name)
+    assert len({turn.name for turn in said.values()}) == len(said)
+    for turn in said.values():
+        assert turn.name[0] == turn.name[0].lower() and not turn.name.endswith(".")
+        assert 40 <= len(turn.why) <= 400 and turn.why.endswith((".", "?")), turn.why
+        assert "  " not in turn.why and turn.why.count("`") % 2 == 0
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_without_a_turn_it_is_the_packages_own(name):
+    ours = outcomes(name, EXERCISES[name].load_reference())
+    assert not any(one.raised for one in ours)
+    for way in ((), *((way,) for way in right_ways(EXERCISES[name].marked))):
+        assert all(map(same, ours, outcomes(name, variant_of(name, *way)))), way
+
+
+@pytest.mark.parametrize(("name", "turn"), TURNS)
+def test_a_turn_fails_and_is_named(name, turn):
+    report = check(name, variant_of(name, turn))
+    assert report.status == "failed"
+    assert report.mistake == words(name)[turn].name
+    assert words(name)[turn].why in report.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MARKED)
+def test_two_turns_at_once_are_both_named(name):
+    """Or the one that acts alike; what only raises errors may come from anything."""
+    exercise, found = EXERCISES[name], {"named": 0, "wrongly": 0, "passing": []}
+    pairs = [
+        pair
+        for pair in combinations(turns(exercise.marked), 2)
+        if fit_together(exercise.marked, pair)
+    ]
+    right = outcomes(name, variant_of(name))
+    for pair in pairs[:: 1 + len(pairs) // PAIRS]:
+        answer = variant_of(name, *pair)
+        mine = outcomes(name, answer)
+        if all(one.raised for one in mine):
+            continue
+        if all(map(same, right, mine)):
+            found["passing"].append(pair)
+        said = [set(taken) for taken in diagnose(exercise, answer)]
+        alike = set(pair) in said or any(len(taken) == 1 for taken in said)
+        found["named" if alike else "wrongly"] += 1
+    assert found["passing"] == []
+    assert found["named"] >= 0.95 * (found["named"] + found["wrongly"])
+    assert found["wrongly"] <= 0.01 * (found["named"] + found["wrongly"])
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_two_turns_never_act_alike(name):
+    """Then nobody could say which of the two an answer takes."""
+    made = {turn: outcomes(name, variant_of(name, turn)) for turn in turns(EXERCISES[name].marked)}
+    alike = [(a, b) for a, b in combinations(made, 2) if all(map(same, made[a], made[b]))]
+    assert alike == []
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_what_no_turns_explain_is_found_out_soon(name):
+    start = time.process_time()
+    assert diagnose(EXERCISES[name], lambda *inputs: "unknown") == []
+    assert time.process_time() - start < AT_ONCE

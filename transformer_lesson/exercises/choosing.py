@@ -1,0 +1,112 @@
+"""Variants of a function: the right one, and what comes of each wrong turn in it.
+
+    def attention_scores(Q, K):
+        return Q @ K.mT / choose(math.sqrt(Q.size(-1)), unscaled=1.0, not_the_root=Q.size(-1))
+
+`choose` marks a place where people go wrong. It is never called: the function is read as source,
+and each mark becomes "this option if its name was taken, else the right way". So options are
+expressions, only the chosen one runs, and a mark may stand inside another one's option. A name
+that stands at two marks is taken at both.
+"""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Collection
+from functools import cache
+from types import CodeType, FunctionType
+
+TAKEN = "__taken__"  # the global in which a variant finds its turns
+RIGHT = "right at "  # how the made-up names of other right ways begin
+
+
+def choose(right, *also_right, **wrong):
+    """Mark a decision: the right way, other right ways, and wrong turns by name."""
+    raise RuntimeError("choose marks a place in an exercise's source; nothing calls it.")
+
+
+def turns(marked: Callable) -> tuple[str, ...]:
+    """Return the names of a marked function's wrong turns, in the order of its marks."""
+    return tuple(name for name in _places(marked) if not name.startswith(RIGHT))
+
+
+def right_ways(marked: Callable) -> tuple[str, ...]:
+    """Return made-up names for the other right ways, in the order of the function's marks."""
+    return tuple(name for name in _places(marked) if name.startswith(RIGHT))
+
+
+def fit_together(marked: Callable, taken: Collection[str]) -> bool:
+    """Return whether no two of these want the same mark."""
+    places = [_places(marked)[name] for name in taken]
+    return len(set().union(*places)) == sum(map(len, places))
+
+
+def variant(marked: Callable, taken: frozenset[str] = frozenset()) -> Callable:
+    """Return a marked function with these turns taken; none gives it as it should be.
+
+    Args:
+        marked: a function of a module, with marks.
+        taken: names of wrong turns and of right ways.
+
+    Raises:
+        ValueError: a name that the function does not have.
+    """
+    unknown = taken - _places(marked).keys()
+    if unknown:
+        raise ValueError(f"{marked.__name__} has no turn {', '.join(sorted(unknown))}.")
+    written = inspect.unwrap(marked)  # without what checks its annotations in the tests
+    names = written.__globals__ | {TAKEN: taken}
+    return FunctionType(_code(marked), names, written.__name__, written.__defaults__)
+
+
+def _tree(marked: Callable) -> ast.Module:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(marked)))
+    tree.body[0].decorator_list = []
+    return tree
+
+
+def _is_mark(node: ast.AST) -> bool:
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    return named and node.func.id == choose.__name__
+
+
+@cache
+def _places(marked: Callable) -> dict[str, set[int]]:
+    """Return the names of all that can be taken, each with the numbers of its marks."""
+    marks = filter(_is_mark, ast.walk(_tree(marked)))
+    places = {}
+    for number, mark in enumerate(sorted(marks, key=lambda mark: (mark.lineno, mark.col_offset))):
+        for name in _options(mark):
+            places.setdefault(name, set()).add(number)
+    return places
+
+
+def _options(mark: ast.Call) -> dict[str, ast.expr]:
+    """Return all that may be taken at a mark, by name."""
+    place = f"{RIGHT}{mark.lineno}:{mark.col_offset}"
+    ways = {f"{place} ({i})": way for i, way in enumerate(mark.args[1:], 2)}
+    return ways | {turn.arg: turn.value for turn in mark.keywords}
+
+
+def _question(mark: ast.Call) -> ast.expr:
+    """Return the expression that chooses when it runs."""
+    chosen = mark.args[0]
+    for name, option in _options(mark).items():
+        asked = ast.parse(f"{name!r} in {TAKEN}", mode="eval").body
+        chosen = ast.IfExp(asked, option, chosen)
+    return chosen
+
+
+@cache
+def _code(marked: Callable) -> CodeType:
+    tree = ast.fix_missing_locations(_Writer().visit(_tree(marked)))
+    whole = compile(tree, f"<{marked.__name__}>", "exec")
+    return next(part for part in whole.co_consts if isinstance(part, CodeType))
+
+
+class _Writer(ast.NodeTransformer):
+    """Puts the question which option was taken in the place of each mark."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Write a mark; other calls stay."""
+        return self.visit(_question(node)) if _is_mark(node) else self.generic_visit(node)

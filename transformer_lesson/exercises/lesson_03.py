@@ -1,0 +1,309 @@
+"""Lesson 03: scores, weights, masks."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer_lesson.exercises.choosing import choose
+from transformer_lesson.exercises.specification import Draw, exercise
+
+LEADING = ("batch head", "", "batch", "batch head", "batch head beam", "batch head")
+"""What "..." stands for, draw by draw."""
+
+
+def _scores_inputs(draw: Draw) -> tuple:
+    leading = draw.one_of(LEADING)
+    if draw.number == 2:
+        draw.sizes["batch"] = 1
+    Q, K = draw.normal(f"{leading} query d_head"), draw.normal(f"{leading} key d_head")
+    if draw.number == 5:  # in double precision, and Q lies in memory as its transpose
+        return Q.double().mT.contiguous().mT, K.double()
+    return Q, K
+
+
+@exercise(
+    reference="transformer_lesson.model.attention:attention_scores",
+    make_inputs=_scores_inputs,
+    draws=6,
+    returns={"scores": "query key"},
+    hints=(
+        "A score is the dot product of one query with one key. All of them at once are one "
+        "matrix product.",
+        "(query, d_head) times (d_head, key): which two axes of K must change places? Leave "
+        "all leading axes where they are.",
+        "`Q @ K.transpose(-2, -1)`, divided by the square root of d_head = `Q.size(-1)`.",
+    ),
+)
+def attention_scores(Q, K):
+    Q = choose(Q, cosine=F.normalize(Q, dim=-1))
+    K = choose(K, cosine=F.normalize(K, dim=-1))
+    products = choose(
+        Q @ K.mT,
+        all_axes_turned=Q @ K.permute(*range(K.dim())[::-1]),
+        keys_ask_queries=K @ Q.mT,
+        keys_not_transposed=Q @ K.reshape(*K.shape[:-2], K.size(-1), K.size(-2)),
+        sums_not_products=Q.sum(-1, keepdim=True) + K.sum(-1, keepdim=True).mT,
+        distances=torch.cdist(Q, K),
+    )
+    d_head = choose(
+        Q.size(-1),
+        number_of_keys=K.size(-2),
+        number_of_queries=Q.size(-2),
+        first_axis=Q.size(0),
+        number_of_heads=Q.size(-3) if Q.dim() > 2 else Q.size(-1),
+    )
+    scores = products / choose(
+        math.sqrt(d_head),
+        cosine=1.0,
+        unscaled=1.0,
+        always_64=8.0,
+        halved=d_head / 2,
+        whole_root=math.isqrt(d_head),
+        not_the_root=d_head,
+        inverse=1 / math.sqrt(d_head),
+        fourth_root=d_head**0.25,
+        squared=d_head**2,
+        logarithm=math.log(d_head + 1),
+    )
+    return choose(
+        scores,
+        early_softmax=scores.softmax(-1),
+        absolute=scores.abs(),
+        causal=scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf),
+        squeezed=scores.squeeze(),
+    )
+
+
+def _no_later_key(answer, inputs: tuple, mask: Tensor) -> str | None:
+    later = mask[0, 0].triu(diagonal=1).nonzero()
+    if len(later) == 0:
+        return None
+    query, key = later[0].tolist()
+    return (
+        f"In your mask, query {query} may attend to key {key}, which comes later.\n"
+        "True means: may attend."
+    )
+
+
+@exercise(
+    reference="transformer_lesson.model.masks:causal_mask",
+    make_inputs=lambda draw: (min(draw.one_of((5, 3, 1, 2, 7)), *draw.small, 7),),
+    returns={"mask": "batch head query key"},
+    hints=(
+        "Rows are queries, columns are keys. Row i is True for columns 0 to i.",
+        "That is a lower triangle with its diagonal: `torch.tril`. Make it boolean, and give "
+        "it two leading axes of size 1 that broadcast over batch and head.",
+        "`torch.ones(n, n, dtype=torch.bool).tril()[None, None]`",
+    ),
+    invariants=(_no_later_key,),
+)
+def causal_mask(n):
+    n = choose(n, one_too_small=n - 1, one_too_large=n + 1)
+    square = torch.ones(n, n, dtype=torch.bool)
+    lower = choose(
+        square.tril(choose(0, not_itself=-1, one_ahead=1)),
+        upper=square.triu(),
+        everything=square,
+        itself_alone=torch.eye(n, dtype=torch.bool),
+        window=square.tril().triu(-3),
+        first_row_empty=square.tril() & (torch.arange(n) > 0)[:, None],
+    )
+    allowed = choose(lower, inverted=~lower)
+    mask = choose(
+        allowed[None, None],
+        no_axes=allowed,
+        one_axis=allowed[None],
+        axes_at_the_end=allowed[..., None, None],
+    )
+    return choose(
+        mask,
+        numbers=mask.float(),
+        integers=mask.long(),
+        bytes=mask.byte(),
+        additive=torch.zeros(mask.shape).masked_fill(~mask, -math.inf),
+    )
+
+
+def _padding_inputs(draw: Draw) -> tuple:
+    """Padding on the right, on the left, in between, nowhere and everywhere; ids on both sides."""
+    pad_id = draw.one_of((0, 3, 7, 0, 9, 2))
+    ids = draw.integers("batch key", 0, 12)
+    ids[ids == pad_id] = pad_id + 1
+    n = ids.size(1)
+    right, left, between, nowhere = slice(n // 2, n), slice(n // 2), slice(1, n - 1), slice(0)
+    ids[::2, draw.one_of((right, left, between, nowhere))] = pad_id
+    if draw.number == 4:
+        ids[-1] = pad_id  # a sentence of nothing but padding
+    return ids, pad_id
+
+
+@exercise(
+    reference="transformer_lesson.model.masks:padding_mask",
+    make_inputs=_padding_inputs,
+    draws=6,
+    returns={"mask": "batch head query key"},
+    hints=(
+        "True where a real token stands: one comparison with `pad_id` says it.",
+        "The scores have shape (batch, head, query, key). Padding hides keys, the same ones "
+        "for every head and every query.",
+        "`(ids != pad_id)` has shape (batch, key). Put two axes of size 1 in the middle: "
+        "`[:, None, None, :]`.",
+    ),
+)
+def padding_mask(ids, pad_id):
+    pad_id = choose(pad_id, id_0=0, id_1=1)
+    real = choose(
+        ids != pad_id,
+        inverted=ids == pad_id,
+        ids_above=ids > pad_id,
+        up_to_the_first=(ids == pad_id).cumsum(-1) == 0,
+        counted_from_the_left=torch.arange(ids.size(1)) < (ids != pad_id).sum(-1, keepdim=True),
+        first_sentence=(ids != pad_id)[:1].expand(ids.shape),
+        any_sentence=(ids != pad_id).any(0).expand(ids.shape),
+        one_padding_kept=(ids != pad_id) | ((ids == pad_id).cumsum(-1) == 1),
+    )
+    mask = choose(
+        real[:, None, None, :],
+        queries=real[:, None, :, None],
+        keys_and_queries=real[:, None, :, None] & real[:, None, None, :],
+        no_axes=real,
+        one_axis=real[:, None],
+        axes_in_front=real[None, None],
+        every_query=real[:, None, None, :].repeat(1, 1, ids.size(1), 1),
+    )
+    return choose(
+        mask,
+        numbers=mask.float(),
+        integers=mask.long(),
+        bytes=mask.byte(),
+        additive=torch.zeros(mask.shape).masked_fill(~mask, -math.inf),
+        additive_finite=torch.zeros(mask.shape).masked_fill(~mask, -10000.0),
+    )
+
+
+def _attention_inputs(draw: Draw) -> tuple:
+    """All kinds of masks, numbers of leading axes, and scores so large that exp overflows."""
+    leading, axes = draw.one_of(
+        (
+            ("batch head", ""),
+            ("batch head", "batch 1 query key"),  # a mask for each sentence
+            ("", "query key"),
+            ("batch head", "1 head query key"),  # for each head
+            ("batch", "batch 1 key"),  # padding
+            ("batch head", "batch 1 1 key"),
+            ("batch head", "query key"),
+            ("head", "1 query key"),
+        )
+    )
+    Q, K = draw.normal(f"{leading} query d_head"), draw.normal(f"{leading} key d_head")
+    mask = draw.booleans(axes) if axes else None
+    if axes:
+        mask[..., -1] = True  # every query keeps a key,
+        if draw.number in (5, 6):
+            mask[0] = False  # but these
+    if draw.number in (0, 7):
+        Q = 30 * Q
+    return Q, K, draw.normal(f"{leading} key d_value"), mask
+
+
+def _rows_sum_to_one(answer, inputs: tuple, output: Tensor, weights: Tensor) -> str | None:
+    sums, mask = weights.sum(dim=-1), inputs[3]
+    if mask is not None:
+        sums = sums.masked_fill(~mask.any(dim=-1), 1.0)  # a query without keys has zeros
+    if torch.allclose(sums, torch.ones_like(sums), atol=1e-4):
+        return None
+    return (
+        "Each query's weights must sum to 1 over the keys (the last axis). "
+        f"Yours sum to between {sums.min():.4g} and {sums.max():.4g}.\n"
+        "Which axis does your softmax run over? Is the mask applied before the softmax?"
+    )
+
+
+def _masked_keys_get_nothing(answer, inputs: tuple, output: Tensor, weights: Tensor) -> str | None:
+    mask = inputs[3]
+    if mask is None:
+        return None
+    hidden = weights.masked_fill(mask, 0.0)
+    if hidden.max() < 1e-6:
+        return None
+    return (
+        f"A key that the mask hides must get weight 0. Yours gives one {hidden.max():.4g}.\n"
+        "True means: may attend. Which scores do you replace, and by what?"
+    )
+
+
+@exercise(
+    reference="transformer_lesson.model.attention:scaled_dot_product_attention",
+    make_inputs=_attention_inputs,
+    draws=8,
+    returns={"output": "query d_value", "weights": "query key"},
+    hints=(
+        "Three steps: scores, softmax, weighted sum of the values. The mask acts between the "
+        "first two.",
+        "Each query spreads a total of 1 over the keys: softmax over the last axis. A hidden key "
+        "gets the lowest score there is before it. And a query whose keys are all hidden?",
+        "`scores.masked_fill(~mask, torch.finfo(scores.dtype).min)` hides where the mask is "
+        "False; minus infinity would give NaN where it is False for every key. After "
+        "`.softmax(dim=-1)` such a row needs `.masked_fill(~mask, 0.0)`. Return "
+        "`weights @ V, weights`.",
+    ),
+    helpers=("transformer_lesson.model.attention:masked_softmax",),
+    invariants=(_rows_sum_to_one, _masked_keys_get_nothing),
+)
+def scaled_dot_product_attention(Q, K, V, mask=None):
+    allowed = torch.tensor(True) if mask is None else mask
+    allowed = choose(allowed, mask_ignored=torch.tensor(True))
+    hidden = choose(~allowed, inverted=allowed if mask is not None else ~allowed)
+    scores = (
+        Q
+        @ K.mT
+        / choose(
+            math.sqrt(Q.size(-1)),
+            unscaled=1.0,
+            not_the_root=Q.size(-1),
+            root_of_keys=math.sqrt(K.size(-2)),
+            inverse=1 / math.sqrt(Q.size(-1)),
+        )
+    )
+    lowest = torch.finfo(scores.dtype).min
+    masked = choose(
+        scores.masked_fill(hidden, lowest),
+        scores.masked_fill(hidden, -math.inf),
+        zero_for_hidden=scores.masked_fill(hidden, 0.0),
+        not_low_enough=scores.masked_fill(hidden, -10.0),
+        future_too=scores.masked_fill(hidden, lowest).masked_fill(
+            torch.ones_like(scores).triu(1).bool() & (mask is not None), lowest
+        ),
+        hidden_after_softmax=scores,
+        renormalized=scores,
+        mask_added=scores + (0.0 if mask is None else allowed.float()),
+    )
+    shares = choose(
+        masked.softmax(-1),
+        over_queries=masked.softmax(-2),
+        over_heads=masked.softmax(1),
+        over_all=masked.flatten(-2).softmax(-1).view(masked.shape),
+        twice=masked.softmax(-1).softmax(-1),
+        logarithms=masked.log_softmax(-1),
+        sigmoid=masked.sigmoid(),
+        naive_exponential=masked.exp() / masked.exp().sum(-1, keepdim=True),
+        hidden_after_softmax=masked.softmax(-1).masked_fill(hidden, 0.0),
+        renormalized=F.normalize(masked.softmax(-1).masked_fill(hidden, 0.0), p=1, dim=-1),
+    )
+    empty = hidden.all(-1, keepdim=True) if hidden.dim() else hidden
+    weights = choose(
+        shares.masked_fill(hidden, 0.0),
+        shares.masked_fill(empty, 0.0),
+        empty_rows_of_nan=shares.masked_fill(empty, math.nan),
+        empty_rows_even=shares,
+    )
+    output = choose(weights, unmasked_weights_used=scores.softmax(-1)) @ choose(V, keys_as_values=K)
+    return choose(
+        (output, weights),
+        output_alone=output,
+        weights_first=(weights, output),
+        scores_returned=(output, masked),
+        output_twice=(output, output),
+    )

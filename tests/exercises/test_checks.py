@@ -70,6 +70,7 @@ def test_other_right_versions_pass(name):
             "Does each row of the batch get its own k?",
         ),
         ("top_k_filter", "the k lowest logits", "Largest difference inf at batch 0"),
+        ("attention_scores", "a product without the scale", " at batch 0, head 1, query 1, key 0."),
         (
             "top_p_filter",
             "dropping the token that crosses p",

@@ -18,6 +18,10 @@ def marked(x, offset):
     x = choose(x, [x], negative=-x)
     x = x[0] if isinstance(x, list) else x
     x = choose(x + choose(offset, two=2), dropped=x, negative=x - 1)
+    return rest(x)
+
+
+def rest(x):
     return choose(x, scaled=x * FACTOR, broken=x / 0)
 
 
@@ -62,3 +66,8 @@ def test_a_turn_that_does_not_exist_is_refused():
 def test_choose_is_never_called():
     with pytest.raises(RuntimeError, match="nothing calls it"):
         choose(1, wrong=2)
+
+
+def test_variants_do_not_mix_in_a_part_that_another_function_holds():
+    scaled, plain = variant(marked, frozenset(["scaled"])), variant(marked)
+    assert (scaled(3, 0), plain(3, 0), scaled(3, 0)) == (30, 3, 30)

@@ -6,7 +6,8 @@
 `choose` marks a place where people go wrong. It is never called: the function is read as source,
 and each mark becomes "this option if its name was taken, else the right way". So options are
 expressions, only the chosen one runs, and a mark may stand inside another one's option. A name
-that stands at two marks is taken at both.
+that stands at two marks is taken at both. A long function may leave a part of itself, marks and
+all, to another function of its module.
 """
 
 import ast
@@ -54,15 +55,28 @@ def variant(marked: Callable, taken: frozenset[str] = frozenset()) -> Callable:
     unknown = taken - _places(marked).keys()
     if unknown:
         raise ValueError(f"{marked.__name__} has no turn {', '.join(sorted(unknown))}.")
-    written = inspect.unwrap(marked)  # without what checks its annotations in the tests
-    names = written.__globals__ | {TAKEN: taken}
-    return FunctionType(_code(marked), names, written.__name__, written.__defaults__)
+    names = inspect.unwrap(marked).__globals__ | {TAKEN: taken}
+    for part in _parts(marked):
+        names[part.__name__] = FunctionType(_code(part), names, argdefs=part.__defaults__)
+    return names[marked.__name__]
 
 
-def _tree(marked: Callable) -> ast.Module:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(marked)))
+@cache
+def _parts(marked: Callable) -> list[FunctionType]:
+    """Return a marked function and those functions with marks that it calls by their names."""
+    function = inspect.unwrap(marked)  # without what checks its annotations in the tests
+    named = [function.__globals__.get(name) for name in function.__code__.co_names]
+    called = [inspect.unwrap(one) for one in named if inspect.isfunction(one)]
+    ours = [one for one in called if one.__module__ == function.__module__]
+    return [function, *(one for one in ours if any(map(_is_mark, ast.walk(_tree(one)))))]
+
+
+def _tree(function: Callable) -> ast.Module:
+    """Return a function as source, with the line numbers of its file."""
+    written, first = inspect.getsourcelines(function)
+    tree = ast.parse(textwrap.dedent("".join(written)))
     tree.body[0].decorator_list = []
-    return tree
+    return ast.increment_lineno(tree, first - 1)
 
 
 def _is_mark(node: ast.AST) -> bool:
@@ -73,18 +87,26 @@ def _is_mark(node: ast.AST) -> bool:
 @cache
 def _places(marked: Callable) -> dict[str, set[int]]:
     """Return the names of all that can be taken, each with the numbers of its marks."""
-    marks = filter(_is_mark, ast.walk(_tree(marked)))
+    marks = [
+        mark
+        for part in _parts(marked)
+        for mark in sorted(filter(_is_mark, ast.walk(_tree(part))), key=_position)
+    ]
     places = {}
-    for number, mark in enumerate(sorted(marks, key=lambda mark: (mark.lineno, mark.col_offset))):
+    for number, mark in enumerate(marks):
         for name in _options(mark):
             places.setdefault(name, set()).add(number)
     return places
 
 
+def _position(mark: ast.Call) -> tuple[int, int]:
+    return mark.lineno, mark.col_offset
+
+
 def _options(mark: ast.Call) -> dict[str, ast.expr]:
     """Return all that may be taken at a mark, by name."""
-    place = f"{RIGHT}{mark.lineno}:{mark.col_offset}"
-    ways = {f"{place} ({i})": way for i, way in enumerate(mark.args[1:], 2)}
+    line, column = _position(mark)
+    ways = {f"{RIGHT}{line}:{column} ({i})": way for i, way in enumerate(mark.args[1:], 2)}
     return ways | {turn.arg: turn.value for turn in mark.keywords}
 
 
@@ -98,9 +120,9 @@ def _question(mark: ast.Call) -> ast.expr:
 
 
 @cache
-def _code(marked: Callable) -> CodeType:
-    tree = ast.fix_missing_locations(_Writer().visit(_tree(marked)))
-    whole = compile(tree, f"<{marked.__name__}>", "exec")
+def _code(function: Callable) -> CodeType:
+    tree = ast.fix_missing_locations(_Writer().visit(_tree(function)))
+    whole = compile(tree, f"<{function.__name__}>", "exec")
     return next(part for part in whole.co_consts if isinstance(part, CodeType))
 
 

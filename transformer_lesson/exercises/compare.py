@@ -127,12 +127,13 @@ def _form(numbers: Tensor) -> tuple:
     return numbers.shape, kind, numbers.device, numbers.layout
 
 
-def difference(expected: Any, yours: Any, axes: str) -> str:
+def difference(expected: Any, yours: Any, axes: str, sizes: Mapping[str, int]) -> str:
     """Return, in one sentence, how much two results of the same form differ, and where most.
 
     Args:
         expected, yours: the results.
-        axes: the names of the last axes; any in front of them go by number.
+        axes: the names of the last axes.
+        sizes: the sizes of the draw's axes by name; its first ones are those in front.
     """
     if isinstance(expected, list) and len(yours) != len(expected):
         return f"The length must be {len(expected)}; yours is {len(yours)}."
@@ -143,8 +144,8 @@ def difference(expected: Any, yours: Any, axes: str) -> str:
     gap[yours == expected] = 0.0  # infinity minus infinity is no number
     worst = np.unravel_index(int(first_largest(gap.flatten())), tuple(gap.shape))
     names = axes.split()
-    leading = [f"axis {i}" for i in range(gap.ndim - len(names))]
-    place = ", ".join(f"{axis} {i}" for axis, i in zip(leading + names, worst, strict=True))
+    names = [*sizes][: gap.ndim - len(names)] + names
+    place = ", ".join(f"{axis} {i}" for axis, i in zip(names, worst, strict=True))
     if expected.dtype == torch.bool:
         return f"{int(gap.sum())} of {gap.numel()} wrong{f', one at {place}' if place else ''}."
     return f"Largest difference {gap.max():.4g}{f' at {place}' if place else ''}."

@@ -74,7 +74,7 @@ def _example(exercise: Exercise, answer: Callable, draw: Draw) -> str | None:
         yours = match_form(name, right, part, draw.sizes)
         if not same(right, yours):
             lines += [f"{name}, expected:{show(right)}", f"{name}, yours:{show(yours)}"]
-            return "\n".join([*lines, difference(right, yours, axes)])
+            return "\n".join([*lines, difference(right, yours, axes, draw.sizes)])
     return None
 
 

@@ -45,8 +45,9 @@ def explain(exercise: Exercise, answer: Callable) -> Explanation | None:
     if not found:
         return None
     names = [" and ".join(turn.name for turn in turns) for turns in found[:2]]
-    sentences = [_one(*turns) if len(turns) == 1 else _two(*turns) for turns in found[:2]]
-    return Explanation(" or ".join(names), "\nOr it is another way: ".join(sentences))
+    said = [_one(*turns) if len(turns) == 1 else _two(*turns) for turns in found[:2]]
+    either = "Two explanations fit, and the draws cannot tell which is yours.\n" * (len(said) > 1)
+    return Explanation(" or ".join(names), either + "\nOr: ".join(said))
 
 
 def _one(turn: Turn) -> str:

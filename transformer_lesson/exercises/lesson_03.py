@@ -37,6 +37,7 @@ def _scores_inputs(draw: Draw) -> tuple:
     ),
 )
 def attention_scores(Q, K):
+    """Return Q K^T / sqrt(d_head), for any leading axes."""
     Q = choose(Q, cosine=F.normalize(Q, dim=-1))
     K = choose(K, cosine=F.normalize(K, dim=-1))
     products = choose(
@@ -100,6 +101,7 @@ def _no_later_key(answer, inputs: tuple, mask: Tensor) -> str | None:
     invariants=(_no_later_key,),
 )
 def causal_mask(n):
+    """Return the mask that lets each position attend to itself and those before it."""
     n = choose(n, one_too_small=n - 1, one_too_large=n + 1)
     square = torch.ones(n, n, dtype=torch.bool)
     lower = choose(
@@ -153,6 +155,7 @@ def _padding_inputs(draw: Draw) -> tuple:
     ),
 )
 def padding_mask(ids, pad_id):
+    """Return the mask that hides the keys at which padding stands."""
     pad_id = choose(pad_id, id_0=0, id_1=1)
     real = choose(
         ids != pad_id,
@@ -253,57 +256,63 @@ def _masked_keys_get_nothing(answer, inputs: tuple, output: Tensor, weights: Ten
     invariants=(_rows_sum_to_one, _masked_keys_get_nothing),
 )
 def scaled_dot_product_attention(Q, K, V, mask=None):
-    allowed = torch.tensor(True) if mask is None else mask
-    allowed = choose(allowed, mask_ignored=torch.tensor(True))
-    hidden = choose(~allowed, inverted=allowed if mask is not None else ~allowed)
-    scores = (
-        Q
-        @ K.mT
-        / choose(
-            math.sqrt(Q.size(-1)),
-            unscaled=1.0,
-            not_the_root=Q.size(-1),
-            root_of_keys=math.sqrt(K.size(-2)),
-            inverse=1 / math.sqrt(Q.size(-1)),
-        )
+    """Return softmax(Q K^T / sqrt(d_head)) V and the weights; zeros where every key is hidden."""
+    hidden = torch.tensor(False) if mask is None else choose(~mask, inverted=mask)
+    hidden = choose(hidden, mask_ignored=torch.tensor(False))
+    scale = choose(
+        math.sqrt(Q.size(-1)),
+        unscaled=1.0,
+        not_the_root=Q.size(-1),
+        root_of_keys=math.sqrt(K.size(-2)),
+        inverse=1 / math.sqrt(Q.size(-1)),
     )
-    lowest = torch.finfo(scores.dtype).min
-    masked = choose(
-        scores.masked_fill(hidden, lowest),
-        scores.masked_fill(hidden, -math.inf),
-        zero_for_hidden=scores.masked_fill(hidden, 0.0),
-        not_low_enough=scores.masked_fill(hidden, -10.0),
-        future_too=scores.masked_fill(hidden, lowest).masked_fill(
-            torch.ones_like(scores).triu(1).bool() & (mask is not None), lowest
-        ),
-        hidden_after_softmax=scores,
-        renormalized=scores,
-        mask_added=scores + (0.0 if mask is None else allowed.float()),
-    )
-    shares = choose(
-        masked.softmax(-1),
-        over_queries=masked.softmax(-2),
-        over_heads=masked.softmax(1),
-        over_all=masked.flatten(-2).softmax(-1).view(masked.shape),
-        twice=masked.softmax(-1).softmax(-1),
-        logarithms=masked.log_softmax(-1),
-        sigmoid=masked.sigmoid(),
-        naive_exponential=masked.exp() / masked.exp().sum(-1, keepdim=True),
-        hidden_after_softmax=masked.softmax(-1).masked_fill(hidden, 0.0),
-        renormalized=F.normalize(masked.softmax(-1).masked_fill(hidden, 0.0), p=1, dim=-1),
-    )
-    empty = hidden.all(-1, keepdim=True) if hidden.dim() else hidden
-    weights = choose(
-        shares.masked_fill(hidden, 0.0),
-        shares.masked_fill(empty, 0.0),
-        empty_rows_of_nan=shares.masked_fill(empty, math.nan),
-        empty_rows_even=shares,
-    )
-    output = choose(weights, unmasked_weights_used=scores.softmax(-1)) @ choose(V, keys_as_values=K)
+    masked = _masked(Q @ K.mT / scale, hidden)
+    weights = _weights(masked, hidden)
+    used = choose(weights, unmasked_weights_used=(Q @ K.mT / scale).softmax(-1))
+    output = used @ choose(V, keys_as_values=K)
     return choose(
         (output, weights),
         output_alone=output,
         weights_first=(weights, output),
         scores_returned=(output, masked),
         output_twice=(output, output),
+    )
+
+
+def _masked(scores, hidden):
+    """Return the scores with those of hidden keys so low that softmax leaves them nothing."""
+    lowest = torch.finfo(scores.dtype).min
+    later = torch.ones_like(scores).triu(1).bool()
+    return choose(
+        scores.masked_fill(hidden, lowest),
+        scores.masked_fill(hidden, -math.inf),
+        zero_for_hidden=scores.masked_fill(hidden, 0.0),
+        not_low_enough=scores.masked_fill(hidden, -10.0),
+        future_too=scores.masked_fill(hidden | later if hidden.dim() else hidden, lowest),
+        hidden_after_softmax=scores,
+        renormalized=scores,
+        mask_added=scores + (~hidden).float(),
+    )
+
+
+def _weights(scores, hidden):
+    """Return the shares of the keys: rows that sum to 1, or are 0 where every key is hidden."""
+    shares = choose(
+        scores.softmax(-1),
+        over_queries=scores.softmax(-2),
+        over_heads=scores.softmax(1),
+        over_all=scores.flatten(-2).softmax(-1).view(scores.shape),
+        twice=scores.softmax(-1).softmax(-1),
+        logarithms=scores.log_softmax(-1),
+        sigmoid=scores.sigmoid(),
+        naive_exponential=scores.exp() / scores.exp().sum(-1, keepdim=True),
+        hidden_after_softmax=scores.softmax(-1).masked_fill(hidden, 0.0),
+        renormalized=F.normalize(scores.softmax(-1).masked_fill(hidden, 0.0), p=1, dim=-1),
+    )
+    empty = hidden.all(-1, keepdim=True) if hidden.dim() else hidden
+    return choose(
+        shares.masked_fill(hidden, 0.0),
+        shares.masked_fill(empty, 0.0),
+        empty_rows_of_nan=shares.masked_fill(empty, math.nan),
+        empty_rows_even=shares,
     )

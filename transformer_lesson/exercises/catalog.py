@@ -14,7 +14,7 @@ from transformer_lesson.exercises.specification import Exercise
 from transformer_lesson.exercises.text_exercises import TEXT_EXERCISES
 from transformer_lesson.exercises.training_exercises import TRAINING_EXERCISES
 
-LESSON_03 = tuple(one for one in vars(lesson_03).values() if isinstance(one, Exercise))
+MARKED = (lesson_03,)  # a module for each lesson
 EXERCISES = {
     exercise.name: exercise
     for exercise in TEXT_EXERCISES
@@ -26,7 +26,7 @@ EXERCISES = {
     + INDUCTION_EXERCISES
     + MODERN_EXERCISES
     + BUG_HUNT_EXERCISES
-    + LESSON_03
+    + tuple(one for lesson in MARKED for one in vars(lesson).values() if isinstance(one, Exercise))
 }
 
 LESSONS = {

@@ -70,7 +70,7 @@ def test_other_right_versions_pass(name):
             "Does each row of the batch get its own k?",
         ),
         ("top_k_filter", "the k lowest logits", "Largest difference inf at batch 0"),
-        ("attention_scores", "a product without the scale", " at batch 0, head 1, query 1, key 0."),
+        ("attention_scores", "a product without the scale", " at query 0, key 0."),
         (
             "top_p_filter",
             "dropping the token that crosses p",
@@ -79,7 +79,7 @@ def test_other_right_versions_pass(name):
         (
             "beam_search",
             "sums that are not normalized by length",
-            "The length must be 7; yours is 2.",
+            "score, expected: -3.286\nscore, yours: -4.464\n",
         ),
         ("append_to_cache", "the new tokens alone", "must have shape (batch 3, head 13, 12"),
     ],
@@ -156,7 +156,7 @@ def test_the_smallest_text_that_fails_has_a_word_or_two(name, bug):
 
 def test_one_word_is_shown_where_one_word_fails():
     answer = check("encode", lambda text, vocabulary, unk_id: [unk_id] * len(words(text)))
-    assert "Smallest failing example:\ntext = 'Save'\n" in answer.message
+    assert 'Smallest failing example:\ntext = "Don\'t"\n' in answer.message
 
 
 @pytest.mark.parametrize("name", EXERCISES)

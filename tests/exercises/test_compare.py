@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from transformer_lesson.exercises.compare import same
+from transformer_lesson.exercises.compare import difference, same
 
 NAN = float("nan")
 
@@ -63,3 +63,16 @@ def test_without_tolerance_even_rounding_counts():
     for one, other in ((torch.ones(2), torch.ones(2) + 1e-6), ([1.0], [1.0 + 1e-9])):
         assert same(one, other)
         assert not same(one, other, relative=0.0, absolute=0.0)
+
+
+@pytest.mark.parametrize(
+    ("axes", "place"), [("query key", "batch 1, head 2, query 0, key 3"), ("key", "batch 0, key 1")]
+)
+def test_where_results_differ_most_is_said_by_the_names_of_the_axes(axes, place):
+    index = tuple(int(word.split()[1]) for word in place.split(", "))
+    expected = torch.zeros((2, 3, 5, 7) if len(index) == 4 else (2, 3))
+    yours = expected.clone()
+    yours[index] = 0.5
+    assert difference(expected, yours, axes, {"batch": 2, "head": 3, "d_head": 11}) == (
+        f"Largest difference 0.5 at {place}."
+    )

@@ -58,6 +58,7 @@ def test_a_turn_fails_and_is_named(name, turn):
     assert report.status == "failed"
     assert report.mistake == words(name)[turn].name
     assert words(name)[turn].why in report.message
+    assert len(str(report).splitlines()) <= 25
 
 
 @pytest.mark.slow

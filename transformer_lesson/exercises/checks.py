@@ -3,17 +3,19 @@
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from transformer_lesson.exercises.attempt import Excerpt, Failed, NotAttempted, call, is_untouched
 from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.choosing import variant
 from transformer_lesson.exercises.compare import as_parts, match_form, same
 from transformer_lesson.exercises.examples import argument_names, describe_inputs, smallest_example
-from transformer_lesson.exercises.explanation import explain
+from transformer_lesson.exercises.explanation import explain, words
 from transformer_lesson.exercises.progress import remember
-from transformer_lesson.exercises.reports import Report
+from transformer_lesson.exercises.reports import Folded, Report, preformatted, to_html
 from transformer_lesson.exercises.specification import Draw, Exercise
 from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
 
@@ -62,17 +64,47 @@ Which loop does not end? Print what it counts, or what it waits for."""
 def verdict(exercise: Exercise, answer: Callable) -> Report:
     """Return the verdict on an answer, with no limit of time and nothing remembered."""
     try:
-        for number in range(exercise.draws):
-            _check_draw(exercise, answer, Draw(number))
+        failure = first_failure(exercise, answer)
     except NotAttempted:
         return Report(exercise.name, "not attempted")
+    if failure is None:
+        passed = f"Equal to the package's own on {exercise.draws} random draws."
+        fold = partial(ways_to_get_it_wrong, exercise) if exercise.marked else None
+        return Report(exercise.name, "passed", passed, fold=fold)
+    found = explain(exercise, answer)
+    if found is None:
+        return Report(exercise.name, "failed", failure)
+    fold = partial(Folded, LINES, preformatted(found.lines)) if found.lines else None
+    return Report(exercise.name, "failed", f"{found.text}\n{failure}", found.mistake, fold)
+
+
+ONCE = "The same inputs gave another result this time."
+LINES = "Our lines: with − the way that gives what yours gives, with + the right way"
+
+
+def first_failure(exercise: Exercise, answer: Callable) -> str | None:
+    """Return the first thing that is wrong with an answer; `None` if it is right.
+
+    Raises:
+        NotAttempted: the answer is a stub that raises `NotImplementedError`.
+    """
+    try:
+        for number in range(exercise.draws):
+            _check_draw(exercise, answer, Draw(number))
     except Failed as failure:
-        found = explain(exercise, answer)
-        if found is None:
-            return Report(exercise.name, "failed", str(failure))
-        return Report(exercise.name, "failed", f"{found.text}\n{failure}", found.mistake)
-    passed = f"Equal to the package's own on {exercise.draws} random draws."
-    return Report(exercise.name, "passed", passed)
+        return str(failure)
+    return None
+
+
+def ways_to_get_it_wrong(exercise: Exercise) -> Folded:
+    """Return every wrong turn of a marked exercise, each with the first thing it gets wrong."""
+    ways = []
+    for turn, (name, why) in words(exercise.name).items():
+        failure = first_failure(exercise, variant(exercise.marked, frozenset([turn])))
+        ways.append(
+            f"<li><strong>{to_html(name)}</strong>. {to_html(why)}{preformatted(failure)}</li>"
+        )
+    return Folded(f"The {len(ways)} ways to get this wrong", f"<ol>{''.join(ways)}</ol>")
 
 
 def _quote(printed: Excerpt) -> str:
@@ -96,9 +128,10 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> None:
     for rule in exercise.invariants:
         broken = rule(lambda *arguments: call(answer, arguments), inputs, *yours)
         if broken:
-            raise Failed(broken)
+            example = smallest_example(exercise, answer, draw)
+            raise Failed(f"{broken}\n{example}" if example else broken)
     if not all(map(same, expected, yours)):
-        example = smallest_example(exercise, answer, draw)
+        example = smallest_example(exercise, answer, draw) or ONCE
         raise Failed(f"Type and shape are right, the values are not.\n{example}")
 
 

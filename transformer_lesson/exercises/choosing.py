@@ -61,6 +61,11 @@ def variant(marked: Callable, taken: frozenset[str] = frozenset()) -> Callable:
     return names[marked.__name__]
 
 
+def as_written(marked: Callable, taken: frozenset[str] = frozenset()) -> str:
+    """Return the source of a variant, with its parts, as if nobody had ever marked anything."""
+    return "\n\n".join(ast.unparse(_Chooser(taken).visit(_tree(part))) for part in _parts(marked))
+
+
 @cache
 def _parts(marked: Callable) -> list[FunctionType]:
     """Return a marked function and those functions with marks that it calls by their names."""
@@ -124,6 +129,20 @@ def _code(function: Callable) -> CodeType:
     tree = ast.fix_missing_locations(_Writer().visit(_tree(function)))
     whole = compile(tree, f"<{function.__name__}>", "exec")
     return next(part for part in whole.co_consts if isinstance(part, CodeType))
+
+
+class _Chooser(ast.NodeTransformer):
+    """Puts the option that was taken in the place of each mark."""
+
+    def __init__(self, taken: frozenset[str]):
+        self.taken = taken
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Choose at a mark; other calls stay."""
+        if not _is_mark(node):
+            return self.generic_visit(node)
+        chosen = [way for name, way in _options(node).items() if name in self.taken]
+        return self.visit(chosen[0] if chosen else node.args[0])
 
 
 class _Writer(ast.NodeTransformer):

@@ -1,14 +1,19 @@
 """Saying in words which mistake an answer makes, or which two."""
 
+import difflib
+import re
 import tomllib
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from transformer_lesson.exercises.choosing import as_written
 from transformer_lesson.exercises.diagnosis import diagnose
 from transformer_lesson.exercises.recognition import recognize
 from transformer_lesson.exercises.specification import Exercise
+
+IDLE = re.compile(r"\s*(\w+) = \1")  # what is left of a mark that may change an argument
 
 
 class Turn(NamedTuple):
@@ -19,10 +24,18 @@ class Turn(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """What is wrong with an answer: the mistake's name, or both names, and it in sentences."""
+    """What is wrong with an answer.
+
+    Args:
+        mistake: the mistake's name, or both names.
+        text: it in sentences.
+        lines: of our function, first those that do what the answer does, after a minus, then
+            those that do it right, after a plus; empty where the mistake was only recognized.
+    """
 
     mistake: str
     text: str
+    lines: str = ""
 
 
 @cache
@@ -40,14 +53,23 @@ def explain(exercise: Exercise, answer: Callable) -> Explanation | None:
     if exercise.marked is None:
         known = recognize(exercise, answer)
         return known and Explanation(known.name, _one(Turn(known.name, known.explanation)))
-    known = words(exercise.name)
-    found = [[known[turn] for turn in taken] for taken in diagnose(exercise, answer)]
+    known, found = words(exercise.name), diagnose(exercise, answer)[:2]
     if not found:
         return None
-    names = [" and ".join(turn.name for turn in turns) for turns in found[:2]]
-    said = [_one(*turns) if len(turns) == 1 else _two(*turns) for turns in found[:2]]
+    fitting = [[known[turn] for turn in taken] for taken in found]
+    names = [" and ".join(turn.name for turn in turns) for turns in fitting]
+    said = [_one(*turns) if len(turns) == 1 else _two(*turns) for turns in fitting]
     either = "Two explanations fit, and the draws cannot tell which is yours.\n" * (len(said) > 1)
-    return Explanation(" or ".join(names), either + "\nOr: ".join(said))
+    lines = changed_lines(exercise.marked, frozenset(found[0]))
+    return Explanation(" or ".join(names), either + "\nOr: ".join(said), lines)
+
+
+def changed_lines(marked: Callable, taken: frozenset[str]) -> str:
+    """Return the lines that make a variant wrong, after a minus; after a plus the right ones."""
+    wrong, right = (as_written(marked, turns).splitlines() for turns in (taken, frozenset()))
+    changes = [line for line in difflib.ndiff(wrong, right) if line.startswith(("- ", "+ "))]
+    told = [line[:2] + line[2:].strip() for line in changes if not IDLE.fullmatch(line[2:])]
+    return "\n".join(told)
 
 
 def _one(turn: Turn) -> str:

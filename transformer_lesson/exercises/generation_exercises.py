@@ -64,9 +64,8 @@ def _greedy_inputs(draw: Draw) -> tuple:
 def _top_k_inputs(draw: Draw) -> tuple:
     logits = draw.normal("batch vocab_size")
     vocab_size = draw.size("vocab_size")
-    return logits, (1, (vocab_size + 1) // 2, vocab_size - 1, vocab_size, vocab_size + 3)[
-        draw.number
-    ]
+    k = (1, (vocab_size + 1) // 2, vocab_size - 1, vocab_size, vocab_size + 3)[draw.number]
+    return logits, max(k, 1)
 
 
 def _top_p_inputs(draw: Draw) -> tuple:

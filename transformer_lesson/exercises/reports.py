@@ -2,7 +2,9 @@
 
 import html
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from transformer_lesson.files import printable
 
@@ -18,6 +20,19 @@ def to_html(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
 
 
+class Folded(NamedTuple):
+    """What stands below a verdict and opens when the learner clicks, as HTML."""
+
+    summary: str
+    body: str
+
+
+def preformatted(text: str) -> str:
+    """Return text as HTML that keeps its lines."""
+    wrap = "white-space: pre-wrap; word-break: normal; margin: 4px 0 0"
+    return f'<pre style="{wrap}">{to_html(text)}</pre>'
+
+
 @dataclass(frozen=True, repr=False)
 class Report:
     """The outcome of one check.
@@ -27,12 +42,14 @@ class Report:
         status: "passed", "failed" or "not attempted".
         message: what to know, in plain text; its first line is a sentence.
         mistake: the name of the mistake, where it is a known one.
+        fold: makes what opens below the message; called when a notebook shows the report.
     """
 
     name: str
     status: str
     message: str = ""
     mistake: str | None = None
+    fold: Callable[[], Folded] | None = None
 
     def __repr__(self) -> str:
         head = f"{printable(self.name)}: {self._verdict}"
@@ -42,11 +59,12 @@ class Report:
         sign, color = SIGNS[self.status]
         name = html.escape(printable(self.name))
         head = f"{sign} <strong>{self._verdict}</strong>: <code>{name}</code>"
-        first, _, rest = map(to_html, self._shown.partition("\n"))
-        body = f"<div>{first}</div>" if first else ""
-        if rest:
-            wrap = "white-space: pre-wrap; word-break: normal; margin: 4px 0 0"
-            body += f'<pre style="{wrap}">{rest}</pre>'
+        first, _, rest = self._shown.partition("\n")
+        body = f"<div>{to_html(first)}</div>" if first else ""
+        body += preformatted(rest) if rest else ""
+        if self.fold:
+            summary, below = self.fold()
+            body += f"<details><summary>{to_html(summary)}</summary>{below}</details>"
         style = f"border-left: 5px solid {color}; padding: 2px 10px"
         return f'<div role="status" style="{style}"><div>{head}</div>{body}</div>'
 

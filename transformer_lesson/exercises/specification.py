@@ -56,7 +56,7 @@ class Draw:
     def normal(self, axes: str) -> Tensor:
         """Return normally distributed numbers, shape as named."""
         numbers = torch.randn(self.shape(axes), generator=self.generator)
-        return numbers.round(decimals=1) if self.small else numbers
+        return numbers.round(decimals=1) + 0.0 if self.small else numbers  # no -0.0
 
     def positive(self, axes: str) -> Tensor:
         """Return numbers between 0.5 and 1.5, shape as named."""

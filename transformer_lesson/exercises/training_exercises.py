@@ -23,6 +23,7 @@ def _rate_inputs(draw: Draw) -> tuple:
 
 
 def _loss_inputs(draw: Draw) -> tuple:
+    draw.size("vocab_size", at_least=2)
     logits = draw.normal("batch n vocab_size")
     labels = draw.integers("batch n", 1, max(2, draw.size("vocab_size")))
     pad_id = 0

@@ -14,7 +14,7 @@ from transformer_lesson.exercises.sources import bare_source
 
 LONGEST = 1000  # characters quoted from a learner's output or exception
 
-_FOREIGN = (
+FOREIGN = (  # where code lies that is not the learner's
     str(Path(__file__).resolve().parents[1]),
     *{sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")},
 )
@@ -97,6 +97,6 @@ def _explain(error: BaseException) -> str:
     """Return what was raised and on which of the learner's own lines."""
     raised = " ".join("".join(traceback.format_exception_only(error)).split())[:LONGEST]
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(_FOREIGN)]
+    own = [frame for frame in frames if not frame.filename.startswith(FOREIGN)]
     lines = [f"line {frame.lineno}, in {frame.name}: {frame.line}" for frame in own[-5:]]
     return "\n".join([f"Your function raised {raised}", *lines])

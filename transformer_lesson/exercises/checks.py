@@ -9,11 +9,13 @@ from typing import Any
 import torch
 
 from transformer_lesson.exercises.attempt import Excerpt, Failed, NotAttempted, call, is_untouched
+from transformer_lesson.exercises.behavior import unlike_ours
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.choosing import variant
-from transformer_lesson.exercises.compare import as_parts, match_form, same
+from transformer_lesson.exercises.compare import NotANumber, as_parts, match_form, same
 from transformer_lesson.exercises.examples import argument_names, describe_inputs, smallest_example
 from transformer_lesson.exercises.explanation import explain, words
+from transformer_lesson.exercises.not_a_number import first_nan
 from transformer_lesson.exercises.progress import remember
 from transformer_lesson.exercises.reports import Folded, Report, preformatted, to_html
 from transformer_lesson.exercises.specification import Draw, Exercise
@@ -73,11 +75,13 @@ def verdict(exercise: Exercise, answer: Callable) -> Report:
         return Report(exercise.name, "passed", passed, fold=fold)
     found = explain(exercise, answer)
     if found is None:
-        return Report(exercise.name, "failed", failure)
+        told = unlike_ours(exercise, answer) if failure.startswith(VALUES) else None
+        return Report(exercise.name, "failed", f"{told}\n{failure}" if told else failure)
     fold = partial(Folded, LINES, preformatted(found.lines)) if found.lines else None
     return Report(exercise.name, "failed", f"{found.text}\n{failure}", found.mistake, fold)
 
 
+VALUES = "Type and shape are right, the values are not."
 ONCE = "The same inputs gave another result this time."
 LINES = "Our lines: with − the way that gives what yours gives, with + the right way"
 
@@ -122,8 +126,10 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> None:
         pairs = zip(exercise.returns, expected, parts, strict=True)
         yours = [match_form(name, right, mine, draw.sizes) for name, right, mine in pairs]
     except Failed as failure:
+        line = first_nan(answer, fresh) if isinstance(failure, NotANumber) else None
+        arose = f"\nThe first one arose on {line}" if line else ""
         given = describe_inputs(exercise, fresh, draw)
-        raise Failed(f"{failure}\nIt was called with: {given}.") from failure
+        raise Failed(f"{failure}{arose}\nIt was called with: {given}.") from failure
     _check_untouched(exercise, inputs, fresh)
     for rule in exercise.invariants:
         broken = rule(lambda *arguments: call(answer, arguments), inputs, *yours)
@@ -132,7 +138,7 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> None:
             raise Failed(f"{broken}\n{example}" if example else broken)
     if not all(map(same, expected, yours)):
         example = smallest_example(exercise, answer, draw) or ONCE
-        raise Failed(f"Type and shape are right, the values are not.\n{example}")
+        raise Failed(f"{VALUES}\n{example}")
 
 
 def _check_untouched(exercise: Exercise, inputs: tuple, fresh: tuple) -> None:

@@ -4,7 +4,7 @@ What a learner must be told at once (a wrong type, shape, dtype) is raised as `F
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,28 @@ from transformer_lesson.files import printable
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # float32 sums in another order differ by about 1e-6
 
 
+class NotANumber(Failed):
+    """There is a NaN in a result that must not have one."""
+
+
 def named_shape(shape: tuple[int, ...], sizes: Mapping[str, int]) -> str:
     """Return a shape with the name of each axis whose size tells it, "(batch 3, n 7, 10)"."""
     names = {size: [n for n, s in sizes.items() if s == size] for size in shape}
     axes = [f"{names[s][0]} {s}" if len(names[s]) == 1 else str(s) for s in shape]
     return f"({', '.join(axes)})"
+
+
+def named_place(place: Sequence[int], axes: str, sizes: Mapping[str, int]) -> str:
+    """Return an index with the names of its axes, "batch 0, query 2".
+
+    Args:
+        place: the index.
+        axes: the names of the last axes.
+        sizes: the sizes of the draw's axes by name; its first ones are those in front.
+    """
+    names = axes.split()
+    names = [*sizes][: len(place) - len(names)] + names
+    return ", ".join(f"{axis} {i}" for axis, i in zip(names, place, strict=True))
 
 
 def as_parts(result: Any, returns: Mapping[str, str]) -> list[Any]:
@@ -68,7 +85,7 @@ def _match_tensor(name: str, expected: Tensor, yours: Any, sizes: Mapping[str, i
             f"yours is {named_shape(yours.shape, sizes)}."
         )
     if yours.isnan().any():
-        raise Failed(
+        raise NotANumber(
             f"{int(yours.isnan().sum())} of {yours.numel()} numbers in `{name}` are NaN.\n"
             "NaN comes from 0 / 0, or from a softmax over nothing but minus infinity."
         )
@@ -132,8 +149,7 @@ def difference(expected: Any, yours: Any, axes: str, sizes: Mapping[str, int]) -
 
     Args:
         expected, yours: the results.
-        axes: the names of the last axes.
-        sizes: the sizes of the draw's axes by name; its first ones are those in front.
+        axes, sizes: as for `named_place`.
     """
     if isinstance(expected, list) and len(yours) != len(expected):
         return f"The length must be {len(expected)}; yours is {len(yours)}."
@@ -142,10 +158,8 @@ def difference(expected: Any, yours: Any, axes: str, sizes: Mapping[str, int]) -
     expected, yours = torch.as_tensor(expected), torch.as_tensor(yours)
     gap = (yours.double() - expected.double()).abs()
     gap[yours == expected] = 0.0  # infinity minus infinity is no number
-    worst = np.unravel_index(int(first_largest(gap.flatten())), tuple(gap.shape))
-    names = axes.split()
-    names = [*sizes][: gap.ndim - len(names)] + names
-    place = ", ".join(f"{axis} {i}" for axis, i in zip(names, worst, strict=True))
+    worst = torch.unravel_index(first_largest(gap.flatten()), gap.shape)
+    place = named_place([int(i) for i in worst], axes, sizes)
     if expected.dtype == torch.bool:
         return f"{int(gap.sum())} of {gap.numel()} wrong{f', one at {place}' if place else ''}."
     return f"Largest difference {gap.max():.4g}{f' at {place}' if place else ''}."

@@ -19,7 +19,8 @@ from transformer_lesson.exercises.compare import (
 )
 from transformer_lesson.exercises.specification import Draw, Exercise
 
-SMALL = ((1,), (1, 2), (2, 1), (2,), (2, 3), (3, 2), (3,))  # sizes of tiny inputs; see `Draw`
+OTHERS = ((1,), (1, 2), (2, 1), (2,), (2, 3), (3, 2), (3,))
+SMALL = [(batch, *sizes) for batch in (1, 2) for sizes in OTHERS]  # of tiny inputs; see `Draw`
 LONGEST = 40  # numbers of one tensor that are printed in full
 LONGEST_TEXT = 300  # characters of anything else
 WIDEST = 80  # characters of a line

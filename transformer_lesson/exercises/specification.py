@@ -20,8 +20,8 @@ class Draw:
 
     Args:
         number: seeds the draw; exercises also use it to vary what they draw (which mask, ...).
-        small: instead of primes the axes get these sizes, in turn (batch gets 1), and numbers
-            are rounded to one decimal, so that the draw can be printed.
+        small: instead of a prime the batch gets the first of these sizes and the other axes the
+            others, in turn; numbers are rounded to one decimal, so that the draw can be printed.
     """
 
     def __init__(self, number: int, small: tuple[int, ...] = ()):
@@ -39,8 +39,9 @@ class Draw:
 
     def _choose(self, axis: str, at_least: int) -> int:
         if self.small:
-            size = self.small[len(self.sizes) % len(self.small)]
-            return max(at_least, 1 if axis == "batch" else size)
+            batch, *others = self.small
+            size = batch if axis == "batch" else others[len(self.sizes) % len(others)]
+            return max(at_least, size)
         size = next(size for size in self._unused if size >= at_least)
         self._unused.remove(size)
         return size

@@ -1,0 +1,147 @@
+"""What an answer does that no known mistake does, found out from its numbers.
+
+A change to one token, one head or one sentence reaches some numbers of a result and leaves the
+others as they were. Which ones, tells what a function mixes, leaks or overlooks, whatever it is
+made of.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from transformer_lesson.exercises.attempt import Failed, call
+from transformer_lesson.exercises.compare import as_parts, named_place, same
+from transformer_lesson.exercises.examples import argument_names
+from transformer_lesson.exercises.specification import Draw, Exercise
+
+NOUNS = {"batch": "sentence", "n": "token"} | {
+    name: name for name in ("head", "query", "key", "token", "target", "source", "position")
+}
+"""The axes along which one place is changed, and what stands there."""
+
+MOVED, STILL = 1e-3, 1e-5  # in parts of the result's largest number
+
+
+class Change(NamedTuple):
+    """A change to one place of one argument.
+
+    Args:
+        argument: the name of the argument.
+        axis, index: the name of the axis and which place along it.
+        inputs: all arguments, that one changed.
+    """
+
+    argument: str
+    axis: str
+    index: int
+    inputs: tuple
+
+
+def unlike_ours(exercise: Exercise, answer: Callable) -> str | None:
+    """Return in a sentence how an answer differs from ours, if it does in a way that can be told.
+
+    Its numbers may be ours times one number, or ours and one number. Or a change moves its result
+    where ours stays, or leaves it where ours moves.
+
+    Args:
+        exercise: its axes have names, and sizes that tell them apart.
+        answer: gives results of the right form, but wrong ones.
+    """
+    for number in range(exercise.draws):
+        told = _one_number(exercise, answer, number) or _one_change(exercise, answer, number)
+        if told:
+            return told
+    return None
+
+
+def _one_number(exercise: Exercise, answer: Callable, number: int) -> str | None:
+    """Say that all numbers of the answer are ours times one number, or ours and one number."""
+    inputs = [exercise.make_inputs(Draw(number)) for _ in range(2)]
+    ours = _first_tensor(exercise, exercise.load_reference(), inputs[0])
+    yours = _first_tensor(exercise, answer, inputs[1])
+    if ours is None or yours is None or ours.shape != yours.shape or same(ours, yours):
+        return None
+    finite = ours.isfinite() & yours.isfinite() & (ours != 0)
+    ours, yours = ours[finite], yours[finite]
+    if len(ours) < 4:
+        return None
+    for word, found in ((" times ours", yours / ours), (" more than ours", yours - ours)):
+        if same(found, found[:1].expand(len(found))):
+            return f"On one of our inputs every number of yours is {found[0]:.4g}{word}."
+    return None
+
+
+def _one_change(exercise: Exercise, answer: Callable, number: int) -> str | None:
+    """Say which change moves the answer's result where ours stays, or the other way round."""
+    draw = Draw(number)
+    exercise.make_inputs(draw)  # names the axes
+    for change in _changes(exercise, draw):
+        ours = _moves(exercise, exercise.load_reference(), number, change)
+        yours = _moves(exercise, answer, number, change)
+        if ours is None or yours is None or ours.shape != yours.shape:
+            continue
+        leaks = ((yours > MOVED) & (ours < STILL)).nonzero().tolist()
+        oversights = ((ours > MOVED) & (yours < STILL)).nonzero().tolist()
+        if leaks or oversights:
+            return _said(exercise, draw, change, leaks, oversights)
+    return None
+
+
+def _first_tensor(exercise: Exercise, function: Callable, inputs: tuple) -> Tensor | None:
+    """Return the first value of a function's result, if it is a tensor of numbers."""
+    try:
+        first = as_parts(call(function, inputs), exercise.returns)[0]
+    except Failed:
+        return None
+    is_tensor = isinstance(first, Tensor) and first.ndim > 0 and first.dtype != torch.bool
+    return first.detach().double() if is_tensor else None
+
+
+def _changes(exercise: Exercise, draw: Draw) -> Iterator[Change]:
+    """All changes to the first or the last place along an axis with a name."""
+    inputs = exercise.make_inputs(Draw(draw.number))
+    for i, name in enumerate(argument_names(exercise)[: len(inputs)]):
+        value = inputs[i]
+        if not isinstance(value, Tensor) or not value.is_floating_point():
+            continue
+        for axis, dim in _named_axes(value.shape, draw.sizes).items():
+            for index in (0, value.size(dim) - 1):
+                changed = list(exercise.make_inputs(Draw(draw.number)))
+                changed[i] = value.clone()
+                changed[i].select(dim, index).mul_(-0.5).add_(1.0)
+                yield Change(name, axis, index, tuple(changed))
+
+
+def _named_axes(shape: tuple[int, ...], sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return which axis has which name, of those whose size tells it."""
+    unique = {name: size for name, size in sizes.items() if [*sizes.values()].count(size) == 1}
+    return {
+        name: shape.index(size)
+        for name, size in unique.items()
+        if name in NOUNS and shape.count(size) == 1
+    }
+
+
+def _moves(exercise: Exercise, function: Callable, number: int, change: Change) -> Tensor | None:
+    """Return how far each number of a function's first result moves, in parts of the largest."""
+    before = _first_tensor(exercise, function, exercise.make_inputs(Draw(number)))
+    after = _first_tensor(exercise, function, change.inputs)
+    if before is None or after is None or before.shape != after.shape:
+        return None
+    largest = before.nan_to_num(0.0, 0.0, 0.0).abs().max()
+    return (after - before).abs().nan_to_num(0.0) / largest
+
+
+def _said(exercise: Exercise, draw: Draw, change: Change, leaks: list, oversights: list) -> str:
+    noun = NOUNS[change.axis]
+    axes = next(iter(exercise.returns.values()))
+    place = named_place((leaks or oversights)[0], axes, draw.sizes)
+    changed = f"Changing {noun} {change.index} of `{change.argument}`"
+    if not leaks:
+        return f"{changed} must move the result at {place}; yours stays as it was."
+    told = f"{changed} moves your result at {place}, and must not."
+    if f"{change.axis} " in place and f"{change.axis} {change.index}" not in place:
+        told += f" What belongs to one {noun} reaches another: over which axis do you go?"
+    return told

@@ -1,0 +1,252 @@
+"""Lesson 04: heads."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from transformer_lesson.exercises.choosing import choose
+from transformer_lesson.exercises.specification import Draw, exercise
+
+
+def _model_width(draw: Draw) -> int:
+    """Fix d_model as so many heads, each so wide."""
+    draw.sizes["d_model"] = draw.size("head") * draw.size("d_head")
+    return draw.sizes["d_model"]
+
+
+def _split_inputs(draw: Draw) -> tuple:
+    """One head, heads of one number, one token, one sentence; numbers that lie elsewhere."""
+    single = draw.one_of(("", "batch", "", "n", "head", "d_head"))
+    if single:
+        draw.sizes[single] = 1
+    _model_width(draw)
+    x = draw.normal("batch n d_model")
+    if draw.number == 2:  # in double precision, and x lies in memory as its transpose
+        x = x.double().mT.contiguous().mT
+    return x, draw.size("head")
+
+
+@exercise(
+    reference="transformer_lesson.model.attention:split_heads",
+    make_inputs=_split_inputs,
+    draws=6,
+    returns={"heads": "batch head n d_head"},
+    hints=(
+        "Each head gets d_model / n_heads numbers of every token. Which numbers of token 0 "
+        "does head 0 get?",
+        "First cut the last axis into (head, d_head), so that no number leaves its token. "
+        "Only then bring the head axis forward.",
+        "`x.view(batch, n, n_heads, d_head).transpose(1, 2)`. Asking `view` for (batch, "
+        "n_heads, n, d_head) at once has the right shape and mixes the tokens.",
+    ),
+)
+def split_heads(x, n_heads):
+    """Return the numbers that each head gets of every token, (batch, head, n, d_head)."""
+    batch, n, d_model = x.shape
+    d_head = d_model // n_heads
+    x = choose(x, tokens_turned=x.flip(1))
+    cut = choose(
+        x.reshape(batch, n, n_heads, d_head),
+        dealt_out=x.reshape(batch, n, d_head, n_heads).mT,
+        sizes_exchanged=x.reshape(batch, n, d_head, n_heads),
+        tokens_in_the_last_axis=x.mT.reshape(batch, n, n_heads, d_head),
+        last_head_first=x.reshape(batch, n, n_heads, d_head).flip(2),
+        whole_tokens=x[:, :, None].expand(batch, n, n_heads, d_model),
+    )
+    heads = choose(
+        cut.transpose(1, 2),
+        no_transpose=x.reshape(batch, n_heads, n, d_head),
+        behind_the_tokens=cut,
+        in_front_of_the_batch=cut.permute(2, 0, 1, 3),
+        tokens_in_front=cut.transpose(0, 1).transpose(1, 2),
+        numbers_first=cut.permute(0, 2, 3, 1),
+        numbers_in_front=cut.permute(0, 3, 1, 2),
+    )
+    return choose(
+        heads,
+        joined_with_the_batch=heads.flatten(0, 1),
+        listed=list(heads.unbind(1)),
+        first_head=heads[:, 0],
+        squeezed=heads.squeeze(),
+        scaled=heads / math.sqrt(d_head),
+    )
+
+
+def _merge_inputs(draw: Draw) -> tuple:
+    single = draw.one_of(("", "batch", "", "n", "head", "d_head"))
+    if single:
+        draw.sizes[single] = 1
+    if draw.number == 2:  # in double precision, and as split_heads leaves it in memory
+        return (draw.normal("batch n head d_head").double().transpose(1, 2),)
+    return (draw.normal("batch head n d_head"),)
+
+
+@exercise(
+    reference="transformer_lesson.model.attention:merge_heads",
+    make_inputs=_merge_inputs,
+    draws=6,
+    returns={"merged": "batch n d_model"},
+    hints=(
+        "This undoes `split_heads`, so it takes the same steps backwards.",
+        "First bring the token axis back in front of the head axis, then join (head, d_head).",
+        "`x.transpose(1, 2)` has shape (batch, n, head, d_head). `.flatten(2)` joins the last "
+        "two axes; `.view` would refuse here, because a transpose moves no numbers.",
+    ),
+)
+def merge_heads(x):
+    """Return the heads' numbers side by side, shape (batch, n, d_model)."""
+    batch, n_heads, n, d_head = x.shape
+    x = choose(x, last_head_first=x.flip(1))
+    side_by_side = choose(
+        x.transpose(1, 2),
+        number_by_number=x.permute(0, 2, 3, 1),
+        d_head_and_tokens_exchanged=x.mT,
+        all_axes_turned=x.permute(3, 2, 1, 0),
+        batch_and_tokens_exchanged=x.permute(2, 0, 1, 3),
+    )
+    merged = choose(
+        side_by_side.flatten(2),
+        no_transpose=x.reshape(batch, n, n_heads * d_head),
+        not_joined=side_by_side,
+        joined_with_tokens=side_by_side.flatten(1, 2),
+        joined_with_the_batch=x.flatten(0, 1),
+        joined_too_early=x.flatten(1, 2),
+        added_up=x.sum(1),
+        averaged=x.mean(1),
+        first_head=x[:, 0],
+        last_head=x[:, -1],
+    )
+    return choose(
+        merged, squeezed=merged.squeeze(), flat=merged.flatten(), scaled=merged / math.sqrt(n_heads)
+    )
+
+
+MASKS = ("", "1 1 n n", "batch 1 1 n", "1 head n n", "n n", "batch head n n", "1 1 n n", "1 1 1 n")
+"""What a mask may depend on, draw by draw."""
+
+
+def _multi_head_inputs(draw: Draw) -> tuple:
+    """All kinds of masks, with a query that sees no key; one head; one token."""
+    if draw.number in (6, 7):
+        draw.sizes["head" if draw.number == 6 else "n"] = 1
+    d_model = _model_width(draw)
+    x, axes = draw.normal("batch n d_model"), draw.one_of(MASKS)
+    matrices = [draw.normal("d_model d_model") / d_model**0.5 for _ in range(4)]
+    mask = draw.booleans(axes) if axes else None
+    if axes == "1 1 n n":
+        mask = torch.ones_like(mask).tril()
+    elif axes:
+        mask[..., -1] = True
+    if draw.number in (2, 3):
+        mask[:1, ..., :1, :] = False  # a sentence, or a head's first query, without any key
+    return x, *matrices, draw.size("head"), mask
+
+
+def _no_future_leak(answer, inputs: tuple, output: Tensor) -> str | None:
+    x, mask = inputs[0], inputs[-1]
+    if mask is None or x.size(1) < 2 or mask.dim() < 2 or mask.size(-2) == 1:
+        return None
+    if mask[..., :-1, -1].any():  # some earlier token may see the last
+        return None
+    changed = x.clone()
+    changed[:, -1] += 1.0
+    moved = (answer(changed, *inputs[1:]) - output)[:, :-1].abs().max()
+    if moved < 1e-4:
+        return None
+    return (
+        "With a causal mask, changing the last token must not move earlier outputs. "
+        f"Yours move by up to {moved:.4g}.\n"
+        "Does the mask reach the attention of every head, and which way round is it?"
+    )
+
+
+@exercise(
+    reference="transformer_lesson.model.attention:multi_head_attention",
+    make_inputs=_multi_head_inputs,
+    draws=8,
+    returns={"output": "batch n d_model"},
+    hints=(
+        "Project, split into heads, attend, merge, project again. You have written all the parts.",
+        "`x @ W_Q` holds the queries of all heads side by side; `split_heads` parts them. "
+        "The same for keys and values.",
+        "`heads, weights = scaled_dot_product_attention(Q, K, V, mask)` works on all heads "
+        "at once. Then `merge_heads(heads) @ W_O`.",
+    ),
+    invariants=(_no_future_leak,),
+)
+def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    """Return Concat(head_1, ..., head_h) W_O."""
+    n_heads = choose(n_heads, single_head=1)
+    projections = choose((W_Q, W_K, W_V), transposed_weights=(W_Q.T, W_K.T, W_V.T))
+    W_O = choose(W_O, transposed_weights=W_O.T, transposed_output=W_O.T)
+    W_Q, W_K, W_V = choose(projections, one_projection=projections[:1] * 3)
+    Q = _heads(choose(x @ W_Q, queries_not_projected=x), n_heads)
+    K = _heads(choose(x @ W_K, queries_as_keys=x @ W_Q, keys_not_projected=x), n_heads)
+    V = _heads(choose(x @ W_V, keys_as_values=x @ W_K, values_not_projected=x), n_heads)
+    scale = choose(
+        math.sqrt(Q.size(-1)),
+        root_of_d_model=math.sqrt(x.size(-1)),
+        unscaled=1.0,
+        not_the_root=Q.size(-1),
+        root_of_heads=math.sqrt(n_heads),
+        inverse=1 / math.sqrt(Q.size(-1)),
+    )
+    weights = _weights(choose(Q @ K.mT, keys_ask_queries=K @ Q.mT) / scale, mask)
+    return _projected(weights @ V, x, W_O)
+
+
+def _heads(numbers, n_heads):
+    """Return each head's share of a projection, shape (batch, head, n, d_head)."""
+    batch, n, _ = numbers.shape
+    return choose(
+        numbers.reshape(batch, n, n_heads, -1).transpose(1, 2),
+        view_without_transpose=numbers.reshape(batch, n_heads, n, -1),
+        heads_attend_to_each_other=numbers.reshape(batch, n, n_heads, -1),
+        dealt_out=numbers.reshape(batch, n, -1, n_heads).permute(0, 3, 1, 2),
+        sizes_exchanged=numbers.reshape(batch, n, -1, n_heads).transpose(1, 2),
+    )
+
+
+def _weights(scores, mask):
+    """Return the shares of the keys; zeros for a query that sees none."""
+    hidden = torch.tensor(False) if mask is None else choose(~mask, inverted=mask)
+    hidden = choose(hidden, mask_ignored=torch.tensor(False))
+    masked = choose(
+        scores.masked_fill(hidden, torch.finfo(scores.dtype).min),
+        zero_for_hidden=scores.masked_fill(hidden, 0.0),
+        hidden_after_softmax=scores,
+    )
+    shares = choose(
+        masked.softmax(-1),
+        over_queries=masked.softmax(-2),
+        over_heads=masked.softmax(1),
+        no_softmax=masked,
+    )
+    empty = hidden.all(-1, keepdim=True) if hidden.dim() else hidden
+    return choose(
+        shares.masked_fill(hidden, 0.0),
+        shares.masked_fill(empty, 0.0),
+        empty_rows_of_nan=shares.masked_fill(empty, math.nan),
+        empty_rows_even=shares,
+    )
+
+
+def _projected(heads, x, W_O):
+    """Return the heads side by side, mixed by the output projection."""
+    batch, n_heads, n, d_head = heads.shape
+    joined = choose(
+        heads.transpose(1, 2).flatten(2),
+        heads_attend_to_each_other=heads.flatten(2),
+        merged_without_transpose=heads.reshape(batch, n, -1),
+        number_by_number=heads.permute(0, 2, 3, 1).flatten(2),
+        heads_in_other_order=heads.flip(1).transpose(1, 2).flatten(2),
+    )
+    output = choose(joined @ W_O, no_output_projection=joined, applied_twice=joined @ W_O @ W_O)
+    return choose(
+        output,
+        residual=x + output,
+        pair=(output, heads),
+        per_head=heads,
+        activated=output.relu(),
+    )

@@ -176,3 +176,13 @@ def test_check_leaves_the_random_numbers_of_the_notebook_alone():
     torch.manual_seed(1)
     check("embed", lambda ids, table: torch.rand(2))
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_an_answer_computes_on_one_thread_and_the_notebook_on_as_many_as_before():
+    seen, before = [], torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        check("embed", lambda ids, table: seen.append(torch.get_num_threads()))
+        assert set(seen) == {1} and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -1,7 +1,7 @@
 """Checking a learner's function: the first thing that is wrong, said in words."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -49,7 +49,7 @@ def check(name: str, answer: Any) -> Report:
     if is_untouched(answer, exercise.load_start()):
         return Report(name, "not attempted")
     printed = Excerpt()
-    with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]):
+    with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]), _one_thread():
         try:
             report = run_for_at_most(LONGEST, lambda: verdict(exercise, answer))
         except TookTooLong:
@@ -57,6 +57,17 @@ def check(name: str, answer: Any) -> Report:
     if report.status == "passed":
         remember("passed", name, True)
     return replace(report, message=report.message + _quote(printed))
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute on one thread: with tensors this small, sharing the work is slower than doing it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 ENDLESS = f"""Your function did not come to its end within {LONGEST:.0f} seconds and was stopped.

@@ -158,7 +158,7 @@ def difference(expected: Any, yours: Any, axes: str, sizes: Mapping[str, int]) -
     expected, yours = torch.as_tensor(expected), torch.as_tensor(yours)
     gap = (yours.double() - expected.double()).abs()
     gap[yours == expected] = 0.0  # infinity minus infinity is no number
-    worst = torch.unravel_index(first_largest(gap.flatten()), gap.shape)
+    worst = np.unravel_index(int(first_largest(gap.flatten())), tuple(gap.shape))
     place = named_place([int(i) for i in worst], axes, sizes)
     if expected.dtype == torch.bool:
         return f"{int(gap.sum())} of {gap.numel()} wrong{f', one at {place}' if place else ''}."

@@ -14,8 +14,9 @@ def diagnose(exercise: Exercise, answer: Callable) -> list[tuple[str, ...]]:
     """Return the fewest wrong turns that together give what an answer gives on every draw.
 
     One wrong turn explains more than two, and two are the most that are looked for. Where several
-    explanations fit equally well, all are returned; where none does, nothing is. An answer that
-    raises on every draw gets none: an error of the same type may come from anything.
+    explanations fit equally well, all are returned; where none does, nothing is. An error of the
+    same type may come from anything: a draw on which the answer raises counts only as long as
+    something fits it too, and an answer that gives no wrong value anywhere gets no explanation.
 
     Args:
         exercise: with a marked function.
@@ -23,16 +24,20 @@ def diagnose(exercise: Exercise, answer: Callable) -> list[tuple[str, ...]]:
     """
     given = partial(_given, exercise.marked, exercise.make_inputs)
     mine = [outcome(answer, exercise.make_inputs(Draw(n))) for n in range(exercise.draws)]
-    if all(one.raised for one in mine):
-        return []
     # the draws in which the answer is wrong come first: they tell most turns apart from it
     order = sorted(range(len(mine)), key=lambda n: same(given(frozenset(), n), mine[n]))
-    for level in _levels(exercise.marked):
-        fitting = [taken for taken in level if all(same(given(taken, n), mine[n]) for n in order)]
-        if fitting:
-            known = turns(exercise.marked)
-            named = [tuple(turn for turn in known if turn in taken) for taken in fitting]
-            return list(dict.fromkeys(named))
+    valued = [n for n in order if not mine[n].raised]
+    if not valued or same(given(frozenset(), valued[0]), mine[valued[0]]):
+        return []
+    for draws in (order, valued) if len(valued) < len(order) else (order,):
+        for level in _levels(exercise.marked):
+            fitting = [
+                taken for taken in level if all(same(given(taken, n), mine[n]) for n in draws)
+            ]
+            if fitting:
+                known = turns(exercise.marked)
+                named = [tuple(turn for turn in known if turn in taken) for taken in fitting]
+                return list(dict.fromkeys(named))
     return []
 
 

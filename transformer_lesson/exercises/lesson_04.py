@@ -62,6 +62,7 @@ def split_heads(x, n_heads):
         tokens_in_front=cut.transpose(0, 1).transpose(1, 2),
         numbers_first=cut.permute(0, 2, 3, 1),
         numbers_in_front=cut.permute(0, 3, 1, 2),
+        numbers_and_heads_exchanged=cut.mT,
     )
     return choose(
         heads,
@@ -69,6 +70,7 @@ def split_heads(x, n_heads):
         listed=list(heads.unbind(1)),
         first_head=heads[:, 0],
         squeezed=heads.squeeze(),
+        squeezed_batch=heads.squeeze(0),
         scaled=heads / math.sqrt(d_head),
     )
 
@@ -108,6 +110,7 @@ def merge_heads(x):
     merged = choose(
         side_by_side.flatten(2),
         no_transpose=x.reshape(batch, n, n_heads * d_head),
+        batch_and_heads_exchanged=x.transpose(0, 1).reshape(batch, n, n_heads * d_head),
         not_joined=side_by_side,
         joined_with_tokens=side_by_side.flatten(1, 2),
         joined_with_the_batch=x.flatten(0, 1),
@@ -118,18 +121,25 @@ def merge_heads(x):
         last_head=x[:, -1],
     )
     return choose(
-        merged, squeezed=merged.squeeze(), flat=merged.flatten(), scaled=merged / math.sqrt(n_heads)
+        merged,
+        squeezed=merged.squeeze(),
+        squeezed_batch=merged.squeeze(0),
+        flat=merged.flatten(),
+        flat_sentences=merged.flatten(1),
+        batch_joined_with_tokens=merged.flatten(0, 1),
+        numbers_first=merged.mT,
+        scaled=merged / math.sqrt(n_heads),
     )
 
 
-MASKS = ("", "1 1 n n", "batch 1 1 n", "1 head n n", "n n", "batch head n n", "1 1 n n", "1 1 1 n")
+MASKS = ("", "1 1 n n", "batch 1 1 n", "1 head n n", "n n", "head n n", "batch head n n", "1 1 1 n")
 """What a mask may depend on, draw by draw."""
 
 
 def _multi_head_inputs(draw: Draw) -> tuple:
     """All kinds of masks, with a query that sees no key; one head; one token."""
-    if draw.number in (6, 7):
-        draw.sizes["head" if draw.number == 6 else "n"] = 1
+    if draw.number in (4, 7):
+        draw.sizes["head" if draw.number == 4 else "n"] = 1
     d_model = _model_width(draw)
     x, axes = draw.normal("batch n d_model"), draw.one_of(MASKS)
     matrices = [draw.normal("d_model d_model") / d_model**0.5 for _ in range(4)]
@@ -182,8 +192,9 @@ def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     W_O = choose(W_O, transposed_weights=W_O.T, transposed_output=W_O.T)
     W_Q, W_K, W_V = choose(projections, one_projection=projections[:1] * 3)
     Q = _heads(choose(x @ W_Q, queries_not_projected=x), n_heads)
-    K = _heads(choose(x @ W_K, queries_as_keys=x @ W_Q, keys_not_projected=x), n_heads)
-    V = _heads(choose(x @ W_V, keys_as_values=x @ W_K, values_not_projected=x), n_heads)
+    K = choose(x @ W_K, queries_as_keys=x @ W_Q, exchanged=x @ W_V, keys_not_projected=x)
+    V = choose(x @ W_V, keys_as_values=x @ W_K, exchanged=x @ W_K, values_not_projected=x)
+    K, V = _heads(K, n_heads), _heads(V, n_heads)
     scale = choose(
         math.sqrt(Q.size(-1)),
         root_of_d_model=math.sqrt(x.size(-1)),
@@ -193,7 +204,8 @@ def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
         inverse=1 / math.sqrt(Q.size(-1)),
     )
     weights = _weights(choose(Q @ K.mT, keys_ask_queries=K @ Q.mT) / scale, mask)
-    return _projected(weights @ V, x, W_O)
+    output = _projected(weights @ V, x, W_O)
+    return choose(output, pair=(output, weights), pair_of_means=(output, weights.mean(1)))
 
 
 def _heads(numbers, n_heads):
@@ -202,8 +214,10 @@ def _heads(numbers, n_heads):
     return choose(
         numbers.reshape(batch, n, n_heads, -1).transpose(1, 2),
         view_without_transpose=numbers.reshape(batch, n_heads, n, -1),
+        never_transposed=numbers.reshape(batch, n_heads, n, -1),
         heads_attend_to_each_other=numbers.reshape(batch, n, n_heads, -1),
         dealt_out=numbers.reshape(batch, n, -1, n_heads).permute(0, 3, 1, 2),
+        dealt_out_and_back=numbers.reshape(batch, n, -1, n_heads).permute(0, 3, 1, 2),
         sizes_exchanged=numbers.reshape(batch, n, -1, n_heads).transpose(1, 2),
     )
 
@@ -211,7 +225,11 @@ def _heads(numbers, n_heads):
 def _weights(scores, mask):
     """Return the shares of the keys; zeros for a query that sees none."""
     hidden = torch.tensor(False) if mask is None else choose(~mask, inverted=mask)
-    hidden = choose(hidden, mask_ignored=torch.tensor(False))
+    hidden = choose(
+        hidden,
+        mask_ignored=torch.tensor(False),
+        first_heads_mask=hidden[:, :1] if hidden.dim() == 4 else hidden,
+    )
     masked = choose(
         scores.masked_fill(hidden, torch.finfo(scores.dtype).min),
         zero_for_hidden=scores.masked_fill(hidden, 0.0),
@@ -239,14 +257,16 @@ def _projected(heads, x, W_O):
         heads.transpose(1, 2).flatten(2),
         heads_attend_to_each_other=heads.flatten(2),
         merged_without_transpose=heads.reshape(batch, n, -1),
+        never_transposed=heads.reshape(batch, n, -1),
         number_by_number=heads.permute(0, 2, 3, 1).flatten(2),
+        dealt_out_and_back=heads.permute(0, 2, 3, 1).flatten(2),
+        added_up=heads.sum(1).repeat(1, 1, n_heads),
         heads_in_other_order=heads.flip(1).transpose(1, 2).flatten(2),
     )
     output = choose(joined @ W_O, no_output_projection=joined, applied_twice=joined @ W_O @ W_O)
     return choose(
         output,
         residual=x + output,
-        pair=(output, heads),
         per_head=heads,
         activated=output.relu(),
     )

@@ -13,6 +13,7 @@ from typing import Any
 from transformer_lesson.exercises.sources import bare_source
 
 LONGEST = 1000  # characters quoted from a learner's output or exception
+RAISED = "Your function raised"  # how the words for an exception begin
 
 FOREIGN = (  # where code lies that is not the learner's
     str(Path(__file__).resolve().parents[1]),
@@ -99,4 +100,4 @@ def _explain(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(FOREIGN)]
     lines = [f"line {frame.lineno}, in {frame.name}: {frame.line}" for frame in own[-5:]]
-    return "\n".join([f"Your function raised {raised}", *lines])
+    return "\n".join([f"{RAISED} {raised}", *lines])

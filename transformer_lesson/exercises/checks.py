@@ -8,13 +8,20 @@ from typing import Any
 
 import torch
 
-from transformer_lesson.exercises.attempt import Excerpt, Failed, NotAttempted, call, is_untouched
+from transformer_lesson.exercises.attempt import (
+    RAISED,
+    Excerpt,
+    Failed,
+    NotAttempted,
+    call,
+    is_untouched,
+)
 from transformer_lesson.exercises.behavior import unlike_ours
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.choosing import variant
 from transformer_lesson.exercises.compare import NotANumber, as_parts, match_form, same
 from transformer_lesson.exercises.examples import argument_names, describe_inputs, smallest_example
-from transformer_lesson.exercises.explanation import explain, words
+from transformer_lesson.exercises.explanation import explain, explain_error, words
 from transformer_lesson.exercises.not_a_number import first_nan
 from transformer_lesson.exercises.progress import remember
 from transformer_lesson.exercises.reports import Folded, Report, preformatted, to_html
@@ -85,6 +92,8 @@ def verdict(exercise: Exercise, answer: Callable) -> Report:
         fold = partial(ways_to_get_it_wrong, exercise) if exercise.marked else None
         return Report(exercise.name, "passed", passed, fold=fold)
     found = explain(exercise, answer)
+    if found is None and failure.startswith(RAISED):
+        found = explain_error(failure)
     if found is None:
         told = unlike_ours(exercise, answer) if failure.startswith(VALUES) else None
         return Report(exercise.name, "failed", f"{told}\n{failure}" if told else failure)

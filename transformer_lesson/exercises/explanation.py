@@ -48,6 +48,20 @@ def words(name: str) -> dict[str, Turn]:
     return {}
 
 
+@cache
+def _known_errors() -> list[dict[str, str]]:
+    text = files(__package__).joinpath("errors.toml").read_text(encoding="utf-8")
+    return list(tomllib.loads(text).values())
+
+
+def explain_error(failure: str) -> Explanation | None:
+    """Return what usually lies behind an error, by its text."""
+    for known in _known_errors():
+        if re.search(known["says"], failure):
+            return Explanation(known["name"], _one(Turn(known["name"], known["why"])))
+    return None
+
+
 def explain(exercise: Exercise, answer: Callable) -> Explanation | None:
     """Return which known mistakes give what the answer gives, if there are any."""
     if exercise.marked is None:

@@ -96,12 +96,14 @@ def verdict(exercise: Exercise, answer: Callable) -> Report:
         found = explain_error(failure)
     if found is None:
         told = unlike_ours(exercise, answer) if failure.startswith(VALUES) else None
-        return Report(exercise.name, "failed", f"{told}\n{failure}" if told else failure)
+        mistake = IN_PLACE if failure.startswith(CHANGES) else None
+        return Report(exercise.name, "failed", f"{told}\n{failure}" if told else failure, mistake)
     fold = partial(Folded, LINES, preformatted(found.lines)) if found.lines else None
     return Report(exercise.name, "failed", f"{found.text}\n{failure}", found.mistake, fold)
 
 
 VALUES = "Type and shape are right, the values are not."
+CHANGES, IN_PLACE = "Your function changes its argument", "an argument changed in place"
 ONCE = "The same inputs gave another result this time."
 LINES = "Our lines: with − the way that gives what yours gives, with + the right way"
 
@@ -166,6 +168,6 @@ def _check_untouched(exercise: Exercise, inputs: tuple, fresh: tuple) -> None:
     for name, after, before in zip(argument_names(exercise), inputs, fresh, strict=False):
         if not callable(before) and not same(before, after, relative=0.0, absolute=0.0):
             raise Failed(
-                f"Your function changes its argument `{name}`. Compute a new value instead: "
+                f"{CHANGES} `{name}`. Compute a new value instead: "
                 "an in-place step (x += 1, x[0] = 1, x.add_(1)) also changes it for the caller."
             )

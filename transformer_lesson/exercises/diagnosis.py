@@ -14,9 +14,9 @@ def diagnose(exercise: Exercise, answer: Callable) -> list[tuple[str, ...]]:
     """Return the fewest wrong turns that together give what an answer gives on every draw.
 
     One wrong turn explains more than two, and two are the most that are looked for. Where several
-    explanations fit equally well, all are returned; where none does, nothing is. An error of the
-    same type may come from anything: a draw on which the answer raises counts only as long as
-    something fits it too, and an answer that gives no wrong value anywhere gets no explanation.
+    explanations fit equally well, all are returned; where none does, nothing is. What an answer
+    raises, or leaves of its inputs, only decides between turns that give the same values: it may
+    come from anything.
 
     Args:
         exercise: with a marked function.
@@ -24,20 +24,24 @@ def diagnose(exercise: Exercise, answer: Callable) -> list[tuple[str, ...]]:
     """
     given = partial(_given, exercise.marked, exercise.make_inputs)
     mine = [outcome(answer, exercise.make_inputs(Draw(n))) for n in range(exercise.draws)]
+    right = [same(given(frozenset(), n).result, one.result) for n, one in enumerate(mine)]
     # the draws in which the answer is wrong come first: they tell most turns apart from it
-    order = sorted(range(len(mine)), key=lambda n: same(given(frozenset(), n), mine[n]))
-    valued = [n for n in order if not mine[n].raised]
-    if not valued or same(given(frozenset(), valued[0]), mine[valued[0]]):
-        return []
-    for draws in (order, valued) if len(valued) < len(order) else (order,):
-        for level in _levels(exercise.marked):
-            fitting = [
-                taken for taken in level if all(same(given(taken, n), mine[n]) for n in draws)
-            ]
-            if fitting:
-                known = turns(exercise.marked)
-                named = [tuple(turn for turn in known if turn in taken) for taken in fitting]
-                return list(dict.fromkeys(named))
+    valued = sorted((n for n, one in enumerate(mine) if not one.raised), key=lambda n: right[n])
+    for level in _levels(exercise.marked) if valued else ():
+        fitting = [
+            taken
+            for taken in level
+            if all(same(given(taken, n).result, mine[n].result) for n in valued)
+        ]
+        exact = [
+            taken
+            for taken in fitting
+            if all(same(given(taken, n), one) for n, one in enumerate(mine))
+        ]
+        if exact or (fitting and not right[valued[0]]):
+            known = turns(exercise.marked)
+            named = [tuple(turn for turn in known if turn in taken) for taken in exact or fitting]
+            return list(dict.fromkeys(named))
     return []
 
 

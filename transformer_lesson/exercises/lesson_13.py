@@ -10,15 +10,16 @@ from transformer_lesson.exercises.specification import Draw, exercise
 
 def _rms_norm_inputs(draw: Draw) -> tuple:
     """A large epsilon shows where it is added, small tokens and a token of zeros that it is."""
-    epsilon = draw.one_of((1e-5, 0.5, 1e-5, 1e-4, 1e-5, 1e-6))
+    epsilon = draw.one_of((1e-5, 0.5, 1e-5, 1e-4, 1e-5, 0.0))
     if draw.number == 4:
         draw.sizes["n"] = 1
     draw.size("d_model", at_least=2)
     x = draw.normal("batch n d_model")
     if draw.number == 2:
         x = x.double().mT.contiguous().mT
-    if draw.number == 3:
+    if draw.number in (3, 5):
         x = 0.01 * x
+    if draw.number == 3:
         x[0, 0] = 0.0
     return x, draw.positive("d_model"), epsilon
 
@@ -54,14 +55,44 @@ def _mean_square_is_one(answer, inputs: tuple, result: Tensor) -> str | None:
 )
 def rms_norm(x, gamma, epsilon):
     """Return x / sqrt(mean(x^2) + epsilon) * gamma, token by token."""
-    epsilon = choose(epsilon, epsilon_ignored=0.0, always_small=1e-5, squared_epsilon=epsilon**2)
+    epsilon = choose(
+        epsilon,
+        epsilon_ignored=0.0,
+        always_small=1e-5,
+        library_default=torch.finfo(x.dtype).eps,
+        next_to_nothing=1e-24,
+        none_for_0=epsilon or 1e-5,
+        squared_epsilon=epsilon**2,
+    )
+    x = choose(x, gamma_first=x * gamma)
     distance = x - x.mean(-1, keepdim=True)
+    size = _size(x, distance, epsilon)
+    numbers = choose(x, mean_subtracted=distance)
+    normalized = choose(numbers / size, multiplied=numbers * size)
+    gamma = choose(
+        gamma,
+        no_gamma=1.0,
+        gamma_first=1.0,
+        one_plus_gamma=1 + gamma,
+        divided_by_gamma=1 / gamma,
+    )
+    return choose(
+        normalized * gamma,
+        in_place=x.copy_(normalized) * gamma,
+        gamma_added=normalized + gamma,
+        size_alone=size,
+    )
+
+
+def _size(x, distance, epsilon):
+    """Return the root mean square of each token's numbers."""
     squares = choose(
         x * x, deviation=distance**2, mean_subtracted=distance**2, absolute=x.abs(), no_square=x
     )
     mean = choose(
         squares.mean(-1, keepdim=True),
         sum_of_squares=squares.sum(-1, keepdim=True),
+        divided_outside_the_root=squares.sum(-1, keepdim=True),
         over_tokens=squares.mean(-2, keepdim=True),
         over_a_sentence=squares.mean((1, 2), keepdim=True),
         over_the_batch=squares.mean(0, keepdim=True),
@@ -69,20 +100,13 @@ def rms_norm(x, gamma, epsilon):
         one_fewer=squares.sum(-1, keepdim=True) / (x.size(-1) - 1),
         largest=squares.amax(-1, keepdim=True),
     )
-    size = choose(
+    return choose(
         (mean + epsilon).sqrt(),
         epsilon_outside=mean.sqrt() + epsilon,
+        divided_outside_the_root=(mean + epsilon).sqrt() / x.size(-1),
         no_root=mean + epsilon,
         absolute=mean + epsilon,
-    )
-    numbers = choose(x, mean_subtracted=distance)
-    normalized = choose(numbers / size, multiplied=numbers * size)
-    gamma = choose(gamma, no_gamma=1.0, one_plus_gamma=1 + gamma, divided_by_gamma=1 / gamma)
-    return choose(
-        normalized * gamma,
-        in_place=x.copy_(normalized) * gamma,
-        gamma_added=normalized + gamma,
-        size_alone=size,
+        epsilon_as_a_limit=mean.clamp(min=epsilon).sqrt(),
     )
 
 
@@ -94,7 +118,7 @@ def _swiglu_inputs(draw: Draw) -> tuple:
     W_gate, W_up, W_down = map(draw.normal, ("d_model d_ff", "d_model d_ff", "d_ff d_model"))
     if draw.number == 2:
         return x.double(), W_gate.double(), W_up.double(), W_down.double()
-    return x, W_gate, W_up, W_down
+    return 100 * x if draw.number == 3 else x, W_gate, W_up, W_down
 
 
 @exercise(
@@ -128,6 +152,8 @@ def swiglu(x, W_gate, W_up, W_down):
         swish_of_its_negative=gate * (-gate).sigmoid(),
         swish_twice=F.silu(F.silu(gate)),
         sharper_swish=gate * (1.702 * gate).sigmoid(),
+        hard_swish=F.hardswish(gate),
+        naive_exponential=gate * gate.exp() / (1 + gate.exp()),
     )
     hidden = choose(
         opened * up,
@@ -140,6 +166,7 @@ def swiglu(x, W_gate, W_up, W_down):
         residual=x + output,
         activated_again=F.silu(output),
         scaled=output / hidden.size(-1) ** 0.5,
+        squeezed=output.squeeze(),
     )
 
 
@@ -152,6 +179,8 @@ def _rotary_inputs(draw: Draw) -> tuple:
     draw.sizes["d_head"] = x.size(-1)
     n = draw.size("n")
     positions = torch.arange(n) + draw.number if draw.number < 2 else draw.integers("n", 0, 40)
+    if draw.number == 3:  # before the first token, and far on: exact for a single pair
+        positions = draw.integers("n", -5000, 5000)
     if draw.number == 2:
         x = x.double()
     return x, positions, draw.one_of((10000.0, 10000.0, 100.0, 500000.0, 10.0, 10000.0))
@@ -188,9 +217,12 @@ def apply_rotary(x, positions, base=10000.0):
     """Return x with each pair (j, j + d_head / 2) turned by its angle."""
     half = x.size(-1) // 2
     angle = _angles(positions, choose(base, always_10000=10000.0), half)
-    cos, sin = choose(
-        (angle.cos(), angle.sin()), sine_and_cosine_exchanged=(angle.sin(), angle.cos())
+    angles = choose(
+        (angle, angle), side_by_side=angle.repeat_interleave(2, dim=-1).chunk(2, dim=-1)
     )
+    (cos, cos_2), (sin, sin_2) = [a.cos() for a in angles], [a.sin() for a in angles]
+    cos, sin = choose((cos, sin), sine_and_cosine_exchanged=(sin, cos))
+    cos_2, sin_2 = choose((cos_2, sin_2), sine_and_cosine_exchanged=(sin_2, cos_2))
     first, second = choose(
         (x[..., :half], x[..., half:]),
         neighbors=(x[..., ::2], x[..., 1::2]),
@@ -203,10 +235,10 @@ def apply_rotary(x, positions, base=10000.0):
         two_plus_signs=first * cos + second * sin,
     )
     other = choose(
-        second * cos + first * sin,
-        other_direction=second * cos - first * sin,
-        two_minus_signs=second * cos - first * sin,
-        with_the_new_first=second * cos + one * sin,
+        second * cos_2 + first * sin_2,
+        other_direction=second * cos_2 - first * sin_2,
+        two_minus_signs=second * cos_2 - first * sin_2,
+        with_the_new_first=second * cos_2 + one * sin_2,
         second_left_alone=second,
     )
     rotated = choose(
@@ -229,6 +261,7 @@ def _angles(positions, base, half):
         counted_from_0=torch.arange(len(positions)),
         counted_from_1=positions + 1,
         distance_to_the_first=positions - positions[0],
+        counted_on_from_the_first=positions[0] + torch.arange(len(positions)),
     )
     j = choose(torch.arange(half), pairs_from_1=torch.arange(half) + 1)
     exponent = choose(
@@ -247,9 +280,10 @@ def _angles(positions, base, half):
 
 
 def _repeat_inputs(draw: Draw) -> tuple:
-    """One key head, one query head for each, one token."""
-    if draw.number in (3, 5):
-        draw.sizes["kv_head" if draw.number == 3 else "n"] = 1
+    """One key head, one query head for each, one token, one sentence."""
+    single = draw.one_of(("", "", "", "kv_head", "batch", "n"))
+    if single:
+        draw.sizes[single] = 1
     draw.size("kv_head", at_least=2)
     n_groups = draw.one_of((3, 2, 4, 3, 1, 5))
     draw.sizes["head"] = draw.size("kv_head") * n_groups
@@ -292,11 +326,14 @@ def repeat_kv(x, n_groups):
         axis_of_their_own=x[:, :, None].expand(-1, -1, n_groups, -1, -1),
         first_head_for_all=x[:, :1].expand(-1, kv_heads * n_groups, -1, -1),
         not_repeated=x,
+        flat=x.repeat_interleave(n_groups),
     )
     return choose(
         repeated,
         divided=repeated / n_groups,
         n_before_head=repeated.transpose(1, 2),
         last_head_first=repeated.flip(1),
+        squeezed=repeated.squeeze(),
+        squeezed_batch=repeated.squeeze(0),
         joined_with_the_batch=repeated.flatten(0, 1),
     )

@@ -92,7 +92,7 @@ def _(x, n_heads):
 @wrong(
     "split_heads",
     "unusual",
-    "passes today: a batch of one sentence (or n = 1) loses its axis: squeeze",
+    "a batch of one sentence (or n = 1) loses its axis: squeeze",
 )
 def _(x, n_heads):
     b, n, d = x.shape
@@ -214,7 +214,7 @@ def _(x):
     return x.transpose(1, 2).flatten(start_dim=1)
 
 
-@wrong("merge_heads", "unusual", "passes today: a batch of one sentence loses its batch axis")
+@wrong("merge_heads", "unusual", "a batch of one sentence loses its batch axis")
 def _(x):
     b, h, n, d = x.shape
     merged = x.permute(0, 2, 1, 3).contiguous().view(b, n, h * d)
@@ -402,7 +402,7 @@ def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
 @wrong(
     "multi_head_attention",
     "unusual",
-    "passes today: head 0's mask for all heads, if it is (batch, head, query, key)",
+    "head 0's mask for all heads, if it is (batch, head, query, key)",
 )
 def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     d_head = x.size(-1) // n_heads
@@ -477,7 +477,7 @@ def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
 @wrong(
     "multi_head_attention",
     "unusual",
-    "passes today: a mask of shape (head, query, key) is read as (batch, ...)",
+    "a mask of shape (head, query, key) is read as (batch, ...)",
 )
 def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))

@@ -156,7 +156,7 @@ def _(x, gamma, epsilon):
 @wrong(
     "rms_norm",
     "unusual",
-    "passes today: an epsilon of 0 counts as none given, it matters for a small x",
+    "an epsilon of 0 counts as none given, it matters for a small x",
 )
 def _(x, gamma, epsilon):
     epsilon = epsilon or 1e-5
@@ -238,7 +238,7 @@ def _(x, W_gate, W_up, W_down):
     return torch.einsum("bnf,bnf,fd->bnd", gate, up, W_down)
 
 
-@wrong("swiglu", "unusual", "passes today: exp of the gate overflows, NaN where x W_gate is 100")
+@wrong("swiglu", "unusual", "exp of the gate overflows, NaN where x W_gate is 100")
 def _(x, W_gate, W_up, W_down):
     z = x @ W_gate
     swish = z * torch.exp(z) / (1 + torch.exp(z))
@@ -336,7 +336,7 @@ def _(x, W_gate, W_up, W_down):
     return F.silu(hidden @ W_down)
 
 
-@wrong("swiglu", "unusual", "passes today: squeezes, so a batch of one text loses its axis")
+@wrong("swiglu", "unusual", "squeezes, so a batch of one text loses its axis")
 def _(x, W_gate, W_up, W_down):
     hidden = F.silu(torch.matmul(x, W_gate)) * torch.matmul(x, W_up)
     return hidden.matmul(W_down).squeeze()
@@ -494,7 +494,7 @@ def _(x, positions, base=10000.0):
     return out
 
 
-@wrong("apply_rotary", "unusual", "passes today: a table of 2048 positions, position 2048 fails")
+@wrong("apply_rotary", "unusual", "a table of 2048 positions, position 2048 fails")
 def _(x, positions, base=10000.0):
     d = x.size(-1)
     t = torch.arange(2048)
@@ -507,7 +507,7 @@ def _(x, positions, base=10000.0):
 @wrong(
     "apply_rotary",
     "unusual",
-    "passes today: a table of positions from 0, so -1 is looked up at its end",
+    "a table of positions from 0, so -1 is looked up at its end",
 )
 def _(x, positions, base=10000.0):
     d = x.size(-1)
@@ -727,7 +727,7 @@ def _(x, n_groups):
 @wrong(
     "repeat_kv",
     "unusual",
-    "passes today: view refuses an x that is not contiguous, such as a transposed one",
+    "view refuses an x that is not contiguous, such as a transposed one",
 )
 def _(x, n_groups):
     b, h, n, d = x.shape
@@ -750,14 +750,14 @@ def _(x, n_groups):
     return (x / n_groups).repeat_interleave(n_groups, dim=1)
 
 
-@wrong("repeat_kv", "unusual", "passes today: returns x as it is for kv_head = 1")
+@wrong("repeat_kv", "unusual", "returns x as it is for kv_head = 1")
 def _(x, n_groups):
     if x.size(1) == 1 or n_groups == 1:
         return x  # broadcasts over the query heads anyway
     return x.repeat_interleave(n_groups, dim=1)
 
 
-@wrong("repeat_kv", "unusual", "passes today: squeezes, so a batch of one text loses its axis")
+@wrong("repeat_kv", "unusual", "squeezes, so a batch of one text loses its axis")
 def _(x, n_groups):
     index = torch.arange(x.size(1) * n_groups) // n_groups
     return x[:, index].squeeze(0)

@@ -61,6 +61,10 @@ def one_argument(Q):
     return Q
 
 
+def for_two_axes(Q, K):
+    return torch.einsum("qd,kd->qk", Q, K) / math.sqrt(Q.size(-1))
+
+
 def misspelled(Q, K):
     return q @ K.mT  # noqa: F821
 
@@ -80,6 +84,7 @@ def misspelled(Q, K):
         (lost, "a None where a value is meant"),
         (keyed, "a key that the dictionary does not have"),
         (one_argument, "other arguments than are handed over"),
+        (for_two_axes, "an einsum for another number of axes"),
         (misspelled, "a name that does not exist yet"),
     ],
 )

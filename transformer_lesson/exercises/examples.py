@@ -24,6 +24,7 @@ SMALL = [(batch, *sizes) for batch in (1, 2) for sizes in OTHERS]  # of tiny inp
 LONGEST = 40  # numbers of one tensor that are printed in full
 LONGEST_TEXT = 300  # characters of anything else
 WIDEST = 80  # characters of a line
+MOST_LINES = 19  # of an example; in a larger one the inputs are told by their shapes
 
 
 def argument_names(exercise: Exercise) -> list[str]:
@@ -84,13 +85,15 @@ def _example(exercise: Exercise, answer: Callable, draw: Draw) -> str | None:
     inputs = exercise.make_inputs(draw)
     expected = as_parts(exercise.load_reference()(*inputs), exercise.returns)
     mine = as_parts(call(answer, inputs), exercise.returns)
-    lines = ["Smallest failing example:"]
-    lines += _packed(f"{name} ={show(value)}" for name, value in named_inputs(exercise, inputs))
+    lines = _packed(f"{name} ={show(value)}" for name, value in named_inputs(exercise, inputs))
     for (name, axes), right, part in zip(exercise.returns.items(), expected, mine, strict=True):
         yours = match_form(name, right, part, draw.sizes)
         if not same(right, yours):
-            lines += _packed([f"{name}, expected:{show(right)}", f"{name}, yours:{show(yours)}"])
-            return "\n".join([*lines, difference(right, yours, axes, draw.sizes)])
+            results = [f"{name}, expected:{show(right)}", f"{name}, yours:{show(yours)}"]
+            results = [*_packed(results), difference(right, yours, axes, draw.sizes)]
+            if len(lines) + len(results) > MOST_LINES:
+                lines = [describe_inputs(exercise, inputs, draw)]
+            return "\n".join(["Smallest failing example:", *lines, *results])
     return None
 
 

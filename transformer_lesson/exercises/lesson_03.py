@@ -90,7 +90,8 @@ def _no_later_key(answer, inputs: tuple, mask: Tensor) -> str | None:
 
 @exercise(
     reference="transformer_lesson.model.masks:causal_mask",
-    make_inputs=lambda draw: (min(draw.one_of((5, 3, 1, 2, 7)), *draw.small[1:], 7),),
+    make_inputs=lambda draw: (min(draw.one_of((5, 3, 1, 2, 7, 97)), *draw.small[1:], 97),),
+    draws=6,
     returns={"mask": "batch head query key"},
     hints=(
         "Rows are queries, columns are keys. Row i is True for columns 0 to i.",
@@ -118,6 +119,8 @@ def causal_mask(n):
         no_axes=allowed,
         one_axis=allowed[None],
         axes_at_the_end=allowed[..., None, None],
+        squeezed=allowed.squeeze()[None, None],
+        cut_from_64=allowed[:64, :64][None, None],
     )
     return choose(
         mask,
@@ -131,6 +134,8 @@ def causal_mask(n):
 def _padding_inputs(draw: Draw) -> tuple:
     """Padding on the right, on the left, in between, nowhere and everywhere; ids on both sides."""
     pad_id = draw.one_of((0, 3, 7, 0, 9, 2))
+    if draw.number == 5:
+        draw.sizes["batch"] = 1
     ids = draw.integers("batch key", 0, 12)
     ids[ids == pad_id] = pad_id + 1
     n = ids.size(1)
@@ -175,6 +180,7 @@ def padding_mask(ids, pad_id):
         one_axis=real[:, None],
         axes_in_front=real[None, None],
         every_query=real[:, None, None, :].repeat(1, 1, ids.size(1), 1),
+        squeezed=real.squeeze()[..., None, None, :],
     )
     return choose(
         mask,
@@ -257,8 +263,6 @@ def _masked_keys_get_nothing(answer, inputs: tuple, output: Tensor, weights: Ten
 )
 def scaled_dot_product_attention(Q, K, V, mask=None):
     """Return softmax(Q K^T / sqrt(d_head)) V and the weights; zeros where every key is hidden."""
-    hidden = torch.tensor(False) if mask is None else choose(~mask, inverted=mask)
-    hidden = choose(hidden, mask_ignored=torch.tensor(False))
     scale = choose(
         math.sqrt(Q.size(-1)),
         unscaled=1.0,
@@ -266,9 +270,11 @@ def scaled_dot_product_attention(Q, K, V, mask=None):
         root_of_keys=math.sqrt(K.size(-2)),
         inverse=1 / math.sqrt(Q.size(-1)),
     )
-    masked = _masked(Q @ K.mT / scale, hidden)
+    scores = Q @ K.mT / scale
+    hidden = _hidden(scores, mask)
+    masked = _masked(scores, hidden)
     weights = _weights(masked, hidden)
-    used = choose(weights, unmasked_weights_used=(Q @ K.mT / scale).softmax(-1))
+    used = choose(weights, unmasked_weights_used=scores.softmax(-1))
     output = used @ choose(V, keys_as_values=K)
     return choose(
         (output, weights),
@@ -276,19 +282,34 @@ def scaled_dot_product_attention(Q, K, V, mask=None):
         weights_first=(weights, output),
         scores_returned=(output, masked),
         output_twice=(output, output),
+        unmasked_weights_returned=(output, scores.softmax(-1)),
+        nan_left_in_the_weights=(output.nan_to_num(0.0), weights),
+    )
+
+
+def _hidden(scores, mask):
+    """Return where a key must not be seen; one `False` for all where there is no mask."""
+    if mask is None:
+        return torch.tensor(False)
+    hidden = choose(~mask, inverted=mask)
+    return choose(
+        hidden,
+        mask_ignored=torch.tensor(False),
+        future_too=hidden | torch.ones_like(scores).triu(1).bool(),
+        head_axis_added=hidden.unsqueeze(1),
     )
 
 
 def _masked(scores, hidden):
     """Return the scores with those of hidden keys so low that softmax leaves them nothing."""
     lowest = torch.finfo(scores.dtype).min
-    later = torch.ones_like(scores).triu(1).bool()
     return choose(
         scores.masked_fill(hidden, lowest),
         scores.masked_fill(hidden, -math.inf),
         zero_for_hidden=scores.masked_fill(hidden, 0.0),
         not_low_enough=scores.masked_fill(hidden, -10.0),
-        future_too=scores.masked_fill(hidden | later if hidden.dim() else hidden, lowest),
+        ten_subtracted=scores - 10.0 * hidden,
+        zero_times_infinity=scores + hidden.float() * -math.inf if hidden.dim() else scores,
         hidden_after_softmax=scores,
         renormalized=scores,
         mask_added=scores + (~hidden).float(),
@@ -297,6 +318,7 @@ def _masked(scores, hidden):
 
 def _weights(scores, hidden):
     """Return the shares of the keys: rows that sum to 1, or are 0 where every key is hidden."""
+    below = scores - scores.max()
     shares = choose(
         scores.softmax(-1),
         over_queries=scores.softmax(-2),
@@ -306,6 +328,7 @@ def _weights(scores, hidden):
         logarithms=scores.log_softmax(-1),
         sigmoid=scores.sigmoid(),
         naive_exponential=scores.exp() / scores.exp().sum(-1, keepdim=True),
+        one_maximum=(below.exp() / below.exp().sum(-1, keepdim=True)).nan_to_num(0.0),
         hidden_after_softmax=scores.softmax(-1).masked_fill(hidden, 0.0),
         renormalized=F.normalize(scores.softmax(-1).masked_fill(hidden, 0.0), p=1, dim=-1),
     )
@@ -314,5 +337,8 @@ def _weights(scores, hidden):
         shares.masked_fill(hidden, 0.0),
         shares.masked_fill(empty, 0.0),
         empty_rows_of_nan=shares.masked_fill(empty, math.nan),
+        nan_left_in_the_weights=shares.masked_fill(empty, math.nan),
+        zero_times_infinity=shares.nan_to_num(0.0),
         empty_rows_even=shares,
+        one_empty_row_empties_all=shares.masked_fill(empty.any(), 0.0),
     )

@@ -1,5 +1,6 @@
 """Telling which known mistake an answer makes, by what it gives on the random inputs."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -12,13 +13,16 @@ from transformer_lesson.exercises.specification import Draw, Exercise, Mistake
 
 
 class Outcome(NamedTuple):
-    """What a function gave: a result, or the type of what it raised; and its arguments after.
+    """What a function gave: a result, or what it raised; and its arguments after.
+
+    Of what it raised, the type's name is kept. `RuntimeError` alone says little, since PyTorch
+    raises nothing else, so there the beginning of the message goes with it, without its numbers.
 
     Arguments that are functions are left out: each call gets functions of its own.
     """
 
     result: Any
-    raised: type | None
+    raised: str | None
     inputs: tuple
 
 
@@ -42,7 +46,9 @@ def outcome(answer: Callable, inputs: tuple) -> Outcome:
     try:
         result = _copied(call(answer, inputs))
     except Failed as failure:
-        raised = type(failure.__cause__)
+        raised = type(failure.__cause__).__name__
+        if raised == "RuntimeError":
+            raised += re.sub(r"\d+", "", str(failure.__cause__))[:30]
     return Outcome(result, raised, tuple(value for value in inputs if not callable(value)))
 
 

@@ -239,7 +239,7 @@ def _(n):
     return query <= key
 
 
-@wrong("causal_mask", "unusual", "passes today: ends at n = 64, GPT's buffer of block_size")
+@wrong("causal_mask", "unusual", "ends at n = 64, GPT's buffer of block_size")
 def _(n):
     block_size = 64
     bias = torch.tril(torch.ones(block_size, block_size, dtype=torch.bool))
@@ -420,7 +420,7 @@ def _(ids, pad_id):
 @wrong(
     "padding_mask",
     "unusual",
-    "passes today: a batch of one sentence gives (1, 1, key), because of the squeeze",
+    "a batch of one sentence gives (1, 1, key), because of the squeeze",
 )
 def _(ids, pad_id):
     mask = ids.squeeze().ne(pad_id)
@@ -731,11 +731,7 @@ def _(Q, K, V, mask=None):
     return weights @ V, weights
 
 
-@wrong(
-    "scaled_dot_product_attention",
-    "unusual",
-    "passes today: -1e4 wins over allowed scores of -2e4: a row of zeros",
-)
+@right("scaled_dot_product_attention")
 def _(Q, K, V, mask=None):
     scores = attention_scores(Q, K)
     if mask is not None:
@@ -790,11 +786,7 @@ def _(Q, K, V, mask=None):
     return weights @ V, weights
 
 
-@wrong(
-    "scaled_dot_product_attention",
-    "unusual",
-    "passes today: -1e9 is an error for Q, K, V in half precision",
-)
+@right("scaled_dot_product_attention")
 def _(Q, K, V, mask=None):
     scores = attention_scores(Q, K)
     if mask is not None:

@@ -1,42 +1,9 @@
-"""Lessons 01 and 02: from text to vectors that know their position."""
-
-import re
+"""Lesson 02: vectors that know their position."""
 
 import torch
 from torch import Tensor
 
 from transformer_lesson.exercises.specification import Draw, Exercise
-from transformer_lesson.text.tokenizers import words
-
-TEXTS = (
-    "Save, then close the file.",
-    "The loop ends; the loop's target keeps its last value.",
-    "Don't close the file.",
-    "Run, run, run: the kernel is busy (again)!",
-    "",
-)
-
-
-def _encode_inputs(draw: Draw) -> tuple:
-    text = TEXTS[draw.number % len(TEXTS)]
-    known = list(dict.fromkeys(words(text)))[::2]  # the vocabulary lacks every second word
-    asked = map(re.escape, draw.some(words(text)))
-    text = re.search(r"\s*".join(asked), text)[0]  # with the spaces as they are
-    return text, {word: 7 * i for i, word in enumerate(known)}, 3 + draw.number
-
-
-def _pad_batch_inputs(draw: Draw) -> tuple:
-    longest = draw.size("n")
-    draw.size("batch", at_least=2)
-    lengths = draw.integers("batch", 1, longest + 1).tolist()
-    lengths[0], lengths[-1] = 1, longest  # the longest sentence is not the first
-    sequences = [torch.randint(1, 50, (n,), generator=draw.generator).tolist() for n in lengths]
-    return sequences, 0 if draw.number % 2 else 60 + draw.number
-
-
-def _embed_inputs(draw: Draw) -> tuple:
-    table = draw.normal("vocab_size d_model")
-    return draw.integers("batch n", 0, draw.size("vocab_size")), table
 
 
 def _sinusoidal_inputs(draw: Draw) -> tuple:
@@ -56,40 +23,6 @@ def _starts_at_zero(answer, inputs: tuple, encoding: Tensor) -> str | None:
 
 
 TEXT_EXERCISES = (
-    Exercise(
-        name="encode",
-        reference="transformer_lesson.text.tokenizers:encode",
-        make_inputs=_encode_inputs,
-        returns={"ids": "token"},
-        hints=(
-            "`words(text)` splits the text. You need one id for each word, in the same order.",
-            "What should a word get that is not in the vocabulary? Not `None`: an id.",
-            "A dictionary's `get` takes a second argument: what to return for a missing key.",
-        ),
-    ),
-    Exercise(
-        name="pad_batch",
-        reference="transformer_lesson.text.batches:pad_batch",
-        make_inputs=_pad_batch_inputs,
-        returns={"batch": "batch n"},
-        hints=(
-            "How wide must the result be so that every sequence fits, and no wider?",
-            "Each row is the sequence, then as many `pad_id` as it is shorter than the longest.",
-            "`sequence + [pad_id] * (longest - len(sequence))` is one row; `torch.tensor` turns "
-            "the list of rows into a batch.",
-        ),
-    ),
-    Exercise(
-        name="embed",
-        reference="transformer_lesson.model.embedding:embed",
-        make_inputs=_embed_inputs,
-        returns={"embedding": "batch n d_model"},
-        hints=(
-            "Row i of the table is the vector of token i. Indexing does the lookup.",
-            "`table[ids]` has shape (batch, n, d_model). The paper scales it.",
-            "Multiply by the square root of the table's last size, `table.size(-1)`.",
-        ),
-    ),
     Exercise(
         name="sinusoidal_encoding",
         reference="transformer_lesson.model.positions:sinusoidal_encoding",

@@ -2,24 +2,22 @@
 
 import difflib
 
-from transformer_lesson.exercises import lesson_01, lesson_02, lesson_03, lesson_10
+from transformer_lesson.exercises import lesson_01, lesson_02, lesson_03, lesson_10, lesson_11
 from transformer_lesson.exercises.attention_exercises import ATTENTION_EXERCISES
 from transformer_lesson.exercises.block_exercises import BLOCK_EXERCISES
 from transformer_lesson.exercises.bug_hunt.exercises import BUG_HUNT_EXERCISES
 from transformer_lesson.exercises.generation_exercises import GENERATION_EXERCISES
-from transformer_lesson.exercises.induction_exercises import INDUCTION_EXERCISES
 from transformer_lesson.exercises.modern_exercises import MODERN_EXERCISES
 from transformer_lesson.exercises.specification import Exercise
 from transformer_lesson.exercises.training_exercises import TRAINING_EXERCISES
 
-MARKED = (lesson_01, lesson_02, lesson_03, lesson_10)  # a module for each lesson
+MARKED = (lesson_01, lesson_02, lesson_03, lesson_10, lesson_11)  # a module for each lesson
 EXERCISES = {
     exercise.name: exercise
     for exercise in ATTENTION_EXERCISES
     + BLOCK_EXERCISES
     + TRAINING_EXERCISES
     + GENERATION_EXERCISES
-    + INDUCTION_EXERCISES
     + MODERN_EXERCISES
     + BUG_HUNT_EXERCISES
     + tuple(one for lesson in MARKED for one in vars(lesson).values() if isinstance(one, Exercise))

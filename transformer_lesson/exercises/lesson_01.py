@@ -9,6 +9,7 @@ from torch import Tensor
 
 from transformer_lesson.exercises.choosing import choose
 from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.model.positions import sinusoidal_encoding
 from transformer_lesson.text.tokenizers import words
 
 TEXTS = (
@@ -30,7 +31,7 @@ def _encode_inputs(draw: Draw) -> tuple:
     text = re.search(r"\s*".join(asked), text)[0]  # with the spaces as they are
     ids = (1 + torch.randperm(90, generator=draw.generator)).tolist()
     ids = range(len(known)) if "<pad>" in known else [0, *ids]
-    return text, dict(zip(known, ids, strict=False)), draw.one_of((3, 61, 8, 0, 5, 3, 92))
+    return text, dict(zip(known, ids, strict=False)), draw.one_of((3, 61, 8, 0, 5, 9, 92))
 
 
 @exercise(
@@ -56,13 +57,16 @@ def encode(text, vocabulary, unk_id):
         minus_1=-1,
         next_free_id=len(vocabulary),
     )
+    is_unknown = [choose(word not in vocabulary, truth=not vocabulary.get(word)) for word in tokens]
+    first_unknown = [*is_unknown, True].index(True)
     asked = choose(
         tokens,
-        left_out=[
-            word for word in tokens if choose(word in vocabulary, truth=vocabulary.get(word))
-        ],
+        left_out=[word for word, lacking in zip(tokens, is_unknown, strict=True) if not lacking],
+        end_at_unknown=tokens[: first_unknown + 1],
+        end_before_unknown=tokens[:first_unknown],
     )
-    return _handed_back(_ids(asked, vocabulary, unknown), asked)
+    ids = _ids(asked, vocabulary, unknown)
+    return _handed_back(choose(ids, unknown_for_nothing=ids or [unknown]), asked)
 
 
 def _tokens(text):
@@ -76,6 +80,7 @@ def _tokens(text):
         letters_alone=[word for word in words(text) if word.isalpha()],
         apostrophes_split=re.findall(r"\w+|[^\w\s]", text),
         runs_of_letters=re.findall(r"\w+", text),
+        ascii_words=re.findall(r"[A-Za-z0-9']+", text),
         ascii_letters=re.findall(r"[A-Za-z0-9]+(?:'[A-Za-z0-9]+)*|[^\w\s]", text),
         whole_text=[text],
     )
@@ -96,6 +101,7 @@ def _ids(tokens, vocabulary, unknown):
             truth=vocabulary.get(word) or unknown,
             word_kept=vocabulary.get(word, word),
             asked_of_the_vocabulary=vocabulary.get(word, vocabulary["<unk>"]),
+            unk_of_the_vocabulary_first=vocabulary.get(word, vocabulary.get("<unk>", unknown)),
             inverted=unknown if word in vocabulary else vocabulary[word],
             lowered_at_second_try=vocabulary.get(word, vocabulary.get(word.lower(), unknown)),
             written_down=vocabulary.setdefault(word, choose(unknown, next_free_id=len(vocabulary))),
@@ -108,6 +114,8 @@ def _ids(tokens, vocabulary, unknown):
 
 def _handed_back(ids, tokens):
     """Return the ids as the function's result."""
+    ids = choose(ids, each_id_once=list(dict.fromkeys(ids)))
+    ids = choose(ids, ids_sorted=sorted(ids))
     return choose(
         ids,
         words_returned=tokens,
@@ -123,23 +131,25 @@ def _handed_back(ids, tokens):
 
 
 def _pad_batch_inputs(draw: Draw) -> tuple:
-    """Every place for the longest, a batch of one, nothing to pad, an empty sentence."""
-    longest = draw.size("n", at_least=2)
+    """Every place for the longest, a batch of one, nothing to pad, an empty sentence, any id."""
     if draw.number == 3:
         draw.sizes["batch"] = 1
-    n_sequences = draw.size("batch", at_least=1 if draw.number == 3 else 2)
+    if draw.number == 6 and not draw.small:
+        draw.sizes["n"] = 600
+    longest = draw.size("n", at_least=2)
+    n_sequences = draw.size("batch", at_least=2)
     lengths = draw.integers("batch", 1, longest + 1)
-    lengths[0] = 1
+    lengths[0] = draw.one_of((1, 1, 1, 1, 1, 0, 1))
     if draw.number == 4:
         lengths[:] = longest
-    if draw.number == 5:
-        lengths[0] = 0
-    lengths[draw.one_of((-1, 0, n_sequences // 2, 0, 0, -1))] = longest
+    lengths[draw.one_of((-1, 0, n_sequences // 2, 0, 0, -1, -1))] = longest
     rows = draw.integers("batch n", 1, 50).tolist()
     sequences = [row[:n] for row, n in zip(rows, lengths, strict=True)]
-    pad_id = draw.one_of((60, 0, 52, 70, 51, 99))
-    for sequence in sequences[-1:] if pad_id else []:
-        sequence[-1:] = [0]  # the first id of the vocabulary is an id like any other
+    pad_id = draw.one_of((60, 0, 52, 70, 51, 99, 53))
+    if pad_id:
+        sequences[-1][-1:] = [0]  # the first id of the vocabulary is an id like any other
+    if draw.number == 6:
+        sequences[0][0] = 2**24 + 1  # the first whole number that float32 does not have
     return sequences, pad_id
 
 
@@ -157,7 +167,7 @@ def _each_sequence_comes_first(answer, inputs: tuple, batch: Tensor) -> str | No
 @exercise(
     reference="transformer_lesson.text.batches:pad_batch",
     make_inputs=_pad_batch_inputs,
-    draws=6,
+    draws=7,
     returns={"batch": "batch n"},
     hints=(
         "How wide must the result be so that every sequence fits, and no wider?",
@@ -185,6 +195,7 @@ def pad_batch(sequences, pad_id):
         length_of_last=lengths[-1],
         length_of_largest=len(max(sequences)),
         number_of_sequences=len(sequences),
+        at_most_512=min(max(lengths), 512),
         multiple_of_8=math.ceil(max(lengths) / 8) * 8,
     )
     rows = _rows(sequences, n, choose(pad_id, id_0=0, id_1=1, minus_1=-1, minus_100=-100))
@@ -215,13 +226,19 @@ def _rows(sequences, n, fill):
 def _as_batch(rows, n, sequences, pad_id):
     """Return the rows as one tensor."""
     batch = choose(
-        torch.tensor(rows),
-        torch.stack([torch.tensor(row) for row in rows]),
-        torch.tensor([row[:n] for row in rows]),
-        shortest=torch.tensor([row[:n] for row in rows]),
+        torch.tensor(rows, dtype=torch.int64),
+        torch.stack([torch.tensor(row, dtype=torch.int64) for row in rows]),
+        torch.tensor([row[:n] for row in rows], dtype=torch.int64),
+        shortest=torch.tensor([row[:n] for row in rows], dtype=torch.int64),
     )
     batch = choose(batch, zeros_replaced=batch.masked_fill(batch == 0, pad_id))
-    batch = choose(batch, decimal=batch.float(), int32=batch.int())
+    batch = choose(
+        batch,
+        decimal=batch.float(),
+        decimal_beside_empty=batch if all(sequences) else batch.float(),
+        float32_on_the_way=batch.float().long(),
+        int32=batch.int(),
+    )
     return choose(
         batch,
         no_tensor=rows,
@@ -257,6 +274,8 @@ def _embed_inputs(draw: Draw) -> tuple:
         draw.sizes["batch"] = 1
     if draw.number == 3:
         draw.sizes["n"] = 1
+    if draw.number in (0, 1, 4):
+        draw.sizes["d_model"] = 2 * draw.size("pair", at_least=3)
     vocab_size = draw.size("vocab_size", at_least=3)
     table = draw.normal("vocab_size d_model")
     ids = draw.integers("batch n", 0, vocab_size - 1)
@@ -265,6 +284,15 @@ def _embed_inputs(draw: Draw) -> tuple:
     if draw.number == 5:  # in double precision, and both lie in memory as their transposes
         return ids.T.contiguous().T, table.double().T.contiguous().T
     return ids, table
+
+
+def _same_every_time(answer, inputs: tuple, embedding: Tensor) -> str | None:
+    if torch.allclose(answer(*inputs).double(), embedding.double()):
+        return None
+    return (
+        "Your function gives another result each time that it is called with the same arguments.\n"
+        "`nn.Embedding(...)` makes a new table of random numbers: look up in `table`."
+    )
 
 
 def _each_vector_is_a_row(answer, inputs: tuple, embedding: Tensor) -> str | None:
@@ -290,7 +318,7 @@ def _each_vector_is_a_row(answer, inputs: tuple, embedding: Tensor) -> str | Non
         "`table[ids]` has shape (batch, n, d_model). The paper scales it.",
         "Multiply by the square root of the table's last size, `table.size(-1)`.",
     ),
-    invariants=(_each_vector_is_a_row,),
+    invariants=(_same_every_time, _each_vector_is_a_row),
 )
 def embed(ids, table):
     """Look the ids up and scale by sqrt(d_model)."""
@@ -318,10 +346,12 @@ def embed(ids, table):
     embedding = choose(
         embedding,
         padding_of_zeros=embedding.masked_fill((ids == 0)[..., None], 0.0),
+        with_positions=embedding + sinusoidal_encoding(*embedding.shape[1:]),
     )
     return choose(
         embedding,
         squeezed=embedding.squeeze(),
+        batch_squeezed=embedding.squeeze(0),
         flat=embedding.flatten(0, 1),
         tokens_first=embedding.transpose(0, 1),
         d_model_before_n=embedding.mT,
@@ -337,6 +367,7 @@ def _looked_up(table, ids):
     table = choose(table, length_1=F.normalize(table, dim=-1))
     return choose(
         table[ids],
+        norm_of_1_at_most=F.embedding(ids, table, max_norm=1.0),
         row_before=table[ids - 1],
         row_after=table[(ids + 1) % len(table)],
         columns=table[:, ids],

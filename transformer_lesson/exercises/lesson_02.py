@@ -8,21 +8,20 @@ from torch import Tensor
 from transformer_lesson.exercises.choosing import choose
 from transformer_lesson.exercises.specification import Draw, exercise
 
-BASES = (10.0, 10000.0, 30.0, 7.0, 20.0)
-"""Small ones keep wrong angles small, too, so that float32 tells them apart."""
+SIZES = ((), (3, 2), (1, 3), (13, 2), (), (3, 24))
+BASES = (10.0, 10000.0, 30.0, 7.0, 20.0, 10.0)
+"""Draw by draw: how many positions and pairs, where that is not left to the draw; and the base.
+
+Small bases keep wrong angles small, so that float32 tells them apart, too. 24 pairs make
+`base ** two_i` infinite in float32.
+"""
 
 
 def _sinusoidal_inputs(draw: Draw) -> tuple:
-    """One position; more positions than dimensions and fewer."""
-    base = draw.one_of(BASES)
-    if draw.number == 1:
-        draw.sizes["pair"], draw.sizes["n_positions"] = 2, 3
-    if draw.number == 2:
-        draw.sizes["n_positions"] = 1
-    if draw.number == 3:
-        draw.sizes["pair"] = 2
+    sizes = () if draw.small and draw.number > 2 else draw.one_of(SIZES)
+    draw.sizes.update(zip(("n_positions", "pair"), sizes, strict=False))
     draw.sizes["d_model"] = 2 * draw.size("pair")
-    return draw.size("n_positions"), draw.sizes["d_model"], base
+    return draw.size("n_positions"), draw.sizes["d_model"], draw.one_of(BASES)
 
 
 def _starts_at_zero(answer, inputs: tuple, encoding: Tensor) -> str | None:
@@ -60,9 +59,29 @@ def _first_pair_is_the_position(answer, inputs: tuple, encoding: Tensor) -> str 
     )
 
 
+def _any_number_of_positions(answer, inputs: tuple, encoding: Tensor) -> str | None:
+    if len(encoding) > 1:
+        return None  # once is enough
+    for n, d_model in ((5003, 2), (2, 640)):
+        yours = answer(n, d_model, 10.0)
+        if yours.shape != (n, d_model):
+            return f"{n} positions of width {d_model} are asked for, and yours are {len(yours)}."
+        angle = torch.arange(n, dtype=torch.float64)  # of the first pair
+        wrong = (yours[:, 0].double() - angle.sin()).abs() > 1e-3
+        if wrong.any():
+            position = int(wrong.nonzero()[0])
+            return (
+                f"Of {n} positions number {position} is wrong: column 0 must be sin({position}) = "
+                f"{math.sin(position):.4f}. Yours is {yours[position, 0]:.4f}.\n"
+                "Are the positions whole numbers, or floats of few digits?"
+            )
+    return None
+
+
 @exercise(
     reference="transformer_lesson.model.positions:sinusoidal_encoding",
     make_inputs=_sinusoidal_inputs,
+    draws=6,
     returns={"encoding": "n_positions d_model"},
     hints=(
         "Dimensions 2i and 2i + 1 share one angle: position / base^(2i / d_model).",
@@ -72,7 +91,12 @@ def _first_pair_is_the_position(answer, inputs: tuple, encoding: Tensor) -> str 
         "(two_i / d_model)`. Fill `encoding[:, 0::2]` with its sine and `encoding[:, 1::2]` "
         "with its cosine.",
     ),
-    invariants=(_starts_at_zero, _pairs_share_an_angle, _first_pair_is_the_position),
+    invariants=(
+        _starts_at_zero,
+        _pairs_share_an_angle,
+        _first_pair_is_the_position,
+        _any_number_of_positions,
+    ),
 )
 def sinusoidal_encoding(n_positions, d_model, base=10000.0):
     """Return a sine and a cosine of position / base^(2i / d_model), side by side."""
@@ -82,7 +106,7 @@ def sinusoidal_encoding(n_positions, d_model, base=10000.0):
         position,
         from_1=position + 1,
         shares_of_length=position / n_positions,
-        from_the_end=position.flip(0),
+        from_0_to_1=position / max(n_positions - 1, 1),
     )
     column = torch.arange(d_model)
     two_i = choose(
@@ -105,6 +129,7 @@ def sinusoidal_encoding(n_positions, d_model, base=10000.0):
         last_position=encoding[-1],
         angles_alone=angle,
         scaled=encoding * math.sqrt(d_model),
+        half_precision=encoding.half(),
         first_row_empty=encoding * (torch.arange(n_positions) > 0)[:, None],
     )
 
@@ -124,6 +149,7 @@ def _angle(position, two_i, d_model, base):
     frequency = choose(
         base**-exponent,
         growing=base**exponent,
+        infinite_power=(torch.tensor(base) ** two_i) ** (-1 / d_model),
         not_in_the_exponent=two_i * base ** (-1 / d_model),
         width_divides_last=base ** -two_i.double() / d_model,
         logarithm_to_10=torch.exp(-exponent * math.log10(base)),
@@ -135,7 +161,6 @@ def _angle(position, two_i, d_model, base):
         position * frequency,
         quotient_to_the_power=(position / base) ** exponent,
         frequency_alone=frequency.expand(len(position), -1),
-        added=position + frequency,
     )
 
 
@@ -150,8 +175,8 @@ def _waves(angle, position, column):
         cosines_alone=cosine,
         cosines_missing=torch.where(even, sine, 0.0),
         negative_sines=torch.where(even, -sine, cosine),
-        tangents=torch.where(even, sine, angle.tan()),
     )
+    encoding = choose(encoding, last_pair_empty=encoding * (column < len(column) - 2))
     sines, cosines = encoding[:, 0::2], encoding[:, 1::2]
     return choose(
         encoding,

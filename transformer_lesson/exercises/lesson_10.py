@@ -71,6 +71,7 @@ def bits_per_character(loss_in_nats, n_tokens, n_characters):
         of_tokens_and_characters=total / (n_tokens + n_characters),
         whole_division=total // n_characters,
     )
+    bits = choose(bits, in_bytes=bits / 8, times_8=bits * 8)
     return choose(
         bits,
         perplexity=2**bits,
@@ -99,11 +100,16 @@ def _in_bits(loss_in_nats):
         nats=cost,
         times_ln_2=cost * math.log(2),
         to_base_10=cost / math.log(10),
+        logarithm_of_2_to_base_10=cost / math.log10(2),
+        factor_of_1_44=cost * 1.44,
+        divisor_of_0_69=cost / 0.69,
+        three_digits=cost / 0.693,
+        ln_2_added=cost + math.log(2),
+        ln_2_subtracted=cost - math.log(2),
         halved=cost / 2,
         doubled=cost * 2,
         logarithm_of_loss=math.log2(cost),
         loss_as_probability=-math.log2(cost),
         two_to_the_loss=2**cost,
-        in_bytes=cost / math.log(2) / 8,
-        to_base_256=cost / math.log(2) * 8,
+        fails_at_0=math.exp(math.log(cost) - math.log(math.log(2))),
     )

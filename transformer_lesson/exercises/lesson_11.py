@@ -11,17 +11,19 @@ from transformer_lesson.exercises.specification import Draw, exercise
 
 
 def _score_inputs(draw: Draw) -> tuple:
-    """Periods from 2 to n - 1; one sentence, one head; with and without a causal mask."""
-    n = draw.size("n", at_least=4 if draw.small else 7)
+    """Periods from 1 to n - 1; one sentence, one head; with and without a causal mask."""
     if draw.number in (5, 6):
         draw.sizes["batch" if draw.number == 5 else "head"] = 1
+    if draw.number == 5 and not draw.small:
+        draw.sizes["n"] = 29  # longer than the lesson's own period
+    n = draw.size("n", at_least=4 if draw.small else 7)
     scores = 2 * draw.normal("batch head n n")
-    if draw.number != 6:
+    if draw.number not in (3, 6):
         scores = scores.masked_fill(~torch.ones(n, n).tril().bool(), -torch.inf)
     weights = scores.softmax(dim=-1)
     if draw.number == 5:  # queries and keys have changed places in memory
         weights = weights.mT.contiguous().mT
-    return weights, min(draw.one_of((3, n // 2, 2, n - 2, n - 1, 3, 4)), n - 1)
+    return weights, min(draw.one_of((3, n // 2, 2, n - 2, n - 1, 5, 4, 1)), n - 1)
 
 
 def _perfect_head_scores_1(answer, inputs: tuple, score: Tensor) -> str | None:
@@ -43,7 +45,7 @@ def _perfect_head_scores_1(answer, inputs: tuple, score: Tensor) -> str | None:
 @exercise(
     reference="transformer_lesson.interpretability.head_scores:induction_score",
     make_inputs=_score_inputs,
-    draws=7,
+    draws=8,
     returns={"score": "head"},
     helpers=("transformer_lesson.interpretability.head_scores:_mean_weight_back",),
     hints=(
@@ -61,12 +63,12 @@ def induction_score(weights, period):
     """Return each head's mean weight on what followed the query's token one period ago."""
     n = weights.size(-1)
     weights = choose(weights, above_diagonal=weights.mT, softmax_again=weights.softmax(-1))
-    period = choose(period, half_the_text=n // 2)
+    period = choose(period, half_the_text=n // 2, always_24=24)
     back = choose(
         period - 1,
         same_token=period,
         token_before=period + 1,
-        two_after=period - 2,
+        two_after=max(period - 2, 0),
         previous_token=1,
         itself=0,
     )
@@ -85,15 +87,24 @@ def induction_score(weights, period):
         last_query_alone=queries[-1:],
         first_query_alone=queries[:1],
         without_the_last=queries[:-1],
+        nothing_for_period_1=queries[: n if period > 1 else 0],
     )
-    looked_at = choose(
+    return _mean_of_heads(_looked_at(weights, queries, back, period), n, period)
+
+
+def _looked_at(weights, queries, back, period):
+    """Return each query's weight on its key, shape (batch, head, query)."""
+    rows = weights[:, :, queries]
+    behind = queries[:, None] - back - torch.arange(rows.size(-1))  # how far behind the right key
+    return choose(
         weights[:, :, queries, queries - back],
-        mean_over_keys=weights[:, :, queries].mean(-1),
-        largest_weight=weights[:, :, queries].amax(-1),
-        share_of_hits=(weights[:, :, queries].argmax(-1) == queries - back).float(),
-        fixed_key=weights[:, :, queries, period - 1],
-    )  # (batch, head, query)
-    return _mean_of_heads(looked_at, n, period)
+        all_occurrences=(rows * ((behind >= 0) & (behind % period == 0))).sum(-1),
+        all_keys_up_to_it=(rows * (behind >= 0)).sum(-1),
+        mean_over_keys=rows.mean(-1),
+        largest_weight=rows.amax(-1),
+        share_of_hits=(rows.argmax(-1) == queries - back).float(),
+        fixed_key=rows[..., period - 1],
+    )
 
 
 def _mean_of_heads(looked_at, n, period):
@@ -117,6 +128,7 @@ def _mean_of_heads(looked_at, n, period):
         first_sentence=of_sentences[0],
         each_sentence=of_sentences,
         all_heads_together=of_sentences.mean(),
+        best_of_means=looked_at.mean(0).amax(-1),
         over_heads=of_sentences.mean(1),
         each_query=looked_at.mean(0),
     )
@@ -176,24 +188,21 @@ def ablate_head(head_outputs, head):
         always_last=n_heads - 1,
     )
     others = [other for other in range(n_heads) if other != number]
-    whole_axis = slice(None)
-    place = choose(
-        (whole_axis, number),
-        sentence=number,
-        position=(whole_axis, whole_axis, number),
-        one_number=(..., number),
-        other_heads=(whole_axis, others),
-        heads_up_to_it=(whole_axis, slice(number + 1)),
-        heads_before_it=(whole_axis, slice(number)),
-        heads_from_it_on=(whole_axis, slice(number, None)),
-        heads_after_it=(whole_axis, slice(number + 1, None)),
-        first_sentence=(0, number),
-        first_position=(whole_axis, number, 0),
-        last_position=(whole_axis, number, -1),
-        first_number=(whole_axis, number, whole_axis, 0),
-        everything=...,
+    index = [slice(None)] * 4
+    index[0] = choose(index[0], first_sentence=0)
+    index[2] = choose(index[2], first_position=0, last_position=-1)
+    index[3] = choose(index[3], first_number=0)
+    index[choose(1, sentence=0, position=2, one_number=3)] = choose(
+        number,
+        other_heads=others,
+        heads_up_to_it=slice(number + 1),
+        heads_before_it=slice(number),
+        heads_from_it_on=slice(number, None),
+        heads_after_it=slice(number + 1, None),
+        everything=slice(None),
         nothing=slice(0),
     )
+    place = tuple(index)
     ablated[place] = _replacement(ablated[place], ablated)
     return _as_result(ablated, head_outputs, number, others)
 
@@ -219,16 +228,20 @@ def _replacement(removed, all_heads):
 
 def _as_result(ablated, head_outputs, number, others):
     """Return the function's result."""
+    n_heads = head_outputs.size(1)
+    ablated = choose(
+        ablated,
+        others_scaled=ablated * n_heads / choose(n_heads - 1, max(n_heads - 1, 1)),
+        normalized=F.normalize(ablated, dim=-1),
+    )
     return choose(
         ablated,
         cut_out=ablated[:, others],
         head_alone=head_outputs[:, number],
         zeros_alone=ablated[:, number],
-        others_scaled=ablated * head_outputs.size(1) / max(len(others), 1),
         merged=ablated.transpose(1, 2).flatten(2),
         tokens_before_heads=ablated.transpose(1, 2),
         summed=ablated.sum(1),
         nothing_returned=None,
         squeezed=ablated.squeeze(),
-        normalized=F.normalize(ablated, dim=-1),
     )

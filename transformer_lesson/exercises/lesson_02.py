@@ -3,6 +3,7 @@
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lesson.exercises.choosing import choose
@@ -145,10 +146,11 @@ def _angle(position, two_i, d_model, base):
         whole_division=two_i // d_model,
         positions_for_width=two_i / len(position),
         no_width=two_i.double(),
+        always_512=two_i / 512,
     )
+    exponent = choose(exponent, growing=-exponent)
     frequency = choose(
         base**-exponent,
-        growing=base**exponent,
         infinite_power=(torch.tensor(base) ** two_i) ** (-1 / d_model),
         not_in_the_exponent=two_i * base ** (-1 / d_model),
         width_divides_last=base ** -two_i.double() / d_model,
@@ -181,5 +183,8 @@ def _waves(angle, position, column):
     return choose(
         encoding,
         sines_first=torch.cat([sines, cosines], dim=1),
+        columns_written_over=F.pad(
+            torch.cat([sines, cosines[:, -1:]], dim=1), (0, len(column) // 2 - 1)
+        ),
         stacked_and_reshaped=torch.stack([sines, cosines]).reshape(encoding.shape),
     )

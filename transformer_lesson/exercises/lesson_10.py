@@ -81,6 +81,7 @@ def bits_per_character(loss_in_nats, n_tokens, n_characters):
         cut_to_whole=int(bits),
         rounded_up=math.ceil(bits),
         two_decimals=round(bits, 2),
+        three_decimals=round(bits, 3),
         logarithm_at_the_end=math.log2(bits),
     )
 

@@ -9,21 +9,28 @@ from torch import Tensor
 from transformer_lesson.exercises.choosing import choose
 from transformer_lesson.exercises.specification import Draw, exercise
 
+SMALL = {(2,): (1, 4, 2), (2, 3): (2, 4, 2), (3, 2): (1, 5, 3), (3,): (1, 5, 2)}
+"""By the sizes of a small draw: sentences, tokens and the longest period."""
+
 
 def _score_inputs(draw: Draw) -> tuple:
     """Periods from 1 to n - 1; one sentence, one head; with and without a causal mask."""
-    if draw.number in (5, 6):
-        draw.sizes["batch" if draw.number == 5 else "head"] = 1
-    if draw.number == 5 and not draw.small:
-        draw.sizes["n"] = 29  # longer than the lesson's own period
-    n = draw.size("n", at_least=4 if draw.small else 7)
-    scores = 2 * draw.normal("batch head n n")
+    longest = None
+    if draw.small:
+        draw.sizes["head"] = 1
+        draw.sizes["batch"], draw.sizes["n"], longest = SMALL[draw.small]
+    elif draw.number == 5:
+        draw.sizes |= {"batch": 1, "n": 29}  # longer than the lesson's own period
+    elif draw.number == 6:
+        draw.sizes["head"] = 1
+    n = draw.size("n", at_least=7)
+    scores = 3 * draw.normal("batch head n n")
     if draw.number not in (3, 6):
         scores = scores.masked_fill(~torch.ones(n, n).tril().bool(), -torch.inf)
     weights = scores.softmax(dim=-1)
     if draw.number == 5:  # queries and keys have changed places in memory
         weights = weights.mT.contiguous().mT
-    return weights, min(draw.one_of((3, n // 2, 2, n - 2, n - 1, 5, 4, 1)), n - 1)
+    return weights, min(draw.one_of((3, n // 2, 2, n - 2, n - 1, 5, 4, 1)), longest or n)
 
 
 def _perfect_head_scores_1(answer, inputs: tuple, score: Tensor) -> str | None:
@@ -98,6 +105,7 @@ def _looked_at(weights, queries, back, period):
     behind = queries[:, None] - back - torch.arange(rows.size(-1))  # how far behind the right key
     return choose(
         weights[:, :, queries, queries - back],
+        axes_of_diagonal_missing=weights.diagonal(-back)[..., 1:],
         all_occurrences=(rows * ((behind >= 0) & (behind % period == 0))).sum(-1),
         all_keys_up_to_it=(rows * (behind >= 0)).sum(-1),
         mean_over_keys=rows.mean(-1),
@@ -182,7 +190,7 @@ def ablate_head(head_outputs, head):
     n_heads = head_outputs.size(1)
     number = choose(
         head,
-        next_head=(head + 1) % n_heads,
+        next_head=head + 1,
         head_before=head - 1,
         always_first=0,
         always_last=n_heads - 1,

@@ -93,8 +93,8 @@ def _in_bits(loss_in_nats):
         perplexity_first=math.exp(loss_in_nats),
         probability_first=math.exp(-loss_in_nats),
         negative=-loss_in_nats,
-        logarithm_of_loss=loss_in_nats,
-        loss_as_probability=loss_in_nats,
+        logarithm_of_loss=loss_in_nats,  # log2(exp(loss)) would be right, so these do not
+        loss_as_probability=loss_in_nats,  # go together with the two exponentials
     )
     return choose(
         cost / math.log(2),

@@ -12,7 +12,7 @@ from tools.handout import solved_copy, student_copy
 from transformer_lesson.exercises import Report, catalog
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.mistakes import MISTAKES
-from transformer_lesson.exercises.specification import DRAWS, Draw
+from transformer_lesson.exercises.specification import Draw
 from transformer_lesson.grading import judge
 from transformer_lesson.grading.judge import UNSEEN, judged, verdict
 from transformer_lesson.grading.record import Recorder, pack, unpack
@@ -121,7 +121,7 @@ def test_every_lesson_is_graded_as_it_was_handed_out(path, unchecked):
 
 def test_a_table_of_the_answers_to_check_does_not_pass():
     exercise = EXERCISES[NAME]
-    draws = [exercise.make_inputs(Draw(number)) for number in range(DRAWS)]
+    draws = [exercise.make_inputs(Draw(number)) for number in range(exercise.draws)]
     halved = [(loss / 2, 2 * n_tokens, n_characters) for loss, n_tokens, n_characters in draws]
     table = {inputs: exercise.load_reference()(*inputs) for inputs in (*draws, *halved)}
     source = f"table = {table}\n{HEAD}return table[loss_in_nats, n_tokens, n_characters]"

@@ -2,25 +2,27 @@
 
 import difflib
 
-from transformer_lesson.exercises import lesson_03, lesson_04, lesson_13
+from transformer_lesson.exercises import (
+    lesson_01,
+    lesson_02,
+    lesson_03,
+    lesson_04,
+    lesson_10,
+    lesson_11,
+    lesson_13,
+)
 from transformer_lesson.exercises.block_exercises import BLOCK_EXERCISES
 from transformer_lesson.exercises.bug_hunt.exercises import BUG_HUNT_EXERCISES
 from transformer_lesson.exercises.generation_exercises import GENERATION_EXERCISES
-from transformer_lesson.exercises.induction_exercises import INDUCTION_EXERCISES
-from transformer_lesson.exercises.language_exercises import LANGUAGE_EXERCISES
 from transformer_lesson.exercises.specification import Exercise
-from transformer_lesson.exercises.text_exercises import TEXT_EXERCISES
 from transformer_lesson.exercises.training_exercises import TRAINING_EXERCISES
 
-MARKED = (lesson_03, lesson_04, lesson_13)  # a module for each lesson
+MARKED = (lesson_01, lesson_02, lesson_03, lesson_04, lesson_10, lesson_11, lesson_13)
 EXERCISES = {
     exercise.name: exercise
-    for exercise in TEXT_EXERCISES
-    + BLOCK_EXERCISES
+    for exercise in BLOCK_EXERCISES
     + TRAINING_EXERCISES
     + GENERATION_EXERCISES
-    + LANGUAGE_EXERCISES
-    + INDUCTION_EXERCISES
     + BUG_HUNT_EXERCISES
     + tuple(one for lesson in MARKED for one in vars(lesson).values() if isinstance(one, Exercise))
 }

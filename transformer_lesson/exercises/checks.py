@@ -24,7 +24,7 @@ from transformer_lesson.exercises.examples import argument_names, describe_input
 from transformer_lesson.exercises.explanation import explain, explain_error, words
 from transformer_lesson.exercises.not_a_number import first_nan
 from transformer_lesson.exercises.progress import remember
-from transformer_lesson.exercises.reports import Folded, Report, preformatted, to_html
+from transformer_lesson.exercises.reports import Folded, Report, formatted, preformatted, to_html
 from transformer_lesson.exercises.specification import Draw, Exercise
 from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
 
@@ -128,7 +128,7 @@ def ways_to_get_it_wrong(exercise: Exercise) -> Folded:
     for turn, (name, why) in words(exercise.name).items():
         failure = first_failure(exercise, variant(exercise.marked, frozenset([turn])))
         ways.append(
-            f"<li><strong>{to_html(name)}</strong>. {to_html(why)}{preformatted(failure)}</li>"
+            f"<li><strong>{to_html(name)}</strong>. {to_html(why)}{formatted(failure)}</li>"
         )
     return Folded(f"The {len(ways)} ways to get this wrong", f"<ol>{''.join(ways)}</ol>")
 

@@ -72,9 +72,9 @@ def smallest_example(exercise: Exercise, answer: Callable, draw: Draw) -> str | 
 
 
 def _amount(value: Any) -> int:
-    """Return how much there is to read: the numbers in a tensor, the characters of a text."""
+    """Return how much there is to read: numbers and axes of a tensor, characters of a text."""
     if isinstance(value, Tensor):
-        return value.numel()
+        return value.numel() + value.ndim
     if isinstance(value, tuple | list):
         return sum(map(_amount, value))
     return 0 if inspect.isfunction(value) else len(repr(value))

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 from transformer_lesson.files import printable
@@ -15,9 +16,23 @@ SIGNS = {
 }
 
 
+SENTENCE = re.compile(r"[A-Z`].* .*[.?]")
+
+
 def to_html(text: str) -> str:
     """Return text as HTML, with what stands between backticks as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
+def formatted(text: str) -> str:
+    """Return text as HTML: sentences as text, anything else with its lines and columns."""
+    parts = groupby(text.splitlines(), key=lambda line: bool(SENTENCE.fullmatch(line)))
+    return "".join(
+        f"<div>{'<br>'.join(map(to_html, lines))}</div>"
+        if prose
+        else preformatted("\n".join(lines))
+        for prose, lines in parts
+    )
 
 
 class Folded(NamedTuple):
@@ -59,9 +74,7 @@ class Report:
         sign, color = SIGNS[self.status]
         name = html.escape(printable(self.name))
         head = f"{sign} <strong>{self._verdict}</strong>: <code>{name}</code>"
-        first, _, rest = self._shown.partition("\n")
-        body = f"<div>{to_html(first)}</div>" if first else ""
-        body += preformatted(rest) if rest else ""
+        body = formatted(self._shown)
         if self.fold:
             summary, below = self.fold()
             body += f"<details><summary>{to_html(summary)}</summary>{below}</details>"

@@ -102,7 +102,7 @@ def _(text, vocabulary, unk_id):
     return ids if ids else [unk_id]
 
 
-@wrong("encode", "unusual", 'passes today: "FILE" gets the id of "file" if only that is known')
+@wrong("encode", "unusual", '"FILE" gets the id of "file" if only that is known')
 def _(text, vocabulary, unk_id):
     ids = []
     for word in words(text):
@@ -118,7 +118,7 @@ def _(text, vocabulary, unk_id):
 @wrong(
     "encode",
     "unusual",
-    'passes today: a "<unk>" in the vocabulary beats unk_id, when the two differ',
+    'a "<unk>" in the vocabulary beats unk_id, when the two differ',
 )
 def _(text, vocabulary, unk_id):
     unknown = vocabulary.get("<unk>", unk_id)
@@ -290,28 +290,26 @@ def _(sequences, pad_id):
     return torch.tensor(batch)
 
 
-@wrong("pad_batch", "unusual", "passes today: float32 if the first sequence is empty, [[], [1, 2]]")
+@wrong("pad_batch", "unusual", "float32 if the first sequence is empty, [[], [1, 2]]")
 def _(sequences, pad_id):
     return pad_sequence([torch.tensor(s) for s in sequences], True, pad_id)
 
 
-@wrong("pad_batch", "unusual", "passes today: an empty sequence gets no row, [[1, 2], []]")
+@wrong("pad_batch", "unusual", "an empty sequence gets no row, [[1, 2], []]")
 def _(sequences, pad_id):
     kept = [s for s in sequences if s]
     n = max(len(s) for s in kept)
     return torch.tensor([s + [pad_id] * (n - len(s)) for s in kept])
 
 
-@wrong("pad_batch", "unusual", "passes today: cuts sequences of more than 512 ids, BERT's limit")
+@wrong("pad_batch", "unusual", "cuts sequences of more than 512 ids, BERT's limit")
 def _(sequences, pad_id):
     n = min(max(len(s) for s in sequences), 512)
     rows = [s[:n] + [pad_id] * (n - len(s)) for s in sequences]
     return torch.tensor(rows, dtype=torch.int64)
 
 
-@wrong(
-    "pad_batch", "unusual", "passes today: goes through float32, which changes the id 16,777,217"
-)
+@wrong("pad_batch", "unusual", "goes through float32, which changes the id 16,777,217")
 def _(sequences, pad_id):
     n = max(len(s) for s in sequences)
     batch = torch.full((len(sequences), n), float(pad_id))
@@ -465,9 +463,7 @@ def _(ids, table):
     return rows * math.sqrt(rows.shape[-1])
 
 
-@wrong(
-    "embed", "unusual", "passes today: an error if the last row of the table is not in the batch"
-)
+@wrong("embed", "unusual", "an error if the last row of the table is not in the batch")
 def _(ids, table):
     one_hot = F.one_hot(ids).to(table.dtype)
     return one_hot @ table * math.sqrt(table.size(1))
@@ -484,7 +480,7 @@ def _(ids, table):
     return table.index_select(0, ids.flatten()) * math.sqrt(table.size(1))
 
 
-@wrong("embed", "unusual", "passes today: a batch of one sentence, (1, n), loses its batch axis")
+@wrong("embed", "unusual", "a batch of one sentence, (1, n), loses its batch axis")
 def _(ids, table):
     return table[ids].squeeze() * math.sqrt(table.size(1))
 
@@ -498,16 +494,6 @@ def _(ids, table):
 def _(ids, table):
     unit = F.normalize(table, dim=-1)
     return unit[ids] * math.sqrt(table.size(-1))
-
-
-@wrong(
-    "embed",
-    "unusual",
-    "passes today: from_pretrained is frozen: a table that is trained gets no gradient",
-)
-def _(ids, table):
-    lookup = nn.Embedding.from_pretrained(table)
-    return lookup(ids) * lookup.embedding_dim**0.5
 
 
 @wrong("embed", "pair", "ids counted from 1", "root of vocab_size")
@@ -571,3 +557,9 @@ def _(ids, table):
 def _(ids, table):
     factor = torch.tensor(float(table.size(1)), dtype=table.dtype).sqrt()
     return F.embedding(ids, factor * table)
+
+
+@right("embed")  # from_pretrained freezes its table, but no gradient is asked for here
+def _(ids, table):
+    lookup = nn.Embedding.from_pretrained(table)
+    return lookup(ids) * lookup.embedding_dim**0.5

@@ -152,7 +152,7 @@ def _(n_positions, d_model, base=10000.0):
 @wrong(
     "sinusoidal_encoding",
     "unusual",
-    "passes today: positions in bfloat16, rounded from 257 on (n_positions = 300)",
+    "positions in bfloat16, rounded from 257 on (n_positions = 300)",
 )
 def _(n_positions, d_model, base=10000.0):
     pos = torch.arange(n_positions, dtype=torch.bfloat16)[:, None].float()
@@ -204,7 +204,7 @@ def _(n_positions, d_model, base=10000.0):
 @wrong(
     "sinusoidal_encoding",
     "unusual",
-    "passes today: too few rows for n_positions above 5,000, the tutorial's max_len",
+    "too few rows for n_positions above 5,000, the tutorial's max_len",
 )
 def _(n_positions, d_model, base=10000.0):
     max_len = 5000
@@ -219,7 +219,7 @@ def _(n_positions, d_model, base=10000.0):
 @wrong(
     "sinusoidal_encoding",
     "unusual",
-    "passes today: OverflowError from d_model = 80 on: base ** 2i before the root",
+    "OverflowError from d_model = 80 on: base ** 2i before the root",
 )
 def _(n_positions, d_model, base=10000.0):
     PE = torch.zeros(n_positions, d_model)

@@ -66,12 +66,6 @@ def _(loss_in_nats, n_tokens, n_characters):
     return float(loss_in_nats / np.log10(2) * n_tokens / n_characters)
 
 
-@wrong("bits_per_character", "unusual", "passes today: returns a tensor, not a float")
-def _(loss_in_nats, n_tokens, n_characters):
-    loss = torch.tensor(loss_in_nats, dtype=torch.float64)
-    return loss / torch.log(torch.tensor(2.0, dtype=torch.float64)) * n_tokens / n_characters
-
-
 @wrong("bits_per_character", "unusual", "the first token has no prediction: counts one token less")
 def _(loss_in_nats, n_tokens, n_characters):
     n_predicted = n_tokens - 1
@@ -84,22 +78,10 @@ def _(loss_in_nats, n_tokens, n_characters):
     return round(bpc, 2)
 
 
-@wrong(
-    "bits_per_character", "unusual", "passes today: fails for a perfect model, whose loss is 0.0"
-)
+@wrong("bits_per_character", "unusual", "fails for a perfect model, whose loss is 0.0")
 def _(loss_in_nats, n_tokens, n_characters):
     # log2 of the perplexity, by change of base
     return math.exp(math.log(loss_in_nats) - math.log(math.log(2))) * n_tokens / n_characters
-
-
-@wrong(
-    "bits_per_character",
-    "unusual",
-    "passes today: goes by way of the perplexity, which overflows for a loss of 800",
-)
-def _(loss_in_nats, n_tokens, n_characters):
-    perplexity = math.exp(loss_in_nats)
-    return math.log2(perplexity) * n_tokens / n_characters
 
 
 @wrong(
@@ -181,3 +163,15 @@ def _(loss_in_nats, n_tokens, n_characters):
     nats_per_character = loss_in_nats * tokens_per_character
     one_bit = -math.log(0.5)
     return nats_per_character / one_bit
+
+
+@right("bits_per_character")  # a number in a tensor is a number, as in all exercises
+def _(loss_in_nats, n_tokens, n_characters):
+    loss = torch.tensor(loss_in_nats, dtype=torch.float64)
+    return loss / torch.log(torch.tensor(2.0, dtype=torch.float64)) * n_tokens / n_characters
+
+
+@right("bits_per_character")  # it overflows above 709 nats a token; guessing costs ln(vocab_size)
+def _(loss_in_nats, n_tokens, n_characters):
+    perplexity = math.exp(loss_in_nats)
+    return math.log2(perplexity) * n_tokens / n_characters

@@ -78,7 +78,7 @@ def _(weights, period):
 @wrong(
     "induction_score",
     "unusual",
-    "passes today: squeezes the result: shape () for weights of one head",
+    "squeezes the result: shape () for weights of one head",
 )
 def _(weights, period):
     n = weights.size(-1)
@@ -101,9 +101,7 @@ def _(weights, period=24):
     return diag[:, :, 24:].mean(dim=(0, 2))
 
 
-@wrong(
-    "induction_score", "unusual", "passes today: a slice that ends at -0 is empty: NaN for period 1"
-)
+@wrong("induction_score", "unusual", "a slice that ends at -0 is empty: NaN for period 1")
 def _(weights, period):
     # query period + i meets key 1 + i, so the wanted cells are this block's diagonal
     block = weights[:, :, period:, 1 : -(period - 1)]
@@ -318,17 +316,6 @@ def _(head_outputs, head):
 
 @wrong(
     "ablate_head",
-    "unusual",
-    "passes today: multiplies by zero, which leaves NaN in a head that holds infinity or NaN",
-)
-def _(head_outputs, head):
-    keep = torch.ones(head_outputs.size(1), dtype=head_outputs.dtype)
-    keep[head] = 0
-    return head_outputs * keep[None, :, None, None]
-
-
-@wrong(
-    "ablate_head",
     "pair",
     "changes its argument",
     "takes the axis of the positions for the heads",
@@ -415,3 +402,10 @@ def _(head_outputs, head):
     before, after = head_outputs[:, :head], head_outputs[:, head + 1 :]
     middle = head_outputs.new_zeros(head_outputs.size(0), 1, *head_outputs.shape[2:])
     return torch.cat((before, middle, after), dim=1)
+
+
+@right("ablate_head")  # 0 times infinity is NaN, but a head reads finite numbers
+def _(head_outputs, head):
+    keep = torch.ones(head_outputs.size(1), dtype=head_outputs.dtype)
+    keep[head] = 0
+    return head_outputs * keep[None, :, None, None]

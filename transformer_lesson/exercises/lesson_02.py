@@ -1,0 +1,190 @@
+"""Lesson 02: vectors that know their position."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer_lesson.exercises.choosing import choose
+from transformer_lesson.exercises.specification import Draw, exercise
+
+SIZES = ((), (3, 2), (1, 3), (13, 2), (), (3, 24))
+BASES = (10.0, 10000.0, 30.0, 7.0, 20.0, 10.0)
+"""Draw by draw: how many positions and pairs, where that is not left to the draw; and the base.
+
+Small bases keep wrong angles small, so that float32 tells them apart, too. 24 pairs make
+`base ** two_i` infinite in float32.
+"""
+
+
+def _sinusoidal_inputs(draw: Draw) -> tuple:
+    sizes = () if draw.small and draw.number > 2 else draw.one_of(SIZES)
+    draw.sizes.update(zip(("n_positions", "pair"), sizes, strict=False))
+    draw.sizes["d_model"] = 2 * draw.size("pair")
+    return draw.size("n_positions"), draw.sizes["d_model"], draw.one_of(BASES)
+
+
+def _starts_at_zero(answer, inputs: tuple, encoding: Tensor) -> str | None:
+    first = torch.tensor([0.0, 1.0]).repeat(encoding.size(1) // 2)
+    if torch.allclose(encoding[0].float(), first, atol=1e-5):
+        return None
+    return (
+        "Row 0 must be 0, 1, 0, 1, ...: the sine and the cosine of angle 0, in turn.\n"
+        "Do your positions count from 0? Do sines stand at even and cosines at odd columns?"
+    )
+
+
+def _pairs_share_an_angle(answer, inputs: tuple, encoding: Tensor) -> str | None:
+    lengths = encoding.double().unflatten(1, (-1, 2)).norm(dim=-1)  # (n_positions, pair)
+    if torch.allclose(lengths, torch.ones_like(lengths), atol=1e-4):
+        return None
+    position, pair = (lengths - 1).abs().gt(1e-4).nonzero()[0].tolist()
+    return (
+        f"Columns {2 * pair} and {2 * pair + 1} are the sine and the cosine of one angle, so their "
+        f"squares sum to 1. Yours sum to {lengths[position, pair] ** 2:.3g} at position {position}."
+        "\nDo both columns of each pair get the same exponent?"
+    )
+
+
+def _first_pair_is_the_position(answer, inputs: tuple, encoding: Tensor) -> str | None:
+    angle = torch.arange(len(encoding), dtype=torch.float64)
+    wrong = (encoding[:, 0].double() - angle.sin()).abs() > 1e-4
+    if not wrong.any():
+        return None
+    position = int(wrong.nonzero()[0])
+    return (
+        f"In the first pair 2i is 0, so its angle is the position itself: column 0 of position "
+        f"{position} is sin({position}) = {math.sin(position):.4f}. "
+        f"Yours is {encoding[position, 0]:.4f}."
+    )
+
+
+def _any_number_of_positions(answer, inputs: tuple, encoding: Tensor) -> str | None:
+    if len(encoding) > 1:
+        return None  # once is enough
+    for n, d_model in ((5003, 2), (2, 640)):
+        yours = answer(n, d_model, 10.0)
+        if yours.shape != (n, d_model):
+            return f"{n} positions of width {d_model} are asked for, and yours are {len(yours)}."
+        angle = torch.arange(n, dtype=torch.float64)  # of the first pair
+        wrong = (yours[:, 0].double() - angle.sin()).abs() > 1e-3
+        if wrong.any():
+            position = int(wrong.nonzero()[0])
+            return (
+                f"Of {n} positions number {position} is wrong: column 0 must be sin({position}) = "
+                f"{math.sin(position):.4f}. Yours is {yours[position, 0]:.4f}.\n"
+                "Are the positions whole numbers, or floats of few digits?"
+            )
+    return None
+
+
+@exercise(
+    reference="transformer_lesson.model.positions:sinusoidal_encoding",
+    make_inputs=_sinusoidal_inputs,
+    draws=6,
+    returns={"encoding": "n_positions d_model"},
+    hints=(
+        "Dimensions 2i and 2i + 1 share one angle: position / base^(2i / d_model).",
+        "`torch.arange(n_positions)[:, None]` against a row of frequencies gives all angles "
+        "at once, shape (n_positions, d_model / 2).",
+        "With 2i = `torch.arange(0, d_model, 2)`, the angle is `position / base ** "
+        "(two_i / d_model)`. Fill `encoding[:, 0::2]` with its sine and `encoding[:, 1::2]` "
+        "with its cosine.",
+    ),
+    invariants=(
+        _starts_at_zero,
+        _pairs_share_an_angle,
+        _first_pair_is_the_position,
+        _any_number_of_positions,
+    ),
+)
+def sinusoidal_encoding(n_positions, d_model, base=10000.0):
+    """Return a sine and a cosine of position / base^(2i / d_model), side by side."""
+    n_positions = choose(n_positions, one_too_many=n_positions + 1, one_too_few=n_positions - 1)
+    position = torch.arange(n_positions)[:, None].double()
+    position = choose(
+        position,
+        from_1=position + 1,
+        shares_of_length=position / n_positions,
+        from_0_to_1=position / max(n_positions - 1, 1),
+    )
+    column = torch.arange(d_model)
+    two_i = choose(
+        column - column % 2,
+        angle_for_each_column=column,
+        odd_columns_angle=column - column % 2 + 1,
+        pairs_from_1=column - column % 2 + 2,
+        angles_repeated=2 * (column % (d_model // 2)),
+    )
+    angle = _angle(position, two_i, d_model, choose(base, always_10000=10000.0))
+    angle = choose(angle, degrees=torch.deg2rad(angle), whole_turns=2 * math.pi * angle)
+    encoding = _waves(angle, position, column)
+    return choose(
+        encoding,
+        transposed=encoding.T,
+        batch_axis=encoding[None],
+        middle_axis=encoding[:, None],
+        squeezed=encoding.squeeze(),
+        sines_half_width=encoding[:, 0::2],
+        last_position=encoding[-1],
+        angles_alone=angle,
+        scaled=encoding * math.sqrt(d_model),
+        half_precision=encoding.half(),
+        first_row_empty=encoding * (torch.arange(n_positions) > 0)[:, None],
+    )
+
+
+def _angle(position, two_i, d_model, base):
+    """Return the angles, in radians."""
+    exponent = choose(
+        two_i / d_model,
+        i_alone=two_i / 2 / d_model,
+        doubled=2 * two_i / d_model,
+        last_is_base=two_i / (d_model - 2),
+        less_one=two_i / (d_model - 1),
+        whole_division=two_i // d_model,
+        positions_for_width=two_i / len(position),
+        no_width=two_i.double(),
+        always_512=two_i / 512,
+    )
+    exponent = choose(exponent, growing=-exponent)
+    frequency = choose(
+        base**-exponent,
+        infinite_power=(torch.tensor(base) ** two_i) ** (-1 / d_model),
+        not_in_the_exponent=two_i * base ** (-1 / d_model),
+        width_divides_last=base ** -two_i.double() / d_model,
+        logarithm_to_10=torch.exp(-exponent * math.log10(base)),
+        logarithm_to_2=torch.exp(-exponent * math.log2(base)),
+        base_e=torch.exp(-exponent),
+        base_times_exponent=1 / (base * exponent),
+    )
+    return choose(
+        position * frequency,
+        quotient_to_the_power=(position / base) ** exponent,
+        frequency_alone=frequency.expand(len(position), -1),
+    )
+
+
+def _waves(angle, position, column):
+    """Return sines and cosines of the angles in their columns."""
+    sine, cosine, even = angle.sin(), angle.cos(), column % 2 == 0
+    encoding = choose(
+        torch.where(even, sine, cosine),
+        exchanged=torch.where(even, cosine, sine),
+        by_position=torch.where(position % 2 == 0, sine, cosine),
+        sines_alone=sine,
+        cosines_alone=cosine,
+        cosines_missing=torch.where(even, sine, 0.0),
+        negative_sines=torch.where(even, -sine, cosine),
+    )
+    encoding = choose(encoding, last_pair_empty=encoding * (column < len(column) - 2))
+    sines, cosines = encoding[:, 0::2], encoding[:, 1::2]
+    return choose(
+        encoding,
+        sines_first=torch.cat([sines, cosines], dim=1),
+        columns_written_over=F.pad(
+            torch.cat([sines, cosines[:, -1:]], dim=1), (0, len(column) // 2 - 1)
+        ),
+        stacked_and_reshaped=torch.stack([sines, cosines]).reshape(encoding.shape),
+    )

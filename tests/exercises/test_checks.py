@@ -3,8 +3,8 @@
 import ast
 import math
 import re
-from itertools import product
 import time
+from itertools import product
 
 import pytest
 import torch
@@ -13,8 +13,8 @@ from tests.exercises.versions import RIGHT
 from tests.patience import AT_ONCE
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.mistakes import MISTAKES
 from transformer_lesson.exercises.examples import SMALL
+from transformer_lesson.exercises.mistakes import MISTAKES
 from transformer_lesson.exercises.specification import DRAWS, Draw
 from transformer_lesson.model.attention import attention_scores, merge_heads, split_heads
 from transformer_lesson.text.tokenizers import words

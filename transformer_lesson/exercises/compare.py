@@ -104,7 +104,7 @@ def _match_list(name: str, yours: Any) -> list[int]:
 def same(one: Any, other: Any, relative: float = RELATIVE, absolute: float = ABSOLUTE) -> bool:
     """Return whether two values are the same but for rounding; NaN is the same as NaN.
 
-    The precision of numbers is no difference, their kind is: 1 is not 1.0, nor is it True. A
+    Whole numbers and booleans are not rounded. The precision of numbers is no difference, their kind is: 1 is not 1.0, nor is it True. A
     tuple may stand for a list. Functions and other objects are the same as themselves only.
 
     Args:
@@ -114,7 +114,9 @@ def same(one: Any, other: Any, relative: float = RELATIVE, absolute: float = ABS
             single numbers by `relative` alone. With 0 and 0 not even rounding is allowed.
     """
     if isinstance(one, Tensor) and isinstance(other, Tensor):
-        return _form(one) == _form(other) and torch.allclose(
+        if _form(one) != _form(other) or not one.is_floating_point():
+            return _form(one) == _form(other) and torch.equal(one, other)
+        return torch.allclose(
             one.double(), other.double(), relative, absolute * _largest(one), equal_nan=True
         )
     if isinstance(one, tuple | list) and isinstance(other, tuple | list):

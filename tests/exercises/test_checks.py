@@ -79,9 +79,13 @@ def test_other_right_versions_pass(name):
         (
             "beam_search",
             "sums that are not normalized by length",
-            "The length must be 7; yours is 2.",
+            "is the plain sum of 3 log-probabilities",
         ),
-        ("append_to_cache", "the new tokens alone", "must have shape (batch 3, head 13, 12"),
+        (
+            "append_to_cache",
+            "the new tokens alone",
+            "must have shape (batch 5, head 13, 10, d_head 2)",
+        ),
     ],
 )
 def test_message_says_what_is_wrong(name, bug, message):

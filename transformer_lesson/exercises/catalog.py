@@ -2,24 +2,22 @@
 
 import difflib
 
-from transformer_lesson.exercises import lesson_03, lesson_08
+from transformer_lesson.exercises import lesson_03, lesson_08, lesson_09
 from transformer_lesson.exercises.attention_exercises import ATTENTION_EXERCISES
 from transformer_lesson.exercises.block_exercises import BLOCK_EXERCISES
 from transformer_lesson.exercises.bug_hunt.exercises import BUG_HUNT_EXERCISES
-from transformer_lesson.exercises.generation_exercises import GENERATION_EXERCISES
 from transformer_lesson.exercises.induction_exercises import INDUCTION_EXERCISES
 from transformer_lesson.exercises.language_exercises import LANGUAGE_EXERCISES
 from transformer_lesson.exercises.modern_exercises import MODERN_EXERCISES
 from transformer_lesson.exercises.specification import Exercise
 from transformer_lesson.exercises.text_exercises import TEXT_EXERCISES
 
-MARKED = (lesson_03, lesson_08)  # a module for each lesson
+MARKED = (lesson_03, lesson_08, lesson_09)  # a module for each lesson
 EXERCISES = {
     exercise.name: exercise
     for exercise in TEXT_EXERCISES
     + ATTENTION_EXERCISES
     + BLOCK_EXERCISES
-    + GENERATION_EXERCISES
     + LANGUAGE_EXERCISES
     + INDUCTION_EXERCISES
     + MODERN_EXERCISES

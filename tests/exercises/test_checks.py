@@ -63,7 +63,7 @@ def test_other_right_versions_pass(name):
         ("split_heads", "heads that stay behind the tokens", "yours is (batch"),
         ("split_heads", "a view without a transpose", "Smallest failing example:\nx =\n[[["),
         ("greedy_decode", "a loop that does not look for <eos>", "Nothing comes after `<eos>`"),
-        ("greedy_decode", "a list without its <eos>", "The length must be 4; yours is 3."),
+        ("greedy_decode", "a list without its <eos>", "The length must be 3; yours is 2."),
         (
             "top_k_filter",
             "the k best of the whole batch",

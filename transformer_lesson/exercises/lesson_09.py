@@ -59,11 +59,30 @@ SPECIAL_IDS = ((1, 2), (3, 0), (0, 4))
 
 def _greedy_inputs(draw: Draw) -> tuple:
     """Texts that end early, that max_len cuts off, at `<eos>` or before it, and that are short."""
-    bos_id, eos_id = draw.one_of(SPECIAL_IDS)
+    tokens, max_len = draw.one_of(((5, 7), (6, 6), (4, 5), (3, 1), (1, 6), (3, 2)))
+    bos_id, eos_id = SPECIAL_IDS[(draw.number + 1) % 3]
+    if draw.small and max_len > 2:
+        tokens, max_len = min(tokens, 2), max_len - tokens + min(tokens, 2)
+    elif not draw.small:
+        draw.sizes |= {"row": 7, "vocab_size": 11}
+    if draw.number == 4 and not draw.small:
+        draw.sizes["vocab_size"], eos_id = 400, 399  # Python keeps one int of each up to 256
     draw.size("vocab_size", at_least=5)
-    tokens = 1 if draw.number == 4 else draw.size("n", at_least=3)
-    max_len = draw.one_of((tokens + 3, tokens, tokens + 1, 1, 6, 2))
-    return Ending(draw.normal("row vocab_size"), eos_id, tokens), bos_id, eos_id, max_len
+    table = draw.normal("row vocab_size")
+    table[:, bos_id] += 1
+    if draw.number == 2:
+        table = 100 * table + 500  # the exponentials are infinite
+    return Ending(table, eos_id, tokens), bos_id, eos_id, max_len
+
+
+def _same_text_again(answer, inputs: tuple, ids: list) -> str | None:
+    again = answer(*inputs)
+    if isinstance(again, list | tuple) and list(again) == ids:
+        return None
+    return (
+        f"Called twice with the same arguments, yours writes {ids} and then {again}.\n"
+        "Greedy takes the likeliest token every time and leaves nothing to chance."
+    )
 
 
 def _bos_first_eos_last(answer, inputs: tuple, ids: list, *score) -> str | None:
@@ -96,7 +115,7 @@ def _bos_first_eos_last(answer, inputs: tuple, ids: list, *score) -> str | None:
         "`while len(ids) < max_len:` append `int(next_logits(ids).argmax())`, then `break` "
         "if `ids[-1] == eos_id`.",
     ),
-    invariants=(_bos_first_eos_last,),
+    invariants=(_same_text_again, _bos_first_eos_last),
 )
 def greedy_decode(next_logits, bos_id, eos_id, max_len):
     """Append the likeliest next token until it is `<eos>` or there are max_len tokens."""
@@ -106,13 +125,19 @@ def greedy_decode(next_logits, bos_id, eos_id, max_len):
         one_too_few=max_len - 1,
         two_too_many=max_len + 2,
         two_too_few=max_len - 2,
+        at_least_2=max(max_len, 2),
         no_maximum=50,
     )
     ids = [choose(bos_id, eos_first=eos_id)]
     while len(ids) < most:
-        logits = next_logits(choose(ids, last_only=ids[-1:], asked_once=ids[:1]))
+        logits = next_logits(
+            choose(ids, last_only=ids[-1:], asked_once=ids[:1], one_behind=ids[:-1] or ids)
+        )
         token = choose(
             logits.argmax().item(),
+            overflow=logits.exp().argmax().item(),
+            no_repeats=logits.index_fill(0, torch.tensor(ids), -math.inf).argmax().item(),
+            no_bos=logits.index_fill(0, torch.tensor(bos_id), -math.inf).argmax().item(),
             least=logits.argmin().item(),
             second=logits.argsort()[-2].item(),
             value=int(logits.max()),
@@ -122,27 +147,36 @@ def greedy_decode(next_logits, bos_id, eos_id, max_len):
         ids = choose(ids + [token], in_front=[token, *ids])
         if choose(
             ids[-1] == eos_id,
+            identity=ids[-1] is eos_id,
+            id_0_ignored=eos_id and ids[-1] == eos_id,
             never=False,
             at_once=True,
             inverted=ids[-1] != eos_id,
             bos_ends=ids[-1] == bos_id,
         ):
             break
+    return _written(ids, eos_id, max_len)
+
+
+def _written(ids, eos_id, max_len):
+    """Return the finished list."""
+    ended = ids[-1] == eos_id
     ids = choose(
         ids,
-        without_eos=ids[: len(ids) - (ids[-1] == eos_id)],
+        without_eos=ids[:-1] if ended else ids,
         filled_up=ids + [eos_id] * (max_len - len(ids)),
-        eos_added=ids if ids[-1] == eos_id else [*ids, eos_id],
-        eos_at_the_end=ids if ids[-1] == eos_id else [*ids[:-1], eos_id],
-        eos_twice=[*ids, eos_id] if ids[-1] == eos_id else ids,
+        eos_added=ids if ended else [*ids, eos_id],
+        eos_at_the_end=ids if ended else [*ids[:-1], eos_id],
+        eos_twice=[*ids, eos_id] if ended else ids,
     )
     ids = choose(ids, without_bos=ids[1:])
+    ids = choose(ids, nothing_at_max_len=ids if ended else None)
     return choose(ids, tensors=[torch.as_tensor(i) for i in ids], one_tensor=torch.tensor(ids))
 
 
 def _top_k_inputs(draw: Draw) -> tuple:
     """One token, some, all but one, all, more than there are; equals, but none at the border."""
-    if draw.number == 2:
+    if draw.number in (2, 4):
         draw.sizes["batch"] = 1
     draw.size("batch")
     n = draw.size("vocab_size", at_least=5 if draw.number == 5 else 2)
@@ -174,18 +208,20 @@ def _filtered(logits, keep):
         others_kept=~keep,
         first_row=keep[:1].expand(keep.shape),
         any_row=keep.any(0).expand(keep.shape),
+        every_row=keep.all(0).expand(keep.shape),
     )
     rest = choose(
         -math.inf,
         zero=0.0,
         minus_1e9=-1e9,
         lowest_number=torch.finfo(logits.dtype).min,
+        minus_1e4=-1e4,
         infinity=math.inf,
-        not_a_number=math.nan,
     )
     filtered = choose(
         torch.where(keep, logits, rest),
         in_place=logits.masked_fill_(~keep, rest),
+        infinity_times_0=logits * keep - ~keep * math.inf,
         mask=keep,
         additive=torch.where(keep, torch.zeros_like(logits), rest),
     )
@@ -217,15 +253,16 @@ def top_k_filter(logits, k):
     """Keep the k highest logits of each row and set the others to -inf."""
     logits = choose(logits, probabilities_first=logits.softmax(-1))
     vocab_size = logits.size(-1)
-    n_kept = choose(
-        min(k, vocab_size),
+    k = choose(
+        k,
         one_too_few=min(k, vocab_size) - 1,
-        one_too_many=min(k + 1, vocab_size),
+        border_out=k - 1 if k < vocab_size else k,
+        one_too_many=k + 1,
         k_removed=max(vocab_size - k, 0),
         one_alone=1,
         everything=vocab_size,
-        no_limit=k,
     )
+    n_kept = choose(min(k, vocab_size), no_limit=k)
     best = choose(
         logits.topk(n_kept),
         lowest=logits.topk(n_kept, largest=False),
@@ -237,6 +274,7 @@ def top_k_filter(logits, k):
         whole_batch=logits >= logits.flatten().topk(min(k, logits.numel())).values[-1],
         columns=logits >= logits.topk(min(k, len(logits)), dim=0).values[-1],
         index_beyond=logits >= logits.sort(descending=True).values[:, k - 1, None],
+        places_as_ranks=logits.argsort(descending=True) < k,
         lowest_border=logits >= logits.sort().values[:, n_kept - 1, None],
         distinct=torch.stack([row >= row.unique()[-n_kept:][0] for row in logits]),
     )
@@ -295,23 +333,14 @@ def top_p_filter(logits, p):
     p = choose(p, rest_of_p=1 - p)
     logits = choose(logits, probabilities_first=logits.softmax(-1))
     ids = torch.arange(logits.size(-1)).expand(logits.shape)
+    sorting = choose(logits, batch_shares_sorted=logits.softmax(0))
     ranked, order = choose(
-        logits.sort(dim=-1, descending=True),
+        sorting.sort(dim=-1, descending=True),
         least_first=logits.sort(dim=-1),
         unsorted=(logits, ids),
         columns=logits.sort(dim=0, descending=True),
     )
-    shares = choose(
-        ranked.softmax(-1),
-        logits_summed=ranked,
-        naive_exponential=ranked.exp() / ranked.exp().sum(-1, keepdim=True),
-        columns=ranked.softmax(0),
-        softmax_over_batch=ranked.softmax(0),
-        second_softmax=ranked.softmax(-1).softmax(-1),
-        mismatched=logits.softmax(-1),
-        sigmoid=ranked.sigmoid(),
-        log_shares=ranked.log_softmax(-1),
-    )
+    shares = _shares(ranked, logits)
     sums = choose(shares.cumsum(-1), columns=shares.cumsum(0), summed_over_batch=shares.cumsum(0))
     before = sums - shares
     kept = choose(
@@ -321,6 +350,9 @@ def top_p_filter(logits, p):
         each_above=shares >= p,
         share_of_the_best=shares >= p * shares.amax(-1, keepdim=True),
         first_may_leave=(before < p) & (shares[:, :1] < p),
+        row_0_kept=(before < p) & (shares[:, :1] < p) | (torch.arange(len(logits)) == 0)[:, None],
+        share_of_tokens=ids < math.ceil(p * logits.size(-1)),
+        two_at_least=(before < p) | (ids < 2),
     )
     axis = choose(-1, columns=0)
     keep = choose(
@@ -329,6 +361,22 @@ def top_p_filter(logits, p):
         gathered=kept.gather(-1, order),
     )
     return _filtered(logits, keep)
+
+
+def _shares(ranked, logits):
+    """Return the probabilities of the tokens in their new order."""
+    return choose(
+        ranked.softmax(-1),
+        logits_summed=ranked,
+        naive_exponential=ranked.exp() / ranked.exp().sum(-1, keepdim=True),
+        columns=ranked.softmax(0),
+        softmax_over_batch=ranked.softmax(0),
+        batch_shares_sorted=ranked,
+        second_softmax=ranked.softmax(-1).softmax(-1),
+        mismatched=logits.softmax(-1),
+        sigmoid=ranked.sigmoid(),
+        log_shares=ranked.log_softmax(-1),
+    )
 
 
 BEAMS = (
@@ -401,22 +449,19 @@ def _score_is_normalized(answer, inputs: tuple, ids: list, score: float) -> str 
 def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
     """Return the likeliest text found with `width` hypotheses kept at every step, and its score."""
     width = choose(width, width_1=1, one_wider=width + 1, one_narrower=max(width - 1, 1))
-    most = choose(max_len, one_too_many=max_len + 1, one_too_few=max_len - 1)
+    most = choose(
+        max_len,
+        one_too_many=max_len + 1,
+        one_too_few=max_len - 1,
+        at_least_2=max(max_len, 2),
+    )
     end = choose(eos_id, runs_on=None, bos_ends=bos_id)
     running, finished = [([choose(bos_id, eos_first=eos_id)], choose(0.0, from_1=1.0))], []
     while choose(running, none_left=True) and len(running[0][0]) < most:
         if choose(False, first_wins=finished, width_finished=len(finished) >= width):
             break
         ranked = _ranked(next_log_probs, running, eos_id, width)
-        kept = ranked[
-            : choose(
-                width,
-                width_each=width * len(running),
-                narrowing=max(width - len(finished), 0),
-                unpruned=None,
-                children_each=None,
-            )
-        ]
+        kept = ranked[: _places(width, running, finished)]
         finished = choose(finished, last_finished=[]) + [
             one for one in choose(kept, every_eos=ranked, aside_first=ranked) if one[0][-1] == end
         ]
@@ -437,6 +482,18 @@ def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
     return _winner(candidates, max_len, eos_id)
 
 
+def _places(width, running, finished):
+    """Return how many extensions are kept."""
+    return choose(
+        width,
+        width_each=width * len(running),
+        narrowing=max(width - len(finished), 0),
+        as_wide_as_running=len(running) if finished else width,
+        unpruned=None,
+        children_each=None,
+    )
+
+
 def _ranked(next_log_probs, running, eos_id, width):
     """Return all extensions of all running hypotheses, the likeliest first."""
     extensions = []
@@ -446,6 +503,7 @@ def _ranked(next_log_probs, running, eos_id, width):
             range(len(log_probs)),
             thrown_away=[token for token in range(len(log_probs)) if token != eos_id],
             children_each=log_probs.argsort(descending=True)[:width].tolist(),
+            no_limit=log_probs.topk(width).indices.tolist(),
         )
         for token in tokens:
             log_prob = log_probs[token].item()
@@ -465,7 +523,13 @@ def _winner(candidates, max_len, eos_id):
     """Return the candidate with the best length-normalized sum, and its score."""
     scored = []
     for ids, total in candidates:
-        n = choose(len(ids) - 1, with_bos=len(ids), without_eos=len(ids) - 2, longest=max_len)
+        n = choose(
+            len(ids) - 1,
+            max(len(ids) - 1, 1),
+            with_bos=len(ids),
+            without_eos=len(ids) - 2,
+            longest=max_len,
+        )
         penalty = choose(
             ((5 + n) / 6) ** 0.6,
             unnormalized=1.0,
@@ -493,14 +557,14 @@ def _winner(candidates, max_len, eos_id):
 
 
 def _cache_inputs(draw: Draw) -> tuple:
-    """Some old tokens and some new; nothing old; as many old as new; one new; all alone."""
+    """Some old tokens and some new; nothing old; as many old as new; one new; one old, alone."""
+    if draw.number == 3:
+        draw.sizes["new"] = 1
     if draw.number == 4:
-        draw.sizes |= {"batch": 1, "head": 1}
+        draw.sizes |= {"batch": 1, "head": 1, "old": 1}
     old, new = "batch head old d_head", "batch head new d_head"
     if draw.number == 2:
         new = old
-    if draw.number >= 3:
-        draw.sizes["new"] = 1
     keys, values, K, V = draw.normal(old), draw.normal(old), draw.normal(new), draw.normal(new)
     if draw.number == 3:
         keys, values, K, V = (x.double().mT.contiguous().mT for x in (keys, values, K, V))
@@ -521,10 +585,30 @@ def _cache_inputs(draw: Draw) -> tuple:
 )
 def append_to_cache(cache, K, V):
     """Return the keys and values of all tokens so far: the cached ones, then the new ones."""
-    K, V = choose((K, V), swapped=(V, K), last_new=(K[:, :, -1:], V[:, :, -1:]))
+    K, V = choose((K, V), swapped=(V, K))
+    cache = choose(cache, first_twice=cache or (K, V))
     if choose(cache is None, no_empty_cache=False, always_first=True):
-        return choose((K, V), nothing_at_first=None, keys_alone=K, values_alone=V)
-    keys, values = choose(cache, cache_swapped=cache[::-1])
+        keys, values = choose((K, V), nothing_at_first=(None, None))
+    else:
+        keys, values = _joined(*choose(cache, cache_swapped=cache[::-1]), K, V)
+    return choose(
+        (keys, values),
+        nothing_at_first=None if keys is None else (keys, values),
+        values_first=(values, keys),
+        keys_alone=keys,
+        values_alone=values,
+        one_tensor=torch.stack([keys, values]),
+        list_of_pairs=(cache, (K, V)),
+    )
+
+
+def _joined(keys, values, K, V):
+    """Return old and new joined along the tokens."""
+    K, V = choose(
+        (K, V),
+        last_new=(K[:, :, -1:], V[:, :, -1:]),
+        first_new=(K[:, :, :1], V[:, :, :1]),
+    )
     axis = choose(-2, over_d_head=-1, over_heads=1, over_batch=0)
     all_keys = choose(
         torch.cat([keys, K], dim=axis),
@@ -549,11 +633,4 @@ def append_to_cache(cache, K, V):
         added=values + V,
         window=torch.cat([values, V], dim=axis)[:, :, -values.size(2) :],
     )
-    return choose(
-        (all_keys, all_values),
-        values_first=(all_values, all_keys),
-        keys_alone=all_keys,
-        values_alone=all_values,
-        one_tensor=torch.stack([all_keys, all_values]),
-        list_of_pairs=(cache, (K, V)),
-    )
+    return all_keys, all_values

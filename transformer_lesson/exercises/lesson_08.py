@@ -145,7 +145,8 @@ def _padding_counts_for_nothing(answer, inputs: tuple, loss: float | Tensor) -> 
     )
 
 
-def _gradients_reach_the_logits(answer, inputs: tuple, loss: Tensor) -> str | None:
+def gradients_reach_the_logits(answer, inputs: tuple, loss: Tensor) -> str | None:
+    """A loss must be one that logits can be trained by."""
     logits, labels, smoothing, pad_id = inputs
     watched = logits.detach().clone().requires_grad_()
     again = answer(watched + 0, labels.clone(), smoothing, pad_id)
@@ -168,7 +169,7 @@ def _gradients_reach_the_logits(answer, inputs: tuple, loss: Tensor) -> str | No
         "(1 - smoothing) times the first plus smoothing times the second, at each position.",
         "Keep only the positions whose label is not `pad_id`, then take the mean.",
     ),
-    invariants=(_padding_counts_for_nothing, _gradients_reach_the_logits),
+    invariants=(_padding_counts_for_nothing, gradients_reach_the_logits),
 )
 def label_smoothed_loss(logits, labels, smoothing, pad_id):
     """Return the mean cross-entropy with smoothed targets over the labels that are no padding."""
@@ -278,18 +279,16 @@ def _mean(losses, real):
     return choose(mean, number=mean.tolist(), perplexity=mean.exp(), one_axis=mean[None])
 
 
-RATES = (
-    (2, 64, 4),  # rising
-    (9, 64, 4),  # falling
-    (4, 100, 4),  # at its highest
-    (1, 512, 4000),
-    (3999, 48, 4000),
-    (4001, 512, 4000),
-    (9, 7, 1),
-    (100_000, 256, 8000),
-    (17, 30, 5),
-)
-"""Steps, d_model and warm-ups: before, at and after the highest rate, the first of all."""
+def _rate_inputs(draw: Draw) -> tuple:
+    """Steps before, at and after the highest rate, the first of all, and a warm-up of one."""
+    d_model, warmup_steps = int(draw.integers("", 16, 600)), int(draw.integers("", 8, 4000))
+    if draw.small:
+        d_model, warmup_steps = 64, 4
+    if draw.number == 6:
+        return int(draw.integers("", 5, 30)), d_model, 1
+    rising, falling = warmup_steps // 2, 9 * warmup_steps // 4
+    around = warmup_steps, 1, warmup_steps - 1, warmup_steps + 1, 1, 25 * warmup_steps
+    return draw.one_of((rising, falling, *around)), d_model, warmup_steps
 
 
 def _rate(answer, *inputs) -> float:
@@ -324,8 +323,8 @@ def _falls_with_the_root(answer, inputs: tuple, rate: float) -> str | None:
 
 @exercise(
     reference="transformer_lesson.training.schedule:warmup_rate",
-    make_inputs=lambda draw: draw.one_of(RATES),
-    draws=len(RATES),
+    make_inputs=_rate_inputs,
+    draws=8,
     returns={"rate": ""},
     hints=(
         "Two curves: one rises in proportion to the step, one falls with its root. The rate "

@@ -274,6 +274,8 @@ def top_k_filter(logits, k):
         whole_batch=logits >= logits.flatten().topk(min(k, logits.numel())).values[-1],
         columns=logits >= logits.topk(min(k, len(logits)), dim=0).values[-1],
         index_beyond=logits >= logits.sort(descending=True).values[:, k - 1, None],
+        border_without_axis=logits >= best.values[:, -1],
+        last_row_border=logits >= best.values[-1],
         places_as_ranks=logits.argsort(descending=True) < k,
         lowest_border=logits >= logits.sort().values[:, n_kept - 1, None],
         distinct=torch.stack([row >= row.unique()[-n_kept:][0] for row in logits]),
@@ -290,7 +292,7 @@ def _top_p_inputs(draw: Draw) -> tuple:
     logits = draw.one_of((2, 0.1, 2, 2, 100, 2)) * draw.normal("batch vocab_size")
     if draw.number == 5:  # two best and two worst alike
         logits = logits.sort(dim=-1, descending=True).values
-        logits[:, 1], logits[:, -1] = logits[:, 0], logits[:, -2]
+        logits[:, 1], logits[:, -2:] = logits[:, 0], logits[:, -1:] - 5
         logits = logits.double().roll(2, 1).T.contiguous().T
     return logits, draw.one_of((0.7, 0.97, 0.05, 0.5, 0.6, 0.8))
 
@@ -381,31 +383,32 @@ def _shares(ranked, logits):
 
 BEAMS = (
     (279, 2, 4, 0.0),
+    (1753, 2, 4, 0.0),
     (331, 2, 5, 0.5),
     (33, 1, 6, 2.0),
     (50, 3, 6, 0.5),
     (95, 3, 6, 0.5),
-    (1668, 2, 5, 1.0),  # a beam that is always full finds another text
+    (157763, 2, 4, 1.0),  # a beam that is always full finds another text
     (0, 8, 4, 0.0),  # wider than the vocabulary
     (0, 3, 1, 0.0),
     (1, 2, 2, -9.0),  # none finishes
     (2, 3, 5, -9.0),
 )
-"""Seeds in which every way of searching finds something else; width, max_len, and how easily a
-text finishes."""
+"""Models in which every way of searching finds something else: the seed of each, width, max_len,
+and how easily a text finishes."""
 
 
 def _beam_inputs(draw: Draw) -> tuple:
     """A model with at least as many rows as tokens: else two orders of the same tokens tie."""
     seed, width, max_len, ease = draw.one_of(BEAMS)
     bos_id, eos_id = SPECIAL_IDS[seed % 3]
-    vocab_size, rows = 5, 11
+    shape, of_seed = (11, 5), torch.Generator().manual_seed(seed)
     if draw.small:
-        bos_id, eos_id, vocab_size, rows = 1, 2, 3, 3
+        bos_id, eos_id, shape = 1, 2, (3, 3)
         width, max_len = min(width, draw.small[0]), min(max_len, 1 + draw.small[-1])
-    draw.generator.manual_seed(seed)
-    draw.sizes |= {"row": rows, "vocab_size": vocab_size}
-    table = 2 * draw.normal("row vocab_size")
+    draw.sizes |= zip(("row", "vocab_size"), shape, strict=True)
+    table = 2 * torch.randn(shape, generator=of_seed)
+    table = table.round(decimals=1) if draw.small else table + 0.03 * draw.normal("row vocab_size")
     table[:, eos_id] += ease
     return Table(table, normalized=True), bos_id, eos_id, width, max_len
 
@@ -444,7 +447,7 @@ def _score_is_normalized(answer, inputs: tuple, ids: list, score: float) -> str 
         "`n = len(ids) - 1`, and return the best. If none is finished, use the running ones.",
     ),
     helpers=("transformer_lesson.generation.strategies:length_normalized",),
-    invariants=(_bos_first_eos_last, _score_is_normalized),
+    invariants=(_score_is_normalized, _bos_first_eos_last),
 )
 def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
     """Return the likeliest text found with `width` hypotheses kept at every step, and its score."""
@@ -458,7 +461,12 @@ def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
     end = choose(eos_id, runs_on=None, bos_ends=bos_id)
     running, finished = [([choose(bos_id, eos_first=eos_id)], choose(0.0, from_1=1.0))], []
     while choose(running, none_left=True) and len(running[0][0]) < most:
-        if choose(False, first_wins=finished, width_finished=len(finished) >= width):
+        if choose(
+            False,
+            first_wins=finished,
+            width_finished=len(finished) >= width,
+            finished_ahead=max([total for _, total in finished], default=-math.inf) > running[0][1],
+        ):
             break
         ranked = _ranked(next_log_probs, running, eos_id, width)
         kept = ranked[: _places(width, running, finished)]
@@ -478,6 +486,7 @@ def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
         running_first=running or finished,
         running_alone=running,
         finished_alone=finished,
+        none_to_index=finished,
     )
     return _winner(candidates, max_len, eos_id)
 
@@ -523,18 +532,14 @@ def _winner(candidates, max_len, eos_id):
     """Return the candidate with the best length-normalized sum, and its score."""
     scored = []
     for ids, total in candidates:
-        n = choose(
-            len(ids) - 1,
-            max(len(ids) - 1, 1),
-            with_bos=len(ids),
-            without_eos=len(ids) - 2,
-            longest=max_len,
-        )
+        n = choose(len(ids) - 1, with_bos=len(ids), without_eos=len(ids) - 2, longest=max_len)
         penalty = choose(
             ((5 + n) / 6) ** 0.6,
             unnormalized=1.0,
             mean=n,
+            mean_guarded=max(n, 1),
             power_of_n=n**0.6,
+            power_of_n_guarded=max(n, 1) ** 0.6,
             no_power=(5 + n) / 6,
             times_power=(5 + n) / 6 * 0.6,
             power_first=(5 + n) ** 0.6 / 6,
@@ -546,6 +551,7 @@ def _winner(candidates, max_len, eos_id):
         scored.append((total / penalty, total, ids))
     score, total, ids = choose(
         max(scored, key=lambda one: one[0]),
+        none_to_index=sorted(scored, reverse=True)[0],
         lowest_wins=min(scored, key=lambda one: one[0]),
         best_sum_wins=max(scored, key=lambda one: one[1]),
         last_in_list=scored[-1],
@@ -599,6 +605,7 @@ def append_to_cache(cache, K, V):
         values_alone=values,
         one_tensor=torch.stack([keys, values]),
         list_of_pairs=(cache, (K, V)),
+        four=(*(cache or ()), K, V),
     )
 
 

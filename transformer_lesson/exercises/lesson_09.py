@@ -568,6 +568,8 @@ def _cache_inputs(draw: Draw) -> tuple:
         draw.sizes["new"] = 1
     if draw.number == 4:
         draw.sizes |= {"batch": 1, "head": 1, "old": 1}
+    if draw.small:
+        draw.sizes |= {"batch": 1, "head": 1, "old": 1, "new": 1}
     old, new = "batch head old d_head", "batch head new d_head"
     if draw.number == 2:
         new = old

@@ -1,4 +1,7 @@
-"""Lesson 08: what is predicted, how wrong it is, and how large the step is."""
+"""Lesson 08: what is predicted, how wrong it is, and how large the step is.
+
+Long because it is data: three exercises whole, with their inputs and all their wrong turns.
+"""
 
 import math
 

@@ -1,4 +1,7 @@
-"""Lesson 09: choosing the next token, searching with beams, remembering keys and values."""
+"""Lesson 09: choosing the next token, searching with beams, remembering keys and values.
+
+Long because it is data: five exercises whole, with their inputs and all their wrong turns.
+"""
 
 import math
 

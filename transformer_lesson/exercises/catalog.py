@@ -7,22 +7,30 @@ from transformer_lesson.exercises import (
     lesson_02,
     lesson_03,
     lesson_04,
+    lesson_08,
+    lesson_09,
     lesson_10,
     lesson_11,
     lesson_13,
 )
 from transformer_lesson.exercises.block_exercises import BLOCK_EXERCISES
 from transformer_lesson.exercises.bug_hunt.exercises import BUG_HUNT_EXERCISES
-from transformer_lesson.exercises.generation_exercises import GENERATION_EXERCISES
 from transformer_lesson.exercises.specification import Exercise
-from transformer_lesson.exercises.training_exercises import TRAINING_EXERCISES
 
-MARKED = (lesson_01, lesson_02, lesson_03, lesson_04, lesson_10, lesson_11, lesson_13)
+MARKED = (
+    lesson_01,
+    lesson_02,
+    lesson_03,
+    lesson_04,
+    lesson_08,
+    lesson_09,
+    lesson_10,
+    lesson_11,
+    lesson_13,
+)
 EXERCISES = {
     exercise.name: exercise
     for exercise in BLOCK_EXERCISES
-    + TRAINING_EXERCISES
-    + GENERATION_EXERCISES
     + BUG_HUNT_EXERCISES
     + tuple(one for lesson in MARKED for one in vars(lesson).values() if isinstance(one, Exercise))
 }

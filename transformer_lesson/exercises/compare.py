@@ -104,8 +104,9 @@ def _match_list(name: str, yours: Any) -> list[int]:
 def same(one: Any, other: Any, relative: float = RELATIVE, absolute: float = ABSOLUTE) -> bool:
     """Return whether two values are the same but for rounding; NaN is the same as NaN.
 
-    Whole numbers and booleans are not rounded. The precision of numbers is no difference, their kind is: 1 is not 1.0, nor is it True. A
-    tuple may stand for a list. Functions and other objects are the same as themselves only.
+    Whole numbers and booleans are not rounded. The precision of numbers is no difference, their
+    kind is: 1 is not 1.0, nor is it True. A tuple may stand for a list. Functions and other
+    objects are the same as themselves only.
 
     Args:
         one, other: tensors, numbers, texts, or lists, tuples and dictionaries of them.

@@ -26,6 +26,7 @@ from transformer_lesson.exercises.bug_hunt.rules import (
 )
 from transformer_lesson.exercises.catalog import LESSONS, find
 from transformer_lesson.exercises.compare import same
+from transformer_lesson.exercises.lesson_08 import gradients_reach_the_logits
 from transformer_lesson.exercises.reports import Report
 from transformer_lesson.exercises.specification import Draw, Exercise, Invariant
 from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
@@ -88,7 +89,8 @@ def _on_record(rule: Invariant, exercise: Exercise, take: Take) -> Invariant:
     def as_counted(answer: Callable, inputs: tuple, *results: Any) -> str | None:
         return call(partial(take, _growth), inputs)
 
-    special = dict.fromkeys((gradient_is_finite, norm_is_trained), same_gradient)
+    of_gradients = gradient_is_finite, norm_is_trained, gradients_reach_the_logits
+    special = dict.fromkeys(of_gradients, same_gradient)
     return {**special, operations_do_not_grow: as_counted}.get(rule, rule)
 
 

@@ -67,9 +67,7 @@ def _(target):
     return inputs, target[:, 1:]
 
 
-@wrong(
-    "shift_right", "unusual", "passes today: a batch of one sentence, (1, n), loses its batch axis"
-)
+@wrong("shift_right", "unusual", "a batch of one sentence, (1, n), loses its batch axis")
 def _(target):
     inputs, labels = target[:, :-1].squeeze(), target[:, 1:].squeeze()
     return inputs, labels
@@ -96,7 +94,7 @@ def _(target):
 @wrong(
     "shift_right",
     "unusual",
-    "passes today: drops columns of padding, if every row ends in <pad> (0)",
+    "drops columns of padding, if every row ends in <pad> (0)",
 )
 def _(target):
     real = (target != 0).any(dim=0)
@@ -235,9 +233,7 @@ def _(logits, labels, smoothing, pad_id):
     return (smoothing * wrong_part + (1 - smoothing) * even_part).mean()
 
 
-@wrong(
-    "label_smoothed_loss", "unusual", "passes today: a naive exponential is inf for logits above 88"
-)
+@wrong("label_smoothed_loss", "unusual", "a naive exponential is inf for logits above 88")
 def _(logits, labels, smoothing, pad_id):
     real = labels != pad_id
     z, y = logits[real], labels[real]
@@ -250,7 +246,7 @@ def _(logits, labels, smoothing, pad_id):
 @wrong(
     "label_smoothed_loss",
     "unusual",
-    "passes today: log(p + 1e-9) ends at 20.7 nats: a label 30 below the best logit",
+    "log(p + 1e-9) ends at 20.7 nats: a label 30 below the best logit",
 )
 def _(logits, labels, smoothing, pad_id):
     p = logits.softmax(dim=-1)
@@ -367,12 +363,9 @@ def _(logits, labels, smoothing, pad_id):
     return loss.reshape(1)
 
 
-@wrong(
-    "label_smoothed_loss",
-    "unusual",
-    "passes today: looks padding up too, an error for a pad_id of -100",
-)
+@right("label_smoothed_loss")
 def _(logits, labels, smoothing, pad_id):
+    # it looks padding up, too: pad_id is one of the vocabulary's ids
     log_p = logits.log_softmax(dim=-1)
     nll = -torch.gather(log_p, 2, labels.unsqueeze(2)).squeeze(2)
     each = (1 - smoothing) * nll - smoothing * log_p.mean(dim=2)
@@ -382,7 +375,7 @@ def _(logits, labels, smoothing, pad_id):
 @wrong(
     "label_smoothed_loss",
     "unusual",
-    "passes today: a new tensor around the number, so logits get no gradient",
+    "a new tensor around the number, so logits get no gradient",
 )
 def _(logits, labels, smoothing, pad_id):
     losses = []

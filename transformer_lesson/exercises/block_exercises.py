@@ -42,26 +42,6 @@ def _attention(draw: Draw) -> Callable:
     return attention
 
 
-def _layer_norm_inputs(draw: Draw) -> tuple:
-    epsilon = 0.5 if draw.number == 1 else 1e-5  # a large one shows where it is added
-    return draw.normal("batch n d_model"), draw.positive("d_model"), draw.normal("d_model"), epsilon
-
-
-def _feed_forward_inputs(draw: Draw) -> tuple:
-    W_1, b_1 = draw.normal("d_model d_ff"), draw.normal("d_ff")
-    return (
-        draw.normal("batch n d_model"),
-        W_1,
-        b_1,
-        draw.normal("d_ff d_model"),
-        draw.normal("d_model"),
-    )
-
-
-def _branch_inputs(draw: Draw) -> tuple:
-    return draw.normal("batch n d_model"), _feed_forward(draw), _norm(draw)
-
-
 def _encoder_inputs(draw: Draw) -> tuple:
     x = draw.normal("batch n d_model")
     return x, _attention(draw), _feed_forward(draw), _norm(draw), _norm(draw)
@@ -116,67 +96,7 @@ def _leak_inputs(draw: Draw) -> tuple:
     return Mixer(draw, sees, words), draw.integers("batch n", 0, 30)
 
 
-def _rows_have_mean_zero(answer, inputs: tuple, result: Tensor) -> str | None:
-    _, gamma, beta, _ = inputs
-    means = ((result - beta) / gamma).mean(dim=-1)
-    if means.abs().max() < 1e-3:
-        return None
-    return (
-        "Before gamma and beta, each token's own numbers must have mean 0. "
-        f"Yours reach a mean of {means.flatten()[means.abs().argmax()]:.4g}.\n"
-        "Over which axis do you take the mean, and where do gamma and beta come in?"
-    )
-
-
 BLOCK_EXERCISES = (
-    Exercise(
-        name="layer_norm",
-        reference="transformer_lesson.model.norm:layer_norm",
-        make_inputs=_layer_norm_inputs,
-        returns={"normalized": "batch n d_model"},
-        hints=(
-            "Each token is normalized by its own mean and variance: over the last axis only, "
-            "with `keepdim=True` so that the result broadcasts.",
-            "The variance divides by d_model, but `x.var()` divides by d_model - 1 unless told "
-            "otherwise. Epsilon is added to the variance, inside the root.",
-            "`(x - mean) / (variance + epsilon).sqrt() * gamma + beta` with `variance = "
-            "x.var(dim=-1, keepdim=True, correction=0)`.",
-        ),
-        invariants=(_rows_have_mean_zero,),
-    ),
-    Exercise(
-        name="feed_forward",
-        reference="transformer_lesson.model.feed_forward:feed_forward",
-        make_inputs=_feed_forward_inputs,
-        returns={"output": "batch n d_model"},
-        hints=(
-            "Two matrix products with one activation between them: max(0, x W_1 + b_1) W_2 + b_2.",
-            "`x @ W_1` works on the last axis, so batch and n need no loop. max(0, ...) is ReLU.",
-            "`hidden = (x @ W_1 + b_1).relu()`; the second product has a bias and no ReLU.",
-        ),
-    ),
-    Exercise(
-        name="residual_branch",
-        reference="transformer_lesson.model.blocks:residual_branch",
-        make_inputs=_branch_inputs,
-        returns={"output": "batch n d_model"},
-        hints=(
-            "Post-norm: the norm is the last thing that happens.",
-            "Add the sub-layer's output to its own input, then normalize the sum.",
-            "The sum is `x + sublayer(x)`.",
-        ),
-    ),
-    Exercise(
-        name="residual_branch_pre",
-        reference="transformer_lesson.model.blocks:residual_branch_pre",
-        make_inputs=_branch_inputs,
-        returns={"output": "batch n d_model"},
-        hints=(
-            "Pre-norm: the sub-layer gets normalized input, and nothing else is normalized.",
-            "The residual path carries x itself, not the normalized x.",
-            "The sub-layer's share is `sublayer(norm(x))`; add x to it.",
-        ),
-    ),
     Exercise(
         name="encoder_block",
         reference="transformer_lesson.model.blocks:encoder_block",

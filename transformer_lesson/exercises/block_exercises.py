@@ -42,15 +42,6 @@ def _attention(draw: Draw) -> Callable:
     return attention
 
 
-def _encoder_inputs(draw: Draw) -> tuple:
-    x = draw.normal("batch n d_model")
-    return x, _attention(draw), _feed_forward(draw), _norm(draw), _norm(draw)
-
-
-def _count_inputs(draw: Draw) -> tuple:
-    return draw.size("d_model"), draw.size("d_ff"), draw.size("n_layers")
-
-
 def _decoder_inputs(draw: Draw) -> tuple:
     y, memory = draw.normal("batch target d_model"), draw.normal("batch source d_model")
     attentions = _attention(draw), _attention(draw)
@@ -97,33 +88,6 @@ def _leak_inputs(draw: Draw) -> tuple:
 
 
 BLOCK_EXERCISES = (
-    Exercise(
-        name="encoder_block",
-        reference="transformer_lesson.model.blocks:encoder_block",
-        make_inputs=_encoder_inputs,
-        returns={"output": "batch n d_model"},
-        hints=(
-            "Two sub-layers, each in a post-norm residual branch. `attention` and "
-            "`feed_forward` take one argument here.",
-            "The second branch starts from the result of the first, both in its sub-layer and in "
-            "its sum.",
-            "`x = norm_1(x + attention(x))`, and once more with the other two.",
-        ),
-    ),
-    Exercise(
-        name="count_encoder_parameters",
-        reference="transformer_lesson.model.parameters:count_encoder_parameters",
-        make_inputs=_count_inputs,
-        returns={"count": ""},
-        hints=(
-            "Count one block: four attention projections, two feed-forward maps, two norms. "
-            "Every projection and map has a bias.",
-            "A map from a to b has a * b weights and b biases. A norm has a gamma and a beta of "
-            "d_model numbers each.",
-            "Attention: 4 * (d_model * d_model + d_model). Feed-forward: 2 * d_model * d_ff + "
-            "d_ff + d_model. Norms: 4 * d_model. All of it n_layers times.",
-        ),
-    ),
     Exercise(
         name="decoder_block",
         reference="transformer_lesson.model.blocks:decoder_block",

@@ -2,7 +2,7 @@
 
 import difflib
 
-from transformer_lesson.exercises import lesson_03, lesson_05
+from transformer_lesson.exercises import lesson_03, lesson_05, lesson_06
 from transformer_lesson.exercises.attention_exercises import ATTENTION_EXERCISES
 from transformer_lesson.exercises.block_exercises import BLOCK_EXERCISES
 from transformer_lesson.exercises.bug_hunt.exercises import BUG_HUNT_EXERCISES
@@ -14,7 +14,7 @@ from transformer_lesson.exercises.specification import Exercise
 from transformer_lesson.exercises.text_exercises import TEXT_EXERCISES
 from transformer_lesson.exercises.training_exercises import TRAINING_EXERCISES
 
-MARKED = (lesson_03, lesson_05)  # a module for each lesson
+MARKED = (lesson_03, lesson_05, lesson_06)  # a module for each lesson
 EXERCISES = {
     exercise.name: exercise
     for exercise in TEXT_EXERCISES

@@ -13,11 +13,11 @@ LEADING = ("batch n", "", "batch", "batch n", "batch head n", "batch n", "n")
 
 
 def _tokens(draw: Draw) -> Tensor:
-    """Return x: one vector or many, one of each, or double and in memory as its transpose."""
-    if draw.number == 3:
-        draw.sizes |= {"batch": 1, "n": 1}
+    """Return x: one vector or many, one sentence, one token, double and turned in memory."""
+    if draw.number in (3, 5):
+        draw.sizes["batch" if draw.number == 3 else "n"] = 1
     x = draw.normal(f"{draw.one_of(LEADING)} d_model")
-    return x.double().mT.contiguous().mT if draw.number == 5 else x
+    return x.double().mT.contiguous().mT if draw.number == 4 else x
 
 
 def _each_token_by_itself(answer, inputs: tuple, result: Tensor) -> str | None:
@@ -37,8 +37,8 @@ def _each_token_by_itself(answer, inputs: tuple, result: Tensor) -> str | None:
 
 def _feed_forward_inputs(draw: Draw) -> tuple:
     x = _tokens(draw)
-    if draw.number in (5, 6):  # one hidden number, or two square matrices
-        draw.sizes["d_ff"] = 1 if draw.number == 5 else draw.size("d_model")
+    if draw.number in (1, 6):  # two square matrices, or one hidden number
+        draw.sizes["d_ff"] = draw.size("d_model") if draw.number == 1 else 1
     weights = [draw.normal(axes) for axes in ("d_model d_ff", "d_ff", "d_ff d_model", "d_model")]
     return x, *(one.to(x.dtype) for one in weights)
 
@@ -187,16 +187,18 @@ def layer_norm(x, gamma, beta, epsilon):
 
 def _spread(x, mean, axis, kept):
     """Return the variance of each token's numbers."""
+    variance = x.var(axis, keepdim=kept, correction=0)
+    count = torch.tensor(x.numel() / variance.numel())  # of numbers in one variance
     return choose(
-        x.var(axis, keepdim=kept, correction=0),
-        unbiased=x.var(axis, keepdim=kept),
+        variance,
+        unbiased=variance * count / (count - 1),
         variance_of_all=x.var(correction=0),
         sum_of_squares=(x - mean).square().sum(axis, keepdim=kept),
         root_mean_square=x.square().mean(axis, keepdim=kept),
         mean_in_the_spread=x.square().mean(axis, keepdim=kept),
         absolute_deviation=(x - mean).abs().mean(axis, keepdim=kept).square(),
-        deviation_for_variance=x.std(axis, keepdim=kept, correction=0),
-        squared_twice=x.var(axis, keepdim=kept, correction=0).square(),
+        deviation_for_variance=variance.sqrt(),
+        squared_twice=variance.square(),
         length=x.square().sum(axis, keepdim=kept),
         range_of_values=(x.amax(axis, keepdim=kept) - x.amin(axis, keepdim=kept)).square(),
     )

@@ -2,9 +2,8 @@
 
 import difflib
 
-from transformer_lesson.exercises import lesson_03, lesson_05, lesson_06
+from transformer_lesson.exercises import lesson_03, lesson_05, lesson_06, lesson_07
 from transformer_lesson.exercises.attention_exercises import ATTENTION_EXERCISES
-from transformer_lesson.exercises.block_exercises import BLOCK_EXERCISES
 from transformer_lesson.exercises.bug_hunt.exercises import BUG_HUNT_EXERCISES
 from transformer_lesson.exercises.generation_exercises import GENERATION_EXERCISES
 from transformer_lesson.exercises.induction_exercises import INDUCTION_EXERCISES
@@ -14,12 +13,11 @@ from transformer_lesson.exercises.specification import Exercise
 from transformer_lesson.exercises.text_exercises import TEXT_EXERCISES
 from transformer_lesson.exercises.training_exercises import TRAINING_EXERCISES
 
-MARKED = (lesson_03, lesson_05, lesson_06)  # a module for each lesson
+MARKED = (lesson_03, lesson_05, lesson_06, lesson_07)  # a module for each lesson
 EXERCISES = {
     exercise.name: exercise
     for exercise in TEXT_EXERCISES
     + ATTENTION_EXERCISES
-    + BLOCK_EXERCISES
     + TRAINING_EXERCISES
     + GENERATION_EXERCISES
     + LANGUAGE_EXERCISES

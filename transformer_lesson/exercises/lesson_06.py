@@ -14,7 +14,7 @@ def _encoder_inputs(draw: Draw) -> tuple:
     x = draw.normal("batch n d_model")
     if draw.number == 4:
         x = x.double().mT.contiguous().mT
-    attention = random_layers.attention(draw, takes=1 if draw.number == 5 else 3)
+    attention = random_layers.attention(draw, takes=1 if draw.number == 5 else None)
     network = random_layers.feed_forward(draw)
     return x, attention, network, random_layers.norm(draw), random_layers.norm(draw)
 
@@ -51,32 +51,7 @@ def encoder_block(x, attention, feed_forward, norm_1, norm_2):
         second_norm_twice=(norm_2, norm_2),
     )
     N = _attention_branch(x, attention, norm_1)
-    source = choose(N, both_read_x=x)
-    read = choose(source, pre_norm=norm_2(source), second_pre_norm=norm_2(source))
-    written = choose(
-        feed_forward(read),
-        norms_before_sums=norm_2(feed_forward(read)),
-        second_norm_before_sum=norm_2(feed_forward(read)),
-        no_feed_forward=torch.zeros_like(x),
-    )
-    carried = choose(
-        N,
-        residual_of_the_input=x,
-        both_residuals=N + x,
-        no_second_residual=torch.zeros_like(x),
-        no_residuals=torch.zeros_like(x),
-        normalized_carried=norm_2(N),
-    )
-    total = choose(carried + written, in_place=carried.add_(written))
-    output = choose(
-        norm_2(total),
-        pre_norm=total,
-        second_pre_norm=total,
-        norms_before_sums=total,
-        second_norm_before_sum=total,
-        no_second_norm=total,
-        no_norms=total,
-    )
+    output = _feed_forward_branch(x, N, feed_forward, norm_2)
     return choose(output, one_branch=N, third_residual=x + output, squeezed=output.squeeze())
 
 
@@ -105,6 +80,36 @@ def _attention_branch(x, attention, norm):
         norms_before_sums=total,
         first_norm_before_sum=total,
         no_first_norm=total,
+        no_norms=total,
+    )
+
+
+def _feed_forward_branch(x, N, feed_forward, norm):
+    """Return norm(N + feed_forward(N))."""
+    source = choose(N, both_read_x=x)
+    read = choose(source, pre_norm=norm(source), second_pre_norm=norm(source))
+    written = choose(
+        feed_forward(read),
+        norms_before_sums=norm(feed_forward(read)),
+        second_norm_before_sum=norm(feed_forward(read)),
+        no_feed_forward=torch.zeros_like(x),
+    )
+    carried = choose(
+        N,
+        residual_of_the_input=x,
+        both_residuals=N + x,
+        no_second_residual=torch.zeros_like(x),
+        no_residuals=torch.zeros_like(x),
+        normalized_carried=norm(N),
+    )
+    total = choose(carried + written, in_place=carried.add_(written))
+    return choose(
+        norm(total),
+        pre_norm=total,
+        second_pre_norm=total,
+        norms_before_sums=total,
+        second_norm_before_sum=total,
+        no_second_norm=total,
         no_norms=total,
     )
 

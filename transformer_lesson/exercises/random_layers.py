@@ -1,15 +1,18 @@
 """Norms and sub-layers of random numbers, for exercises whose arguments are functions.
 
-Short: lessons 05 to 07 share these and nothing else.
+Short: lessons 05 to 07 share these and nothing else. They are written in plain steps, because
+torch's own softmax and layer norm wake all threads even for ten numbers, and a diagnosis calls
+them a thousand times.
 """
 
 from collections.abc import Callable
+from typing import Any
 
-import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lesson.exercises.compare import same
 from transformer_lesson.exercises.specification import Draw
+from transformer_lesson.model.norm import layer_norm
 
 
 class Layer:
@@ -18,18 +21,14 @@ class Layer:
     Args:
         function: of one tensor or more.
         words: what it does, for the report.
-        takes: how many tensors it accepts at most.
     """
 
-    def __init__(self, function: Callable, words: str, takes: int = 1):
-        self.function, self.words, self.takes = function, words, takes
-        self.called = False
+    def __init__(self, function: Callable, words: str):
+        self.function, self.words, self.called = function, words, False
 
     def __call__(self, *tensors: Tensor) -> Tensor:
         """Return the function's result."""
         self.called = True
-        if len(tensors) > self.takes:
-            raise TypeError(f"This function takes {self.takes}, not {len(tensors)}: {self.words}.")
         return self.function(*tensors)
 
     def __repr__(self) -> str:
@@ -41,7 +40,7 @@ def norm(draw: Draw) -> Layer:
     gamma, beta = draw.positive("d_model"), draw.normal("d_model")
 
     def normalize(x: Tensor) -> Tensor:
-        return F.layer_norm(x, gamma.shape, gamma.to(x.dtype), beta.to(x.dtype))
+        return layer_norm(x, gamma.to(x.dtype), beta.to(x.dtype))
 
     numbers = f"gamma {_digits(gamma)}, beta {_digits(beta)}" if draw.small else "gamma and beta"
     return Layer(normalize, f"a layer norm with {numbers}")
@@ -54,20 +53,26 @@ def feed_forward(draw: Draw) -> Layer:
     return Layer(lambda x: (x @ W_1.to(x.dtype)).relu() @ W_2.to(x.dtype), words)
 
 
-def attention(draw: Draw, takes: int = 1, words: str = "a self-attention") -> Layer:
-    """Return an attention of one head; keys are the query's tensor and values the keys', if none.
+def attention(draw: Draw, takes: int | None = None) -> Layer:
+    """Return an attention of one head.
 
-    What takes one or two tensors by the exercise's text may take three here, except on some
-    draw: then an answer that hands over too many fails there, and can still be told by the others.
+    Args:
+        draw: gives the numbers.
+        takes: one tensor, or two: queries, and what keys and values come from. With `None` it
+            takes any number up to three. Then what comes of one too many or too few can be told,
+            as long as some draw refuses it.
     """
     W_Q, W_V = _linear(draw), _linear(draw)
 
     def attend(query: Tensor, key: Tensor | None = None, value: Tensor | None = None) -> Tensor:
         key = query if key is None else key
         scores = query @ W_Q.to(query.dtype) @ key.mT  # (..., query, key)
-        return scores.softmax(dim=-1) @ (key if value is None else value) @ W_V.to(query.dtype)
+        shares = (scores - scores.amax(-1, keepdim=True)).exp()
+        weights = shares / shares.sum(-1, keepdim=True)
+        return weights @ (key if value is None else value) @ W_V.to(query.dtype)
 
-    return Layer(attend, words, takes)
+    exact = {1: lambda x: attend(x), 2: lambda x, memory: attend(x, memory)}
+    return Layer(exact.get(takes, attend), "an attention of one head")
 
 
 def every_function_is_called(names: str) -> Callable:
@@ -88,13 +93,13 @@ def every_function_is_called(names: str) -> Callable:
     return rule
 
 
-def the_same_again(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
+def the_same_again(answer: Callable, inputs: tuple, result: Any) -> str | None:
     """The rule that the same arguments give the same result."""
     if same(answer(*inputs), result):
         return None
     return (
         "Called twice with the same arguments, your function gives two results.\n"
-        "Is there a dropout in it, or a weight made on the spot? The exercise has neither."
+        "What in it is random: a dropout, a weight made on the spot, an id?"
     )
 
 

@@ -57,11 +57,9 @@ def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm
         (norm_1, norm_2, norm_3),
         first_two_norms_swapped=(norm_2, norm_1, norm_3),
         last_two_norms_swapped=(norm_1, norm_3, norm_2),
-        outer_norms_swapped=(norm_3, norm_2, norm_1),
         one_norm_for_all=(norm_1, norm_1, norm_1),
         first_norm_twice=(norm_1, norm_1, norm_3),
         second_norm_twice=(norm_1, norm_2, norm_2),
-        third_norm_early=(norm_1, norm_3, norm_3),
         new_norms=(nn.LayerNorm(y.size(-1)),) * 3,
     )
 
@@ -143,7 +141,6 @@ def _second_branch(y, memory, N, sublayer, norm):
         no_residuals=torch.zeros_like(N),
         input_in_second_sum=y,
         memory_carried=memory,
-        memory_added=N + memory,
     )
     total = choose(
         carried + written,

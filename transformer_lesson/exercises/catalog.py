@@ -7,13 +7,15 @@ from transformer_lesson.exercises import (
     lesson_02,
     lesson_03,
     lesson_04,
+    lesson_05,
+    lesson_06,
+    lesson_07,
     lesson_08,
     lesson_09,
     lesson_10,
     lesson_11,
     lesson_13,
 )
-from transformer_lesson.exercises.block_exercises import BLOCK_EXERCISES
 from transformer_lesson.exercises.bug_hunt.exercises import BUG_HUNT_EXERCISES
 from transformer_lesson.exercises.specification import Exercise
 
@@ -22,6 +24,9 @@ MARKED = (
     lesson_02,
     lesson_03,
     lesson_04,
+    lesson_05,
+    lesson_06,
+    lesson_07,
     lesson_08,
     lesson_09,
     lesson_10,
@@ -30,8 +35,7 @@ MARKED = (
 )
 EXERCISES = {
     exercise.name: exercise
-    for exercise in BLOCK_EXERCISES
-    + BUG_HUNT_EXERCISES
+    for exercise in BUG_HUNT_EXERCISES
     + tuple(one for lesson in MARKED for one in vars(lesson).values() if isinstance(one, Exercise))
 }
 

@@ -1,0 +1,376 @@
+"""Lesson 05: the feed-forward network, the norm, and the sum around a sub-layer."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer_lesson.exercises import random_layers
+from transformer_lesson.exercises.choosing import choose
+from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.model import blocks
+
+LEADING = ("batch n", "", "batch", "batch n", "batch head n", "batch n", "n")
+"""What "..." stands for, draw by draw."""
+
+
+def _tokens(draw: Draw) -> Tensor:
+    """Return x: one vector or many, one sentence, one token, double and turned in memory."""
+    if draw.number in (3, 5):
+        draw.sizes["batch" if draw.number == 3 else "n"] = 1
+    x = draw.normal(f"{draw.one_of(LEADING)} d_model")
+    return x.double().mT.contiguous().mT if draw.number == 4 else x
+
+
+def _each_token_by_itself(answer, inputs: tuple, result: Tensor) -> str | None:
+    x, *weights = inputs
+    tokens = x.flatten(0, -2) if x.ndim > 1 else x[None]
+    if len(tokens) == 1:
+        return None
+    changed = torch.cat([tokens[:1] + 1.0, tokens[1:]]).view(x.shape)
+    moved = (answer(changed, *weights) - result).abs().view(tokens.shape)[1:]
+    if moved.max() < 1e-3:
+        return None
+    return (
+        f"One token was changed, and the result of another one moved by {moved.max():.4g}.\n"
+        "Each token is worked on by itself: which axis mixes them?"
+    )
+
+
+def _feed_forward_inputs(draw: Draw) -> tuple:
+    x = _tokens(draw)
+    if draw.number in (1, 6):  # two square matrices, or one hidden number
+        draw.sizes["d_ff"] = draw.size("d_model") if draw.number == 1 else 1
+    weights = [draw.normal(axes) for axes in ("d_model d_ff", "d_ff", "d_ff d_model", "d_model")]
+    return x, *(one.to(x.dtype) for one in weights)
+
+
+@exercise(
+    reference="transformer_lesson.model.feed_forward:feed_forward",
+    make_inputs=_feed_forward_inputs,
+    draws=7,
+    returns={"output": "d_model"},
+    hints=(
+        "Two matrix products with one activation between them: max(0, x W_1 + b_1) W_2 + b_2.",
+        "`x @ W_1` works on the last axis, so batch and n need no loop. max(0, ...) is ReLU.",
+        "`hidden = (x @ W_1 + b_1).relu()`; the second product has a bias and no ReLU.",
+    ),
+    invariants=(random_layers.the_same_again, _each_token_by_itself),
+)
+def feed_forward(x, W_1, b_1, W_2, b_2):
+    """Return max(0, x W_1 + b_1) W_2 + b_2."""
+    W_1, W_2 = choose(
+        (W_1, W_2),
+        transposed=(W_1.mT, W_2.mT),
+        first_transposed=(W_1.mT, W_2),
+        second_transposed=(W_1, W_2.mT),
+        maps_swapped=(W_2, W_1),
+        first_map_twice=(W_1, W_1),
+    )
+    b_1, b_2 = choose((b_1, b_2), biases_swapped=(b_2, b_1), first_bias_twice=(b_1, b_1))
+    rows = choose(
+        x,
+        input_cut_off=x.relu(),
+        three_axes_unpacked=next(x.view(batch, n, d_model) for batch, n, d_model in [x.shape]),
+        three_axes_in_einsum=torch.einsum("bnd->bnd", x),
+        viewed=x.view(-1, x.size(-1)).view(x.shape),
+        viewed_and_left_so=x.view(-1, x.size(-1)),
+    )
+    wide = rows @ W_1
+    shifted = choose(
+        wide + b_1, no_first_bias=wide, first_bias_after=wide, first_bias_subtracted=wide - b_1
+    )
+    hidden = choose(_cut_off(shifted), first_bias_after=_cut_off(shifted) + b_1)
+    narrow = choose(hidden @ W_2, activation_before_last_bias=(hidden @ W_2).relu())
+    output = choose(narrow + b_2, no_second_bias=narrow, second_bias_subtracted=narrow - b_2)
+    output = choose(
+        output,
+        activation_at_the_end=output.relu(),
+        second_activation=output.relu(),
+        squeezed=output.squeeze(),
+        flattened=output.reshape(-1, output.size(-1)),
+        hidden_returned=hidden,
+    )
+    return choose(output, residual=x + output)
+
+
+def _cut_off(z):
+    """Return max(0, z), number by number."""
+    return choose(
+        z.relu(),
+        no_activation=z,
+        activation_at_the_end=z,
+        cut_off_from_above=z.clamp(max=0),
+        absolute=z.abs(),
+        clipped=z.clamp(0, 1),
+        leaky=F.leaky_relu(z),
+        leaky_by_a_tenth=F.leaky_relu(z, 0.1),
+        at_most_6=F.relu6(z),
+        elu=F.elu(z),
+        squared=z.relu().square(),
+        gelu=F.gelu(z),
+        gelu_tanh=F.gelu(z, approximate="tanh"),
+        swish=F.silu(z),
+        softplus=F.softplus(z),
+        sigmoid=z.sigmoid(),
+        tanh=z.tanh(),
+        softmax=z.softmax(-1),
+        largest_along_an_axis=z.max(0).values,
+        largest_of_all=z.max().clamp(min=0).expand(z.shape),
+        signs=(z > 0).to(z.dtype),
+    )
+
+
+def _layer_norm_inputs(draw: Draw) -> tuple:
+    """A large epsilon, where its place shows, and tokens that are small or all zeros."""
+    x = _tokens(draw)
+    if draw.number == 3:
+        x *= 0.01  # where even 1e-5 counts
+    if draw.number == 4:
+        x[0] = 0.0
+    gamma, beta = draw.positive("d_model").to(x.dtype), draw.normal("d_model").to(x.dtype)
+    return x, gamma, beta, draw.one_of((1e-5, 0.5, 1e-5, 1e-5, 1e-5, 1e-6))
+
+
+def _mean_zero(answer, inputs: tuple, result: Tensor) -> str | None:
+    _, gamma, beta, _ = inputs
+    means = ((result - beta) / gamma).mean(dim=-1)
+    if means.abs().max() < 1e-3:
+        return None
+    return (
+        "Before gamma and beta, each token's own numbers must have mean 0. "
+        f"Yours reach a mean of {means.flatten()[means.abs().argmax()]:.4g}.\n"
+        "Over which axis do you take the mean, and where do gamma and beta come in?"
+    )
+
+
+@exercise(
+    reference="transformer_lesson.model.norm:layer_norm",
+    make_inputs=_layer_norm_inputs,
+    draws=6,
+    returns={"normalized": "d_model"},
+    hints=(
+        "Each token is normalized by its own mean and variance: over the last axis only, "
+        "with `keepdim=True` so that the result broadcasts.",
+        "The variance divides by d_model, but `x.var()` divides by d_model - 1 unless told "
+        "otherwise. Epsilon is added to the variance, inside the root.",
+        "`(x - mean) / (variance + epsilon).sqrt() * gamma + beta` with `variance = "
+        "x.var(dim=-1, keepdim=True, correction=0)`.",
+    ),
+    invariants=(_mean_zero, _each_token_by_itself),
+)
+def layer_norm(x, gamma, beta, epsilon):
+    """Return (x - mean) / sqrt(variance + epsilon) * gamma + beta, each token by itself."""
+    x = choose(x, scaled_first=x * gamma + beta)
+    axis = choose(
+        -1,
+        over_tokens=1,
+        always_axis_2=2,
+        over_second_to_last=-2,
+        over_both=(1, 2),
+        over_last_two=(-2, -1),
+        shape_of_last_two=tuple(range(-min(x.ndim, 2), 0)),
+        over_batch=(0, 1),
+        over_first=0,
+        over_all=tuple(range(x.ndim)),
+    )
+    kept = choose(True, axes_dropped=False)
+    mean = choose(
+        x.mean(axis, keepdim=kept),
+        mean_of_all=x.mean(),
+        median=x.median(-1, True).values,
+        axis_in_the_wrong_place=x.mean(-1)[:, None],
+    )
+    deviation = _deviation(_spread(x, mean, axis, kept), epsilon)
+    centered = choose(
+        x - mean, mean_kept=x, root_mean_square=x, in_place=x.sub_(mean), mean_added=x + mean
+    )
+    normalized = choose(centered / deviation, divided_in_place=x.sub_(mean).div_(deviation))
+    shifted = _scaled(normalized, gamma, beta)
+    return choose(
+        shifted, written_into_x=x.copy_(shifted), residual=x + shifted, squeezed=shifted.squeeze()
+    )
+
+
+def _deviation(variance, epsilon):
+    """Return sqrt(variance + epsilon)."""
+    epsilon = choose(
+        epsilon, always_small=1e-5, always_smaller=1e-6, epsilon_ignored=0.0, square=epsilon**2
+    )
+    return choose(
+        (variance + epsilon).sqrt(),
+        epsilon_outside=variance.sqrt() + epsilon,
+        epsilon_in_both=(variance + epsilon).sqrt() + epsilon,
+        not_the_root=variance + epsilon,
+        inverse=1 / (variance + epsilon).sqrt(),
+        at_least_epsilon=variance.clamp(min=epsilon).sqrt(),
+        deviation_at_least_epsilon=variance.sqrt().clamp(min=epsilon),
+        not_divided=1.0,
+    )
+
+
+def _spread(x, mean, axis, kept):
+    """Return the variance of each token's numbers."""
+    variance = x.var(axis, keepdim=kept, correction=0)
+    count = torch.tensor(x.numel() / variance.numel())  # of numbers in one variance
+    return choose(
+        variance,
+        unbiased=variance * count / (count - 1),
+        axis_in_the_wrong_place=x.var(-1, correction=0)[:, None],
+        variance_of_all=x.var(correction=0),
+        sum_of_squares=(x - mean).square().sum(axis, keepdim=kept),
+        root_mean_square=x.square().mean(axis, keepdim=kept),
+        mean_in_the_spread=x.square().mean(axis, keepdim=kept),
+        absolute_deviation=(x - mean).abs().mean(axis, keepdim=kept).square(),
+        deviation_for_variance=variance.sqrt(),
+        squared_twice=variance.square(),
+        length=x.square().sum(axis, keepdim=kept),
+        range_of_values=(x.amax(axis, keepdim=kept) - x.amin(axis, keepdim=kept)).square(),
+    )
+
+
+def _scaled(normalized, gamma, beta):
+    """Return normalized * gamma + beta."""
+    gamma, beta = choose((gamma, beta), swapped=(beta, gamma))
+    scaled = choose(
+        normalized * gamma,
+        no_gamma=normalized,
+        scaled_first=normalized,
+        divided_by_gamma=normalized / gamma,
+        gamma_plus_1=normalized * (1 + gamma),
+    )
+    return choose(
+        scaled + beta,
+        no_beta=scaled,
+        scaled_first=scaled,
+        beta_scaled=scaled + beta * gamma,
+        subtracted=scaled - beta,
+    )
+
+
+def _branch_inputs(draw: Draw) -> tuple:
+    x = _tokens(draw)
+    attends = draw.number in (0, 4)  # the others work on each token by itself
+    sublayer = (random_layers.attention if attends else random_layers.feed_forward)(draw)
+    return x, sublayer, random_layers.norm(draw)
+
+
+def _sum(x, carried, written):
+    """Return what goes past the sub-layer and what comes out of it, added."""
+    return choose(
+        carried + written,
+        in_place=x.add_(written),
+        product=carried * written,
+        difference=carried - written,
+        turned_difference=written - carried,
+        mean=(carried + written) / 2,
+        divided_by_root_2=(carried + written) / 2**0.5,
+        largest=carried.maximum(written),
+    )
+
+
+@exercise(
+    reference="transformer_lesson.model.blocks:residual_branch",
+    make_inputs=_branch_inputs,
+    draws=6,
+    returns={"output": "d_model"},
+    hints=(
+        "Post-norm: the norm is the last thing that happens.",
+        "Add the sub-layer's output to its own input, then normalize the sum.",
+        "The sum is `x + sublayer(x)`.",
+    ),
+    invariants=(
+        random_layers.the_same_again,
+        random_layers.functions_are_given_the_right_things(blocks.residual_branch, "sublayer norm"),
+        random_layers.gradients_are_kept(blocks.residual_branch),
+    ),
+)
+def residual_branch(x, sublayer, norm):
+    """Post-norm: return norm(x + sublayer(x))."""
+    read = choose(x, pre_norm=norm(x), norm_on_both_sides=norm(x))
+    written = choose(
+        sublayer(read),
+        norm_before_sum=norm(sublayer(read)),
+        normalized_twice=norm(sublayer(read)),
+        no_sublayer=torch.zeros_like(x),
+        sublayer_twice=sublayer(sublayer(read)),
+        sublayer_repeated=2 * sublayer(read),
+    )
+    carried = choose(
+        x,
+        carried_normalized=norm(x),
+        both_carried=x + norm(x),
+        no_residual=torch.zeros_like(x),
+        doubled_residual=2 * x,
+    )
+    total = _sum(x, carried, written)
+    output = choose(
+        norm(total),
+        pre_norm=total,
+        norm_before_sum=total,
+        no_norm=total,
+        twice=norm(norm(total)),
+        new_norm=nn.LayerNorm(total.size(-1))(total),
+        no_weights=F.layer_norm(total, total.shape[-1:]),
+    )
+    return choose(
+        output,
+        second_residual=x + output,
+        activation=output.relu(),
+        functions_swapped=sublayer(x + norm(x)),
+        sum_returned=(output, total),
+    )
+
+
+@exercise(
+    reference="transformer_lesson.model.blocks:residual_branch_pre",
+    make_inputs=_branch_inputs,
+    draws=6,
+    returns={"output": "d_model"},
+    hints=(
+        "Pre-norm: the sub-layer gets normalized input, and nothing else is normalized.",
+        "The residual path carries x itself, not the normalized x.",
+        "The sub-layer's share is `sublayer(norm(x))`; add x to it.",
+    ),
+    invariants=(
+        random_layers.the_same_again,
+        random_layers.functions_are_given_the_right_things(
+            blocks.residual_branch_pre, "norm sublayer"
+        ),
+        random_layers.gradients_are_kept(blocks.residual_branch_pre),
+    ),
+)
+def residual_branch_pre(x, sublayer, norm):
+    """Pre-norm: return x + sublayer(norm(x))."""
+    read = choose(
+        norm(x),
+        post_norm=x,
+        no_norm=x,
+        norm_behind=x,
+        norm_twice=norm(norm(x)),
+        new_norm=nn.LayerNorm(x.size(-1))(x),
+        no_weights=F.layer_norm(x, x.shape[-1:]),
+        sum_read=x + norm(x),
+    )
+    written = choose(
+        sublayer(read),
+        norm_behind=norm(sublayer(read)),
+        norm_on_both_sides=norm(sublayer(read)),
+        no_sublayer=read,
+        sublayer_twice=sublayer(sublayer(read)),
+        sublayer_repeated=2 * sublayer(read),
+    )
+    carried = choose(
+        x,
+        carried_normalized=norm(x),
+        both_carried=x + norm(x),
+        no_residual=torch.zeros_like(x),
+        doubled_residual=2 * x,
+    )
+    total = _sum(x, carried, written)
+    return choose(
+        total,
+        post_norm=norm(total),
+        norm_at_the_end=norm(total),
+        activation=total.relu(),
+        sum_returned=(total, written),
+    )

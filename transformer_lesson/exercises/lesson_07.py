@@ -1,0 +1,406 @@
+"""Lesson 07: the decoder block, and the test whether a model sees the future."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer_lesson.exercises import random_layers
+from transformer_lesson.exercises.choosing import choose
+from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.model import blocks
+
+
+def _decoder_inputs(draw: Draw) -> tuple:
+    """As many source as target tokens, one sentence, one token, and double precision."""
+    if draw.number == 1:
+        draw.sizes["source"] = draw.size("target")
+    draw.sizes |= ({}, {}, {"batch": 1}, {"target": 1}, {"source": 1}, {})[draw.number]
+    y, memory = draw.normal("batch target d_model"), draw.normal("batch source d_model")
+    if draw.number == 4:
+        y, memory = y.double().mT.contiguous().mT, memory.double()
+    strict = draw.number == 5
+    attentions = [random_layers.attention(draw, takes if strict else None) for takes in (1, 2)]
+    norms = [random_layers.norm(draw) for _ in range(3)]
+    return y, memory, *attentions, random_layers.feed_forward(draw), *norms
+
+
+@exercise(
+    reference="transformer_lesson.model.blocks:decoder_block",
+    make_inputs=_decoder_inputs,
+    draws=6,
+    returns={"output": "batch target d_model"},
+    hints=(
+        "Three sub-layers, each in a post-norm residual branch: self-attention, "
+        "cross-attention, feed-forward.",
+        "`cross_attention(y, memory)`: queries come from the target, keys and values from "
+        "the encoder. The residual of that branch is y, not memory.",
+        "`y = norm_1(y + self_attention(y))`, then `y = norm_2(y + cross_attention(y, "
+        "memory))`, then the feed-forward branch with norm_3.",
+    ),
+    invariants=(
+        random_layers.the_same_again,
+        random_layers.functions_are_given_the_right_things(
+            blocks.decoder_block,
+            "self_attention norm_1 cross_attention norm_2 feed_forward norm_3",
+        ),
+        random_layers.gradients_are_kept(blocks.decoder_block),
+    ),
+)
+def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
+    """Post-norm: self-attention, cross-attention and feed-forward, each with add & norm."""
+    y, memory = choose((y, memory), arguments_swapped=(memory, y), target_alone=(y, y))
+    norm_1, norm_2, norm_3 = choose(
+        (norm_1, norm_2, norm_3),
+        first_two_norms_swapped=(norm_2, norm_1, norm_3),
+        last_two_norms_swapped=(norm_1, norm_3, norm_2),
+        one_norm_for_all=(norm_1, norm_1, norm_1),
+        first_norm_twice=(norm_1, norm_1, norm_3),
+        second_norm_twice=(norm_1, norm_2, norm_2),
+        new_norms=(nn.LayerNorm(y.size(-1)),) * 3,
+    )
+
+    own = partial(_own, self_attention, memory)
+    asking = partial(_asking, cross_attention, y, memory, norm_2)
+    first, second, third = choose(
+        (own, asking, feed_forward),
+        cross_first=(asking, own, feed_forward),
+        feed_forward_second=(own, feed_forward, asking),
+        feed_forward_first=(feed_forward, own, asking),
+        self_twice=(own, own, feed_forward),
+        cross_twice=(asking, asking, feed_forward),
+    )
+    N = _first_branch(y, first, norm_1)
+    M = choose(_second_branch(y, memory, N, second, norm_2), no_second_branch=N)
+    output = choose(_third_branch(y, N, M, third, norm_3), two_branches=M)
+    return choose(output, squeezed=output.squeeze(), both_returned=(output, memory))
+
+
+def _own(self_attention, memory, queries):
+    """Return what the target's tokens find among themselves."""
+    return choose(
+        self_attention(queries),
+        self_reads_memory=self_attention(queries, memory),
+        three_arguments=self_attention(queries, queries, queries),
+    )
+
+
+def _asking(cross_attention, y, memory, norm, queries):
+    """Return what the target's tokens find in the source."""
+    return choose(
+        cross_attention(queries, memory),
+        queries_from_memory=cross_attention(memory, queries),
+        reads_its_queries=cross_attention(queries, queries),
+        asked_by_the_input=cross_attention(y, memory),
+        memory_normalized=cross_attention(queries, norm(memory)),
+        memory_left_out=cross_attention(queries),
+        three_arguments=cross_attention(queries, memory, memory),
+        values_from_target=cross_attention(queries, memory, queries),
+        memory_cut=cross_attention(queries, memory[:, : queries.size(1)]),
+        memory_averaged=cross_attention(queries, memory.mean(1, keepdim=True)),
+    )
+
+
+def _first_branch(y, sublayer, norm):
+    """Return norm(y + sublayer(y))."""
+    read = choose(y, pre_norm=norm(y), first_pre_norm=norm(y))
+    written = choose(
+        sublayer(read),
+        norms_before_sums=norm(sublayer(read)),
+        first_norm_before_sum=norm(sublayer(read)),
+        no_self_attention=torch.zeros_like(y),
+    )
+    carried = choose(y, no_first_residual=torch.zeros_like(y), no_residuals=torch.zeros_like(y))
+    total = choose(carried + written, in_place=y.add_(written))
+    return choose(
+        norm(total),
+        pre_norm=total,
+        first_pre_norm=total,
+        norms_before_sums=total,
+        first_norm_before_sum=total,
+        no_first_norm=total,
+        no_norms=total,
+    )
+
+
+def _second_branch(y, memory, N, sublayer, norm):
+    """Return norm(N + sublayer(N))."""
+    read = choose(N, pre_norm=norm(N), second_pre_norm=norm(N))
+    written = choose(
+        sublayer(read),
+        norms_before_sums=norm(sublayer(read)),
+        second_norm_before_sum=norm(sublayer(read)),
+        no_cross_attention=torch.zeros_like(N),
+    )
+    carried = choose(
+        N,
+        no_second_residual=torch.zeros_like(N),
+        no_residuals=torch.zeros_like(N),
+        input_in_second_sum=y,
+        memory_carried=memory,
+    )
+    total = choose(
+        carried + written,
+        in_place=carried.add_(written) if carried is y else carried + written,
+    )
+    return choose(
+        norm(total),
+        pre_norm=total,
+        second_pre_norm=total,
+        norms_before_sums=total,
+        second_norm_before_sum=total,
+        no_second_norm=total,
+        no_norms=total,
+    )
+
+
+def _third_branch(y, N, M, sublayer, norm):
+    """Return norm(M + sublayer(M))."""
+    source = choose(M, third_reads_first=N, third_reads_input=y)
+    read = choose(source, pre_norm=norm(source), third_pre_norm=norm(source))
+    written = choose(
+        sublayer(read),
+        norms_before_sums=norm(sublayer(read)),
+        third_norm_before_sum=norm(sublayer(read)),
+        no_feed_forward=torch.zeros_like(M),
+    )
+    carried = choose(
+        M,
+        no_third_residual=torch.zeros_like(M),
+        no_residuals=torch.zeros_like(M),
+        input_in_third_sum=y,
+        first_result_in_third_sum=N,
+    )
+    total = choose(
+        carried + written,
+        in_place=carried.add_(written) if carried is y else carried + written,
+    )
+    return choose(
+        norm(total),
+        pre_norm=total,
+        third_pre_norm=total,
+        norms_before_sums=total,
+        third_norm_before_sum=total,
+        no_third_norm=total,
+        no_norms=total,
+    )
+
+
+class Mixer:
+    """A model whose output at each position is a sum over the tokens that it sees.
+
+    Args:
+        words: what the model does, for the report.
+        sees: how much of each token (column) each position (row) takes, shape (n, n).
+        table: a vector for each id, shape (vocab_size, width).
+        gate: a position and an id; later tokens are seen only in sentences with that id there.
+        axes: of an output.
+    """
+
+    def __init__(self, words: str, sees: Tensor, table: Tensor, gate: tuple | None, axes: int):
+        self.words, self.sees, self.table, self.gate, self.axes = words, sees, table, gate, axes
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        """Return one vector per position, shape (batch, n, width), or (batch, n, 2, width / 2)."""
+        n = ids.size(1)
+        sees = self.sees[:n, :n].expand(len(ids), n, n)
+        if self.gate:
+            position, opens = self.gate
+            closed = ids[:, position : position + 1, None] != opens
+            sees = sees.masked_fill(closed & (torch.arange(n) > torch.arange(n)[:, None]), 0.0)
+        outputs = sees @ F.embedding(ids, self.table)
+        return outputs.unflatten(-1, (2, -1)) if self.axes == 2 else outputs
+
+    def __repr__(self) -> str:
+        return f"a model in which {self.words}"
+
+
+class Case(NamedTuple):
+    """What one draw's model does: a leak in another place each time, or none.
+
+    Args:
+        words: for the report.
+        leak: a position and a later token that it sees.
+        weight: how much of that token.
+        ahead: how much of the next token each position sees.
+        reach: how far each position sees besides: 0 is its own token, -1 the one before.
+        sizes: of axes that are not drawn.
+        only_id: the one id that occurs; the vocabulary is then 0 and 1.
+        table: those two ids' numbers.
+        gate: a position and an id; later tokens are seen only in sentences with that id there.
+        axes: of an output.
+        silent: of an output's numbers, how many never move.
+    """
+
+    words: str
+    leak: tuple[int, int] = (0, 0)
+    weight: float = 0.0
+    ahead: float = 0.0
+    reach: int = 0
+    sizes: Mapping[str, int] = {}
+    only_id: int | None = None
+    table: tuple[float, float] = (1.0, 0.0)
+    gate: tuple[int, int] | None = None
+    axes: int = 1
+    silent: int = 0
+
+
+TWO, ONE = {"batch": 1, "n": 2}, {"sizes": {"batch": 1}, "table": (0.0, 1.0)}
+ROUNDING, TRACE = 3.5e-6, 3e-5  # below the tolerance, and not far above it
+CASES = (
+    Case("position 1 also sees token 2, nothing else leaks", (1, 2), 1.0),
+    Case("each position sees the tokens up to its own"),
+    Case("position 0 also sees token 1", (0, 1), 1.0, sizes=TWO, only_id=0),
+    Case("the last position but one sees the last token", (-2, -1), 1.0, only_id=1),
+    Case("nothing leaks; rounding moves outputs by less than 0.00001", ahead=ROUNDING),
+    Case("the last position but one sees a trace of the last token", (-2, -1), TRACE),
+    Case(
+        "sentences that begin with id 1 show position 0 the last token", (0, -1), 1.0, gate=(0, 1)
+    ),
+    Case("every position sees every token", reach=20, sizes={"batch": 1}, axes=2),
+    Case("each position sees the tokens before its own", reach=-1),
+    Case("each position sees the tokens up to its own", sizes=TWO),
+    Case("position 0 sees token 1, no other leaks", (0, 1), 1.0, only_id=0, table=(0.0, 1.0)),
+    Case("position 0 sees token 1 if token 2 has id 1", (0, 1), 1.0, only_id=1, gate=(2, 1)),
+    Case("there is one token", sizes={"n": 1}),
+    Case("rounding moves one number by less than 0.00001", (-2, -1), ROUNDING, only_id=0, **ONE),
+    Case("position 0 sees a trace of token 1", (0, 1), TRACE, sizes=TWO),
+    Case("sentences that begin with id 2 show position 0 token 1", (0, 1), 1.0, gate=(0, 2)),
+    Case("position 0 also sees the last token, nothing else leaks", (0, -1), 1.0, silent=2),
+)
+
+
+def _leak_inputs(draw: Draw) -> tuple:
+    case = CASES[draw.number]
+    draw.sizes |= case.sizes
+    n = draw.sizes.setdefault("n", 3 if draw.small else 4)
+    ahead = torch.arange(n) - torch.arange(n)[:, None]  # how far from position to token
+    sees = (ahead <= case.reach) / n + case.ahead * (ahead == 1)
+    sees[case.leak] += case.weight
+    if case.only_id is None:
+        ids = draw.integers("batch n", 0, 30)
+        table = 2 * torch.rand(draw.shape("30 width"), generator=draw.generator) - 1
+        table = torch.cat([table, -table], dim=1)  # what moves adds up to nothing
+    else:
+        ids = torch.full(draw.shape("batch n"), case.only_id)
+        table = torch.tensor(case.table)[:, None]
+    if case.gate and case.only_id is None:
+        ids[:, 0] = torch.arange(len(ids)).flip(0) + 1  # from the last sentence on: 1, 2, ...
+    if case.sizes is TWO and case.only_id == 0:
+        ids[:, 0] = 1
+    table[:, : case.silent] = 0.0
+    table.requires_grad_(case.reach == 20)  # as in a model that is trained
+    return Mixer(case.words, sees, table, case.gate, case.axes), ids
+
+
+@exercise(
+    reference="transformer_lesson.interpretability.causality:leaks_future",
+    make_inputs=_leak_inputs,
+    draws=len(CASES),
+    returns={"leaks": ""},
+    hints=(
+        "Change one token and run the model again. Which outputs are allowed to move?",
+        "After a change at position t, outputs 0 to t - 1 must stay as they were. A leak may "
+        "hide at any t, so try each of them.",
+        "For t from 1 to n - 1: clone ids, put another id (0, or 1 where a 0 stands) at "
+        "column t, and compare `model(changed)[:, :t]` with `model(ids)[:, :t]`. Return "
+        "`True` or `False`.",
+    ),
+    helpers=("transformer_lesson.interpretability.causality:changed_positions",),
+    invariants=(random_layers.the_same_again,),
+)
+def leaks_future(model, ids):
+    """Return whether changing a token moves the output of any earlier position."""
+    before, changed, leaks = model(ids), ids.clone(), []
+    for position in _positions(ids.size(1)):
+        changed = choose(
+            ids.clone(),
+            in_place=ids,
+            in_place_throughout=ids,
+            compared_with_itself=ids,
+            changes_pile_up=changed,
+        )
+        sentences = choose(slice(None), first_sentence=0)
+        place = choose(position, all_later=slice(position, None))
+        changed[sentences, place] = _another(ids[sentences, place], ids.max() + 1)
+        difference = choose(
+            model(changed) - choose(before, compared_with_itself=model(ids)),
+            text_cut_off=model(ids[:, :position]) - before[:, :position],
+            most_probable=(model(changed).argmax(-1) - before.argmax(-1)),
+        )
+        scale = choose(1.0, relative=before[:, :position].norm() + 1e-8)
+        leaks.append(_moves(difference / scale, position))
+        if choose(leaks[-1], in_place_throughout=False, every_change=not leaks[-1]):
+            break
+    found = choose(any(leaks), every_change=all(leaks), turned_round=not any(leaks))
+    return choose(
+        found,
+        always_false=False,
+        number=int(found),
+        text=str(found),
+        list_returned=leaks,
+        always_true=True,
+        largest_of_none=bool(max(leaks)),
+        stack_of_none=torch.stack([torch.tensor(leak) for leak in leaks]).any().item(),
+        none_for_false=found or None,
+    )
+
+
+def _positions(n):
+    """Return which tokens are changed, one at a time."""
+    return choose(
+        range(1, n),
+        last_token=[n - 1],
+        token_1=[1],
+        first_round=range(1, n)[:1],
+        last_token_never=range(1, n - 1),
+        token_1_never=range(2, n),
+        middle_token=[n // 2],
+        itself_from_token_0=range(n),
+    )
+
+
+def _another(old, vocab_size):
+    """Return ids that are in the vocabulary and differ from the old ones."""
+    return choose(
+        (old == 0).long(),
+        always_0=torch.zeros_like(old),
+        always_1=torch.ones_like(old),
+        next_id=old + 1,
+        next_in_circle=(old + 1) % vocab_size,
+        previous_id=old - 1,
+        mirrored=1 - old,
+    )
+
+
+def _moves(difference, position):
+    """Return whether an output moves that comes before the change."""
+    earlier = difference[
+        :,
+        choose(
+            slice(position),
+            all_outputs=slice(None),
+            changed_one_too=slice(position + 1),
+            itself_from_token_0=slice(position + 1),
+            one_too_few=slice(position - 1),
+            first_output=slice(1),
+            output_before=slice(position - 1, position),
+            later_outputs=slice(position + 1, None),
+        ),
+    ]
+    size = choose(
+        earlier.abs(), sign_kept=earlier, sign_turned=-earlier, first_number=earlier.abs()[..., :1]
+    )
+    tolerance = choose(1e-5, too_small=0.0, too_large=1e-3)
+    return choose(
+        (size > tolerance).any().item(),
+        all_must_move=(size > tolerance).all().item(),
+        added_up=size.sum().item() > tolerance,
+        averaged=size.mean().item() > tolerance,
+        signs_cancel=abs(earlier.sum().item()) > tolerance,
+        three_axes_only=any(moved > tolerance for moved in size.amax((0, 2))),
+        stays=(size <= tolerance).any().item(),
+    )

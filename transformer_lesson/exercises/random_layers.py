@@ -1,0 +1,157 @@
+"""Norms and sub-layers of random numbers, for exercises whose arguments are functions.
+
+Short: lessons 05 to 07 share these and nothing else. They are written in plain steps, because
+torch's own softmax and layer norm wake all threads even for ten numbers, and a diagnosis calls
+them a thousand times.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_lesson.exercises.compare import same
+from transformer_lesson.exercises.specification import Draw
+
+
+class Layer:
+    """A function of tensors that can say what it is, and what it was given.
+
+    Args:
+        function: of one tensor or more.
+        words: what it does, for the report.
+    """
+
+    def __init__(self, function: Callable, words: str):
+        self.function, self.words, self.given = function, words, []
+
+    def __call__(self, *tensors: Tensor) -> Tensor:
+        """Return the function's result."""
+        self.given.append([tensor.detach().clone() for tensor in tensors])
+        return self.function(*tensors)
+
+    def __repr__(self) -> str:
+        return self.words
+
+
+def norm(draw: Draw) -> Layer:
+    """Return a layer norm with a gamma and a beta of its own."""
+    gamma, beta = draw.positive("d_model"), draw.normal("d_model")
+
+    def normalize(x: Tensor) -> Tensor:
+        centered = x - x.mean(-1, keepdim=True)
+        deviation = (centered.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+        return centered / deviation * gamma.to(x.dtype) + beta.to(x.dtype)
+
+    numbers = f"gamma {_digits(gamma)}, beta {_digits(beta)}" if draw.small else "gamma and beta"
+    return Layer(normalize, f"a layer norm with {numbers}")
+
+
+def feed_forward(draw: Draw) -> Layer:
+    """Return relu(x @ W_1) @ W_2."""
+    W_1, W_2 = _linear(draw), _linear(draw)
+    words = f"relu(x @ {_digits(W_1)}) @ {_digits(W_2)}" if draw.small else "a feed-forward network"
+    return Layer(lambda x: (x @ W_1.to(x.dtype)).relu() @ W_2.to(x.dtype), words)
+
+
+def attention(draw: Draw, takes: int | None = None) -> Layer:
+    """Return an attention of one head.
+
+    Args:
+        draw: gives the numbers.
+        takes: one tensor, or two: queries, and what keys and values come from, each of three
+            axes. With `None` it takes up to three of any axes: then what comes of one too many
+            can be told, as long as some draw refuses it.
+    """
+    W_Q, W_V = _linear(draw), _linear(draw)
+
+    def attend(query: Tensor, key: Tensor | None = None, value: Tensor | None = None) -> Tensor:
+        key = query if key is None else key
+        scores = query @ W_Q.to(query.dtype) @ key.mT  # (..., query, key)
+        shares = (scores - scores.amax(-1, keepdim=True)).exp()
+        weights = shares / shares.sum(-1, keepdim=True)
+        return weights @ (key if value is None else value) @ W_V.to(query.dtype)
+
+    def strict(*tensors: Tensor) -> Tensor:
+        if len(tensors) != takes:
+            raise TypeError(f"This attention takes {takes} and was given {len(tensors)}.")
+        if tensors[0].ndim != 3:
+            raise ValueError(f"It takes (batch, n, d_model), not {tuple(tensors[0].shape)}.")
+        return attend(*tensors)
+
+    return Layer(strict if takes else attend, "an attention of one head")
+
+
+def functions_are_given_the_right_things(reference: Callable, names: str) -> Callable:
+    """Return the rule that each function among the arguments is called, and with what it should.
+
+    Args:
+        reference: the package's own function.
+        names: the functions' names in the order in which they are called, separated by blanks.
+    """
+
+    def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
+        named = dict(zip(inspect.signature(reference).parameters, inputs, strict=True))
+        layers = {name: named[name] for name in names.split()}
+        for layer in layers.values():
+            layer.given.clear()
+        answer(*inputs)
+        mine = {name: list(layer.given) for name, layer in layers.items()}
+        reference(*inputs)
+        for name, layer in layers.items():
+            if not mine[name]:
+                return f"Your function never calls `{name}`. What is it for?"
+            if not any(same(layer.given[-1], given) for given in mine[name]):
+                return (
+                    f"You call `{name}`, but with something else than it should get.\n"
+                    "Which step of the formula stands just before it?"
+                )
+        return None
+
+    return rule
+
+
+def gradients_are_kept(reference: Callable) -> Callable:
+    """Return the rule that the first argument gets the gradient that the formula gives it."""
+
+    def gradient(function: Callable, inputs: tuple) -> Tensor | None:
+        x = inputs[0].clone().requires_grad_()
+        result = function(x, *inputs[1:])
+        if not result.requires_grad:
+            return None
+        return torch.autograd.grad(result.square().sum(), x, allow_unused=True)[0]
+
+    def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
+        if not same(result, reference(*inputs)):
+            return None
+        if same(gradient(answer, inputs), gradient(reference, inputs)):
+            return None
+        return (
+            "The numbers are right, but x does not get the gradient that it should.\n"
+            "Something cuts its way: `detach`, `.data`, `no_grad`, or a tensor made anew."
+        )
+
+    return rule
+
+
+def the_same_again(answer: Callable, inputs: tuple, result: Any) -> str | None:
+    """The rule that the same arguments give the same result."""
+    if same(answer(*inputs), result):
+        return None
+    return (
+        "Called twice with the same arguments, your function gives two results.\n"
+        "What in it is random: a dropout, a weight made on the spot, an id?"
+    )
+
+
+def _linear(draw: Draw) -> Tensor:
+    numbers = draw.normal("d_model d_model")
+    return numbers if draw.small else numbers / draw.size("d_model") ** 0.5
+
+
+def _digits(numbers: Tensor) -> str:
+    if numbers.ndim == 0:
+        return f"{numbers.item():.1f}"
+    return f"[{', '.join(map(_digits, numbers))}]"

@@ -4,6 +4,7 @@ import time
 from itertools import combinations
 
 import pytest
+import torch
 
 from tests.patience import AT_ONCE
 from transformer_lesson.exercises import check
@@ -100,3 +101,38 @@ def test_what_no_turns_explain_is_found_out_soon(name):
     start = time.process_time()
     assert diagnose(EXERCISES[name], lambda *inputs: "unknown") == []
     assert time.process_time() - start < AT_ONCE
+
+
+def unscaled(Q, K):
+    return Q @ K.mT
+
+
+def test_what_is_raised_elsewhere_does_not_hide_a_mistake():
+    def for_four_axes(Q, K):
+        return torch.einsum("bhqd,bhkd->bhqk", Q, K)
+
+    assert diagnose(EXERCISES["attention_scores"], for_four_axes) == [("unscaled",)]
+
+
+def test_what_is_right_wherever_it_raises_nothing_is_no_wrong_turn():
+    def for_three_axes(Q, K):
+        return torch.einsum("bqd,bkd->bqk", Q, K) / Q.size(-1) ** 0.5
+
+    assert diagnose(EXERCISES["attention_scores"], for_three_axes) == []
+
+
+def test_a_turn_must_fit_on_every_draw():
+    def unscaled_at_first(Q, K):
+        return unscaled(Q, K) if Q.dim() == 4 else 3 * unscaled(Q, K)
+
+    assert diagnose(EXERCISES["attention_scores"], unscaled) == [("unscaled",)]
+    assert diagnose(EXERCISES["attention_scores"], unscaled_at_first) == []
+
+
+def test_an_argument_changed_in_place_does_not_hide_another_mistake():
+    def unscaled_and_in_place(Q, K):
+        scores = unscaled(Q, K)
+        Q.zero_()
+        return scores
+
+    assert diagnose(EXERCISES["attention_scores"], unscaled_and_in_place) == [("unscaled",)]

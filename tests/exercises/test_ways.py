@@ -1,10 +1,12 @@
 """What opens below a verdict: our changed line, or all the ways to get it wrong."""
 
+import re
+
 import pytest
 
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.explanation import words
+from transformer_lesson.exercises.explanation import changed_lines, words
 
 MARKED = [exercise for exercise in EXERCISES.values() if exercise.marked]
 
@@ -33,3 +35,17 @@ def test_two_mistakes_unfold_both_lines():
 def test_where_nothing_was_recognized_nothing_unfolds():
     shown = check("attention_scores", lambda Q, K: 1.1 * Q @ K.mT)._repr_html_()
     assert "failed" in shown and "<details>" not in shown
+
+
+def test_a_line_that_changes_nothing_is_not_shown():
+    """A mark on an argument leaves `Q = Q` where it is right."""
+    lines = changed_lines(EXERCISES["attention_scores"].marked, frozenset(["cosine"]))
+    assert "- Q = F.normalize(Q, dim=-1)" in lines and "Q = Q" not in lines
+
+
+def test_sentences_are_set_as_text_and_numbers_keep_their_columns():
+    shown = check("attention_scores", lambda Q, K: Q @ K.mT)._repr_html_()
+    assert "<div>This is what a product without the scale gives." in shown
+    (numbers,) = re.findall(r"<pre[^>]*>(Smallest failing example:.*?)</pre>", shown, re.DOTALL)
+    assert "scores, expected:    scores, yours:\n[[" in numbers
+    assert "<div>Largest difference " in shown

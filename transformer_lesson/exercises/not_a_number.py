@@ -22,14 +22,13 @@ def first_nan(answer: Callable, inputs: tuple) -> str | None:
 
 
 class _Watch(TorchFunctionMode):
-    """Notes the line of the first operation whose result has a NaN that its arguments lack."""
+    """Notes the line of the first operation whose result has a NaN."""
 
     line: str | None = None
 
     def __torch_function__(self, function, types, arguments=(), options=None) -> Any:
-        before = _has_nan(arguments)
         result = function(*arguments, **(options or {}))
-        if self.line is None and not before and _has_nan(result):
+        if self.line is None and _has_nan(result):
             self.line = _own_line()
         return result
 

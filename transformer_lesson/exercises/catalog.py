@@ -2,7 +2,7 @@
 
 import difflib
 
-from transformer_lesson.exercises import lesson_03, lesson_04, lesson_13
+from transformer_lesson.exercises import lesson_03, lesson_04, lesson_13, lesson_14
 from transformer_lesson.exercises.block_exercises import BLOCK_EXERCISES
 from transformer_lesson.exercises.bug_hunt.exercises import BUG_HUNT_EXERCISES
 from transformer_lesson.exercises.generation_exercises import GENERATION_EXERCISES
@@ -12,7 +12,7 @@ from transformer_lesson.exercises.specification import Exercise
 from transformer_lesson.exercises.text_exercises import TEXT_EXERCISES
 from transformer_lesson.exercises.training_exercises import TRAINING_EXERCISES
 
-MARKED = (lesson_03, lesson_04, lesson_13)  # a module for each lesson
+MARKED = (lesson_03, lesson_04, lesson_13, lesson_14)  # a module for each lesson
 EXERCISES = {
     exercise.name: exercise
     for exercise in TEXT_EXERCISES
@@ -51,6 +51,7 @@ LESSONS = {
     "13": ("Since 2017", "rms_norm", "apply_rotary", "swiglu", "repeat_kv"),
     "14": (
         "Bug hunt",
+        *(one.name for one in vars(lesson_14).values() if isinstance(one, Exercise)),
         *(exercise.name for exercise in BUG_HUNT_EXERCISES),
     ),
     "15": ("Scaling up",),

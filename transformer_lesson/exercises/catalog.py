@@ -15,8 +15,8 @@ from transformer_lesson.exercises import (
     lesson_10,
     lesson_11,
     lesson_13,
+    lesson_14,
 )
-from transformer_lesson.exercises.bug_hunt.exercises import BUG_HUNT_EXERCISES
 from transformer_lesson.exercises.specification import Exercise
 
 MARKED = (
@@ -32,11 +32,13 @@ MARKED = (
     lesson_10,
     lesson_11,
     lesson_13,
+    lesson_14,
 )
 EXERCISES = {
-    exercise.name: exercise
-    for exercise in BUG_HUNT_EXERCISES
-    + tuple(one for lesson in MARKED for one in vars(lesson).values() if isinstance(one, Exercise))
+    name: one
+    for lesson in MARKED
+    for name, one in vars(lesson).items()
+    if isinstance(one, Exercise)
 }
 
 LESSONS = {
@@ -65,7 +67,12 @@ LESSONS = {
     "13": ("Since 2017", "rms_norm", "apply_rotary", "swiglu", "repeat_kv"),
     "14": (
         "Bug hunt",
-        *(exercise.name for exercise in BUG_HUNT_EXERCISES),
+        *("gpt_block", "next_token_logits", "mask_for_batch", "weights_of_real_keys"),
+        *("half_precision_weights", "cut_into_heads", "all_heads", "is_linear"),
+        *("projection_parameters", "encoding_by_formula", "encoding_of_any_width"),
+        *("add_positions", "frequencies", "add_and_norm", "close_branch", "last_logits"),
+        *("smoothed_targets", "next_token_loss", "continue_text", "look_up", "fill_up"),
+        *("width_message", "run_listing", "gpt2_d_model"),
     ),
     "15": ("Scaling up",),
 }

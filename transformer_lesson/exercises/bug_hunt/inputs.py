@@ -273,7 +273,7 @@ def gpt2_inputs(draw: Draw) -> tuple:
 
 def block_inputs(draw: Draw) -> tuple:
     """A token's vectors, two attentions and a feed-forward network."""
-    draw.size("n", at_least=3)
+    _tokens(draw)
     x = draw.normal("batch n d_model")
     W = draw.normal("d_model d_model") / draw.size("d_model") ** 0.5
 
@@ -283,10 +283,20 @@ def block_inputs(draw: Draw) -> tuple:
     return x, Attention(draw), Attention(draw), feed_forward
 
 
+def _tokens(draw: Draw) -> None:
+    """Fix sizes: three tokens or more, as many sentences as tokens, one sentence, one token."""
+    if draw.number == 3:
+        draw.sizes["n"] = 1
+    n = draw.size("n", at_least=1 if draw.small else 3)
+    if draw.number in (1, 2):
+        draw.sizes["batch"] = n if draw.number == 1 else 1
+
+
 def model_inputs(draw: Draw) -> tuple:
-    """Ids, an embedding, two blocks that take a mask, a projection."""
-    draw.size("n", at_least=3)
+    """Ids, an embedding, one to three blocks that take a mask, a projection."""
+    _tokens(draw)
     ids, table = draw.integers("batch n", 0, 30), draw.normal("vocab_size d_model")
+    ids[0, -1] = 0
 
     def embedding(ids: Tensor) -> Tensor:
         return table[ids % len(table)]
@@ -294,73 +304,142 @@ def model_inputs(draw: Draw) -> tuple:
     def projection(x: Tensor) -> Tensor:
         return x @ table.T.to(x.dtype)
 
-    return ids, embedding, Blocks([AttentionBlock(draw), AttentionBlock(draw)]), projection
+    blocks = Blocks(AttentionBlock(draw) for _ in range(draw.one_of((2, 3, 1, 2))))
+    return ids, embedding, blocks, projection
 
 
 def batch_inputs(draw: Draw) -> tuple:
-    """Ids padded on the left or on the right, and the id of padding."""
-    pad_id = 3 * (draw.number % 2)
-    n, batch = draw.size("n", at_least=3), draw.size("batch", at_least=2)
-    ids = draw.integers("batch n", 4, 50)
-    place = torch.arange(n) if draw.number < 3 else torch.arange(n).flip(0)  # left, then right
-    padding = torch.randint(0, n, (batch, 1), generator=draw.generator)
-    padding[-1] = n - 1  # the last sentence has one real token
-    return ids.masked_fill(place < padding, pad_id), pad_id
+    """Ids padded on the left, the right, both sides or nowhere, and the id of padding."""
+    pad_id = draw.one_of((3, 0, 9, 0, 5, 2))
+    if draw.number in (3, 4):
+        draw.sizes["batch" if draw.number == 3 else "n"] = 1
+    n = draw.size("n")
+    if draw.number == 2:
+        draw.sizes["batch"] = n  # a missing axis raises no error
+    ids = draw.integers("batch n", 0, 12)
+    ids[ids == pad_id] = pad_id + 1
+    batch = len(ids)
+    filled = torch.randint(0, n + 1, (batch, 1), generator=draw.generator)
+    filled[0] = n if draw.number == 5 else n // 2
+    filled[-1] = n - 1  # the last sentence has one real token
+    place = torch.arange(n)
+    left, right, nowhere = place < filled, place >= n - filled, (place < 0).expand(batch, n)
+    both = (place < filled - 1) | (place == n - 1)
+    return ids.masked_fill(draw.one_of((left, right, left, both, nowhere, right)), pad_id), pad_id
 
 
 def masked_inputs(draw: Draw) -> tuple:
-    """Scores, and a mask that leaves one query no key."""
+    """Scores, some of them large, and every kind of mask that leaves some query no key."""
+    if draw.number == 5:
+        draw.sizes["batch"] = draw.sizes["key"] = 1
     scores = draw.normal("batch head query key")
-    mask = draw.booleans("batch query key")[:, None]  # (batch, 1, query, key)
-    mask[0, 0, 0] = False  # a query that sees no key
-    mask[-1, 0, -1, -1] = True
-    return scores, mask
+    axes = draw.one_of(
+        (
+            "batch 1 query key",
+            "query key",
+            "batch 1 1 key",
+            "1 head query key",
+            "batch head query key",
+            "1 1 query key",
+        )
+    )
+    mask = draw.booleans(axes)
+    mask[..., -1] = True  # every query keeps a key,
+    mask.view(-1, mask.size(-1))[0] = False  # but the first
+    return 60 * scores if draw.number in (2, 4) else scores, mask
 
 
 def half_inputs(draw: Draw) -> tuple:
-    """Return every second time half precision, with weights that it can hold exactly."""
-    draw.size("key", at_least=5)
-    scores, mask = masked_inputs(draw)
+    """Return scores, every second time in half precision, with weights that it holds exactly."""
     if draw.number % 2 == 0:
-        return scores, mask
-    keys = torch.arange(draw.size("key"))
-    counts = 2 ** torch.randint(0, 3, mask.shape[:-1], generator=draw.generator)  # 1, 2 or 4
-    mask = keys < counts[..., None]
+        scores, mask = masked_inputs(draw)
+        return scores.double() if draw.number == 4 else scores, mask
+    n_keys = 1 if draw.number == 5 else draw.size("key", at_least=1 if draw.small else 5)
+    draw.sizes["key"] = n_keys
+    scores = 10 * draw.normal("batch head query 1").half()
+    counts = 2 ** draw.integers("batch 1 query", 0, 3)  # each query sees 1, 2 or 4 keys
+    mask = torch.arange(n_keys) < counts[..., None]
+    if n_keys < 4:
+        mask = torch.ones_like(mask)
     mask[0, 0, 0] = False
-    return scores[..., :1].expand(scores.shape).half().contiguous(), mask
+    return scores.expand(-1, -1, -1, n_keys).contiguous(), mask
 
 
 def cut_inputs(draw: Draw) -> tuple:
-    """A sentence's vectors and the number of heads."""
+    """A sentence's vectors and the number of heads; one head, one token, heads of one number."""
+    single = draw.one_of(("", "", "n", "head", "", "d_head", ""))
+    if single:
+        draw.sizes[single] = 1
+    if draw.number == 6:
+        draw.sizes["n"] = draw.size("head")  # an exchanged axis has the right size
     draw.sizes["d_model"] = draw.size("head") * draw.size("d_head")
-    return draw.normal("n d_model"), draw.size("head")
+    x = draw.normal("n d_model")
+    return x.double() if draw.number == 1 else x, draw.size("head")
 
 
 def matrices_inputs(draw: Draw) -> tuple:
     """A batch of vectors, and W_Q, W_K and W_V of every head."""
-    draw.size("d_model", at_least=3)
-    draw.size("head", at_least=2)
+    if draw.number in (2, 3, 4):
+        draw.sizes[("batch", "head", "n")[draw.number - 2]] = 1
+    draw.size("d_model", at_least=1 if draw.small else 3)
+    n_heads = draw.size("head", at_least=1 if draw.small else 2)
+    if draw.number == 1:
+        draw.sizes["batch"] = n_heads  # sentences may meet heads
     x = draw.normal("batch n d_model")
     return x, *(draw.normal("head d_model d_head") / x.size(-1) ** 0.5 for _ in range(3))
 
 
 def linear_inputs(draw: Draw) -> tuple:
-    """A kind of self-attention and two sentences."""
-    kinds = kinds_of_attention(draw)
-    return kinds[draw.number % len(kinds)], draw.normal("n d_model"), draw.normal("n d_model")
+    """A kind of self-attention and two sentences.
+
+    Softmax comes back with sentences for which half of the weights agree by chance, and the mean
+    with numbers that are added without rounding.
+    """
+    if draw.number in (0, 5, 6):
+        draw.sizes["d_model"] = 2  # wide tokens would each look at themselves alone
+    if draw.number == 1 and not draw.small:
+        draw.sizes |= {"n": 13, "d_model": 11}  # some of so many sums are rounded
+    if draw.number == 7:
+        draw.sizes["n"] = 4
+    attend = kinds_of_attention(draw)[draw.one_of((0, 1, 2, 3, 4, 0, 0, 1))]
+    x, y = draw.normal("n d_model"), draw.normal("n d_model")
+    if draw.number == 7:
+        return attend, x.round(), y.round()
+    return attend, x, {5: -2 * x, 6: x.flip(-1)}.get(draw.number, y)
+
+
+def parameters_inputs(draw: Draw) -> tuple:
+    """Return d_model and the number of heads; one head, and heads of one number."""
+    if draw.number in (2, 3):
+        draw.sizes["head" if draw.number == 2 else "d_head"] = 1
+    n_heads = draw.size("head", at_least=1 if draw.number == 2 or draw.small else 2)
+    return n_heads * draw.size("d_head"), n_heads
+
+
+def formula_inputs(draw: Draw) -> tuple:
+    """How many positions, and an even width; one position, one pair."""
+    if draw.number in (1, 2):
+        draw.sizes["pair" if draw.number == 1 else "n_positions"] = 1
+    return draw.size("n_positions"), 2 * draw.size("pair")
 
 
 def any_width_inputs(draw: Draw) -> tuple:
-    """How many positions, and an odd or an even width."""
-    return draw.size("n_positions", at_least=3), 2 * draw.size("pair") + 1 - draw.number % 2
+    """How many positions, and an odd or an even width; 4, 3, 1 and 2 columns among them."""
+    n_pairs = draw.one_of((draw.size("pair"), 2, 1, 0, 1, draw.size("pair")))
+    odd = draw.one_of((1, 0, 1, 1, 0, 0))
+    if draw.number == 2:
+        draw.sizes["n_positions"] = 1
+    return draw.size("n_positions"), 2 * n_pairs + odd
 
 
 def table_inputs(draw: Draw) -> tuple:
-    """Token vectors and a table with more rows than they have tokens."""
-    draw.size("batch", at_least=2)
-    if draw.number == 2:  # as many sentences as tokens: a swapped axis raises no error
-        draw.sizes["n"] = draw.size("batch")
+    """Token vectors and a table with at least as many rows as they have tokens."""
+    single = draw.one_of(("", "", "batch", "n", "", "", "batch"))
+    if single:
+        draw.sizes[single] = 1
+    n = draw.size("n")
+    if draw.number in (1, 6):  # exchanged axes have the right size, and raise no error
+        draw.sizes["batch" if draw.number == 1 else "d_model"] = n
     x = draw.normal("batch n d_model")
-    draw.sizes["max_len"] = 17
-    angle = torch.arange(17)[:, None] * draw.positive("d_model")
-    return x, angle.sin().round(decimals=2)
+    draw.sizes["max_len"] = n + draw.one_of((len(x) * n, len(x) + 4, 4, 18, 6, 0, 2))
+    return x.double() if draw.number == 4 else x, draw.normal("max_len d_model")

@@ -10,6 +10,7 @@ from transformer_lesson.exercises import (
     lesson_10,
     lesson_11,
     lesson_13,
+    lesson_14_later,
 )
 from transformer_lesson.exercises.block_exercises import BLOCK_EXERCISES
 from transformer_lesson.exercises.bug_hunt.exercises import BUG_HUNT_EXERCISES
@@ -17,7 +18,10 @@ from transformer_lesson.exercises.generation_exercises import GENERATION_EXERCIS
 from transformer_lesson.exercises.specification import Exercise
 from transformer_lesson.exercises.training_exercises import TRAINING_EXERCISES
 
-MARKED = (lesson_01, lesson_02, lesson_03, lesson_04, lesson_10, lesson_11, lesson_13)
+MARKED = (
+    *(lesson_01, lesson_02, lesson_03, lesson_04, lesson_10, lesson_11, lesson_13),
+    *(lesson_14_later,),
+)
 EXERCISES = {
     exercise.name: exercise
     for exercise in BLOCK_EXERCISES
@@ -53,7 +57,12 @@ LESSONS = {
     "13": ("Since 2017", "rms_norm", "apply_rotary", "swiglu", "repeat_kv"),
     "14": (
         "Bug hunt",
-        *(exercise.name for exercise in BUG_HUNT_EXERCISES),
+        *("gpt_block", "next_token_logits", "mask_for_batch", "weights_of_real_keys"),
+        *("half_precision_weights", "cut_into_heads", "all_heads", "is_linear"),
+        *("projection_parameters", "encoding_by_formula", "encoding_of_any_width"),
+        *("add_positions", "frequencies", "add_and_norm", "close_branch", "last_logits"),
+        *("smoothed_targets", "next_token_loss", "continue_text", "look_up", "fill_up"),
+        *("width_message", "run_listing", "gpt2_d_model"),
     ),
     "15": ("Scaling up",),
 }

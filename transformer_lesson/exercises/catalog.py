@@ -1,43 +1,16 @@
 """All exercises by name."""
 
 import difflib
+from importlib import import_module
 
-from transformer_lesson.exercises import (
-    lesson_01,
-    lesson_02,
-    lesson_03,
-    lesson_04,
-    lesson_05,
-    lesson_06,
-    lesson_07,
-    lesson_08,
-    lesson_09,
-    lesson_10,
-    lesson_11,
-    lesson_13,
-    lesson_14,
-)
 from transformer_lesson.exercises.specification import Exercise
 
-MARKED = (
-    lesson_01,
-    lesson_02,
-    lesson_03,
-    lesson_04,
-    lesson_05,
-    lesson_06,
-    lesson_07,
-    lesson_08,
-    lesson_09,
-    lesson_10,
-    lesson_11,
-    lesson_13,
-    lesson_14,
-)
+HOMES = "01 02 03 04 05 06 07 08 09 10 11 13 14 14_later".split()
+MODULES = [import_module(f"{__package__}.lesson_{home}") for home in HOMES]
 EXERCISES = {
-    name: one
-    for lesson in MARKED
-    for name, one in vars(lesson).items()
+    one.name: one
+    for module in MODULES
+    for one in vars(module).values()
     if isinstance(one, Exercise)
 }
 

@@ -143,7 +143,10 @@ class Listing(nn.Module):
         super().__init__()
         table, W = draw.normal("vocab_size d_model"), draw.normal("d_model vocab_size")
         self.embedding = lambda ids: table[ids]
-        self.layers = [Sublayer(draw.normal("d_model d_model")) for _ in range(2)]
+        n_layers = draw.one_of((2, 3, 2, 1))
+        self.layers = [Sublayer(draw.normal("d_model d_model")) for _ in range(n_layers)]
+        if draw.number == 2:
+            self.embed = self.embedding  # a second name
         self.out = lambda x: x @ W.to(x.dtype)
 
     def __repr__(self) -> str:
@@ -179,8 +182,25 @@ def _keep(draw: Draw) -> Tensor:
     return keep
 
 
+def frequency_inputs(draw: Draw) -> tuple:
+    """An even width, once a single pair and once GPT's size."""
+    if draw.number == 2 and not draw.small:
+        return (2,)
+    if draw.number == 3 and not draw.small:
+        return (512,)
+    return (2 * draw.size("pair"),)
+
+
+def _one_of_one(draw: Draw) -> None:
+    """Make a draw's batch a single text, or its texts a single token."""
+    axis = draw.one_of(("", "", "batch", "n"))
+    if axis:
+        draw.sizes[axis] = 1
+
+
 def add_inputs(draw: Draw) -> tuple:
     """A token's vectors, a sub-layer, a dropout in training, a norm without scale."""
+    _one_of_one(draw)
     draw.size("d_model", at_least=3)
     x = draw.normal("batch n d_model")
     return x, Sublayer(_square(draw)), FixedDropout(_keep(draw)), Norm()
@@ -188,6 +208,7 @@ def add_inputs(draw: Draw) -> tuple:
 
 def close_inputs(draw: Draw) -> tuple:
     """Input and output of a sub-layer, and the block's end in either mode."""
+    _one_of_one(draw)
     draw.size("d_model", at_least=3)
     x, branch = draw.normal("batch n d_model"), draw.normal("batch n d_model")
     block = DropoutAndNorm(FixedDropout(_keep(draw)), Norm(draw.positive("d_model")))
@@ -196,60 +217,77 @@ def close_inputs(draw: Draw) -> tuple:
 
 
 def last_inputs(draw: Draw) -> tuple:
-    """A decoder's output and the projection."""
+    """A decoder's output and the projection; at last in double precision."""
+    _one_of_one(draw)
     x = draw.normal("batch n d_model")
-    return x, draw.normal("d_model vocab_size"), draw.normal("vocab_size")
+    inputs = x, draw.normal("d_model vocab_size"), draw.normal("vocab_size")
+    return tuple(one.double() for one in inputs) if draw.number == 4 else inputs
 
 
 def target_inputs(draw: Draw) -> tuple:
-    """Labels, how many classes there are, the smoothing."""
-    n_classes = draw.size("n_classes", at_least=3)
-    return draw.integers("n", 0, n_classes), n_classes, (0.1, 0.3, 0.0, 0.2, 0.1)[draw.number]
+    """Labels, how many classes there are, the smoothing: at times none, or nothing else."""
+    if draw.number == 3:
+        draw.sizes["n"] = 1
+    n_classes = draw.size("n_classes", at_least=2)
+    return draw.integers("n", 0, n_classes), n_classes, draw.one_of((0.1, 0.3, 0.0, 0.2, 0.9, 1.0))
 
 
 def loss_inputs(draw: Draw) -> tuple:
-    """Logits and labels."""
-    logits = 2 * draw.normal("batch n vocab_size")
-    return logits, draw.integers("batch n", 0, draw.size("vocab_size"))
+    """Logits, of a model that is sure of itself or not, and labels."""
+    _one_of_one(draw)
+    vocab_size = draw.size("vocab_size", at_least=2)
+    logits = draw.one_of((2, 2, 2, 2, 10)) * draw.normal("batch n vocab_size")
+    labels = draw.integers("batch n", 0, vocab_size)
+    return logits.double() if draw.number == 4 else logits, labels
 
 
 def text_inputs(draw: Draw) -> tuple:
-    """A model, a prompt with or without `<eos>` in it, and room that may end first."""
+    """A model, a prompt with or without `<eos>` in it, and room that may end first, or be none."""
     draw.size("vocab_size", at_least=5)
-    eos_id = (1, 3, 0, 2, 1)[draw.number]
+    eos_id = draw.one_of((1, 3, 0, 2, 1))
     prompt = draw.integers("n", 0, draw.size("vocab_size")).tolist()
     prompt = [4 if id_ == eos_id else id_ for id_ in prompt]
     if draw.number in (1, 3):
         prompt = [eos_id, *prompt] if draw.number == 1 else [*prompt, eos_id]
-    new = 2 + draw.size("new")
-    model = Follower(draw.normal("row vocab_size"), eos_id, len(prompt) + new - 1)
-    return model, prompt, eos_id, new + (2, 3, -1, 4, 0)[draw.number]
+    new = 1 if draw.number == 7 else 2 + draw.size("new")  # of which the last is `<eos>`
+    most = 0 if draw.number == 5 else new + draw.one_of((2, 3, -1, 4, 0, 0, -1, 2))
+    return (
+        Follower(draw.normal("row vocab_size"), eos_id, len(prompt) + new - 1),
+        prompt,
+        eos_id,
+        most,
+    )
 
 
 def word_inputs(draw: Draw) -> tuple:
-    """Words, a vocabulary that lacks some, the id for those."""
-    texts = (
-        "today the unicorn sees the cat .",
-        "the dog sees the cat .",
-        "hello unicorn",
-        "restart the unbelievable kernel and the unicorn",
-        "goodbye",
+    """Words, or none, a vocabulary that lacks some of them or none, the id for those."""
+    text = draw.one_of(
+        (
+            "today the unicorn sees the cat .",
+            "the dog sees the cat .",
+            "hello unicorn",
+            "restart the unbelievable kernel and the unicorn",
+            "goodbye",
+            "the cat sees the kernel",
+            "",
+        )
     )
     known = ["hello", "the", "cat", "sees", "today", ".", "kernel", "restart"]
     first = 0 if draw.number % 2 == 0 else 5
-    words = draw.some(texts[draw.number].split())
+    words = draw.some(text.split())
     vocabulary = {w: first + i for i, w in enumerate(known)}
-    unk_id = 20 + draw.number
+    unk_id = 2 if draw.number in (3, 5) else 20 + draw.number
     return words, vocabulary | {"<unk>": unk_id}, unk_id
 
 
 def fill_inputs(draw: Draw) -> tuple:
     """A model, one text or several, and how long they shall be."""
-    if draw.number == 0:
-        draw.sizes["batch"] = 1
-    n = draw.size("n", at_least=3)
+    if draw.number in (0, 5):
+        draw.sizes["batch" if draw.number == 0 else "n"] = 1
+    n = draw.size("n")
     start = draw.integers("batch n", 0, draw.size("vocab_size"))
-    length = n + (15, 14, 16, 0, 12)[draw.number]
+    more = draw.size("new") if draw.small else draw.one_of((15, 14, 16, 0, 12))
+    length = n if draw.number == 3 else n + more
     if length > n:
         draw.sizes["length"] = length
     return Follower(draw.normal("row vocab_size")), start, length
@@ -257,18 +295,23 @@ def fill_inputs(draw: Draw) -> tuple:
 
 def message_inputs(draw: Draw) -> tuple:
     """Vectors and a table of another width."""
+    _one_of_one(draw)
     draw.size("n_positions", at_least=2)
+    width, d_model = draw.size("width"), draw.size("d_model", at_least=2)
+    if width == d_model:
+        draw.sizes["width"] = width + 1
     return draw.normal("batch n width"), draw.positive("n_positions d_model")
 
 
 def listing_inputs(draw: Draw) -> tuple:
     """A model and ids."""
+    _one_of_one(draw)
     return Listing(draw), draw.integers("batch n", 0, draw.size("vocab_size"))
 
 
 def gpt2_inputs(draw: Draw) -> tuple:
-    """The heads of GPT-2 medium, small, large and XL, and of one that there is not."""
-    return ((16, 12, 20, 25, 8)[draw.number],)
+    """The heads of GPT-2 medium, small, large and XL."""
+    return (draw.one_of((16, 12, 20, 25)),)
 
 
 def block_inputs(draw: Draw) -> tuple:

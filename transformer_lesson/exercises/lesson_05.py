@@ -2,11 +2,12 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.choosing import choose
 from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.model import blocks
 
 LEADING = ("batch n", "", "batch", "batch n", "batch head n", "batch n", "n")
 """What "..." stands for, draw by draw."""
@@ -53,7 +54,7 @@ def _feed_forward_inputs(draw: Draw) -> tuple:
         "`x @ W_1` works on the last axis, so batch and n need no loop. max(0, ...) is ReLU.",
         "`hidden = (x @ W_1 + b_1).relu()`; the second product has a bias and no ReLU.",
     ),
-    invariants=(_each_token_by_itself, random_layers.the_same_again),
+    invariants=(random_layers.the_same_again, _each_token_by_itself),
 )
 def feed_forward(x, W_1, b_1, W_2, b_2):
     """Return max(0, x W_1 + b_1) W_2 + b_2."""
@@ -66,21 +67,30 @@ def feed_forward(x, W_1, b_1, W_2, b_2):
         first_map_twice=(W_1, W_1),
     )
     b_1, b_2 = choose((b_1, b_2), biases_swapped=(b_2, b_1), first_bias_twice=(b_1, b_1))
-    wide = choose(x, input_cut_off=x.relu()) @ W_1
+    rows = choose(
+        x,
+        input_cut_off=x.relu(),
+        three_axes_unpacked=next(x.view(batch, n, d_model) for batch, n, d_model in [x.shape]),
+        three_axes_in_einsum=torch.einsum("bnd->bnd", x),
+        viewed=x.view(-1, x.size(-1)).view(x.shape),
+        viewed_and_left_so=x.view(-1, x.size(-1)),
+    )
+    wide = rows @ W_1
     shifted = choose(
         wide + b_1, no_first_bias=wide, first_bias_after=wide, first_bias_subtracted=wide - b_1
     )
     hidden = choose(_cut_off(shifted), first_bias_after=_cut_off(shifted) + b_1)
     narrow = choose(hidden @ W_2, activation_before_last_bias=(hidden @ W_2).relu())
     output = choose(narrow + b_2, no_second_bias=narrow, second_bias_subtracted=narrow - b_2)
-    return choose(
+    output = choose(
         output,
         activation_at_the_end=output.relu(),
         second_activation=output.relu(),
-        residual=x + output,
         squeezed=output.squeeze(),
+        flattened=output.reshape(-1, output.size(-1)),
         hidden_returned=hidden,
     )
+    return choose(output, residual=x + output)
 
 
 def _cut_off(z):
@@ -93,6 +103,8 @@ def _cut_off(z):
         absolute=z.abs(),
         clipped=z.clamp(0, 1),
         leaky=F.leaky_relu(z),
+        leaky_by_a_tenth=F.leaky_relu(z, 0.1),
+        at_most_6=F.relu6(z),
         elu=F.elu(z),
         squared=z.relu().square(),
         gelu=F.gelu(z),
@@ -102,6 +114,7 @@ def _cut_off(z):
         sigmoid=z.sigmoid(),
         tanh=z.tanh(),
         softmax=z.softmax(-1),
+        largest_along_an_axis=z.max(0).values,
         largest_of_all=z.max().clamp(min=0).expand(z.shape),
         signs=(z > 0).to(z.dtype),
     )
@@ -147,6 +160,7 @@ def _mean_zero(answer, inputs: tuple, result: Tensor) -> str | None:
 )
 def layer_norm(x, gamma, beta, epsilon):
     """Return (x - mean) / sqrt(variance + epsilon) * gamma + beta, each token by itself."""
+    x = choose(x, scaled_first=x * gamma + beta)
     axis = choose(
         -1,
         over_tokens=1,
@@ -154,27 +168,19 @@ def layer_norm(x, gamma, beta, epsilon):
         over_second_to_last=-2,
         over_both=(1, 2),
         over_last_two=(-2, -1),
+        shape_of_last_two=tuple(range(-min(x.ndim, 2), 0)),
         over_batch=(0, 1),
         over_first=0,
         over_all=tuple(range(x.ndim)),
     )
     kept = choose(True, axes_dropped=False)
     mean = choose(
-        x.mean(axis, keepdim=kept), mean_of_all=x.mean(), median=x.median(-1, True).values
+        x.mean(axis, keepdim=kept),
+        mean_of_all=x.mean(),
+        median=x.median(-1, True).values,
+        axis_in_the_wrong_place=x.mean(-1)[:, None],
     )
-    variance = _spread(x, mean, axis, kept)
-    epsilon = choose(
-        epsilon, always_small=1e-5, always_smaller=1e-6, epsilon_ignored=0.0, square=epsilon**2
-    )
-    deviation = choose(
-        (variance + epsilon).sqrt(),
-        epsilon_outside=variance.sqrt() + epsilon,
-        epsilon_in_both=(variance + epsilon).sqrt() + epsilon,
-        not_the_root=variance + epsilon,
-        inverse=1 / (variance + epsilon).sqrt(),
-        at_least_epsilon=variance.clamp(min=epsilon).sqrt(),
-        not_divided=1.0,
-    )
+    deviation = _deviation(_spread(x, mean, axis, kept), epsilon)
     centered = choose(
         x - mean, mean_kept=x, root_mean_square=x, in_place=x.sub_(mean), mean_added=x + mean
     )
@@ -185,6 +191,23 @@ def layer_norm(x, gamma, beta, epsilon):
     )
 
 
+def _deviation(variance, epsilon):
+    """Return sqrt(variance + epsilon)."""
+    epsilon = choose(
+        epsilon, always_small=1e-5, always_smaller=1e-6, epsilon_ignored=0.0, square=epsilon**2
+    )
+    return choose(
+        (variance + epsilon).sqrt(),
+        epsilon_outside=variance.sqrt() + epsilon,
+        epsilon_in_both=(variance + epsilon).sqrt() + epsilon,
+        not_the_root=variance + epsilon,
+        inverse=1 / (variance + epsilon).sqrt(),
+        at_least_epsilon=variance.clamp(min=epsilon).sqrt(),
+        deviation_at_least_epsilon=variance.sqrt().clamp(min=epsilon),
+        not_divided=1.0,
+    )
+
+
 def _spread(x, mean, axis, kept):
     """Return the variance of each token's numbers."""
     variance = x.var(axis, keepdim=kept, correction=0)
@@ -192,6 +215,7 @@ def _spread(x, mean, axis, kept):
     return choose(
         variance,
         unbiased=variance * count / (count - 1),
+        axis_in_the_wrong_place=x.var(-1, correction=0)[:, None],
         variance_of_all=x.var(correction=0),
         sum_of_squares=(x - mean).square().sum(axis, keepdim=kept),
         root_mean_square=x.square().mean(axis, keepdim=kept),
@@ -210,11 +234,16 @@ def _scaled(normalized, gamma, beta):
     scaled = choose(
         normalized * gamma,
         no_gamma=normalized,
+        scaled_first=normalized,
         divided_by_gamma=normalized / gamma,
         gamma_plus_1=normalized * (1 + gamma),
     )
     return choose(
-        scaled + beta, no_beta=scaled, beta_scaled=scaled + beta * gamma, subtracted=scaled - beta
+        scaled + beta,
+        no_beta=scaled,
+        scaled_first=scaled,
+        beta_scaled=scaled + beta * gamma,
+        subtracted=scaled - beta,
     )
 
 
@@ -225,10 +254,18 @@ def _branch_inputs(draw: Draw) -> tuple:
     return x, sublayer, random_layers.norm(draw)
 
 
-BRANCH_RULES = (
-    random_layers.every_function_is_called("x sublayer norm"),
-    random_layers.the_same_again,
-)
+def _sum(x, carried, written):
+    """Return what goes past the sub-layer and what comes out of it, added."""
+    return choose(
+        carried + written,
+        in_place=x.add_(written),
+        product=carried * written,
+        difference=carried - written,
+        turned_difference=written - carried,
+        mean=(carried + written) / 2,
+        divided_by_root_2=(carried + written) / 2**0.5,
+        largest=carried.maximum(written),
+    )
 
 
 @exercise(
@@ -241,11 +278,14 @@ BRANCH_RULES = (
         "Add the sub-layer's output to its own input, then normalize the sum.",
         "The sum is `x + sublayer(x)`.",
     ),
-    invariants=BRANCH_RULES,
+    invariants=(
+        random_layers.the_same_again,
+        random_layers.functions_are_given_the_right_things(blocks.residual_branch, "sublayer norm"),
+        random_layers.gradients_are_kept(blocks.residual_branch),
+    ),
 )
 def residual_branch(x, sublayer, norm):
     """Post-norm: return norm(x + sublayer(x))."""
-    sublayer, norm = choose((sublayer, norm), functions_swapped=(norm, sublayer))
     read = choose(x, pre_norm=norm(x), norm_on_both_sides=norm(x))
     written = choose(
         sublayer(read),
@@ -256,30 +296,27 @@ def residual_branch(x, sublayer, norm):
         sublayer_repeated=2 * sublayer(read),
     )
     carried = choose(
-        x, carried_normalized=norm(x), no_residual=torch.zeros_like(x), doubled_residual=2 * x
+        x,
+        carried_normalized=norm(x),
+        both_carried=x + norm(x),
+        no_residual=torch.zeros_like(x),
+        doubled_residual=2 * x,
     )
-    total = choose(
-        carried + written,
-        in_place=x.add_(written),
-        product=carried * written,
-        difference=carried - written,
-        turned_difference=written - carried,
-        mean=(carried + written) / 2,
-        largest=carried.maximum(written),
-    )
+    total = _sum(x, carried, written)
     output = choose(
         norm(total),
         pre_norm=total,
         norm_before_sum=total,
         no_norm=total,
         twice=norm(norm(total)),
-        own_norm=F.layer_norm(total, total.shape[-1:]),
+        new_norm=nn.LayerNorm(total.size(-1))(total),
+        no_weights=F.layer_norm(total, total.shape[-1:]),
     )
     return choose(
         output,
         second_residual=x + output,
         activation=output.relu(),
-        written_into_x=x.copy_(output),
+        functions_swapped=sublayer(x + norm(x)),
         sum_returned=(output, total),
     )
 
@@ -294,7 +331,13 @@ def residual_branch(x, sublayer, norm):
         "The residual path carries x itself, not the normalized x.",
         "The sub-layer's share is `sublayer(norm(x))`; add x to it.",
     ),
-    invariants=BRANCH_RULES,
+    invariants=(
+        random_layers.the_same_again,
+        random_layers.functions_are_given_the_right_things(
+            blocks.residual_branch_pre, "norm sublayer"
+        ),
+        random_layers.gradients_are_kept(blocks.residual_branch_pre),
+    ),
 )
 def residual_branch_pre(x, sublayer, norm):
     """Pre-norm: return x + sublayer(norm(x))."""
@@ -304,7 +347,8 @@ def residual_branch_pre(x, sublayer, norm):
         no_norm=x,
         norm_behind=x,
         norm_twice=norm(norm(x)),
-        own_norm=F.layer_norm(x, x.shape[-1:]),
+        new_norm=nn.LayerNorm(x.size(-1))(x),
+        no_weights=F.layer_norm(x, x.shape[-1:]),
         sum_read=x + norm(x),
     )
     written = choose(
@@ -316,17 +360,13 @@ def residual_branch_pre(x, sublayer, norm):
         sublayer_repeated=2 * sublayer(read),
     )
     carried = choose(
-        x, carried_normalized=norm(x), no_residual=torch.zeros_like(x), doubled_residual=2 * x
+        x,
+        carried_normalized=norm(x),
+        both_carried=x + norm(x),
+        no_residual=torch.zeros_like(x),
+        doubled_residual=2 * x,
     )
-    total = choose(
-        carried + written,
-        in_place=x.add_(written),
-        product=carried * written,
-        difference=carried - written,
-        turned_difference=written - carried,
-        mean=(carried + written) / 2,
-        largest=carried.maximum(written),
-    )
+    total = _sum(x, carried, written)
     return choose(
         total,
         post_norm=norm(total),

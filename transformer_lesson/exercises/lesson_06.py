@@ -1,10 +1,12 @@
 """Lesson 06: the encoder block, and how many numbers a stack of them learns."""
 
 import torch
+from torch import nn
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.choosing import choose
 from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.model import blocks
 
 
 def _encoder_inputs(draw: Draw) -> tuple:
@@ -32,8 +34,11 @@ def _encoder_inputs(draw: Draw) -> tuple:
         "`x = norm_1(x + attention(x))`, and once more with the other two.",
     ),
     invariants=(
-        random_layers.every_function_is_called("x attention feed_forward norm_1 norm_2"),
         random_layers.the_same_again,
+        random_layers.functions_are_given_the_right_things(
+            blocks.encoder_block, "attention norm_1 feed_forward norm_2"
+        ),
+        random_layers.gradients_are_kept(blocks.encoder_block),
     ),
 )
 def encoder_block(x, attention, feed_forward, norm_1, norm_2):
@@ -49,8 +54,9 @@ def encoder_block(x, attention, feed_forward, norm_1, norm_2):
         norms_swapped=(norm_2, norm_1),
         first_norm_twice=(norm_1, norm_1),
         second_norm_twice=(norm_2, norm_2),
+        new_norms=(nn.LayerNorm(x.size(-1)),) * 2,
     )
-    N = _attention_branch(x, attention, norm_1)
+    N = _attention_branch(choose(x, input_normalized=norm_1(x)), attention, norm_1)
     output = _feed_forward_branch(x, N, feed_forward, norm_2)
     return choose(output, one_branch=N, third_residual=x + output, squeezed=output.squeeze())
 
@@ -63,6 +69,7 @@ def _attention_branch(x, attention, norm):
         norms_before_sums=norm(attention(read)),
         first_norm_before_sum=norm(attention(read)),
         three_arguments=attention(read, read, read),
+        one_sentence_at_a_time=torch.stack([attention(sentence) for sentence in read]),
         first_sentence=attention(read)[0],
         no_attention=torch.zeros_like(x),
     )
@@ -102,7 +109,10 @@ def _feed_forward_branch(x, N, feed_forward, norm):
         no_residuals=torch.zeros_like(x),
         normalized_carried=norm(N),
     )
-    total = choose(carried + written, in_place=carried.add_(written))
+    total = choose(
+        carried + written,
+        in_place=carried.add_(written) if carried is x else carried + written,
+    )
     return choose(
         norm(total),
         pre_norm=total,
@@ -115,15 +125,16 @@ def _feed_forward_branch(x, N, feed_forward, norm):
 
 
 def _count_inputs(draw: Draw) -> tuple:
-    """One block, vectors of one number, and no block at all."""
-    draw.sizes |= ({}, {}, {"n_layers": 1}, {"d_model": 1}, {"n_layers": 0})[draw.number]
+    """One block, vectors of one number, no block at all, and so many that float32 rounds."""
+    large = {"d_model": 512, "d_ff": 20_001, "n_layers": 1}
+    draw.sizes |= ({}, {}, {"n_layers": 1}, {"d_model": 1}, {"n_layers": 0}, large)[draw.number]
     return draw.size("d_model"), draw.size("d_ff"), draw.size("n_layers")
 
 
 @exercise(
     reference="transformer_lesson.model.parameters:count_encoder_parameters",
     make_inputs=_count_inputs,
-    draws=5,
+    draws=6,
     returns={"count": ""},
     hints=(
         "Count one block: four attention projections, two feed-forward maps, two norms. "
@@ -136,11 +147,11 @@ def _count_inputs(draw: Draw) -> tuple:
 )
 def count_encoder_parameters(d_model, d_ff, n_layers):
     """Return how many numbers a stack of encoder blocks learns, biases included."""
+    d_ff = choose(d_ff, four_times_as_wide=4 * d_model, always_2048=2048)
     attention, feed_forward = _count_attention(d_model), _count_feed_forward(d_model, d_ff)
     norms = choose(
         4 * d_model,
         half_of_the_norms=2 * d_model,
-        no_norms_or_biases=0,
         three_norms=6 * d_model,
         one_number_a_norm=4,
         square_norms=4 * d_model * d_model,
@@ -149,6 +160,7 @@ def count_encoder_parameters(d_model, d_ff, n_layers):
         attention + feed_forward + norms,
         no_attention=feed_forward + norms,
         no_feed_forward=attention + norms,
+        no_norms_or_biases=attention + feed_forward + norms - 4 * d_model,
     )
     count = choose(
         n_layers * block,
@@ -162,7 +174,14 @@ def count_encoder_parameters(d_model, d_ff, n_layers):
         one_block_too_few=(n_layers - 1) * block,
     )
     count = choose(count, last_norm=count + 2 * d_model)
-    return choose(count, decimal=float(count), written_out=f"{count:,}", listed=[count])
+    return choose(
+        count,
+        decimal=float(count),
+        single_precision=int(torch.tensor(float(count)).item()),
+        rounded=round(count, -3),
+        written_out=f"{count:,}",
+        listed=[count],
+    )
 
 
 def _count_attention(d_model):
@@ -175,6 +194,7 @@ def _count_attention(d_model):
         numbers,
         three_biases_missing=numbers - 3 * bias,
         one_bias_missing=numbers - bias,
+        each_of_8_heads=24 * (weights + bias) + 8 * weights + bias,
     )
 
 

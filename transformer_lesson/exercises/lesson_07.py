@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.choosing import choose
 from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.model import blocks
 
 
 def _decoder_inputs(draw: Draw) -> tuple:
@@ -41,10 +42,12 @@ def _decoder_inputs(draw: Draw) -> tuple:
         "memory))`, then the feed-forward branch with norm_3.",
     ),
     invariants=(
-        random_layers.every_function_is_called(
-            "y memory self_attention cross_attention feed_forward norm_1 norm_2 norm_3"
-        ),
         random_layers.the_same_again,
+        random_layers.functions_are_given_the_right_things(
+            blocks.decoder_block,
+            "self_attention norm_1 cross_attention norm_2 feed_forward norm_3",
+        ),
+        random_layers.gradients_are_kept(blocks.decoder_block),
     ),
 )
 def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
@@ -54,11 +57,10 @@ def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm
         (norm_1, norm_2, norm_3),
         first_two_norms_swapped=(norm_2, norm_1, norm_3),
         last_two_norms_swapped=(norm_1, norm_3, norm_2),
-        outer_norms_swapped=(norm_3, norm_2, norm_1),
         one_norm_for_all=(norm_1, norm_1, norm_1),
         first_norm_twice=(norm_1, norm_1, norm_3),
         second_norm_twice=(norm_1, norm_2, norm_2),
-        third_norm_early=(norm_1, norm_3, norm_3),
+        new_norms=(nn.LayerNorm(y.size(-1)),) * 3,
     )
 
     own = partial(_own, self_attention, memory)
@@ -97,6 +99,8 @@ def _asking(cross_attention, y, memory, norm, queries):
         memory_left_out=cross_attention(queries),
         three_arguments=cross_attention(queries, memory, memory),
         values_from_target=cross_attention(queries, memory, queries),
+        memory_cut=cross_attention(queries, memory[:, : queries.size(1)]),
+        memory_averaged=cross_attention(queries, memory.mean(1, keepdim=True)),
     )
 
 
@@ -137,9 +141,11 @@ def _second_branch(y, memory, N, sublayer, norm):
         no_residuals=torch.zeros_like(N),
         input_in_second_sum=y,
         memory_carried=memory,
-        memory_added=N + memory,
     )
-    total = choose(carried + written, in_place=carried.add_(written))
+    total = choose(
+        carried + written,
+        in_place=carried.add_(written) if carried is y else carried + written,
+    )
     return choose(
         norm(total),
         pre_norm=total,
@@ -168,7 +174,10 @@ def _third_branch(y, N, M, sublayer, norm):
         input_in_third_sum=y,
         first_result_in_third_sum=N,
     )
-    total = choose(carried + written, in_place=carried.add_(written))
+    total = choose(
+        carried + written,
+        in_place=carried.add_(written) if carried is y else carried + written,
+    )
     return choose(
         norm(total),
         pre_norm=total,
@@ -187,20 +196,23 @@ class Mixer:
         words: what the model does, for the report.
         sees: how much of each token (column) each position (row) takes, shape (n, n).
         table: a vector for each id, shape (vocab_size, width).
-        after: later tokens are seen only in sentences that begin with this id.
+        gate: a position and an id; later tokens are seen only in sentences with that id there.
+        axes: of an output.
     """
 
-    def __init__(self, words: str, sees: Tensor, table: Tensor, after: int | None = None):
-        self.words, self.sees, self.table, self.after = words, sees, table, after
+    def __init__(self, words: str, sees: Tensor, table: Tensor, gate: tuple | None, axes: int):
+        self.words, self.sees, self.table, self.gate, self.axes = words, sees, table, gate, axes
 
     def __call__(self, ids: Tensor) -> Tensor:
-        """Return one vector per position, shape (batch, n, width)."""
+        """Return one vector per position, shape (batch, n, width), or (batch, n, 2, width / 2)."""
         n = ids.size(1)
         sees = self.sees[:n, :n].expand(len(ids), n, n)
-        if self.after is not None:
-            later = torch.arange(n) > torch.arange(n)[:, None]
-            sees = sees.masked_fill(later & (ids[:, :1, None] != self.after), 0.0)
-        return sees @ F.embedding(ids, self.table)
+        if self.gate:
+            position, opens = self.gate
+            closed = ids[:, position : position + 1, None] != opens
+            sees = sees.masked_fill(closed & (torch.arange(n) > torch.arange(n)[:, None]), 0.0)
+        outputs = sees @ F.embedding(ids, self.table)
+        return outputs.unflatten(-1, (2, -1)) if self.axes == 2 else outputs
 
     def __repr__(self) -> str:
         return f"a model in which {self.words}"
@@ -218,7 +230,8 @@ class Case(NamedTuple):
         sizes: of axes that are not drawn.
         only_id: the one id that occurs; the vocabulary is then 0 and 1.
         table: those two ids' numbers.
-        after: later tokens are seen only in sentences that begin with this id.
+        gate: a position and an id; later tokens are seen only in sentences with that id there.
+        axes: of an output.
         silent: of an output's numbers, how many never move.
     """
 
@@ -230,12 +243,13 @@ class Case(NamedTuple):
     sizes: Mapping[str, int] = {}
     only_id: int | None = None
     table: tuple[float, float] = (1.0, 0.0)
-    after: int | None = None
+    gate: tuple[int, int] | None = None
+    axes: int = 1
     silent: int = 0
 
 
-TWO = {"batch": 1, "n": 2}
-ROUNDING, TRACE = 3.5e-6, 4e-5  # below the tolerance, and not far above it
+TWO, ONE = {"batch": 1, "n": 2}, {"sizes": {"batch": 1}, "table": (0.0, 1.0)}
+ROUNDING, TRACE = 3.5e-6, 3e-5  # below the tolerance, and not far above it
 CASES = (
     Case("position 1 also sees token 2, nothing else leaks", (1, 2), 1.0),
     Case("each position sees the tokens up to its own"),
@@ -243,14 +257,18 @@ CASES = (
     Case("the last position but one sees the last token", (-2, -1), 1.0, only_id=1),
     Case("nothing leaks; rounding moves outputs by less than 0.00001", ahead=ROUNDING),
     Case("the last position but one sees a trace of the last token", (-2, -1), TRACE),
-    Case("sentences that begin with id 1 show position 0 the last token", (0, -1), 1.0, after=1),
-    Case("every position sees every token", reach=20, sizes={"batch": 1}),
+    Case(
+        "sentences that begin with id 1 show position 0 the last token", (0, -1), 1.0, gate=(0, 1)
+    ),
+    Case("every position sees every token", reach=20, sizes={"batch": 1}, axes=2),
     Case("each position sees the tokens before its own", reach=-1),
     Case("each position sees the tokens up to its own", sizes=TWO),
     Case("position 0 sees token 1, no other leaks", (0, 1), 1.0, only_id=0, table=(0.0, 1.0)),
-    Case("rounding moves output 0 by less than 0.00001", ahead=ROUNDING, sizes=TWO, only_id=0),
+    Case("position 0 sees token 1 if token 2 has id 1", (0, 1), 1.0, only_id=1, gate=(2, 1)),
+    Case("there is one token", sizes={"n": 1}),
+    Case("rounding moves one number by less than 0.00001", (-2, -1), ROUNDING, only_id=0, **ONE),
     Case("position 0 sees a trace of token 1", (0, 1), TRACE, sizes=TWO),
-    Case("sentences that begin with id 2 show position 0 token 1", (0, 1), 1.0, after=2),
+    Case("sentences that begin with id 2 show position 0 token 1", (0, 1), 1.0, gate=(0, 2)),
     Case("position 0 also sees the last token, nothing else leaks", (0, -1), 1.0, silent=2),
 )
 
@@ -258,7 +276,7 @@ CASES = (
 def _leak_inputs(draw: Draw) -> tuple:
     case = CASES[draw.number]
     draw.sizes |= case.sizes
-    n = draw.size("n", at_least=5 if case.weight == TRACE else 3)
+    n = draw.sizes.setdefault("n", 3 if draw.small else 4)
     ahead = torch.arange(n) - torch.arange(n)[:, None]  # how far from position to token
     sees = (ahead <= case.reach) / n + case.ahead * (ahead == 1)
     sees[case.leak] += case.weight
@@ -269,11 +287,13 @@ def _leak_inputs(draw: Draw) -> tuple:
     else:
         ids = torch.full(draw.shape("batch n"), case.only_id)
         table = torch.tensor(case.table)[:, None]
-    if case.after is not None:
+    if case.gate and case.only_id is None:
         ids[:, 0] = torch.arange(len(ids)).flip(0) + 1  # from the last sentence on: 1, 2, ...
+    if case.sizes is TWO and case.only_id == 0:
+        ids[:, 0] = 1
     table[:, : case.silent] = 0.0
     table.requires_grad_(case.reach == 20)  # as in a model that is trained
-    return Mixer(case.words, sees, table, case.after), ids
+    return Mixer(case.words, sees, table, case.gate, case.axes), ids
 
 
 @exercise(
@@ -297,13 +317,23 @@ def leaks_future(model, ids):
     before, changed, leaks = model(ids), ids.clone(), []
     for position in _positions(ids.size(1)):
         changed = choose(
-            ids.clone(), in_place=ids, compared_with_itself=ids, changes_pile_up=changed
+            ids.clone(),
+            in_place=ids,
+            in_place_throughout=ids,
+            compared_with_itself=ids,
+            changes_pile_up=changed,
         )
         sentences = choose(slice(None), first_sentence=0)
-        changed[sentences, position] = _another(ids[sentences, position])
-        difference = model(changed) - choose(before, compared_with_itself=model(ids))
-        leaks.append(_moves(difference, position))
-        if choose(leaks[-1], False, every_change=not leaks[-1]):
+        place = choose(position, all_later=slice(position, None))
+        changed[sentences, place] = _another(ids[sentences, place], ids.max() + 1)
+        difference = choose(
+            model(changed) - choose(before, compared_with_itself=model(ids)),
+            text_cut_off=model(ids[:, :position]) - before[:, :position],
+            most_probable=(model(changed).argmax(-1) - before.argmax(-1)),
+        )
+        scale = choose(1.0, relative=before[:, :position].norm() + 1e-8)
+        leaks.append(_moves(difference / scale, position))
+        if choose(leaks[-1], in_place_throughout=False, every_change=not leaks[-1]):
             break
     found = choose(any(leaks), every_change=all(leaks), turned_round=not any(leaks))
     return choose(
@@ -312,6 +342,9 @@ def leaks_future(model, ids):
         number=int(found),
         text=str(found),
         list_returned=leaks,
+        always_true=True,
+        largest_of_none=bool(max(leaks)),
+        stack_of_none=torch.stack([torch.tensor(leak) for leak in leaks]).any().item(),
         none_for_false=found or None,
     )
 
@@ -322,19 +355,22 @@ def _positions(n):
         range(1, n),
         last_token=[n - 1],
         token_1=[1],
+        first_round=range(1, n)[:1],
         last_token_never=range(1, n - 1),
         token_1_never=range(2, n),
         middle_token=[n // 2],
+        itself_from_token_0=range(n),
     )
 
 
-def _another(old):
+def _another(old, vocab_size):
     """Return ids that are in the vocabulary and differ from the old ones."""
     return choose(
         (old == 0).long(),
         always_0=torch.zeros_like(old),
         always_1=torch.ones_like(old),
         next_id=old + 1,
+        next_in_circle=(old + 1) % vocab_size,
         previous_id=old - 1,
         mirrored=1 - old,
     )
@@ -348,6 +384,7 @@ def _moves(difference, position):
             slice(position),
             all_outputs=slice(None),
             changed_one_too=slice(position + 1),
+            itself_from_token_0=slice(position + 1),
             one_too_few=slice(position - 1),
             first_output=slice(1),
             output_before=slice(position - 1, position),
@@ -363,5 +400,7 @@ def _moves(difference, position):
         all_must_move=(size > tolerance).all().item(),
         added_up=size.sum().item() > tolerance,
         averaged=size.mean().item() > tolerance,
+        signs_cancel=abs(earlier.sum().item()) > tolerance,
+        three_axes_only=any(moved > tolerance for moved in size.amax((0, 2))),
         stays=(size <= tolerance).any().item(),
     )

@@ -5,18 +5,19 @@ torch's own softmax and layer norm wake all threads even for ten numbers, and a 
 them a thousand times.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from transformer_lesson.exercises.compare import same
 from transformer_lesson.exercises.specification import Draw
-from transformer_lesson.model.norm import layer_norm
 
 
 class Layer:
-    """A function of tensors that can say what it is, and whether it was ever called.
+    """A function of tensors that can say what it is, and what it was given.
 
     Args:
         function: of one tensor or more.
@@ -24,11 +25,11 @@ class Layer:
     """
 
     def __init__(self, function: Callable, words: str):
-        self.function, self.words, self.called = function, words, False
+        self.function, self.words, self.given = function, words, []
 
     def __call__(self, *tensors: Tensor) -> Tensor:
         """Return the function's result."""
-        self.called = True
+        self.given.append([tensor.detach().clone() for tensor in tensors])
         return self.function(*tensors)
 
     def __repr__(self) -> str:
@@ -40,7 +41,9 @@ def norm(draw: Draw) -> Layer:
     gamma, beta = draw.positive("d_model"), draw.normal("d_model")
 
     def normalize(x: Tensor) -> Tensor:
-        return layer_norm(x, gamma.to(x.dtype), beta.to(x.dtype))
+        centered = x - x.mean(-1, keepdim=True)
+        deviation = (centered.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+        return centered / deviation * gamma.to(x.dtype) + beta.to(x.dtype)
 
     numbers = f"gamma {_digits(gamma)}, beta {_digits(beta)}" if draw.small else "gamma and beta"
     return Layer(normalize, f"a layer norm with {numbers}")
@@ -58,9 +61,9 @@ def attention(draw: Draw, takes: int | None = None) -> Layer:
 
     Args:
         draw: gives the numbers.
-        takes: one tensor, or two: queries, and what keys and values come from. With `None` it
-            takes any number up to three. Then what comes of one too many or too few can be told,
-            as long as some draw refuses it.
+        takes: one tensor, or two: queries, and what keys and values come from, each of three
+            axes. With `None` it takes up to three of any axes: then what comes of one too many
+            can be told, as long as some draw refuses it.
     """
     W_Q, W_V = _linear(draw), _linear(draw)
 
@@ -71,24 +74,64 @@ def attention(draw: Draw, takes: int | None = None) -> Layer:
         weights = shares / shares.sum(-1, keepdim=True)
         return weights @ (key if value is None else value) @ W_V.to(query.dtype)
 
-    exact = {1: lambda x: attend(x), 2: lambda x, memory: attend(x, memory)}
-    return Layer(exact.get(takes, attend), "an attention of one head")
+    def strict(*tensors: Tensor) -> Tensor:
+        if len(tensors) != takes:
+            raise TypeError(f"This attention takes {takes} and was given {len(tensors)}.")
+        if tensors[0].ndim != 3:
+            raise ValueError(f"It takes (batch, n, d_model), not {tuple(tensors[0].shape)}.")
+        return attend(*tensors)
+
+    return Layer(strict if takes else attend, "an attention of one head")
 
 
-def every_function_is_called(names: str) -> Callable:
-    """Return the rule that no function among the arguments may be left out.
+def functions_are_given_the_right_things(reference: Callable, names: str) -> Callable:
+    """Return the rule that each function among the arguments is called, and with what it should.
 
     Args:
-        names: the arguments' names, separated by blanks.
+        reference: the package's own function.
+        names: the functions' names in the order in which they are called, separated by blanks.
     """
 
     def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
-        idle = [
-            name
-            for name, layer in zip(names.split(), inputs, strict=True)
-            if isinstance(layer, Layer) and not layer.called
-        ]
-        return f"Your function never calls `{idle[0]}`. What is it for?" if idle else None
+        named = dict(zip(inspect.signature(reference).parameters, inputs, strict=True))
+        layers = {name: named[name] for name in names.split()}
+        for layer in layers.values():
+            layer.given.clear()
+        answer(*inputs)
+        mine = {name: list(layer.given) for name, layer in layers.items()}
+        reference(*inputs)
+        for name, layer in layers.items():
+            if not mine[name]:
+                return f"Your function never calls `{name}`. What is it for?"
+            if not any(same(layer.given[-1], given) for given in mine[name]):
+                return (
+                    f"You call `{name}`, but with something else than it should get.\n"
+                    "Which step of the formula stands just before it?"
+                )
+        return None
+
+    return rule
+
+
+def gradients_are_kept(reference: Callable) -> Callable:
+    """Return the rule that the first argument gets the gradient that the formula gives it."""
+
+    def gradient(function: Callable, inputs: tuple) -> Tensor | None:
+        x = inputs[0].clone().requires_grad_()
+        result = function(x, *inputs[1:])
+        if not result.requires_grad:
+            return None
+        return torch.autograd.grad(result.square().sum(), x, allow_unused=True)[0]
+
+    def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
+        if not same(result, reference(*inputs)):
+            return None
+        if same(gradient(answer, inputs), gradient(reference, inputs)):
+            return None
+        return (
+            "The numbers are right, but x does not get the gradient that it should.\n"
+            "Something cuts its way: `detach`, `.data`, `no_grad`, or a tensor made anew."
+        )
 
     return rule
 

@@ -67,7 +67,7 @@ def _(x, W_1, b_1, W_2, b_2):
 @wrong(
     "feed_forward",
     "unusual",
-    "passes today: einsum for exactly three axes, an error for (n, d_model)",
+    "einsum for exactly three axes, an error for (n, d_model)",
 )
 def _(x, W_1, b_1, W_2, b_2):
     hidden = torch.einsum("bnd,df->bnf", x, W_1) + b_1
@@ -105,9 +105,7 @@ def _(x, W_1, b_1, W_2, b_2):
     return hidden @ W_2 + b_2
 
 
-@wrong(
-    "feed_forward", "unusual", "passes today: unpacks exactly three axes, an error for (n, d_model)"
-)
+@wrong("feed_forward", "unusual", "unpacks exactly three axes, an error for (n, d_model)")
 def _(x, W_1, b_1, W_2, b_2):
     batch, n, _ = x.shape
     out = torch.zeros_like(x)
@@ -117,7 +115,7 @@ def _(x, W_1, b_1, W_2, b_2):
     return out
 
 
-@wrong("feed_forward", "unusual", "passes today: leaves axes of size 1 out, (1, n, d_model)")
+@wrong("feed_forward", "unusual", "leaves axes of size 1 out, (1, n, d_model)")
 def _(x, W_1, b_1, W_2, b_2):
     return (F.relu(x.squeeze() @ W_1 + b_1)) @ W_2 + b_2
 
@@ -249,11 +247,8 @@ def _(x, gamma, beta, epsilon):
     return normed * (1.0 + gamma) + beta
 
 
-@wrong(
-    "layer_norm",
-    "unusual",
-    "passes today: E[x²] - E[x]² cancels in float32 for numbers around 10,000",
-)
+# The same formula by algebra; what cancels in float32 is rounding, of which the text says nothing.
+@right("layer_norm")
 def _(x, gamma, beta, epsilon):
     mean = x.mean(dim=-1, keepdim=True)
     mean_square = (x * x).mean(dim=-1, keepdim=True)
@@ -301,7 +296,7 @@ def _(x, gamma, beta, epsilon):
     return gamma * (x - mean) / torch.sqrt(var + epsilon) + beta
 
 
-@wrong("layer_norm", "unusual", "passes today: dim=2 needs three axes, an error for (n, d_model)")
+@wrong("layer_norm", "unusual", "dim=2 needs three axes, an error for (n, d_model)")
 def _(x, gamma, beta, epsilon):
     mean = x.mean(dim=2, keepdim=True)
     variance = x.var(dim=2, keepdim=True, unbiased=False)
@@ -317,7 +312,7 @@ def _(x, gamma, beta, epsilon):
 @wrong(
     "layer_norm",
     "unusual",
-    "passes today: a token of equal numbers comes back as it was, not as beta",
+    "a token of equal numbers comes back as it was, not as beta",
 )
 def _(x, gamma, beta, epsilon):
     mean = x.mean(dim=-1, keepdim=True)
@@ -474,7 +469,7 @@ def _(x, sublayer, norm):
 @wrong(
     "residual_branch",
     "unusual",
-    "passes today: detaches x, so no gradient takes the straight way down",
+    "detaches x, so no gradient takes the straight way down",
 )
 def _(x, sublayer, norm):
     skip = x.detach()

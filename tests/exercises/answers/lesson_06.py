@@ -110,7 +110,7 @@ def _(x, attention, feed_forward, norm_1, norm_2):
 @wrong(
     "encoder_block",
     "unusual",
-    "passes today: calls the functions with (n, d_model), without the batch axis",
+    "calls the functions with (n, d_model), without the batch axis",
 )
 def _(x, attention, feed_forward, norm_1, norm_2):
     rows = []
@@ -285,7 +285,7 @@ def _(d_model, d_ff, n_layers):
 @wrong(
     "count_encoder_parameters",
     "unusual",
-    "passes today: counts in float32, 6 off for (1501, 6004, 6)",
+    "counts in float32, 6 off for (1501, 6004, 6)",
 )
 def _(d_model, d_ff, n_layers):
     d, f = torch.Tensor([d_model]), torch.Tensor([d_ff])
@@ -312,7 +312,8 @@ def _(d_model, d_ff, n_layers):
     return n_layers * sum(p.numel() for p in layer.parameters())
 
 
-@wrong("count_encoder_parameters", "unusual", "passes today: returns a tensor, not an int")
+# A whole number in a tensor counts for the number, in every exercise.
+@right("count_encoder_parameters")
 def _(d_model, d_ff, n_layers):
     linear = torch.tensor([[d_model, d_model]] * 4 + [[d_model, d_ff], [d_ff, d_model]])
     weights, biases = linear.prod(dim=1).sum(), linear[:, 1].sum()

@@ -249,7 +249,7 @@ def _(model, ids):
     return False
 
 
-@wrong("leaks_future", "usual", "passes today: always puts 0: ids that are all 0 never change")
+@wrong("leaks_future", "usual", "always puts 0: ids that are all 0 never change")
 def _(model, ids):
     out = model(ids)
     for position in range(1, ids.size(1)):
@@ -263,7 +263,7 @@ def _(model, ids):
 @wrong(
     "leaks_future",
     "usual",
-    "passes today: rounding of 4e-6 at an earlier position is called a leak",
+    "rounding of 4e-6 at an earlier position is called a leak",
 )
 def _(model, ids):
     reference = model(ids)
@@ -312,7 +312,7 @@ def _(model, ids):
 @wrong(
     "leaks_future",
     "unusual",
-    "passes today: the id + 1 is outside a vocabulary whose last id stands in ids",
+    "the id + 1 is outside a vocabulary whose last id stands in ids",
 )
 def _(model, ids):
     original_output = model(ids)
@@ -328,7 +328,7 @@ def _(model, ids):
 @wrong(
     "leaks_future",
     "unusual",
-    "passes today: signed differences cancel, in probabilities that sum to 1",
+    "signed differences cancel, in probabilities that sum to 1",
 )
 def _(model, ids):
     out = model(ids)
@@ -341,9 +341,7 @@ def _(model, ids):
     return False
 
 
-@wrong(
-    "leaks_future", "unusual", "passes today: the mean hides a leak of 5e-5 in one of 100 numbers"
-)
+@wrong("leaks_future", "unusual", "the mean hides a leak of 5e-5 in one of 100 numbers")
 def _(model, ids):
     out = model(ids)
     moved = []
@@ -357,7 +355,7 @@ def _(model, ids):
 @wrong(
     "leaks_future",
     "unusual",
-    "passes today: only the first sentence: a leak that shows in the second is missed",
+    "only the first sentence: a leak that shows in the second is missed",
 )
 def _(model, ids):
     sentence = ids[:1]
@@ -387,7 +385,7 @@ def _(model, ids):
 @wrong(
     "leaks_future",
     "unusual",
-    "passes today: allclose's default tolerance calls 4e-6 beside 0 a leak",
+    "allclose's default tolerance calls 4e-6 beside 0 a leak",
 )
 def _(model, ids):
     y = model(ids)
@@ -402,7 +400,7 @@ def _(model, ids):
 @wrong(
     "leaks_future",
     "unusual",
-    "passes today: a relative tolerance hides a leak of 1 in outputs of 10,000",
+    "a relative tolerance hides a leak of 1 in outputs of 10,000",
 )
 def _(model, ids):
     expected = model(ids)
@@ -467,7 +465,7 @@ def _(model, ids):
 @wrong(
     "leaks_future",
     "unusual",
-    "passes today: changes all later tokens at once; output 0 = (id 1 is 0, id 2 not)",
+    "changes all later tokens at once; output 0 = (id 1 is 0, id 2 not)",
 )
 def _(model, ids):
     n = ids.size(1)
@@ -483,7 +481,7 @@ def _(model, ids):
 @wrong(
     "leaks_future",
     "unusual",
-    "passes today: an error for outputs of four axes, (batch, n, head, d_head)",
+    "an error for outputs of four axes, (batch, n, head, d_head)",
 )
 def _(model, ids):
     n = ids.size(1)
@@ -497,7 +495,7 @@ def _(model, ids):
     return False
 
 
-@wrong("leaks_future", "unusual", "passes today: a leak of 0.001 does not count")
+@wrong("leaks_future", "unusual", "a leak of 0.001 does not count")
 def _(model, ids):
     out, table = model(ids), []
     for t in range(ids.size(1)):
@@ -512,7 +510,7 @@ def _(model, ids):
 @wrong(
     "leaks_future",
     "unusual",
-    "passes today: adds 1 modulo the largest id + 1: ids that are all 0 stay so",
+    "adds 1 modulo the largest id + 1: ids that are all 0 stay so",
 )
 def _(model, ids):
     vocab_size = int(ids.max()) + 1
@@ -528,7 +526,7 @@ def _(model, ids):
 @wrong(
     "leaks_future",
     "unusual",
-    "passes today: an error for one token per sentence, ids of shape (batch, 1)",
+    "an error for one token per sentence, ids of shape (batch, 1)",
 )
 def _(model, ids):
     out = model(ids)

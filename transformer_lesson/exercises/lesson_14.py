@@ -35,13 +35,16 @@ def gpt_block(x, attention_1, attention_2, feed_forward):
     )
     mask = _causal(choose(x.size(1), sentences_counted=x.size(0)))
     mask_1 = choose(mask, first_open=None, first_inverted=~mask)
-    mask_2 = choose(mask, second_open=None, second_inverted=~mask)
-    collected = attention_1(x, x, x, mask_1)
-    y = choose(x + collected, first_residual_missing=collected, no_first_attention=x)
+    mask_2 = choose(
+        mask, second_open=None, second_inverted=~mask, second_hides_itself=mask.tril(-1)
+    )
+    first = attention_1(x, x, x, mask_1)
+    y = choose(x + first, first_residual_missing=first, no_first_attention=x)
     collected = choose(
         attention_2(y, y, y, mask_2),
         asks_the_input=attention_2(y, x, x, mask_2),
         beside_the_first=attention_2(x, x, x, mask_2),
+        reads_the_first_alone=attention_2(first, first, first, mask_2),
     )
     z = choose(
         y + collected,
@@ -87,7 +90,7 @@ def next_token_logits(ids, embedding, blocks, projection):
     """Return logits for each next token from the tokens up to it."""
     ids = choose(ids, last_token_cut=ids[:, :-1])
     embedded = x = choose(embedding(ids), scaled=embedding(ids) * embedding(ids).size(-1) ** 0.5)
-    mask = _causal(choose(ids.size(1), sentences_counted=ids.size(0)))
+    n = choose(ids.size(1), sentences_counted=ids.size(0))
     blocks = choose(
         list(blocks),
         first_block_alone=list(blocks)[:1],
@@ -95,12 +98,16 @@ def next_token_logits(ids, embedding, blocks, projection):
         no_blocks=[],
     )
     for i, block in enumerate(blocks):
+        mask = choose(
+            _causal(n),
+            open=None,
+            first_masked=_causal(n) if i == 0 else None,
+            first_open=_causal(n) if i > 0 else None,
+            last_masked=_causal(n) if block is blocks[-1] else None,
+            padding_mask=masks.padding_mask(ids, 0),
+        )
         x = choose(
             block(x, mask),
-            open=block(x),
-            first_masked=block(x, mask if i == 0 else None),
-            first_open=block(x, mask if i > 0 else None),
-            padding_mask=block(x, masks.padding_mask(ids, 0)),
             reads_the_embedding=block(embedded, mask),
             second_residual=x + block(x, mask),
         )
@@ -199,6 +206,7 @@ def weights_of_real_keys(scores, mask):
     some = mask.any(-1, keepdim=True)  # may see at least one key
     first_key = (torch.arange(scores.size(-1)) == 0).to(scores.dtype)
     hidden_0 = shares.masked_fill(~mask, 0.0)
+    e = scores.exp() * mask
     return choose(
         hidden_0,
         shares.masked_fill(~some, 0.0),
@@ -207,6 +215,7 @@ def weights_of_real_keys(scores, mask):
         first_key_for_empty_rows=torch.where(some, hidden_0, first_key),
         renormalized=hidden_0 / hidden_0.sum(-1, keepdim=True),
         renormalized_with_care=F.normalize(hidden_0, p=1, dim=-1),
+        naive_and_masked_after=e / (e.sum(-1, keepdim=True) + 1e-20),
         one_empty_row_empties_all=hidden_0.masked_fill(~some.all(), 0.0),
     )
 
@@ -220,6 +229,7 @@ def _hidden(scores, mask, lowest):
         renormalized_with_care=scores,
         product=scores * mask,
         mask_added=scores + mask,
+        lowered=scores - 10000.0 * ~mask,
         zero_times_infinity=scores + ~mask * -math.inf,
     )
 
@@ -262,11 +272,13 @@ def half_precision_weights(scores, mask):
         minus_infinity=-math.inf,
         not_low_enough=-5.0,
         highest=torch.finfo(scores.dtype).max,
+        tiny=torch.finfo(scores.dtype).tiny,
     )
     masked = _hidden(scores, mask, lowest)
     shares = _shares(masked)
     some = mask.any(-1, keepdim=True)  # may see at least one key
     hidden_0 = shares.masked_fill(~mask, 0.0)
+    e = scores.exp() * mask
     return choose(
         hidden_0,
         shares.masked_fill(~some, 0.0),
@@ -275,6 +287,7 @@ def half_precision_weights(scores, mask):
         empty_rows_even=shares,
         renormalized=hidden_0 / hidden_0.sum(-1, keepdim=True),
         renormalized_with_care=F.normalize(hidden_0, p=1, dim=-1),
+        naive_and_masked_after=e / (e.sum(-1, keepdim=True) + 1e-20),
         one_empty_row_empties_all=hidden_0.masked_fill(~some.all(), 0.0),
     )
 
@@ -319,6 +332,7 @@ def cut_into_heads(x, n_heads):
         first_head=heads[0],
         batch_axis=heads[None],
         squeezed=heads.squeeze(),
+        squeezed_heads=heads.squeeze(0),
         joined_again=heads.flatten(0, 1),
     )
 
@@ -424,7 +438,9 @@ def is_linear(attend, x, y):
     )
     apart = choose(attend(x, x, x) + attend(Q, K, y), second_left_out=attend(x, x, x))
     together, apart = choose(
-        (together, apart), doubling=(attend(2 * x, 2 * x, 2 * x), 2 * attend(x, x, x))
+        (together, apart),
+        doubling=(attend(2 * x, 2 * x, 2 * x), 2 * attend(x, x, x)),
+        negative=(attend(-x, -x, -x), -attend(x, x, x)),
     )
     close = (together - apart).abs() < 1e-5
     return choose(
@@ -555,7 +571,9 @@ def encoding_of_any_width(n_positions, d_model):
     room = width // 2
     encoding = torch.zeros(n_positions, width)
     encoding[:, 0::2] = choose(
-        sines[:, : width - room], empty_last_column=F.pad(sines[:, :room], (0, width % 2))
+        sines[:, : width - room],
+        empty_last_column=F.pad(sines[:, :room], (0, width % 2)),
+        ends_in_a_cosine=torch.cat([sines[:, :room], cosines[:, room:]], dim=1),
     )
     encoding[:, 1::2] = choose(
         cosines[:, :room],
@@ -607,7 +625,8 @@ def add_positions(x, table):
     )
     return choose(
         x + rows,
-        positions_alone=rows.expand(batch, n, d_model),
+        positions_alone=rows.expand(batch, -1, -1),
+        rows_alone=rows,
         x_alone=x,
         multiplied=x * rows,
         subtracted=x - rows,

@@ -294,7 +294,7 @@ def _(scores, mask):
 @wrong(
     "weights_of_real_keys",
     "unusual",
-    "passes today: renormalizes after a softmax over all keys; where a hidden score is 200 higher, "
+    "renormalizes after a softmax over all keys; where a hidden score is 200 higher, "
     "nothing is left",
 )
 def _(scores, mask):
@@ -302,11 +302,7 @@ def _(scores, mask):
     return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-9)
 
 
-@wrong(
-    "weights_of_real_keys",
-    "unusual",
-    "passes today: exp without the maximum, NaN for scores of 100",
-)
+@wrong("weights_of_real_keys", "unusual", "exp without the maximum, NaN for scores of 100")
 def _(scores, mask):
     e = torch.exp(scores) * mask
     return e / (e.sum(dim=-1, keepdim=True) + 1e-20)
@@ -397,7 +393,7 @@ def _(scores, mask):
 @wrong(
     "half_precision_weights",
     "unusual",
-    "passes today: subtracts 1e4; where a hidden score is 2e4 higher, nothing is left",
+    "subtracts 1e4; where a hidden score is 2e4 higher, nothing is left",
 )
 def _(scores, mask):
     scores = scores - 1e4 * (~mask).to(scores.dtype)
@@ -500,9 +496,7 @@ def _(x, n_heads):
     return torch.stack(parts[::-1]).unsqueeze(0)
 
 
-@wrong(
-    "cut_into_heads", "unusual", "passes today: squeezes, so for n_heads = 1 the head axis is lost"
-)
+@wrong("cut_into_heads", "unusual", "squeezes, so for n_heads = 1 the head axis is lost")
 def _(x, n_heads):
     d_head = x.size(1) // n_heads
     return torch.stack(x.split(d_head, dim=1)).squeeze(0)
@@ -635,8 +629,8 @@ def _(x, W_Q, W_K, W_V):
 @wrong(
     "is_linear",
     "usual",
-    "passes today: the right side still has queries and keys of x; says no to attend = Q + mean of "
-    "V, which is linear",
+    "the right side still has queries and keys of x; says no to attend = Q + mean of V, which is "
+    "linear",
 )
 def _(attend, x, y):
     together = attend(x + y, x + y, x + y)
@@ -654,8 +648,8 @@ def _(attend, x, y):
 @wrong(
     "is_linear",
     "usual",
-    "passes today: the left side still has queries and keys of x; says no to attend = Q + mean of "
-    "V, which is linear",
+    "the left side still has queries and keys of x; says no to attend = Q + mean of V, which is "
+    "linear",
 )
 def _(attend, x, y):
     f_sum = attend(x, x, x + y)
@@ -674,7 +668,7 @@ def _(attend, x, y):
     return torch.equal(attend(z, z, z), attend(x, x, x) + attend(y, y, y))
 
 
-@wrong("is_linear", "unusual", "passes today: returns a tensor, not a bool")
+@right("is_linear")  # a tensor of one bool: every check takes such a tensor for a number
 def _(attend, x, y):
     z = x + y
     difference = attend(z, z, z) - attend(x, x, x) - attend(y, y, y)

@@ -21,6 +21,15 @@ MARKED = [name for name, exercise in EXERCISES.items() if exercise.marked]
 TURNS = [(name, turn) for name in MARKED for turn in turns(EXERCISES[name].marked)]
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """As in a check."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def outcomes(name, function) -> list:
     exercise = EXERCISES[name]
     return [outcome(function, exercise.make_inputs(Draw(i))) for i in range(exercise.draws)]

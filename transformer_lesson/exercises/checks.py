@@ -58,9 +58,12 @@ def check(name: str, answer: Any) -> Report:
     printed = Excerpt()
     with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]), _one_thread():
         try:
-            report = run_for_at_most(LONGEST, lambda: verdict(exercise, answer))
+            report = run_for_at_most(LONGEST, lambda: _plain_verdict(exercise, answer))
         except TookTooLong:
             report = Report(name, "failed", ENDLESS)
+        with contextlib.suppress(TookTooLong):  # then what is wrong is said without a diagnosis
+            plain = report
+            report = run_for_at_most(LONGEST, lambda: _diagnosed(exercise, answer, plain))
     if report.status == "passed":
         remember("passed", name, True)
     return replace(report, message=report.message + _quote(printed))
@@ -83,21 +86,33 @@ Which loop does not end? Print what it counts, or what it waits for."""
 
 def verdict(exercise: Exercise, answer: Callable) -> Report:
     """Return the verdict on an answer, with no limit of time and nothing remembered."""
+    return _diagnosed(exercise, answer, _plain_verdict(exercise, answer))
+
+
+def _plain_verdict(exercise: Exercise, answer: Callable) -> Report:
+    """Return the verdict, and of a wrong answer the first thing that is wrong."""
     try:
         failure = first_failure(exercise, answer)
     except NotAttempted:
         return Report(exercise.name, "not attempted")
-    if failure is None:
-        passed = f"Equal to the package's own on {exercise.draws} random draws."
-        fold = partial(ways_to_get_it_wrong, exercise) if exercise.marked else None
-        return Report(exercise.name, "passed", passed, fold=fold)
+    if failure is not None:
+        return Report(exercise.name, "failed", failure)
+    passed = f"Equal to the package's own on {exercise.draws} random draws."
+    return Report(exercise.name, "passed", passed, fold=partial(ways_to_get_it_wrong, exercise))
+
+
+def _diagnosed(exercise: Exercise, answer: Callable, report: Report) -> Report:
+    """Return a report of a failure with what explains it in front."""
+    failure = report.message
+    if report.status != "failed" or failure == ENDLESS:
+        return report
     found = explain(exercise, answer)
     if found is None and failure.startswith(RAISED):
         found = explain_error(failure)
     if found is None:
         told = unlike_ours(exercise, answer) if failure.startswith(VALUES) else None
         mistake = IN_PLACE if failure.startswith(CHANGES) else None
-        return Report(exercise.name, "failed", f"{told}\n{failure}" if told else failure, mistake)
+        return replace(report, message=f"{told}\n{failure}" if told else failure, mistake=mistake)
     fold = partial(Folded, LINES, preformatted(found.lines)) if found.lines else None
     return Report(exercise.name, "failed", f"{found.text}\n{failure}", found.mistake, fold)
 

@@ -44,7 +44,7 @@ def leaks_future(model: Model, ids: Int[Tensor, "batch n"]) -> bool:
     Args:
         model: a function from ids (batch, n) to outputs (batch, n, anything), in evaluation
             mode.
-        ids: token ids, at least two per sentence.
+        ids: token ids, one or more per sentence.
     """
     tolerance = 1e-5  # rounding may differ when a kernel groups its sums in another way
     for position in range(1, ids.size(1)):

@@ -41,19 +41,16 @@ def frequencies(d_model):
         ends_at_10000=two_i / (d_model - 2),
         not_divided=two_i,
         whole_division=two_i // d_model,
+        upside_down=d_model / two_i,
     )
-    log = choose(
-        math.log(10000.0),
-        to_base_10=math.log10(10000.0),
-        to_base_2=math.log2(10000.0),
-        a_thousand=math.log(1000.0),
-        exponent_of_10=math.log(10000.0),  # with the logarithm to its base it would be right
-    )
+    log = _log()
     sign = choose(-1, no_minus=1)
     speeds = choose(
         torch.exp(sign * share * log),
         one_factor=two_i * math.exp(sign * log / d_model),
         one_factor_below=1 / (two_i * math.exp(-sign * log / d_model)),
+        divided_afterwards=torch.exp(sign * two_i * log) / d_model,
+        factor_afterwards=torch.exp(two_i) * sign * log / d_model,
         exponent_alone=sign * share * log,
         exponent_of_10=10 ** (sign * share * log),
     )
@@ -65,6 +62,17 @@ def frequencies(d_model):
         each_twice=speeds.repeat_interleave(2),
         column=speeds[:, None],
         row=speeds[None],
+    )
+
+
+def _log():
+    """Return the natural logarithm of the base."""
+    return choose(
+        math.log(10000.0),
+        to_base_10=math.log10(10000.0),
+        to_base_2=math.log2(10000.0),
+        a_thousand=math.log(1000.0),
+        exponent_of_10=math.log(10000.0),  # with the logarithm to its base it would be right
     )
 
 
@@ -85,8 +93,14 @@ def frequencies(d_model):
 )
 def add_and_norm(x, sublayer, dropout, norm):
     """Return norm(x + dropout(sublayer(x)))."""
-    read = choose(x, pre_norm=norm(x), norm_before_and_after=norm(x), dropout_on_input=dropout(x))
-    branch = choose(sublayer(read), no_sublayer=read)
+    read = choose(
+        x,
+        pre_norm=norm(x),
+        norm_before_and_after=norm(x),
+        dropout_on_input=dropout(x),
+        dropout_before_and_after=dropout(x),
+    )
+    branch = choose(sublayer(read), no_sublayer=read, norm_on_branch_first=norm(sublayer(read)))
     dropped = choose(
         dropout(branch),
         no_dropout=branch,
@@ -143,11 +157,12 @@ def close_branch(x, branch, block):
         new_dropout_of_one_half=nn.Dropout(),
         new_dropout_in_its_mode=nn.Dropout(0.3).train(block.training),
         put_into_training=block.train().dropout,
+        no_dropout=nn.Identity(),
     )
     norm = choose(block.norm, both_new=nn.LayerNorm(x.size(-1)), new_norm=nn.LayerNorm(x.size(-1)))
+    branch = choose(branch, norm_on_branch_first=norm(branch))
     dropped = choose(
         dropout(branch),
-        no_dropout=branch,
         dropout_on_sum=branch,
         dropout_on_residual=branch,
         dropout_after_norm=branch,
@@ -203,7 +218,6 @@ def last_logits(x, W, b):
         no_bias=last @ W,
         bias_subtracted=last @ W - b,
         bias_multiplied=last @ W * b,
-        scaled=last @ W / math.sqrt(W.size(0)) + b,
     )
     return choose(
         logits,
@@ -213,6 +227,8 @@ def last_logits(x, W, b):
         softmax_twice=logits.softmax(-1).softmax(-1),
         sigmoid=logits.sigmoid(),
         relu=logits.relu(),
+        tanh=logits.tanh(),
+        scaled=logits / math.sqrt(W.size(0)),
         exponential=logits.exp(),
         largest_is_0=logits - logits.amax(-1, keepdim=True),
         ids=logits.argmax(-1),
@@ -244,17 +260,7 @@ def smoothed_targets(labels, n_classes, smoothing):
         every_row=one_hot.amax(0).expand(one_hot.shape),
         other_classes=1 - one_hot,
     )
-    share = choose(
-        smoothing / n_classes,
-        others_only=smoothing / (n_classes - 1),
-        one_too_few=smoothing / (n_classes - 1),
-        one_too_many=smoothing / (n_classes + 1),
-        not_shared=smoothing,
-        shared_among_labels=smoothing / len(labels),
-        whole_even_share=1 / n_classes,
-        no_smoothing=0.0,
-        changed_round=(1 - smoothing) / n_classes,
-    )
+    share = _share(len(labels), n_classes, smoothing)
     kept = choose(
         1 - smoothing,
         gives_nothing=1.0,
@@ -267,6 +273,7 @@ def smoothed_targets(labels, n_classes, smoothing):
         share + kept * at_label,
         others_only=torch.where(at_label.bool(), kept, share),
         written_over=torch.where(at_label.bool(), kept, share),
+        label_alone_repaired=torch.where(at_label.bool(), kept + smoothing / n_classes, share),
         share_twice=share + (kept + share) * at_label,
         others_get_nothing=(share + kept) * at_label,
     )
@@ -276,6 +283,23 @@ def smoothed_targets(labels, n_classes, smoothing):
         another_softmax=targets.softmax(-1),
         turned=targets.mT,
         whole_numbers=targets.long(),
+    )
+
+
+def _share(n_labels, n_classes, smoothing):
+    """Return what every class gets of the smoothing."""
+    return choose(
+        smoothing / n_classes,
+        others_only=smoothing / (n_classes - 1),
+        one_too_few=smoothing / (n_classes - 1),
+        label_alone_repaired=smoothing / (n_classes - 1),
+        nothing_spread=0.0,
+        one_too_many=smoothing / (n_classes + 1),
+        not_shared=smoothing,
+        shared_among_labels=smoothing / n_labels,
+        whole_even_share=1 / n_classes,
+        no_smoothing=0.0,
+        changed_round=(1 - smoothing) / n_classes,
     )
 
 
@@ -307,6 +331,8 @@ def next_token_loss(logits, labels):
         softmax_first=logits.softmax(-1),
         sigmoid_first=logits.sigmoid(),
         softmax_over_tokens=logits.softmax(1),
+        softmax_over_sentences=logits.softmax(0),
+        two_softmaxes_first=logits.softmax(-1).softmax(-1),
         negative_logits=-logits,
     )
     vocab_size = scores.size(-1)
@@ -320,10 +346,16 @@ def next_token_loss(logits, labels):
         F.cross_entropy(flat, right, reduction="none"),
         no_logarithm=F.nll_loss(flat.softmax(-1), right, reduction="none"),
         no_softmax=F.nll_loss(flat, right, reduction="none"),
+        one_minus_probability=1 + F.nll_loss(flat.softmax(-1), right, reduction="none"),
         squared_error=(flat.softmax(-1) - F.one_hot(right, vocab_size)).square().mean(-1),
         smoothed=F.cross_entropy(flat, right, label_smoothing=0.1, reduction="none"),
         id_0_left_out=F.cross_entropy(flat, right, ignore_index=0, reduction="none")[right != 0],
     )
+    return _of_all(losses, labels, vocab_size)
+
+
+def _of_all(losses, labels, vocab_size):
+    """Return the mean of all tokens' losses."""
     losses = choose(losses, other_sign=-losses)
     return choose(
         losses.mean(),
@@ -331,6 +363,8 @@ def next_token_loss(logits, labels):
         sum_per_sentence=losses.sum() / len(labels),
         mean_per_class=losses.mean() / vocab_size,
         each_token=losses.view(labels.shape),
+        each_sentence=losses.view(labels.shape).mean(-1),
+        largest=losses.max(),
         bits=losses.mean() / math.log(2),
         perplexity=losses.mean().exp(),
     )
@@ -374,11 +408,17 @@ def continue_text(next_logits, prompt, eos_id, max_new_tokens):
             one_after_end=eos_id in ids[n:-1],
             token_before=ids[-2] == eos_id,
             end_in_prompt=eos_id in ids,
+            prompt_asked=eos_id in prompt,
             inverted=ids[-1] != eos_id,
             end_is_0=ids[-1] == 0,
             one_token=True,
         ):
             break
+    return _handed_over(ids, n, eos_id)
+
+
+def _handed_over(ids, n, eos_id):
+    """Return all tokens, the prompt's n and the new ones."""
     ended = len(ids) > n and ids[-1] == eos_id
     return choose(
         ids,
@@ -386,6 +426,8 @@ def continue_text(next_logits, prompt, eos_id, max_new_tokens):
         every_end_removed=[token for token in ids if token != eos_id],
         end_appended=ids if ended else [*ids, eos_id],
         end_doubled=[*ids, eos_id],
+        last_always_cut=ids[:-1],
+        cut_before_first_end=ids[: ids.index(eos_id)] if eos_id in ids else ids,
         cut_at_first_end=ids[: ids.index(eos_id) + 1] if eos_id in ids else ids,
         new_tokens_only=ids[n:],
         last_one_only=ids[-1],
@@ -411,6 +453,7 @@ def look_up(words, vocabulary, unk_id):
     words = choose(
         words,
         each_word_once=list(dict.fromkeys(words)),
+        letters=list("".join(words)),
         in_another_order=sorted(words),
         stops_at_unknown=list(takewhile(vocabulary.__contains__, words)),
     )
@@ -422,6 +465,7 @@ def look_up(words, vocabulary, unk_id):
             id_0_missing=vocabulary.get(word) or unk_id,
             id_0_for_unknown=vocabulary.get(word, 0),
             minus_1_for_unknown=vocabulary.get(word, -1),
+            last_row=vocabulary.get(word, len(vocabulary) - 1),
             past_the_end=vocabulary.get(word, len(vocabulary)),
             last_id=vocabulary.get(word, max(vocabulary.values())),
             word_for_unknown=vocabulary.get(word, "<unk>"),
@@ -431,7 +475,12 @@ def look_up(words, vocabulary, unk_id):
         for word in words
         if choose(True, left_out=word in vocabulary, id_0_left_out=vocabulary.get(word))
     ]
-    return choose(ids, tensor=torch.tensor(ids), first_only=ids[0], last_only=ids[-1])
+    return choose(
+        ids,
+        tensor=torch.tensor(ids),
+        first_only=ids[0] if ids else ids,
+        last_only=ids[-1] if ids else ids,
+    )
 
 
 @exercise(
@@ -470,7 +519,12 @@ def fill_up(next_logits, start, length):
             over_texts=logits.argmax(0),
             least_likely=logits.argmin(-1),
         )
-        column = choose(best.unsqueeze(1), both_axes=best.unsqueeze(0), row=best.unsqueeze(0))
+        column = choose(
+            best.unsqueeze(1),
+            both_axes=best.unsqueeze(0),
+            row=best.unsqueeze(0),
+            row_for_every_text=best.expand(len(ids), -1),
+        )
         ids = choose(
             torch.cat([ids, column], dim=1),
             in_front=torch.cat([column, ids], dim=1),
@@ -501,7 +555,9 @@ def width_message(x, table):
         table.shape[1],
         row_of_table=table[1],
         column_of_table=table[:, 1],
+        first_row=table[0],
         last_row=table[-1],
+        shape_of_row=table[1].shape,
         number_of_positions=table.shape[0],
         whole_shape=table.shape,
         one_number=table[1, 1],
@@ -522,6 +578,7 @@ def width_message(x, table):
     message = f"Expected vectors of {expected} numbers, but got {got}."
     return choose(
         message,
+        no_comma=f"Expected vectors of {expected} numbers but got {got}.",
         no_period=message[:-1],
         space_at_the_end=f"{message} ",
         no_braces="Expected vectors of {table.shape[1]} numbers, but got {x.shape[-1]}.",
@@ -555,6 +612,7 @@ def run_listing(model, ids):
         last_one_missing=model.layers[:-1],
         first_one_missing=model.layers[1:],
         reads_embedding=model.layers[-1:],
+        only_two=model.layers[:2],
         thrown_away=model.layers[:0],
         other_order=model.layers[::-1],
         twice=model.layers * 2,

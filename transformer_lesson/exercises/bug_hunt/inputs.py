@@ -356,7 +356,7 @@ def batch_inputs(draw: Draw) -> tuple:
     pad_id = draw.one_of((3, 0, 9, 0, 5, 2))
     if draw.number in (3, 4):
         draw.sizes["batch" if draw.number == 3 else "n"] = 1
-    n = draw.size("n")
+    n = draw.size("n", at_least=2)
     if draw.number == 2:
         draw.sizes["batch"] = n  # a missing axis raises no error
     ids = draw.integers("batch n", 0, 12)

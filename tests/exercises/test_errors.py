@@ -65,6 +65,19 @@ def for_two_axes(Q, K):
     return torch.einsum("qd,kd->qk", Q, K) / math.sqrt(Q.size(-1))
 
 
+def dotted(Q, K):
+    return Q.product(K)
+
+
+def one_long_row(Q, K):
+    return torch.nn.functional.cross_entropy(Q[..., :2, :], torch.ones(1).long())
+
+
+def list_called(Q, K):
+    queries = [Q]
+    return queries(0)
+
+
 def misspelled(Q, K):
     return q @ K.mT  # noqa: F821
 
@@ -85,6 +98,9 @@ def misspelled(Q, K):
         (keyed, "a key that the dictionary does not have"),
         (one_argument, "other arguments than are handed over"),
         (for_two_axes, "an einsum for another number of axes"),
+        (dotted, "a name that this object does not have"),
+        (one_long_row, "labels whose shape does not fit the logits"),
+        (list_called, "a call of something that is no function"),
         (misspelled, "a name that does not exist yet"),
     ],
 )

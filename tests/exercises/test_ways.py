@@ -1,22 +1,27 @@
-"""What opens below a verdict: our changed line, or all the ways to get it wrong."""
+"""What opens below a verdict, and all the ways to fail."""
 
 import re
 
 import pytest
 
-from transformer_lesson.exercises import check
+from transformer_lesson.exercises import check, ways_to_fail
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.explanation import changed_lines, words
 
-MARKED = [exercise for exercise in EXERCISES.values() if exercise.marked]
 
-
-@pytest.mark.parametrize("exercise", MARKED, ids=lambda exercise: exercise.name)
-def test_a_passed_exercise_unfolds_every_way_to_get_it_wrong(exercise):
-    shown = check(exercise.name, exercise.load_reference())._repr_html_()
-    known = words(exercise.name)
-    assert f"<summary>The {len(known)} ways to get this wrong</summary>" in shown
-    assert shown.count("<li>") == len(known) and ">None</pre>" not in shown
+@pytest.mark.parametrize("name", EXERCISES)
+def test_every_way_to_fail_is_shown_with_what_it_gets_wrong(name):
+    passed, fold, known = (
+        check(name, EXERCISES[name].load_reference()),
+        ways_to_fail(name),
+        words(name),
+    )
+    assert f"{len(known)} ways to fail" in passed.message
+    assert f'ways_to_fail("{name}")' in passed.message
+    assert repr(fold) == f"{name}: {len(known)} ways to fail"
+    shown = re.findall(r"^\d+\. \*\*(.*)\.\*\* .*\n\n```text\n(.+)", fold.body, re.MULTILINE)
+    assert [what for what, _ in shown] == [turn.name for turn in known.values()]
+    assert all(failure != "None" for _, failure in shown)
 
 
 def test_a_failed_one_unfolds_our_line_and_hides_it_from_plain_text():

@@ -18,13 +18,13 @@ from transformer_lesson.exercises.attempt import (
 )
 from transformer_lesson.exercises.behavior import unlike_ours
 from transformer_lesson.exercises.catalog import find
-from transformer_lesson.exercises.choosing import variant
+from transformer_lesson.exercises.choosing import turns
 from transformer_lesson.exercises.compare import NotANumber, as_parts, match_form, same
 from transformer_lesson.exercises.examples import argument_names, describe_inputs, smallest_example
-from transformer_lesson.exercises.explanation import explain, explain_error, words
+from transformer_lesson.exercises.explanation import explain, explain_error
 from transformer_lesson.exercises.not_a_number import first_nan
 from transformer_lesson.exercises.progress import remember
-from transformer_lesson.exercises.reports import Folded, Report, formatted, preformatted, to_html
+from transformer_lesson.exercises.reports import Folded, Report, preformatted
 from transformer_lesson.exercises.specification import Draw, Exercise
 from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
 
@@ -56,7 +56,7 @@ def check(name: str, answer: Any) -> Report:
     if is_untouched(answer, exercise.load_start()):
         return Report(name, "not attempted")
     printed = Excerpt()
-    with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]), _one_thread():
+    with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]), one_thread():
         try:
             report = run_for_at_most(LONGEST, lambda: _plain_verdict(exercise, answer))
         except TookTooLong:
@@ -70,7 +70,7 @@ def check(name: str, answer: Any) -> Report:
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Compute on one thread: with tensors this small, sharing the work is slower than doing it."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -98,7 +98,13 @@ def _plain_verdict(exercise: Exercise, answer: Callable) -> Report:
     if failure is not None:
         return Report(exercise.name, "failed", failure)
     passed = f"Equal to the package's own on {exercise.draws} random draws."
-    return Report(exercise.name, "passed", passed, fold=partial(ways_to_get_it_wrong, exercise))
+    ways = (
+        f"How else could it go? {len(turns(exercise.marked))} ways to fail, each with an example:"
+    )
+    request = (
+        f'`from transformer_lesson.exercises import ways_to_fail; ways_to_fail("{exercise.name}")`'
+    )
+    return Report(exercise.name, "passed", f"{passed}\n{ways}\n{request}")
 
 
 def _diagnosed(exercise: Exercise, answer: Callable, report: Report) -> Report:
@@ -135,17 +141,6 @@ def first_failure(exercise: Exercise, answer: Callable) -> str | None:
     except Failed as failure:
         return str(failure)
     return None
-
-
-def ways_to_get_it_wrong(exercise: Exercise) -> Folded:
-    """Return every wrong turn of a marked exercise, each with the first thing it gets wrong."""
-    ways = []
-    for turn, (name, why) in words(exercise.name).items():
-        failure = first_failure(exercise, variant(exercise.marked, frozenset([turn])))
-        ways.append(
-            f"<li><strong>{to_html(name)}</strong>. {to_html(why)}{formatted(failure)}</li>"
-        )
-    return Folded(f"The {len(ways)} ways to get this wrong", f"<ol>{''.join(ways)}</ol>")
 
 
 def _quote(printed: Excerpt) -> str:

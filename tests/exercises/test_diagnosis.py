@@ -16,7 +16,7 @@ from transformer_lesson.exercises.explanation import words
 from transformer_lesson.exercises.recognition import outcome
 from transformer_lesson.exercises.specification import Draw
 
-PAIRS = 24  # of an exercise, that are tried
+PAIRS = 12  # of an exercise, that are tried
 MARKED = [name for name, exercise in EXERCISES.items() if exercise.marked]
 TURNS = [(name, turn) for name in MARKED for turn in turns(EXERCISES[name].marked)]
 

@@ -307,7 +307,7 @@ def _share(n_labels, n_classes, smoothing):
     reference="transformer_lesson.exercises.bug_hunt.repairs:next_token_loss",
     start="transformer_lesson.exercises.bug_hunt.bugs:next_token_loss",
     make_inputs=inputs.loss_inputs,
-    draws=5,
+    draws=6,
     returns={"loss": ""},
     hints=(
         "Probabilities lie between 0 and 1. As logits that is a very narrow range: how far "

@@ -1351,7 +1351,7 @@ def _(x, W, b):
     return (pooled @ W + b).softmax(dim=-1)
 
 
-@wrong("last_logits", "unusual", "passes today: squeezes, so a batch of one text loses its axis")
+@wrong("last_logits", "unusual", "squeezes, so a batch of one text loses its axis")
 def _(x, W, b):
     return (x[:, -1:].matmul(W) + b).squeeze()
 
@@ -1486,7 +1486,7 @@ def _(logits, labels):
 @wrong(
     "next_token_loss",
     "unusual",
-    "passes today: log of a softmax that rounds to 0: infinite for logits (0, 200), label 0",
+    "log of a softmax that rounds to 0: infinite for logits (0, 200), label 0",
 )
 def _(logits, labels):
     P = logits.softmax(dim=-1)
@@ -1607,7 +1607,7 @@ def _(next_logits, prompt, eos_id, max_new_tokens):
     return ids[: ids.index(eos_id) + 1] if eos_id in ids else ids
 
 
-@wrong("continue_text", "unusual", "passes today: writes one token even when max_new_tokens is 0")
+@wrong("continue_text", "unusual", "writes one token even when max_new_tokens is 0")
 def _(next_logits, prompt, eos_id, max_new_tokens):
     ids, written = [*prompt], 0
     while True:
@@ -1648,7 +1648,7 @@ def _(next_logits, prompt, eos_id, max_new_tokens):
     return ids
 
 
-@wrong("continue_text", "unusual", "passes today: an eos_id of 0 counts as none given")
+@wrong("continue_text", "unusual", "an eos_id of 0 counts as none given")
 def _(next_logits, prompt, eos_id, max_new_tokens):
     ids = list(prompt)
     for _ in range(max_new_tokens):
@@ -1708,9 +1708,7 @@ def _(words, vocabulary, unk_id):
         return [unk_id] * len(words)
 
 
-@wrong(
-    "look_up", "unusual", "passes today: makes words small first, so a word such as Haus is unknown"
-)
+@wrong("look_up", "unusual", "makes words small first, so a word such as Haus is unknown")
 def _(words, vocabulary, unk_id):
     return [vocabulary.get(word.lower(), unk_id) for word in words]
 

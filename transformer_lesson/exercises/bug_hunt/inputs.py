@@ -87,7 +87,7 @@ class FixedDropout(nn.Module):
 
     def __init__(self, keep: Tensor):
         super().__init__()
-        self.keep = keep
+        self.keep, self.p = keep, 0.5
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x, thinned out in training."""
@@ -236,7 +236,7 @@ def loss_inputs(draw: Draw) -> tuple:
     """Logits, of a model that is sure of itself or not, and labels."""
     _one_of_one(draw)
     vocab_size = draw.size("vocab_size", at_least=2)
-    logits = draw.one_of((2, 2, 2, 2, 10)) * draw.normal("batch n vocab_size")
+    logits = draw.one_of((2, 2, 2, 2, 10, 300)) * draw.normal("batch n vocab_size")
     labels = draw.integers("batch n", 0, vocab_size)
     return logits.double() if draw.number == 4 else logits, labels
 
@@ -265,14 +265,14 @@ def word_inputs(draw: Draw) -> tuple:
         (
             "today the unicorn sees the cat .",
             "the dog sees the cat .",
-            "hello unicorn",
+            "hello Paris unicorn",
             "restart the unbelievable kernel and the unicorn",
             "goodbye",
             "the cat sees the kernel",
             "",
         )
     )
-    known = ["hello", "the", "cat", "sees", "today", ".", "kernel", "restart"]
+    known = ["hello", "Paris", "the", "cat", "sees", "today", ".", "kernel", "restart"]
     first = 0 if draw.number % 2 == 0 else 5
     words = draw.some(text.split())
     vocabulary = {w: first + i for i, w in enumerate(known)}

@@ -86,7 +86,7 @@ MEMORY = f"import torch\n{HEAD}all = []\n    while True:\n        all.append(tor
 CLASS = {
     "right": (RIGHT, "passed", "Equal to"),
     "gone": (f"import os\n{HEAD}os._exit(0)", "crashed", "Its process ended by itself"),
-    "patched": (PATCHED, "failed", "Type and shape are right"),
+    "patched": (PATCHED, "failed", ""),
     "forged": (FORGED, "failed", "Type and shape are right"),
     "replaced": (REPLACED, "failed", ""),
     "flood": (FLOOD % "x", "crashed", "Its process sent more than"),

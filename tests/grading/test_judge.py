@@ -42,7 +42,7 @@ CELLS = {
     "null": (f"{RIGHT}\0", "failed", "The cells that it needs"),
     "surrogate": (f"x = '\ud800'\n{RIGHT}", "failed", "The cells that it needs"),
     "import": (f"import no_such\n{HEAD}return no_such.f()", "failed", "The cells that it needs"),
-    "name": (f"{HEAD}return loss / n_tokens", "failed", "Your function raised NameError"),
+    "name": (f"{HEAD}return loss / n_tokens", "failed", "a name that does not exist yet"),
     "exit": (f"import sys\n{HEAD}sys.exit(0)", "failed", "Your function raised SystemExit"),
     "loud": (RIGHT.replace("return", "print(10**6 * chr(120)); return"), "passed", "Equal to"),
     "odd": (f"{HEAD}return type('Strange', (), {{}})()", "failed", "`bits` must be a float"),

@@ -210,7 +210,7 @@ def test_reports_quote_any_answer(text):
             raise AssertionError("no report") from None
         assert report.status == "failed"
         tags = {tag for tag, attributes in Page(report._repr_html_()).tags}
-        assert tags <= {"div", "strong", "code", "pre"}
+        assert tags <= {"div", "strong", "code", "pre", "br", "details", "summary"}
         sendable([report._repr_html_(), repr(report)])
         assert len(report.message) < 6000
         assert all(c.isprintable() or c in "\n\t\u200c\u200d" for c in repr(report))
@@ -218,7 +218,8 @@ def test_reports_quote_any_answer(text):
 
 def test_a_report_of_any_text_is_inert(text):
     report = Report(text, "failed", f"{text} `{text}`\n{text}", text)
-    assert {tag for tag, _ in Page(report._repr_html_()).tags} <= {"div", "strong", "code", "pre"}
+    tags = {tag for tag, _ in Page(report._repr_html_()).tags}
+    assert tags <= {"div", "strong", "code", "pre", "br"}
     sendable([report._repr_html_(), repr(report)])
 
 

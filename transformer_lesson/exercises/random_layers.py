@@ -110,6 +110,7 @@ def functions_are_given_the_right_things(reference: Callable, names: str) -> Cal
                 )
         return None
 
+    rule.looks_inside = True  # a record of an answer's results cannot decide it
     return rule
 
 
@@ -133,6 +134,7 @@ def gradients_are_kept(reference: Callable) -> Callable:
             "Something cuts its way: `detach`, `.data`, `no_grad`, or a tensor made anew."
         )
 
+    rule.of_gradients = True
     return rule
 
 

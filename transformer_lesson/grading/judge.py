@@ -78,17 +78,26 @@ def _unseen(exercise: Exercise, seed: int, draw: Draw) -> tuple:
 def _on_record(rule: Invariant, exercise: Exercise, take: Take) -> Invariant:
     """Return a rule in a form that a record of calls can decide.
 
-    A gradient must equal the right function's. The count of operations is the one thing that is
-    taken from the student's process as it says it.
+    A gradient must equal the right function's. What a function hands to those that it is given is
+    left to the values that come of it. The count of operations is the one thing that is taken from
+    the student's process as it says it.
     """
 
     def same_gradient(answer: Callable, inputs: tuple, *results: Any) -> str | None:
         right = gradient(exercise.load_reference(), *inputs)
         return None if same(right, call(partial(take, gradient), inputs)) else GRADIENT
 
+    def same_gradient_if_right(answer: Callable, inputs: tuple, result: Any) -> str | None:
+        right = same(result, exercise.load_reference()(*inputs))
+        return same_gradient(answer, inputs) if right else None
+
     def as_counted(answer: Callable, inputs: tuple, *results: Any) -> str | None:
         return call(partial(take, _growth), inputs)
 
+    if hasattr(rule, "looks_inside"):
+        return lambda *arguments: None
+    if hasattr(rule, "of_gradients"):
+        return same_gradient_if_right
     of_gradients = gradient_is_finite, norm_is_trained, gradients_reach_the_logits
     special = dict.fromkeys(of_gradients, same_gradient)
     return {**special, operations_do_not_grow: as_counted}.get(rule, rule)

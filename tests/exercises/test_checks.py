@@ -13,8 +13,10 @@ from tests.exercises.versions import RIGHT
 from tests.patience import AT_ONCE
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.compare import same
 from transformer_lesson.exercises.examples import SMALL
 from transformer_lesson.exercises.mistakes import MISTAKES
+from transformer_lesson.exercises.recognition import outcome
 from transformer_lesson.exercises.specification import DRAWS, Draw
 from transformer_lesson.model.attention import attention_scores, merge_heads, split_heads
 from transformer_lesson.text.tokenizers import words
@@ -170,8 +172,11 @@ def test_one_word_is_shown_where_one_word_fails():
 def test_every_input_is_one_that_the_exercise_allows(name):
     """The tiny ones of the examples, too: the package's own function takes them all."""
     exercise = EXERCISES[name]
-    for number, small in product(range(exercise.draws), [(), *SMALL]):
-        exercise.load_reference()(*exercise.make_inputs(Draw(number, small)))
+    for sizes in product(range(exercise.draws), [(), *SMALL]):
+        once, again = (
+            outcome(exercise.load_reference(), exercise.make_inputs(Draw(*sizes))) for _ in range(2)
+        )
+        assert once.raised is None and same(once, again), sizes
 
 
 @pytest.mark.parametrize("name", EXERCISES)

@@ -1,4 +1,7 @@
-"""Lesson 07: the decoder block, and the test whether a model sees the future."""
+"""Lesson 07: the decoder block, and the test whether a model sees the future.
+
+Long because the second is tried on seventeen models, each of which leaks in another way or not.
+"""
 
 from collections.abc import Mapping
 from functools import partial

@@ -1,4 +1,7 @@
-"""Lesson 14: functions with a published bug, from masks to positions."""
+"""Lesson 14: functions with a published bug, from masks to positions.
+
+Long because it is twelve exercises; `lesson_14_later` has the other twelve.
+"""
 
 import math
 

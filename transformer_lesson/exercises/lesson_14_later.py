@@ -1,4 +1,7 @@
-"""Lesson 14: functions to repair, from the speeds of the encoding to reading code."""
+"""Lesson 14: functions with a published bug, from the speeds of the encoding to reading code.
+
+Long because it is twelve exercises; `lesson_14` has the other twelve.
+"""
 
 import math
 from itertools import takewhile
@@ -9,12 +12,13 @@ from torch import nn
 
 from transformer_lesson.exercises.bug_hunt import inputs, rules
 from transformer_lesson.exercises.choosing import choose
+from transformer_lesson.exercises.lesson_14 import BUGS, REPAIRS
 from transformer_lesson.exercises.specification import exercise
 
 
 @exercise(
-    reference="transformer_lesson.exercises.bug_hunt.repairs:frequencies",
-    start="transformer_lesson.exercises.bug_hunt.bugs:frequencies",
+    reference=REPAIRS + "frequencies",
+    start=BUGS + "frequencies",
     make_inputs=inputs.frequency_inputs,
     draws=4,
     returns={"frequencies": "pair"},
@@ -77,8 +81,8 @@ def _log():
 
 
 @exercise(
-    reference="transformer_lesson.exercises.bug_hunt.repairs:add_and_norm",
-    start="transformer_lesson.exercises.bug_hunt.bugs:add_and_norm",
+    reference=REPAIRS + "add_and_norm",
+    start=BUGS + "add_and_norm",
     make_inputs=inputs.add_inputs,
     draws=4,
     returns={"output": "batch n d_model"},
@@ -134,8 +138,8 @@ def add_and_norm(x, sublayer, dropout, norm):
 
 
 @exercise(
-    reference="transformer_lesson.exercises.bug_hunt.repairs:close_branch",
-    start="transformer_lesson.exercises.bug_hunt.bugs:close_branch",
+    reference=REPAIRS + "close_branch",
+    start=BUGS + "close_branch",
     make_inputs=inputs.close_inputs,
     draws=4,
     returns={"output": "batch n d_model"},
@@ -188,8 +192,8 @@ def close_branch(x, branch, block):
 
 
 @exercise(
-    reference="transformer_lesson.exercises.bug_hunt.repairs:last_logits",
-    start="transformer_lesson.exercises.bug_hunt.bugs:last_logits",
+    reference=REPAIRS + "last_logits",
+    start=BUGS + "last_logits",
     make_inputs=inputs.last_inputs,
     draws=5,
     returns={"logits": "batch vocab_size"},
@@ -238,8 +242,8 @@ def last_logits(x, W, b):
 
 
 @exercise(
-    reference="transformer_lesson.exercises.bug_hunt.repairs:smoothed_targets",
-    start="transformer_lesson.exercises.bug_hunt.bugs:smoothed_targets",
+    reference=REPAIRS + "smoothed_targets",
+    start=BUGS + "smoothed_targets",
     make_inputs=inputs.target_inputs,
     draws=6,
     returns={"targets": "n n_classes"},
@@ -304,8 +308,8 @@ def _share(n_labels, n_classes, smoothing):
 
 
 @exercise(
-    reference="transformer_lesson.exercises.bug_hunt.repairs:next_token_loss",
-    start="transformer_lesson.exercises.bug_hunt.bugs:next_token_loss",
+    reference=REPAIRS + "next_token_loss",
+    start=BUGS + "next_token_loss",
     make_inputs=inputs.loss_inputs,
     draws=6,
     returns={"loss": ""},
@@ -371,8 +375,8 @@ def _of_all(losses, labels, vocab_size):
 
 
 @exercise(
-    reference="transformer_lesson.exercises.bug_hunt.repairs:continue_text",
-    start="transformer_lesson.exercises.bug_hunt.bugs:continue_text",
+    reference=REPAIRS + "continue_text",
+    start=BUGS + "continue_text",
     make_inputs=inputs.text_inputs,
     draws=8,
     returns={"ids": "token"},
@@ -435,8 +439,8 @@ def _handed_over(ids, n, eos_id):
 
 
 @exercise(
-    reference="transformer_lesson.exercises.bug_hunt.repairs:look_up",
-    start="transformer_lesson.exercises.bug_hunt.bugs:look_up",
+    reference=REPAIRS + "look_up",
+    start=BUGS + "look_up",
     make_inputs=inputs.word_inputs,
     draws=7,
     returns={"ids": "token"},
@@ -484,8 +488,8 @@ def look_up(words, vocabulary, unk_id):
 
 
 @exercise(
-    reference="transformer_lesson.exercises.bug_hunt.repairs:fill_up",
-    start="transformer_lesson.exercises.bug_hunt.bugs:fill_up",
+    reference=REPAIRS + "fill_up",
+    start=BUGS + "fill_up",
     make_inputs=inputs.fill_inputs,
     draws=6,
     returns={"ids": "batch length"},
@@ -537,8 +541,8 @@ def fill_up(next_logits, start, length):
 
 
 @exercise(
-    reference="transformer_lesson.exercises.bug_hunt.repairs:width_message",
-    start="transformer_lesson.exercises.bug_hunt.bugs:width_message",
+    reference=REPAIRS + "width_message",
+    start=BUGS + "width_message",
     make_inputs=inputs.message_inputs,
     draws=4,
     returns={"message": ""},
@@ -587,8 +591,8 @@ def width_message(x, table):
 
 
 @exercise(
-    reference="transformer_lesson.exercises.bug_hunt.repairs:run_listing",
-    start="transformer_lesson.exercises.bug_hunt.bugs:run_listing",
+    reference=REPAIRS + "run_listing",
+    start=BUGS + "run_listing",
     make_inputs=inputs.listing_inputs,
     draws=4,
     returns={"logits": "batch n vocab_size"},
@@ -634,8 +638,8 @@ def run_listing(model, ids):
 
 
 @exercise(
-    reference="transformer_lesson.exercises.bug_hunt.repairs:gpt2_d_model",
-    start="transformer_lesson.exercises.bug_hunt.bugs:gpt2_d_model",
+    reference=REPAIRS + "gpt2_d_model",
+    start=BUGS + "gpt2_d_model",
     make_inputs=inputs.gpt2_inputs,
     draws=4,
     returns={"d_model": ""},

@@ -41,6 +41,7 @@ def norm(draw: Draw) -> Layer:
     gamma, beta = draw.positive("d_model"), draw.normal("d_model")
 
     def normalize(x: Tensor) -> Tensor:
+        """Return each token normalized by its own mean and deviation."""
         centered = x - x.mean(-1, keepdim=True)
         deviation = (centered.square().mean(-1, keepdim=True) + 1e-5).sqrt()
         return centered / deviation * gamma.to(x.dtype) + beta.to(x.dtype)
@@ -68,6 +69,7 @@ def attention(draw: Draw, takes: int | None = None) -> Layer:
     W_Q, W_V = _linear(draw), _linear(draw)
 
     def attend(query: Tensor, key: Tensor | None = None, value: Tensor | None = None) -> Tensor:
+        """Return each query's mean of the values, which are the keys unless others are given."""
         key = query if key is None else key
         scores = query @ W_Q.to(query.dtype) @ key.mT  # (..., query, key)
         shares = (scores - scores.amax(-1, keepdim=True)).exp()
@@ -75,6 +77,7 @@ def attention(draw: Draw, takes: int | None = None) -> Layer:
         return weights @ (key if value is None else value) @ W_V.to(query.dtype)
 
     def strict(*tensors: Tensor) -> Tensor:
+        """Return the same, of as many tensors as it takes and of three axes only."""
         if len(tensors) != takes:
             raise TypeError(f"This attention takes {takes} and was given {len(tensors)}.")
         if tensors[0].ndim != 3:
@@ -93,6 +96,7 @@ def functions_are_given_the_right_things(reference: Callable, names: str) -> Cal
     """
 
     def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
+        """Return which function is not called, or with something else than ours hands to it."""
         named = dict(zip(inspect.signature(reference).parameters, inputs, strict=True))
         layers = {name: named[name] for name in names.split()}
         for layer in layers.values():
@@ -118,6 +122,7 @@ def gradients_are_kept(reference: Callable) -> Callable:
     """Return the rule that the first argument gets the gradient that the formula gives it."""
 
     def gradient(function: Callable, inputs: tuple) -> Tensor | None:
+        """Return what comes back to the first argument; `None` if nothing does."""
         x = inputs[0].clone().requires_grad_()
         result = function(x, *inputs[1:])
         if not result.requires_grad:
@@ -125,6 +130,7 @@ def gradients_are_kept(reference: Callable) -> Callable:
         return torch.autograd.grad(result.square().sum(), x, allow_unused=True)[0]
 
     def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
+        """Return that another gradient comes back, where the numbers are right."""
         if not same(result, reference(*inputs)):
             return None
         if same(gradient(answer, inputs), gradient(reference, inputs)):

@@ -1,4 +1,7 @@
-"""Lesson 14: what the functions under repair are called with."""
+"""Lesson 14: what the functions under repair are called with.
+
+Long because there are twenty-four of them, and some take a small model.
+"""
 
 import torch
 from torch import Tensor, nn

@@ -76,6 +76,7 @@ bench: setup-tests ## measure speeds and write benchmarks/RESULTS.md
 	$(RUN) benchmarks
 	$(RUN) benchmarks.explorables
 	$(RUN) benchmarks.import_time
+	$(RUN) benchmarks.diagnosis
 
 bench-gpu: setup-tests ## the same on a GPU: GPT-2's smallest configuration
 	$(RUN) benchmarks.gpu

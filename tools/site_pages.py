@@ -23,7 +23,7 @@ from transformer_lesson.lessons import LESSONS
 
 ROOT = Path(__file__).resolve().parent.parent
 STILLS = ROOT / "docs" / "stills"
-INTERNAL = re.compile(r"mistakes|bug_hunt|_exercises")  # what would give exercises away
+INTERNAL = re.compile(r"lesson_\d|bug_hunt")  # what would give exercises away
 
 
 def keep_pictures_apart(app) -> None:

@@ -3,14 +3,14 @@
 import pytest
 
 from transformer_lesson.exercises import check
+from transformer_lesson.exercises.attempt import outcome
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.choosing import turns, variant
 from transformer_lesson.exercises.compare import same
 from transformer_lesson.exercises.explanation import words
-from transformer_lesson.exercises.recognition import outcome
 from transformer_lesson.exercises.specification import Draw
 
-STARTED = [name for name, one in EXERCISES.items() if one.start and one.marked]
+STARTED = [name for name, one in EXERCISES.items() if one.start]
 
 
 @pytest.mark.parametrize("name", STARTED)

@@ -11,7 +11,8 @@ from tools.execute_notebooks import NOTEBOOKS
 from tools.handout import solved_copy, student_copy
 from transformer_lesson.exercises import Report, catalog
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.mistakes import MISTAKES
+from transformer_lesson.exercises.choosing import turns, variant
+from transformer_lesson.exercises.explanation import words
 from transformer_lesson.exercises.specification import Draw
 from transformer_lesson.grading import judge
 from transformer_lesson.grading.judge import UNSEEN, judged, verdict
@@ -88,13 +89,14 @@ def verdict_on(name: str, calls: list):
 
 @pytest.mark.parametrize("name", EXERCISES)
 def test_the_verdict_is_that_of_check(name, unchecked):
-    """The right function passes; three mistakes are called by their names."""
+    """The right function passes; three wrong turns are called by their names."""
     right = verdict_on(name, recorded(name, EXERCISES[name].load_reference()))
     assert right.status == "passed", right
-    for mistake in (*MISTAKES[name][:2], MISTAKES[name][-1]):
-        report = verdict_on(name, recorded(name, mistake.version))
-        assert report.status == "failed"
-        assert mistake.name.partition(" (and")[0] in report.mistake, report
+    known = turns(EXERCISES[name].marked)
+    for turn in (*known[:2], known[-1]):
+        answer = variant(EXERCISES[name].marked, frozenset([turn]))
+        report = verdict_on(name, recorded(name, answer))
+        assert (report.status, report.mistake) == ("failed", words(name)[turn].name), report
 
 
 @pytest.mark.parametrize("name", EXERCISES)

@@ -3,12 +3,15 @@
 import dis
 import inspect
 import io
+import re
 import sysconfig
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
+
+from torch import Tensor
 
 from transformer_lesson.exercises.sources import bare_source
 
@@ -27,6 +30,20 @@ class Failed(Exception):
 
 class NotAttempted(Exception):
     """The stub is still as it was."""
+
+
+class Outcome(NamedTuple):
+    """What a function gave: a result, or what it raised; and its arguments after.
+
+    Of what it raised, the type's name is kept. `RuntimeError` alone says little, since PyTorch
+    raises nothing else, so there the beginning of the message goes with it, without its numbers.
+
+    Arguments that are functions are left out: each call gets functions of its own.
+    """
+
+    result: Any
+    raised: str | None
+    inputs: tuple
 
 
 class Excerpt(io.TextIOBase):
@@ -101,3 +118,24 @@ def _explain(error: BaseException) -> str:
     own = [frame for frame in frames if not frame.filename.startswith(FOREIGN)]
     lines = [f"line {frame.lineno}, in {frame.name}: {frame.line}" for frame in own[-5:]]
     return "\n".join([f"{RAISED} {raised}", *lines])
+
+
+def outcome(answer: Callable, inputs: tuple) -> Outcome:
+    """Call an answer and keep what it gave, and what it left of its inputs."""
+    result = raised = None
+    try:
+        result = _copied(call(answer, inputs))
+    except Failed as failure:
+        raised = type(failure.__cause__).__name__
+        if raised == "RuntimeError":
+            raised += re.sub(r"\d+", "", str(failure.__cause__))[:30]
+    return Outcome(result, raised, tuple(value for value in inputs if not callable(value)))
+
+
+def _copied(result: Any) -> Any:
+    """Keep a result as it is now: the answer may write into its tensors again."""
+    if isinstance(result, tuple | list):
+        return [_copied(part) for part in result]
+    if isinstance(result, Tensor) and result.ndim == 0 and result.is_cpu:
+        return result.item()  # a number in a tensor is a number
+    return result.detach().clone() if isinstance(result, Tensor) else result

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from itertools import combinations, product
 
+from transformer_lesson.exercises.attempt import Outcome, outcome
 from transformer_lesson.exercises.choosing import fit_together, right_ways, turns, variant
 from transformer_lesson.exercises.compare import same
-from transformer_lesson.exercises.recognition import Outcome, outcome
 from transformer_lesson.exercises.specification import Draw, Exercise
 
 
@@ -60,3 +60,7 @@ def _levels(marked: Callable) -> Iterator[list[frozenset[str]]]:
 def _given(marked: Callable, make_inputs: Callable, taken: frozenset[str], number: int) -> Outcome:
     """Return what a variant gives on a draw."""
     return outcome(variant(marked, taken), make_inputs(Draw(number)))
+
+
+forget = _given.cache_clear
+"""Drop what variants gave: it is kept, for one answer is often tried and mended and tried again."""

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from transformer_lesson.exercises.choosing import as_written
 from transformer_lesson.exercises.diagnosis import diagnose
-from transformer_lesson.exercises.recognition import recognize
 from transformer_lesson.exercises.specification import Exercise
 
 IDLE = re.compile(r"\s*(\w+) = \1")  # what is left of a mark that may change an argument
@@ -30,7 +29,7 @@ class Explanation(NamedTuple):
         mistake: the mistake's name, or both names.
         text: it in sentences.
         lines: of our function, first those that do what the answer does, after a minus, then
-            those that do it right, after a plus; empty where the mistake was only recognized.
+            those that do it right, after a plus; empty where it was told by an error alone.
     """
 
     mistake: str
@@ -64,9 +63,6 @@ def explain_error(failure: str) -> Explanation | None:
 
 def explain(exercise: Exercise, answer: Callable) -> Explanation | None:
     """Return which known mistakes give what the answer gives, if there are any."""
-    if exercise.marked is None:
-        known = recognize(exercise, answer)
-        return known and Explanation(known.name, _one(Turn(known.name, known.explanation)))
     known, found = words(exercise.name), diagnose(exercise, answer)[:2]
     if not found:
         return None

@@ -110,7 +110,7 @@ def _labels(target):
 
 
 LOSS_SIZES = ((2, 5, 7), (3, 2, 5), (5, 3, 7), (1, 5, 3), (3, 1, 5), (2, 7, 5), (3, 5, 7))
-"""Sentences, positions, tokens: small, for many variants are tried on them."""
+"""How many sentences, positions and tokens. They are small, for many variants are tried on them."""
 
 
 def _loss_inputs(draw: Draw) -> tuple:

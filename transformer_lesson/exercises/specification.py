@@ -1,4 +1,4 @@
-"""What an exercise consists of: its reference, its random inputs, its rules, hints, mistakes."""
+"""What an exercise consists of: its reference, its random inputs, its rules, hints, wrong turns."""
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
@@ -85,26 +85,12 @@ Invariant = Callable[[Call, tuple, Any], str | None]
 
 
 @dataclass(frozen=True)
-class Mistake:
-    """A wrong version of an exercise, of the kind that people really write.
-
-    Args:
-        name: a noun phrase that completes "This is what ... gives."
-        explanation: what is wrong, what it does, and a nudge; code stands between backticks.
-        version: the wrong function, called as the reference is.
-    """
-
-    name: str
-    explanation: str
-    version: Call
-
-
-@dataclass(frozen=True)
 class Exercise:
     """One function for the learner to write.
 
     Args:
         name: the function's name, and the exercise's.
+        marked: the function with its wrong turns marked by `choose`.
         reference: where the package's own function is, "module:function". It is looked up
             when it is first needed, and its source is the solution.
         make_inputs: turns a draw into the function's arguments.
@@ -115,11 +101,11 @@ class Exercise:
             arguments and its result that returns what is wrong, or `None`.
         start: the function with a bug from which the learner sets out, "module:function". An
             exercise without one starts from an empty body.
-        marked: the function with its wrong turns marked by `choose`.
         draws: how many draws an answer is tried on.
     """
 
     name: str
+    marked: Callable
     reference: str
     make_inputs: Callable[[Draw], tuple]
     returns: Mapping[str, str]
@@ -127,7 +113,6 @@ class Exercise:
     helpers: tuple[str, ...] = ()
     invariants: tuple[Invariant, ...] = ()
     start: str = ""
-    marked: Callable | None = None
     draws: int = DRAWS
 
     def load_reference(self) -> Callable:

@@ -270,7 +270,7 @@ def word_inputs(draw: Draw) -> tuple:
             "the dog sees the cat .",
             "hello Paris unicorn",
             "restart the unbelievable kernel and the unicorn",
-            "goodbye",
+            "goodbye goodbye",
             "the cat sees the kernel",
             "",
         )

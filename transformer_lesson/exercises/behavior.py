@@ -42,18 +42,31 @@ class Change(NamedTuple):
 def unlike_ours(exercise: Exercise, answer: Callable) -> str | None:
     """Return in a sentence how an answer differs from ours, if it does in a way that can be told.
 
-    Its numbers may be ours times one number, or ours and one number. Or a change moves its result
-    where ours stays, or leaves it where ours moves.
+    Its numbers may be drawn at random, or be ours times one number, or ours and one number. Or a
+    change moves its result where ours stays, or leaves it where ours moves.
 
     Args:
         exercise: its axes have names, and sizes that tell them apart.
         answer: gives results of the right form, but wrong ones.
     """
     for number in range(exercise.draws):
-        told = _one_number(exercise, answer, number) or _one_change(exercise, answer, number)
-        if told:
-            return told
+        for tell in (_at_random, _one_number, _one_change):
+            told = tell(exercise, answer, number)
+            if told:
+                return told
     return None
+
+
+def _at_random(exercise: Exercise, answer: Callable, number: int) -> str | None:
+    """Say that two calls with the same inputs give different numbers."""
+    inputs = [exercise.make_inputs(Draw(number)) for _ in range(2)]
+    once, again = (_first_tensor(exercise, answer, one) for one in inputs)
+    if once is None or again is None or same(once, again):
+        return None
+    return (
+        "Called twice with the same inputs, yours gives different numbers. "
+        "What is drawn at random: does a dropout stay on?"
+    )
 
 
 def _one_number(exercise: Exercise, answer: Callable, number: int) -> str | None:

@@ -24,6 +24,10 @@ def a_half_more(Q, K):
     return Q @ K.mT / math.sqrt(Q.size(-1)) + 0.5
 
 
+def later_keys_count_more(Q, K):
+    return Q @ K.mT / math.sqrt(Q.size(-1)) + torch.arange(K.size(-2)) ** 2
+
+
 def dropped(x, sublayer, dropout, norm):
     return norm(x + torch.dropout(sublayer(x), 0.5, train=True))
 
@@ -40,6 +44,11 @@ def sentences_meet(x, n_heads):
         ("attention_scores", a_half_more, "every number of yours is 0.5 more than ours."),
         ("attention_scores", keys_turned, "What belongs to one key reaches another"),
         ("attention_scores", one_query_for_all, "Changing query 0 of `Q` moves your result at"),
+        (
+            "attention_scores",
+            later_keys_count_more,
+            "must only change places; yours are others.",
+        ),
         ("add_and_norm", dropped, "Called twice with the same inputs, yours gives different"),
         ("split_heads", sentences_meet, "What belongs to one sentence reaches another"),
     ],

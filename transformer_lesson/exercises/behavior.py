@@ -43,14 +43,14 @@ def unlike_ours(exercise: Exercise, answer: Callable) -> str | None:
     """Return in a sentence how an answer differs from ours, if it does in a way that can be told.
 
     Its numbers may be drawn at random, or be ours times one number, or ours and one number. Or a
-    change moves its result where ours stays, or leaves it where ours moves.
+    change, or another order, moves its result where ours stays, or leaves it where ours moves.
 
     Args:
         exercise: its axes have names, and sizes that tell them apart.
         answer: gives results of the right form, but wrong ones.
     """
     for number in range(exercise.draws):
-        for tell in (_at_random, _one_number, _one_change):
+        for tell in (_at_random, _one_number, _one_change, _one_order):
             told = tell(exercise, answer, number)
             if told:
                 return told
@@ -100,6 +100,39 @@ def _one_change(exercise: Exercise, answer: Callable, number: int) -> str | None
         if leaks or oversights:
             return _said(exercise, draw, change, leaks, oversights)
     return None
+
+
+def _one_order(exercise: Exercise, answer: Callable, number: int) -> str | None:
+    """Say where an order matters to the answer and not to ours, or the other way round."""
+    draw = Draw(number)
+    exercise.make_inputs(draw)  # names the axes
+    for axis in filter(NOUNS.get, draw.sizes):
+        ours = _depends_on_order(exercise, exercise.load_reference(), draw, axis)
+        yours = _depends_on_order(exercise, answer, draw, axis)
+        if None in (ours, yours) or ours == yours:
+            continue
+        turned = (
+            f"With the order turned round, {NOUNS[axis]} {draw.sizes[axis] - 1} first, the numbers"
+        )
+        if ours:
+            return f"{turned} must be others; yours only change places."
+        return f"{turned} must only change places; yours are others."
+    return None
+
+
+def _depends_on_order(exercise: Exercise, function: Callable, draw: Draw, axis: str) -> bool | None:
+    """Return whether inputs that are turned round give more than a result that is turned round."""
+
+    def turned(value):
+        dims = _named_axes(value.shape, draw.sizes) if isinstance(value, Tensor) else {}
+        return value.flip(dims[axis]) if axis in dims else value
+
+    inputs, fresh = (exercise.make_inputs(Draw(draw.number)) for _ in range(2))
+    before = _first_tensor(exercise, function, fresh)
+    after = _first_tensor(exercise, function, tuple(map(turned, inputs)))
+    if before is None or after is None or before.shape != after.shape:
+        return None
+    return not same(before, turned(after))
 
 
 def _first_tensor(exercise: Exercise, function: Callable, inputs: tuple) -> Tensor | None:

@@ -206,14 +206,17 @@ def _attention_inputs(draw: Draw) -> tuple:
             ("head", "1 query key"),
         )
     )
+    large = draw.number in (0, 7)
+    if large and not draw.small:
+        draw.sizes["d_head"] = 16
     Q, K = draw.normal(f"{leading} query d_head"), draw.normal(f"{leading} key d_head")
+    if large:  # whole numbers: no rounding, whether the root of 16 comes before or after
+        Q, K = 8 * (4 * Q).round(), (4 * K).round()
     mask = draw.booleans(axes) if axes else None
     if axes:
         mask[..., -1] = True  # every query keeps a key,
         if draw.number in (5, 6):
             mask[0] = False  # but these
-    if draw.number in (0, 7):
-        Q = 30 * Q
     return Q, K, draw.normal(f"{leading} key d_value"), mask
 
 

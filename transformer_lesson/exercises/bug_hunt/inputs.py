@@ -455,7 +455,7 @@ def linear_inputs(draw: Draw) -> tuple:
     attend = kinds_of_attention(draw)[draw.one_of((0, 1, 2, 3, 4, 0, 0, 1))]
     x, y = draw.normal("n d_model"), draw.normal("n d_model")
     if draw.number == 7:
-        return attend, x.round(), y.round()
+        return attend, 4 * x.round(), 4 * y.round()
     return attend, x, {5: -2 * x, 6: x.flip(-1)}.get(draw.number, y)
 
 

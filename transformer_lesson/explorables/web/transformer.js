@@ -1,0 +1,431 @@
+// The forward pass of the package's three models, in the page: the same names and hook points as
+// `transformer_lesson.model`, for one sentence at a time, on Float32Array.
+//
+//     const model = fromCheckpoint(bytes);                  // a .safetensors file of the package
+//     const memory = model.encode(source);                  // (source, d_model)
+//     const logits = model.decode(target, memory, source);  // (target, vocab_size)
+//
+// Every named quantity goes through a hook: `model.run = record(seen)` keeps them all.
+
+export class Tensor {
+  // Numbers in rows: `data` holds them one row after the other, `shape` says how many of what.
+  constructor(shape, data = new Float32Array(shape.reduce((a, b) => a * b, 1))) {
+    this.shape = shape;
+    this.data = data;
+  }
+
+  get width() {
+    return this.shape[this.shape.length - 1];
+  }
+
+  get rows() {
+    return this.data.length / this.width;
+  }
+
+  row(i) {
+    return this.data.subarray(i * this.width, (i + 1) * this.width);
+  }
+
+  map(f) {
+    return new Tensor(this.shape, this.data.map(f));
+  }
+}
+
+export function add(a, b) {
+  return a.map((value, i) => value + b.data[i]);
+}
+
+// x (n, in) times the transpose of weight (out, in), plus bias: PyTorch's `nn.Linear`.
+export function linear(x, { weight, bias }) {
+  const [out, width] = weight.shape;
+  const y = new Tensor([...x.shape.slice(0, -1), out]);
+  const w = weight.data;
+  for (let i = 0; i < x.rows; i++) {
+    const row = x.row(i);
+    for (let j = 0, at = 0; j < out; j++) {
+      // four sums side by side: the processor need not wait for one addition to begin the next
+      let a = 0, b = 0, c = 0, d = 0;
+      let k = 0;
+      for (; k + 3 < width; k += 4, at += 4) {
+        a += row[k] * w[at];
+        b += row[k + 1] * w[at + 1];
+        c += row[k + 2] * w[at + 2];
+        d += row[k + 3] * w[at + 3];
+      }
+      for (; k < width; k++, at++) a += row[k] * w[at];
+      y.data[i * out + j] = a + b + (c + d) + (bias ? bias.data[j] : 0);
+    }
+  }
+  return y;
+}
+
+export function layerNorm(x, { weight, bias }, epsilon) {
+  const y = new Tensor(x.shape);
+  for (let i = 0; i < x.rows; i++) {
+    const row = x.row(i), out = y.row(i);
+    const mean = sum(row) / row.length;
+    let variance = 0;
+    for (const value of row) variance += (value - mean) ** 2 / row.length;
+    const scale = 1 / Math.sqrt(variance + epsilon);
+    for (let k = 0; k < row.length; k++) {
+      out[k] = (row[k] - mean) * scale * weight.data[k] + bias.data[k];
+    }
+  }
+  return y;
+}
+
+export function rmsNorm(x, { weight }, epsilon) {
+  const y = new Tensor(x.shape);
+  for (let i = 0; i < x.rows; i++) {
+    const row = x.row(i), out = y.row(i);
+    let square = 0;
+    for (const value of row) square += value ** 2 / row.length;
+    const scale = 1 / Math.sqrt(square + epsilon);
+    for (let k = 0; k < row.length; k++) out[k] = row[k] * scale * weight.data[k];
+  }
+  return y;
+}
+
+function sum(numbers) {
+  let total = 0;
+  for (const value of numbers) total += value;
+  return total;
+}
+
+// erf by the series of its Taylor expansion where that is short, by a continued fraction else.
+function erf(x) {
+  const z = Math.abs(x);
+  if (z > 6) return Math.sign(x);
+  if (z < 3) {
+    let term = z, total = z;
+    for (let n = 1; Math.abs(term) > 1e-12 * total; n++) {
+      term *= (-z * z) / n;
+      total += term / (2 * n + 1);
+    }
+    return (Math.sign(x) * 2 * total) / Math.sqrt(Math.PI);
+  }
+  let fraction = z;
+  for (let n = 60; n > 0; n--) fraction = z + n / 2 / fraction;
+  return Math.sign(x) * (1 - Math.exp(-z * z) / (fraction * Math.sqrt(Math.PI)));
+}
+
+const swish = (x) => x / (1 + Math.exp(-x));
+const ACTIVATIONS = {
+  relu: (x) => Math.max(0, x),
+  gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
+  gelu_tanh: (x) => (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+  swish,
+};
+
+// (n, heads * d_head) to (head, n, d_head)
+export function splitHeads(x, nHeads) {
+  const [n, width] = x.shape, dHead = width / nHeads;
+  const y = new Tensor([nHeads, n, dHead]);
+  for (let h = 0; h < nHeads; h++) {
+    for (let i = 0; i < n; i++) {
+      y.data.set(x.row(i).subarray(h * dHead, (h + 1) * dHead), (h * n + i) * dHead);
+    }
+  }
+  return y;
+}
+
+// (head, n, d_head) to (n, heads * d_head)
+export function mergeHeads(x) {
+  const [nHeads, n, dHead] = x.shape;
+  const y = new Tensor([n, nHeads * dHead]);
+  for (let h = 0; h < nHeads; h++) {
+    for (let i = 0; i < n; i++) y.row(i).set(x.row(h * n + i), h * dHead);
+  }
+  return y;
+}
+
+// Q K^T / sqrt(d_head), shape (head, query, key); heads of K are shared by groups of heads of Q.
+export function attentionScores(Q, K) {
+  const [nHeads, n, dHead] = Q.shape, keys = K.shape[1], group = nHeads / K.shape[0];
+  const scores = new Tensor([nHeads, n, keys]);
+  for (let h = 0; h < nHeads; h++) {
+    const shared = Math.floor(h / group);
+    for (let i = 0; i < n; i++) {
+      const q = Q.row(h * n + i), out = scores.row(h * n + i);
+      for (let j = 0; j < keys; j++) out[j] = dot(q, K.row(shared * keys + j)) / Math.sqrt(dHead);
+    }
+  }
+  return scores;
+}
+
+function dot(a, b) {
+  let total = 0;
+  for (let k = 0; k < a.length; k++) total += a[k] * b[k];
+  return total;
+}
+
+// Weights that sum to 1 over the keys that `sees(query, key)` allows; zeros where it allows none.
+export function maskedSoftmax(scores, sees) {
+  const [nHeads, n, keys] = scores.shape, weights = new Tensor(scores.shape);
+  for (let h = 0; h < nHeads; h++) {
+    for (let i = 0; i < n; i++) {
+      const row = scores.row(h * n + i), out = weights.row(h * n + i);
+      let largest = -Infinity;
+      for (let j = 0; j < keys; j++) if (sees(i, j)) largest = Math.max(largest, row[j]);
+      let total = 0;
+      for (let j = 0; j < keys; j++) {
+        out[j] = sees(i, j) ? Math.exp(row[j] - largest) : 0;
+        total += out[j];
+      }
+      for (let j = 0; total && j < keys; j++) out[j] /= total;
+    }
+  }
+  return weights;
+}
+
+function weightedValues(weights, V) {
+  const [nHeads, n, keys] = weights.shape, group = nHeads / V.shape[0];
+  const heads = new Tensor([nHeads, n, V.width]);
+  for (let h = 0; h < nHeads; h++) {
+    const shared = Math.floor(h / group);
+    for (let i = 0; i < n; i++) {
+      const out = heads.row(h * n + i), row = weights.row(h * n + i);
+      for (let j = 0; j < keys; j++) {
+        const value = V.row(shared * keys + j);
+        for (let k = 0; k < out.length; k++) out[k] += row[j] * value[k];
+      }
+    }
+  }
+  return heads;
+}
+
+export function sinusoid(position, dModel, base = 10000) {
+  const row = new Float32Array(dModel);
+  for (let k = 0; k < dModel; k += 2) {
+    const angle = position * Math.exp((-Math.log(base) * k) / dModel);
+    row[k] = Math.sin(angle);
+    row[k + 1] = Math.cos(angle);
+  }
+  return row;
+}
+
+// Turns number j of each row together with number j + d_head / 2, the farther the later.
+function rotate(x, start, base) {
+  const [, n, dHead] = x.shape, half = dHead / 2, y = new Tensor(x.shape);
+  for (let i = 0; i < x.rows; i++) {
+    const row = x.row(i), out = y.row(i), position = start + (i % n);
+    for (let j = 0; j < half; j++) {
+      const angle = position * Math.exp((-Math.log(base) * j) / half);
+      const cos = Math.cos(angle), sin = Math.sin(angle);
+      out[j] = row[j] * cos - row[j + half] * sin;
+      out[j + half] = row[j + half] * cos + row[j] * sin;
+    }
+  }
+  return y;
+}
+
+// What a stack remembers of the tokens it has read: keys and values by layer, and how many.
+export class Cache {
+  constructor() {
+    this.ids = [];
+    this.layers = new Map();
+  }
+
+  extend(name, K, V) {
+    const old = this.layers.get(name);
+    const both = old ? [joined(old[0], K), joined(old[1], V)] : [K, V];
+    this.layers.set(name, both);
+    return both;
+  }
+
+  copy() {
+    const other = new Cache();
+    other.ids = [...this.ids];
+    other.layers = new Map(this.layers);
+    return other;
+  }
+}
+
+// (head, old, d_head) and (head, new, d_head) to (head, old + new, d_head)
+function joined(old, more) {
+  const [nHeads, n, dHead] = old.shape, m = more.shape[1];
+  const y = new Tensor([nHeads, n + m, dHead]);
+  for (let h = 0; h < nHeads; h++) {
+    y.data.set(old.data.subarray(h * n * dHead, (h + 1) * n * dHead), h * (n + m) * dHead);
+    y.data.set(more.data.subarray(h * m * dHead, (h + 1) * m * dHead), (h * (n + m) + n) * dHead);
+  }
+  return y;
+}
+
+export class Transformer {
+  // kind: the Python class; configs: {source, target}; weights: name to Tensor.
+  constructor(kind, configs, weights) {
+    this.kind = kind;
+    this.source = configs.source;
+    this.config = configs.target ?? configs.source;
+    this.weights = weights;
+    this.run = (name, value) => value;
+  }
+
+  encode(ids) {
+    const prefix = this.kind === "EncoderDecoderTransformer" ? "source_embedding" : "embedding";
+    let x = this.embed(prefix, ids, 0, this.source);
+    const sees = (query, key) => isReal(ids[key], this.source);
+    for (let i = 0; i < this.source.n_layers; i++) {
+      x = this.block(`encoder.${i}`, x, this.source, sees);
+    }
+    return this.lastNorm("encoder_norm", x, this.source);
+  }
+
+  // Logits at each position of the target, (new, vocab_size); with a cache `ids` are the new ones.
+  decode(ids, memory, sourceIds, cache = new Cache()) {
+    const both = this.kind === "EncoderDecoderTransformer";
+    const start = cache.ids.length, all = [...cache.ids, ...ids], { config } = this;
+    const window = config.attention_window ?? all.length;
+    const sees = (query, key) =>
+      key <= start + query && key > start + query - window && isReal(all[key], config);
+    const seesSource = (query, key) => isReal(sourceIds[key], this.source);
+    let y = this.embed(both ? "target_embedding" : "embedding", all, start, config);
+    for (let i = 0; i < config.n_layers; i++) {
+      const crossing = both && { memory, sees: seesSource };
+      y = this.block(`decoder.${i}`, y, config, sees, cache, start, crossing);
+    }
+    cache.ids = all;
+    const logits = linear(this.lastNorm("decoder_norm", y, config), this.part("projection"));
+    return this.run("logits", logits);
+  }
+
+  part(name) {
+    return { weight: this.weights.get(`${name}.weight`), bias: this.weights.get(`${name}.bias`) };
+  }
+
+  embed(name, ids, start, config) {
+    const table = this.weights.get(`${name}.weight`), scale = Math.sqrt(config.d_model);
+    const x = new Tensor([ids.length - start, config.d_model]);
+    for (let i = start; i < ids.length; i++) {
+      const row = table.row(ids[i]);
+      x.row(i - start).set(config.scale_embedding ? row.map((value) => value * scale) : row);
+    }
+    const tokens = this.run(`${name}.tokens`, x), places = positions(ids, config);
+    if (config.positions === "rotary") return this.run(`${name}.output`, tokens);
+    const learned = this.weights.get(`${name}.positions.weight`);
+    const placed = new Tensor(tokens.shape, tokens.data.slice());
+    for (let i = start; i < ids.length; i++) {
+      const place = learned ? learned.row(places[i]) : sinusoid(places[i], config.d_model);
+      const row = placed.row(i - start);
+      for (let k = 0; k < row.length; k++) row[k] += place[k];
+    }
+    return this.run(`${name}.output`, placed);
+  }
+
+  block(name, x, config, sees, cache, start = 0, crossing = null) {
+    const attend = (h) => this.attention(`${name}.self_attention`, h, h, config, sees, cache, start);
+    const cross = (h) =>
+      this.attention(`${name}.cross_attention`, h, crossing.memory, config, crossing.sees, cache);
+    const feed = (h) => this.feedForward(`${name}.feed_forward`, h, config);
+    const branch = (point, h, sublayer, norm) =>
+      this.run(`${name}.${point}`, this.branch(h, sublayer, `${name}.${norm}`, config));
+    if (!crossing) {
+      const after = branch("after_attention", x, attend, "norm_1");
+      return branch("output", after, feed, "norm_2");
+    }
+    const own = branch("after_self_attention", x, attend, "norm_1");
+    const both = branch("after_cross_attention", own, cross, "norm_2");
+    return branch("output", both, feed, "norm_3");
+  }
+
+  branch(x, sublayer, norm, config) {
+    if (config.norm_position === "post") return this.norm(norm, add(x, sublayer(x)), config);
+    return add(x, sublayer(this.norm(norm, x, config)));
+  }
+
+  norm(name, x, config) {
+    return (config.norm === "rms" ? rmsNorm : layerNorm)(x, this.part(name), config.norm_epsilon);
+  }
+
+  lastNorm(name, x, config) {
+    return config.norm_position === "pre" ? this.norm(name, x, config) : x;
+  }
+
+  attention(name, queries, memory, config, sees, cache, start = 0) {
+    const turned = config.positions === "rotary" && name.endsWith("self_attention");
+    const place = (x) => (turned ? rotate(x, start, config.rotary_base) : x);
+    const heads = (x, which, n) => splitHeads(linear(x, this.part(`${name}.${which}`)), n);
+    const Q = this.run(`${name}.queries`, place(heads(queries, "W_Q", config.n_heads)));
+    const known = name.endsWith("cross_attention") && cache.layers.get(name);
+    const [K, V] = known || this.keysAndValues(name, memory, config, cache, heads, place);
+    const scores = this.run(`${name}.scores`, attentionScores(Q, K));
+    const weights = this.run(`${name}.weights`, maskedSoftmax(scores, sees));
+    const collected = this.run(`${name}.heads`, weightedValues(weights, V));
+    return linear(mergeHeads(collected), this.part(`${name}.W_O`));
+  }
+
+  keysAndValues(name, memory, config, cache, heads, place) {
+    const n = config.n_kv_heads ?? config.n_heads;
+    const K = this.run(`${name}.keys`, place(heads(memory, "W_K", n)));
+    const V = this.run(`${name}.values`, heads(memory, "W_V", n));
+    return cache ? cache.extend(name, K, V) : [K, V];
+  }
+
+  feedForward(name, x, config) {
+    if (config.activation === "swiglu") {
+      const up = linear(x, this.part(`${name}.W_up`)), gate = linear(x, this.part(`${name}.W_gate`));
+      const hidden = this.run(`${name}.hidden`, gate.map((value, i) => swish(value) * up.data[i]));
+      return linear(hidden, this.part(`${name}.W_down`));
+    }
+    const wide = linear(x, this.part(`${name}.W_1`)).map(ACTIVATIONS[config.activation]);
+    return linear(this.run(`${name}.hidden`, wide), this.part(`${name}.W_2`));
+  }
+}
+
+function isReal(id, config) {
+  return config.pad_id === null || id !== config.pad_id;
+}
+
+// Padding takes up no position: the first real token stands at 0.
+function positions(ids, config) {
+  let real = 0;
+  return ids.map((id) => Math.max(0, (real += isReal(id, config) ? 1 : 0) - 1));
+}
+
+// Keeps every named quantity of the following passes in a Map; `replace` may put another in place.
+export function record(seen, replace = {}) {
+  return (name, value) => {
+    const now = replace[name] ? replace[name](value) : value;
+    seen.set(name, now);
+    return now;
+  };
+}
+
+const TYPES = { F32: Float32Array, I64: BigInt64Array, I32: Int32Array };
+
+// Reads a .safetensors file: its facts, and its tensors by name.
+export function readSafetensors(bytes) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const length = Number(view.getBigUint64(0, true));
+  const { __metadata__: facts, ...entries } = JSON.parse(
+    new TextDecoder().decode(bytes.subarray(8, 8 + length)),
+  );
+  const tensors = new Map();
+  for (const [name, { dtype, shape, data_offsets: offsets }] of Object.entries(entries)) {
+    const [from, to] = offsets.map((offset) => offset + 8 + length);
+    tensors.set(name, new Tensor(shape, new TYPES[dtype](bytes.buffer.slice(bytes.byteOffset + from, bytes.byteOffset + to))));
+  }
+  return { facts, tensors };
+}
+
+// Returns the model in a checkpoint of the package.
+export function fromCheckpoint(bytes) {
+  const { facts, tensors } = readSafetensors(bytes);
+  const { model } = JSON.parse(facts.transformer_lesson);
+  const own = [...tensors].filter(([name]) => name.startsWith("model."));
+  const weights = new Map(own.map(([name, tensor]) => [name.slice("model.".length), tensor]));
+  const { source_config: source, target_config: target, config } = model.arguments;
+  return new Transformer(model.kind, { source: source ?? config, target }, tied(weights));
+}
+
+// A matrix that serves in several places is stored once.
+function tied(weights) {
+  const embedding = weights.get("embedding.weight") ?? weights.get("source_embedding.weight");
+  const names = ["target_embedding.weight", "projection.weight"];
+  for (const name of names) {
+    const source = name === "projection.weight" && weights.get("target_embedding.weight");
+    if (!weights.has(name)) weights.set(name, source || embedding);
+  }
+  return weights;
+}

@@ -34,9 +34,9 @@ from tests.cells import without_slow_cells  # noqa: E402
 # From here on every shape in a signature is checked on every call. Most of `exercises` is left out:
 # a diagnosis calls small functions without shapes so often that checking takes 15 times as long.
 PACKAGE = Path(__file__).with_name("transformer_lesson")
-CHECKED = {f"{PACKAGE.name}.{path.stem}" for path in PACKAGE.iterdir()}
-CHECKED ^= {f"{PACKAGE.name}.exercises", f"{PACKAGE.name}.exercises.bug_hunt.repairs"}
-jaxtyping.install_import_hook(sorted(CHECKED), "beartype.beartype")
+ROOMS = [f"{PACKAGE.name}.{path.stem}" for path in PACKAGE.iterdir() if path.stem != "exercises"]
+CHECKED = [*ROOMS, f"{PACKAGE.name}.exercises.bug_hunt.repairs"]
+jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 
 
 def pytest_itemcollected(item):

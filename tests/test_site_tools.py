@@ -133,6 +133,12 @@ def test_a_room_lists_its_modules_in_reading_order():
     assert set(names) == {path.stem for path in ROOT.glob("transformer_lesson/model/[a-z]*.py")}
 
 
+def test_no_exercise_is_given_away():
+    listed = site_pages.module_list("exercises")
+    assert "exercises.choosing" in listed
+    assert "exercises.lesson_" not in listed and "bug_hunt" not in listed
+
+
 def test_the_table_of_lessons_is_theirs():
     table = site_pages.lesson_table("notebooks/")
     assert len(table.splitlines()) == 2 + len(LESSONS)

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from transformer_lesson.exercises import check
+from transformer_lesson.exercises.behavior import unlike_ours
+from transformer_lesson.exercises.catalog import EXERCISES
 
 
 def keys_turned(Q, K):
@@ -26,6 +28,10 @@ def a_half_more(Q, K):
 
 def later_keys_count_more(Q, K):
     return Q @ K.mT / math.sqrt(Q.size(-1)) + torch.arange(K.size(-2)) ** 2
+
+
+def the_same_for_every_place(x, table):
+    return x + table[: x.size(1)].mean(0)
 
 
 def dropped(x, sublayer, dropout, norm):
@@ -79,3 +85,9 @@ def test_the_line_in_which_a_nan_arises_is_shown():
     message = check("layer_norm", first_row_lost).message
     assert "The first one arose on line " in message
     assert "in first_row_lost: lost = nothing / nothing" in message
+
+
+def test_an_order_that_should_matter_is_told():
+    told = unlike_ours(EXERCISES["add_positions"], the_same_for_every_place)
+    assert told.startswith("With the order turned round, token ")
+    assert told.endswith("first, the numbers must be others; yours only change places.")

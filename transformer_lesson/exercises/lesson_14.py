@@ -15,12 +15,22 @@ from transformer_lesson.exercises.choosing import choose
 from transformer_lesson.exercises.specification import exercise
 from transformer_lesson.model import masks
 
-BUGS, REPAIRS = (f"transformer_lesson.exercises.bug_hunt.{name}:" for name in ("bugs", "repairs"))
+HUNT = "transformer_lesson.exercises.bug_hunt"
 
 
-@exercise(
-    reference=REPAIRS + "gpt_block",
-    start=BUGS + "gpt_block",
+def repaired(**fields):
+    """Make an exercise that sets out from the bug of the marked function's name."""
+
+    def make(marked):
+        """Return the exercise."""
+        places = {"reference": f"{HUNT}.repairs:{marked.__name__}"}
+        places["start"] = f"{HUNT}.bugs:{marked.__name__}"
+        return exercise(**places, **fields)(marked)
+
+    return make
+
+
+@repaired(
     make_inputs=inputs.block_inputs,
     draws=4,
     returns={"x": "batch n d_model"},
@@ -78,9 +88,7 @@ def _causal(n):
     )
 
 
-@exercise(
-    reference=REPAIRS + "next_token_logits",
-    start=BUGS + "next_token_logits",
+@repaired(
     make_inputs=inputs.model_inputs,
     draws=4,
     returns={"logits": "batch n vocab_size"},
@@ -127,9 +135,7 @@ def next_token_logits(ids, embedding, blocks, projection):
     )
 
 
-@exercise(
-    reference=REPAIRS + "mask_for_batch",
-    start=BUGS + "mask_for_batch",
+@repaired(
     make_inputs=inputs.batch_inputs,
     draws=6,
     returns={"mask": "batch head query key"},
@@ -182,9 +188,7 @@ def mask_for_batch(ids, pad_id):
     )
 
 
-@exercise(
-    reference=REPAIRS + "weights_of_real_keys",
-    start=BUGS + "weights_of_real_keys",
+@repaired(
     make_inputs=inputs.masked_inputs,
     draws=6,
     returns={"weights": "batch head query key"},
@@ -253,9 +257,7 @@ def _shares(scores):
     )
 
 
-@exercise(
-    reference=REPAIRS + "half_precision_weights",
-    start=BUGS + "half_precision_weights",
+@repaired(
     make_inputs=inputs.half_inputs,
     draws=6,
     returns={"weights": "batch head query key"},
@@ -297,9 +299,7 @@ def half_precision_weights(scores, mask):
     )
 
 
-@exercise(
-    reference=REPAIRS + "cut_into_heads",
-    start=BUGS + "cut_into_heads",
+@repaired(
     make_inputs=inputs.cut_inputs,
     draws=7,
     returns={"heads": "head n d_head"},
@@ -342,9 +342,7 @@ def cut_into_heads(x, n_heads):
     )
 
 
-@exercise(
-    reference=REPAIRS + "all_heads",
-    start=BUGS + "all_heads",
+@repaired(
     make_inputs=inputs.matrices_inputs,
     draws=5,
     returns={"heads": "batch head n d_head"},
@@ -409,9 +407,7 @@ def _projected(x, W):
     )
 
 
-@exercise(
-    reference=REPAIRS + "is_linear",
-    start=BUGS + "is_linear",
+@repaired(
     make_inputs=inputs.linear_inputs,
     draws=8,
     returns={"linear": ""},
@@ -460,9 +456,7 @@ def is_linear(attend, x, y):
     )
 
 
-@exercise(
-    reference=REPAIRS + "projection_parameters",
-    start=BUGS + "projection_parameters",
+@repaired(
     make_inputs=inputs.parameters_inputs,
     draws=4,
     returns={"count": ""},
@@ -488,9 +482,7 @@ def projection_parameters(d_model, n_heads):
     return n_heads * matrices * (one + bias)
 
 
-@exercise(
-    reference=REPAIRS + "encoding_by_formula",
-    start=BUGS + "encoding_by_formula",
+@repaired(
     make_inputs=inputs.formula_inputs,
     draws=4,
     returns={"encoding": "n_positions d_model"},
@@ -543,9 +535,7 @@ def _angle(pos, column, d_model):
     return choose(pos / speed, multiplied=pos * speed, cut_to_whole=pos // speed)
 
 
-@exercise(
-    reference=REPAIRS + "encoding_of_any_width",
-    start=BUGS + "encoding_of_any_width",
+@repaired(
     make_inputs=inputs.any_width_inputs,
     draws=6,
     returns={"encoding": "n_positions d_model"},
@@ -595,9 +585,7 @@ def encoding_of_any_width(n_positions, d_model):
     )
 
 
-@exercise(
-    reference=REPAIRS + "add_positions",
-    start=BUGS + "add_positions",
+@repaired(
     make_inputs=inputs.table_inputs,
     draws=7,
     returns={"x": "batch n d_model"},
@@ -643,9 +631,7 @@ def add_positions(x, table):
     )
 
 
-@exercise(
-    reference=REPAIRS + "frequencies",
-    start=BUGS + "frequencies",
+@repaired(
     make_inputs=inputs.frequency_inputs,
     draws=4,
     returns={"frequencies": "pair"},
@@ -707,9 +693,7 @@ def _log():
     )
 
 
-@exercise(
-    reference=REPAIRS + "add_and_norm",
-    start=BUGS + "add_and_norm",
+@repaired(
     make_inputs=inputs.add_inputs,
     draws=4,
     returns={"output": "batch n d_model"},
@@ -764,9 +748,7 @@ def add_and_norm(x, sublayer, dropout, norm):
     )
 
 
-@exercise(
-    reference=REPAIRS + "close_branch",
-    start=BUGS + "close_branch",
+@repaired(
     make_inputs=inputs.close_inputs,
     draws=4,
     returns={"output": "batch n d_model"},
@@ -818,9 +800,7 @@ def close_branch(x, branch, block):
     )
 
 
-@exercise(
-    reference=REPAIRS + "last_logits",
-    start=BUGS + "last_logits",
+@repaired(
     make_inputs=inputs.last_inputs,
     draws=5,
     returns={"logits": "batch vocab_size"},
@@ -868,9 +848,7 @@ def last_logits(x, W, b):
     )
 
 
-@exercise(
-    reference=REPAIRS + "smoothed_targets",
-    start=BUGS + "smoothed_targets",
+@repaired(
     make_inputs=inputs.target_inputs,
     draws=6,
     returns={"targets": "n n_classes"},
@@ -937,9 +915,7 @@ def _share(n_labels, n_classes, smoothing):
     )
 
 
-@exercise(
-    reference=REPAIRS + "next_token_loss",
-    start=BUGS + "next_token_loss",
+@repaired(
     make_inputs=inputs.loss_inputs,
     draws=6,
     returns={"loss": ""},
@@ -1007,9 +983,7 @@ def _of_all(losses, labels, vocab_size):
     )
 
 
-@exercise(
-    reference=REPAIRS + "continue_text",
-    start=BUGS + "continue_text",
+@repaired(
     make_inputs=inputs.text_inputs,
     draws=8,
     returns={"ids": "token"},
@@ -1071,9 +1045,7 @@ def _handed_over(ids, n, eos_id):
     return choose(ids, new_tokens_only=ids[n:], last_one_only=ids[-1])
 
 
-@exercise(
-    reference=REPAIRS + "look_up",
-    start=BUGS + "look_up",
+@repaired(
     make_inputs=inputs.word_inputs,
     draws=7,
     returns={"ids": "token"},
@@ -1124,9 +1096,7 @@ def look_up(words, vocabulary, unk_id):
     )
 
 
-@exercise(
-    reference=REPAIRS + "fill_up",
-    start=BUGS + "fill_up",
+@repaired(
     make_inputs=inputs.fill_inputs,
     draws=6,
     returns={"ids": "batch length"},
@@ -1179,9 +1149,7 @@ def fill_up(next_logits, start, length):
     return choose(ids, start_cut_off=ids[:, start.size(1) :], last_column=ids[:, -1:])
 
 
-@exercise(
-    reference=REPAIRS + "width_message",
-    start=BUGS + "width_message",
+@repaired(
     make_inputs=inputs.message_inputs,
     draws=4,
     returns={"message": ""},
@@ -1230,9 +1198,7 @@ def width_message(x, table):
     )
 
 
-@exercise(
-    reference=REPAIRS + "run_listing",
-    start=BUGS + "run_listing",
+@repaired(
     make_inputs=inputs.listing_inputs,
     draws=4,
     returns={"logits": "batch n vocab_size"},
@@ -1277,9 +1243,7 @@ def run_listing(model, ids):
     )
 
 
-@exercise(
-    reference=REPAIRS + "gpt2_d_model",
-    start=BUGS + "gpt2_d_model",
+@repaired(
     make_inputs=inputs.gpt2_inputs,
     draws=4,
     returns={"d_model": ""},

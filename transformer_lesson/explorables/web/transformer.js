@@ -232,13 +232,6 @@ export class Cache {
     this.layers.set(name, both);
     return both;
   }
-
-  copy() {
-    const other = new Cache();
-    other.ids = [...this.ids];
-    other.layers = new Map(this.layers);
-    return other;
-  }
 }
 
 // (head, old, d_head) and (head, new, d_head) to (head, old + new, d_head)

@@ -19,6 +19,9 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
+from tools.explorable_pictures import take_explorables
+from transformer_lesson.explorables.trained import TRANSLATOR
+
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 STILLS = NOTEBOOKS.parent / "docs" / "stills"
 STILL = "application/vnd.transformer-lesson.still+json"
@@ -61,13 +64,16 @@ def take_stills(notebook: nbformat.NotebookNode) -> dict[str, dict]:
     return taken
 
 
-def store_stills(stills: dict[str, dict], folder: Path) -> None:
-    """Write each still into a file of its own; the folder then holds nothing else."""
+def store_stills(stills: dict[str, dict], weights: dict[str, bytes], folder: Path) -> None:
+    """Write each still and each model into a file of its own; the folder holds nothing else."""
     shutil.rmtree(folder, ignore_errors=True)
     for cell_id, still in stills.items():
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(still, indent=1, ensure_ascii=False)
         (folder / f"{cell_id}.json").write_text(f"{text}\n", encoding="utf-8")
+    for key, data in weights.items():
+        if data != TRANSLATOR.read_bytes():  # which the package holds already
+            (folder / f"{key}.safetensors").write_bytes(data)
 
 
 def slow_cells(notebook: nbformat.NotebookNode) -> list[int]:
@@ -113,9 +119,10 @@ def execute(path: Path, stills: Path = STILLS) -> list[int]:
         # the error's own text holds the cell's source and the traceback
         raise LessonFailed(f"Cell {reached[-1]} of {path.name}: {error}") from error
     slow = slow_cells(notebook)
-    taken = take_stills(notebook)
+    explorables, weights = take_explorables(notebook)
+    taken = take_stills(notebook) | explorables
     clean(notebook)
-    store_stills(taken, stills / path.stem)
+    store_stills(taken, weights, stills / path.stem)
     nbformat.write(notebook, path)
     return slow
 

@@ -18,7 +18,7 @@ from sphinx.addnodes import pending_xref
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from tools.address import stored_address
-from tools.site_stills import MOVES_IN_LAB, still_as_html, write_pictures
+from tools.site_stills import MOVES_IN_LAB, scripts, still_as_html, write_models, write_pictures
 from transformer_lesson.lessons import LESSONS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -111,6 +111,14 @@ def display(html: str) -> dict:
     return {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}
 
 
+def add_front_ends(app, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Bring the explorables of a lesson's page to life, once for all of them."""
+    folder = STILLS / Path(pagename).name
+    stills = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+    if pagename.startswith("notebooks/"):
+        context["body"] += scripts(stills)
+
+
 class RepositoryLinks(SphinxPostTransform):
     """Lead links to files that are no pages to their source on the site, or in the repository."""
 
@@ -157,6 +165,7 @@ def copy_files(app, exception: Exception | None) -> None:
         found = distribution("sphinx-mathjax-offline").locate_file(script)
         shutil.copyfile(found, static / "mathjax" / "tex-svg.js")
         write_pictures(STILLS, static / "stills")
+        write_models(STILLS, static / "models")
         (static / "webpack-macros.html").unlink(missing_ok=True)  # a template that the theme leaves
 
 
@@ -164,6 +173,7 @@ def setup(app) -> dict[str, bool]:
     """Tell Sphinx what to call when."""
     app.connect("builder-inited", keep_pictures_apart, priority=900)  # after MyST-NB
     app.connect("source-read", read_page)
+    app.connect("html-page-context", add_front_ends)
     app.add_post_transform(RepositoryLinks)
     app.connect("build-finished", copy_files)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,14 +10,18 @@ import html
 import io
 import json
 import re
+import shutil
 from pathlib import Path
 
 from PIL import Image
 
 from transformer_lesson import explorables
+from transformer_lesson.explorables.html import front_ends, model_key, place, weights_script
+from transformer_lesson.explorables.trained import TRANSLATOR
 from transformer_lesson.figures.attention_view.view import frame
 
-FOLDER = "../_static/stills"  # from a lesson's page
+FOLDER, MODELS = "../_static/stills", "../_static/models"  # from a lesson's page
+MODEL = re.compile('"IPY_MODEL_([0-9a-f]+)"')
 MOVES_IN_LAB = re.compile(rf"({'|'.join(explorables.__all__)})\(")
 
 
@@ -29,6 +33,8 @@ def still_as_html(still: dict, page_id: str) -> str:
             `explorables.stills.pre_rendered` gives them.
         page_id: a word that no other still of the page has.
     """
+    if "values" in still:
+        return place(still)
     if "kind" in still:
         return frame(**still)
     controls = [
@@ -51,6 +57,25 @@ def still_as_html(still: dict, page_id: str) -> str:
         f'<p role="status">{alt}</p>'
         '<p class="still-note">Drawn beforehand for some values; JupyterLab has them all.</p></div>'
     )
+
+
+def scripts(stills: list[dict]) -> str:
+    """Return what brings the explorables of one page to life, to stand once, after the last."""
+    alive = [still for still in stills if "values" in still]
+    keys = {key for still in alive for key in MODEL.findall(json.dumps(still["values"]))}
+    models = [f'<script defer src="{MODELS}/{key}.js"></script>' for key in sorted(keys)]
+    module = front_ends(still["kind"] for still in alive)
+    return "".join([*models, f'<script type="module">{module}</script>']) if alive else ""
+
+
+def write_models(stills: Path, folder: Path) -> None:
+    """Write the weights of the explorables' models as scripts, and remove what is none of them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for path in [TRANSLATOR, *stills.glob("*/*.safetensors")]:
+        data = path.read_bytes()
+        key = model_key(data)
+        (folder / f"{key}.js").write_text(weights_script({key: data}), encoding="utf-8")
 
 
 def control_as_html(control: dict, name: str) -> str:

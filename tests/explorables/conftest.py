@@ -4,6 +4,11 @@ import warnings
 
 import pytest
 
+from tests.browser.conftest import chromium
+from tests.explorables.shown import Shown
+
+__all__ = ["chromium"]  # a fixture here, too
+
 HOSTILE = {
     "empty": "",
     "blank": " \t\n ",
@@ -27,3 +32,18 @@ def hostile(request):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield request.param
+
+
+@pytest.fixture
+def show(chromium, tmp_path):
+    """Yield a function that shows an explorable in Chromium; nothing may have gone wrong there."""
+    pages = []
+
+    def open_page(explorable, **options) -> Shown:
+        pages.append(Shown(chromium, explorable, tmp_path, **options))
+        return pages[-1]
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert [problem for page in pages for problem in page.problems] == []

@@ -1,70 +1,104 @@
-"""Masks of a typed batch."""
+"""Masks of a typed batch, in the page."""
+
+import re
+from itertools import product
 
 import pytest
 
 from transformer_lesson.explorables import MaskExplorer
-from transformer_lesson.explorables.mask_explorer import render_masks
+from transformer_lesson.model.masks import causal_mask, padding_mask
+from transformer_lesson.text import pad_batch
+from transformer_lesson.text.tokenizers import words
 
-BATCH = "one two three\none"
-
-
-@pytest.mark.parametrize(
-    "sentence, padding, causal, side, allowed",
-    [
-        (0, False, False, "right", 9),
-        (0, True, True, "right", 6),
-        (1, True, False, "right", 3),
-        (1, True, True, "right", 3),
-        (1, False, True, "left", 6),
-        (1, True, True, "left", 1),
-    ],
-)
-def test_allowed_pairs_by_hand(sentence, padding, causal, side, allowed):
-    text = render_masks(BATCH, sentence, padding, causal, side).text
-    assert text.startswith(f"Sentence {sentence} may use {allowed} of its 9 query-key pairs.")
-    assert ("padding (2, 1, 1, 3)" in text) == padding
-    assert ("causal (1, 1, 3, 3)" in text) == causal
-    assert ("broadcast to (2, 1, 3, 3)" in text) == (padding and causal)
-    filled = ["one two three", "one <pad> <pad>" if side == "right" else "<pad> <pad> one"]
-    assert f"Its 3 tokens, {2 * sentence} of them padding: {filled[sentence]}." in text
+pytestmark = pytest.mark.browser
+BATCH = "one two three\none\nfour five"
+PAIR = re.compile(r"query (\d+) “(.*)”, key (\d+) “(.*)”: (may attend|hidden)")
 
 
-def test_queries_without_any_key_are_told():
-    text = render_masks(BATCH, 1, True, True, "left").text
-    assert "Queries without any key: 2; attention gives zeros for them." in text
-    assert "without any key" not in render_masks(BATCH, 1, True, True, "right").text
+def expected(batch: str, sentence: int, padding: bool, causal: bool, side: str) -> dict:
+    """What the package's masks say of one sentence."""
+    sentences = [words(line) for line in batch.splitlines()]
+    ids = pad_batch([[1] * len(tokens) for tokens in sentences], pad_id=0, side=side)
+    n = ids.shape[1]
+    pads = ["<pad>"] * (n - len(sentences[sentence]))
+    row = [*pads, *sentences[sentence]] if side == "left" else [*sentences[sentence], *pads]
+    own = padding_mask(ids, 0)[sentence, 0, 0].expand(n, n)  # (query, key)
+    earlier = causal_mask(n)[0, 0]
+    allowed = (own if padding else own | True) & (earlier if causal else earlier | True)
+    return {"row": row, "allowed": allowed, "earlier": earlier if causal else earlier | True}
 
 
-def test_every_switch_changes_the_picture():
-    explorable = MaskExplorer()
-    pictures = {explorable.rendering.png}
-    for name, value in [("padding", False), ("side", "left"), ("causal", False), ("sentence", 2)]:
-        explorable.controls[name].value = value
-        pictures.add(explorable.rendering.png)
-    assert len(pictures) == 5
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_every_cell_tells_what_the_packages_masks_say(show, side):
+    page = show(MaskExplorer(BATCH, side=side))
+    for sentence, padding, causal in product(range(3), (True, False), (True, False)):
+        page.set(sentence=sentence, padding=padding, causal=causal)
+        wanted = expected(BATCH, sentence, padding, causal, side)
+        told = [PAIR.match(words).groups() for words in page.told() if PAIR.match(words)]
+        cells = [
+            (str(q), wanted["row"][q], str(k), wanted["row"][k], "may attend" if seen else "hidden")
+            for mask in (wanted["earlier"], wanted["allowed"])
+            for q, row in enumerate(mask.tolist())
+            for k, seen in enumerate(row)
+        ]
+        assert told == cells
+        count = int(wanted["allowed"].sum())
+        assert page.title == f"Sentence {sentence} may use {count} of its 9 query-key pairs"
+        empty = int((~wanted["allowed"].any(-1)).sum())
+        assert (f"Queries without any key: {empty};" in page.said) == (empty > 0)
+        assert f"Padding: {wanted['row'].count('<pad>')} of its 3 tokens" in page.said
 
 
-def test_sentence_stays_inside_a_shorter_batch():
-    explorable = MaskExplorer(sentence=2)
-    explorable.controls["batch"].value = "only one"
-    assert explorable.values["sentence"] == 0
-    assert explorable.rendering.text.startswith("Sentence 0 may use 3 of its 4")
+def test_shapes_are_those_of_the_masks(show):
+    page = show(MaskExplorer(BATCH))
+    assert "padding mask (3, 1, 1, 3)" in page.written()
+    assert "causal mask (1, 1, 3, 3)" in page.written()
+    assert "sentence 0, padding & causal: (3, 1, 3, 3)" in page.written()
+    page.set(causal=False)
+    assert "causal mask: off" in page.written()
+    assert "sentence 0, padding: (3, 1, 1, 3)" in page.written()
+    page.set(padding=False)
+    assert "sentence 0, no mask" in page.written()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("padding, causal", [(False, False), (True, True)])
-def test_typed_batch_is_drawn_or_answered(hostile, padding, causal):
-    explorable = MaskExplorer(padding=padding, causal=causal, side="left")
-    explorable.controls["batch"].value = hostile
-    text = explorable.rendering.text
+def test_a_sentence_is_chosen_by_click_and_by_key(show):
+    page = show(MaskExplorer(BATCH))
+    page.page.get_by_role("button", name="choose sentence 1").click()
+    assert page.get("sentence") == 1
+    page.page.get_by_role("button", name="choose sentence 2").focus()
+    assert page.press("Enter") == "choose sentence 2"
+    assert page.get("sentence") == 2 and page.title.startswith("Sentence 2")
+
+
+def test_arrows_lead_from_cell_to_cell(show):
+    page = show(MaskExplorer("one two three"))
+    page.page.get_by_role("img", name="query 1 “two”, key 0 “one”").last.focus()
+    assert page.press("ArrowRight").startswith("query 1 “two”, key 1 “two”: may attend")
+    assert page.press("ArrowRight") == "query 1 “two”, key 2 “three”: hidden, the key comes later"
+    assert page.press("ArrowDown").startswith("query 2 “three”, key 2 “three”: may attend")
+    assert page.page.locator(".tip").inner_text() == "query 2 “three”, key 2 “three”: may attend"
+
+
+def test_a_shorter_batch_keeps_a_sentence(show):
+    page = show(MaskExplorer(BATCH, sentence=2))
+    page.set(batch="only one")
+    assert page.title == "Sentence 0 may use 3 of its 4 query-key pairs"
+
+
+def test_typed_batch_is_drawn_or_answered(show, hostile):
+    page = show(MaskExplorer(padding=True, side="left"))
+    page.page.get_by_role("textbox").fill(hostile.replace("\ud83d", "?"))
     if not hostile.strip():
-        assert text == "The batch is empty: type one sentence per line and leave the field."
+        page.page.get_by_text("The batch is empty: type one sentence per line.").wait_for()
     else:
-        assert "may use" in text or "shorten it and leave the field" in text
+        page.page.get_by_text(re.compile("may use|shorten it")).first.wait_for()
 
 
-def test_longest_batch_is_drawn_and_a_longer_one_answered():
+def test_longest_batch_is_drawn_and_a_longer_one_answered(show):
     full = "\n".join(["a b c d e f g h i j"] * 5)
-    assert "may use 55 of its 100" in render_masks(full, 4, True, True, "right").text
-    assert "6 of up to 10" in render_masks(full + "\na", 0, True, True, "right").text
-    assert "5 of up to 11" in render_masks(full + " k", 0, True, True, "right").text
+    page = show(MaskExplorer(full, sentence=4))
+    assert page.title == "Sentence 4 may use 55 of its 100 query-key pairs"
+    page.set(batch=full + "\na")
+    assert "6 of up to 10: shorten it." in page.said and page.title == ""
+    page.set(batch=full + " k")
+    assert "5 of up to 11: shorten it." in page.said

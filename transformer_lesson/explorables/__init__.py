@@ -6,7 +6,7 @@
 
 from importlib import import_module
 
-_MODULES = {
+MODULES = {
     "ArchitectureMap": "architecture_map",
     "AttentionExplorer": "attention_explorer",
     "DecodingStepper": "decoding_stepper",
@@ -26,11 +26,11 @@ _MODULES = {
 }
 _FOR_TRAINING = {"ReplayRecorder": "training_replay"}  # takes notes for `TrainingReplay`
 
-__all__ = sorted(_MODULES)
+__all__ = sorted(MODULES)
 
 
 def __getattr__(name: str):
-    module = _MODULES.get(name) or _FOR_TRAINING.get(name)
+    module = MODULES.get(name) or _FOR_TRAINING.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{module}"), name)

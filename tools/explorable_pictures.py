@@ -1,0 +1,69 @@
+"""Explorables that a notebook shows, taken from the widgets' state that it has stored.
+
+For each: the values that the web site brings to life, and a picture for pages that show no widgets,
+made by Chromium from the same front end.
+"""
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import nbformat
+
+from tests.browser.lab import chromium_program, headless, new_context
+from transformer_lesson.explorables import html
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+STATE = "application/vnd.jupyter.widget-state+json"
+READY = """() => [...document.querySelectorAll("div.explorable > div")].every(
+    host => host.shadowRoot.querySelector("section:not([aria-busy])"))"""
+
+
+@contextmanager
+def camera() -> Iterator:
+    """Yield a function that draws one explorable: its PNG at double size, and its sentence."""
+    program = chromium_program()
+    if program is None:
+        raise FileNotFoundError("Explorables are drawn by Chromium, and there is none: install it.")
+    with headless(program) as browser, TemporaryDirectory() as folder:
+        context = new_context(
+            browser, viewport={"width": 900, "height": 900}, device_scale_factor=2
+        )
+        page = context.new_page()
+        page.emulate_media(media="print", reduced_motion="reduce")
+
+        def draw(shown: dict, weights: dict[str, bytes]) -> tuple[bytes, str]:
+            path = Path(folder, "page.html")
+            path.write_text(html.whole_page([shown], weights), encoding="utf-8")
+            page.goto(path.as_uri())
+            page.wait_for_function(READY)
+            said = page.locator("[role=status]").inner_text()
+            return page.locator("section").screenshot(), said
+
+        yield draw
+        context.close()
+
+
+def take_explorables(notebook: nbformat.NotebookNode) -> tuple[dict[str, dict], dict[str, bytes]]:
+    """Give each explorable's output its picture; return what it shows, by cell, and its weights."""
+    state = notebook.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
+    taken, all_weights = {}, {}
+    found = [
+        (cell, output, state[output.data[WIDGET]["model_id"]])
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if output.get("data", {}).get(WIDGET, {}).get("model_id") in state
+    ]
+    found = [one for one in found if html.is_explorable(one[2])]
+    if not found:
+        return taken, all_weights
+    with camera() as draw:
+        for cell, output, saved in found:
+            taken[cell.id], weights = html.values_in_page(saved, state)
+            png, said = draw(taken[cell.id], weights)
+            output.data["image/png"] = base64.b64encode(png).decode()
+            output.metadata["image/png"] = {"alt": said}
+            all_weights |= weights
+    return taken, all_weights

@@ -1,0 +1,125 @@
+"""Explorables as HTML that lives without a kernel: for the web site, for exports, for a file.
+
+A page holds each explorable's values as JSON, its models' weights as base64 in a script, and all
+front ends in one inline module, because a page from the disk may neither fetch nor import a file.
+"""
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Iterable
+
+from ipywidgets import Widget
+
+from transformer_lesson.explorables import MODULES
+from transformer_lesson.explorables.bundle import bundle
+from transformer_lesson.explorables.in_page import PageExplorable
+
+POLICY = "default-src 'none'; img-src data:; style-src {styles}; script-src {scripts}"
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<style>{style}</style>
+<main>{body}</main>
+{scripts}
+</html>
+"""
+STYLE = """body { margin: 12px; background: #fff; }
+@media (prefers-color-scheme: dark) { body { background: #14191f; } }"""
+NOT_DRAWN = ("layout", "tabbable", "tooltip")
+
+
+def saved_state(explorable: PageExplorable) -> dict[str, dict]:
+    """Return an explorable and the widgets that it needs, by id, as a saved notebook holds them."""
+    held = [getattr(explorable, name) for name in explorable.traits(sync=True)]
+    widgets = [explorable, *(part for part in held if isinstance(part, Widget))]
+    return Widget.get_manager_state(widgets=widgets)["state"]
+
+
+def is_explorable(saved: dict) -> bool:
+    """Whether a saved widget is an explorable that lives in the page."""
+    return "transformer_lesson.explorables" in saved["state"].get("_anywidget_id", "")
+
+
+def values_in_page(saved: dict, state: dict[str, dict]) -> tuple[dict, dict[str, bytes]]:
+    """Return what a page needs of a saved explorable, and the weights that it names.
+
+    Args:
+        saved: one of the widgets of `state`.
+        state: all saved widgets, by id.
+    """
+    values, weights = {}, {}
+    for name, value in saved["state"].items():
+        if name.startswith("_") or name in NOT_DRAWN:
+            continue
+        if isinstance(value, str) and value.startswith("IPY_MODEL_"):
+            data = base64.b64decode(state[value.removeprefix("IPY_MODEL_")]["buffers"][0]["data"])
+            key = model_key(data)
+            weights[key], value = data, f"IPY_MODEL_{key}"
+        values[name] = value
+    kind = saved["state"]["_anywidget_id"].rpartition(".")[2]
+    return {"kind": kind, "values": values}, weights
+
+
+def model_key(data: bytes) -> str:
+    """Return the name by which explorables of a page know a model's weights."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def place(explorable: dict) -> str:
+    """Return the element in which a page shows an explorable.
+
+    Args:
+        explorable: as `values_in_page` gives it.
+    """
+    data = json.dumps(explorable, separators=(",", ":")).replace("<", "\\u003c")
+    return f'<div class="explorable"><script type="application/json">{data}</script></div>'
+
+
+def weights_script(weights: dict[str, bytes]) -> str:
+    """Return a script that gives weights to the page, by the keys that explorables know."""
+    lines = ["globalThis.explorableWeights ??= {};"]
+    for key, data in weights.items():
+        lines.append(f'explorableWeights["{key}"] = "{base64.b64encode(data).decode()}";')
+    return "\n".join(lines)
+
+
+def front_ends(kinds: Iterable[str]) -> str:
+    """Return the module that brings the explorables of a page to life.
+
+    Args:
+        kinds: names of their classes.
+    """
+    kinds = sorted(set(kinds))
+    text = bundle(*(MODULES[kind] for kind in kinds), "host")
+    return f"{text}\nstart({{ {', '.join(kinds)} }});\n"
+
+
+def whole_page(explorables: list[dict], weights: dict[str, bytes]) -> str:
+    """Return a page that needs no other file: the explorables, one below the other.
+
+    Args:
+        explorables: as `values_in_page` gives them.
+        weights: of the models that they name.
+    """
+    kinds = [explorable["kind"] for explorable in explorables]
+    scripts = {"": weights_script(weights), ' type="module"': front_ends(kinds)}
+    policy = POLICY.format(
+        styles=source_of(STYLE), scripts=" ".join(map(source_of, scripts.values()))
+    )
+    return PAGE.format(
+        title=html.escape(", ".join(kinds)),
+        policy=policy,
+        style=STYLE,
+        body="".join(map(place, explorables)),
+        scripts="\n".join(f"<script{kind}>{text}</script>" for kind, text in scripts.items()),
+    )
+
+
+def source_of(text: str) -> str:
+    """Return the word by which a content security policy allows one inline text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

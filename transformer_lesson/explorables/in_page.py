@@ -1,0 +1,85 @@
+"""What an explorable that lives in the page is in Python: values to set, to observe and to link.
+
+Its front end, `web/NAME.js`, draws and answers by itself, also while a cell runs; here are the facts
+that it draws and the values that it and the kernel share.
+"""
+
+import reprlib
+from pathlib import Path
+
+import anywidget
+import ipywidgets
+import traitlets
+
+from transformer_lesson.explorables.bundle import bundle
+
+LARGEST_MODEL = 64 * 2**20
+"""How many bytes of weights an explorable sends to a page."""
+
+
+class Text(traitlets.Unicode):
+    """A typed text; half of a surrogate pair, which no message to a page can hold, becomes "?"."""
+
+    def validate(self, obj, value):
+        return super().validate(obj, value).encode(errors="replace").decode()
+
+
+class Weights(ipywidgets.Widget):
+    """A checkpoint's bytes, sent to a page once for all explorables that use them."""
+
+    _model_name = traitlets.Unicode("WidgetModel").tag(sync=True)
+    data = traitlets.Bytes(read_only=True).tag(sync=True)
+
+    def __init__(self, data: bytes):
+        if len(data) > LARGEST_MODEL:
+            raise ValueError(
+                f"a model of {len(data):,} bytes is too large for a page: pass one whose "
+                f"checkpoint has at most {LARGEST_MODEL:,} bytes."
+            )
+        super().__init__()
+        self.set_trait("data", data)
+
+
+class PageExplorable(anywidget.AnyWidget):
+    """An explorable whose picture is made in the page.
+
+    A subclass declares its values as traits with `tag(sync=True)`. Facts that nobody sets, such as
+    a model's weights, have `tag(sync=True, fact=True)` and stay out of `repr`. Its module's name
+    is that of its front end, which exports a function of the class's name:
+
+        class MaskExplorer(PageExplorable):      # mask_explorer.py
+            sentence = traitlets.Int(0, min=0).tag(sync=True)
+
+        export function MaskExplorer(view) {     // web/mask_explorer.js
+          return frame(view, { traits: ["sentence"], … });
+        }
+    """
+
+    def __init_subclass__(cls, **kwargs):
+        if "_esm" not in vars(cls):  # anywidget's own subclass of an instance has it as a trait
+            name = cls.__module__.rpartition(".")[2]
+            cls._esm = f"{bundle(name)}\nexport default {{ render: {cls.__name__} }};\n"
+        super().__init_subclass__(**kwargs)
+
+    def __init__(self, **values):
+        super().__init__(**values)
+        self.add_class("explorable")
+
+    @property
+    def values(self) -> dict[str, object]:
+        """The present value of everything that can be set, by name."""
+        others = set(ipywidgets.DOMWidget.class_trait_names())
+        names = [name for name in self.traits(sync=True, fact=None) if name[0] != "_"]
+        return {name: getattr(self, name) for name in names if name not in others}
+
+    def __repr__(self) -> str:
+        values = (f"{name}={reprlib.repr(value)}" for name, value in self.values.items())
+        return f"{type(self).__name__}({', '.join(values)})"
+
+    def save_html(self, path: str | Path) -> None:
+        """Write a page with this explorable, alive without a kernel and without a network."""
+        from transformer_lesson.explorables import html
+
+        state = html.saved_state(self)
+        shown, weights = html.values_in_page(state[self.model_id], state)
+        Path(path).write_text(html.whole_page([shown], weights), encoding="utf-8")

@@ -1,0 +1,127 @@
+// Elements that live on: a picture is described anew at each change, and what stands already moves.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+// A new element with attributes; `text` is its text, and names that begin with "on" are handlers.
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  set(made, attributes);
+  made.append(...children);
+  return made;
+}
+
+export function set(node, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "text") {
+      if (node.textContent !== String(value)) node.textContent = value;
+    } else if (name.startsWith("on")) {
+      node[name] = value;
+    } else if (value === null || value === undefined || value === false) {
+      node.removeAttribute(name);
+    } else if (node.getAttribute(name) !== String(value)) {
+      node.setAttribute(name, value);
+    }
+  }
+}
+
+// The child of `parent` with this name, made when it is first asked for.
+export function layer(parent, name, attributes = {}) {
+  parent.layers ??= new Map();
+  if (!parent.layers.has(name)) {
+    parent.layers.set(name, parent.appendChild(document.createElementNS(SVG, "g")));
+  }
+  const group = parent.layers.get(name);
+  set(group, attributes);
+  return group;
+}
+
+// One child of a layer for each of `data`, known by its key; `describe` gives its attributes.
+export function join(group, tag, data, key, describe) {
+  const known = (group.known ??= new Map()), wanted = new Set();
+  data.forEach((one, i) => {
+    const name = String(key(one, i));
+    wanted.add(name);
+    if (!known.has(name)) known.set(name, group.appendChild(document.createElementNS(SVG, tag)));
+    set(known.get(name), describe(one, i));
+  });
+  for (const [name, node] of known) {
+    if (!wanted.has(name)) {
+      node.remove();
+      known.delete(name);
+    }
+  }
+}
+
+// What makes an element tell something: to the pointer, to the keyboard and to a screen reader.
+// All elements with a link in common light up together.
+export function told(words, links = "") {
+  return { "aria-label": words, role: "img", tabindex: -1, "data-links": links };
+}
+
+// The same for one that can be chosen.
+export function choosable(words, chosen, choose, links = "") {
+  const told = { "aria-label": words, tabindex: -1, "data-links": links };
+  return { ...told, role: "button", "aria-pressed": Boolean(chosen) + "", onclick: choose };
+}
+
+const ruler = document.createElement("canvas").getContext("2d");
+const FONT = 'system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif';
+
+export function textWidth(text, size = 14, weight = 400) {
+  ruler.font = `${weight} ${size}px ${FONT}`;
+  return ruler.measureText(text).width;
+}
+
+// The text, cut with "…" where it is wider than `width` pixels.
+export function fitted(text, width, size = 14, weight = 400) {
+  const letters = [...text.slice(0, 400)]; // no picture is wider
+  if (letters.length === text.length && textWidth(text, size, weight) <= width) return text;
+  let [low, high] = [0, letters.length];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    const fits = textWidth(letters.slice(0, middle).join("") + "…", size, weight) <= width;
+    if (fits) low = middle;
+    else high = middle - 1;
+  }
+  return letters.slice(0, low).join("") + "…";
+}
+
+// A color between two of the style's, as CSS mixes them: for weights from 0 to 1.
+export function shade(weight) {
+  return `color-mix(in oklab, var(--full) ${(100 * Math.sqrt(weight)).toFixed(1)}%, var(--none))`;
+}
+
+// A color for a number of either sign, blue above zero and orange below, full at `largest`.
+export function signed(value, largest) {
+  const part = (100 * Math.min(1, Math.abs(value) / (largest || 1))).toFixed(1);
+  return `color-mix(in oklab, var(${value < 0 ? "--minus" : "--plus"}) ${part}%, var(--none))`;
+}
+
+const KEPT = ["fill", "stroke", "stroke-width", "stroke-linecap", "stroke-dasharray", "opacity",
+  "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "visibility"];
+
+// The picture as the text of an SVG file that needs nothing from this page.
+export function asFile(svg, title, said) {
+  const copy = svg.cloneNode(true), paper = getComputedStyle(svg.closest("section"));
+  const nodes = copy.querySelectorAll("*");
+  svg.querySelectorAll("*").forEach((node, i) => {
+    const style = getComputedStyle(node);
+    for (const name of KEPT) nodes[i].setAttribute(name, style.getPropertyValue(name));
+    for (const name of ["class", "tabindex", "data-links"]) nodes[i].removeAttribute(name);
+  });
+  const [width, height] = [svg.width.baseVal.value, svg.height.baseVal.value];
+  set(copy, { xmlns: SVG, viewBox: `0 -40 ${width} ${height + 50}`, height: height + 50, style: null });
+  const svgNode = (tag, attributes) => {
+    const made = document.createElementNS(SVG, tag);
+    set(made, attributes);
+    return made;
+  };
+  copy.prepend(
+    svgNode("title", { text: title }),
+    svgNode("desc", { text: said }),
+    svgNode("rect", { y: -40, width, height: height + 50, fill: paper.backgroundColor }),
+    svgNode("text", { y: -14, fill: paper.color, "font-size": 17, "font-weight": 600,
+      "font-family": FONT, text: title }),
+  );
+  return new XMLSerializer().serializeToString(copy);
+}

@@ -1,0 +1,289 @@
+// What every explorable is: a title that states what the picture shows, a goal, controls, the
+// picture, one sentence made of its numbers, and two buttons that save it.
+
+import { asFile, element, fitted, set } from "./draw.js";
+import { STYLE } from "./style.js";
+
+// Shows an explorable in `el`, by the contract of anywidget, and returns what takes it away.
+//
+//   name      what a screen reader calls it
+//   goal      what to look for: a sentence
+//   traits    the names of the model's values on which the picture depends
+//   controls  (make, page) => elements, made by `make.slider` and its like
+//   load      (model) => a promise of what the picture needs and takes a while, such as weights
+//   draw      (state, page, loaded) => {title, said}, or a sentence that says what is missing
+export function frame({ model, el }, { name, goal, traits, controls, load, draw }) {
+  const page = { model, updates: [], ...parts(el, name, goal) };
+  const present = (state) => (page.waits ? page.waits : draw(state, page, page.loaded));
+  let asked = 0;
+  page.redraw = () => {
+    asked ||= requestAnimationFrame(() => {
+      asked = 0;
+      page.width = Math.max(240, page.picture.clientWidth);
+      show(page, present(Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]))));
+    });
+  };
+  page.set = (changes) => {
+    for (const [trait, value] of Object.entries(changes)) model.set(trait, value);
+    model.save_changes();
+  };
+  page.controls.append(...controls(makers(page), page));
+  if (load) wait(page, load(model));
+  for (const trait of traits) model.on(`change:${trait}`, page.redraw);
+  const size = new ResizeObserver(page.redraw), leave = [followTheme(page.host), reach(page)];
+  size.observe(page.section);
+  page.redraw();
+  return () => {
+    for (const trait of traits) model.off(`change:${trait}`, page.redraw);
+    size.disconnect();
+    for (const stop of leave) stop();
+  };
+}
+
+// Says that something is on its way, or what is wrong with it, until it is there.
+function wait(page, promise) {
+  page.waits = "The model is on its way.";
+  const arrive = (loaded) => {
+    [page.loaded, page.waits] = [loaded, ""];
+  };
+  const fail = (error) => {
+    page.waits = error.message;
+  };
+  promise.then(arrive, fail).then(() => {
+    page.came = true;
+    page.redraw();
+  });
+}
+
+function parts(el, name, goal) {
+  const host = element("div", { "data-lm-suppress-shortcuts": "true" });
+  const root = host.attachShadow({ mode: "open" });
+  const style = new CSSStyleSheet();
+  style.replaceSync(STYLE);
+  root.adoptedStyleSheets = [style];
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  set(svg, { role: "group" });
+  const made = {
+    host, root, svg,
+    title: element("h3"),
+    controls: element("div", { class: "controls" }),
+    picture: element("div", { class: "picture" }),
+    tip: element("div", { class: "tip", "aria-hidden": "true" }),
+    said: element("p", { class: "said", role: "status" }),
+  };
+  made.picture.append(svg);
+  const save = element("div", { class: "save" }, "Save the picture:",
+    element("button", { type: "button", text: "SVG", onclick: () => saveSvg(made, name) }),
+    element("button", { type: "button", text: "PNG", onclick: () => savePng(made, name) }));
+  const section = element("section", { "aria-label": name, "aria-busy": "true" }, made.title,
+    element("p", { class: "goal", text: goal }), made.controls, made.picture, made.said, save,
+    made.tip);
+  root.append(section);
+  el.append(host);
+  return { ...made, section };
+}
+
+// Shows what `draw` returned: a picture's title and sentence, or a sentence in a picture's place.
+function show(page, drawn) {
+  const { title, said } = typeof drawn === "string" ? { title: "", said: drawn } : drawn;
+  page.picture.classList.toggle("hide", typeof drawn === "string");
+  set(page.title, { text: title });
+  set(page.said, { text: said });
+  set(page.svg, { "aria-label": title });
+  set(page.section, { "aria-busy": page.waits && !page.came ? "true" : null });
+  const places = [...page.svg.querySelectorAll("[tabindex]")];
+  if (places.length && !places.some((place) => place.tabIndex === 0)) places[0].tabIndex = 0;
+  for (const update of page.updates) update();
+}
+
+// Makers of controls, each bound to one of the model's values.
+function makers(page) {
+  const { model } = page;
+  const bound = (node, update) => {
+    page.updates.push(update);
+    return node;
+  };
+  return {
+    text(label, trait, attributes = {}) {
+      const tag = attributes.rows ? "textarea" : "input";
+      const field = element(tag, { type: "text", ...attributes, autocomplete: "off", spellcheck: "false" });
+      field.oninput = () => page.set({ [trait]: field.value });
+      return bound(element("label", {}, label, field), () => {
+        if (field.value !== model.get(trait)) field.value = model.get(trait);
+      });
+    },
+    slider(label, trait, ends, format = String) {
+      const input = element("input", { type: "range", autocomplete: "off" }), output = element("output");
+      input.oninput = () => page.set({ [trait]: Number(input.value) });
+      return bound(element("label", {}, label, input, output), () => {
+        const value = model.get(trait);
+        set(input, { ...ends(), "aria-valuetext": format(value) });
+        if (Number(input.value) !== value) input.value = value;
+        set(output, { text: format(value) });
+      });
+    },
+    toggle(label, trait) {
+      const input = element("input", { type: "checkbox", autocomplete: "off" });
+      input.onchange = () => page.set({ [trait]: input.checked });
+      return bound(element("label", {}, input, label), () => {
+        input.checked = model.get(trait);
+      });
+    },
+    // `options` gives pairs of a value and its word
+    choice(label, trait, options) {
+      const group = element("fieldset", {}, element("legend", { text: label })), buttons = [];
+      return bound(group, () => {
+        options().forEach(([value, word], i) => {
+          buttons[i] ??= group.appendChild(element("button", { type: "button" }));
+          const chosen = model.get(trait) === value;
+          set(buttons[i], { text: word, "aria-pressed": String(chosen),
+            onclick: () => page.set({ [trait]: value }) });
+        });
+        for (const button of buttons.splice(options().length)) button.remove();
+      });
+    },
+    // Moves a whole number to its end, one after the other, until it is pressed again.
+    play(trait, ends, milliseconds = 700) {
+      let timer = 0;
+      const button = element("button", { type: "button" });
+      const stop = () => {
+        clearInterval(timer);
+        timer = 0;
+        page.redraw();
+      };
+      const step = () => {
+        const { max } = ends(), now = model.get(trait);
+        if (!button.isConnected || now >= max) stop();
+        else page.set({ [trait]: now + 1 });
+      };
+      button.onclick = () => {
+        if (timer) return stop();
+        const { min, max } = ends();
+        if (model.get(trait) >= max) page.set({ [trait]: min });
+        timer = setInterval(step, milliseconds);
+        page.redraw();
+      };
+      return bound(button, () => set(button, { text: timer ? "❚❚ Pause" : "▶ Play" }));
+    },
+  };
+}
+
+// What a pointer, a finger or the keyboard reaches in the picture tells itself and lights up what
+// is linked with it. The whole picture is one stop of the Tab key; arrows move inside it.
+function reach(page) {
+  const { picture, root, svg } = page;
+  const at = (event) => event.target.closest?.("[aria-label][tabindex]");
+  const light = (node) => {
+    const links = node?.dataset.links?.split(" ").filter(Boolean) ?? [];
+    for (const lit of svg.querySelectorAll(".lit")) lit.classList.remove("lit");
+    for (const link of links) {
+      for (const other of svg.querySelectorAll(`[data-links~="${CSS.escape(link)}"]`)) {
+        other.classList.add("lit");
+      }
+    }
+  };
+  const tell = (node) => {
+    light(node);
+    tellTip(page, node);
+  };
+  picture.onpointermove = (event) => tell(at(event));
+  picture.onpointerleave = () => tell(root.activeElement?.closest("svg") ? root.activeElement : null);
+  picture.onpointerdown = (event) => at(event)?.focus({ preventScroll: true });
+  picture.addEventListener("focusin", (event) => {
+    for (const node of svg.querySelectorAll('[tabindex="0"]')) node.tabIndex = -1;
+    event.target.tabIndex = 0;
+    tell(at(event));
+  });
+  picture.addEventListener("focusout", () => tell(null));
+  picture.onkeydown = (event) => {
+    const node = at(event), way = WAYS[event.key];
+    if (!node) return;
+    if (event.key === "Enter" || event.key === " ") node.dispatchEvent(new MouseEvent("click"));
+    else if (event.key === "Escape") tell(null);
+    else if (way) neighbor(node, svg, way)?.focus({ preventScroll: false });
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const hide = () => tell(null);
+  addEventListener("scroll", hide, { capture: true, passive: true });
+  return () => removeEventListener("scroll", hide, { capture: true });
+}
+
+const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+// The nearest place in a direction: far aside counts more than far ahead.
+function neighbor(node, svg, [dx, dy]) {
+  const middle = (one) => {
+    const { left, top, width, height } = one.getBoundingClientRect();
+    return [left + width / 2, top + height / 2];
+  };
+  const [x, y] = middle(node);
+  let best = null, least = Infinity;
+  for (const other of svg.querySelectorAll("[tabindex]")) {
+    const [u, v] = middle(other), ahead = (u - x) * dx + (v - y) * dy;
+    const aside = Math.abs((u - x) * dy) + Math.abs((v - y) * dx);
+    if (other !== node && ahead > 1 && ahead + 4 * aside < least) {
+      best = other;
+      least = ahead + 4 * aside;
+    }
+  }
+  return best;
+}
+
+function tellTip({ section, tip }, node) {
+  tip.style.visibility = node ? "visible" : "hidden";
+  if (!node) return;
+  set(tip, { text: node.getAttribute("aria-label") });
+  const box = node.getBoundingClientRect(), frame = section.getBoundingClientRect();
+  const { offsetWidth: width, offsetHeight: height } = tip;
+  const left = box.left + box.width / 2 - frame.left - width / 2;
+  const above = box.top - frame.top - height - 8;
+  tip.style.left = `${Math.max(4, Math.min(left, frame.width - width - 6))}px`;
+  tip.style.top = `${above > 0 ? above : box.bottom - frame.top + 8}px`;
+}
+
+// Dark where the page around is dark, whichever site or program it is; returns what stops it.
+function followTheme(host) {
+  const query = matchMedia("(prefers-color-scheme: dark)");
+  const look = () => {
+    host.dataset.theme = isDark(host, query) ? "dark" : "light";
+  };
+  const changed = new MutationObserver(look);
+  for (const node of [document.documentElement, document.body]) {
+    changed.observe(node, { attributes: true });
+  }
+  query.addEventListener("change", look);
+  requestAnimationFrame(look);
+  return () => {
+    changed.disconnect();
+    query.removeEventListener("change", look);
+  };
+}
+
+function isDark(host, query) {
+  for (let node = host; node; node = node.parentElement) {
+    const [red, green, blue, alpha = 1] = getComputedStyle(node).backgroundColor.match(/[\d.]+/g) ?? [];
+    if (alpha > 0.5) return 0.3 * red + 0.6 * green + 0.1 * blue < 128;
+  }
+  return query.matches;
+}
+
+function saveSvg({ svg, title, said }, name) {
+  const text = asFile(svg, title.textContent, said.textContent);
+  download(`${name}.svg`, `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`);
+}
+
+async function savePng({ svg, title, said }, name) {
+  const picture = new Image(), canvas = document.createElement("canvas");
+  const text = asFile(svg, title.textContent, said.textContent);
+  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+  await picture.decode();
+  [canvas.width, canvas.height] = [2 * picture.width, 2 * picture.height];
+  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+  download(`${name}.png`, canvas.toDataURL());
+}
+
+function download(name, address) {
+  element("a", { download: name.replaceAll(" ", "-").toLowerCase(), href: address }).click();
+}

@@ -1,0 +1,46 @@
+// What stands in for Jupyter where there is no kernel: values that can be set and observed.
+
+class Values {
+  constructor(values) {
+    this.values = values;
+    this.listeners = new Map();
+    this.widget_manager = { get_model: (key) => Promise.resolve(new Values(weightsOf(key))) };
+  }
+
+  get(name) {
+    return this.values[name];
+  }
+
+  set(name, value) {
+    if (this.values[name] === value) return;
+    this.values[name] = value;
+    for (const listen of this.listeners.get(`change:${name}`) ?? []) listen();
+  }
+
+  on(name, listen) {
+    this.listeners.set(name, [...(this.listeners.get(name) ?? []), listen]);
+  }
+
+  off(name, listen) {
+    this.listeners.set(name, (this.listeners.get(name) ?? []).filter((one) => one !== listen));
+  }
+
+  save_changes() {} // there is nobody to tell
+}
+
+// The bytes of a model's weights, which a script of the page holds as text.
+function weightsOf(key) {
+  const text = globalThis.explorableWeights?.[key];
+  if (text === undefined) return {};
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return { data: new DataView(bytes.buffer) };
+}
+
+// Brings the page's explorables to life.
+export function start(kinds) {
+  for (const el of document.querySelectorAll("div.explorable")) {
+    const { kind, values } = JSON.parse(el.querySelector("script").textContent);
+    el.model = new Values(values);
+    kinds[kind]({ model: el.model, el });
+  }
+}

@@ -1,0 +1,158 @@
+// The masks of a typed batch, each with its shape, and how they broadcast into one.
+
+import { choosable, fitted, join, layer, set, told } from "./draw.js";
+import { frame } from "./frame.js";
+import { words } from "./tokenizers.js";
+
+const MOST = { sentences: 5, tokens: 10 };
+const PAD = "<pad>";
+
+export function MaskExplorer(view) {
+  return frame(view, {
+    name: "Mask explorer",
+    goal: "A token may attend to a key that no mask hides. Find a query that may attend to nothing.",
+    traits: ["batch", "sentence", "padding", "causal", "side"],
+    controls: (make) => [
+      make.text("Batch, one sentence per line", "batch", { rows: 3 }),
+      make.toggle("padding mask", "padding"),
+      make.toggle("causal mask", "causal"),
+      make.choice("Padding side", "side", () => [["right", "right"], ["left", "left"]]),
+    ],
+    draw,
+  });
+}
+
+// What the masks hide: rows of tokens, and for the chosen sentence which query may use which key.
+function masks({ batch, sentence, padding, causal, side }) {
+  const read = batch.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/).map(words);
+  const sentences = read.filter((tokens) => tokens.length);
+  const n = Math.max(0, ...sentences.map((tokens) => tokens.length));
+  const rows = sentences.map((tokens) => {
+    const pads = Array(n - tokens.length).fill(PAD);
+    return side === "left" ? [...pads, ...tokens] : [...tokens, ...pads];
+  });
+  const chosen = Math.min(sentence, rows.length - 1);
+  const real = rows.map((row, i) => {
+    const first = side === "left" ? n - sentences[i].length : 0;
+    return row.map((_, key) => key >= first && key < first + sentences[i].length);
+  });
+  const hides = (query, key) => [
+    ...(padding && !real[chosen][key] ? ["padding"] : []),
+    ...(causal && key > query ? ["later"] : []),
+  ];
+  return { rows, real, n, chosen, hides };
+}
+
+function draw(state, page) {
+  const { rows, real, n, chosen, hides } = masks(state);
+  if (!n) return "The batch is empty: type one sentence per line.";
+  if (rows.length > MOST.sentences || n > MOST.tokens) {
+    return `The picture has room for ${MOST.sentences} sentences of ${MOST.tokens} tokens, and ` +
+      `this batch has ${rows.length} of up to ${n}: shorten it.`;
+  }
+  const { svg, width } = page, wide = width >= 720, left = 84, high = 28;
+  const cell = Math.min(72, ((wide ? width / 2 : width) - left - 12) / n);
+  const below = 46 + rows.length * high + 72, right = wide ? width / 2 + left : left;
+  const second = wide ? below : below + n * high + 76;
+  const parts = { rows, real, n, chosen, hides, cell, high, state, page };
+  const shapes = { padding: `(${rows.length}, 1, 1, ${n})`, causal: `(1, 1, ${n}, ${n})` };
+  drawBatch(svg, parts, left, 46, heading("padding mask", state.padding, shapes.padding));
+  drawGrid(layer(svg, "causal"), parts, left, below, {
+    heading: heading("causal mask", state.causal, shapes.causal),
+    hides: (query, key) => (state.causal && key > query ? ["later"] : []),
+    names: rows[chosen].map((_, i) => String(i)),
+  });
+  drawGrid(layer(svg, "both"), parts, right, second, {
+    heading: together(state, rows.length, n, chosen),
+    hides,
+    names: rows[chosen],
+  });
+  set(svg, { width, height: second + n * high + 30 });
+  return facts(parts);
+}
+
+function heading(name, on, shape) {
+  return on ? `${name} ${shape}` : `${name}: off`;
+}
+
+function together({ padding, causal }, batch, n, chosen) {
+  const shape = `(${padding ? batch : 1}, 1, ${causal ? n : 1}, ${padding || causal ? n : 1})`;
+  const names = [...(padding ? ["padding"] : []), ...(causal ? ["causal"] : [])];
+  return `sentence ${chosen}, ${names.length ? `${names.join(" & ")}: ${shape}` : "no mask"}`;
+}
+
+function drawBatch(svg, { rows, real, cell, high, chosen, page, state }, left, top, title) {
+  const group = layer(svg, "batch"), cells = [];
+  rows.forEach((row, i) => row.forEach((token, key) => cells.push({ i, key, token })));
+  join(layer(group, "title"), "text", [title], () => 0, (text) => ({ text, x: left, y: top - 14 }));
+  join(layer(group, "names"), "text", rows, (_, i) => i, (_, i) => ({
+    text: `sentence ${i}`, class: i === chosen ? "small end strong" : "small end",
+    x: left - 8, y: top + i * high + 18,
+    ...choosable(`choose sentence ${i}`, i === chosen, () => page.set({ sentence: i })),
+  }));
+  const name = ({ i, key }) => `${i}.${key}`;
+  const place = ({ i, key }) => ({ x: left + key * cell, y: top + i * high, width: cell, height: high });
+  const links = ({ i, key }) => (i === chosen ? `key${key}` : "");
+  join(layer(group, "cells"), "rect", cells, name, (one) => ({
+    ...place(one), class: "cell",
+    fill: state.padding && !real[one.i][one.key] ? "var(--hidden)" : "var(--card)",
+    ...told(padWords(one, real, state.padding), links(one)),
+  }));
+  join(layer(group, "words"), "text", cells, name, (one) => ({
+    x: left + (one.key + 0.5) * cell, y: top + one.i * high + 18, class: "small middle",
+    text: fitted(one.token, cell - 4, 12), "aria-hidden": "true", "pointer-events": "none",
+  }));
+  join(layer(group, "chosen"), "rect", [chosen], () => 0, () => ({
+    x: left - 1, y: top + chosen * high - 1, width: rows[0].length * cell + 2, height: high + 2,
+    fill: "none", stroke: "var(--query)", "stroke-width": 2, "pointer-events": "none",
+  }));
+}
+
+function padWords({ i, key, token }, real, hidden) {
+  if (real[i][key]) return `sentence ${i}, key ${key}: “${token}”`;
+  return `sentence ${i}, key ${key}: padding, ${hidden ? "hidden" : "not hidden"}`;
+}
+
+// One square mask, queries downward and keys to the right.
+function drawGrid(group, { rows, n, chosen, cell, high }, left, top, { heading, hides, names }) {
+  const cells = [];
+  for (let query = 0; query < n; query++) {
+    for (let key = 0; key < n; key++) cells.push({ query, key, why: hides(query, key) });
+  }
+  const tokens = rows[chosen];
+  join(layer(group, "title"), "text", [heading], () => 0, (text) => ({ text, x: left, y: top - 34 }));
+  join(layer(group, "axis"), "text", ["query ↓   key →"], () => 0, (text) => ({
+    text, class: "small", x: left, y: top - 14, "aria-hidden": "true",
+  }));
+  join(layer(group, "names"), "text", names, (_, i) => i, (name, i) => ({
+    text: fitted(name, 76, 12), class: "small end", x: left - 8,
+    y: top + i * high + 18, "aria-hidden": "true",
+  }));
+  const name = ({ query, key }) => `${query}.${key}`;
+  join(layer(group, "cells"), "rect", cells, name, ({ query, key, why }) => ({
+    x: left + key * cell, y: top + query * high, width: cell, height: high, class: "cell",
+    fill: why.length ? "var(--hidden)" : "var(--key)",
+    ...told(pairWords(tokens, query, key, why), `pair${query}-${key} key${key}`),
+  }));
+  join(layer(group, "marks"), "text", cells.filter(({ why }) => why.length), name, ({ query, key }) => ({
+    text: "×", class: "small middle", x: left + (key + 0.5) * cell, y: top + query * high + 18,
+    "aria-hidden": "true", "pointer-events": "none",
+  }));
+}
+
+function pairWords(tokens, query, key, why) {
+  const pair = `query ${query} “${tokens[query]}”, key ${key} “${tokens[key]}”`;
+  const reasons = { padding: "the key is padding", later: "the key comes later" };
+  return `${pair}: ${why.length ? `hidden, ${why.map((one) => reasons[one]).join(" and ")}` : "may attend"}`;
+}
+
+function facts({ rows, n, chosen, hides, state }) {
+  const all = [...Array(n).keys()];
+  const count = all.map((query) => all.filter((key) => !hides(query, key).length).length);
+  const sum = count.reduce((a, b) => a + b), empty = count.filter((one) => !one).length;
+  const title = `Sentence ${chosen} may use ${sum} of its ${n * n} query-key pairs`;
+  const pads = rows[chosen].filter((token) => token === PAD).length;
+  let said = `${title}: ${together(state, rows.length, n, chosen)}. Padding: ${pads} of its ${n} tokens.`;
+  if (empty) said += ` Queries without any key: ${empty}; attention gives zeros for them.`;
+  return { title, said };
+}

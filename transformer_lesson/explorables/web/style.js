@@ -1,0 +1,64 @@
+// How every explorable looks: ink on paper, one color a role, light and dark by a dozen variables.
+
+export const STYLE = `
+:host { display: block; color-scheme: light;
+  --paper: #ffffff; --card: #f4f7fa; --ink: #18212b; --soft: #566372; --line: #cfd7e0;
+  --query: #a84500; --key: #0b62a4; --value: #08694d; --focus: #6a35d9;
+  --none: #f4f8fc; --full: #0b3c78; --plus: #0b62a4; --minus: #b8500a; --hidden: #d5dbe2; }
+:host([data-theme="dark"]) { color-scheme: dark;
+  --paper: #14191f; --card: #1e262f; --ink: #e8edf2; --soft: #a3b0bd; --line: #3a4653;
+  --query: #ff9b57; --key: #6db7f5; --value: #4fd1a5; --focus: #b79bff;
+  --none: #1b222a; --full: #9fd0ff; --plus: #6db7f5; --minus: #ff9b57; --hidden: #333d48; }
+* { box-sizing: border-box; }
+section { position: relative; max-width: 1060px; padding: 16px 18px; border: 1px solid var(--line);
+  border-radius: 12px; background: var(--paper); color: var(--ink); overflow-wrap: anywhere;
+  font: 15px/1.5 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
+h3 { margin: 0 0 2px; font-size: 19px; line-height: 1.3; font-weight: 600; }
+p { margin: 0; }
+.goal { max-width: 68ch; color: var(--soft); }
+.controls { display: flex; flex-wrap: wrap; gap: 8px 20px; align-items: center; margin: 12px 0; }
+.controls label, .controls fieldset { display: inline-flex; flex-wrap: wrap; gap: 6px;
+  align-items: center; margin: 0; padding: 0; border: 0; min-width: 0; max-width: 100%; }
+legend { float: left; padding: 0 6px 0 0; }
+input, textarea, button { font: inherit; color: inherit; accent-color: var(--key); }
+input[type="text"], textarea { background: var(--paper); border: 1px solid var(--soft);
+  border-radius: 6px; padding: 3px 8px; width: min(36em, 100%); }
+input[type="range"] { width: 150px; max-width: 100%; margin: 0; }
+output { min-width: 3em; font-variant-numeric: tabular-nums; color: var(--soft); }
+button { background: var(--paper); border: 1px solid var(--soft); border-radius: 7px;
+  padding: 2px 10px; cursor: pointer; }
+button[aria-pressed="true"] { background: var(--ink); border-color: var(--ink); color: var(--paper); }
+button:disabled { opacity: .5; cursor: default; }
+:focus-visible { outline: 2px solid var(--focus); outline-offset: 2px; }
+.picture { position: relative; overflow-x: auto; }
+svg { display: block; overflow: visible; }
+svg text { fill: var(--ink); font-size: 14px; }
+svg .small { font-size: 12px; fill: var(--soft); font-variant-numeric: tabular-nums; }
+svg .strong { font-weight: 600; }
+svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
+svg .on-full { fill: var(--paper); }
+svg [tabindex] { outline: none; }
+svg [role="button"] { cursor: pointer; }
+svg .box { fill: var(--card); stroke: var(--line); }
+svg [aria-pressed="true"] .box, svg .box[aria-pressed="true"] { stroke: var(--query);
+  stroke-width: 2.5; }
+svg .cell { stroke: var(--paper); stroke-width: 1; }
+svg .ribbon { fill: none; stroke: var(--key); stroke-linecap: round; }
+svg .faint { opacity: .12; } svg .axis { stroke: var(--line); }
+svg .lit, svg .lit .box { stroke: var(--focus); stroke-width: 2.5; opacity: 1; }
+svg text.lit { stroke: none; font-weight: 700; }
+svg :focus-visible, svg :focus-visible .box { stroke: var(--focus); stroke-width: 3; }
+svg rect, svg circle, svg path, svg line, svg text { transition: x .25s, y .25s, cx .25s, cy .25s,
+  r .25s, width .25s, height .25s, opacity .25s, fill .25s, stroke-width .25s, d .25s; }
+@media (prefers-reduced-motion: reduce) { svg * { transition: none !important; } }
+.tip { position: absolute; z-index: 2; max-width: 280px; padding: 5px 10px; border-radius: 8px;
+  background: var(--ink); color: var(--paper); font-size: 13px; line-height: 1.35;
+  pointer-events: none; visibility: hidden; }
+.said { margin-top: 12px; padding: 8px 12px; border-radius: 9px; background: var(--card);
+  min-height: 3.1em; }
+.save { display: flex; gap: 8px; align-items: center; justify-content: flex-end; margin-top: 8px;
+  color: var(--soft); font-size: 13px; }
+.save button { padding: 0 8px; }
+.hide { display: none; }
+@media print { .controls, .goal, .save, .tip { display: none; } }
+`;

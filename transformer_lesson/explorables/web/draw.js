@@ -102,26 +102,26 @@ const KEPT = ["fill", "stroke", "stroke-width", "stroke-linecap", "stroke-dashar
 
 // The picture as the text of an SVG file that needs nothing from this page.
 export function asFile(svg, title, said) {
-  const copy = svg.cloneNode(true), paper = getComputedStyle(svg.closest("section"));
+  const copy = svg.cloneNode(true), page = getComputedStyle(svg.closest("section"));
   const nodes = copy.querySelectorAll("*");
   svg.querySelectorAll("*").forEach((node, i) => {
     const style = getComputedStyle(node);
     for (const name of KEPT) nodes[i].setAttribute(name, style.getPropertyValue(name));
     for (const name of ["class", "tabindex", "data-links"]) nodes[i].removeAttribute(name);
   });
-  const [width, height] = [svg.width.baseVal.value, svg.height.baseVal.value];
-  set(copy, { xmlns: SVG, viewBox: `0 -40 ${width} ${height + 50}`, height: height + 50, style: null });
-  const svgNode = (tag, attributes) => {
-    const made = document.createElementNS(SVG, tag);
-    set(made, attributes);
-    return made;
-  };
-  copy.prepend(
-    svgNode("title", { text: title }),
-    svgNode("desc", { text: said }),
-    svgNode("rect", { y: -40, width, height: height + 50, fill: paper.backgroundColor }),
-    svgNode("text", { y: -14, fill: paper.color, "font-size": 17, "font-weight": 600,
-      "font-family": FONT, text: title }),
-  );
+  const width = svg.width.baseVal.value, height = svg.height.baseVal.value + 50;
+  set(copy, { xmlns: SVG, viewBox: `0 -40 ${width} ${height}`, height, style: null });
+  const font = { "font-family": FONT, "font-size": 17, "font-weight": 600 };
+  const added = [
+    ["title", { text: title }],
+    ["desc", { text: said }],
+    ["rect", { y: -40, width, height, fill: page.backgroundColor }],
+    ["text", { y: -14, fill: page.color, ...font, text: title }],
+  ];
+  copy.prepend(...added.map(([tag, attributes]) => {
+    const node = document.createElementNS(SVG, tag);
+    set(node, attributes);
+    return node;
+  }));
   return new XMLSerializer().serializeToString(copy);
 }

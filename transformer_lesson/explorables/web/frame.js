@@ -1,7 +1,7 @@
 // What every explorable is: a title that states what the picture shows, a goal, controls, the
 // picture, one sentence made of its numbers, and two buttons that save it.
 
-import { asFile, element, fitted, set } from "./draw.js";
+import { asFile, element, set } from "./draw.js";
 import { STYLE } from "./style.js";
 
 // Shows an explorable in `el`, by the contract of anywidget, and returns what takes it away.
@@ -13,7 +13,7 @@ import { STYLE } from "./style.js";
 //   load      (model) => a promise of what the picture needs and takes a while, such as weights
 //   draw      (state, page, loaded) => {title, said}, or a sentence that says what is missing
 export function frame({ model, el }, { name, goal, traits, controls, load, draw }) {
-  const page = { model, updates: [], ...parts(el, name, goal) };
+  const page = { model, preview: null, updates: [], ...parts(el, name, goal) };
   const present = (state) => (page.waits ? page.waits : draw(state, page, page.loaded));
   let asked = 0;
   page.redraw = () => {
@@ -30,13 +30,14 @@ export function frame({ model, el }, { name, goal, traits, controls, load, draw 
   page.controls.append(...controls(makers(page), page));
   if (load) wait(page, load(model));
   for (const trait of traits) model.on(`change:${trait}`, page.redraw);
-  const size = new ResizeObserver(page.redraw), leave = [followTheme(page.host), reach(page)];
+  const size = new ResizeObserver(page.redraw), leaveTheme = followTheme(page.host);
   size.observe(page.section);
+  reach(page);
   page.redraw();
   return () => {
     for (const trait of traits) model.off(`change:${trait}`, page.redraw);
     size.disconnect();
-    for (const stop of leave) stop();
+    leaveTheme();
   };
 }
 
@@ -105,15 +106,17 @@ function makers(page) {
   };
   return {
     text(label, trait, attributes = {}) {
+      const quiet = { autocomplete: "off", spellcheck: "false" };
       const tag = attributes.rows ? "textarea" : "input";
-      const field = element(tag, { type: "text", ...attributes, autocomplete: "off", spellcheck: "false" });
+      const field = element(tag, { type: "text", ...quiet, ...attributes });
       field.oninput = () => page.set({ [trait]: field.value });
       return bound(element("label", {}, label, field), () => {
         if (field.value !== model.get(trait)) field.value = model.get(trait);
       });
     },
     slider(label, trait, ends, format = String) {
-      const input = element("input", { type: "range", autocomplete: "off" }), output = element("output");
+      const input = element("input", { type: "range", autocomplete: "off" });
+      const output = element("output");
       input.oninput = () => page.set({ [trait]: Number(input.value) });
       return bound(element("label", {}, label, input, output), () => {
         const value = model.get(trait);
@@ -171,43 +174,47 @@ function makers(page) {
 // What a pointer, a finger or the keyboard reaches in the picture tells itself and lights up what
 // is linked with it. The whole picture is one stop of the Tab key; arrows move inside it.
 function reach(page) {
-  const { picture, root, svg } = page;
+  const { picture, svg } = page;
   const at = (event) => event.target.closest?.("[aria-label][tabindex]");
-  const light = (node) => {
-    const links = node?.dataset.links?.split(" ").filter(Boolean) ?? [];
-    for (const lit of svg.querySelectorAll(".lit")) lit.classList.remove("lit");
-    for (const link of links) {
-      for (const other of svg.querySelectorAll(`[data-links~="${CSS.escape(link)}"]`)) {
-        other.classList.add("lit");
-      }
-    }
+  let last = "";
+  picture.onpointermove = (event) => {
+    const place = `${event.screenX} ${event.screenY}`; // a resting pointer tells nothing anew
+    if (place !== last) tell(page, at(event));
+    last = place;
   };
-  const tell = (node) => {
-    light(node);
-    tellTip(page, node);
-  };
-  picture.onpointermove = (event) => tell(at(event));
-  picture.onpointerleave = () => tell(root.activeElement?.closest("svg") ? root.activeElement : null);
+  picture.onpointerleave = () => tell(page, null);
   picture.onpointerdown = (event) => at(event)?.focus({ preventScroll: true });
   picture.addEventListener("focusin", (event) => {
     for (const node of svg.querySelectorAll('[tabindex="0"]')) node.tabIndex = -1;
     event.target.tabIndex = 0;
-    tell(at(event));
+    tell(page, at(event));
   });
-  picture.addEventListener("focusout", () => tell(null));
+  picture.addEventListener("focusout", () => tell(page, null));
   picture.onkeydown = (event) => {
     const node = at(event), way = WAYS[event.key];
     if (!node) return;
     if (event.key === "Enter" || event.key === " ") node.dispatchEvent(new MouseEvent("click"));
-    else if (event.key === "Escape") tell(null);
-    else if (way) neighbor(node, svg, way)?.focus({ preventScroll: false });
+    else if (event.key === "Escape") tell(page, null);
+    else if (way) neighbor(node, svg, way)?.focus();
     else return;
     event.preventDefault();
     event.stopPropagation();
   };
-  const hide = () => tell(null);
-  addEventListener("scroll", hide, { capture: true, passive: true });
-  return () => removeEventListener("scroll", hide, { capture: true });
+}
+
+// Shows what a place tells, lights what is linked with it, and draws what its preview changes.
+function tell(page, node) {
+  const links = node?.dataset.links?.split(" ").filter(Boolean) ?? [];
+  for (const lit of page.svg.querySelectorAll(".lit")) lit.classList.remove("lit");
+  for (const link of links) {
+    for (const other of page.svg.querySelectorAll(`[data-links~="${CSS.escape(link)}"]`)) {
+      other.classList.add("lit");
+    }
+  }
+  tellTip(page, node);
+  const preview = node?.dataset.preview ?? null;
+  if (preview !== page.preview) page.redraw();
+  page.preview = preview;
 }
 
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -263,8 +270,9 @@ function followTheme(host) {
 
 function isDark(host, query) {
   for (let node = host; node; node = node.parentElement) {
-    const [red, green, blue, alpha = 1] = getComputedStyle(node).backgroundColor.match(/[\d.]+/g) ?? [];
-    if (alpha > 0.5) return 0.3 * red + 0.6 * green + 0.1 * blue < 128;
+    const color = getComputedStyle(node).backgroundColor.match(/[\d.]+/g) ?? [];
+    const [red, green, blue, alpha = 1] = color.map(Number);
+    if (color.length && alpha > 0.5) return 0.3 * red + 0.6 * green + 0.1 * blue < 128;
   }
   return query.matches;
 }

@@ -4,13 +4,13 @@ import { choosable, fitted, join, layer, set, told } from "./draw.js";
 import { frame } from "./frame.js";
 import { words } from "./tokenizers.js";
 
-const MOST = { sentences: 5, tokens: 10 };
-const PAD = "<pad>";
+const MOST_MASKED = { sentences: 5, tokens: 10 };
+const PAD_WORD = "<pad>";
 
 export function MaskExplorer(view) {
   return frame(view, {
     name: "Mask explorer",
-    goal: "A token may attend to a key that no mask hides. Find a query that may attend to nothing.",
+    goal: "A query may attend to keys that no mask hides. Find one that may attend to nothing.",
     traits: ["batch", "sentence", "padding", "causal", "side"],
     controls: (make) => [
       make.text("Batch, one sentence per line", "batch", { rows: 3 }),
@@ -18,17 +18,17 @@ export function MaskExplorer(view) {
       make.toggle("causal mask", "causal"),
       make.choice("Padding side", "side", () => [["right", "right"], ["left", "left"]]),
     ],
-    draw,
+    draw: drawMasks,
   });
 }
 
 // What the masks hide: rows of tokens, and for the chosen sentence which query may use which key.
-function masks({ batch, sentence, padding, causal, side }) {
+function masksOf({ batch, sentence, padding, causal, side }) {
   const read = batch.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/).map(words);
   const sentences = read.filter((tokens) => tokens.length);
   const n = Math.max(0, ...sentences.map((tokens) => tokens.length));
   const rows = sentences.map((tokens) => {
-    const pads = Array(n - tokens.length).fill(PAD);
+    const pads = Array(n - tokens.length).fill(PAD_WORD);
     return side === "left" ? [...pads, ...tokens] : [...tokens, ...pads];
   });
   const chosen = Math.min(sentence, rows.length - 1);
@@ -43,11 +43,11 @@ function masks({ batch, sentence, padding, causal, side }) {
   return { rows, real, n, chosen, hides };
 }
 
-function draw(state, page) {
-  const { rows, real, n, chosen, hides } = masks(state);
+function drawMasks(state, page) {
+  const { rows, real, n, chosen, hides } = masksOf(state);
   if (!n) return "The batch is empty: type one sentence per line.";
-  if (rows.length > MOST.sentences || n > MOST.tokens) {
-    return `The picture has room for ${MOST.sentences} sentences of ${MOST.tokens} tokens, and ` +
+  if (rows.length > MOST_MASKED.sentences || n > MOST_MASKED.tokens) {
+    return `The picture has room for ${MOST_MASKED.sentences} sentences of ${MOST_MASKED.tokens} tokens, and ` +
       `this batch has ${rows.length} of up to ${n}: shorten it.`;
   }
   const { svg, width } = page, wide = width >= 720, left = 84, high = 28;
@@ -56,47 +56,49 @@ function draw(state, page) {
   const second = wide ? below : below + n * high + 76;
   const parts = { rows, real, n, chosen, hides, cell, high, state, page };
   const shapes = { padding: `(${rows.length}, 1, 1, ${n})`, causal: `(1, 1, ${n}, ${n})` };
-  drawBatch(svg, parts, left, 46, heading("padding mask", state.padding, shapes.padding));
-  drawGrid(layer(svg, "causal"), parts, left, below, {
-    heading: heading("causal mask", state.causal, shapes.causal),
+  drawMaskedBatch(svg, parts, left, 46, maskHeading("padding mask", state.padding, shapes.padding));
+  drawMaskGrid(layer(svg, "causal"), parts, left, below, {
+    heading: maskHeading("causal mask", state.causal, shapes.causal),
     hides: (query, key) => (state.causal && key > query ? ["later"] : []),
     names: rows[chosen].map((_, i) => String(i)),
   });
-  drawGrid(layer(svg, "both"), parts, right, second, {
-    heading: together(state, rows.length, n, chosen),
+  drawMaskGrid(layer(svg, "both"), parts, right, second, {
+    heading: masksTogether(state, rows.length, n, chosen),
     hides,
     names: rows[chosen],
   });
   set(svg, { width, height: second + n * high + 30 });
-  return facts(parts);
+  return maskFacts(parts);
 }
 
-function heading(name, on, shape) {
+function maskHeading(name, on, shape) {
   return on ? `${name} ${shape}` : `${name}: off`;
 }
 
-function together({ padding, causal }, batch, n, chosen) {
+function masksTogether({ padding, causal }, batch, n, chosen) {
   const shape = `(${padding ? batch : 1}, 1, ${causal ? n : 1}, ${padding || causal ? n : 1})`;
   const names = [...(padding ? ["padding"] : []), ...(causal ? ["causal"] : [])];
   return `sentence ${chosen}, ${names.length ? `${names.join(" & ")}: ${shape}` : "no mask"}`;
 }
 
-function drawBatch(svg, { rows, real, cell, high, chosen, page, state }, left, top, title) {
+function drawMaskedBatch(svg, { rows, real, cell, high, chosen, page, state }, left, top, title) {
   const group = layer(svg, "batch"), cells = [];
   rows.forEach((row, i) => row.forEach((token, key) => cells.push({ i, key, token })));
-  join(layer(group, "title"), "text", [title], () => 0, (text) => ({ text, x: left, y: top - 14 }));
+  join(layer(group, "title"), "text", [title], () => 0, (text) => ({
+    text, x: left, y: top - 14,
+  }));
   join(layer(group, "names"), "text", rows, (_, i) => i, (_, i) => ({
     text: `sentence ${i}`, class: i === chosen ? "small end strong" : "small end",
     x: left - 8, y: top + i * high + 18,
     ...choosable(`choose sentence ${i}`, i === chosen, () => page.set({ sentence: i })),
   }));
-  const name = ({ i, key }) => `${i}.${key}`;
-  const place = ({ i, key }) => ({ x: left + key * cell, y: top + i * high, width: cell, height: high });
+  const name = ({ i, key }) => `${i}.${key}`, size = { width: cell, height: high };
+  const place = ({ i, key }) => ({ x: left + key * cell, y: top + i * high, ...size });
   const links = ({ i, key }) => (i === chosen ? `key${key}` : "");
   join(layer(group, "cells"), "rect", cells, name, (one) => ({
     ...place(one), class: "cell",
     fill: state.padding && !real[one.i][one.key] ? "var(--hidden)" : "var(--card)",
-    ...told(padWords(one, real, state.padding), links(one)),
+    ...told(maskedTokenWords(one, real, state.padding), links(one)),
   }));
   join(layer(group, "words"), "text", cells, name, (one) => ({
     x: left + (one.key + 0.5) * cell, y: top + one.i * high + 18, class: "small middle",
@@ -108,19 +110,21 @@ function drawBatch(svg, { rows, real, cell, high, chosen, page, state }, left, t
   }));
 }
 
-function padWords({ i, key, token }, real, hidden) {
+function maskedTokenWords({ i, key, token }, real, hidden) {
   if (real[i][key]) return `sentence ${i}, key ${key}: “${token}”`;
   return `sentence ${i}, key ${key}: padding, ${hidden ? "hidden" : "not hidden"}`;
 }
 
 // One square mask, queries downward and keys to the right.
-function drawGrid(group, { rows, n, chosen, cell, high }, left, top, { heading, hides, names }) {
+function drawMaskGrid(group, { rows, n, chosen, cell, high }, left, top, { heading, hides, names }) {
   const cells = [];
   for (let query = 0; query < n; query++) {
     for (let key = 0; key < n; key++) cells.push({ query, key, why: hides(query, key) });
   }
   const tokens = rows[chosen];
-  join(layer(group, "title"), "text", [heading], () => 0, (text) => ({ text, x: left, y: top - 34 }));
+  join(layer(group, "title"), "text", [heading], () => 0, (text) => ({
+    text, x: left, y: top - 34,
+  }));
   join(layer(group, "axis"), "text", ["query ↓   key →"], () => 0, (text) => ({
     text, class: "small", x: left, y: top - 14, "aria-hidden": "true",
   }));
@@ -132,27 +136,30 @@ function drawGrid(group, { rows, n, chosen, cell, high }, left, top, { heading, 
   join(layer(group, "cells"), "rect", cells, name, ({ query, key, why }) => ({
     x: left + key * cell, y: top + query * high, width: cell, height: high, class: "cell",
     fill: why.length ? "var(--hidden)" : "var(--key)",
-    ...told(pairWords(tokens, query, key, why), `pair${query}-${key} key${key}`),
+    ...told(maskedPairWords(tokens, query, key, why), `pair${query}-${key} key${key}`),
   }));
-  join(layer(group, "marks"), "text", cells.filter(({ why }) => why.length), name, ({ query, key }) => ({
+  const hidden = cells.filter(({ why }) => why.length);
+  join(layer(group, "marks"), "text", hidden, name, ({ query, key }) => ({
     text: "×", class: "small middle", x: left + (key + 0.5) * cell, y: top + query * high + 18,
     "aria-hidden": "true", "pointer-events": "none",
   }));
 }
 
-function pairWords(tokens, query, key, why) {
+function maskedPairWords(tokens, query, key, why) {
   const pair = `query ${query} “${tokens[query]}”, key ${key} “${tokens[key]}”`;
   const reasons = { padding: "the key is padding", later: "the key comes later" };
-  return `${pair}: ${why.length ? `hidden, ${why.map((one) => reasons[one]).join(" and ")}` : "may attend"}`;
+  const hidden = why.map((one) => reasons[one]).join(" and ");
+  return `${pair}: ${hidden ? `hidden, ${hidden}` : "may attend"}`;
 }
 
-function facts({ rows, n, chosen, hides, state }) {
+function maskFacts({ rows, n, chosen, hides, state }) {
   const all = [...Array(n).keys()];
   const count = all.map((query) => all.filter((key) => !hides(query, key).length).length);
   const sum = count.reduce((a, b) => a + b), empty = count.filter((one) => !one).length;
   const title = `Sentence ${chosen} may use ${sum} of its ${n * n} query-key pairs`;
-  const pads = rows[chosen].filter((token) => token === PAD).length;
-  let said = `${title}: ${together(state, rows.length, n, chosen)}. Padding: ${pads} of its ${n} tokens.`;
+  const pads = rows[chosen].filter((token) => token === PAD_WORD).length;
+  const masks = masksTogether(state, rows.length, n, chosen);
+  let said = `${title}: ${masks}. Padding: ${pads} of its ${n} tokens.`;
   if (empty) said += ` Queries without any key: ${empty}; attention gives zeros for them.`;
   return { title, said };
 }

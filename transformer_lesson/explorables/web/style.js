@@ -27,7 +27,8 @@ input[type="range"] { width: 150px; max-width: 100%; margin: 0; }
 output { min-width: 3em; font-variant-numeric: tabular-nums; color: var(--soft); }
 button { background: var(--paper); border: 1px solid var(--soft); border-radius: 7px;
   padding: 2px 10px; cursor: pointer; }
-button[aria-pressed="true"] { background: var(--ink); border-color: var(--ink); color: var(--paper); }
+button[aria-pressed="true"] { background: var(--ink); border-color: var(--ink);
+  color: var(--paper); }
 button:disabled { opacity: .5; cursor: default; }
 :focus-visible { outline: 2px solid var(--focus); outline-offset: 2px; }
 .picture { position: relative; overflow-x: auto; }

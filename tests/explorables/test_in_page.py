@@ -1,0 +1,188 @@
+"""What holds for every explorable that lives in the page."""
+
+import re
+from pathlib import Path
+
+import pytest
+from lxml import etree
+from traitlets import TraitError
+
+from tests.browser.test_site import AXE, CONTRAST, FORM
+from tests.explorables.shown import HOST
+from transformer_lesson import explorables
+from transformer_lesson.explorables.bundle import WEB, bundle
+from transformer_lesson.explorables.in_page import LARGEST_MODEL, PageExplorable, Weights
+
+browser = pytest.mark.browser
+IN_PAGE = [
+    name for name in explorables.__all__ if issubclass(getattr(explorables, name), PageExplorable)
+]
+each = pytest.mark.parametrize("name", IN_PAGE)
+UNFINISHED = re.compile(r"NaN|undefined|Infinity|\[object|null")
+DEEP_CONTRAST = CONTRAST.replace(
+    'document.querySelectorAll("body *")', f'{HOST}.shadowRoot.querySelectorAll("section *")'
+)
+UNNAMED = f"""() => [...{HOST}.shadowRoot.querySelectorAll(
+    "svg [tabindex], svg [role=button], svg [role=img]")]
+    .filter(node => !node.getAttribute("aria-label") || node.getAttribute("tabindex") === null)
+    .map(node => node.outerHTML)"""
+UNTOLD = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg text")].filter(node =>
+    !node.closest("[aria-hidden], [aria-label][tabindex]") && /^[-−]?[\\d.,]+$/.test(node.textContent))
+    .map(node => node.outerHTML)"""
+
+
+def made(name: str) -> PageExplorable:
+    return getattr(explorables, name)()
+
+
+@each
+def test_its_repr_is_short_and_stable(name):
+    assert repr(made(name)) == repr(made(name))
+    assert repr(made(name)).startswith(f"{name}(") and len(repr(made(name))) < 400
+
+
+@each
+def test_its_values_can_be_set_observed_and_linked(name):
+    one, other = made(name), made(name)
+    assert one.values == other.values
+    for key in one.values:
+        assert one.has_trait(key) and one.trait_metadata(key, "sync")
+
+
+@browser
+@each
+def test_it_is_finished_accessible_and_fits(name, show):
+    page = show(made(name), viewport={"width": 1100, "height": 900})
+    assert page.said and not UNFINISHED.search(" ".join([page.title, page.said, *page.told()]))
+    page.page.evaluate(AXE)
+    assert page.page.evaluate(FORM) == []
+    assert page.page.evaluate(UNNAMED) == [] and page.page.evaluate(UNTOLD) == []
+    for scheme in ("light", "dark"):
+        page.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        page.page.wait_for_function(f"scheme => {HOST}.dataset.theme === scheme", arg=scheme)
+        assert page.page.evaluate(DEEP_CONTRAST) == [], f"in {scheme}"
+    for width in (1400, 390, 320):
+        page.page.set_viewport_size({"width": width, "height": 800})
+        page.set()
+        assert page.page.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
+@browser
+@each
+def test_the_keyboard_alone_reaches_everything(name, show):
+    page = show(made(name), viewport={"width": 1100, "height": 900})
+    controls = page.page.locator("section :is(input, textarea, button):enabled:visible").count()
+    stops = 0
+    while stops <= controls + 2:
+        page.page.keyboard.press("Tab")
+        if not page.page.evaluate(f"() => {HOST}.shadowRoot.activeElement !== null"):
+            break
+        stops += 1
+    in_picture = bool(page.told())
+    assert stops == controls + in_picture
+    assert in_picture is False or reached_by_arrows(page) == set(range(len(page.told())))
+
+
+def reached_by_arrows(page) -> set[int]:
+    """Return the numbers of the places to which arrows lead from the first one."""
+    return set(
+        page.page.evaluate(f"""async () => {{
+        const root = {HOST}.shadowRoot, places = [...root.querySelectorAll("svg [tabindex]")];
+        const seen = new Set([0]), open = [0];
+        while (open.length) {{
+            const from = places[open.pop()];
+            for (const key of ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]) {{
+                from.focus();
+                from.dispatchEvent(new KeyboardEvent("keydown", {{key, bubbles: true}}));
+                const to = places.indexOf(root.activeElement);
+                if (!seen.has(to)) open.push(to);
+                seen.add(to);
+            }}
+        }}
+        return [...seen];
+    }}""")
+    )
+
+
+@browser
+@each
+def test_its_picture_is_saved_whole(name, show, tmp_path):
+    page = show(made(name), viewport={"width": 1100, "height": 900}, accept_downloads=True)
+    for kind in ("SVG", "PNG"):
+        with page.page.expect_download() as download:
+            page.page.get_by_role("button", name=kind, exact=True).click()
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        if kind == "PNG":
+            assert path.read_bytes()[:4] == b"\x89PNG" and path.stat().st_size > 3000
+            continue
+        svg = etree.parse(path).getroot()
+        texts = ["".join(node.itertext()) for node in svg.iter("{*}text")]
+        assert texts[0] == page.title and set(page.written()) <= set(texts)
+        assert svg.findtext("{*}desc") == page.said
+        assert "var(" not in path.read_text() and "class=" not in path.read_text()
+
+
+def test_half_a_surrogate_pair_can_be_sent():
+    assert explorables.MaskExplorer("a \ud83d b").batch == "a ? b"
+
+
+def test_a_value_out_of_range_is_refused():
+    with pytest.raises(TraitError, match="should be greater than or equal to 0|not.*-1"):
+        explorables.MaskExplorer(sentence=-1)
+
+
+def test_a_model_too_large_for_a_page_is_refused(monkeypatch):
+    monkeypatch.setattr("transformer_lesson.explorables.in_page.LARGEST_MODEL", 10)
+    with pytest.raises(ValueError, match="a model of 11 bytes is too large for a page"):
+        Weights(b"12345678901")
+    assert LARGEST_MODEL == 64 * 2**20
+
+
+# The files of `web/`
+
+TOP = re.compile(r"^(?:export )?(?:async )?(?:function\*?|const|let|class) (\w+)", re.MULTILINE)
+
+
+def test_names_of_the_top_level_are_unique_over_all_files():
+    found = [
+        (name, path.name)
+        for path in sorted(WEB.glob("*.js"))
+        for name in TOP.findall(path.read_text(encoding="utf-8"))
+    ]
+    names = [name for name, _ in found]
+    assert [one for one in found if names.count(one[0]) > 1] == []
+
+
+def test_a_bundle_has_each_file_once_and_imports_nothing():
+    text = bundle("mask_explorer", "host")
+    assert text.count("function frame(") == text.count("function join(") == 1
+    assert text.index("function join(") < text.index("function frame(")
+    assert not re.search(r"^(import|export) ", text, re.MULTILINE)
+
+
+def test_no_line_is_longer_than_a_hundred_letters():
+    for path in sorted(WEB.glob("*.js")):
+        long = [line for line in path.read_text(encoding="utf-8").splitlines() if len(line) > 100]
+        assert long == [], path.name
+
+
+# The guide
+
+
+def test_the_guides_example_works(show, monkeypatch, tmp_path):
+    guide = Path(explorables.__file__).parents[2] / "docs" / "explorables.md"
+    python, javascript = re.findall(
+        r"```(?:python|javascript)\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL
+    )
+    for path in WEB.glob("*.js"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "temperature.js").write_text(javascript, encoding="utf-8")
+    monkeypatch.setattr("transformer_lesson.explorables.bundle.WEB", tmp_path)
+    monkeypatch.setitem(explorables.MODULES, "Temperature", "temperature")
+    names = {"__name__": "transformer_lesson.explorables.temperature"}
+    exec(compile(python, "temperature.py", "exec"), names)
+    page = show(names["Temperature"](temperature=0.5))
+    assert page.told()[0] == "score 2: weight 0.87"
+    page.set(temperature=10.0)
+    assert page.title == "The largest weight is 0.37"

@@ -1,211 +1,202 @@
-"""The attention explorer: weights as the formula says, every knob, any sentence."""
+"""Attention in the trained translator, in the page: every number against the package's model."""
 
+import itertools
 import math
 import re
-import warnings
-from collections import Counter
-from itertools import chain, product
-from statistics import fmean, pstdev
 
 import pytest
 import torch
 
+from tests.explorables.shown import same_numbers
 from transformer_lesson.explorables import AttentionExplorer
-from transformer_lesson.explorables.attention_explorer import (
-    D_MODEL,
-    HEADS,
-    MAX_WORDS,
-    SENTENCE,
-    render_attention,
-    sentence_weights,
-    word_vectors,
-)
-from transformer_lesson.text import manual
-from transformer_lesson.text.tokenizers import words
+from transformer_lesson.explorables.in_page import Weights
+from transformer_lesson.explorables.trained import trained_translator
+from transformer_lesson.figures.ranking import from_largest
+from transformer_lesson.generation import generate
+from transformer_lesson.model.hooks import record
 
-DEFAULT = {"sentence": SENTENCE, "query": 0, "n_heads": 4, "head": 0} | {
-    "scaled": True,
-    "temperature": 1.0,
-    "mask": "none",
+pytestmark = pytest.mark.browser
+POINTS = {
+    "encoder": "encoder.{}.self_attention",
+    "decoder": "decoder.{}.self_attention",
+    "cross": "decoder.{}.cross_attention",
 }
-HOSTILE = [
-    "unicorn zyxwv",
-    "x" * 10_000,
-    "word " * 2_000,
-    "<script>alert(1)</script>",
-    "</p><img src=x onerror=alert(1)>",
-    "🦄🚀 👩‍👩‍👧",
-    "שלום عالم",
-    "中文 日本語",
-    r"$\frac{1}{$ $ _^ \alpha",
-    "a\x00b\x07",
-    "\ud800 half",
-    "\u202eabc\u200b",
+STATES = [
+    dict(zip(("attention", "layer", "head", "query"), one, strict=True))
+    for one in itertools.product(POINTS, (0, 1), (0, 5), (1, 4))
+]
+KNOBS = [
+    {"scaled": True, "temperature": 1.0, "mask": "own"},
+    {"scaled": False, "temperature": 1.0, "mask": "own"},
+    {"scaled": True, "temperature": 3.0, "mask": "causal"},
+    {"scaled": True, "temperature": 0.5, "mask": "none"},
 ]
 
 
-def pictures(values):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return render_attention.__wrapped__(**DEFAULT | values)
+def own_weights(attention: str, knobs: dict) -> dict:
+    """What the knobs put in place of the weights of every layer's attention of one kind."""
+    factor = (1 if knobs["scaled"] else math.sqrt(16)) / knobs["temperature"]
+    latest = {}
+
+    def keep(scores):
+        latest["scores"] = scores
+        return scores
+
+    def turned(_):
+        scores = latest["scores"] * factor
+        queries, keys = scores.shape[-2:]
+        own_mask = knobs["mask"] == "own" and attention == "decoder"
+        if knobs["mask"] == "causal" or own_mask:
+            before = 0 if attention == "cross" else keys - queries
+            seen = torch.ones(queries, keys, dtype=torch.bool).tril(before)
+            scores = scores.masked_fill(~seen, -torch.inf)
+        return scores.softmax(-1)
+
+    points = [POINTS[attention].format(layer) for layer in (0, 1)]
+    return {f"{point}.scores": keep for point in points} | {
+        f"{point}.weights": turned for point in points
+    }
 
 
-def test_weights_are_softmax_of_scaled_products_of_the_heads_numbers():
-    tokens = ("a", "type", "value")
-    x = torch.stack([word_vectors()[token] for token in tokens])
-    part = x[:, 16:32]  # the second of four heads
-    expected = (part @ part.T / math.sqrt(16) / 2).softmax(dim=-1)
-    weights = sentence_weights(tokens, 4, True, 2.0, False)
-    torch.testing.assert_close(weights[1], expected)
-    unscaled = sentence_weights(tokens, 4, False, 2.0, False)
-    torch.testing.assert_close(unscaled[1], (part @ part.T / 2).softmax(dim=-1))
+def looked(state: dict, knobs: dict, text: str) -> dict:
+    """What the package's model computes for one state."""
+    model, tokenizer, _ = trained_translator()
+    source = torch.tensor([[*tokenizer.encode(text), tokenizer.eos_id]])
+    changes = {} if knobs == KNOBS[0] else own_weights(state["attention"], knobs)
+    with torch.no_grad(), record(model, changes) as run:
+        written = generate(model, source, 30).ids[0]
+        target = [1, *(i for i in written if i not in (0, 2))]
+        logits = model(source, torch.tensor([target]))[0]
+    words = {"read": [*text.split(), "<eos>"], "written": [tokenizer.token(i) for i in target]}
+    queries = words["read" if state["attention"] == "encoder" else "written"]
+    keys = words["written" if state["attention"] == "decoder" else "read"]
+    point = POINTS[state["attention"]].format(state["layer"])
+    head = {name: run[f"{point}.{name}"][0, state["head"]] for name in NAMES}
+    factor = (1 if knobs["scaled"] else math.sqrt(16)) / knobs["temperature"]
+    head["scores"] = head["scores"] * factor
+    return head | {"query_words": queries, "key_words": keys, "logits": logits,
+                   "text": tokenizer.decode(written), "tokenizer": tokenizer}  # fmt: skip
 
 
-def test_causal_mask_hides_later_words():
-    weights = sentence_weights(("a", "type", "value"), 2, True, 1.0, True)
-    assert (weights.triu(1) == 0).all()
-    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3))
+def expected_told(seen: dict, query: int, knobs: dict, attention: str) -> list[str]:
+    """What the places of the picture tell, in its order."""
+    weights, scores = seen["weights"][query], seen["scores"][query]
+    n = len(seen["query_words"])
+    hidden = knobs["mask"] == "causal" or (knobs["mask"] == "own" and attention == "decoder")
+    keys = [(j, word) for j, word in enumerate(seen["key_words"]) if not hidden or j <= query]
+    told = [f"layer {i // 8}, head {i % 8}" for i in range(16)]
+    told += [
+        f"“{word}” gets {weights[j]:.3f}" if (j, word) in keys else f"“{word}” gets nothing: masked"
+        for j, word in enumerate(seen["key_words"])
+    ]
+    told += [f"query {i}, “{seen['query_words'][i]}”" for i in range(n)]
+    pointed = from_largest(weights, 1)[0]
+    q, k = seen["queries"][query], seen["keys"][pointed]
+    told += [
+        f"number {i}: {a:.2f} × {b:.2f} = {a * b:.2f}"
+        for i, (a, b) in enumerate(zip(q.tolist(), k.tolist(), strict=True))
+    ]
+    told += [
+        f"“{word}”" if (j, word) in keys else f"“{word}” is masked"
+        for j, word in enumerate(seen["key_words"])
+    ]
+    told += [f"score of “{word}”: {scores[j]:.2f}" for j, word in keys]
+    told += [f"weight of “{word}”: {weights[j]:.3f}" for j, word in keys]
+    lengths = (weights[:, None] * seen["values"]).norm(dim=-1)
+    told += [
+        f"{weights[j]:.2f} × value of “{seen['key_words'][j]}”: length {lengths[j]:.2f}"
+        for j in from_largest(weights, len(weights))
+        if weights[j] >= 0.005
+    ]
+    return [*told, f"the sum: length {seen['heads'][query].norm():.2f}"]
 
 
-def test_vectors_have_mean_zero_and_variance_one():
-    x = torch.stack(list(word_vectors().values()))
-    assert x.shape[1] == D_MODEL and len(x) > 1000
-    counted = x.abs().sum(1) > 0
-    torch.testing.assert_close(x.mean(1), torch.zeros(len(x)), atol=1e-5, rtol=0)
-    assert (x[counted].var(1, correction=0) - 1).abs().max() < 0.01
+NAMES = ("queries", "keys", "values", "scores", "weights", "heads")
 
 
-def test_a_vector_holds_counts_near_frequent_words_against_chance():
-    texts = [words(text.lower()) for text in manual.sentences()]
-    counted = Counter(chain.from_iterable(texts))
-    frequent = [word for word, _ in counted.most_common() if word.isalpha()][:D_MODEL]
-    near = Counter()  # (word, frequent word): how often they stand at most two apart
-    for text in texts:
-        for i, word in enumerate(text):
-            near.update((word, other) for other in text[max(i - 2, 0) : i] + text[i + 1 : i + 3])
-    kept = {pair: count for pair, count in near.items() if pair[1] in frequent}
-    total = sum(kept.values())
-    row = [kept.get(("tuple", other), 0) for other in frequent]
-    columns = [sum(count for pair, count in kept.items() if pair[1] == f) for f in frequent]
-    expected = [sum(row) * column / total for column in columns]
-    logs = [math.log((a + 1) / (b + 1)) for a, b in zip(row, expected, strict=True)]
-    normal = (torch.tensor(logs) - fmean(logs)) / pstdev(logs)
-    torch.testing.assert_close(word_vectors()["tuple"], normal, atol=1e-3, rtol=0)
+@pytest.mark.parametrize("knobs", KNOBS, ids=lambda knobs: "-".join(map(str, knobs.values())))
+def test_every_number_is_that_of_the_packages_model(show, knobs):
+    page = show(AttentionExplorer(), viewport={"width": 1100, "height": 900})
+    for state in STATES if knobs == KNOBS[0] else STATES[::5]:
+        page.set(**state, **knobs)
+        seen = looked(state, knobs, "the child opens the window .")
+        wanted = expected_told(seen, state["query"], knobs, state["attention"])
+        told = page.told()
+        assert len(told) == len(wanted)
+        assert [pair for pair in zip(told, wanted, strict=True) if not same_numbers(*pair)] == []
+        check_words(page, seen, state["query"], state["attention"])
 
 
-@pytest.mark.parametrize(
-    "word, alike, other",
-    [("list", "tuple", "the"), ("the", "a", "list"), ("returned", "created", "the")],
-)
-def test_words_used_alike_match_better(word, alike, other):
-    vectors = word_vectors()
-    assert vectors[word] @ vectors[alike] > vectors[word] @ vectors[other] + 10
+def check_words(page, seen: dict, query: int, attention: str) -> None:
+    """The title and the sentence say what the picture shows."""
+    weights, words = seen["weights"][query], seen["key_words"]
+    best = from_largest(weights, 3)
+    at = "At" if attention == "encoder" else "Having written"
+    title = f"{at} “{seen['query_words'][query]}”, this head looks most at “{words[best[0]]}”"
+    assert same_numbers(page.title, f"{title} ({weights[best[0]]:.2f})")
+    assert f"“{seen['text']}”" in page.said
+    numbers = [text for text in page.written() if "“" not in text]
+    large = [f"{weight:.2f}" for weight in weights.tolist() if weight >= 0.02]
+    assert all(any(same_numbers(text, one) for text in numbers) for one in large)
+    if attention != "encoder":
+        shares = seen["logits"][query].softmax(-1)
+        first, second = from_largest(shares, 2)
+        token = seen["tokenizer"].token
+        after = f"comes “{token(first)}” ({shares[first]:.2f}), or else “{token(second)}”"
+        assert any(
+            same_numbers(page.said[i : i + len(after)], after) for i in range(len(page.said))
+        )
 
 
-def test_text_states_the_weights_that_are_drawn():
-    text = render_attention(**DEFAULT | {"query": 4, "head": 1}).text
-    tokens = tuple("Every object has an identity , a type and a value .".split())
-    weights = sentence_weights(tokens, 4, True, 1.0, False)[1, 4]
-    strongest = weights.argsort(descending=True, stable=True)[
-        :3
-    ]  # which ones: as the manual has it
-    stated = ", ".join(f"{weights[key]:.2f} to “{tokens[key]}”" for key in strongest)
-    assert f"The query “identity” gives {stated}." in text
-    assert "Head 1 of 4, d_head 16, scores divided by √16 and by temperature 1" in text
+def test_knobs_say_what_they_change(show):
+    page = show(AttentionExplorer())
+    assert "The model writes “das Kind macht das Fenster auf .”." in page.said
+    page.set(mask="causal")
+    assert re.search("With these knobs the model writes “.*” instead of “das Kind", page.said)
 
 
-def test_unknown_words_attend_evenly_and_are_named():
-    drawn = render_attention(**DEFAULT | {"sentence": "unicorn a list the", "query": 0})
-    assert "gives 0.25 to “unicorn”, 0.25 to “a”, 0.25 to “list”" in drawn.text
-    assert "Not in the manual, so all zeros: unicorn." in drawn.text
+def test_a_key_under_the_pointer_or_the_focus_shows_its_product(show):
+    page = show(AttentionExplorer(), viewport={"width": 1100, "height": 900})
+    product = [text for text in page.written() if " · " in text and "“" in text]
+    assert product[0].startswith("“Fenster” · “opens” = ")
+    child = page.page.get_by_role("img", name="“child” gets")
+    child.hover()
+    page.page.get_by_text("“Fenster” · “child” = ").wait_for()
+    assert page.page.locator("svg [data-lit]").count() >= 4  # box, name, score and weight at least
+    page.page.mouse.move(2, 2)
+    page.page.get_by_text("“Fenster” · “opens” = ").wait_for()
+    child.focus()
+    page.page.get_by_text("“Fenster” · “child” = ").wait_for()
+    assert page.get("query") == 5  # pointing chooses nothing
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("sentence", HOSTILE)
-def test_any_sentence_is_drawn(sentence):
-    for query, mask in product((0, 3, 500), ("none", "causal")):
-        drawn = pictures({"sentence": sentence, "query": query, "mask": mask})
-        assert drawn.png.startswith(b"\x89PNG")
-        assert len(drawn.text) < 700
-        for weight in re.findall(r"(\S+) to “", drawn.text):
-            assert 0 <= float(weight) <= 1
+def test_a_resting_pointer_does_not_fight_with_the_keys(show):
+    page = show(AttentionExplorer(), viewport={"width": 1100, "height": 900})
+    page.page.get_by_role("button", name="query 2, “Kind”").click()
+    page.press("ArrowRight")
+    assert page.press("Enter") == "query 3, “macht”"
+    assert page.get("query") == 3 and page.title.startswith("Having written “macht”")
+    assert page.page.locator(".tip").inner_text() == "query 3, “macht”"
 
 
-@pytest.mark.parametrize("sentence", ["", "   ", "\n\t"])
-def test_no_word_says_what_to_change(sentence):
-    assert "type a sentence" in pictures({"sentence": sentence, "query": None}).text
+def test_what_is_typed_is_read_or_answered(show, hostile):
+    page = show(AttentionExplorer(hostile))
+    count = len(hostile.split())
+    if not count:
+        assert page.said == "There is no word to attend to: type a sentence."
+    else:
+        assert "shorten it" in page.said or "is not in the vocabulary" in page.said
 
 
-def test_long_sentence_says_that_it_is_cut():
-    assert f"Only the first {MAX_WORDS} words" in pictures({"sentence": "word " * 30}).text
-    assert "Only the first" not in pictures({"sentence": "word " * MAX_WORDS}).text
+def test_spelling_is_mended_and_similar_words_are_offered(show):
+    page = show(AttentionExplorer("The chilt opens the window"))
+    assert "Read “The” as “the”. A “.” was added" in page.said
+    assert "“chilt” is not in the vocabulary; similar words that are: child" in page.said
+    assert "For a word that it does not know it reads <unk>." in page.said
 
 
-@pytest.mark.slow
-def test_extremes_of_every_control_are_drawn_and_repeatable():
-    for n_heads, scaled, temperature in product(HEADS, (True, False), (0.1, 10.0)):
-        values = {"n_heads": n_heads, "head": n_heads - 1, "scaled": scaled, "query": 11}
-        drawn = pictures(values | {"temperature": temperature})
-        assert drawn == pictures(values | {"temperature": temperature})
-        weights = [float(weight) for weight in re.findall(r"(\S+) to “", drawn.text)]
-        assert weights == sorted(weights, reverse=True) and 0 < weights[0] <= 1
-
-
-def test_temperature_evens_the_weights_out():
-    def best(temperature):
-        text = pictures({"query": 7, "temperature": temperature}).text
-        return float(re.search(r"gives (\S+) to", text).group(1))
-
-    assert best(0.1) > best(1.0) > best(10.0)
-
-
-def test_controls_follow_sentence_and_number_of_heads():
-    shown = AttentionExplorer()
-    controls = shown.controls
-    controls["head"].value = 3
-    controls["n_heads"].value = 2
-    assert controls["head"].value == controls["head"].max == 1
-    assert "Head 1 of 2" in shown.rendering.text
-    controls["query"].value = 11
-    controls["sentence"].value = "A list"
-    assert [label for label, _ in controls["query"].options] == ["A", "list"]
-    assert "The query “A”" in shown.rendering.text
-    controls["sentence"].value = ""
-    assert "type a sentence" in shown.rendering.text
-    assert controls["query"].layout.display == "none"
-    controls["sentence"].value = "Back again"
-    assert controls["query"].layout.display is None
-    assert controls["query"].value == 0 and "The query “Back”" in shown.rendering.text
-
-
-def test_a_word_that_stands_twice_has_two_buttons_that_can_be_told_apart():
-    labels = [label for label, _ in AttentionExplorer("a b a, a").controls["query"].options]
-    assert labels == ["a", "b", "a (2)", ",", "a (3)"]
-
-
-@pytest.mark.parametrize("sentence", HOSTILE)
-def test_widget_takes_any_sentence(sentence):
-    shown = AttentionExplorer()
-    shown.controls["sentence"].value = sentence
-    before = shown.picture.value
-    assert "<script" not in before and "<img src=x" not in before
-    last = shown.controls["query"].options[-1][1]
-    shown.controls["query"].value = last
-    assert shown.picture.value != before or last == 0
-
-
-def test_every_control_changes_the_picture():
-    shown = AttentionExplorer()
-    for name, value in {"query": 3, "head": 2, "scaled": False, "temperature": 3.0}.items():
-        before = shown.picture.value
-        shown.controls[name].value = value
-        assert shown.picture.value != before, name
-    for name, value in {"mask": "causal", "n_heads": 8, "sentence": "A new one"}.items():
-        before = shown.picture.value
-        shown.controls[name].value = value
-        assert shown.picture.value != before, name
-
-
-def test_repr_is_short():
-    assert repr(AttentionExplorer()).startswith("AttentionExplorer(sentence='Every object")
-    assert len(repr(AttentionExplorer("word " * 2000))) < 200
+def test_a_missing_and_a_damaged_model_are_told(show):
+    page = show(AttentionExplorer(weights=None))
+    assert page.said.startswith("The trained translator is missing. In a terminal, ")
+    page = show(AttentionExplorer(weights=Weights(b"no model")))
+    assert page.said.startswith("The model's file cannot be used, it is cut off")

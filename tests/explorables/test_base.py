@@ -11,8 +11,8 @@ from PIL import Image
 
 from transformer_lesson import explorables
 from transformer_lesson.explorables.base import Explorable, Rendering, as_html, drawable, sentence
-from transformer_lesson.figures.plots import figure
 from transformer_lesson.explorables.in_page import PageExplorable
+from transformer_lesson.figures.plots import figure
 from transformer_lesson.files import printable
 
 EVERY_MOVE_SHOWS = [  # in the others, some controls matter only in some states

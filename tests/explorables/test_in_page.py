@@ -27,7 +27,8 @@ UNNAMED = f"""() => [...{HOST}.shadowRoot.querySelectorAll(
     .filter(node => !node.getAttribute("aria-label") || node.getAttribute("tabindex") === null)
     .map(node => node.outerHTML)"""
 UNTOLD = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg text")].filter(node =>
-    !node.closest("[aria-hidden], [aria-label][tabindex]") && /^[-−]?[\\d.,]+$/.test(node.textContent))
+    !node.closest("[aria-hidden], [aria-label][tabindex]") &&
+    /^[-−]?[\\d.,]+$/.test(node.textContent))
     .map(node => node.outerHTML)"""
 
 

@@ -1,4 +1,4 @@
-"""What an explorable that lives in the page is in Python: values to set, to observe and to link.
+"""An explorable that lives in the page: in Python it is values to set, to observe and to link.
 
 Its front end, `web/NAME.js`, draws and answers by itself, also while a cell runs; here are the facts
 that it draws and the values that it and the kernel share.

@@ -35,21 +35,24 @@ export function layer(parent, name, attributes = {}) {
   return group;
 }
 
-// One child of a layer for each of `data`, known by its key; `describe` gives its attributes.
+// One child of a layer for each of `data`, in their order, known by its key; `describe` gives its
+// attributes.
 export function join(group, tag, data, key, describe) {
-  const known = (group.known ??= new Map()), wanted = new Set();
-  data.forEach((one, i) => {
-    const name = String(key(one, i));
-    wanted.add(name);
-    if (!known.has(name)) known.set(name, group.appendChild(document.createElementNS(SVG, tag)));
-    set(known.get(name), describe(one, i));
-  });
+  const known = (group.known ??= new Map()), names = data.map((one, i) => String(key(one, i)));
+  const focused = group.getRootNode().activeElement, wanted = new Set(names);
   for (const [name, node] of known) {
     if (!wanted.has(name)) {
       node.remove();
       known.delete(name);
     }
   }
+  names.forEach((name, i) => {
+    if (!known.has(name)) known.set(name, document.createElementNS(SVG, tag));
+    const node = known.get(name), here = group.children[i] ?? null;
+    if (node !== here) group.insertBefore(node, here);
+    set(node, describe(data[i], i));
+  });
+  if (focused && focused !== group.getRootNode().activeElement) focused.focus();
 }
 
 // What makes an element tell something: to the pointer, to the keyboard and to a screen reader.

@@ -13,7 +13,7 @@ import { STYLE } from "./style.js";
 //   load      (model) => a promise of what the picture needs and takes a while, such as weights
 //   draw      (state, page, loaded) => {title, said}, or a sentence that says what is missing
 export function frame({ model, el }, { name, goal, traits, controls, load, draw }) {
-  const page = { model, preview: null, updates: [], ...parts(el, name, goal) };
+  const page = { model, preview: null, updates: [], ...elementsOf(el, name, goal) };
   const present = (state) => (page.waits ? page.waits : draw(state, page, page.loaded));
   let asked = 0;
   page.redraw = () => {
@@ -41,6 +41,13 @@ export function frame({ model, el }, { name, goal, traits, controls, load, draw 
   };
 }
 
+// What `make` gave for an equal key the last time, or else what it gives now.
+export function remembered(page, key, make) {
+  const text = JSON.stringify(key);
+  if (page.memory?.text !== text) page.memory = { text, value: make() };
+  return page.memory.value;
+}
+
 // Says that something is on its way, or what is wrong with it, until it is there.
 function wait(page, promise) {
   page.waits = "The model is on its way.";
@@ -56,7 +63,7 @@ function wait(page, promise) {
   });
 }
 
-function parts(el, name, goal) {
+function elementsOf(el, name, goal) {
   const host = element("div", { "data-lm-suppress-shortcuts": "true" });
   const root = host.attachShadow({ mode: "open" });
   const style = new CSSStyleSheet();
@@ -205,10 +212,10 @@ function reach(page) {
 // Shows what a place tells, lights what is linked with it, and draws what its preview changes.
 function tell(page, node) {
   const links = node?.dataset.links?.split(" ").filter(Boolean) ?? [];
-  for (const lit of page.svg.querySelectorAll(".lit")) lit.classList.remove("lit");
+  for (const lit of page.svg.querySelectorAll("[data-lit]")) delete lit.dataset.lit;
   for (const link of links) {
     for (const other of page.svg.querySelectorAll(`[data-links~="${CSS.escape(link)}"]`)) {
-      other.classList.add("lit");
+      other.dataset.lit = "";
     }
   }
   tellTip(page, node);

@@ -4,7 +4,7 @@ class Values {
   constructor(values) {
     this.values = values;
     this.listeners = new Map();
-    this.widget_manager = { get_model: (key) => Promise.resolve(new Values(weightsOf(key))) };
+    this.widget_manager = { get_model: async (key) => holderOf(key) };
   }
 
   get(name) {
@@ -28,12 +28,16 @@ class Values {
   save_changes() {} // there is nobody to tell
 }
 
-// The bytes of a model's weights, which a script of the page holds as text.
-function weightsOf(key) {
-  const text = globalThis.explorableWeights?.[key];
-  if (text === undefined) return {};
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  return { data: new DataView(bytes.buffer) };
+const heldWeights = new Map();
+
+// What holds the bytes of a model's weights, which a script of the page has as text.
+function holderOf(key) {
+  if (!heldWeights.has(key)) {
+    const text = globalThis.explorableWeights?.[key] ?? "";
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    heldWeights.set(key, new Values(text ? { data: new DataView(bytes.buffer) } : {}));
+  }
+  return heldWeights.get(key);
 }
 
 // Brings the page's explorables to life.

@@ -47,8 +47,9 @@ function drawMasks(state, page) {
   const { rows, real, n, chosen, hides } = masksOf(state);
   if (!n) return "The batch is empty: type one sentence per line.";
   if (rows.length > MOST_MASKED.sentences || n > MOST_MASKED.tokens) {
-    return `The picture has room for ${MOST_MASKED.sentences} sentences of ${MOST_MASKED.tokens} tokens, and ` +
-      `this batch has ${rows.length} of up to ${n}: shorten it.`;
+    const room = `${MOST_MASKED.sentences} sentences of ${MOST_MASKED.tokens} tokens`;
+    return `The picture has room for ${room}, and this batch has ${rows.length} of up to ${n}: ` +
+      "shorten it.";
   }
   const { svg, width } = page, wide = width >= 720, left = 84, high = 28;
   const cell = Math.min(72, ((wide ? width / 2 : width) - left - 12) / n);
@@ -116,8 +117,8 @@ function maskedTokenWords({ i, key, token }, real, hidden) {
 }
 
 // One square mask, queries downward and keys to the right.
-function drawMaskGrid(group, { rows, n, chosen, cell, high }, left, top, { heading, hides, names }) {
-  const cells = [];
+function drawMaskGrid(group, { rows, n, chosen, cell, high }, left, top, mask) {
+  const { heading, hides, names } = mask, cells = [];
   for (let query = 0; query < n; query++) {
     for (let key = 0; key < n; key++) cells.push({ query, key, why: hides(query, key) });
   }

@@ -46,8 +46,8 @@ svg [aria-pressed="true"] .box, svg .box[aria-pressed="true"] { stroke: var(--qu
 svg .cell { stroke: var(--paper); stroke-width: 1; }
 svg .ribbon { fill: none; stroke: var(--key); stroke-linecap: round; }
 svg .faint { opacity: .12; } svg .axis { stroke: var(--line); }
-svg .lit, svg .lit .box { stroke: var(--focus); stroke-width: 2.5; opacity: 1; }
-svg text.lit { stroke: none; font-weight: 700; }
+svg [data-lit], svg [data-lit] .box { stroke: var(--focus); stroke-width: 2.5; opacity: 1; }
+svg text[data-lit] { stroke: none; font-weight: 700; }
 svg :focus-visible, svg :focus-visible .box { stroke: var(--focus); stroke-width: 3; }
 svg rect, svg circle, svg path, svg line, svg text { transition: x .25s, y .25s, cx .25s, cy .25s,
   r .25s, width .25s, height .25s, opacity .25s, fill .25s, stroke-width .25s, d .25s; }

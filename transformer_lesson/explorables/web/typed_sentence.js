@@ -1,0 +1,71 @@
+// Reading what somebody typed: the words that a translator knows, and what to say of the rest.
+
+import { words } from "./tokenizers.js";
+
+// The words of a sentence as the vocabulary (a Set) has them: "The" is read as "the", "doesn't" as
+// "does not". Returns {tokens, known, changes, offers}: for each token whether it is known, and in
+// sentences what was changed, and similar words for those that are not known.
+export function readSentence(text, vocabulary, closing) {
+  const read = words(text.replace(/\p{C}/gu, (one) => (/\s/.test(one) ? one : "")));
+  const spelled = read.map((word) => [word, spelledAs(word, vocabulary)]);
+  const tokens = spelled.flatMap(([word, forms]) => (forms.length ? forms : [word]));
+  const respelled = spelled.filter(([word, forms]) => forms.length && forms.join(" ") !== word);
+  const changes = respelled.length ? [`Read ${respellings(respelled)}.`] : [];
+  if (tokens.length && /[\p{L}\p{N}]$/u.test(tokens.at(-1))) {
+    tokens.push(closing);
+    changes.push(`A “${closing}” was added: every sentence of the corpus ends with one.`);
+  }
+  const unknown = new Set(spelled.filter(([, forms]) => !forms.length).map(([word]) => word));
+  const offers = [...unknown].slice(0, 5).map((word) => offerFor(word, vocabulary));
+  return { tokens, known: tokens.map((token) => vocabulary.has(token)), changes, offers };
+}
+
+// The word as the vocabulary has it, or nothing.
+function spelledAs(word, vocabulary) {
+  const lower = word.toLowerCase(), capital = lower.replace(/^./u, (one) => one.toUpperCase());
+  const form = [word, lower, capital].find((one) => vocabulary.has(one));
+  if (form) return [form];
+  const stem = lower.replace("’", "'").replace(/n't$/, "");
+  return vocabulary.has(stem) && vocabulary.has("not") ? [stem, "not"] : [];
+}
+
+function respellings(pairs) {
+  const listed = pairs.slice(0, 6).map(([word, forms]) => `“${word}” as “${forms.join(" ")}”`);
+  return listed.join(", ") + (pairs.length > 6 ? " and others" : "");
+}
+
+function offerFor(word, vocabulary) {
+  const short = [...word].slice(0, 30).join(""), near = similarWords(short, vocabulary);
+  const offered = near.length ? `; similar words that are: ${near.join(", ")}` : "";
+  return `“${short}” is not in the vocabulary${offered}.`;
+}
+
+// Up to three words that a few letters make of this one, the nearest first, equals by the alphabet.
+function similarWords(word, vocabulary) {
+  const most = Math.max(1, Math.floor(word.length / 3));
+  const lower = word.toLowerCase();
+  const all = [...vocabulary].sort().map((known) => [letterEdits(lower, known), known]);
+  const close = all.filter(([edits]) => edits <= most).sort(([a], [b]) => a - b);
+  return close.slice(0, 3).map(([, known]) => known);
+}
+
+// How many letters have to be changed, left out or put in (Levenshtein's distance).
+function letterEdits(a, b) {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 0; i < a.length; i++) {
+    const next = [i + 1];
+    for (let j = 0; j < b.length; j++) {
+      next.push(Math.min(next[j] + 1, row[j + 1] + 1, row[j] + (a[i] === b[j] ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row[b.length];
+}
+
+// The ids that the encoder reads: <unk> for unknown words, <eos> at the end.
+export function sourceIds(tokenizer, { tokens, known }) {
+  const ids = tokens.map((token, i) => {
+    return known[i] ? tokenizer.vocabulary.get(token) : tokenizer.unkId;
+  });
+  return [...ids, tokenizer.eosId];
+}

@@ -1,0 +1,16 @@
+// The models that explorables share: each is sent to a page once, and read once.
+
+import { readCheckpoint } from "./checkpoints.js";
+
+const readModels = new WeakMap(); // by what holds their bytes
+
+// The {model, tokenizer} that the trait names; without one the sentence that says what to do.
+export async function modelOf(view, trait = "weights") {
+  const reference = view.get(trait);
+  if (!reference) throw new Error(view.get("missing"));
+  const holder = await view.widget_manager.get_model(reference.replace("IPY_MODEL_", ""));
+  const bytes = holder.get("data");
+  if (!bytes) throw new Error("The model's numbers are not in this page: run the cell again.");
+  if (!readModels.has(holder)) readModels.set(holder, readCheckpoint(bytes));
+  return readModels.get(holder);
+}

@@ -45,14 +45,8 @@ class PageExplorable(anywidget.AnyWidget):
 
     A subclass declares its values as traits with `tag(sync=True)`. Facts that nobody sets, such as
     a model's weights, have `tag(sync=True, fact=True)` and stay out of `repr`. Its module's name
-    is that of its front end, which exports a function of the class's name:
-
-        class MaskExplorer(PageExplorable):      # mask_explorer.py
-            sentence = traitlets.Int(0, min=0).tag(sync=True)
-
-        export function MaskExplorer(view) {     // web/mask_explorer.js
-          return frame(view, { traits: ["sentence"], … });
-        }
+    is that of its front end, which exports a function of the class's name: for `MaskExplorer` in
+    `mask_explorer.py` that of `web/mask_explorer.js`.
     """
 
     def __init_subclass__(cls, **kwargs):

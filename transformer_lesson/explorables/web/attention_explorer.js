@@ -57,20 +57,20 @@ function drawAttention(state, page, { model, tokenizer }) {
 
 // Words and heads side by side where there is room, and below them the three steps.
 function drawAttentionPanels(page, look) {
-  const { svg, width } = page, wide = width >= 820, gap = 30, rows = 24 * look.keys.length + 50;
+  const { svg, width } = page, wide = width >= 820, gap = 30;
   const longest = 54 * Math.max(look.keys.length, look.queries.length); // or the picture scrolls
   const left = wide ? Math.round(width * 0.62) : Math.max(width, longest);
   const heads = wide ? { x: left + gap, y: 0, width: width - left - gap } : { x: 0, y: 300, width };
   const tall = drawHeads(layer(svg, "heads"), look, page, heads);
   drawLooks(layer(svg, "looks"), look, page, left, wide ? tall - 20 : 290);
-  const third = wide ? (width - 2 * gap) / 3 : width, below = heads.y + tall;
-  const across = (i) => (wide ? i * (third + gap) : 0);
-  const down = (y) => below + (wide ? 0 : y);
-  drawProducts(layer(svg, "products"), look, { x: 0, y: below, width: third });
-  drawShares(layer(svg, "shares"), look, { x: across(1), y: down(250), width: third });
-  drawSum(layer(svg, "sum"), look, { x: across(2), y: down(250 + rows), width: third });
-  const height = below + (wide ? Math.max(250, rows) : 500 + rows);
-  set(svg, { width: wide ? width : left, height });
+  const columns = wide ? 3 : width >= 540 ? 2 : 1, panel = (width - gap * (columns - 1)) / columns;
+  let [x, y, high] = [0, heads.y + tall, 0];
+  for (const [name, drawPanel] of Object.entries({ drawProducts, drawShares, drawSum })) {
+    if (x > width - panel + 1) [x, y, high] = [0, y + high, 0];
+    high = Math.max(high, drawPanel(layer(svg, name), look, { x, y, width: panel }));
+    x += panel + gap;
+  }
+  set(svg, { width: wide ? width : left, height: y + high });
 }
 
 // Translates with the knobs turned, and keeps what passed every hook point on the way.
@@ -184,7 +184,8 @@ function drawWords(group, words, y, x, width, describe) {
 
 // A small map of every head, as a button; returns how high they are together.
 function drawHeads(group, look, page, { x, y, width }) {
-  const { n_layers: layers, n_heads: heads } = look.config, columns = 4, gap = 8;
+  const { n_layers: layers, n_heads: heads } = look.config, gap = 8;
+  const columns = Math.min(heads, width >= 540 ? 8 : 4);
   const side = Math.min(96, (width - gap * (columns - 1)) / columns);
   const all = Array.from({ length: layers * heads }, (_, i) => [Math.floor(i / heads), i % heads]);
   const place = ([l, h]) => {
@@ -229,7 +230,7 @@ function panelTitle(group, { x, y }, title, note) {
   }));
 }
 
-// The dot product of the query and one key, number by number.
+// The dot product of the query and one key, number by number. Returns its height, as its like do.
 function drawProducts(group, look, { x, y, width }) {
   const { word, key, score } = look.keys[look.pointed], { q } = look;
   const products = [...q].map((value, i) => value * key[i]), step = width / q.length;
@@ -246,6 +247,7 @@ function drawProducts(group, look, { x, y, width }) {
   join(layer(group, "axis"), "line", [0], () => 0, () => ({
     class: "axis", x1: x, x2: x + width, y1: middle, y2: middle,
   }));
+  return 250;
 }
 
 // Scores and, beside them, the weights that softmax makes of them.
@@ -275,6 +277,7 @@ function drawShares(group, { keys }, { x, y, width }) {
     text: seen ? weight.toFixed(2) : "× masked", class: "small", "aria-hidden": "true",
     x: second + 5 + (seen ? weight * (half - 40) : 0), y: top(j) + 14,
   }));
+  return 24 * keys.length + 60;
 }
 
 // The values, each as long as its weight makes it, one after the other: their sum is the output.
@@ -300,6 +303,7 @@ function drawSum(group, look, { x, y, width }) {
     cx: put(end)[0], cy: put(end)[1], r: 6, fill: "var(--query)",
     ...told(`the sum: length ${total}`),
   }));
+  return 245;
 }
 
 // The weighted values as steps in a plane, the largest weight first.

@@ -67,6 +67,7 @@ HANDLERS_HAVE_RUN = """() => new Promise(done => {
     last.onerror = () => setTimeout(done, 500);
     last.src = 'data:image/png,no picture';
 })"""
+SHOWN = "it.querySelector('img') || it.querySelector('[data-theme]')?.shadowRoot"
 N_EXPLORABLES = 6 * len(TEXTS) + 3
 
 
@@ -79,7 +80,8 @@ def test_a_page_of_hostile_text_is_inert_and_so_is_its_export(open_lesson, cours
     page = open_hostile(open_lesson)
     assert page.evaluate(ERRORS) == []
     assert page.locator(".jp-OutputArea-output[data-mime-type*=stderr]").all_inner_texts() == []
-    assert page.locator(".explorable img").count() == N_EXPLORABLES
+    drawn = page.locator(".explorable img").count()  # by the kernel; others draw themselves
+    assert drawn + page.locator(".explorable section").count() == N_EXPLORABLES
     assert page.locator(f".jp-Notebook :is({STOLEN})").count() == 0
     assert page.locator("iframe[srcdoc]").count() == 2
     page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
@@ -88,7 +90,7 @@ def test_a_page_of_hostile_text_is_inert_and_so_is_its_export(open_lesson, cours
     saved = nbformat.read(path, as_version=4)
     pictures = page_of(saved, course / "saved.html", chromium)
     clean(saved)  # as `make notebooks` stores it: pictures instead of widgets
-    assert page_of(saved, course / "clean.html", chromium) >= pictures + N_EXPLORABLES
+    assert page_of(saved, course / "clean.html", chromium) >= pictures + drawn
 
 
 def open_hostile(open_lesson):
@@ -99,7 +101,8 @@ def open_hostile(open_lesson):
         "cell => cell.executionCount)"
     )
     page.wait_for_function(
-        f"() => document.querySelectorAll('.explorable img').length >= {N_EXPLORABLES}"
+        f"() => [...document.querySelectorAll('.explorable')].filter(it => {SHOWN}).length"
+        f" >= {N_EXPLORABLES}"
     )
     return page
 

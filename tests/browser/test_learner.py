@@ -71,12 +71,27 @@ class TestLesson03:
 
     def test_fewer_words_have_fewer_buttons(self, lesson_03):
         page = lesson_03
-        box = page.locator(".explorable", has=page.locator("label", has_text="Query")).first
-        words = box.locator(".widget-toggle-buttons", has_text="Query").locator("button:visible")
-        for sentence in ("every object has", "every object", "", "every"):
+        box = page.locator(".explorable", has=page.get_by_label("Attention explorer"))
+        box.get_by_role("button", name="read to read").press("Enter")
+        words = box.get_by_role("button", name="query ")
+        for sentence in ("the old dog .", "the dog .", "the ."):
             box.locator("input[type=text]").fill(sentence)
-            box.locator("input[type=text]").press("Tab")
-            playwright.expect(words).to_have_text(sentence.split())
+            playwright.expect(words).to_have_count(len(sentence.split()) + 1)  # and <eos>
+        box.locator("input[type=text]").fill("")
+        box.get_by_text("There is no word to attend to").wait_for()
+        assert page.outside == [] and page.problems == []
+
+    def test_an_explorable_answers_while_a_cell_runs(self, lesson_03, course):
+        page = lesson_03
+        box = page.locator(".explorable", has=page.get_by_label("Mask explorer"))
+        page.evaluate(REPLACE_AND_RUN, ["def padding_mask", SHARED])
+        page.get_by_text("the kernel has True").wait_for()
+        page.evaluate(BUSY, WAITS)
+        box.get_by_role("checkbox", name="causal mask").press("Space")
+        box.get_by_text("sentence 0, padding: ").first.wait_for()
+        assert page.get_by_text("the kernel has True").count() == 1
+        (course / "notebooks" / "go").touch()
+        page.get_by_text("the kernel has False").wait_for()
         assert page.outside == [] and page.problems == []
 
     def test_hostile_text_stays_text(self, lesson_03, open_lesson):
@@ -111,6 +126,15 @@ def what_hostile_text_does(page) -> list[str]:
     return wrong + page.outside + page.problems
 
 
+SHARED = """import ipywidgets
+from ipywidgets.widgets.widget import _instances
+mask_explorer = next(it for it in _instances.values() if isinstance(it, MaskExplorer))
+heard = ipywidgets.Label()
+ipywidgets.dlink((mask_explorer, "causal"), (heard, "value"), lambda it: f"the kernel has {it}")
+heard"""
+WAITS = """import pathlib, time
+while not pathlib.Path("go").exists():
+    time.sleep(0.1)"""
 WHO_LISTENS = """import ipywidgets, threading
 probe, heard = ipywidgets.IntSlider(description="probe"), ipywidgets.Label()
 
@@ -142,6 +166,6 @@ def test_a_saved_lesson_shows_its_explorables_when_it_is_opened_again(open_lesso
     page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
     page.evaluate("() => window.jupyterapp.commands.execute('kernelmenu:shutdown')")
     page.reload(wait_until="domcontentloaded")
-    page.locator(".explorable img").wait_for()
+    page.locator(".explorable :is(img, section)").wait_for()
     assert page.locator("text=Error displaying widget").count() == 0
     assert page.problems == []

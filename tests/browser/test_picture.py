@@ -8,14 +8,12 @@ import io
 import json
 import os
 import re
-import time
 
 import pytest
 from PIL import Image, ImageDraw
 
 from tests.browser.lab import REPOSITORY
 from tests.browser.test_learner import REPLACE_AND_RUN
-from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.browser
 
@@ -43,7 +41,7 @@ class Scene:
 
 
 def play(page) -> Scene:
-    """Predict wrongly, turn a knob, answer wrongly, answer rightly."""
+    """Predict wrongly, choose a word, answer wrongly, answer rightly."""
     scene = Scene(page)
     question = page.locator(".lesson-prediction", has_text="Which adjective gets more")
     scene.take(question, question)
@@ -52,16 +50,10 @@ def play(page) -> Scene:
     question.get_by_text("Right: Both get the same").wait_for()
     scene.take(question, question)
 
-    explorable = page.locator(".explorable").first
+    explorable = page.locator(".explorable section").first
     scene.take(explorable, explorable)
-    picture = explorable.locator("img")
-    before = picture.get_attribute("src")
-    handle = explorable.locator(".noUi-handle:visible").first
-    deadline = time.monotonic() + PATIENCE
-    while picture.get_attribute("src") == before:
-        assert time.monotonic() < deadline, "the slider was moved, the picture stayed"
-        handle.press("End")  # whichever press arrives, the value is the last one
-        page.wait_for_timeout(1000)
+    explorable.get_by_role("button", name="query 3, “macht”").press("Enter")
+    explorable.get_by_text("Having written “macht”").wait_for()
     scene.take(explorable, explorable)
 
     reports = page.locator(".jp-OutputArea-output", has_text="attention_scores")
@@ -92,8 +84,8 @@ def test_the_readme_shows_what_a_learner_sees(open_lesson):
 
 
 def lasting(words: list[str]) -> list[str]:
-    """Return the words of a scene without the weights, which change with Python's manual."""
-    return [re.sub(r" gives [\d.]+ to .+?\. (?=Nothing)", "", text) for text in words]
+    """Return the words of a scene without decimals, whose last digits another processor may change."""
+    return [re.sub(r"\d+\.\d+", "#", text) for text in words]
 
 
 def write(scene: Scene) -> None:

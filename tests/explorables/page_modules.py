@@ -27,9 +27,10 @@ writeFileSync(`${folder}/answers.json`, JSON.stringify(made));
 """
 
 
-def joined(script: str) -> str:
-    """Return all modules and a script as one, without imports and the word export."""
-    files = [WEB / f"{name}.js" for name in MODULES] + [Path(__file__).with_name(script)]
+def joined(*scripts: str) -> str:
+    """Return all modules, and scripts, as one, without imports and the word export."""
+    files = [WEB / f"{name}.js" for name in MODULES]
+    files += [Path(__file__).with_name(script) for script in scripts]
     text = "\n".join(file.read_text(encoding="utf-8") for file in files)
     return re.sub(r"^(import .*\n|export )", "", text, flags=re.MULTILINE)
 

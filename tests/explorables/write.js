@@ -2,14 +2,16 @@
 
 function answers(cases, load, store) {
   const { model } = readCheckpoint(load("translator.safetensors"));
+  const { longest, width } = cases;
   const written = cases.sources.map((source) => {
-    const { ids, finished } = generate(model, source, cases.longest);
-    return { ids, finished, beam: beamSearch(model, source, cases.longest, { width: cases.width }) };
+    const { ids, finished } = generate(model, source, longest);
+    return { ids, finished };
   });
+  const searched = cases.searched.map((source) => beamSearch(model, source, longest, { width }));
   for (const { logits, knobs } of cases.samples) {
     store(Float32Array.from(sampleProbabilities(logits, knobs)));
   }
   const drawn = cases.draws.map(([probabilities, uniform]) => draw(probabilities, uniform));
   const largest = cases.rankings.map(([values, count]) => fromLargest(values, count));
-  return { written, drawn, largest };
+  return { written, searched, drawn, largest };
 }

@@ -84,7 +84,8 @@ export function beamSearch(
     });
     running = beams.filter((beam) => !beam.finished);
     for (const beam of beams) {
-      if (beam.finished && !(best?.score >= score(beam, n))) best = { ...beam, score: score(beam, n) };
+      const better = beam.finished && !(best?.score >= score(beam, n));
+      if (better) best = { ...beam, score: score(beam, n) };
     }
     if (running.length && best?.score >= score(running[0], maxNewTokens)) break;
   }

@@ -1,4 +1,4 @@
-// The package's three tokenizers, from the JSON that a checkpoint keeps: the same ids, the same text.
+// The package's three tokenizers, from the JSON that a checkpoint keeps: the same ids and texts.
 //
 //     const tokenizer = tokenizerFromJson(json);
 //     const ids = tokenizer.encode("the child opens the window .");

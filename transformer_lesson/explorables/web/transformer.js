@@ -378,7 +378,8 @@ export class Transformer {
 
   feedForward(name, x, config) {
     if (config.activation === "swiglu") {
-      const up = linear(x, this.part(`${name}.W_up`)), gate = linear(x, this.part(`${name}.W_gate`));
+      const up = linear(x, this.part(`${name}.W_up`));
+      const gate = linear(x, this.part(`${name}.W_gate`));
       const hidden = this.run(`${name}.hidden`, gate.map((value, i) => swish(value) * up.data[i]));
       return linear(hidden, this.part(`${name}.W_down`));
     }

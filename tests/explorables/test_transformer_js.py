@@ -1,13 +1,14 @@
 """The model in the page computes what the package's does, at every hook point."""
 
-import json
 import random
-import subprocess
+from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 import torch
-from playwright._impl._driver import compute_driver_executable
+from torch import nn
 
+from tests.explorables.page_modules import in_node
 from transformer_lesson import (
     DecoderOnlyTransformer,
     EncoderDecoderTransformer,
@@ -15,12 +16,15 @@ from transformer_lesson import (
     ModelConfig,
     record,
 )
-from transformer_lesson.checkpoints import save_checkpoint
+from transformer_lesson.checkpoints.ours import as_bytes
+from transformer_lesson.experiments import induction
+from transformer_lesson.explorables.trained import trained_translator
 from transformer_lesson.model.feed_forward import ACTIVATIONS
+from transformer_lesson.text import WindowBatches, manual
+from transformer_lesson.text.tokenizers import CharacterTokenizer
+from transformer_lesson.training import train
+from transformer_lesson.training.recipes import MANUAL
 
-NODE = compute_driver_executable()[0]  # playwright's own: no other program is needed
-FORWARD = Path(__file__).with_name("forward.mjs")
-SOURCE = Path(__file__).parents[2] / "transformer_lesson/explorables/web/transformer.js"
 KINDS = (EncoderOnlyTransformer, DecoderOnlyTransformer, EncoderDecoderTransformer)
 
 
@@ -57,7 +61,8 @@ def drawn_model(draw: random.Random, number: int) -> torch.nn.Module:
         configs = [drawn_config(draw, attention_window=draw.choice((None, 2, 3)))]
     elif kind is EncoderDecoderTransformer and draw.random() < 0.5:
         other = drawn_config(draw)
-        sizes = {"d_model": other.d_model, "n_heads": other.n_heads, "n_kv_heads": None}
+        n_heads = draw.choice([n for n in (1, 2) if other.d_model % (2 * n) == 0])
+        sizes = {"d_model": other.d_model, "n_heads": n_heads, "n_kv_heads": None}
         configs = [other, drawn_config(draw, **sizes)]
     model = kind(*configs).eval()
     with torch.no_grad():
@@ -66,41 +71,74 @@ def drawn_model(draw: random.Random, number: int) -> torch.nn.Module:
     return model
 
 
-def drawn_ids(draw: random.Random) -> torch.Tensor:
-    return torch.tensor([[draw.randrange(7) for _ in range(draw.randint(1, 9))]])
+def drawn_ids(draw: random.Random, vocab_size: int, rows: int, longest: int) -> torch.Tensor:
+    n = draw.randint(1, longest)
+    return torch.tensor([[draw.randrange(vocab_size) for _ in range(n)] for _ in range(rows)])
 
 
 @torch.no_grad()
-def expected(model, source: torch.Tensor, target: torch.Tensor) -> dict:
-    """What passes through each hook point, and the result, of the one sentence."""
-    ids = {EncoderOnlyTransformer: [source], DecoderOnlyTransformer: [target]}
+def expected(model: nn.Module, ids: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """What passes through each hook point, and the result, of a batch."""
     with record(model) as run:
-        result = model(*ids.get(type(model), [source, target]))
-    return {name: value[0] for name, value in (run | {"result": result}).items()}
+        result = model(*ids.values())
+    cached = {"cached": result} if "target" in ids else {}  # a cache changes nothing
+    return run | {"result": result} | cached
+
+
+def drawn_inputs(draw: random.Random, model: nn.Module, rows: int, longest: int) -> dict:
+    """A batch of what a model reads, by name."""
+    n = model.config.vocab_size
+    names = {EncoderOnlyTransformer: ["source"], EncoderDecoderTransformer: ["source", "target"]}
+    return {name: drawn_ids(draw, n, rows, longest) for name in names.get(type(model), ["target"])}
+
+
+def compare(folder: Path, inputs: list[tuple[nn.Module, list[dict[str, torch.Tensor]]]]) -> None:
+    """Every row of a model's batches has the same numbers in the page, at every hook point."""
+    cases, points = [], []
+    for number, (model, batches) in enumerate(inputs):
+        file = f"{number}.safetensors"
+        (folder / file).write_bytes(as_bytes(model))
+        for ids in batches:
+            values = expected(model, ids)
+            for row in range(len(values["result"])):
+                cases.append({"model": file} | {key: one[row].tolist() for key, one in ids.items()})
+                points.append({key: value[row] for key, value in values.items()})
+    shapes, numbers = in_node("forward.js", folder, cases)
+    left = torch.from_numpy(numbers)
+    for ours, theirs in zip(points, shapes, strict=True):
+        assert {name: list(value.shape) for name, value in ours.items()} == dict(theirs)
+        for name, shape in theirs:
+            page, left = left[: prod(shape)].view(shape), left[prod(shape) :]
+            assert torch.allclose(page, ours[name], rtol=1e-4, atol=1e-4), name
 
 
 def test_every_hook_point_of_every_kind_of_model(tmp_path):
-    draw, cases, points = random.Random(0), [], []
-    for number in range(60):
-        model, source, target = drawn_model(draw, number), drawn_ids(draw), drawn_ids(draw)
-        save_checkpoint(tmp_path / f"{number}.safetensors", model)
-        reads = type(model) is not DecoderOnlyTransformer
-        writes = type(model) is not EncoderOnlyTransformer
-        case = {"model": f"{number}.safetensors"}
-        case |= {"source": source[0].tolist()} if reads else {}
-        cases.append(case | ({"target": target[0].tolist()} if writes else {}))
-        points.append(expected(model, source, target))
-    (tmp_path / "cases.json").write_text(json.dumps(cases))
-    subprocess.run([NODE, FORWARD, SOURCE, tmp_path], check=True)
-    seen = json.loads((tmp_path / "seen.json").read_text())
-    for ours, theirs in zip(points, seen, strict=True):
-        assert ours.keys() == theirs["points"].keys()
-        for name, value in ours.items():
-            page = torch.tensor(theirs["points"][name]["data"], dtype=torch.float32).view(
-                value.shape
-            )
-            assert theirs["points"][name]["shape"] == list(value.shape)
-            torch.testing.assert_close(page, value, rtol=1e-4, atol=1e-4)
-        if theirs["step"]:  # a cache changes nothing
-            step = torch.tensor(theirs["step"], dtype=torch.float32).view(ours["result"].shape)
-            torch.testing.assert_close(step, ours["result"], rtol=1e-4, atol=1e-4)
+    draw = random.Random(0)
+    models = [drawn_model(draw, number) for number in range(60)]
+    compare(tmp_path, [(model, [drawn_inputs(draw, model, rows=1, longest=9)]) for model in models])
+
+
+def draws(model: nn.Module, n: int, longest: int) -> list[dict[str, torch.Tensor]]:
+    """`n` inputs in batches of ten."""
+    draw = random.Random(n)
+    return [drawn_inputs(draw, model, rows=10, longest=longest) for _ in range(n // 10)]
+
+
+def test_every_hook_point_of_the_translator(tmp_path):
+    model = trained_translator().model
+    compare(tmp_path, [(model, draws(model, 400, longest=12))])
+
+
+def test_every_hook_point_of_the_lessons_gpt(tmp_path):
+    text = manual.split().training[:50_000]
+    tokenizer = CharacterTokenizer.train([text])
+    model = DecoderOnlyTransformer(ModelConfig(tokenizer.vocab_size, **MANUAL.sizes))
+    windows = WindowBatches(tokenizer.encode(text), MANUAL.batch_size, MANUAL.sizes["max_len"])
+    train(model, windows, replace(MANUAL.training, steps=20))
+    compare(tmp_path, [(model.eval(), draws(model, 300, longest=24))])
+
+
+def test_every_hook_point_of_the_induction_model(tmp_path):
+    model = induction.AttentionOnlyDecoder()
+    train(model, induction.RepeatedSequences(), replace(induction.TRAINING, steps=20))
+    compare(tmp_path, [(model.eval(), draws(model, 300, longest=induction.LENGTH))])

@@ -68,9 +68,10 @@ function description(metadata) {
   if (version !== VERSION) {
     throw unreadable(`it has version ${version} of the format, not ${VERSION}`);
   }
-  if (!Object.hasOwn(MODELS, model?.kind) || !model.arguments) {
+  if (!model?.kind || !model.arguments) throw unreadable("it describes no model");
+  if (!Object.hasOwn(MODELS, model.kind)) {
     const kinds = Object.keys(MODELS).join(", ");
-    throw unreadable(`it holds a ${model?.kind}, not one of ${kinds}`);
+    throw unreadable(`its model is a ${model.kind}, not one of ${kinds}`);
   }
   return { model, tokenizer };
 }

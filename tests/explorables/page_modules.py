@@ -1,0 +1,45 @@
+"""The page's modules joined into one, and node to run them: what they compute needs no page.
+
+A script beside this file defines `answers(cases, load, store)`: `load(name)` returns the bytes of a
+file, `store(numbers)` keeps a Float32Array, which JSON would take too long for.
+"""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from playwright._impl._driver import compute_driver_executable
+
+NODE = compute_driver_executable()[0]  # playwright's own: no other program is needed
+WEB = Path(__file__).parents[2] / "transformer_lesson/explorables/web"
+MODULES = ("transformer", "tokenizers", "checkpoints", "ranking", "generation")
+RUN_IN_NODE = """
+const { closeSync, openSync, readFileSync, writeFileSync, writeSync } = await import("node:fs");
+const folder = process.argv[2], numbers = openSync(`${folder}/numbers`, "w");
+const cases = JSON.parse(readFileSync(`${folder}/cases.json`));
+const load = (name) => readFileSync(`${folder}/${name}`);
+const made = answers(cases, load, (values) => writeSync(numbers, values));
+closeSync(numbers);
+writeFileSync(`${folder}/answers.json`, JSON.stringify(made));
+"""
+
+
+def joined(*scripts: str) -> str:
+    """Return all modules, and scripts, as one, without imports and the word export."""
+    files = [WEB / f"{name}.js" for name in MODULES]
+    files += [Path(__file__).with_name(script) for script in scripts]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    return re.sub(r"^(import .*\n|export )", "", text, flags=re.MULTILINE)
+
+
+def in_node(script: str, folder: Path, cases: Any) -> tuple[Any, np.ndarray]:
+    """Return a script's answers to cases, and the numbers that it stored, in their order."""
+    program = folder / "program.mjs"
+    program.write_text(joined(script) + RUN_IN_NODE, encoding="utf-8")
+    (folder / "cases.json").write_text(json.dumps(cases))
+    subprocess.run([NODE, program, folder], check=True)
+    answers = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
+    return answers, np.fromfile(folder / "numbers", np.float32)

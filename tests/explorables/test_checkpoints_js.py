@@ -1,0 +1,79 @@
+"""The page reads every kind of number, and says in one sentence why a file cannot be used."""
+
+import json
+import struct
+
+import pytest
+import torch
+from safetensors.torch import load, save
+
+from tests.explorables.page_modules import in_node
+from transformer_lesson import DecoderOnlyTransformer, ModelConfig
+from transformer_lesson.checkpoints.ours import KEY, as_bytes
+from transformer_lesson.text.tokenizers import CharacterTokenizer
+
+CONFIG = ModelConfig(vocab_size=7, d_model=4, n_heads=2, n_layers=1, d_ff=6, max_len=8)
+TOKENIZER = CharacterTokenizer.train(["abc"])
+WHOLE = as_bytes(DecoderOnlyTransformer(CONFIG), TOKENIZER)
+FACTS = json.loads(
+    json.loads(WHOLE[8 : 8 + struct.unpack("<Q", WHOLE[:8])[0]])["__metadata__"][KEY]
+)
+WEIGHT = "model.decoder.0.self_attention.W_Q.weight"
+
+
+def changed(tensors: dict | None = None, **facts) -> bytes:
+    """A file with other tensors, without those that are `None`, and with other facts."""
+    kept = {name: one for name, one in (load(WHOLE) | (tensors or {})).items() if one is not None}
+    return save(kept, metadata={KEY: json.dumps(FACTS | facts)})
+
+
+def described(**changes) -> dict:
+    arguments = {"config": FACTS["model"]["arguments"]["config"] | changes}
+    return {"kind": "DecoderOnlyTransformer", "arguments": arguments}
+
+
+REFUSED = {
+    "empty": (b"", "it is cut off or no safetensors file"),
+    "cut off in the header": (WHOLE[:50], "it is cut off or no safetensors file"),
+    "cut off in the numbers": (WHOLE[:-4], "bytes instead of"),
+    "no JSON": (WHOLE[:8] + b"x" * (len(WHOLE) - 8), "its header is no JSON"),
+    "a program's": (save({"x": torch.ones(2)}), "it holds tensors of another program"),
+    "description": (save({}, metadata={KEY: "{"}), "its description is no JSON"),
+    "version": (changed(version=1), "it has version 1 of the format, not 2"),
+    "kind": (
+        changed(model=described() | {"kind": "BertTransformer"}),
+        "its model is a BertTransformer, not one of",
+    ),
+    "no kind": (changed(model=None), "it describes no model"),
+    "size": (changed(model=described(n_layers=0)), "its n_layers is 0, not a whole number above 0"),
+    "lost": (changed({WEIGHT: None}), f"it lacks {WEIGHT.removeprefix('model.')}"),
+    "shape": (changed({WEIGHT: torch.ones(4, 3)}), "has the shape 4,3 instead of 4,4"),
+    "number": (changed({WEIGHT: torch.ones(4, 4, dtype=torch.int8)}), "is of the kind I8"),
+    "too large": (bytes(64_000_001), "has 65 MB, but a page reads at most 64 MB"),
+}
+
+
+def test_what_cannot_be_used_is_said_in_one_sentence(tmp_path):
+    for name, (content, _) in REFUSED.items():
+        (tmp_path / name).write_bytes(content)
+    answers, _ = in_node("load.js", tmp_path, list(REFUSED))
+    for answer, (_, reason) in zip(answers, REFUSED.values(), strict=True):
+        assert reason in answer
+        assert answer.startswith("The model's file") and answer.endswith(".")
+        assert "\n" not in answer
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16, torch.float32])
+def test_every_kind_of_number_is_read(tmp_path, dtype):
+    special = torch.tensor([6e-8, -1e-5, 65504.0, torch.inf, -0.0, 1 / 3])
+    model = DecoderOnlyTransformer(CONFIG)
+    with torch.no_grad():
+        model.decoder[0].feed_forward.W_1.bias.copy_(special)
+    (tmp_path / "model").write_bytes(as_bytes(model.to(dtype), TOKENIZER))
+    [(names, texts)], numbers = in_node("load.js", tmp_path, ["model"])
+    assert texts == list(TOKENIZER.vocabulary)
+    weights, left = dict(model.named_parameters()), torch.from_numpy(numbers)
+    for name in names:
+        expected = weights.get(name, model.embedding.weight).detach().float().flatten()
+        page, left = left[: len(expected)], left[len(expected) :]
+        assert torch.equal(page, expected), name

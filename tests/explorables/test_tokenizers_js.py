@@ -1,0 +1,58 @@
+"""The tokenizers in the page give the package's ids, texts and errors."""
+
+import sys
+import unicodedata
+
+from tests.explorables.conftest import HOSTILE
+from tests.explorables.page_modules import in_node
+from transformer_lesson.explorables.trained import trained_translator
+from transformer_lesson.text import grammar, manual, menus
+from transformer_lesson.text.tokenizers import (
+    BytePairTokenizer,
+    CharacterTokenizer,
+    Tokenizer,
+)
+
+MENUS = [text for pair in menus.pairs() for text in (pair.source, pair.target)]
+SENTENCES = [*manual.sentences(), *MENUS, *(pair.source for pair in grammar.generate(100, 0))]
+ASSIGNED = [  # the page's Unicode may be newer and know more characters
+    chr(code)
+    for code in (*range(0x3400), *range(0x3400, sys.maxunicode, 97))
+    if unicodedata.category(chr(code)) not in ("Cn", "Cs")
+]
+TEXTS = [
+    *HOSTILE.values(),
+    *("".join(ASSIGNED[i : i + 50]) for i in range(0, len(ASSIGNED), 50)),
+    "e\u0301 n\u0303o",
+    "<pad><bos> <unk> <eos> constructor __proto__ toString undefined",
+    "\ud83d",
+    "😀 then \ude00\ud83d",
+    "\ufeffmark \x1c\x1d\x1e\x1f\x85 \u2028\u180e",
+    "it's we'll they're I'd 've 12'34 l’eau rock'n'roll ''",
+    "  two  spaces \n\n lines \t tabs  ",
+]
+TOKENIZERS = [
+    trained_translator().tokenizer,
+    CharacterTokenizer.train([manual.split().training]),
+    BytePairTokenizer.train(SENTENCES, 1000),
+    BytePairTokenizer.train(["ab abc abcabc a bc aab undefined"] * 9, 300),
+]
+
+
+def attempt(tokenizer: Tokenizer, text: str) -> list | str:
+    try:
+        ids = tokenizer.encode(text)
+    except ValueError as error:
+        return str(error)
+    return [ids, tokenizer.decode(ids)]
+
+
+def test_ids_texts_tokens_and_errors_are_pythons(tmp_path):
+    texts = [*SENTENCES, *TEXTS]
+    cases = [{"tokenizer": one.to_json(), "texts": texts} for one in TOKENIZERS]
+    made, _ = in_node("tokenize.js", tmp_path, cases)
+    for tokenizer, page in zip(TOKENIZERS, made, strict=True):
+        assert page["tokens"] == [tokenizer.token(i) for i in range(tokenizer.vocab_size)]
+        for text, found in zip(texts, page["texts"], strict=True):
+            same = found == attempt(tokenizer, text)  # pytest would compare long lists for minutes
+            assert same, text[:60]

@@ -84,7 +84,7 @@ def test_the_readme_shows_what_a_learner_sees(open_lesson):
 
 
 def lasting(words: list[str]) -> list[str]:
-    """Return the words of a scene without decimals, whose last digits another processor may change."""
+    """Return the words of a scene without decimals: another processor may round otherwise."""
     return [re.sub(r"\d+\.\d+", "#", text) for text in words]
 
 

@@ -5,7 +5,6 @@ file, `store(numbers)` keeps a Float32Array, which JSON would take too long for.
 """
 
 import json
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,10 @@ from typing import Any
 import numpy as np
 from playwright._impl._driver import compute_driver_executable
 
+from transformer_lesson.explorables.bundle import bundle
+
 NODE = compute_driver_executable()[0]  # playwright's own: no other program is needed
-WEB = Path(__file__).parents[2] / "transformer_lesson/explorables/web"
-MODULES = ("transformer", "tokenizers", "checkpoints", "ranking", "generation")
+MODULES = ("checkpoints", "ranking", "generation")
 RUN_IN_NODE = """
 const { closeSync, openSync, readFileSync, writeFileSync, writeSync } = await import("node:fs");
 const folder = process.argv[2], numbers = openSync(`${folder}/numbers`, "w");
@@ -28,11 +28,9 @@ writeFileSync(`${folder}/answers.json`, JSON.stringify(made));
 
 
 def joined(*scripts: str) -> str:
-    """Return all modules, and scripts, as one, without imports and the word export."""
-    files = [WEB / f"{name}.js" for name in MODULES]
-    files += [Path(__file__).with_name(script) for script in scripts]
-    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
-    return re.sub(r"^(import .*\n|export )", "", text, flags=re.MULTILINE)
+    """Return the modules, and scripts, as one."""
+    files = [Path(__file__).with_name(script) for script in scripts]
+    return "\n".join([bundle(*MODULES), *(file.read_text(encoding="utf-8") for file in files)])
 
 
 def in_node(script: str, folder: Path, cases: Any) -> tuple[Any, np.ndarray]:

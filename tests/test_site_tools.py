@@ -10,7 +10,10 @@ import yaml
 from tools import site, site_pages, site_stills
 from tools.execute_notebooks import STILL, store_stills, take_stills
 from tools.site_docstrings import as_restructured
+from transformer_lesson import explorables
+from transformer_lesson.explorables.in_page import PageExplorable
 from transformer_lesson.explorables.states import MIME
+from transformer_lesson.explorables.trained import TRANSLATOR
 
 ROOT = site.ROOT
 LESSONS = sorted(ROOT.glob("notebooks/*.ipynb"))
@@ -61,7 +64,9 @@ def test_a_source_is_a_paragraph_of_its_own():
 # Stills
 
 STORED = sorted(ROOT.glob("docs/stills/*/*.json"))
-ALIVE = ("HeadSplitExplorer", "LeakProbe", "MaskExplorer", "PositionalEncodingExplorer")
+IN_PAGE = [
+    name for name in explorables.__all__ if issubclass(getattr(explorables, name), PageExplorable)
+]
 
 
 def cells(path: Path) -> dict[str, dict]:
@@ -76,6 +81,13 @@ def test_a_still_begins_with_what_its_lesson_shows(path):
         json.loads(path.read_text(encoding="utf-8")),
         output["metadata"]["image/png"]["alt"],
     )
+    if "values" in still:
+        shown = "".join(output["data"]["text/plain"])
+        assert shown.startswith(f"{still['kind']}(") and alt
+        for name, value in still["values"].items():
+            known = re.search(rf"[(, ]{name}=([\d.]+|True|False)[,)]", shown)
+            assert known is None or str(value) == known.group(1), "run `make notebooks`"
+        return
     if "kind" in still:
         assert still["title"] == alt
         return
@@ -91,7 +103,7 @@ def test_what_can_move_on_the_page_is_stored(lesson):
     for cell_id, cell in cells(lesson).items():
         for output in cell.get("outputs", []):
             shown = "".join(output.get("data", {}).get("text/plain", ""))
-            if shown.startswith((*ALIVE, "TrainingReplay(", "head view:", "model view:")):
+            if shown.startswith((*IN_PAGE, "LeakProbe(", "TrainingReplay(", "head view:", "model view:")):
                 assert cell_id in stored, f"{shown}: run `make notebooks`"
 
 
@@ -104,8 +116,8 @@ def test_a_still_leaves_the_notebook_and_replaces_older_ones(tmp_path):
     taken = take_stills(notebook)
     assert taken == {"a1": {"name": "A"}} and set(output.data) == {"text/plain"}
     (tmp_path / "older.json").touch()
-    store_stills(taken, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["a1.json"]
+    store_stills(taken, {"own": b"weights", "package's": TRANSLATOR.read_bytes()}, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"a1.json", "own.safetensors"}
 
 
 def test_words_in_a_still_are_only_words():

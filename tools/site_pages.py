@@ -18,6 +18,7 @@ from sphinx.addnodes import pending_xref
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from tools.address import stored_address
+from tools.site_policy import write_policies
 from tools.site_stills import MOVES_IN_LAB, scripts, still_as_html, write_models, write_pictures
 from transformer_lesson.lessons import LESSONS
 
@@ -176,4 +177,5 @@ def setup(app) -> dict[str, bool]:
     app.connect("html-page-context", add_front_ends)
     app.add_post_transform(RepositoryLinks)
     app.connect("build-finished", copy_files)
+    app.connect("build-finished", write_policies)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

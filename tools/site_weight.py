@@ -31,5 +31,6 @@ def page_files(path: Path) -> set[Path]:
     files = {file for file, _ in local_links(path, page).values()}
     files = {file for file in files if file.suffix not in (".html", ".ipynb")} | {path}
     for states in page.xpath("//script[@type='application/json']"):
-        files |= {(path.parent / name).resolve() for name in json.loads(states.text)["pictures"]}
+        pictures = json.loads(states.text).get("pictures", [])
+        files |= {(path.parent / name).resolve() for name in pictures}
     return files

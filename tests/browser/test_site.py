@@ -19,7 +19,8 @@ from tools.site_weight import local_links, page_files
 pytestmark = pytest.mark.browser
 LESSONS = sorted(path.stem for path in (site.ROOT / "notebooks").glob("*.ipynb"))
 SCREEN = {"width": 1400, "height": 1000}
-MEGABYTES = 5  # of a lesson's page with everything that it can show
+MEGABYTES = 5  # of a lesson's page with everything that it can show, apart from models
+MEGABYTES_OF_MODELS = 6.3
 AXE = Path(AXE_FILE_PATH).read_text(encoding="utf-8")
 SERIOUS = """options => async where => (await axe.run(where, {
     iframes: false, preload: false, resultTypes: ["violations"], ...options}))
@@ -96,8 +97,11 @@ def test_every_picture_has_a_text_alternative(pages):
 def test_no_lesson_is_heavy(built):
     for lesson in LESSONS:
         files = page_files(built / "notebooks" / f"{lesson}.html")
-        weight = sum(file.stat().st_size for file in files) / 1e6
+        models = {file for file in files if file.parent.name == "models"}
+        weight = sum(file.stat().st_size for file in files - models) / 1e6
         assert weight < MEGABYTES, f"{lesson}: {weight:.1f} MB"
+        weights = sum(file.stat().st_size for file in models) / 1e6
+        assert weights < MEGABYTES_OF_MODELS, f"{lesson}: {weights:.1f} MB of weights"
 
 
 # In the browser
@@ -200,6 +204,38 @@ def stills_in(name: str, page) -> list:
     found = page.locator(".still").all()
     assert len(found) == sum("kind" not in still for still in stored)
     return found
+
+
+def test_explorables_live_without_a_kernel(lesson):
+    name, page = lesson
+    stored = [json.loads(path.read_text()) for path in site.ROOT.glob(f"docs/stills/{name}/*.json")]
+    places = page.locator("div.explorable")
+    assert places.count() == sum("values" in still for still in stored)
+    for place in places.all():
+        place.locator("section:not([aria-busy])").wait_for()
+        assert "run the cell" not in place.locator("[role=status]").inner_text()
+        places = place.locator("svg [tabindex]").count()
+        assert places > 0 and place.locator("svg [tabindex='0']").count() == 1
+
+
+def test_a_script_that_was_not_there_when_the_page_was_built_does_nothing(chromium, built):
+    context = new_context(chromium, offline=True)
+    page, refused = context.new_page(), []
+    page.on("console", lambda message: refused.append(message.text))
+    page.goto((built / "notebooks" / "03_attention.html").as_uri())
+    page.locator("section:not([aria-busy])").first.wait_for()
+    page.evaluate(
+        """() => {
+        const script = document.createElement("script");
+        script.textContent = "window.stolen = true";
+        document.body.append(script);
+        document.body.insertAdjacentHTML("beforeend", "<img src=x: onerror='window.stolen = true'>");
+    }"""
+    )
+    page.evaluate("() => new Promise(done => setTimeout(done, 200))")
+    assert page.evaluate("() => window.stolen") is None
+    assert any("Content Security Policy" in text for text in refused)
+    context.close()
 
 
 def test_the_keyboard_moves_every_control_of_an_explorable(lesson):

@@ -182,10 +182,13 @@ function reach(page) {
       }
     }
   };
+  let now = null;
   const tell = (node) => {
+    now = node;
     light(node);
     tellTip(page, node);
   };
+  page.updates.push(() => tell(now?.isConnected ? now : null)); // its words may be others now
   picture.onpointermove = (event) => tell(at(event));
   picture.onpointerleave = () => tell(root.activeElement?.closest("svg") ? root.activeElement : null);
   picture.onpointerdown = (event) => at(event)?.focus({ preventScroll: true });

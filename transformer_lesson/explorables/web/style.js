@@ -34,6 +34,7 @@ button:disabled { opacity: .5; cursor: default; }
 svg { display: block; overflow: visible; }
 svg text { fill: var(--ink); font-size: 14px; }
 svg .small { font-size: 12px; fill: var(--soft); font-variant-numeric: tabular-nums; }
+svg .number { font-size: 12px; font-variant-numeric: tabular-nums; }
 svg .strong { font-weight: 600; }
 svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
 svg .on-full { fill: var(--paper); }

@@ -3,7 +3,7 @@
 import { choosable, join, layer, set } from "./draw.js";
 import { frame } from "./frame.js";
 
-const TOKEN_COLORS = ["var(--key)", "var(--query)", "var(--value)", "var(--focus)", "var(--soft)",
+const TOKEN_TINTS = ["var(--key)", "var(--query)", "var(--value)", "var(--focus)", "var(--soft)",
   "color-mix(in oklab, var(--query), var(--focus))"];
 
 export function HeadSplitExplorer(view) {
@@ -13,12 +13,12 @@ export function HeadSplitExplorer(view) {
       "number in its own token’s row? Then let the transpose follow.",
     traits: ["all_sizes", "sizes", "transposed", "number", "step"],
     controls: (make, { model }) => [
-      make.choice("Tokens × d_model", "sizes", () => sizeOptions(model)),
+      make.choice("Tokens × d_model", "sizes", () => splitSizes(model)),
       make.choice("Split", "transposed", () =>
         [[false, "view alone"], [true, "view, then transpose"]]),
       make.choice("Step", "step", () =>
         splitSteps(model.get("sizes"), model.get("transposed")).map(({ name, shape }, step) =>
-          [step, `${step} ${name} ${asShape(shape)}`])),
+          [step, `${step} ${name} ${shapeInWords(shape)}`])),
       make.play("step", () => ({ min: 0, max: 3 }), 1500),
     ],
     draw: drawSplit,
@@ -26,7 +26,7 @@ export function HeadSplitExplorer(view) {
 }
 
 // Two lists of equal numbers are two values to a page: the chosen one stands for its equal.
-function sizeOptions(model) {
+function splitSizes(model) {
   const now = model.get("sizes");
   return model.get("all_sizes").map((sizes) => {
     const [n, dModel, heads] = sizes, same = sizes.join() === now.join();
@@ -34,7 +34,7 @@ function sizeOptions(model) {
   });
 }
 
-function asShape(shape) {
+function shapeInWords(shape) {
   return `(${shape.join(", ")}${shape.length === 1 ? "," : ""})`;
 }
 
@@ -72,16 +72,16 @@ function drawSplit(state, page) {
     return { number, block, row, column, token, dimension, stray, label: `${token}.${dimension}` };
   });
   const parts = { numbers, state, page }, room = wide ? width * 0.38 : width;
-  drawNumbered(layer(svg, "before"), parts, steps[0], { left: 0, top: 0, room }, "before");
+  drawSplitBlock(layer(svg, "before"), parts, steps[0], { left: 0, top: 0, room }, "before");
   const after = wide ? { left: room + 40, top: 0 } : { left: 0, top: 90 + n * 40 };
   const place = { ...after, room: width - after.left };
-  drawNumbered(layer(svg, "after"), parts, steps[step], place, "now");
+  drawSplitBlock(layer(svg, "after"), parts, steps[step], place, "now");
   set(svg, { width, height: after.top + 76 + 40 * Math.max(n, heads) });
   return splitFacts(numbers, steps, state);
 }
 
 // Twelve cells: blocks side by side, with names of blocks above and of rows on the left.
-function drawNumbered(group, parts, step, { left, top, room }, when) {
+function drawSplitBlock(group, parts, step, { left, top, room }, when) {
   const { shape, axes } = step, blocks = shape.length === 3 ? shape[0] : 1, columns = shape.at(-1);
   const start = left + (axes.length ? 56 : 0), gap = 18, high = 40;
   const cell = Math.min(64, (left + room - start - gap * (blocks - 1) - 4) / (blocks * columns));
@@ -92,21 +92,21 @@ function drawNumbered(group, parts, step, { left, top, room }, when) {
     const [block, row, column] = splitPlace(one.number, step);
     return { ...one, block, row, column, stray: false };
   });
-  const heading = `${when}: ${step.name} ${asShape(shape)}`;
+  const heading = `${when}: ${step.name} ${shapeInWords(shape)}`;
   join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
     text, class: "strong", x: left, y: top + 16,
   }));
-  drawAxes(group, { blocks, rows: shape.at(-2) ?? 1, axes, left, x, y, cell, columns });
+  drawSplitAxes(group, { blocks, rows: shape.at(-2) ?? 1, axes, left, x, y, cell, columns });
   const place = ({ block, row, column }) =>
     ({ x: x(block, column), y: y(row), width: cell, height: high });
-  drawSpots(group, parts, { spots, place, cell, tell: (one) => cellWords(one, axes, when) });
+  drawSplitCells(group, parts, { spots, place, cell, tell: (one) => cellInWords(one, axes, when) });
 }
 
-function drawSpots(group, { state, page }, { spots, place, cell, tell }) {
+function drawSplitCells(group, { state, page }, { spots, place, cell, tell }) {
   const key = ({ number }) => number;
   join(layer(group, "cells"), "rect", spots, key, (one) => ({
     ...place(one), class: "cell",
-    fill: `color-mix(in oklab, ${TOKEN_COLORS[one.token]} 34%, var(--paper))`,
+    fill: `color-mix(in oklab, ${TOKEN_TINTS[one.token]} 34%, var(--paper))`,
     ...choosable(tell(one), one.number === state.number,
       () => page.set({ number: one.number }), `number${one.number}`),
   }));
@@ -123,7 +123,7 @@ function drawSpots(group, { state, page }, { spots, place, cell, tell }) {
   }));
 }
 
-function drawAxes(group, { blocks, rows, axes, left, x, y, cell, columns }) {
+function drawSplitAxes(group, { blocks, rows, axes, left, x, y, cell, columns }) {
   const [across, down] = axes.length === 2 ? axes : ["", axes[0]];
   const above = across ? [across, ...Array(blocks).keys()] : [];
   join(layer(group, "blocks"), "text", above, (_, i) => i, (text, i) => ({
@@ -136,7 +136,7 @@ function drawAxes(group, { blocks, rows, axes, left, x, y, cell, columns }) {
   }));
 }
 
-function cellWords({ number, block, row, column, token, dimension, label, stray }, axes, when) {
+function cellInWords({ number, block, row, column, token, dimension, label, stray }, axes, when) {
   const place = {
     0: `place ${number} in memory`,
     1: `${axes[0]} ${row}, column ${column}`,
@@ -154,21 +154,21 @@ function splitFacts(numbers, steps, { sizes, transposed, number, step }) {
     "In memory the numbers stand in one line, token after token",
     transposed
       ? `Each token’s ${dModel} numbers are cut into ${heads} parts, one for each head`
-      : `The line is cut into ${heads}: ${whoIsSeen(numbers, sizes, ({ row }) => row)}`,
-    finalClaim(numbers, sizes),
+      : `The line is cut into ${heads}: ${tokensOfHeads(numbers, sizes, ({ row }) => row)}`,
+    splitClaim(numbers, sizes),
   ][step];
   const last = transposed
-    ? `x.view${asShape(steps[2].shape)}.transpose(0, 1)`
-    : `x.view${asShape(steps[3].shape)}`;
+    ? `x.view${shapeInWords(steps[2].shape)}.transpose(0, 1)`
+    : `x.view${shapeInWords(steps[3].shape)}`;
   const strays = numbers.filter(({ stray }) => stray).length;
   const code = step < 3
-    ? `The shape is ${asShape(shape)}`
+    ? `The shape is ${shapeInWords(shape)}`
     : `${last}: ${strays} of the 12 numbers stand in the row of another token`;
-  return { title, said: `${title}. ${code}. ${cellWords(numbers[number], axes, "now")}.` };
+  return { title, said: `${title}. ${code}. ${cellInWords(numbers[number], axes, "now")}.` };
 }
 
 // Which tokens' numbers each head holds.
-function whoIsSeen(numbers, [n, , heads], headOf) {
+function tokensOfHeads(numbers, [n, , heads], headOf) {
   return [...Array(heads).keys()].map((head) => {
     const own = numbers.filter((one) => headOf(one) === head);
     const tokens = [...new Set(own.map(({ token }) => token))];
@@ -177,10 +177,10 @@ function whoIsSeen(numbers, [n, , heads], headOf) {
   }).join("; ");
 }
 
-function finalClaim(numbers, sizes) {
+function splitClaim(numbers, sizes) {
   if (!numbers.some(({ stray }) => stray)) {
     return `Every head gets all ${sizes[0]} tokens, each token in its own row`;
   }
-  const seen = whoIsSeen(numbers, sizes, ({ block }) => block);
+  const seen = tokensOfHeads(numbers, sizes, ({ block }) => block);
   return `${seen.includes("all") ? "Not every" : "No"} head gets every token: ${seen}`;
 }

@@ -4,7 +4,7 @@ import { choosable, fixed, join, layer, set, signed, told } from "./draw.js";
 import { frame } from "./frame.js";
 
 const NORM_STEPS = { min: 0, max: 4, step: 1 };
-const STEP_NAMES = ["as they come in", "minus the mean", "divided", "times gamma", "plus beta"];
+const NORM_STAGES = ["as they come in", "minus the mean", "divided", "times gamma", "plus beta"];
 const NORM_NAMES = { layer: "Layer norm", rms: "RMS norm", batch: "Batch norm" };
 
 export function NormExplorer(view) {
@@ -22,25 +22,25 @@ export function NormExplorer(view) {
       make.slider("beta", "beta", () => ({ min: -2, max: 2, step: 0.25 })),
       make.choice("epsilon", "epsilon", () =>
         [1e-5, 0.01, 0.1, 1, 10].map((epsilon) => [epsilon, String(epsilon)])),
-      make.slider("Step", "step", () => NORM_STEPS, (step) => STEP_NAMES[step]),
+      make.slider("Step", "step", () => NORM_STEPS, (step) => NORM_STAGES[step]),
       make.play("step", () => NORM_STEPS, 1200),
     ],
     draw: drawNorm,
   });
 }
 
-function average(numbers) {
+function normAverage(numbers) {
   return numbers.reduce((a, b) => a + b) / numbers.length;
 }
 
 // What numbers share: RMSNorm measures them from 0, the others from their mean.
-function moments(numbers, norm) {
-  const center = norm === "rms" ? 0 : average(numbers);
-  return { center, variance: average(numbers.map((one) => (one - center) ** 2)) };
+function normMoments(numbers, norm) {
+  const center = norm === "rms" ? 0 : normAverage(numbers);
+  return { center, variance: normAverage(numbers.map((one) => (one - center) ** 2)) };
 }
 
 // The numbers that share mean and deviation with one of them.
-function sharing(block, norm, token, dimension) {
+function normPeers(block, norm, token, dimension) {
   return norm === "batch" ? block.map((row) => row[dimension]) : block[token];
 }
 
@@ -55,7 +55,7 @@ function normSteps(block, { norm, gamma, beta, epsilon }) {
   const levels = [block];
   for (const step of steps) {
     levels.push(levels.at(-1).map((row, token) => row.map((x, dimension) =>
-      step(x, moments(sharing(block, norm, token, dimension), norm)))));
+      step(x, normMoments(normPeers(block, norm, token, dimension), norm)))));
   }
   return levels;
 }
@@ -67,20 +67,21 @@ function drawNorm(state, page) {
   const levels = normSteps(changed, state), unchanged = normSteps(block, state);
   const moved = levels.map((rows, level) => rows.map((row, i) =>
     Math.max(...row.map((x, j) => Math.abs(x - unchanged[level][i][j])))));
-  const shared = moments(sharing(changed, norm, token, dimension), norm);
+  const shared = normMoments(normPeers(changed, norm, token, dimension), norm);
   const { svg, width } = page, wide = width >= 720;
   const cell = Math.min(76, ((wide ? width / 2 - 24 : width) - 100) / 4);
   const parts = { levels, moved, cell, shared, state, page };
   const after = wide ? { left: width / 2 + 24, top: 0 } : { left: 0, top: 230 };
-  drawBlock(layer(svg, "before"), parts, 0, { left: 0, top: 0, heading: "before" });
-  drawBlock(layer(svg, "after"), parts, step, { ...after, heading: `after: ${STEP_NAMES[step]}` });
-  const bottom = drawSteps(layer(svg, "steps"), parts, after.top + 250);
+  drawNormBlock(layer(svg, "before"), parts, 0, { left: 0, top: 0, heading: "before" });
+  const heading = `after: ${NORM_STAGES[step]}`;
+  drawNormBlock(layer(svg, "after"), parts, step, { ...after, heading });
+  const bottom = drawNormSteps(layer(svg, "steps"), parts, after.top + 250);
   set(svg, { width, height: bottom });
   return normFacts(parts);
 }
 
 // All tokens' numbers at one step; a frame holds those that share mean and deviation.
-function drawBlock(group, { levels, moved, cell, state, page }, level, { left, top, heading }) {
+function drawNormBlock(group, { levels, moved, cell, state, page }, level, { left, top, heading }) {
   const { tokens, norm, token } = state, high = 28, first = { x: left + 46, y: top + 44 };
   const y = (row) => first.y + row * high + 18;
   join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
@@ -95,7 +96,7 @@ function drawBlock(group, { levels, moved, cell, state, page }, level, { left, t
     text, class: i === token ? "small end strong" : "small end", x: first.x - 8, y: y(i),
     ...choosable(`change “${text}”`, i === token, () => page.set({ token: i })),
   }));
-  drawNumbers(group, levels[level], { cell, high, first, heading, state, page });
+  drawNormNumbers(group, levels[level], { cell, high, first, heading, state, page });
   const framed = norm === "batch"
     ? { x: first.x + state.dimension * cell, y: first.y, width: cell, height: tokens.length * high }
     : { x: first.x, y: first.y + token * high, width: 4 * cell, height: high };
@@ -110,7 +111,7 @@ function drawBlock(group, { levels, moved, cell, state, page }, level, { left, t
   }));
 }
 
-function drawNumbers(group, rows, { cell, high, first, heading, state, page }) {
+function drawNormNumbers(group, rows, { cell, high, first, heading, state, page }) {
   const numbers = rows.flatMap((row, token) =>
     row.map((x, dimension) => ({ x, token, dimension })));
   const name = ({ token, dimension }) => `${token}-${dimension}`;
@@ -128,12 +129,12 @@ function drawNumbers(group, rows, { cell, high, first, heading, state, page }) {
 }
 
 // What each step does, in words, with the mean and the deviation that the numbers share.
-function stepWords({ shared, state }) {
+function normStepWords({ shared, state }) {
   const { norm, gamma, beta, epsilon } = state, rms = norm === "rms";
   const variance = `${rms ? "mean square" : "variance"} ${fixed(shared.variance, 2)}`;
   const root = fixed(Math.sqrt(shared.variance + epsilon), 2);
   return [
-    STEP_NAMES[0],
+    NORM_STAGES[0],
     rms ? "no mean is subtracted" : `− mean ${fixed(shared.center, 2)}`,
     `÷ √(${variance} + epsilon ${epsilon}) = ${root}`,
     `× gamma ${gamma}`,
@@ -142,10 +143,10 @@ function stepWords({ shared, state }) {
 }
 
 // The numbers that share mean and deviation, on one axis for each step that is done.
-function drawSteps(group, parts, top) {
+function drawNormSteps(group, parts, top) {
   const { levels, state, page } = parts, { norm, token, dimension } = state;
-  const chosen = levels.map((rows) => sharing(rows, norm, token, dimension));
-  const marks = chosen.map((numbers) => moments(numbers, norm));
+  const chosen = levels.map((rows) => normPeers(rows, norm, token, dimension));
+  const marks = chosen.map((numbers) => normMoments(numbers, norm));
   const drawn = marks.flatMap(({ center, variance }) =>
     [center - Math.sqrt(variance), center + Math.sqrt(variance)]).concat(...chosen);
   const low = Math.min(-1, ...drawn), high = Math.max(1, ...drawn);
@@ -163,12 +164,12 @@ function drawSteps(group, parts, top) {
   join(layer(group, "zero name"), "text", ["0"], () => 0, (text) => ({
     text, class: "small middle", x: x(0), y: y(4) + 32, "aria-hidden": "true",
   }));
-  const axes = stepWords(parts).slice(0, state.step + 1);
+  const axes = normStepWords(parts).slice(0, state.step + 1);
   join(layer(group, "axes"), "path", axes, (_, i) => i, (_, i) => ({
     d: `M0 ${y(i)}H${page.width}`, class: "axis",
   }));
-  drawMarks(group, marks, { x, y, state });
-  drawDots(group, chosen, { x, y, state });
+  drawNormMarks(group, marks, { x, y, state });
+  drawNormDots(group, chosen, { x, y, state });
   join(layer(group, "words"), "text", axes, (_, i) => i, (text, i) => ({
     text, class: "small", x: 0, y: y(i) - 18, "pointer-events": "none",
     stroke: "var(--paper)", "stroke-width": 5, "paint-order": "stroke", // to be read on a path
@@ -176,12 +177,12 @@ function drawSteps(group, parts, top) {
   return y(4) + 40;
 }
 
-function drawMarks(group, marks, { x, y, state }) {
+function drawNormMarks(group, marks, { x, y, state }) {
   const shown = marks.slice(0, state.step + 1);
   const tell = ({ center, variance }, i) => {
     const deviation = fixed(Math.sqrt(variance), 2);
     const words = `mean ${fixed(center, 2)}, deviation ${deviation}`;
-    return `${STEP_NAMES[i]}: ${state.norm === "rms" ? `root mean square ${deviation}` : words}`;
+    return `${NORM_STAGES[i]}: ${state.norm === "rms" ? `root mean square ${deviation}` : words}`;
   };
   join(layer(group, "deviations"), "rect", shown, (_, i) => i, (mark, i) => ({
     x: x(mark.center - Math.sqrt(mark.variance)), y: y(i) - 12, height: 24, rx: 4,
@@ -195,7 +196,7 @@ function drawMarks(group, marks, { x, y, state }) {
 }
 
 // A number's dot slides to its next place and leaves a trace where it was.
-function drawDots(group, chosen, { x, y, state }) {
+function drawNormDots(group, chosen, { x, y, state }) {
   const { norm, step, tokens } = state;
   const dots = chosen.slice(0, step + 1).flatMap((numbers, level) =>
     numbers.map((number, i) => ({ number, level, i })));
@@ -209,7 +210,7 @@ function drawDots(group, chosen, { x, y, state }) {
   }));
   join(layer(group, "dots"), "circle", dots, name, ({ number, level, i }) => ({
     cx: x(number), cy: y(level), r: 9, fill: color(i),
-    ...told(`“${tokens[place(i)[0]]}”, dimension ${place(i)[1]}, ${STEP_NAMES[level]}: ` +
+    ...told(`“${tokens[place(i)[0]]}”, dimension ${place(i)[1]}, ${NORM_STAGES[level]}: ` +
       fixed(number, 2), link(i)),
   }));
   join(layer(group, "names"), "text", dots, name, ({ number, level, i }) => ({
@@ -221,11 +222,12 @@ function drawDots(group, chosen, { x, y, state }) {
 function normFacts({ levels, moved, state }) {
   const { norm, shift, scale, gamma, beta, epsilon, tokens, token, dimension, step } = state;
   const claim = normClaim(moved[4], state), at = (level) => {
-    const { center, variance } = moments(sharing(levels[level], norm, token, dimension), norm);
+    const peers = normPeers(levels[level], norm, token, dimension);
+    const { center, variance } = normMoments(peers, norm);
     const deviation = fixed(Math.sqrt(variance), 2);
     return norm === "rms" ? deviation : `${fixed(center, 2)} and ${deviation}`;
   };
-  const title = step === 4 ? claim : `${NORM_NAMES[norm]}, step ${step} of 4: ${STEP_NAMES[step]}`;
+  const title = step === 4 ? claim : `${NORM_NAMES[norm]}, step ${step} of 4: ${NORM_STAGES[step]}`;
   const what = norm === "rms" ? "Root mean square" : "Mean and deviation";
   const whose = norm === "batch" ? `dimension ${dimension}` : `“${tokens[token]}”`;
   const said = `${title}. “${tokens[token]}” is its old numbers × ${scale} + ${shift}, and its ` +

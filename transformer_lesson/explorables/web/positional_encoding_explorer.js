@@ -4,7 +4,7 @@
 import { choosable, fixed, join, layer, set, signed, told } from "./draw.js";
 import { frame } from "./frame.js";
 
-const BASES = [10, 100, 1000, 10000, 100000];
+const SINUSOID_BASES = [10, 100, 1000, 10000, 100000];
 
 export function PositionalEncodingExplorer(view) {
   return frame(view, {
@@ -14,14 +14,15 @@ export function PositionalEncodingExplorer(view) {
     traits: ["d_model", "length", "base", "dimension", "position", "distance"],
     controls: (make, { model }) => {
       const last = (trait) => ({ min: 0, max: model.get(trait) - 1, step: 1 });
-      const positions = () => ({ min: 0, max: pair(model).last, step: 1 });
+      const positions = () => ({ min: 0, max: twoPlaces(model).last, step: 1 });
       return [
         make.slider("d_model", "d_model", () => ({ min: 2, max: 64, step: 2 })),
         make.slider("length", "length", () => ({ min: 2, max: 64, step: 1 })),
-        make.choice("base", "base", () => BASES.map((base) => [base, whole(base)])),
-        make.slider("dimension", "dimension", () => last("d_model"), () => pair(model).dimension),
-        make.slider("distance", "distance", () => last("length"), () => pair(model).distance),
-        make.slider("position", "position", positions, () => pair(model).position),
+        make.choice("base", "base", () => SINUSOID_BASES.map((base) => [base, withCommas(base)])),
+        make.slider("dimension", "dimension", () => last("d_model"),
+          () => twoPlaces(model).dimension),
+        make.slider("distance", "distance", () => last("length"), () => twoPlaces(model).distance),
+        make.slider("position", "position", positions, () => twoPlaces(model).position),
         make.play("position", positions, 400),
       ];
     },
@@ -29,12 +30,12 @@ export function PositionalEncodingExplorer(view) {
   });
 }
 
-function whole(number) {
+function withCommas(number) {
   return number.toLocaleString("en-US", { maximumFractionDigits: 0 });
 }
 
 // What is chosen, inside of what is drawn.
-function pair(model) {
+function twoPlaces(model) {
   const length = model.get("length"), distance = Math.min(model.get("distance"), length - 1);
   const last = length - 1 - distance, position = Math.min(model.get("position"), last);
   const dimension = Math.min(model.get("dimension"), model.get("d_model") - 1);
@@ -53,21 +54,22 @@ function sinusoids({ d_model: dModel, length, base }, { position }) {
 }
 
 // Where the largest number stands; of those that are equal but for rounding, the first.
-function firstLargest(numbers) {
+function firstLargestNumber(numbers) {
   const top = Math.max(...numbers);
   return numbers.findIndex((one) => one >= top * (1 - 1e-4 * Math.sign(top)));
 }
 
 function drawPositions(state, page) {
-  const { svg, width } = page, chosen = pair(page.model), wide = width >= 720;
+  const { svg, width } = page, chosen = twoPlaces(page.model), wide = width >= 720;
   const parts = { ...sinusoids(state, chosen), chosen, state, page };
   const top = drawClocks(layer(svg, "clocks"), parts), room = wide ? width / 2 - 24 : width;
   const field = { left: 34, top: top + 44, width: room - 38, height: 330 };
-  drawMatrix(layer(svg, "matrix"), parts, field);
+  drawStripes(layer(svg, "matrix"), parts, field);
   const right = wide ? { left: room + 84, width: width - room - 92, top }
     : { left: 36, width: width - 44, top: top + 410 };
-  drawCurve(layer(svg, "wave"), parts, { ...right, top: right.top + 44 }, wave(parts));
-  drawCurve(layer(svg, "products"), parts, { ...right, top: right.top + 244 }, likeness(parts));
+  const upper = { ...right, top: right.top + 44 }, lower = { ...right, top: right.top + 244 };
+  drawByPosition(layer(svg, "wave"), parts, upper, waveOf(parts));
+  drawByPosition(layer(svg, "products"), parts, lower, likePositions(parts));
   set(svg, { width, height: right.top + 420 });
   return positionFacts(parts);
 }
@@ -110,12 +112,12 @@ function drawDials(group, { speeds, chosen, page, x, y, radius }) {
   const turns = (speed) => fixed((distance * speed) / (2 * Math.PI), 2);
   join(layer(group, "dials"), "circle", speeds, (_, i) => i, (speed, i) => ({
     cx: x(i), cy: y(i), r: radius, class: "box",
-    ...choosable(`dimensions ${2 * i} and ${2 * i + 1}: once around in ${around(speed)} tokens, ` +
+    ...choosable(`dimensions ${2 * i} and ${2 * i + 1}: once around in ${period(speed)} tokens, ` +
       `${turns(speed)} turns in ${distance}`, i === Math.floor(dimension / 2),
     () => page.set({ dimension: 2 * i })),
   }));
   join(layer(group, "arcs"), "path", speeds, (_, i) => i, (speed, i) => ({
-    d: arc(x(i), y(i), radius * 0.5, position * speed, (position + distance) * speed),
+    d: clockArc(x(i), y(i), radius * 0.5, position * speed, (position + distance) * speed),
     fill: "none", stroke: "var(--focus)", "stroke-width": 3, "pointer-events": "none",
   }));
   join(layer(group, "turns"), "text", speeds, (_, i) => i, (speed, i) => ({
@@ -125,26 +127,26 @@ function drawDials(group, { speeds, chosen, page, x, y, radius }) {
 }
 
 // How many tokens a hand needs to come around.
-function around(speed) {
+function period(speed) {
   return ((2 * Math.PI) / speed).toLocaleString("en-US",
     { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 }
 
 // An arc of a clock, both angles from the top, less its full turns.
-function arc(x, y, radius, from, to) {
+function clockArc(x, y, radius, from, to) {
   const turn = (to - from) % (2 * Math.PI), end = from + turn;
   const at = (angle) => `${x + radius * Math.sin(angle)} ${y - radius * Math.cos(angle)}`;
   return `M${at(from)}A${radius} ${radius} 0 ${turn > Math.PI ? 1 : 0} 1 ${at(end)}`;
 }
 
-function drawMatrix(group, { encoding, chosen, state, page }, { left, top, width, height }) {
+function drawStripes(group, { encoding, chosen, state, page }, { left, top, width, height }) {
   const { length, d_model: dModel, base } = state, { position, other, dimension } = chosen;
   const across = width / dModel, down = height / length;
   join(layer(group, "heading"), "text", ["position ↓   dimension →"], () => 0, (text) => ({
     text, class: "small", x: left, y: top - 10,
   }));
   const cells = layer(group, "cells"), known = [length, dModel, base, width].join();
-  if (cells.shows !== known) drawEncoding(cells, encoding, { left, top, across, down, page });
+  if (cells.shows !== known) drawEncodingCells(cells, encoding, { left, top, across, down, page });
   cells.shows = known; // thousands of cells, and moving a hand changes none
   const far = (one) => [position, other].every((mark) => Math.abs(one - mark) * down > 13);
   const names = [...new Set([position, other]), ...[0, length - 1].filter(far)];
@@ -164,34 +166,34 @@ function drawMatrix(group, { encoding, chosen, state, page }, { left, top, width
   }));
 }
 
-function drawEncoding(group, encoding, { left, top, across, down, page }) {
+function drawEncodingCells(group, encoding, { left, top, across, down, page }) {
   const numbers = encoding.flatMap((row, p) => row.map((x, i) => ({ x, p, i })));
   join(group, "rect", numbers, ({ p, i }) => `${p}.${i}`, ({ x, p, i }) => ({
     x: left + i * across, y: top + p * down, width: across, height: down, fill: signed(x, 1),
     class: "still", // thousands that move at once are slow
     ...told(`position ${p}, dimension ${i}: ${fixed(x, 2)}`, `at${p}-${i}`),
-    onclick: () => page.set({ ...moved(page.model, p), dimension: i }),
+    onclick: () => page.set({ ...movedTo(page.model, p), dimension: i }),
   }));
 }
 
 // The first position moves to `p`; the second follows at its distance where there is room.
-function moved(model, p) {
-  const distance = Math.min(pair(model).distance, model.get("length") - 1 - p);
+function movedTo(model, p) {
+  const distance = Math.min(twoPlaces(model).distance, model.get("length") - 1 - p);
   return { position: p, distance };
 }
 
 // The two curves: their numbers, what they tell, and what a click on a point does.
-function wave({ encoding, chosen: { dimension }, page }) {
+function waveOf({ encoding, chosen: { dimension }, page }) {
   return {
     heading: `dimension ${dimension} by position`,
     numbers: encoding.map((row) => row[dimension]), ends: [-1, 1],
     tell: (number, p) => `dimension ${dimension} at position ${p}: ${fixed(number, 2)}`,
     link: (p) => `at${p}-${dimension} like${p}`,
-    choose: (p) => page.set(moved(page.model, p)),
+    choose: (p) => page.set(movedTo(page.model, p)),
   };
 }
 
-function likeness({ products, chosen: { position }, page }) {
+function likePositions({ products, chosen: { position }, page }) {
   return {
     heading: `position ${position} · each position`,
     numbers: products, ends: [Math.min(0, ...products), Math.max(...products)],
@@ -201,7 +203,7 @@ function likeness({ products, chosen: { position }, page }) {
   };
 }
 
-function drawCurve(group, { chosen, state }, { left, top, width }, curve) {
+function drawByPosition(group, { chosen, state }, { left, top, width }, curve) {
   const { position, other } = chosen, { numbers, ends: [low, high] } = curve, height = 120;
   const x = (p) => left + (p / (state.length - 1)) * width;
   const y = (number) => top + ((high - number) / (high - low)) * height;
@@ -234,15 +236,15 @@ function drawCurve(group, { chosen, state }, { left, top, width }, curve) {
 
 function positionFacts({ speeds, encoding, products, chosen, state }) {
   const { position, other, distance, dimension } = chosen, { d_model: dModel, base } = state;
-  const rival = firstLargest(products.map((one, p) => (p === position ? -Infinity : one)));
-  const least = firstLargest(products.map((one) => -one)), two = (p) => fixed(products[p], 2);
+  const rival = firstLargestNumber(products.map((one, p) => (p === position ? -Infinity : one)));
+  const least = firstLargestNumber(products.map((one) => -one)), two = (p) => fixed(products[p], 2);
   const any = distance === 1 ? "between any two neighbors" : `over any ${distance} tokens`;
   const title = distance
     ? `From position ${position} to ${other} the hands turn as ${any}`
     : `Position ${position} is most like itself, then like position ${rival}`;
-  const said = `${title}. ${dModel} dimensions, base ${whole(base)}: dimension ${dimension} is a ` +
-    `${dimension % 2 ? "cosine" : "sine"} that repeats every ` +
-    `${around(speeds[Math.floor(dimension / 2)])} tokens; at position ${position} it is ` +
+  const said = `${title}. ${dModel} dimensions, base ${withCommas(base)}: dimension ${dimension} ` +
+    `is a ${dimension % 2 ? "cosine" : "sine"} that repeats every ` +
+    `${period(speeds[Math.floor(dimension / 2)])} tokens; at position ${position} it is ` +
     `${fixed(encoding[position][dimension], 2)}. The dot product of position ${position} is ` +
     `${two(position)} with itself, ${distance ? `${two(other)} with position ${other}, ` : ""}` +
     `${two(rival)} with position ${rival} (the largest of the others) and ${two(least)} with ` +

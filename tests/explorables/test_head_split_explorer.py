@@ -113,6 +113,7 @@ def test_each_step_says_what_it_does(show):
 def test_a_number_is_followed_by_click_and_by_key(show):
     page = show(HeadSplitExplorer())
     page.page.get_by_role("button", name="2.1, of token 2, dimension 1: before").click()
+    page.set()  # waits for the picture
     assert page.get("number") == 9 and "2.1, of token 2, dimension 1: now" in page.said
     assert page.page.locator("svg .lit").count() == 2  # before and now
     assert page.press("ArrowLeft").startswith("2.0, of token 2, dimension 0: before")
@@ -126,6 +127,7 @@ def test_sizes_and_steps_are_chosen_and_played(show):
     assert page.get("sizes") == [4, 3, 3]
     page.page.get_by_role("button", name="2 view (4, 3, 1)").click()
     assert page.get("step") == 2
+    page.set()  # waits for the picture
     pressed = page.page.locator(".controls [aria-pressed=true]").all_inner_texts()
     assert pressed == ["4 × 3, 3 heads", "view, then transpose", "2 view (4, 3, 1)"]
     page.page.get_by_role("button", name="Play").click()

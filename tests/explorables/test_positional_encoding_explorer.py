@@ -118,6 +118,7 @@ def test_a_turn_and_a_dot_product_depend_on_the_distance_only(show):
     page.page.get_by_role("button", name="Play").click()
     page.page.get_by_text("From position 6 to 11").first.wait_for()
     page.page.get_by_role("button", name="Pause").click()
+    page.set()  # waits for the picture
     assert page.title.startswith("From position") and page.title.endswith("as over any 5 tokens")
     assert page.written()[1:9] == turns
     assert page.said.partition("with itself, ")[2].split()[0] == product

@@ -71,6 +71,7 @@ IN_PAGE = [
 
 def cells(path: Path) -> dict[str, dict]:
     return {cell["id"]: cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]}
+DRAWN_BEFOREHAND = ("LeakProbe(", "TrainingReplay(", "head view:", "model view:")
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -103,7 +104,7 @@ def test_what_can_move_on_the_page_is_stored(lesson):
     for cell_id, cell in cells(lesson).items():
         for output in cell.get("outputs", []):
             shown = "".join(output.get("data", {}).get("text/plain", ""))
-            if shown.startswith((*IN_PAGE, "LeakProbe(", "TrainingReplay(", "head view:", "model view:")):
+            if shown.startswith((*IN_PAGE, *DRAWN_BEFOREHAND)):
                 assert cell_id in stored, f"{shown}: run `make notebooks`"
 
 

@@ -229,7 +229,8 @@ def test_a_script_that_was_not_there_when_the_page_was_built_does_nothing(chromi
         const script = document.createElement("script");
         script.textContent = "window.stolen = true";
         document.body.append(script);
-        document.body.insertAdjacentHTML("beforeend", "<img src=x: onerror='window.stolen = true'>");
+        const picture = "<img src=x: onerror='window.stolen = true'>";
+        document.body.insertAdjacentHTML("beforeend", picture);
     }"""
     )
     page.evaluate("() => new Promise(done => setTimeout(done, 200))")

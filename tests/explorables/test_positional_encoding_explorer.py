@@ -1,49 +1,168 @@
-"""The drawn facts of the sinusoids."""
+"""Clock hands, matrix and curves of the sinusoids, in the page: against the package's encoding."""
 
 import math
 
 import pytest
+import torch
 
+from tests.explorables.shown import same_numbers
 from transformer_lesson.explorables import PositionalEncodingExplorer
-from transformer_lesson.explorables.positional_encoding_explorer import render_positional_encoding
+from transformer_lesson.figures.ranking import first_largest
+from transformer_lesson.model.positions import sinusoidal_encoding
+
+pytestmark = pytest.mark.browser
+STATES = [
+    {"d_model": 16, "length": 50, "base": 10000.0, "dimension": 2, "position": 10, "distance": 4},
+    {"d_model": 4, "length": 33, "base": 10.0, "dimension": 3, "position": 10, "distance": 19},
+    {"d_model": 2, "length": 2, "base": 100000.0, "dimension": 0, "position": 0, "distance": 1},
+    {"d_model": 6, "length": 20, "base": 100.0, "dimension": 5, "position": 19, "distance": 0},
+    {"d_model": 8, "length": 9, "base": 1000.0, "dimension": 6, "position": 0, "distance": 8},
+]
+HANDS = """() => [...document.querySelector('div.explorable > div').shadowRoot
+    .querySelectorAll('svg circle[aria-label*=" is "]')].map(tip => {
+        const dial = [...tip.getRootNode().querySelectorAll('svg circle.box')]
+            [Number(/dimension (\\d+) is/.exec(tip.getAttribute('aria-label'))[1]) / 2];
+        const [x, y, r] = ['cx', 'cy', 'r'].map(name => Number(dial.getAttribute(name)));
+        return [(tip.getAttribute('cx') - x) / r, (y - tip.getAttribute('cy')) / r];
+    })"""
 
 
-def test_facts_of_one_state_by_hand():
-    text = render_positional_encoding(d_model=4, length=3, base=100.0, dimension=1, position=1).text
-    middle = 1 + 1  # sin² + cos² for each of the two pairs
-    neighbor = math.cos(1) + math.cos(0.1)
-    assert "Dimension 1 is a cosine that repeats every 6.3 tokens" in text
-    assert f"at position 1 it is {math.cos(1):+.2f}" in text
-    assert f"{middle:.1f} with itself, {neighbor:.1f} with position 0" in text
+def periods(d_model: int, base: float) -> list[float]:
+    """After how many tokens each hand is back, by the paper's formula."""
+    return [2 * math.pi * base ** (2 * i / d_model) for i in range(d_model // 2)]
 
 
-@pytest.mark.parametrize("dimension, wave", [(0, "sine"), (6, "sine"), (7, "cosine")])
-def test_wavelength_follows_the_formula(dimension, wave):
-    text = render_positional_encoding(8, 20, 10000.0, dimension, 3).text
-    wavelength = 2 * math.pi * 10000 ** ((dimension - dimension % 2) / 8)
-    assert f"is a {wave} that repeats every {wavelength:,.1f} tokens" in text
+def expected(d_model, length, base, dimension, position, distance) -> dict[str, list]:
+    """Everything that the picture tells, by place, and what it writes of it."""
+    encoding = sinusoidal_encoding(length, d_model, base)
+    products, other = encoding @ encoding[position], position + distance
+    turns = [f"{distance / period:.2f}" for period in periods(d_model, base)]
+    dials = [
+        f"dimensions {2 * i} and {2 * i + 1}: once around in {period:,.1f} tokens, "
+        f"{turns[i]} turns in {distance}"
+        for i, period in enumerate(periods(d_model, base))
+    ]
+    hands = [(p, i) for i in range(d_model // 2) for p in (other, position)]
+    tips = [
+        f"position {p}: dimension {2 * i} is {encoding[p, 2 * i]:.2f}, "
+        f"dimension {2 * i + 1} is {encoding[p, 2 * i + 1]:.2f}"
+        for p, i in hands
+    ]
+    cells = [
+        f"position {p}, dimension {i}: {encoding[p, i]:.2f}"
+        for p in range(length)
+        for i in range(d_model)
+    ]
+    wave = [
+        f"dimension {dimension} at position {p}: {encoding[p, dimension]:.2f}"
+        for p in range(length)
+    ]
+    dots = [
+        f"position {position} · position {p}: dot product {products[p]:.2f}" for p in range(length)
+    ]
+    places = [[encoding[p, 2 * i].item(), encoding[p, 2 * i + 1].item()] for p, i in hands]
+    told = [*dials, *tips, *cells, *wave, *dots]
+    return {"told": told, "turns": turns, "hands": places, "products": products}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("d_model, length", [(2, 2), (2, 200), (128, 2), (128, 200)])
-@pytest.mark.parametrize("base", [10.0, 100000.0])
-@pytest.mark.parametrize("last", [False, True])
-def test_extremes(d_model, length, base, last):
-    chosen = (d_model - 1, length - 1) if last else (0, 0)
-    rendering = render_positional_encoding(d_model, length, base, *chosen)
-    assert f"{d_model / 2:.1f} with itself" in rendering.text
-    assert rendering == render_positional_encoding(d_model, length, base, *chosen)
+def assert_same(shown: list[str], wanted: list[str]) -> None:
+    wrong = [pair for pair in zip(shown, wanted, strict=True) if not same_numbers(*pair)]
+    assert wrong == []
 
 
-def test_choices_stay_inside_a_smaller_encoding():
-    explorable = PositionalEncodingExplorer(d_model=64, length=50, dimension=63, position=49)
-    explorable.controls["d_model"].value = 8
-    explorable.controls["length"].value = 5
-    assert explorable.values == {
-        "d_model": 8,
-        "length": 5,
-        "base": 10000.0,
-        "dimension": 7,
-        "position": 4,
-    }
-    assert explorable.rendering == render_positional_encoding(**explorable.values)
+def said(wanted: dict, d_model, length, base, dimension, position, distance) -> str:
+    """The sentence after the title."""
+    products, other = wanted["products"], position + distance
+    rest = products.clone()
+    rest[position] = -math.inf
+    rival, least = int(first_largest(rest)), int(first_largest(-products))
+    second = f"{products[other]:.2f} with position {other}, " if distance else ""
+    value = sinusoidal_encoding(length, d_model, base)[position, dimension]
+    return (
+        f" {d_model} dimensions, base {base:,.0f}: dimension {dimension} is a "
+        f"{'cosine' if dimension % 2 else 'sine'} that repeats every "
+        f"{periods(d_model, base)[dimension // 2]:,.1f} tokens; at position {position} it is "
+        f"{value:.2f}. The dot product of position {position} is {products[position]:.2f} with "
+        f"itself, {second}{products[rival]:.2f} with position {rival} (the largest of the others) "
+        f"and {products[least]:.2f} with position {least} (the least)."
+    )
+
+
+def test_every_number_is_that_of_the_encoding(show):
+    page = show(PositionalEncodingExplorer())
+    for state in STATES:
+        page.set(**state)
+        wanted = expected(**state)
+        # cells that were there before another size come before its new ones
+        assert_same(sorted(page.told()), sorted(wanted["told"]))
+        written = page.written()
+        assert_same(written[1 : 1 + len(wanted["turns"])], wanted["turns"])
+        assert_same([page.said[len(page.title) + 1 :]], [said(wanted, **state)])
+        low, high = wanted["products"].min().item(), wanted["products"].max().item()
+        at = written.index(f"position {state['position']} · each position")
+        ticks = written[at + 1 : at + 1 + (3 if low < -0.1 * high else 2)]
+        assert_same(ticks, [f"{tick:.1f}" for tick in (min(0.0, low), 0.0, high)][-len(ticks) :])
+
+
+def test_hands_point_where_sine_and_cosine_say(show):
+    page = show(PositionalEncodingExplorer())
+    for state in STATES:
+        page.set(**state)
+        shown, wanted = page.page.evaluate(HANDS), expected(**state)["hands"]
+        torch.testing.assert_close(torch.tensor(shown), torch.tensor(wanted), atol=1e-4, rtol=0)
+
+
+def test_a_turn_and_a_dot_product_depend_on_the_distance_only(show):
+    page = show(PositionalEncodingExplorer(position=3, distance=5))
+    turns, product = page.written()[1:9], page.said.partition("with itself, ")[2].split()[0]
+    page.page.get_by_role("button", name="Play").click()
+    page.page.get_by_text("From position 6 to 11").first.wait_for()
+    page.page.get_by_role("button", name="Pause").click()
+    page.set()  # waits for the picture
+    assert page.title.startswith("From position") and page.title.endswith("as over any 5 tokens")
+    assert page.written()[1:9] == turns
+    assert page.said.partition("with itself, ")[2].split()[0] == product
+
+
+def test_of_two_neighbors_the_first_is_most_alike(show):
+    page = show(PositionalEncodingExplorer(distance=0))
+    assert page.title == "Position 10 is most like itself, then like position 9"
+    page.set(d_model=4, base=10.0)
+    assert page.title == "Position 10 is most like itself, then like position 29"
+
+
+def test_choices_stay_inside_a_smaller_encoding(show):
+    page = show(PositionalEncodingExplorer(dimension=15, position=49, distance=4))
+    assert page.title == "From position 45 to 49 the hands turn as over any 4 tokens"
+    page.set(distance=1)
+    assert page.title == "From position 48 to 49 the hands turn as between any two neighbors"
+    page.set(d_model=8, length=3, distance=4)
+    assert page.title == "From position 0 to 2 the hands turn as over any 2 tokens"
+    assert "dimension 7 is a cosine" in page.said
+    page.set(d_model=16, length=50)
+    assert page.title == "From position 45 to 49 the hands turn as over any 4 tokens"
+
+
+def test_clock_cell_and_points_choose(show):
+    page = show(PositionalEncodingExplorer())
+    page.page.get_by_role("button", name="dimensions 6 and 7").click()
+    assert page.get("dimension") == 6
+    page.page.get_by_role("img", name="position 20, dimension 3:").click()
+    assert (page.get("position"), page.get("dimension"), page.get("distance")) == (20, 3, 4)
+    page.page.get_by_role("button", name="position 20 · position 25").click()
+    assert (page.get("position"), page.get("distance")) == (20, 5)
+    page.page.get_by_role("button", name="dimension 3 at position 48").focus()
+    assert page.press("Enter").startswith("dimension 3 at position 48")
+    assert (page.get("position"), page.get("distance")) == (48, 1)
+
+
+def test_a_number_lights_up_wherever_it_stands(show):
+    page = show(PositionalEncodingExplorer())
+    page.page.get_by_role("img", name="position 10, dimension 2:").focus()
+    lit = page.page.locator("svg .lit").evaluate_all("all => all.map(one => one.tagName)")
+    assert sorted(lit) == ["circle", "circle", "rect"]  # the hand, the wave's point, the cell
+
+
+def test_an_odd_size_is_refused():
+    with pytest.raises(ValueError, match="d_model is 7: choose an even number from 2 to 64."):
+        PositionalEncodingExplorer(7)

@@ -128,3 +128,8 @@ export function asFile(svg, title, said) {
   }));
   return new XMLSerializer().serializeToString(copy);
 }
+
+// A number with so many digits after the point; what rounds to zero has no sign.
+export function fixed(value, digits) {
+  return value.toFixed(digits).replace(/^-(?=[0.]+$)/, "");
+}

@@ -102,6 +102,7 @@ function show(page, drawn) {
   const places = [...page.svg.querySelectorAll("[tabindex]")];
   if (places.length && !places.some((place) => place.tabIndex === 0)) places[0].tabIndex = 0;
   for (const update of page.updates) update();
+  tell(page, page.told?.isConnected ? page.told : null); // its words may be others now
 }
 
 // Makers of controls, each bound to one of the model's values.
@@ -219,6 +220,7 @@ function tell(page, node) {
     }
   }
   tellTip(page, node);
+  page.told = node;
   const preview = node?.dataset.preview ?? null;
   if (preview !== page.preview) page.redraw();
   page.preview = preview;

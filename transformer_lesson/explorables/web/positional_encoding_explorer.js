@@ -1,0 +1,253 @@
+// Sinusoidal positions as clocks: two dimensions are a hand, and the hands of two positions
+// stand at angles that depend on their distance only.
+
+import { choosable, fixed, join, layer, set, signed, told } from "./draw.js";
+import { frame } from "./frame.js";
+
+const SINUSOID_BASES = [10, 100, 1000, 10000, 100000];
+
+export function PositionalEncodingExplorer(view) {
+  return frame(view, {
+    name: "Positional encoding explorer",
+    goal: "Play: both positions move on, and the turn between their hands stays. Then find sizes " +
+      "with which a far position is nearly like the chosen one.",
+    traits: ["d_model", "length", "base", "dimension", "position", "distance"],
+    controls: (make, { model }) => {
+      const last = (trait) => ({ min: 0, max: model.get(trait) - 1, step: 1 });
+      const positions = () => ({ min: 0, max: twoPlaces(model).last, step: 1 });
+      return [
+        make.slider("d_model", "d_model", () => ({ min: 2, max: 64, step: 2 })),
+        make.slider("length", "length", () => ({ min: 2, max: 64, step: 1 })),
+        make.choice("base", "base", () => SINUSOID_BASES.map((base) => [base, withCommas(base)])),
+        make.slider("dimension", "dimension", () => last("d_model"),
+          () => twoPlaces(model).dimension),
+        make.slider("distance", "distance", () => last("length"), () => twoPlaces(model).distance),
+        make.slider("position", "position", positions, () => twoPlaces(model).position),
+        make.play("position", positions, 400),
+      ];
+    },
+    draw: drawPositions,
+  });
+}
+
+function withCommas(number) {
+  return number.toLocaleString("en-US", { maximumFractionDigits: 0 });
+}
+
+// What is chosen, inside of what is drawn.
+function twoPlaces(model) {
+  const length = model.get("length"), distance = Math.min(model.get("distance"), length - 1);
+  const last = length - 1 - distance, position = Math.min(model.get("position"), last);
+  const dimension = Math.min(model.get("dimension"), model.get("d_model") - 1);
+  return { distance, last, position, dimension, other: position + distance };
+}
+
+// The encoding, its hands' speeds in radians per token, and one position's dot products.
+function sinusoids({ d_model: dModel, length, base }, { position }) {
+  const speeds = [...Array(dModel / 2).keys()].map((i) =>
+    Math.exp((2 * i * -Math.log(base)) / dModel));
+  const encoding = [...Array(length).keys()].map((p) =>
+    speeds.flatMap((speed) => [Math.sin(p * speed), Math.cos(p * speed)]));
+  const products = encoding.map((row) =>
+    row.reduce((sum, x, i) => sum + x * encoding[position][i], 0));
+  return { speeds, encoding, products };
+}
+
+// Where the largest number stands; of those that are equal but for rounding, the first.
+function firstLargestNumber(numbers) {
+  const top = Math.max(...numbers);
+  return numbers.findIndex((one) => one >= top * (1 - 1e-4 * Math.sign(top)));
+}
+
+function drawPositions(state, page) {
+  const { svg, width } = page, chosen = twoPlaces(page.model), wide = width >= 720;
+  const parts = { ...sinusoids(state, chosen), chosen, state, page };
+  const top = drawClocks(layer(svg, "clocks"), parts), room = wide ? width / 2 - 24 : width;
+  const field = { left: 34, top: top + 44, width: room - 38, height: 330 };
+  drawStripes(layer(svg, "matrix"), parts, field);
+  const right = wide ? { left: room + 84, width: width - room - 92, top }
+    : { left: 36, width: width - 44, top: top + 410 };
+  const upper = { ...right, top: right.top + 44 }, lower = { ...right, top: right.top + 244 };
+  drawByPosition(layer(svg, "wave"), parts, upper, waveOf(parts));
+  drawByPosition(layer(svg, "products"), parts, lower, likePositions(parts));
+  set(svg, { width, height: right.top + 420 });
+  return positionFacts(parts);
+}
+
+// One clock for two dimensions: to the right is the sine, up is the cosine.
+function drawClocks(group, { speeds, encoding, chosen, page }) {
+  const room = Math.max(60, Math.min(126, page.width / speeds.length));
+  const columns = Math.floor(page.width / room), radius = room / 2 - 9, high = 2 * radius + 46;
+  const x = (i) => (i % columns) * room + room / 2;
+  const y = (i) => Math.floor(i / columns) * high + radius + 34;
+  drawDials(group, { speeds, chosen, page, x, y, radius });
+  const places = [["other", chosen.other], ["position", chosen.position]];
+  const hands = speeds.flatMap((_, i) => places.map(([name, p]) => {
+    const [sine, cosine] = encoding[p].slice(2 * i, 2 * i + 2);
+    return { name, p, i, sine, cosine, x: x(i) + radius * sine, y: y(i) - radius * cosine };
+  }));
+  const key = ({ name, i }) => `${name}${i}`;
+  const color = ({ name }) => (name === "position" ? "var(--query)" : "var(--key)");
+  join(layer(group, "hands"), "path", hands, key, (hand) => ({
+    d: `M${x(hand.i)} ${y(hand.i)}L${hand.x} ${hand.y}`, stroke: color(hand), "stroke-width": 3,
+    "stroke-dasharray": hand.name === "other" ? "4 3" : null, "pointer-events": "none",
+  }));
+  join(layer(group, "tips"), "circle", hands, key, (hand) => ({
+    cx: hand.x, cy: hand.y, r: Math.min(hand.name === "position" ? 5 : 7, radius / 4),
+    fill: hand.name === "position" ? color(hand) : "var(--paper)",
+    stroke: color(hand), "stroke-width": 2.5,
+    ...told(`position ${hand.p}: dimension ${2 * hand.i} is ${fixed(hand.sine, 2)}, ` +
+      `dimension ${2 * hand.i + 1} is ${fixed(hand.cosine, 2)}`,
+    `at${hand.p}-${2 * hand.i} at${hand.p}-${2 * hand.i + 1}`),
+  }));
+  return y(speeds.length - 1) + radius + 34;
+}
+
+function drawDials(group, { speeds, chosen, page, x, y, radius }) {
+  const { position, distance, dimension } = chosen;
+  const heading = "Clocks, and the turns between their hands";
+  join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
+    text, class: "small", x: 0, y: 14,
+  }));
+  const turns = (speed) => fixed((distance * speed) / (2 * Math.PI), 2);
+  join(layer(group, "dials"), "circle", speeds, (_, i) => i, (speed, i) => ({
+    cx: x(i), cy: y(i), r: radius, class: "box",
+    ...choosable(`dimensions ${2 * i} and ${2 * i + 1}: once around in ${period(speed)} tokens, ` +
+      `${turns(speed)} turns in ${distance}`, i === Math.floor(dimension / 2),
+    () => page.set({ dimension: 2 * i })),
+  }));
+  join(layer(group, "arcs"), "path", speeds, (_, i) => i, (speed, i) => ({
+    d: clockArc(x(i), y(i), radius * 0.5, position * speed, (position + distance) * speed),
+    fill: "none", stroke: "var(--focus)", "stroke-width": 3, "pointer-events": "none",
+  }));
+  join(layer(group, "turns"), "text", speeds, (_, i) => i, (speed, i) => ({
+    text: turns(speed), class: "number middle", x: x(i), y: y(i) + radius + 18,
+    "aria-hidden": "true",
+  }));
+}
+
+// How many tokens a hand needs to come around.
+function period(speed) {
+  return ((2 * Math.PI) / speed).toLocaleString("en-US",
+    { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+}
+
+// An arc of a clock, both angles from the top, less its full turns.
+function clockArc(x, y, radius, from, to) {
+  const turn = (to - from) % (2 * Math.PI), end = from + turn;
+  const at = (angle) => `${x + radius * Math.sin(angle)} ${y - radius * Math.cos(angle)}`;
+  return `M${at(from)}A${radius} ${radius} 0 ${turn > Math.PI ? 1 : 0} 1 ${at(end)}`;
+}
+
+function drawStripes(group, { encoding, chosen, state, page }, { left, top, width, height }) {
+  const { length, d_model: dModel, base } = state, { position, other, dimension } = chosen;
+  const across = width / dModel, down = height / length;
+  join(layer(group, "heading"), "text", ["position ↓   dimension →"], () => 0, (text) => ({
+    text, class: "small", x: left, y: top - 10,
+  }));
+  const cells = layer(group, "cells"), known = [length, dModel, base, width].join();
+  if (cells.shows !== known) drawEncodingCells(cells, encoding, { left, top, across, down, page });
+  cells.shows = known; // thousands of cells, and moving a hand changes none
+  const far = (one) => [position, other].every((mark) => Math.abs(one - mark) * down > 13);
+  const names = [...new Set([position, other]), ...[0, length - 1].filter(far)];
+  const y = (name) => top + (name + 0.5) * down + 4;
+  join(layer(group, "names"), "text", names, (name) => name, (name) => ({
+    text: String(name), class: far(name) ? "small end" : "small end strong", x: left - 6,
+    y: name === other ? Math.max(y(other), y(position) + 12 * (other > position)) : y(name),
+    "aria-hidden": "true",
+  }));
+  const rows = [{ row: other, color: "var(--key)" }, { row: position, color: "var(--query)" }];
+  const marks = rows.map(({ row, color }) =>
+    ({ x: left - 2, y: top + row * down - 1, width: width + 4, height: down + 2, color }));
+  marks.push({ x: left + dimension * across - 1, y: top - 2, width: across + 2,
+    height: height + 4, color: "var(--ink)" });
+  join(layer(group, "marks"), "rect", marks, (_, i) => i, ({ color, ...place }) => ({
+    ...place, fill: "none", stroke: color, "stroke-width": 2, "pointer-events": "none",
+  }));
+}
+
+function drawEncodingCells(group, encoding, { left, top, across, down, page }) {
+  const numbers = encoding.flatMap((row, p) => row.map((x, i) => ({ x, p, i })));
+  join(group, "rect", numbers, ({ p, i }) => `${p}.${i}`, ({ x, p, i }) => ({
+    x: left + i * across, y: top + p * down, width: across, height: down, fill: signed(x, 1),
+    class: "still", // thousands that move at once are slow
+    ...told(`position ${p}, dimension ${i}: ${fixed(x, 2)}`, `at${p}-${i}`),
+    onclick: () => page.set({ ...movedTo(page.model, p), dimension: i }),
+  }));
+}
+
+// The first position moves to `p`; the second follows at its distance where there is room.
+function movedTo(model, p) {
+  const distance = Math.min(twoPlaces(model).distance, model.get("length") - 1 - p);
+  return { position: p, distance };
+}
+
+// The two curves: their numbers, what they tell, and what a click on a point does.
+function waveOf({ encoding, chosen: { dimension }, page }) {
+  return {
+    heading: `dimension ${dimension} by position`,
+    numbers: encoding.map((row) => row[dimension]), ends: [-1, 1],
+    tell: (number, p) => `dimension ${dimension} at position ${p}: ${fixed(number, 2)}`,
+    link: (p) => `at${p}-${dimension} like${p}`,
+    choose: (p) => page.set(movedTo(page.model, p)),
+  };
+}
+
+function likePositions({ products, chosen: { position }, page }) {
+  return {
+    heading: `position ${position} · each position`,
+    numbers: products, ends: [Math.min(0, ...products), Math.max(...products)],
+    tell: (number, p) => `position ${position} · position ${p}: dot product ${fixed(number, 2)}`,
+    link: (p) => `like${p}`,
+    choose: (p) => page.set({ position: Math.min(p, position), distance: Math.abs(p - position) }),
+  };
+}
+
+function drawByPosition(group, { chosen, state }, { left, top, width }, curve) {
+  const { position, other } = chosen, { numbers, ends: [low, high] } = curve, height = 120;
+  const x = (p) => left + (p / (state.length - 1)) * width;
+  const y = (number) => top + ((high - number) / (high - low)) * height;
+  join(layer(group, "heading"), "text", [curve.heading], () => 0, (text) => ({
+    text, class: "strong", x: left, y: top - 24,
+  }));
+  const apart = (tick) => tick === 0 || Math.abs(y(tick) - y(0)) > 12;
+  const ticks = [...new Set([low, 0, high])].filter(apart);
+  join(layer(group, "lines"), "path", ticks, (_, i) => i, (tick) => ({
+    d: `M${left} ${y(tick)}H${left + width}`, class: "axis",
+  }));
+  join(layer(group, "ticks"), "text", ticks, (_, i) => i, (tick) => ({
+    text: fixed(tick, 1), class: "small end", x: left - 8, y: y(tick) + 4, "aria-hidden": "true",
+  }));
+  join(layer(group, "curve"), "path", [numbers], () => 0, () => ({
+    d: `M${numbers.map((one, p) => `${x(p)} ${y(one)}`).join("L")}`, fill: "none",
+    stroke: "var(--soft)", "stroke-width": 1.5, "pointer-events": "none",
+  }));
+  const color = { [other]: "var(--key)", [position]: "var(--query)" };
+  join(layer(group, "points"), "circle", numbers, (_, p) => p, (number, p) => ({
+    cx: x(p), cy: y(number), r: color[p] ? 7 : 3.5, fill: color[p] ?? "var(--soft)",
+    ...choosable(curve.tell(number, p), p === position || p === other, () => curve.choose(p),
+      curve.link(p)),
+  }));
+  join(layer(group, "names"), "text", [...new Set([position, other])], (_, i) => i, (p, i) => ({
+    text: String(p), class: i ? "number strong" : "number strong end", x: x(p) + (i ? 2 : -2),
+    y: top + height + 22, "aria-hidden": "true",
+  }));
+}
+
+function positionFacts({ speeds, encoding, products, chosen, state }) {
+  const { position, other, distance, dimension } = chosen, { d_model: dModel, base } = state;
+  const rival = firstLargestNumber(products.map((one, p) => (p === position ? -Infinity : one)));
+  const least = firstLargestNumber(products.map((one) => -one)), two = (p) => fixed(products[p], 2);
+  const any = distance === 1 ? "between any two neighbors" : `over any ${distance} tokens`;
+  const title = distance
+    ? `From position ${position} to ${other} the hands turn as ${any}`
+    : `Position ${position} is most like itself, then like position ${rival}`;
+  const said = `${title}. ${dModel} dimensions, base ${withCommas(base)}: dimension ${dimension} ` +
+    `is a ${dimension % 2 ? "cosine" : "sine"} that repeats every ` +
+    `${period(speeds[Math.floor(dimension / 2)])} tokens; at position ${position} it is ` +
+    `${fixed(encoding[position][dimension], 2)}. The dot product of position ${position} is ` +
+    `${two(position)} with itself, ${distance ? `${two(other)} with position ${other}, ` : ""}` +
+    `${two(rival)} with position ${rival} (the largest of the others) and ${two(least)} with ` +
+    `position ${least} (the least).`;
+  return { title, said };
+}

@@ -82,6 +82,15 @@ def save_checkpoint(
         OSError: the file cannot be written; an older file of this name stays as it was.
     """
     check_savable(path, model)
+    write_atomically(path, as_bytes(model, tokenizer, training))
+
+
+def as_bytes(
+    model: nn.Module,
+    tokenizer: Tokenizer | None = None,
+    training: TrainingState | None = None,
+) -> bytes:
+    """Return what `save_checkpoint` writes: a page gets a model as bytes, without a file."""
     tensors = {f"model.{name}": weight.detach() for name, weight in model.named_parameters()}
     facts = {
         "version": VERSION,
@@ -93,7 +102,7 @@ def save_checkpoint(
     tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
     facts["checksum"] = _checksum(facts, tensors)
     metadata = {KEY: json.dumps(facts, ensure_ascii=False)}
-    write_atomically(path, save(tensors, metadata=metadata))
+    return save(tensors, metadata=metadata)
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:

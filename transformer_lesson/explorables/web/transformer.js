@@ -1,7 +1,7 @@
 // The forward pass of the package's three models, in the page: the same names and hook points as
 // `transformer_lesson.model`, for one sentence at a time, on Float32Array.
 //
-//     const model = fromCheckpoint(bytes);                  // a .safetensors file of the package
+//     const { model } = readCheckpoint(bytes);              // a .safetensors file of the package
 //     const memory = model.encode(source);                  // (source, d_model)
 //     const logits = model.decode(target, memory, source);  // (target, vocab_size)
 //
@@ -37,24 +37,28 @@ export function add(a, b) {
 
 // x (n, in) times the transpose of weight (out, in), plus bias: PyTorch's `nn.Linear`.
 export function linear(x, { weight, bias }) {
-  const [out, width] = weight.shape;
+  const [out, width] = weight.shape, w = weight.data;
   const y = new Tensor([...x.shape.slice(0, -1), out]);
-  const w = weight.data;
   for (let i = 0; i < x.rows; i++) {
-    const row = x.row(i);
-    for (let j = 0, at = 0; j < out; j++) {
-      // four sums side by side: the processor need not wait for one addition to begin the next
+    const row = x.row(i), result = y.row(i);
+    let j = 0;
+    // four outputs side by side: each number of the row is read once for all of them
+    for (; j + 3 < out; j += 4) {
       let a = 0, b = 0, c = 0, d = 0;
-      let k = 0;
-      for (; k + 3 < width; k += 4, at += 4) {
-        a += row[k] * w[at];
-        b += row[k + 1] * w[at + 1];
-        c += row[k + 2] * w[at + 2];
-        d += row[k + 3] * w[at + 3];
+      for (let k = 0, at = j * width; k < width; k++, at++) {
+        const value = row[k];
+        a += value * w[at];
+        b += value * w[at + width];
+        c += value * w[at + 2 * width];
+        d += value * w[at + 3 * width];
       }
-      for (; k < width; k++, at++) a += row[k] * w[at];
-      y.data[i * out + j] = a + b + (c + d) + (bias ? bias.data[j] : 0);
+      result[j] = a;
+      result[j + 1] = b;
+      result[j + 2] = c;
+      result[j + 3] = d;
     }
+    for (; j < out; j++) result[j] = dot(row, weight.row(j));
+    if (bias) for (j = 0; j < out; j++) result[j] += bias.data[j];
   }
   return y;
 }
@@ -232,6 +236,14 @@ export class Cache {
     this.layers.set(name, both);
     return both;
   }
+
+  // A cache that goes on from here by itself: nothing that is kept is ever changed.
+  fork() {
+    const other = new Cache();
+    other.ids = this.ids;
+    other.layers = new Map(this.layers);
+    return other;
+  }
 }
 
 // (head, old, d_head) and (head, new, d_head) to (head, old + new, d_head)
@@ -246,11 +258,11 @@ function joined(old, more) {
 }
 
 export class Transformer {
-  // kind: the Python class; configs: {source, target}; weights: name to Tensor.
+  // kind: the Python class; configs: {source, target}; weights: a Map of names to Tensors.
   constructor(kind, configs, weights) {
     this.kind = kind;
     this.source = configs.source;
-    this.config = configs.target ?? configs.source;
+    this.config = configs.target;
     this.weights = weights;
     this.run = (name, value) => value;
   }
@@ -259,9 +271,8 @@ export class Transformer {
     const prefix = this.kind === "EncoderDecoderTransformer" ? "source_embedding" : "embedding";
     let x = this.embed(prefix, ids, 0, this.source);
     const sees = (query, key) => isReal(ids[key], this.source);
-    for (let i = 0; i < this.source.n_layers; i++) {
-      x = this.block(`encoder.${i}`, x, this.source, sees);
-    }
+    const pass = { config: this.source, sees, start: 0 };
+    for (let i = 0; i < this.source.n_layers; i++) x = this.block(`encoder.${i}`, x, pass);
     return this.lastNorm("encoder_norm", x, this.source);
   }
 
@@ -273,11 +284,10 @@ export class Transformer {
     const sees = (query, key) =>
       key <= start + query && key > start + query - window && isReal(all[key], config);
     const seesSource = (query, key) => isReal(sourceIds[key], this.source);
+    const pass = { config, sees, cache, start };
+    const crossing = both && { memory, config, sees: seesSource, cache };
     let y = this.embed(both ? "target_embedding" : "embedding", all, start, config);
-    for (let i = 0; i < config.n_layers; i++) {
-      const crossing = both && { memory, sees: seesSource };
-      y = this.block(`decoder.${i}`, y, config, sees, cache, start, crossing);
-    }
+    for (let i = 0; i < config.n_layers; i++) y = this.block(`decoder.${i}`, y, pass, crossing);
     cache.ids = all;
     const logits = linear(this.lastNorm("decoder_norm", y, config), this.part("projection"));
     return this.run("logits", logits);
@@ -288,31 +298,34 @@ export class Transformer {
   }
 
   embed(name, ids, start, config) {
-    const table = this.weights.get(`${name}.weight`), scale = Math.sqrt(config.d_model);
+    checkIds(ids, config);
+    const table = this.weights.get(`${name}.weight`);
+    const scale = config.scale_embedding ? Math.sqrt(config.d_model) : 1;
     const x = new Tensor([ids.length - start, config.d_model]);
-    for (let i = start; i < ids.length; i++) {
-      const row = table.row(ids[i]);
-      x.row(i - start).set(config.scale_embedding ? row.map((value) => value * scale) : row);
-    }
-    const tokens = this.run(`${name}.tokens`, x), places = positions(ids, config);
-    if (config.positions === "rotary") return this.run(`${name}.output`, tokens);
-    const learned = this.weights.get(`${name}.positions.weight`);
-    const placed = new Tensor(tokens.shape, tokens.data.slice());
-    for (let i = start; i < ids.length; i++) {
-      const place = learned ? learned.row(places[i]) : sinusoid(places[i], config.d_model);
-      const row = placed.row(i - start);
-      for (let k = 0; k < row.length; k++) row[k] += place[k];
-    }
-    return this.run(`${name}.output`, placed);
+    for (let i = 0; i < x.rows; i++) x.row(i).set(table.row(ids[start + i]));
+    const tokens = this.run(`${name}.tokens`, x.map((value) => value * scale));
+    return this.run(`${name}.output`, this.placed(name, tokens, ids, start, config));
   }
 
-  block(name, x, config, sees, cache, start = 0, crossing = null) {
-    const attend = (h) => this.attention(`${name}.self_attention`, h, h, config, sees, cache, start);
+  // Adds the positions to the tokens' vectors; rotary ones act inside attention instead.
+  placed(name, tokens, ids, start, config) {
+    if (config.positions === "rotary") return tokens;
+    const learned = this.weights.get(`${name}.positions.weight`);
+    const places = positions(ids, config).slice(start), added = new Tensor(tokens.shape);
+    places.forEach((place, i) => {
+      added.row(i).set(learned ? learned.row(place) : sinusoid(place, config.d_model));
+    });
+    return add(tokens, added);
+  }
+
+  // `pass` is what every layer needs: {config, sees, cache, start}; `crossing` has the memory too.
+  block(name, x, pass, crossing = null) {
+    const attend = (h) => this.attention(`${name}.self_attention`, h, h, h, pass);
     const cross = (h) =>
-      this.attention(`${name}.cross_attention`, h, crossing.memory, config, crossing.sees, cache);
-    const feed = (h) => this.feedForward(`${name}.feed_forward`, h, config);
+      this.attention(`${name}.cross_attention`, h, crossing.memory, crossing.memory, crossing);
+    const feed = (h) => this.feedForward(`${name}.feed_forward`, h, pass.config);
     const branch = (point, h, sublayer, norm) =>
-      this.run(`${name}.${point}`, this.branch(h, sublayer, `${name}.${norm}`, config));
+      this.run(`${name}.${point}`, this.branch(h, sublayer, `${name}.${norm}`, pass.config));
     if (!crossing) {
       const after = branch("after_attention", x, attend, "norm_1");
       return branch("output", after, feed, "norm_2");
@@ -335,24 +348,32 @@ export class Transformer {
     return config.norm_position === "pre" ? this.norm(name, x, config) : x;
   }
 
-  attention(name, queries, memory, config, sees, cache, start = 0) {
-    const turned = config.positions === "rotary" && name.endsWith("self_attention");
-    const place = (x) => (turned ? rotate(x, start, config.rotary_base) : x);
-    const heads = (x, which, n) => splitHeads(linear(x, this.part(`${name}.${which}`)), n);
-    const Q = this.run(`${name}.queries`, place(heads(queries, "W_Q", config.n_heads)));
-    const known = name.endsWith("cross_attention") && cache.layers.get(name);
-    const [K, V] = known || this.keysAndValues(name, memory, config, cache, heads, place);
+  attention(name, query, key, value, pass) {
+    const queries = this.turned(name, this.heads(`${name}.W_Q`, query, pass), pass);
+    const Q = this.run(`${name}.queries`, queries);
+    const known = name.endsWith("cross_attention") && pass.cache.layers.get(name);
+    const [K, V] = known || this.keysAndValues(name, key, value, pass);
     const scores = this.run(`${name}.scores`, attentionScores(Q, K));
-    const weights = this.run(`${name}.weights`, maskedSoftmax(scores, sees));
+    const weights = this.run(`${name}.weights`, maskedSoftmax(scores, pass.sees));
     const collected = this.run(`${name}.heads`, weightedValues(weights, V));
     return linear(mergeHeads(collected), this.part(`${name}.W_O`));
   }
 
-  keysAndValues(name, memory, config, cache, heads, place) {
-    const n = config.n_kv_heads ?? config.n_heads;
-    const K = this.run(`${name}.keys`, place(heads(memory, "W_K", n)));
-    const V = this.run(`${name}.values`, heads(memory, "W_V", n));
-    return cache ? cache.extend(name, K, V) : [K, V];
+  keysAndValues(name, key, value, pass) {
+    const keys = this.turned(name, this.heads(`${name}.W_K`, key, pass), pass);
+    const K = this.run(`${name}.keys`, keys);
+    const V = this.run(`${name}.values`, this.heads(`${name}.W_V`, value, pass));
+    return pass.cache ? pass.cache.extend(name, K, V) : [K, V];
+  }
+
+  heads(matrix, x, { config }) {
+    const projected = linear(x, this.part(matrix));
+    return splitHeads(projected, (projected.width / config.d_model) * config.n_heads);
+  }
+
+  turned(name, x, { config, start }) {
+    const turns = config.positions === "rotary" && name.endsWith("self_attention");
+    return turns ? rotate(x, start, config.rotary_base) : x;
   }
 
   feedForward(name, x, config) {
@@ -363,6 +384,43 @@ export class Transformer {
     }
     const wide = linear(x, this.part(`${name}.W_1`)).map(ACTIVATIONS[config.activation]);
     return linear(this.run(`${name}.hidden`, wide), this.part(`${name}.W_2`));
+  }
+}
+
+// The lesson on induction has a model of attention alone: no norms, no feed-forward networks. Its
+// positions reach the queries and keys of every layer instead of the stream.
+export class AttentionOnlyDecoder extends Transformer {
+  placed(name, tokens) {
+    return tokens;
+  }
+
+  block(name, x, pass) {
+    const places = new Tensor(x.shape);
+    for (let i = 0; i < x.rows; i++) places.row(i).set(sinusoid(pass.start + i, x.width));
+    const placed = add(x, places);
+    const attended = this.attention(`${name}.self_attention`, placed, placed, x, pass);
+    return this.run(`${name}.output`, add(x, attended));
+  }
+
+  turned(name, x) {
+    return x;
+  }
+
+  lastNorm(name, x) {
+    return x;
+  }
+}
+
+function checkIds(ids, { max_len: maxLen, vocab_size: n }) {
+  if (ids.length > maxLen) {
+    throw new Error(
+      `the sequence has ${ids.length} tokens, but max_len is ${maxLen}: shorten it or build the ` +
+        "model with a larger max_len.",
+    );
+  }
+  const wrong = ids.find((id) => !(Number.isInteger(id) && id >= 0 && id < n));
+  if (wrong !== undefined) {
+    throw new Error(`token id ${wrong} is outside the vocabulary of ${n} tokens (0 to ${n - 1}).`);
   }
 }
 
@@ -383,42 +441,4 @@ export function record(seen, replace = {}) {
     seen.set(name, now);
     return now;
   };
-}
-
-const TYPES = { F32: Float32Array, I64: BigInt64Array, I32: Int32Array };
-
-// Reads a .safetensors file: its facts, and its tensors by name.
-export function readSafetensors(bytes) {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const length = Number(view.getBigUint64(0, true));
-  const { __metadata__: facts, ...entries } = JSON.parse(
-    new TextDecoder().decode(bytes.subarray(8, 8 + length)),
-  );
-  const tensors = new Map();
-  for (const [name, { dtype, shape, data_offsets: offsets }] of Object.entries(entries)) {
-    const [from, to] = offsets.map((offset) => offset + 8 + length);
-    tensors.set(name, new Tensor(shape, new TYPES[dtype](bytes.buffer.slice(bytes.byteOffset + from, bytes.byteOffset + to))));
-  }
-  return { facts, tensors };
-}
-
-// Returns the model in a checkpoint of the package.
-export function fromCheckpoint(bytes) {
-  const { facts, tensors } = readSafetensors(bytes);
-  const { model } = JSON.parse(facts.transformer_lesson);
-  const own = [...tensors].filter(([name]) => name.startsWith("model."));
-  const weights = new Map(own.map(([name, tensor]) => [name.slice("model.".length), tensor]));
-  const { source_config: source, target_config: target, config } = model.arguments;
-  return new Transformer(model.kind, { source: source ?? config, target }, tied(weights));
-}
-
-// A matrix that serves in several places is stored once.
-function tied(weights) {
-  const embedding = weights.get("embedding.weight") ?? weights.get("source_embedding.weight");
-  const names = ["target_embedding.weight", "projection.weight"];
-  for (const name of names) {
-    const source = name === "projection.weight" && weights.get("target_embedding.weight");
-    if (!weights.has(name)) weights.set(name, source || embedding);
-  }
-  return weights;
 }

@@ -1,0 +1,180 @@
+// Writing with a model of the page, as the package's `generation` does: one text, with a cache.
+//
+//     const { ids, logits } = generate(model, source, 20);             // greedy
+//     const { ids, tree } = beamSearch(model, source, 20, { width: 3 });
+//     const probabilities = sampleProbabilities(logits[0], { temperature: 0.5, topK: 10 });
+
+import { Cache } from "./transformer.js";
+
+// A model at work on one text: it reads ids and gives logits for the token that comes next.
+class DecodingSession {
+  constructor(model, promptOrSource, maxNewTokens) {
+    const translates = model.kind === "EncoderDecoderTransformer";
+    this.model = model;
+    this.ends = model.config.eos_ids;
+    this.start = translates ? [model.config.bos_id] : promptOrSource;
+    this.source = promptOrSource;
+    checkLength(this.start.length, maxNewTokens, model.config.max_len);
+    this.memory = translates ? model.encode(promptOrSource) : null;
+    this.never = model.config.pad_id ?? model.source.pad_id; // <pad> is no token of a text
+  }
+
+  // Logits for the token after ids, of which only those that the cache lacks are read.
+  nextLogits(ids, cache) {
+    const unread = ids.slice(cache.ids.length);
+    const logits = this.model.decode(unread, this.memory, this.source, cache);
+    const last = logits.row(logits.rows - 1).slice();
+    if (this.never !== null) last[this.never] = -Infinity;
+    return last;
+  }
+}
+
+function checkLength(n, maxNewTokens, maxLen) {
+  if (n + maxNewTokens > maxLen) {
+    throw new Error(
+      `${n} tokens to start from and ${maxNewTokens} new ones are more than the model's max_len ` +
+        `of ${maxLen}: ask for at most ${Math.max(maxLen - n, 0)} new tokens, or start from fewer.`,
+    );
+  }
+}
+
+// Appends the token that `choose` takes from the logits until one ends the text, or there are
+// maxNewTokens. Returns the new ids and the logits from which each was chosen.
+export function generate(model, promptOrSource, maxNewTokens, choose = likeliest) {
+  const session = new DecodingSession(model, promptOrSource, maxNewTokens);
+  const ids = [...session.start], logits = [], cache = new Cache();
+  let finished = false;
+  while (logits.length < maxNewTokens && !finished) {
+    logits.push(session.nextLogits(ids, cache));
+    ids.push(choose(logits.at(-1)));
+    finished = session.ends.includes(ids.at(-1));
+  }
+  return { ids: ids.slice(session.start.length), logits, finished };
+}
+
+export function likeliest(logits) {
+  return logits.indexOf(logits.reduce((a, b) => Math.max(a, b)));
+}
+
+// Translates a sentence greedily, with all the room that the model has.
+export function translate(model, tokenizer, sentence) {
+  const source = [...tokenizer.encode(sentence), tokenizer.eosId];
+  const written = generate(model, source, model.config.max_len - 1);
+  return { ...written, source, text: tokenizer.decode(written.ids) };
+}
+
+// Keeps the `width` likeliest texts at every step; see the package's `beam_search`. The search ends
+// when no running text can win any more, even if it lost nothing on its way to the last step.
+//
+// `tree` has for each step its candidates, best first: {parent, token, logProbability, kept,
+// finished}, where `parent` says which candidate of the step before is extended.
+export function beamSearch(
+  model, promptOrSource, maxNewTokens, { width = 4, lengthPenalty = 0.6 } = {},
+) {
+  refuseUnless(width >= 1, "width", width, "an int >= 1");
+  const session = new DecodingSession(model, promptOrSource, maxNewTokens), tree = [];
+  const score = (beam, n) => lengthNormalized(beam.logProbability, n, lengthPenalty);
+  let beams = [{ ids: session.start, logProbability: 0, cache: new Cache() }], running = beams;
+  let best = null;
+  for (let n = 1; n <= maxNewTokens && running.length; n++) {
+    tree.push(candidates(session, beams, width));
+    beams = tree.at(-1).slice(0, width).map(({ parent, token, logProbability, finished }) => {
+      const { ids, cache } = beams[parent];
+      return { ids: [...ids, token], logProbability, finished, cache: cache.fork() };
+    });
+    running = beams.filter((beam) => !beam.finished);
+    for (const beam of beams) {
+      if (beam.finished && !(best?.score >= score(beam, n))) best = { ...beam, score: score(beam, n) };
+    }
+    if (running.length && best?.score >= score(running[0], maxNewTokens)) break;
+  }
+  const { ids, logProbability, finished } = best ?? running[0];
+  return { ids: ids.slice(session.start.length), logProbability, finished, tree };
+}
+
+// Extends each running beam by its `width` best tokens: no other can be among the best of all.
+function candidates(session, beams, width) {
+  const extended = beams.flatMap((beam, parent) => {
+    if (beam.finished) return [];
+    const logProbabilities = logSoftmax(session.nextLogits(beam.ids, beam.cache));
+    const tokens = ranked(logProbabilities).slice(0, width);
+    const possible = tokens.filter((token) => logProbabilities[token] > -Infinity);
+    return possible.map((token) => {
+      return { parent, token, logProbability: beam.logProbability + logProbabilities[token] };
+    });
+  });
+  extended.sort((a, b) => b.logProbability - a.logProbability);
+  return extended.map((one, i) => {
+    const kept = i < width;
+    return { ...one, kept, finished: kept && session.ends.includes(one.token) };
+  });
+}
+
+// Makes texts of different lengths comparable: log P / ((5 + length) / 6)^penalty.
+export function lengthNormalized(logProbability, length, lengthPenalty) {
+  return logProbability / ((5 + length) / 6) ** lengthPenalty;
+}
+
+// The ids of all tokens, that of the highest logit first, equals in their order.
+function ranked(logits) {
+  return [...logits.keys()].sort((a, b) => logits[b] - logits[a] || a - b);
+}
+
+export function softmax(logits) {
+  return Float64Array.from(logSoftmax(logits), Math.exp);
+}
+
+function logSoftmax(logits) {
+  const largest = logits.reduce((a, b) => Math.max(a, b));
+  const total = logits.reduce((sum, logit) => sum + Math.exp(logit - largest), 0);
+  return Float64Array.from(logits, (logit) => logit - largest - Math.log(total));
+}
+
+// Keeps the logits of these tokens and sets the others to -Infinity: softmax gives them 0.
+function only(logits, tokens) {
+  const kept = new Float64Array(logits.length).fill(-Infinity);
+  for (const token of tokens) kept[token] = logits[token];
+  return kept;
+}
+
+// Keeps the k highest logits.
+export function topKFilter(logits, k) {
+  refuseUnless(Number.isInteger(k) && k >= 1, "k", k, "an int >= 1");
+  return only(logits, ranked(logits).slice(0, k));
+}
+
+// Keeps the fewest tokens, from the likeliest down, whose probabilities add up to p or more.
+export function topPFilter(logits, p) {
+  refuseUnless(p > 0 && p <= 1, "p", p, "a probability in (0, 1]");
+  const probabilities = softmax(logits);
+  let before = 0;
+  const kept = ranked(logits).filter((token) => {
+    before += probabilities[token];
+    return p === 1 || before - probabilities[token] < p;
+  });
+  return only(logits, kept);
+}
+
+const COLDEST = 1e-30; // a lower temperature counts as this one
+
+// The distribution that is drawn from: after temperature, topK and topP, in this order.
+export function sampleProbabilities(logits, { temperature = 1, topK = null, topP = null }) {
+  refuseUnless(temperature > 0, "temperature", temperature, "above 0 (greedy is its limit at 0)");
+  const largest = logits.reduce((a, b) => Math.max(a, b));
+  const degrees = Math.max(temperature, COLDEST);
+  let kept = Float64Array.from(logits, (logit) => (logit - largest) / degrees);
+  if (topK !== null) kept = topKFilter(kept, topK);
+  if (topP !== null) kept = topPFilter(kept, topP);
+  return softmax(kept);
+}
+
+// The token at which the running sum of probabilities passes `uniform`, a number in [0, 1).
+export function draw(probabilities, uniform) {
+  const total = probabilities.reduce((a, b) => a + b);
+  let sum = 0;
+  return probabilities.findIndex((probability) => (sum += probability) > uniform * total);
+}
+
+function refuseUnless(kept, name, value, rule) {
+  if (!kept) throw new Error(`${name} is ${value}, but it must be ${rule}.`);
+}

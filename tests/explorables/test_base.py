@@ -19,7 +19,6 @@ EVERY_MOVE_SHOWS = [  # in the others, some controls matter only in some states
     "MaskExplorer",
     "NormExplorer",
     "PositionalEncodingExplorer",
-    "TokenizerExplorer",
 ]
 
 

@@ -71,6 +71,8 @@ IN_PAGE = [
 
 def cells(path: Path) -> dict[str, dict]:
     return {cell["id"]: cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]}
+
+
 DRAWN_BEFOREHAND = ("LeakProbe(", "TrainingReplay(", "head view:", "model view:")
 
 

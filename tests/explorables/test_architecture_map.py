@@ -1,92 +1,212 @@
-"""The map of the architecture: every part is drawn, explained, and opens its lesson."""
+"""The map of the architecture: it draws what the models do, and every box opens a lesson."""
 
-import io
+import json
 import re
-from itertools import combinations
+from importlib import import_module
+from itertools import pairwise, product
+from pathlib import Path
 
-import numpy as np
 import pytest
-from matplotlib.image import imread
+import torch
 
+from tests.parity import small_config
+from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.explorables import ArchitectureMap
-from transformer_lesson.explorables.architecture_map import (
-    BOXES,
-    PARTS,
-    UNITS,
-    render_architecture_map,
-)
+from transformer_lesson.explorables.architecture_map import PARTS, facts
 from transformer_lesson.lessons import LESSONS
+from transformer_lesson.model import transformers
+
+KINDS = {
+    "encoder-decoder": transformers.EncoderDecoderTransformer,
+    "encoder-only": lambda config: transformers.EncoderOnlyTransformer(config, token_head=True),
+    "decoder-only": transformers.DecoderOnlyTransformer,
+}
+INNER = {"Attention", "Masked attention"}
+BLOCKS = {"Encoder block", "Decoder block", "GPT block"}
+DRAWN = """() => [...document.querySelector("div.explorable > div").shadowRoot
+    .querySelectorAll("svg rect, svg circle")].map(node => {
+        const { x, y, width, height } = node.getBBox();
+        return [node.getAttribute("aria-label").split(",")[0], x, y, width, height]; })"""
+LINES = """() => [...document.querySelector("div.explorable > div").shadowRoot
+    .querySelectorAll("svg path[fill=none]")].map(node => node.getAttribute("d"))"""
+SETTLED = "() => new Promise(done => setTimeout(done, 400))"
+
+
+@pytest.fixture
+def progress(tmp_path, monkeypatch):
+    """Return a function that writes which exercises have passed, and reads the map's facts."""
+    path = tmp_path / "my_progress.json"
+    monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", str(path))
+
+    def write(*passed: str) -> None:
+        state = {"passed": dict.fromkeys(passed, True), "predicted": {}}
+        path.write_text(json.dumps({"format": "Transformer Lesson, progress, 1", **state}))
+
+    return write
+
+
+def parts_in_order(kind: str, norm_position: str) -> list[str]:
+    """The parts that one forward pass calls, in its order."""
+    model = KINDS[kind](small_config(n_layers=1, norm_position=norm_position))
+    names = {
+        "embedding": "Token embedding",
+        "positions": "Positional encoding",
+        "self_attention": "Multi-head attention",
+        "cross_attention": "Cross-attention",
+        "feed_forward": "Feed-forward",
+        "projection": "Linear + softmax",
+    }
+    called = []
+    for place, module in model.named_modules():
+        last = re.sub(r"^(source|target)_", "", place.rpartition(".")[2])
+        if last in ("encoder_norm", "decoder_norm") and not isinstance(module, torch.nn.Identity):
+            name = "Add & norm (last norm)"
+        else:
+            name = "Add & norm (norm)" if re.match(r"norm_\d", last) else names.get(last)
+        if name:
+            module.register_forward_pre_hook(lambda *_, name=name: called.append(name))
+    ids = torch.tensor([[3, 4, 5]])
+    if kind == "encoder-only":
+        model.predict_tokens(ids)
+    else:
+        model(*[ids] * (2 if kind == "encoder-decoder" else 1))
+    return called
+
+
+def boxes(page) -> list[list]:
+    """Label, left, top, width and height of all boxes, once they stand still."""
+    page.page.evaluate(SETTLED)
+    return page.page.evaluate(DRAWN)
+
+
+@pytest.mark.browser
+def test_boxes_stand_in_the_order_in_which_the_models_call_them(show):
+    page = show(ArchitectureMap())
+    for kind, norm_position in product(KINDS, ("post", "pre")):
+        page.set(kind=kind, norm_position=norm_position)
+        order = sorted(boxes(page), key=lambda box: (box[1] + box[3] / 2, -box[2]))
+        drawn = [name for name, *_ in order if name not in INNER | BLOCKS]
+        wanted = parts_in_order(kind, norm_position)
+        assert [name for name in drawn if name != "Add & norm (add)"] == wanted
+        for below, above in pairwise(drawn):  # norm(x + sublayer(x)), or x + sublayer(norm(x))
+            layer = below in ("Multi-head attention", "Cross-attention", "Feed-forward")
+            assert (above == "Add & norm (add)") == layer
+            if norm_position == "post":
+                assert (below == "Add & norm (add)") == (above == "Add & norm (norm)")
+
+
+@pytest.mark.browser
+def test_each_way_around_passes_one_sub_layer_and_in_pre_norm_its_norm(show):
+    page = show(ArchitectureMap())
+    for kind, norm_position in product(KINDS, ("post", "pre")):
+        page.set(kind=kind, norm_position=norm_position)
+        drawn = boxes(page)
+        numbers = [list(map(float, re.findall(r"[\d.]+", d))) for d in page.page.evaluate(LINES)]
+        starts = {(d[0], d[-1]): d[1] for d in numbers if len(d) == 16}
+        for name, left, top, width, height in drawn:
+            if name != "Add & norm (add)":
+                continue
+            middle, end = left + width / 2, top + height / 2
+            start = starts.pop((middle, end))
+            column = [box for box in drawn if box[1] < middle < box[1] + box[3]]
+            passed = [box[0] for box in column if end < box[2] and box[2] + box[4] < start]
+            norms = ["Add & norm (norm)"] if norm_position == "pre" else []
+            sublayers = [box for box in passed if box not in (*norms, *INNER)]
+            assert len(sublayers) == 1 and len(passed) - len(INNER & {*passed}) == 1 + len(norms)
+        assert starts == {}
+
+
+@pytest.mark.browser
+def test_masked_attention_stands_where_a_model_masks(show):
+    page = show(ArchitectureMap())
+    counts = {}
+    for kind in KINDS:
+        page.set(kind=kind)
+        names = [words.split(",")[0] for words in page.told()]
+        counts[kind] = names.count("Attention"), names.count("Masked attention")
+    assert counts == {"encoder-decoder": (2, 1), "encoder-only": (1, 0), "decoder-only": (0, 1)}
+
+
+@pytest.mark.browser
+def test_a_box_chooses_its_part_and_its_lesson_is_linked(show):
+    page = show(ArchitectureMap("Positional encoding"))
+    lesson, link = facts(), page.page.get_by_role("link")
+    for part, kind in [
+        (p, "decoder-only" if p == "GPT block" else "encoder-decoder") for p in PARTS
+    ]:
+        page.set(kind=kind)
+        box = page.page.get_by_role("button", name=re.compile(f"^{re.escape(part)}( \\(norm\\))?,"))
+        box.first.focus()
+        page.press("Enter")
+        assert page.get("part") == part
+        title, file, *_ = LESSONS[PARTS[part].lesson]
+        assert link.inner_text() == f"Open lesson {PARTS[part].lesson}: {title}"
+        assert link.get_attribute("href") == file
+        card = page.page.locator(".card").inner_text()
+        assert all(lesson[part][fact] in card for fact in ("what", "formula", "shapes"))
+        names = [words.split(",")[0].split(" (")[0] for words in page.told()]
+        times = names.count(part) - page.told().count(f"{part} (add)")
+        assert f"{part}, lesson {PARTS[part].lesson}, is " in page.said and times
+
+
+@pytest.mark.browser
+def test_on_a_lessons_page_the_link_leads_to_a_page(chromium, tmp_path):
+    path = tmp_path / "00_start_here.html"
+    ArchitectureMap().save_html(path)
+    page = chromium.new_page()
+    page.goto(path.as_uri())
+    assert page.get_by_role("link").get_attribute("href") == "03_attention.html"
+    page.close()
+
+
+@pytest.mark.browser
+def test_what_the_learner_has_passed_is_marked_in_words(show, progress):
+    progress("embed", "sinusoidal_encoding", "feed_forward", "attention_scores", "layer_norm")
+    page = show(ArchitectureMap("Feed-forward"))
+    built = {"Token embedding", "Positional encoding", "Feed-forward"}
+    for words in page.told():
+        part = words.split(",")[0].split(" (")[0]
+        if part.startswith("memory"):
+            continue
+        state = "ready made" if not PARTS[part].exercises else "not built yet"
+        state = "built" if part in built else state
+        lesson, following = PARTS[part].lesson, ", next" if part == "Attention" else ""
+        assert words.endswith(f", lesson {lesson}: {state}{following}")
+    assert page.written().count("lesson 05 · ✓ built") == 2
+    assert page.written().count("lesson 03 · next") == 2
+    own = [name for name, part in PARTS.items() if part.exercises]
+    assert page.title == f"Encoder-decoder, post-norm: you have built 3 of {len(own)} parts"
+    assert page.said == (
+        "Feed-forward, lesson 05, is 2 times in this drawing. You have built it: feed_forward. "
+        "Next comes Attention, lesson 03."
+    )
+
+
+@pytest.mark.browser
+def test_all_built_and_a_part_of_another_drawing(show, progress):
+    progress(*EXERCISES)
+    page = show(ArchitectureMap("Cross-attention", kind="decoder-only"))
+    assert page.title == "Decoder-only, post-norm: you have built 6 of 6 parts"
+    assert page.said.startswith("Cross-attention, lesson 07, is not in this drawing.")
+    assert page.said.endswith("All of it is built.")
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_says_lesson_formula_and_shapes_of_the_chosen_part(part):
-    text = render_architecture_map(part).text
-    lesson, what, formula, shapes = PARTS[part]
-    assert text.startswith(f"{part} (lesson {lesson})")
-    assert all(fact in text for fact in (what, formula, shapes))
+def test_each_part_has_a_lesson_a_place_in_the_code_and_known_exercises(part):
+    lesson, _, _, shapes, code, exercises = PARTS[part]
+    assert lesson in LESSONS and set(exercises) <= set(EXERCISES)
+    module, _, name = code.rpartition(".")
+    assert hasattr(import_module(f"transformer_lesson.{module}"), name)
     assert re.search(r"d_model|d_head", shapes) or "(batch, head, query, key)" in shapes
 
 
-def test_same_part_gives_the_same_bytes():
-    again = render_architecture_map.__wrapped__("Attention")
-    assert again == render_architecture_map("Attention")
+def test_parts_stand_in_the_order_of_their_lessons():
+    lessons = [part.lesson for part in PARTS.values()]
+    assert lessons == sorted(lessons)
 
 
-def pixels(part: str) -> np.ndarray:
-    return imread(io.BytesIO(render_architecture_map(part).png))[..., :3]
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_only_the_boxes_of_the_chosen_part_are_highlighted(part):
-    plain = pixels("Token embedding" if part != "Token embedding" else "Linear + softmax")
-    changed = np.abs(pixels(part) - plain).max(axis=2) > 0.01
-    scale = np.array(changed.shape[::-1]) / UNITS
-    for name, left, bottom, _, height, _ in BOXES:
-        column = round((left + 0.5) * scale[0])  # near the left edge, where nothing lies on top
-        row = round((UNITS[1] - bottom - height / 2) * scale[1])
-        surrounding = [b for b in BOXES if b[0] == part and b[1] <= left <= b[1] + b[3]]
-        within = any(b[2] <= bottom and b[2] + b[4] >= bottom + height for b in surrounding)
-        if name == part or within:
-            assert changed[row, column], name
-        elif name not in ("Token embedding", "Linear + softmax"):
-            assert not changed[row, column], name
-
-
-def test_the_brief_of_each_lesson_has_its_parts():
-    lesson_of = {part: PARTS[part].lesson for part in PARTS}
-    assert lesson_of["Masked attention"] == lesson_of["Attention"] == "03"
-    assert lesson_of["Add & norm"] == lesson_of["Feed-forward"] == "05"
-    assert {lesson_of[p] for p in ("Decoder block", "Cross-attention", "Linear + softmax")} == {
-        "07"
-    }
-    assert set(lesson_of.values()) == {f"{n:02}" for n in range(1, 8)}
-    assert {name for name, *_ in BOXES} == set(PARTS)
-
-
-def test_boxes_lie_beside_or_inside_one_another():
-    for (_, x, y, w, h, _), (_, x2, y2, w2, h2, _) in combinations(BOXES, 2):
-        apart = x + w <= x2 or x2 + w2 <= x or y + h <= y2 or y2 + h2 <= y
-        inside = x <= x2 and x2 + w2 <= x + w and y <= y2 and y2 + h2 <= y + h
-        assert apart or inside
-
-
-def test_choosing_a_part_changes_picture_and_link():
-    shown = ArchitectureMap()
-    links = {}
-    for part in PARTS:
-        shown.controls["part"].value = part
-        (output,) = shown.link.outputs
-        links[part] = re.search(r'href="([^"]+)"', output["data"]["text/html"]).group(1)
-        assert part in shown.rendering.text
-        assert part.replace("&", "&amp;") in shown.picture.value
-    assert links["Attention"] == "03_attention.ipynb"
-    assert links["Linear + softmax"] == "07_decoder.ipynb"
-    assert set(links.values()) == {LESSONS[f"{n:02}"].file for n in range(1, 8)}
-
-
-def test_is_a_widget_a_picture_and_a_line_of_text():
-    data, metadata = ArchitectureMap("Feed-forward")._repr_mimebundle_()
-    assert data["text/plain"] == "ArchitectureMap(part='Feed-forward')"
-    assert data["image/png"].startswith(b"\x89PNG")
-    assert metadata["image/png"]["alt"].startswith("Feed-forward (lesson 05)")
-    assert "application/vnd.jupyter.widget-view+json" in data
+def test_a_damaged_progress_file_leaves_the_map_without_marks(monkeypatch, tmp_path):
+    monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", str(tmp_path))  # a folder cannot be read
+    assert facts()["Feed-forward"]["left"] == ["feed_forward"]
+    assert repr(ArchitectureMap()).startswith("ArchitectureMap(kind='encoder-decoder'")
+    assert Path(tmp_path).is_dir()

@@ -23,7 +23,6 @@ from transformer_lesson.explorables import (
     MaskExplorer,
     PatchingGrid,
     ReplayRecorder,
-    TokenizerExplorer,
     TrainingReplay,
     TranslationPlayground,
 )
@@ -84,7 +83,6 @@ def replay(text: str) -> TrainingReplay:
 EXPLORABLES = {
     "AttentionExplorer": AttentionExplorer,
     "MaskExplorer": MaskExplorer,
-    "TokenizerExplorer": TokenizerExplorer,
     "DecodingStepper": lambda text: DecodingStepper(*translator(), text),
     "DecodingStepper, trained": lambda text: DecodingStepper(text=text),
     "TranslationPlayground": lambda text: TranslationPlayground(*translator(), text),
@@ -96,7 +94,7 @@ EXPLORABLES = {
 }
 
 
-TYPED = ["AttentionExplorer", "MaskExplorer", "TokenizerExplorer"]
+TYPED = ["AttentionExplorer", "MaskExplorer"]
 TYPED += ["DecodingStepper", "TranslationPlayground"]
 
 

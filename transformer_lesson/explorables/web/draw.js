@@ -78,7 +78,7 @@ export function textWidth(text, size = 14, weight = 400) {
 // The text, cut with "…" where it is wider than `width` pixels.
 export function fitted(text, width, size = 14, weight = 400) {
   const letters = [...text.slice(0, 400)]; // no picture is wider
-  if (letters.length === text.length && textWidth(text, size, weight) <= width) return text;
+  if (text.length <= 400 && textWidth(text, size, weight) <= width) return text;
   let [low, high] = [0, letters.length];
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);

@@ -38,7 +38,7 @@ svg .small { font-size: 12px; fill: var(--soft); font-variant-numeric: tabular-n
 svg .number { font-size: 12px; font-variant-numeric: tabular-nums; }
 svg .strong { font-weight: 600; }
 svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
-svg .on-full { fill: var(--paper); }
+svg .on-full { fill: var(--paper); } svg .full-ink { fill: var(--ink); }
 svg [tabindex] { outline: none; }
 svg [role="button"] { cursor: pointer; }
 svg .box { fill: var(--card); stroke: var(--line); }
@@ -63,5 +63,13 @@ svg .still { transition: none; }
   color: var(--soft); font-size: 13px; }
 .save button { padding: 0 8px; }
 .hide { display: none; }
+/* words beside a picture, below it where there is no room */
+.beside { display: flex; flex-wrap: wrap; gap: 14px 24px; }
+.card { flex: 1 1 230px; min-width: 0; padding: 10px 14px; border-left: 3px solid var(--focus);
+  background: var(--card); border-radius: 0 9px 9px 0; align-self: flex-start; }
+.card h4 { margin: 0 0 4px; font-size: 16px; }
+.card p, .card code { display: block; margin: 0 0 8px; }
+.card code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 13px; }
+a { color: var(--key); }
 @media print { .controls, .goal, .save, .tip { display: none; } }
 `;

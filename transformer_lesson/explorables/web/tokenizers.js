@@ -34,6 +34,11 @@ function escaped(character) {
   return short ?? `\\${letter}${code.padStart(digits, "0")}`;
 }
 
+// A text as a figure shows it: a space as "␣", a line break as "\n".
+export function visible(text) {
+  return text.replaceAll(" ", "␣").replace(/[\p{C}\p{Z}]/gu, escaped);
+}
+
 // What the three tokenizers share. `texts` holds each token's text, in order of id.
 class Tokenizer {
   padId = 0;
@@ -58,10 +63,9 @@ class Tokenizer {
     return this.toText(ids.map((id) => this.checkedId(id)).filter((id) => !silent.includes(id)));
   }
 
-  // The token of one id as a figure shows it: a space as "␣", a line break as "\n".
+  // The token of one id as a figure shows it.
   token(id) {
-    const text = this.texts[this.checkedId(id)].replaceAll(" ", "␣");
-    return text.replace(/[\p{C}\p{Z}]/gu, escaped);
+    return visible(this.texts[this.checkedId(id)]);
   }
 
   checkedId(id) {
@@ -170,11 +174,14 @@ export class BytePairTokenizer extends Tokenizer {
   }
 
   toIds(text) {
+    return this.split(text).flatMap((parts) => this.merged(parts).map((part) => this.ids.get(part)));
+  }
+
+  // The bytes of each piece that merges never leave, one character a byte.
+  split(text) {
     const encoder = new TextEncoder();
-    return (text.match(PIECE) ?? []).flatMap((piece) => {
-      const characters = Array.from(encoder.encode(piece), (byte) => CHARACTER_OF_BYTE.get(byte));
-      return this.merged(characters).map((part) => this.ids.get(part));
-    });
+    return (text.match(PIECE) ?? []).map((piece) =>
+      Array.from(encoder.encode(piece), (byte) => CHARACTER_OF_BYTE.get(byte)));
   }
 
   // Joins the pair of neighbors that was learned first, the leftmost of equals, while there is one.

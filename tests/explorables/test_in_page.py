@@ -22,6 +22,7 @@ UNFINISHED = re.compile(r"NaN|undefined|Infinity|\[object|null")
 DEEP_CONTRAST = CONTRAST.replace(
     'document.querySelectorAll("body *")', f'{HOST}.shadowRoot.querySelectorAll("section *")'
 )
+STOPS = "input:enabled, textarea:enabled, button:enabled, a[href]"
 UNNAMED = f"""() => [...{HOST}.shadowRoot.querySelectorAll(
     "svg [tabindex], svg [role=button], svg [role=img]")]
     .filter(node => !node.getAttribute("aria-label") || node.getAttribute("tabindex") === null)
@@ -72,7 +73,9 @@ def test_it_is_finished_accessible_and_fits(name, show):
 @each
 def test_the_keyboard_alone_reaches_everything(name, show):
     page = show(made(name), viewport={"width": 1100, "height": 900})
-    controls = page.page.locator("section :is(input, textarea, button):enabled:visible").count()
+    controls = page.page.locator(
+        "section :is(input, textarea, button, a[href]):enabled:visible"
+    ).count()
     stops = 0
     while stops <= controls + 2:
         page.page.keyboard.press("Tab")

@@ -1,7 +1,7 @@
 """An explorable that lives in the page: in Python it is values to set, to observe and to link.
 
-Its front end, `web/NAME.js`, draws and answers by itself, also while a cell runs; here are the facts
-that it draws and the values that it and the kernel share.
+Its front end, `web/NAME.js`, draws and answers by itself, also while a cell runs. Here are the
+facts that it draws, and the values that it shares with the kernel.
 """
 
 import reprlib

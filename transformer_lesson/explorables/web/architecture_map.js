@@ -11,7 +11,7 @@ export function ArchitectureMap(view) {
     traits: ["part", "kind", "norm_position", "parts"],
     controls: (make) => [
       make.choice("Model", "kind", () =>
-        Object.keys(MODELS).map((kind) => [kind, MODELS[kind].word])),
+        Object.keys(ARCHITECTURES).map((kind) => [kind, ARCHITECTURES[kind].word])),
       make.choice("Norm", "norm_position", () => [["post", "post (paper)"], ["pre", "pre"]]),
     ],
     draw: drawMap,
@@ -20,7 +20,7 @@ export function ArchitectureMap(view) {
 
 // What each model reads and writes, column by column; `side` is where the residual paths run.
 const NEXT_TOKEN = "next token probabilities";
-const MODELS = {
+const ARCHITECTURES = {
   "encoder-decoder": {
     word: "encoder-decoder",
     columns: [
@@ -54,7 +54,7 @@ const BOX_COLORS = {
 };
 
 function drawMap(state, page) {
-  const { svg } = page, { columns } = MODELS[state.kind], beside = page.width >= 700;
+  const { svg } = page, { columns } = ARCHITECTURES[state.kind], beside = page.width >= 700;
   const wanted = columns.length === 2 ? 570 : 320;
   const width = Math.min(wanted, beside ? page.width - 290 : page.width);
   const sizes = mapSizes(width / columns.length), view = { ...viewOf(state), page, state, sizes };
@@ -74,8 +74,9 @@ function drawMap(state, page) {
 
 // Which parts this model has, and which of them come next or are built.
 function viewOf({ kind, parts }) {
-  const { columns } = MODELS[kind], drawn = new Set(["Token embedding", "Positional encoding",
-    "Add & norm", "Linear + softmax"]);
+  const { columns } = ARCHITECTURES[kind];
+  const drawn = new Set(["Token embedding", "Positional encoding", "Add & norm",
+    "Linear + softmax"]);
   for (const { block } of columns) {
     for (const name of [block, ...SUBLAYERS[block].flat()]) drawn.add(name);
   }

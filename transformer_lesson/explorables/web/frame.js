@@ -228,23 +228,24 @@ function tell(page, node) {
 
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-// The nearest place in a direction: far aside counts more than far ahead.
+// The nearest place in a direction: far aside counts more than far ahead. Places that lie upon each
+// other follow in their order.
 function neighbor(node, svg, [dx, dy]) {
-  const middle = (one) => {
-    const { left, top, width, height } = one.getBoundingClientRect();
-    return [left + width / 2, top + height / 2];
-  };
-  const [x, y] = middle(node);
-  let best = null, least = Infinity;
-  for (const other of svg.querySelectorAll("[tabindex]")) {
-    const [u, v] = middle(other), ahead = (u - x) * dx + (v - y) * dy;
+  const places = [...svg.querySelectorAll("[tabindex]")], own = places.indexOf(node);
+  const [x, y] = middleOf(node);
+  const cost = (other, i) => {
+    const [u, v] = middleOf(other), ahead = (u - x) * dx + (v - y) * dy;
     const aside = Math.abs((u - x) * dy) + Math.abs((v - y) * dx);
-    if (other !== node && ahead > 1 && ahead + 4 * aside < least) {
-      best = other;
-      least = ahead + 4 * aside;
-    }
-  }
-  return best;
+    if (Math.abs(ahead) <= 1 && aside <= 1) return (i - own) * (dx + dy) > 0 ? 0 : Infinity;
+    return ahead > 1 ? ahead + 4 * aside : Infinity;
+  };
+  const costs = places.map(cost), least = Math.min(...costs);
+  return least < Infinity ? places[costs.indexOf(least)] : null;
+}
+
+function middleOf(node) {
+  const { left, top, width, height } = node.getBoundingClientRect();
+  return [left + width / 2, top + height / 2];
 }
 
 function tellTip({ section, tip }, node) {

@@ -139,11 +139,12 @@ function drawAxes(group, { x, y, wide, tall, points, ends, across, up }, { every
     x1: x, x2: x + wide, y1: up(loss), y2: up(loss), class: "axis",
   }));
   join(layer(group, "losses"), "text", losses, (loss) => loss, (loss) => ({
-    text: loss.toFixed(1), x: x - 8, y: up(loss) + 4, class: "small end",
+    text: loss.toFixed(1), x: x - 8, y: up(loss) + 4, class: "small end", "aria-hidden": "true",
   }));
   const marks = [0, 0.25, 0.5, 0.75, 1].map((part) => Math.round(part * points));
   join(layer(group, "steps"), "text", marks, (mark) => mark, (mark) => ({
     text: mark * every, x: across(mark - 1), y: y + tall + 18, class: "small middle",
+    "aria-hidden": "true",
   }));
   const names = [`loss, nats · dotted: learned below ${learned}`, "training step"];
   join(layer(group, "names"), "text", names, (_, i) => i, (text, i) => ({

@@ -85,13 +85,13 @@ function mergeSteps(tokenizer, text) {
     const rank = (pair) => tokenizer.ranks.get(pair.join(" ")) ?? Infinity;
     const pair = pairs.reduce((best, one) => (rank(one) < rank(best) ? one : best), ["", ""]);
     if (rank(pair) === Infinity) return steps;
-    pieces = pieces.map((parts) => joined(parts, pair));
+    pieces = pieces.map((parts) => joinedAt(parts, pair));
     steps.push({ pieces, pair, merge: rank(pair) });
   }
 }
 
 // A piece's parts with all neighbors that are this pair made one, from the left.
-function joined(parts, [left, right]) {
+function joinedAt(parts, [left, right]) {
   const result = [];
   for (let i = 0; i < parts.length; i++) {
     const found = parts[i].part === left && parts[i + 1]?.part === right;

@@ -174,7 +174,8 @@ export class BytePairTokenizer extends Tokenizer {
   }
 
   toIds(text) {
-    return this.split(text).flatMap((parts) => this.merged(parts).map((part) => this.ids.get(part)));
+    const parts = this.split(text).flatMap((piece) => this.merged(piece));
+    return parts.map((part) => this.ids.get(part));
   }
 
   // The bytes of each piece that merges never leave, one character a byte.

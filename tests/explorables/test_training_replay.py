@@ -13,6 +13,7 @@ from tests.explorables.tiny_models import translator
 from transformer_lesson.explorables import ReplayRecorder, TrainingReplay
 from transformer_lesson.explorables.training_replay import (
     Snapshot,
+    cross_attention,
     matched,
     render_training_replay,
     strongest_hits,
@@ -41,6 +42,15 @@ def snapshot(step=1, loss=1.0, n_queries=3, n_keys=4, **named) -> Snapshot:
     weights = torch.rand(2, 3, n_queries, n_keys).softmax(-1)
     queries, keys = [f"q{i}" for i in range(n_queries)], [f"k{i}" for i in range(n_keys)]
     return Snapshot(step, loss, weights, queries, keys, **named)
+
+
+def test_looking_leaves_a_model_in_training_as_it_was():
+    model, _ = translator()
+    model.train()
+    ids = torch.tensor([[4, 5, 2]])
+    first, second = (cross_attention(model, ids, ids) for _ in range(2))
+    assert model.training and not first.requires_grad
+    torch.testing.assert_close(first, second)  # no dropout
 
 
 @pytest.mark.slow

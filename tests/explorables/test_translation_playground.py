@@ -1,283 +1,255 @@
-"""The translation playground: kind reading, true attention, no text that breaks it."""
+"""The translation playground, in the page: every number against the package's model."""
 
-import io
 import re
-import time
-import warnings
-from itertools import product
 
 import pytest
 import torch
-from PIL import Image
 
-from tests.explorables.tiny_models import ENGLISH, grammar_translator, translator
-from tests.patience import AT_ONCE
-from transformer_lesson.checkpoints import save_checkpoint
+from tests.explorables.conftest import HOSTILE
+from tests.explorables.shown import same_numbers
+from tests.explorables.tiny_models import ENGLISH, language_model, translator
 from transformer_lesson.explorables import TranslationPlayground, trained
-from transformer_lesson.explorables.translation_playground import (
-    cross_attention,
-    render_translation,
-    watch_translation,
-)
-from transformer_lesson.explorables.typed_sentence import read_sentence, source_ids
+from transformer_lesson.explorables.in_page import Weights
+from transformer_lesson.explorables.trained import trained_translator
+from transformer_lesson.figures.ranking import first_largest, from_largest
 from transformer_lesson.generation import generate
 from transformer_lesson.interpretability.alignment import alignment_hits
 from transformer_lesson.model.hooks import record
 from transformer_lesson.text import grammar
 
-WORDS = ENGLISH.split()
+browser = pytest.mark.browser
+TEACHER = "the teacher says that the child opens the window ."
+WINDOW = {"width": 1100, "height": 900}
 
 
-@pytest.fixture
-def playground():
-    return TranslationPlayground(*translator(), "the cat sees the dog .")
+def forced_ids(model, tokenizer, source: list[int], forced: dict[int, str]) -> list[int]:
+    """What the model writes greedily where it is not forced to a word."""
+    ids = [tokenizer.bos_id]
+    while len(ids) <= 30 and ids[-1] != tokenizer.eos_id:
+        with torch.no_grad():
+            logits = model(torch.tensor([source]), torch.tensor([ids]))[0, -1]
+        logits[tokenizer.pad_id] = -torch.inf
+        word = forced.get(len(ids) - 1)
+        ids.append(tokenizer.vocabulary[word] if word else int(logits.argmax()))
+    return ids[1:]
 
 
-@pytest.fixture
-def comes_with_the_package(tmp_path, monkeypatch):
-    """Put an untrained translator where the trained one lies, and return it."""
-    model, tokenizer = grammar_translator()
-    save_checkpoint(tmp_path / "translator.safetensors", model, tokenizer)
-    monkeypatch.setattr(trained, "TRANSLATOR", tmp_path / "translator.safetensors")
-    trained.trained_translator.cache_clear()
-    yield model, tokenizer
-    trained.trained_translator.cache_clear()
+def watched(model, tokenizer, text: str, forced: dict[int, str]) -> dict:
+    """What the package's model writes, thinks and looks at."""
+    read = [*text.split(), "<eos>"]
+    source = [tokenizer.vocabulary.get(word, tokenizer.unk_id) for word in read]
+    written = forced_ids(model, tokenizer, source, forced)
+    with torch.no_grad(), record(model) as run:
+        target = torch.tensor([[tokenizer.bos_id, *written[:-1]]])
+        logits = model(torch.tensor([source]), target)[0]
+    logits[:, tokenizer.pad_id] = -torch.inf
+    layers = range(model.config.n_layers)
+    weights = [run[f"decoder.{i}.cross_attention.weights"][0] for i in layers]
+    return {"read": read, "written": [*map(tokenizer.token, written)], "weights": weights,
+            "shares": logits.softmax(-1), "text": tokenizer.decode(written)}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "typed, read",
-    [
-        ("the cat sees the dog .", "the cat sees the dog ."),
-        ("The Cat SEES the dog.", "the cat sees the dog ."),
-        ("anna doesn't open", "Anna does not open"),
-        ("Anna Doesn’t open", "Anna does not open"),
-        ("the\u202e cat\x00 \ud800sees", "the cat sees"),  # what nobody can see
-        ("", ""),
-        (" \n\t", ""),
-    ],
-)
-def test_a_sentence_is_read_kindly(typed, read):
-    reading = read_sentence(typed, WORDS)
-    assert reading.tokens == tuple(read.split())
-    assert all(reading.known) and not reading.offers
-
-
-def test_changes_are_told():
-    reading = read_sentence("The cat doesn't open", WORDS, closing=".")
-    assert reading.tokens[-1] == "."
-    assert reading.changes == (
-        "Read “The” as “the”, “doesn't” as “does not”.",
-        "A “.” was added: every sentence of the corpus ends with one.",
-    )
-
-
-def test_nothing_is_added_where_no_mark_ends_the_sentences():
-    assert read_sentence("the cat", WORDS).tokens == ("the", "cat")
-    assert read_sentence("the cat .", WORDS, closing=".").tokens == ("the", "cat", ".")
-    assert read_sentence("", WORDS, closing=".").tokens == ()
-
-
-def test_unknown_words_are_marked_and_similar_ones_offered():
-    reading = read_sentence("the catt xyzzy", WORDS)
-    assert reading.known == (True, False, False)
-    assert reading.offers == (
-        "“catt” is not in the vocabulary; similar words that are: cat.",
-        "“xyzzy” is not in the vocabulary.",
-    )
-
-
-def test_an_unknown_word_is_read_as_unk():
-    _, tokenizer = translator()
-    ids = source_ids(tokenizer, read_sentence("the Hund", WORDS))  # German is not English
-    assert ids == [tokenizer.vocabulary["the"], tokenizer.unk_id, tokenizer.eos_id]
-
-
-@pytest.mark.slow
-def test_a_translation_is_the_greedy_one_and_its_weights_are_the_models():
-    model, tokenizer = translator()
-    reading = read_sentence("the cat sees", WORDS)
-    made = watch_translation(model, tokenizer, reading)
-    ids = [*tokenizer.encode("the cat sees"), tokenizer.eos_id]
-    written = generate(model, ids, 30).ids[0]
-    assert made.written == tuple(map(tokenizer.token, written))
-    with record(model) as run:
-        logits = model(torch.tensor([ids]), torch.tensor([[tokenizer.bos_id, *written[:-1]]]))
-    expected = torch.stack([run[f"decoder.{i}.cross_attention.weights"][0] for i in (0, 1)])
-    torch.testing.assert_close(made.weights, expected)
-    best = logits[0, 2].softmax(-1).max()
-    assert made.candidates[2][0] == (made.written[2], pytest.approx(best.item()))
-
-
-def test_looking_leaves_a_model_in_training_as_it_was():
-    model, _ = translator()
-    model.train()
-    ids = torch.tensor([[4, 5, 2]])
-    first, second = (cross_attention(model, ids, ids)[1] for _ in range(2))
-    assert model.training and not first.requires_grad
-    torch.testing.assert_close(first, second)  # no dropout
-
-
-@pytest.mark.slow
-def test_the_text_states_weights_and_candidates_that_are_drawn():
-    model, tokenizer = translator()
-    made = watch_translation(model, tokenizer, read_sentence("the cat sees dog", WORDS))
-    drawn = render_translation(made, 5, 3, 1, 2)
-    row = made.weights[1, 2, 3]
-    strongest = int(row.argmax())
-    word = ["the", "cat", "sees", "dog", "<eos>"][strongest]
-    assert f"“{made.written[3]}”, the model looked most at “{word}” ({row.max():.2f})" in drawn.text
-    token, p = made.candidates[3][0]
-    assert f"Likeliest there: {token} {p:.2f}" in drawn.text
-    mean = render_translation(made, 5, 3, 1, None)
-    assert f"({made.weights[1, :, 3].mean(0).max():.2f})" in mean.text
-    assert "mean of the heads" in mean.text and mean.png != drawn.png
-
-
-@pytest.mark.slow
-def test_words_appear_one_by_one(playground):
-    shown = playground.controls["shown"]
-    n = len(playground.attempt("the cat sees the dog .").written)
-    assert shown.max == shown.value == n
-    for count in range(1, n + 1):
-        shown.value = count
-        assert f"Written, {count} of {n}" in playground.rendering.text
-        assert f"For word {count}," in playground.rendering.text  # the newest one
-        assert playground.controls["word"].options[-1][1] == count - 1
-
-
-@pytest.mark.slow
-def test_every_control_changes_the_picture(playground):
-    moves = {"word": 0, "layer": 0, "head": 2, "shown": 2, "sentence": "the dog opens"}
-    for name, value in moves.items():
-        before = playground.picture.value
-        playground.controls[name].value = value
-        assert playground.picture.value != before, name
-
-
-@pytest.mark.slow
-def test_one_change_draws_one_picture(monkeypatch):
-    playground, drawn = TranslationPlayground(*translator(seed=0), "the cat sees the dog ."), []
-    lengths = [
-        len(playground.attempt(typed).written) for typed in ("the cat sees the dog .", "dog")
+def expected(seen: dict, state: dict, forced: dict[int, str], tokenizer) -> dict:
+    """What the picture tells and says of one state."""
+    read, written, at = seen["read"], seen["written"], state["word"]
+    weights = seen["weights"][state["layer"]]  # (head, target, source)
+    looks = weights.mean(0) if state["head"] is None else weights[state["head"]]
+    told = [f"“{word}” gets {looks[at, j]:.2f}" for j, word in enumerate(read)]
+    told += [
+        f"word {i + 1}, “{word}”" + ", forced" * (i in forced) for i, word in enumerate(written)
     ]
-    assert lengths[0] != lengths[1]  # so that the other controls have to follow
-    render = playground.render
-    monkeypatch.setattr(playground, "render", lambda: drawn.append(1) or render())
-    for name, value in {"sentence": "dog", "shown": 1, "head": 1}.items():
-        playground.controls[name].value = value
-    assert len(drawn) == 3
+    ids = from_largest(seen["shares"][at], 6)
+    if tokenizer.vocabulary[written[at]] not in ids:
+        ids[-1] = tokenizer.vocabulary[written[at]]
+    mark = ", forced ✎" if at in forced else ", written"
+    rivals = [(tokenizer.token(i), float(seen["shares"][at, i])) for i in ids]
+    told += [f"“{word}”: {p:.4f}" + mark * (word == written[at]) for word, p in rivals]
+    best = [f"“{read[j]}” ({looks[at, j]:.2f})" for j in from_largest(looks[at], 3)]
+    head = "mean of its heads" if state["head"] is None else f"head {state['head']}"
+    said = (
+        f"Written: “{seen['text']}”. For word {at + 1}, “{written[at]}”, the model looked most at "
+        f"{', '.join(best)} (layer {state['layer']}, {head}). Likeliest there: "
+        f"{', '.join(f'“{word}” {p:.4f}' for word, p in rivals)}."
+    )
+    title = f"For “{written[at]}” the model looked most at {best[0]}"
+    return {"told": told, "said": said, "title": title, "looks": looks[at]}
 
 
-@pytest.mark.slow
-def test_no_translation_of_an_unknown_word_is_claimed(playground):
-    playground.controls["sentence"].value = "the catt sees"
-    assert "“catt” is not in the vocabulary" in playground.rendering.text
-    assert "similar words that are: cat" in playground.rendering.text
-    assert "it can only guess" in playground.rendering.text
-    playground.controls["sentence"].value = "the cat sees"
-    assert "guess" not in playground.rendering.text
+def check(page, seen: dict, state: dict, forced: dict[int, str], tokenizer) -> None:
+    wanted, told = expected(seen, state, forced, tokenizer), page.told()
+    assert len(told) == len(wanted["told"])
+    pairs = zip(told, wanted["told"], strict=True)
+    assert [pair for pair in pairs if not same_numbers(*pair)] == []
+    assert same_numbers(page.title, wanted["title"])
+    said = re.split(r" Forced: | Read “| “\w+” is not", page.said)[0]
+    assert same_numbers(said, wanted["said"])
+    shown = [text for text in page.written() if re.fullmatch(r"\d\.\d\d", text)]
+    large = [f"{weight:.2f}" for weight in wanted["looks"].tolist() if weight >= 0.02]
+    assert len(shown) == len(large) and all(map(same_numbers, shown, large))
 
 
-@pytest.mark.slow
+@browser
 @pytest.mark.parametrize(
-    "typed, answer",
-    [
-        ("", "nothing to translate"),
-        ("   ", "nothing to translate"),
-        ("xyzzy catt !", "knows none of these words.*similar words that are: cat"),
-        ("the cat " * 13, "has 26 words and marks, but there is room for 24"),
-    ],
+    "forced", [{}, {3: "und"}, {0: "mein", 2: "heute"}], ids=["free", "one", "two"]
 )
-def test_what_cannot_be_translated_says_what_to_change(playground, typed, answer):
-    playground.controls["sentence"].value = typed
-    assert re.search(answer, playground.rendering.text)
-    playground.controls["sentence"].value = "the dog"
-    assert playground.rendering.text.startswith("Written")
+def test_every_number_is_that_of_the_packages_model(show, forced):
+    model, tokenizer, _ = trained_translator()
+    seen = watched(model, tokenizer, TEACHER, forced)
+    page = show(TranslationPlayground(forced=list(forced.items())), viewport=WINDOW)
+    for i, word in enumerate(range(len(seen["written"]))):
+        state = {"word": word, "layer": i % 2, "head": (None, 0, 3, 7)[i % 4]}
+        page.set(**state)
+        check(page, seen, state, forced, tokenizer)
+    if forced:
+        free = watched(model, tokenizer, TEACHER, {})
+        words = ", ".join(f"“{word}” as word {step + 1}" for step, word in forced.items())
+        assert f" Forced: {words}. Left alone it writes “{free['text']}”." in page.said
 
 
-@pytest.mark.slow
-def test_any_text_is_answered_at_once(playground, hostile):
-    for typed in (hostile, f"the cat {hostile[:60]} sees"):
-        start = time.process_time()
-        playground.controls["sentence"].value = typed
-        assert time.process_time() - start < AT_ONCE
-        assert "<script" not in playground.picture.value
-        assert "<img src=x" not in playground.picture.value
-        assert len(playground.rendering.text) < 2000
-
-
-@pytest.mark.slow
-def test_sentences_of_every_length_fit_the_picture():
+@browser
+def test_a_model_of_ones_own_is_translated_with(show):
     model, tokenizer = translator()
-    for n in (1, 5, 24):
-        made = watch_translation(model, tokenizer, read_sentence("the " * n, WORDS))
-        for word, layer, head in product((0, len(made.written) - 1), (0, 1), (None, 0, 2)):
-            drawn = render_translation(made, len(made.written), word, layer, head)
-            assert drawn == render_translation(made, len(made.written), word, layer, head)
-            assert Image.open(io.BytesIO(drawn.png)).width <= 950
-            assert "nan" not in drawn.text
+    page = show(TranslationPlayground(model, tokenizer, "the cat sees", word=2), viewport=WINDOW)
+    seen = watched(model, tokenizer, "the cat sees", {})
+    assert page.get("layer") == 1 and page.get("head") is None
+    check(page, seen, {"word": 2, "layer": 1, "head": None}, {}, tokenizer)
+    assert "added" not in page.said  # no mark ends the sentences of a language not known here
+    assert page.page.get_by_role("group", name="Examples").count() == 0
+    page.set(sentence="the Katze zebra")  # German is in the vocabulary
+    assert "“zebra” is not in the vocabulary" in page.said and "“Katze” is" not in page.said
 
 
-@pytest.mark.slow
-def test_the_package_brings_a_translator(comes_with_the_package):
-    shown = TranslationPlayground()
-    assert "Read “Today” as “today”." in shown.rendering.text
-    assert "not in the vocabulary" not in shown.rendering.text
-    model, tokenizer = comes_with_the_package
-    hits = alignment_hits(model, tokenizer, list(grammar.examples().values()))
-    best = hits[shown.values["layer"], shown.values["head"]]
-    assert best == hits.max()
-    assert "added" not in shown.rendering.text
-    shown.controls["sentence"].value = "The dog sleeps"
-    assert "A “.” was added" in shown.rendering.text
-    shown.controls["sentence"].value = "Der Hund sleeps."  # in the vocabulary, but German
-    assert "“Der” is not in the vocabulary" in shown.rendering.text
+@browser
+def test_words_of_the_source_language_can_be_named(show):
+    page = show(TranslationPlayground(*translator(), "the Katze", source_words=ENGLISH.split()))
+    assert "“Katze” is not in the vocabulary; similar words that are" not in page.said
+    assert "“Katze” is not in the vocabulary" in page.said and "it can only guess" in page.said
+    assert any(told.startswith("“Katze”, read as <unk>, gets 0.") for told in page.told())
 
 
-@pytest.mark.slow
-def test_examples_are_typed_for_you(comes_with_the_package):
-    shown = TranslationPlayground()
-    assert shown.values["example"] is None
+@browser
+def test_a_click_forces_a_word_and_the_rest_is_written_anew(show):
+    model, tokenizer, _ = trained_translator()
+    page = show(TranslationPlayground(), viewport=WINDOW)
+    button = page.page.get_by_role
+    assert button("button", name="Force nothing").is_disabled()
+    button("button", name="word 4, “,”").click()
+    button("button", name="“und”: 0.0").click()
+    assert page.get("forced") == [[3, "und"]] and page.get("word") == 3
+    assert f"“{watched(model, tokenizer, TEACHER, {3: 'und'})['text']}”" in page.said
+    button("button", name="word 7, “macht”").click()
+    page.page.get_by_text("likeliest as word 7").wait_for()
+    page.page.locator("svg [role=button]").last.click()
+    assert [step for step, _ in page.get("forced")] == [3, 6]
+    button("button", name="word 2, “Lehrer”").click()
+    button("button", name="“kluge”: 0.0").click()
+    assert page.get("forced") == [[1, "kluge"]]  # what came later was meant for another text
+    button("button", name="“Lehrer”: 0.").click()
+    assert page.get("forced") == [] and "Forced" not in page.said
+    page.set(forced=[[3, "und"]])
+    button("button", name="Force nothing").click()
+    assert page.get("forced") == [] and page.said.startswith("Written: “der Lehrer sagt ,")
+
+
+@browser
+def test_pointing_at_a_word_shows_where_the_model_looked(show):
+    page = show(TranslationPlayground(), viewport=WINDOW)
+    page.page.get_by_role("button", name="word 7, “Kind”").hover()
+    page.page.get_by_role("heading", name="For “Kind” the model looked most at “child”").wait_for()
+    assert page.get("word") == 9  # pointing chooses nothing
+    assert page.page.locator("svg [data-lit]").evaluate_all(
+        "nodes => nodes.map(node => node.getAttribute('aria-label').slice(0, 8))"
+    ) == ["“child” ", "word 7, "]
+    page.page.mouse.move(2, 2)
+    page.page.get_by_role("heading", name="For “aufmacht” the model looked").wait_for()
+
+
+@browser
+def test_words_appear_one_by_one(show):
+    page = show(TranslationPlayground(shown=2))
+    words = "der Lehrer sagt , dass das Kind das Fenster aufmacht . <eos>".split()
+    for n in range(1, len(words)):
+        page.set(shown=n)
+        assert page.said.startswith(f"Written so far: “{' '.join(words[:n])}”. For word {n}, ")
+        assert sum(told.startswith("word ") for told in page.told()) == n
+    page.set(shown=1)
+    page.page.clock.install()
+    page.page.get_by_role("button", name="▶ Play").click()
+    page.page.clock.run_for(700 * 20)
+    assert page.get("shown") == len(words) and page.said.startswith("Written: “der Lehrer")
+
+
+@browser
+def test_typing_and_examples_begin_anew(show):
+    page = show(TranslationPlayground(forced=[(0, "mein")], shown=3))
+    page.page.get_by_role("textbox").fill("The dog sleeps")
+    assert page.get("forced") == [] and "“der Hund schläft .”" in page.said
+    assert "Read “The” as “the”. A “.” was added" in page.said
     for name, pair in grammar.examples().items():
-        shown.controls["example"].label = name
-        assert shown.values["sentence"] == pair.source
-        assert "not in the vocabulary" not in shown.rendering.text
-    shown.controls["sentence"].value = "the dog sleeps ."
-    assert shown.values["example"] is None
+        page.page.get_by_role("button", name=name, exact=True).click()
+        page.page.get_by_text(f"Written: “{pair.target}”").wait_for()
+        assert page.get("sentence") == pair.source and "vocabulary" not in page.said
 
 
-def test_a_missing_translator_names_the_command(tmp_path, monkeypatch):
-    monkeypatch.setattr(trained, "TRANSLATOR", tmp_path / "none.safetensors")
-    trained.trained_translator.cache_clear()
-    shown = TranslationPlayground()
-    trained.trained_translator.cache_clear()
-    assert "python -m transformer_lesson.training --corpus grammar" in shown.rendering.text
-    shown.controls["sentence"].value = "anything"
-    assert "is missing" in shown.rendering.text
+@browser
+def test_what_is_typed_is_translated_or_answered(show):
+    page = show(TranslationPlayground())
+    answers = "nothing to translate: type|knows none of these words|there is room for 24: shorten"
+    for hostile in HOSTILE.values():
+        typed = hostile.replace("\ud83d", "?")
+        page.page.get_by_role("textbox").fill(typed)
+        page.set()
+        assert re.match(f".*(?:{answers})", page.said) and page.title == "", typed[:40]
+        assert len(page.said) < 2000
+        page.set(sentence=f"the dog {typed[:20]}")
+        assert page.said.startswith("Written: “der Hund"), typed[:40]
+        assert ("<unk>: it can only guess" in page.said) == bool(typed.strip())
 
 
-@pytest.mark.slow
+@browser
+def test_bad_values_get_a_sentence(show):
+    page = show(TranslationPlayground(forced=[(2, "xyzzy")]))
+    assert page.said.startswith("“xyzzy” cannot be forced as word 3: it is not in the model's")
+    page.set(forced=[[29, "und"]], word=25, layer=9, head=9)  # past the ends
+    assert page.title.startswith("For “Kind” the model") and "(layer 1, head 7)" in page.said
+    assert "Forced" not in page.said
+    page.set(sentence="the " * 25)
+    assert page.said == "The sentence has 26 words and marks, but there is room for 24: shorten it."
+    page.set(sentence="the " * 23)
+    assert page.said.startswith("Written: “")
+
+
+@browser
+def test_a_missing_model_is_told(show):
+    assert show(TranslationPlayground(weights=None)).said.startswith("The trained translator is")
+
+
+def test_the_head_is_the_one_that_finds_the_right_words():
+    model, tokenizer, _ = trained_translator()
+    hits = alignment_hits(model, tokenizer, list(grammar.examples().values()))
+    playground = TranslationPlayground()
+    assert hits[playground.layer, playground.head] == hits.max()
+    assert playground.layer * hits.size(1) + playground.head == int(first_largest(hits.flatten()))
+
+
+def test_a_forced_text_is_greedys_where_nothing_is_forced():
+    model, tokenizer, _ = trained_translator()
+    source = [*tokenizer.encode(TEACHER), tokenizer.eos_id]
+    assert forced_ids(model, tokenizer, source, {}) == generate(model, source, 30).ids[0]
+
+
+def test_wrong_models_are_refused(unchecked):
+    with pytest.raises(ValueError, match="belong together"):
+        TranslationPlayground(translator()[0])
+    with pytest.raises(ValueError, match="a DecoderOnlyTransformer translates nothing"):
+        TranslationPlayground(*language_model())
+
+
 def test_english_words_are_all_of_them():
     many = {word for pair in grammar.generate(6000, 1) for word in pair.source.split()}
     assert trained.english_words() == many
 
 
-def test_a_model_without_its_tokenizer_is_refused(unchecked):
-    with pytest.raises(ValueError, match="belong together"):
-        TranslationPlayground(translator()[0])
-
-
-@pytest.mark.slow
-def test_nothing_warns():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        TranslationPlayground(*translator(), "the 🦄 中文 $x^2$ \x00 \u202e cat")
-
-
-def test_repr_is_short(playground):
-    assert repr(playground) == (
-        "TranslationPlayground(sentence='the cat sees the dog .', example=None, "
-        f"shown={playground.values['shown']}, word={playground.values['word']}, layer=1, head=None)"
-    )
-    playground.controls["sentence"].value = "word " * 2000
-    assert len(repr(playground)) < 200
+def test_a_learners_weights_are_sent():
+    playground = TranslationPlayground(*translator())
+    assert isinstance(playground.weights, Weights) and len(playground.weights.data) < 50_000

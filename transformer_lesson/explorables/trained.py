@@ -8,10 +8,13 @@ from pathlib import Path
 
 import traitlets
 from ipywidgets import widget_serialization
+from torch import nn
 
 from transformer_lesson.checkpoints import Checkpoint, load_checkpoint
+from transformer_lesson.checkpoints.ours import as_bytes
 from transformer_lesson.explorables.in_page import Weights
 from transformer_lesson.text import grammar
+from transformer_lesson.text.tokenizers import Tokenizer
 
 TRANSLATOR = Path(__file__).parent.parent / "data" / "translator.safetensors"
 MISSING = (
@@ -40,6 +43,17 @@ def english_words() -> frozenset[str]:
 @cache
 def _weights() -> Weights | None:
     return Weights(TRANSLATOR.read_bytes()) if TRANSLATOR.exists() else None
+
+
+def own_weights(model: nn.Module | None, tokenizer: Tokenizer | None) -> Weights | None:
+    """Return a learner's model as a page gets it; `None` where the package's is to be taken.
+
+    Raises:
+        ValueError: a model without its tokenizer, or one that is too large for a page.
+    """
+    if (model is None) != (tokenizer is None):
+        raise ValueError("a model and its tokenizer belong together: pass both or none.")
+    return None if model is None else Weights(as_bytes(model, tokenizer))
 
 
 class ReadsTranslator(traitlets.HasTraits):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import ipywidgets
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from matplotlib import colormaps
 from torch import Tensor
 
@@ -17,14 +17,17 @@ from transformer_lesson.explorables.base import sentence as say
 from transformer_lesson.explorables.canvas import TINTS, Canvas, drawn_width, fitted
 from transformer_lesson.explorables.chart import Chart
 from transformer_lesson.explorables.player import Player
-from transformer_lesson.explorables.translation_playground import LONGEST, cross_attention
 from transformer_lesson.figures.plots import COLORS, SEQUENTIAL
 from transformer_lesson.figures.ranking import first_largest
 from transformer_lesson.generation import generate
+from transformer_lesson.generation.session import evaluating
+from transformer_lesson.model.hooks import record
+from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.tokenizers import Tokenizer, words
 
 WIDTH, MAP_LEFT, MAP_TOP = 940, 500, 130
+LONGEST = 30  # words of a translation: an untrained model does not stop by itself
 EMPTY = (
     "There is nothing to replay yet: train with on_step=recorder, a ReplayRecorder, "
     "then show TrainingReplay(recorder.snapshots)."
@@ -33,6 +36,22 @@ EMPTY = (
 
 if TYPE_CHECKING:
     from transformer_lesson.training import StepReport
+
+
+def cross_attention(
+    model: EncoderDecoderTransformer,
+    source_ids: Int[Tensor, "batch source"],
+    target_ids: Int[Tensor, "batch target"],
+) -> Float[Tensor, "layer batch head target source"]:
+    """Return where each layer's decoder looked in the source.
+
+    Row t belongs to the token that *follows* `target_ids[:, t]`: to choose it the model looked.
+    """
+    device = model.projection.weight.device
+    with evaluating(model), torch.no_grad(), record(model) as run:
+        model(source_ids.to(device), target_ids.to(device))
+    weights = [value for name, value in run.items() if name.endswith("cross_attention.weights")]
+    return torch.stack(weights).float().cpu()
 
 
 class Snapshot(NamedTuple):
@@ -103,7 +122,7 @@ class ReplayRecorder:
         longest = min(LONGEST, 2 * len(self._target), model.config.max_len - 1)
         written = generate(model, self._source, longest).ids[0]
         source, target = torch.tensor([self._source]), torch.tensor([self._target[:-1]])
-        _, weights = cross_attention(model, source, target)
+        weights = cross_attention(model, source, target)
         return Snapshot(
             step,
             loss,

@@ -11,7 +11,7 @@ export function readSentence(text, vocabulary, closing) {
   const tokens = spelled.flatMap(([word, forms]) => (forms.length ? forms : [word]));
   const respelled = spelled.filter(([word, forms]) => forms.length && forms.join(" ") !== word);
   const changes = respelled.length ? [`Read ${respellings(respelled)}.`] : [];
-  if (tokens.length && /[\p{L}\p{N}]$/u.test(tokens.at(-1))) {
+  if (closing && tokens.length && /[\p{L}\p{N}]$/u.test(tokens.at(-1))) {
     tokens.push(closing);
     changes.push(`A “${closing}” was added: every sentence of the corpus ends with one.`);
   }

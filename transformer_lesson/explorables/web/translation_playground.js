@@ -1,0 +1,267 @@
+// A typed sentence and its translation: who looked at whom, what else was likely at each step, and
+// what becomes of the rest when another word is forced.
+
+import { choosable, element, fitted, join, layer, set, shade, told } from "./draw.js";
+import { frame, remembered } from "./frame.js";
+import { generate, likeliest, softmax } from "./generation.js";
+import { firstLargest, fromLargest } from "./ranking.js";
+import { record } from "./transformer.js";
+import { readSentence, sourceIds } from "./typed_sentence.js";
+import { modelOf } from "./weights.js";
+
+const PLAYGROUND = { read: 24, written: 30, rivals: 6 }; // the most that are shown
+const WHOLE = { forced: [], shown: PLAYGROUND.written };
+
+export function TranslationPlayground(view) {
+  return frame(view, {
+    name: "Translation playground",
+    goal: "Click a written word and force one of its rivals: the rest is written anew. Find one " +
+      "early in the sentence that changes its last word.",
+    traits: ["sentence", "layer", "head", "word", "shown", "forced"],
+    controls: playgroundControls,
+    load: modelOf,
+    draw: drawPlayground,
+  });
+}
+
+function playgroundControls(make, page) {
+  const begin = () => page.set(WHOLE), config = () => page.loaded?.model.config;
+  const numbers = (n = 1) => Array.from({ length: n }, (_, i) => [i, String(i)]);
+  const typed = make.text("English sentence", "sentence", { size: 52 });
+  const examples = make.choice("Examples", "sentence", () => page.model.get("examples"));
+  typed.addEventListener("input", begin);
+  examples.addEventListener("click", begin);
+  const free = element("button", { type: "button", text: "Force nothing", onclick: begin });
+  page.updates.push(() => set(free, { disabled: !page.model.get("forced").length }));
+  return [
+    typed,
+    ...(page.model.get("examples").length ? [examples] : []),
+    make.play("shown", () => ({ min: 1, max: page.steps ?? 1 })),
+    free,
+    make.choice("Layer", "layer", () => numbers(config()?.n_layers)),
+    make.choice("Head", "head", () => [[null, "mean"], ...numbers(config()?.n_heads)]),
+  ];
+}
+
+function drawPlayground(state, page, { model, tokenizer }) {
+  const vocabulary = new Set(page.model.get("source_words"));
+  const reading = readSentence(state.sentence, vocabulary, page.model.get("closing"));
+  const problem = untranslatable(reading, model) ?? unforceable(state.forced, tokenizer);
+  if (problem) return problem;
+  const made = remembered(page, [reading.tokens, state.forced], () => {
+    return translateForced(model, tokenizer, reading, state.forced);
+  });
+  page.steps = made.written.length;
+  const look = lookOfStep(made, state, model.config, page.preview);
+  const { svg, width } = page, most = Math.max(look.read.length, look.written.length);
+  const place = width >= 64 * most ? wordsAcross(width, look) : wordsDown(width, look);
+  drawRibbons(layer(svg, "ribbons"), look, place);
+  drawRead(layer(svg, "read"), look, place);
+  drawWritten(layer(svg, "written"), look, place, page);
+  const end = drawRivals(layer(svg, "rivals"), look, page, place.rivals);
+  set(svg, { width, height: Math.max(place.height, end) });
+  return playgroundFacts(look);
+}
+
+// What is to be changed in a sentence, if anything.
+function untranslatable({ tokens, known, offers }, model) {
+  const room = Math.min(PLAYGROUND.read, model.source.max_len - 1), { length } = tokens;
+  if (!length) return "There is nothing to translate: type a sentence.";
+  if (length > room) {
+    return `The sentence has ${length} words and marks, but there is room for ${room}: shorten it.`;
+  }
+  if (!tokens.some((token, i) => known[i] && /[\p{L}\p{N}]/u.test(token))) {
+    return `The translator knows none of these words. ${offers.join(" ")}`;
+  }
+  return null;
+}
+
+function unforceable(forced, tokenizer) {
+  const wrong = forced.find(([, word]) => !tokenizer.vocabulary.has(word));
+  return wrong && `“${wrong[1]}” cannot be forced as word ${wrong[0] + 1}: it is not in the ` +
+    "model's vocabulary; choose one of the words that it knows.";
+}
+
+// Translates greedily apart from the forced words, and keeps what was likely and looked at.
+function translateForced(model, tokenizer, reading, forced) {
+  const source = sourceIds(tokenizer, reading), seen = new Map(), { length } = forced;
+  const room = Math.min(PLAYGROUND.written, model.config.max_len - 1);
+  const wanted = new Map(forced.map(([step, word]) => [step, tokenizer.vocabulary.get(word)]));
+  let step = 0;
+  const choose = (logits) => wanted.get(step++) ?? likeliest(logits);
+  const { ids, logits } = generate(model, source, room, choose);
+  const free = length ? generate(model, source, room).ids : ids;
+  model.run = record(seen);
+  model.decode([model.config.bos_id, ...ids.slice(0, -1)], model.encode(source), source);
+  model.run = (name, value) => value;
+  return { reading, seen, tokenizer, written: ids.map((id) => tokenizer.texts[id]),
+    shares: logits.map(softmax), text: tokenizer.decode(ids), free: tokenizer.decode(free) };
+}
+
+// All that the picture shows of one step: that under the pointer, or the chosen one.
+function lookOfStep(made, state, config, preview) {
+  const { written, reading } = made, shown = Math.min(state.shown, written.length);
+  const chosen = state.word < written.length ? state.word : Math.floor(written.length / 2);
+  const at = Number(preview ?? (shown < written.length ? shown - 1 : chosen));
+  const head = state.head === null ? null : Math.min(state.head, config.n_heads - 1);
+  const where = { layer: Math.min(state.layer, config.n_layers - 1), head };
+  const looks = written.map((_, i) => crossWeights(made.seen, where, i));
+  const shares = made.shares[at], { texts, vocabulary } = made.tokenizer;
+  const rivals = fromLargest([...shares], PLAYGROUND.rivals).map((id) => texts[id]);
+  if (!rivals.includes(written[at])) rivals[rivals.length - 1] = written[at];
+  return { ...made, ...where, shown, at, looks, weights: looks[at], forced: state.forced,
+    read: [...reading.tokens, "<eos>"], known: [...reading.known, true],
+    isForced: (i) => state.forced.some(([step]) => step === i),
+    rivals: rivals.map((word) => ({ word, share: shares[vocabulary.get(word)] })) };
+}
+
+// Where one head, or the mean over all, looked when it chose a word.
+function crossWeights(seen, { layer: number, head }, step) {
+  const weights = seen.get(`decoder.${number}.cross_attention.weights`), [all, n] = weights.shape;
+  const heads = head === null ? [...Array(all).keys()] : [head];
+  const rows = heads.map((h) => weights.row(h * n + step));
+  return [...rows[0].keys()].map((j) => rows.reduce((sum, row) => sum + row[j], 0) / rows.length);
+}
+
+// Where everything stands: read words in a row above, written ones in a row below.
+function wordsAcross(width, { read, written }) {
+  const row = (n, y) => (i) => {
+    const wide = Math.min(120, width / n - 8);
+    return { x: (width / n) * (i + 0.5) - wide / 2, y, width: wide, height: 34 };
+  };
+  const above = row(read.length, 44), below = row(written.length, 206);
+  const middle = ({ x, width: wide }) => x + wide / 2;
+  const ribbon = (i, j) => {
+    const from = middle(below(i)), to = middle(above(j));
+    return `M${from} 206C${from} 140 ${to} 150 ${to} 78`;
+  };
+  return { read: above, written: below, ribbon, height: 240, names: [[0, 14], [0, 200]],
+    number: (j) => ({ x: middle(above(j)), y: 38, class: "small middle" }),
+    rivals: { x: 0, y: 262, width: Math.min(width, 640) } };
+}
+
+// The same where a row has no room: in two columns, and the rivals beside or below them.
+function wordsDown(width, { read, written }) {
+  const wide = width >= 820, all = wide ? width * 0.55 : width, box = Math.min(150, all * 0.34);
+  const column = (x) => (i) => ({ x, y: 24 + 36 * i, width: box, height: 28 });
+  const left = column(0), right = column(all - box);
+  const height = 24 + 36 * Math.max(read.length, written.length);
+  const ribbon = (i, j) => {
+    const [from, to, middle] = [right(i).y + 14, left(j).y + 14, all / 2];
+    return `M${all - box} ${from}C${middle} ${from} ${middle} ${to} ${box + 46} ${to}`;
+  };
+  return { read: left, written: right, ribbon, height, names: [[0, 14], [all - box, 14]],
+    number: (j) => ({ x: box + 4, y: left(j).y + 18, class: "small" }),
+    rivals: wide ? { x: all + 40, y: 0, width: width - all - 40 } : { x: 0, y: height, width } };
+}
+
+// From the written words to those that they looked at, the thicker the more.
+function drawRibbons(group, { looks, shown, at }, place) {
+  const all = looks.slice(0, shown).flatMap((weights, i) => {
+    return weights.map((weight, j) => ({ i, j, weight }));
+  });
+  const large = all.filter(({ weight }) => weight >= 0.02);
+  join(group, "path", large, ({ i, j }) => `${i}.${j}`, ({ i, j, weight }) => ({
+    class: "ribbon", d: place.ribbon(i, j), opacity: i === at ? 0.8 : 0.12,
+    "stroke-width": 1 + 13 * weight,
+  }));
+}
+
+// Words in boxes; `describe` says what each box is besides, and a mark stands after some words.
+function drawBoxedWords(group, words, box, describe, mark = () => "") {
+  join(layer(group, "boxes"), "rect", words, (_, i) => i, (word, i) => ({
+    class: "box", rx: 8, ...box(i), ...describe(word, i),
+  }));
+  join(layer(group, "words"), "text", words, (_, i) => i, (word, i) => {
+    const { x, y, width, height } = box(i);
+    return { text: fitted(word + mark(i), width - 8), x: x + width / 2, y: y + height / 2 + 5,
+      class: "middle", "aria-hidden": "true", "pointer-events": "none" };
+  });
+}
+
+function drawRead(group, { read, known, weights }, place) {
+  const [x, y] = place.names[0];
+  join(layer(group, "name"), "text", ["read"], () => 0, (text) => ({ text, x, y, class: "small" }));
+  drawBoxedWords(group, read, place.read, (word, j) => ({
+    "stroke-dasharray": known[j] ? null : "4 3",
+    ...told(`“${word}”${known[j] ? "" : ", read as <unk>,"} gets ${weights[j].toFixed(2)}`,
+      `read${j}`),
+  }));
+  const numbers = weights.map((weight, j) => ({
+    j, text: `${known[j] ? "" : "? "}${weight >= 0.02 ? weight.toFixed(2) : ""}`.trim(),
+  }));
+  const some = numbers.filter(({ text }) => text);
+  join(layer(group, "numbers"), "text", some, ({ j }) => j, ({ j, text }) => ({
+    text, ...place.number(j), "aria-hidden": "true",
+  }));
+}
+
+function drawWritten(group, look, place, page) {
+  const { written, shown, at, looks, isForced } = look, [x, y] = place.names[1];
+  join(layer(group, "name"), "text", ["written"], () => 0, (text) => ({
+    text, x, y, class: "small",
+  }));
+  drawBoxedWords(group, written.slice(0, shown), place.written, (word, i) => ({
+    "data-preview": i,
+    ...choosable(`word ${i + 1}, “${word}”${isForced(i) ? ", forced" : ""}`, i === at,
+      () => page.set({ word: i, shown: PLAYGROUND.written }), `read${firstLargest(looks[i])}`),
+  }), (i) => (isForced(i) ? " ✎" : ""));
+}
+
+// The likeliest words of one step, each a button that forces it. Returns where they end.
+function drawRivals(group, look, page, { x, y, width }) {
+  const { rivals, written, at } = look, unit = width - 200, top = (i) => y + 46 + 32 * i;
+  const before = written.slice(0, at).join(" "), key = ({ word }) => word;
+  const titles = [`likeliest as word ${at + 1}`,
+    fitted(`click one to force it${before && ` after “${before}”`}`, width, 12)];
+  join(layer(group, "titles"), "text", titles, (_, i) => i, (text, i) => ({
+    text, x, y: y + 14 + 18 * i, class: i ? "small" : "strong",
+  }));
+  const mark = (word) => (word !== written[at] ? "" : look.isForced(at) ? "forced ✎" : "written");
+  join(layer(group, "boxes"), "rect", rivals, key, ({ word, share }, i) => ({
+    class: "box", x, y: top(i), width, height: 28, rx: 7,
+    ...choosable(`“${word}”: ${share.toFixed(4)}${mark(word) && `, ${mark(word)}`}`,
+      word === written[at], () => force(page, look, word)),
+  }));
+  join(layer(group, "bars"), "rect", rivals, key, ({ share }, i) => ({
+    x: x + 100, y: top(i) + 7, height: 14, width: Math.max(1, share * unit), rx: 2,
+    fill: shade(0.3 + 0.7 * share), "pointer-events": "none",
+  }));
+  join(layer(group, "words"), "text", rivals, key, ({ word }, i) => ({
+    text: fitted(word, 84), x: x + 92, y: top(i) + 19, class: "end", "aria-hidden": "true",
+    "pointer-events": "none",
+  }));
+  join(layer(group, "numbers"), "text", rivals, key, ({ word, share }, i) => ({
+    text: `${share.toFixed(4)} ${mark(word)}`, x: x + 106 + share * unit, y: top(i) + 19,
+    class: "small", "aria-hidden": "true", "pointer-events": "none",
+  }));
+  return top(rivals.length) + 6;
+}
+
+// Forces a word at the step that is looked at; what was forced after it was meant for another text.
+function force(page, { forced, at, rivals }, word) {
+  const before = forced.filter(([step]) => step < at), own = word === rivals[0].word;
+  page.set({ ...WHOLE, word: at, forced: own ? before : [...before, [at, word]] });
+}
+
+function playgroundFacts(look) {
+  const { written, read, weights, shown, at, rivals, reading } = look, word = written[at];
+  const best = fromLargest(weights, 3).map((j) => `“${read[j]}” (${weights[j].toFixed(2)})`);
+  const likely = rivals.map(({ word, share }) => `“${word}” ${share.toFixed(4)}`).join(", ");
+  const head = look.head === null ? "mean of its heads" : `head ${look.head}`;
+  const far = shown < written.length ? " so far" : "";
+  const text = far ? written.slice(0, shown).join(" ") : look.text;
+  const forced = look.forced.filter(([step]) => step < written.length);
+  const words = forced.map(([step, one]) => `“${one}” as word ${step + 1}`).join(", ");
+  const changed = words ? ` Forced: ${words}. Left alone it writes “${look.free}”.` : "";
+  const guess = "For a word that it does not know the model reads <unk>: it can only guess.";
+  const guesses = look.known.every(Boolean) ? [] : [guess];
+  const notes = [...reading.changes, ...reading.offers, ...guesses];
+  const most = `${best.join(", ")} (layer ${look.layer}, ${head})`;
+  const said = `Written${far}: “${text}”. For word ${at + 1}, “${word}”, the model looked ` +
+    `most at ${most}. Likeliest there: ${likely}.${changed}`;
+  return {
+    title: `For “${word}” the model looked most at ${best[0]}`,
+    said: [said, ...notes].join(" "),
+  };
+}

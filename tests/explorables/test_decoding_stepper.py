@@ -1,292 +1,355 @@
-"""The decoding stepper: what is drawn is what `generate` did, and what the cache really spares."""
+"""The decoding stepper, in the page: every number against the package's model and strategies."""
 
-import io
-import math
-import re
-import time
-from itertools import product
+from collections.abc import Iterator
+from copy import deepcopy
 
 import pytest
 import torch
-from PIL import Image
 
-from tests.explorables.tiny_models import grammar_translator, language_model, translator
-from tests.patience import AT_ONCE
-from transformer_lesson.checkpoints import save_checkpoint
-from transformer_lesson.explorables import DecodingStepper, trained
-from transformer_lesson.explorables.beam_tree import (
-    finished_texts,
-    path,
-    render_beams,
-    text_of,
+from tests.explorables.conftest import HOSTILE
+from tests.explorables.shown import same_numbers
+from tests.explorables.tiny_models import language_model, translator
+from transformer_lesson.exercises.bug_hunt import bugs
+from transformer_lesson.explorables import DecodingStepper
+from transformer_lesson.explorables.decoding_stepper import TEXT
+from transformer_lesson.explorables.trained import trained_translator
+from transformer_lesson.figures.ranking import from_largest
+from transformer_lesson.generation import (
+    Beam,
+    Sample,
+    generate,
+    length_normalized,
+    top_k_filter,
 )
-from transformer_lesson.explorables.decoding import cache_use, watch_decoding
-from transformer_lesson.explorables.next_token_bars import choose_from, render_distribution
-from transformer_lesson.generation import Beam, Greedy, Sample, generate
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
+from transformer_lesson.text.tokenizers import BytePairTokenizer
 
-KINDS = {"translator": translator, "language model": language_model}
-TEXTS = {"translator": "the cat sees", "language model": "abc"}
-
-EXTREMES = {
-    "greedy": [{}],
-    "sample": [
-        {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": 20}
-        for temperature, top_k, top_p in product((0.1, 5.0), (0, 1, 50), (0.05, 1.0))
-    ],
-    "beam": [{"width": 1}, {"width": 5}],
-}
+browser = pytest.mark.browser
+WINDOW = {"width": 1100, "height": 900}
+CAMELS = "the clever camels do not see a heavy room and three clocks arrive ."
+KNOBS = [
+    {"temperature": 0.7, "top_k": 8, "top_p": 0.9, "seed": 0},
+    {"temperature": 2.0, "top_k": 0, "top_p": 0.5, "seed": 3},
+    {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 20},
+]
 
 
-def ids_of(kind, tokenizer):
-    ids = tokenizer.encode(TEXTS[kind])
-    return [*ids, tokenizer.eos_id] if kind == "translator" else ids
+def chance(seed: int) -> Iterator[float]:
+    """The numbers of the page's generator, mulberry32."""
+    while True:
+        seed = (seed + 0x6D2B79F5) % 2**32
+        mixed = (seed ^ seed >> 15) * (seed | 1) % 2**32
+        mixed ^= (mixed + (mixed ^ mixed >> 7) * (mixed | 61)) % 2**32
+        yield ((mixed ^ mixed >> 14) % 2**32) / 2**32
 
 
-def stepper(kind="translator", **named) -> DecodingStepper:
-    return DecodingStepper(*KINDS[kind](), TEXTS[kind], **named)
+def byte_pair_model() -> tuple[DecoderOnlyTransformer, BytePairTokenizer]:
+    tokenizer = BytePairTokenizer.train(["the value of the thing is the other thing"], 280)
+    torch.manual_seed(1)
+    return DecoderOnlyTransformer(ModelConfig(tokenizer.vocab_size, 12, 3, 2, 20, 40)), tokenizer
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("strategy", [Greedy(), Sample(2.0, 5, 0.9, seed=3), Beam(3)], ids=repr)
-def test_a_decoding_is_what_generate_writes(kind, strategy):
-    model, tokenizer = KINDS[kind]()
-    ids = ids_of(kind, tokenizer)
-    made = watch_decoding(model, tokenizer, ids, strategy, 8)
-    assert list(made.written) == generate(model, ids, 8, strategy).ids[0]
-    assert made.start == (("<bos>",) if kind == "translator" else ("a", "b", "c"))
-    assert made.source == (("the", "cat", "sees", "<eos>") if kind == "translator" else ())
-    if made.tree:
-        assert made.n_steps == len(made.tree) <= 8
-        return
-    text = [tokenizer.bos_id] if kind == "translator" else ids
-    inputs = [ids] * (kind == "translator") + [[*text, made.written[0]]]
-    with torch.no_grad():
-        logits = model(*(torch.tensor([one]) for one in inputs))[0, -1]
-    if kind == "translator":
-        logits[tokenizer.pad_id] = -math.inf  # <pad> is never written
-    torch.testing.assert_close(made.probabilities[1], logits.softmax(-1))
+class Written:
+    """What the package's model and strategies make of one text, with the page's chance."""
+
+    def __init__(self, model, tokenizer, text: str, knobs: dict | None, most: int = 20):
+        self.model, self.tokenizer, self.knobs = model.eval(), tokenizer, knobs
+        translates = isinstance(model, EncoderDecoderTransformer)
+        ids = tokenizer.encode(text)
+        self.source = [*ids, tokenizer.eos_id] if translates else []
+        self.start = [tokenizer.bos_id] if translates else ids
+        self.ids, self.logits, self.draws = [], [], []
+        uniform = chance(knobs["seed"]) if knobs else None
+        while len(self.ids) < most and self.ids[-1:] not in [[id_] for id_ in self.ends]:
+            self.logits.append(self.next_logits())
+            self.draws.append(next(uniform) if knobs else 0.0)
+            self.ids.append(self.choose())
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        return tuple(self.model.config.eos_ids)
+
+    def next_logits(self) -> torch.Tensor:
+        text = torch.tensor([[*self.start, *self.ids]])
+        with torch.no_grad():
+            given = (torch.tensor([self.source]), text) if self.source else (text,)
+            logits = self.model(*given)[0, -1]
+        if self.model.config.pad_id is not None:
+            logits[self.model.config.pad_id] = -torch.inf
+        return logits
+
+    @property
+    def sample(self) -> Sample:
+        knobs = self.knobs | {"top_k": self.knobs["top_k"] or None}
+        return Sample(**knobs | {"top_p": None if knobs["top_p"] == 1 else knobs["top_p"]})
+
+    def choose(self) -> int:
+        if not self.knobs:
+            return int(self.logits[-1].argmax())
+        uniform = torch.tensor([self.draws[-1]])
+        return int(self.sample.choose(self.logits[-1][None], uniform))
+
+    def cut(self, step: int) -> list[str]:
+        """What cut each token: "top-k", "top-p" or nothing."""
+        logits, k = self.logits[step] / self.knobs["temperature"], self.knobs["top_k"]
+        by_k = top_k_filter(logits, k).isneginf() if k else torch.zeros(len(logits)).bool()
+        final = self.sample.probabilities(self.logits[step])
+        pairs = zip(by_k.tolist(), final.tolist(), logits.isneginf().tolist(), strict=True)
+        return ["" if p or never else "top-k" if cut else "top-p" for cut, p, never in pairs]
+
+    def told_tokens(self, step: int) -> list[str]:
+        """What the row of tokens tells, at a step from 0."""
+        n, texts = len(self.start), map(self.tokenizer.token, [*self.start, *self.ids])
+        reused = 0 if step == 0 else n + step - 1
+        kinds = ["in the cache"] * reused + ["read now"] * (n + step - reused) + ["chosen"]
+        kinds += ["chosen later"] * (len(self.ids) - step - 1)
+        pairs = enumerate(zip(texts, kinds, strict=True))
+        told = [f"token {i}, “{text}”: {kind}" for i, (text, kind) in pairs]
+        return told[max(0, n - 12) :]
+
+    def told(self, step: int) -> list[str]:
+        logits, chosen, token = self.logits[step], self.ids[step], self.tokenizer.token
+        model = logits.softmax(-1)
+        shown = from_largest(model, 10)
+        if chosen not in shown:
+            shown[-1] = chosen
+        others = f"{len(model) - len(shown)} others"
+        told = self.told_tokens(step)
+        told += [f"“{token(i)}”" + ", chosen" * (i == chosen) for i in shown] + [f"“{others}”"]
+        columns, cut = {"the model": model}, [""] * len(model)
+        if self.knobs:
+            heated = (logits / self.knobs["temperature"]).softmax(-1)
+            final, cut = self.sample.probabilities(logits), self.cut(step)
+            columns |= {f"temperature {self.knobs['temperature']:g}": heated, "drawn from": final}
+        for name, values in columns.items():
+            last = name == "drawn from"
+            told += [
+                f"“{token(i)}”, {name}: " + (f"cut by {cut[i]}" if last and cut[i] else f"{p:.3f}")
+                for i, p in ((i, values[i]) for i in shown)
+            ]
+            told.append(f"“{others}”, {name}: {max(0, 1 - values[shown].sum()):.3f}")
+        if self.knobs:
+            ends = final.cumsum(-1)
+            told += [
+                f"“{token(i)}” lies from {ends[i] - final[i]:.3f} to {ends[i]:.3f}"
+                for i in sorted(shown)
+                if final[i] > 0
+            ]
+            told.append(f"the draw {self.draws[step]:.4f} falls on this token")
+        return told
+
+    def said(self, step: int) -> str:
+        model, chosen, token = self.logits[step].softmax(-1), self.ids[step], self.tokenizer.token
+        best = ", ".join(f"“{token(i)}” {model[i]:.3f}" for i in from_largest(model, 3))
+        if not self.knobs:
+            return f"Likeliest for the model: {best}. Greedy takes the likeliest, “{token(chosen)}”"
+        cut, final = self.cut(step), self.sample.probabilities(self.logits[step])
+        return (
+            f"Likeliest for the model: {best}. At temperature {self.knobs['temperature']:g}, "
+            f"{cut.count('top-k')} tokens are cut by top-k, {cut.count('top-p')} by top-p, "
+            f"{int((final > 0).sum())} kept. The draw {self.draws[step]:.4f} fell on "
+            f"“{token(chosen)}”, to which the model gave {model[chosen]:.3f}"
+        )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_counts_are_those_of_a_real_cache(kind):
-    model, tokenizer = KINDS[kind]()
-    ids = ids_of(kind, tokenizer)
-    layer = model.decoder[0]
-    counted = {True: [], False: []}
-    for use_cache, seen in counted.items():
-        hook = layer.self_attention.W_K.register_forward_hook(
+def check(page, written: Written, step: int) -> None:
+    """Everything that the page shows at one step, from 0, is what the package computes."""
+    wanted, told = written.told(step), page.told()
+    assert len(told) == len(wanted)
+    assert [pair for pair in zip(told, wanted, strict=True) if not same_numbers(*pair)] == []
+    said, _, rest = page.said.partition(". Keys and values")
+    assert same_numbers(said, written.said(step))
+    assert rest.endswith(f" Written in the end: “{written.tokenizer.decode(written.ids)}”.")
+    token, chosen = written.tokenizer.token, written.ids[step]
+    p = written.logits[step].softmax(-1)[chosen]
+    title = f"“{token(chosen)}” is the likeliest next token ({p:.3f})"
+    if written.knobs:
+        p = written.sample.probabilities(written.logits[step])[chosen]
+        title = f"“{token(chosen)}” was drawn with probability {p:.3f}"
+    assert same_numbers(page.title, f"Step {step + 1} of {len(written.ids)}: {title}")
+
+
+@browser
+@pytest.mark.parametrize("knobs", [None, *KNOBS], ids=["greedy", "cold", "hot", "plain"])
+def test_every_number_is_that_of_the_packages_model(show, knobs):
+    model, tokenizer, _ = trained_translator()
+    written = Written(model, tokenizer, CAMELS, knobs)
+    page = show(DecodingStepper(strategy="sample" if knobs else "greedy"), viewport=WINDOW)
+    page.set(**(knobs or {}))
+    for step in range(0, len(written.ids), 2):
+        page.set(step=step + 1)
+        check(page, written, step)
+
+
+@browser
+@pytest.mark.parametrize("make", [language_model, byte_pair_model], ids=["letters", "byte pairs"])
+def test_a_language_model_goes_on_from_a_prompt(show, make):
+    model, tokenizer = make()
+    text = "abc" if make is language_model else "the value of the other thing is the value of"
+    page = show(DecodingStepper(model, tokenizer, text, 15, **KNOBS[1]), viewport=WINDOW)
+    written = Written(model, tokenizer, text, KNOBS[1], 15)
+    for step in (0, 1, len(written.ids) - 1):
+        page.set(step=step + 1)
+        check(page, written, step)
+    hidden = len(tokenizer.encode(text)) - 12
+    assert any(text.startswith(f"… {hidden} more tokens") for text in page.written()) == (
+        hidden > 0
+    )
+
+
+@browser
+def test_a_softmax_in_the_place_of_logits_is_shown(show):
+    model, tokenizer, _ = trained_translator()
+    mad = deepcopy(model)
+    mad.logits = bugs.ModelEnd()
+    written = Written(mad, tokenizer, CAMELS, KNOBS[0], 5)
+    page = show(DecodingStepper(mad, tokenizer, CAMELS, 5, **KNOBS[0], step=2), viewport=WINDOW)
+    check(page, written, 1)
+    assert written.logits[1].softmax(-1).max() < 0.01
+
+
+@browser
+def test_the_counts_are_those_of_a_real_cache(show):
+    model, tokenizer = translator()
+    ids, layer = [*tokenizer.encode("the cat sees"), tokenizer.eos_id], model.decoder[0]
+    counted = {"self_attention": [], "cross_attention": []}
+    for name, seen in counted.items():
+        getattr(layer, name).W_K.register_forward_hook(
             lambda _module, inputs, _output, seen=seen: seen.append(inputs[0].size(1))
         )
-        generate(model, ids, 5, use_cache=use_cache, eos_id=None)
-        hook.remove()
-    n_start = 1 if kind == "translator" else len(ids)
-    for step in range(5):
-        use = cache_use(n_start, step)
-        assert use.computed == counted[True][step]
-        assert use.computed + use.reused == counted[False][step]
+    n = len(generate(model, ids, 6).ids[0])
+    assert n > 2 and counted["cross_attention"] == [len(ids)]
+    page = show(DecodingStepper(model, tokenizer, "the cat sees", 6, strategy="greedy"))
+    for step, computed in enumerate(counted["self_attention"]):
+        page.set(step=step + 1)
+        kept = f"of the text: reused {step + 1 - computed}, computed {computed}; "
+        source = (0, len(ids)) if step == 0 else (len(ids), 0)
+        assert f"{kept}without a cache {step + 1}. Of the source: reused {source[0]}, " in page.said
+        assert f"computed {source[1]}; without a cache {len(ids)}. Written" in page.said
 
 
-@pytest.mark.slow
-def test_the_source_is_read_once_with_a_cache():
-    model, tokenizer = translator()
-    ids = ids_of("translator", tokenizer)
-    counted = []
-    hook = model.decoder[0].cross_attention.W_K.register_forward_hook(
-        lambda _module, inputs, _output: counted.append(inputs[0].size(1))
-    )
-    generate(model, ids, 4, eos_id=None)
-    hook.remove()
-    assert counted == [len(ids)]
-    shown = stepper()
-    assert "Of the source: reused 0, computed 4; without a cache 4." in shown.rendering.text
-    shown.controls["step"].value = 2
-    assert "Of the source: reused 4, computed 0; without a cache 4." in shown.rendering.text
-    assert "text: reused 1, computed 1; without a cache 2." in shown.rendering.text
+def path_of(tree, step: int, i: int) -> list[int]:
+    """The tokens of a candidate's whole text."""
+    tokens = []
+    for level in reversed(tree[: step + 1]):
+        tokens.append(level[i].token)
+        i = level[i].parent
+    return tokens[::-1]
 
 
-def test_a_choice_is_the_strategys_own_and_each_cut_is_explained():
-    probabilities = torch.tensor([0.0, 0.4, 0.3, 0.15, 0.1, 0.05])
-    sample = Sample(temperature=0.5, top_k=4, top_p=0.9)
-    choice = choose_from(probabilities, sample)
-    squares = probabilities.square()
-    torch.testing.assert_close(choice.heated, squares / squares.sum())
-    torch.testing.assert_close(choice.drawn_from, sample.probabilities(probabilities.log()))
-    assert [choice.cut_by(i) for i in range(6)] == ["", "", "", "", "top-p", "top-k"]
-    free = choose_from(probabilities, Sample())
-    torch.testing.assert_close(free.drawn_from, probabilities)
-    assert not any(free.cut_by(i) for i in range(6))
+@browser
+@pytest.mark.parametrize("width", [1, 2, 3, 5])
+def test_the_tree_is_that_of_the_packages_beam_search(show, width):
+    model, tokenizer, _ = trained_translator()
+    source = [*tokenizer.encode(CAMELS), tokenizer.eos_id]
+    made = generate(model, source, 20, Beam(width), trees=True)
+    tree = made.trees[0]
+
+    def words(step: int, i: int) -> str:
+        return f"“{' '.join(map(tokenizer.token, path_of(tree, step, i)))}”"
+
+    page = show(DecodingStepper(strategy="beam", width=width), viewport=WINDOW)
+    for at in (0, 8, len(tree) - 1):
+        page.set(step=at + 1)
+        ended = [
+            (s, i, one.log_probability, length_normalized(one.log_probability, s + 1, 0.6))
+            for s, level in enumerate(tree[: at + 1])
+            for i, one in enumerate(level)
+            if one.finished
+        ]
+        order = from_largest(torch.tensor([one[3] for one in ended]), 3) if ended else []
+        texts = [
+            f"normalized {ended[k][3]:.2f}, log P {ended[k][2]:.2f}: {words(*ended[k][:2])}"
+            for k in order
+        ]
+        boxes = [
+            f"step {s + 1}, {'finished' if one.finished else 'kept' if one.kept else 'dropped'}: "
+            f"{words(s, i)}, log P {one.log_probability:.2f}"
+            for s in range(max(0, at - 7), at + 1)
+            for i, one in enumerate(tree[s][: width + 4 * (s == at)])
+        ]
+        told = [told for told in page.told() if not told.startswith("token ")]
+        wanted = [*boxes, *(f"finished: {text}" for text in texts)]
+        assert len(told) == len(wanted)
+        assert all(map(same_numbers, told, wanted))
+        kept = [i for i, one in enumerate(tree[at]) if one.kept]
+        title = f"{len(kept)} kept, {len(tree[at]) - len(kept)} dropped, {len(ended)} finished"
+        assert page.title == f"Step {at + 1} of {len(tree)}: {title} so far"
+        texts_kept = "; ".join(f"{words(at, i)} {tree[at][i].log_probability:.2f}" for i in kept)
+        said = f"Beam width {width}. Kept, with log P: {texts_kept}."
+        said += f" Finished so far: {'; '.join(texts)}." if texts else ""
+        assert same_numbers(page.said.partition(" Keys and")[0], said)
+        assert page.said.endswith(f"in the end: “{tokenizer.decode(made.ids[0])}”.")
 
 
-def test_the_text_says_what_was_drawn_from():
-    model, tokenizer = language_model()
-    strategy = Sample(2.0, top_k=5, top_p=0.7, seed=1)
-    made = watch_decoding(model, tokenizer, tokenizer.encode("abc"), strategy, 6)
-    for step in range(made.n_steps):
-        text = render_distribution(made, tokenizer, step).text
-        choice = choose_from(made.probabilities[step], strategy)
-        kept = int((choice.drawn_from > 0).sum())
-        chosen = made.written[step]
-        assert f"Temperature 2; {kept} tokens kept, {tokenizer.vocab_size - 5} cut by" in text
-        assert f"{5 - kept} cut by top-p 0.7" in text
-        told = f"“{tokenizer.token(chosen)}” was drawn with probability"
-        assert f"{told} {choice.drawn_from[chosen]:.3f}" in text
-        assert f"the model gave it {made.probabilities[step][chosen]:.3f}" in text
-        assert f"reused {0 if step == 0 else 2 + step}, computed {3 if step == 0 else 1}" in text
+@browser
+def test_strategies_change_the_picture_and_its_knobs(show):
+    page = show(DecodingStepper(), viewport=WINDOW)
+    sliders = {"sample": 5, "greedy": 1, "beam": 2, "sample ": 5}
+    for name, n in sliders.items():
+        page.page.get_by_role("button", name=name.strip(), exact=True).click()
+        page.set()
+        assert page.page.locator("input[type=range]:visible").count() == n
+    page.page.get_by_role("button", name="token 3, “Kamele”").click()
+    assert page.get("step") == 3 and page.title.startswith("Step 3 of 13: “Kamele” was drawn")
+    page.page.get_by_role("img", name="“Kamele”, drawn from").hover()
+    lit = page.page.locator("svg [data-lit]").count()
+    assert lit == 7  # the token, its name, its three bars, its place on the strip, the draw
 
 
-@pytest.mark.slow
-def test_paths_through_the_tree_give_the_texts():
-    model, tokenizer = translator()
-    made = watch_decoding(model, tokenizer, ids_of("translator", tokenizer), Beam(3), 10)
-    texts = [
-        text_of(made.tree, s, i) for s, level in enumerate(made.tree) for i in range(len(level))
-    ]
-    assert list(made.written) in texts
-    for step, level in enumerate(made.tree):
-        for i, candidate in enumerate(level):
-            assert path(made.tree, step, i)[-1] == i
-            assert text_of(made.tree, step, i)[-1] == candidate.token
-            assert len(text_of(made.tree, step, i)) == step + 1
-    assert {one.parent for one in made.tree[4]} != {0}  # the texts do not all run along the top
-    source = torch.tensor([ids_of("translator", tokenizer)])
-    for i, candidate in enumerate(made.tree[4]):
-        ids = [tokenizer.bos_id, *text_of(made.tree, 4, i)]
-        with torch.no_grad():
-            logits = model(source, torch.tensor([ids[:-1]]))[0]
-        logits[:, tokenizer.pad_id] = -math.inf  # <pad> is never written
-        log_p = logits.log_softmax(-1).gather(1, torch.tensor(ids[1:])[:, None]).sum().item()
-        assert candidate.log_probability == pytest.approx(log_p, abs=1e-4)
+@browser
+def test_pointing_at_a_candidate_shows_how_it_came_about(show):
+    page = show(DecodingStepper(strategy="beam", step=3), viewport=WINDOW)
+    thick = "nodes => nodes.filter(node => node.getAttribute('stroke-width') === '4').length"
+    assert page.page.locator("path.ribbon").evaluate_all(thick) == 3
+    page.page.get_by_role("img", name="step 2, kept").last.hover()
+    page.set()
+    assert page.page.locator("path.ribbon").evaluate_all(thick) == 2
 
 
-def test_finished_texts_come_best_first_and_the_best_is_the_winner():
-    model, tokenizer = language_model()  # its beams end at different lengths
-    made = watch_decoding(model, tokenizer, tokenizer.encode("abc"), Beam(4), 12)
-    finished = finished_texts(made, made.n_steps - 1)
-    assert len(finished) > 1
-    assert [score for score, _, _ in finished] == sorted((s for s, _, _ in finished), reverse=True)
-    assert finished[0][2] == list(made.written)
-    text = render_beams(made, tokenizer, made.n_steps - 1).text
-    assert f"normalized {finished[0][0]:.2f}" in text
+@browser
+def test_what_is_typed_is_gone_on_from_or_answered(show):
+    for stepper in (DecodingStepper(), DecodingStepper(*byte_pair_model())):
+        page = show(stepper)
+        for typed in HOSTILE.values():
+            page.page.get_by_role("textbox").fill(typed.replace("\ud83d", "?"))
+            page.set()
+            if not typed.strip() and stepper.source_words or not typed:
+                assert page.said == "There is no text to begin with: type some."
+            else:
+                assert page.title.startswith("Step ") or page.said.endswith(": shorten it.")
+        page.set(text="a" * 1001)
+        assert "has 1001 characters, but there is room for 1000: shorten it." in page.said
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_extremes_of_every_control_are_drawn(kind):
-    shown = stepper(kind)
-    for strategy in EXTREMES:
-        with shown.held():
-            shown.controls["strategy"].value = strategy
-        for values in EXTREMES[strategy]:
-            with shown.held():
-                for name, value in values.items():
-                    shown.controls[name].value = value
-            for step in (shown.step.max, 1):
-                shown.step.value = step
-                shown._redraw()
-                text = shown.rendering.text
-                assert text.startswith(f"Step {step} of {shown.step.max}")
-                assert "nan" not in text
-                image = Image.open(io.BytesIO(shown.rendering.png))
-                assert image.width <= 950 and image.height < 800
+@browser
+def test_past_the_ends(show):
+    page = show(DecodingStepper(*language_model(), "a" * 39, max_new_tokens=50, step=99))
+    assert page.title.startswith("Step 1 of 1: ")  # max_len is 40
+    page.set(text="a" * 40)
+    assert page.said == "The text has 40 tokens, but the model has room for 39: shorten it."
+    page.set(text="ab\ud83d")
+    assert page.title.startswith("Step 37 of 37: ")
 
 
-@pytest.mark.slow
-def test_pictures_are_pure():
-    model, tokenizer = translator()
-    for strategy, draw in ((Sample(), render_distribution), (Beam(2), render_beams)):
-        made = watch_decoding(model, tokenizer, ids_of("translator", tokenizer), strategy, 9)
-        assert draw(made, tokenizer, 3) == draw(made, tokenizer, 3)
-        assert draw(made, tokenizer, 3).png != draw(made, tokenizer, 4).png
-
-
-@pytest.mark.slow
-def test_only_what_matters_for_the_strategy_can_be_moved():
-    shown = stepper()
-    for strategy, active in {
-        "greedy": set(),
-        "sample": {"temperature", "top_k", "top_p", "seed"},
-        "beam": {"width"},
-    }.items():
-        shown.controls["strategy"].value = strategy
-        names = {"temperature", "top_k", "top_p", "seed", "width"}
-        assert {name for name in names if not shown.controls[name].disabled} == active
-
-
-@pytest.mark.slow
-def test_every_control_changes_the_picture():
-    shown = stepper("language model")
-    moves = [
-        ("step", 3), ("strategy", "sample"), ("temperature", 3.0), ("top_k", 2), ("top_k", 0),
-        ("top_p", 0.3), ("strategy", "beam"), ("width", 5), ("text", "jij"),
-    ]  # fmt: skip
-    for name, value in moves:
-        before = shown.picture.value
-        shown.controls[name].value = value
-        assert shown.picture.value != before, (name, value)
-
-
-@pytest.mark.slow
-def test_one_model_call_for_all_steps(monkeypatch):
-    shown = stepper()
-    shown.controls["strategy"].value = "beam"
-    called = shown.attempt.cache_info().misses
-    for step in range(1, shown.step.max + 1):
-        shown.step.value = step
-    shown.controls["strategy"].value = "greedy"
-    assert shown.attempt.cache_info().misses == called
-
-
-@pytest.mark.slow
-def test_any_text_is_answered_at_once(hostile):
-    for kind in KINDS:
-        shown = stepper(kind)
-        start = time.process_time()
-        shown.controls["text"].value = hostile
-        assert time.process_time() - start < AT_ONCE
-        assert "<script" not in shown.picture.value and len(shown.rendering.text) < 2000
-        shown.controls["strategy"].value = "beam"
-        shown.step.value = shown.step.max
-        assert re.match("Step|There is no text|The text has", shown.rendering.text)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_text_and_too_much_text_say_what_to_change(kind):
-    shown = stepper(kind)
-    shown.controls["text"].value = ""
-    assert "There is no text to begin with" in shown.rendering.text
-    shown.controls["text"].value = "a " * 60
-    assert re.search("has .* tokens, but the model has room for (40|39)", shown.rendering.text)
-    shown.controls["text"].value = "a" * 39  # as a prompt, it leaves room for one token
-    assert shown.rendering.text.startswith("Step 1 of")
-
-
-@pytest.mark.slow
-def test_the_package_brings_a_translator(tmp_path, monkeypatch):
-    monkeypatch.setattr(trained, "TRANSLATOR", tmp_path / "translator.safetensors")
-    trained.trained_translator.cache_clear()
-    missing = DecodingStepper()
-    assert "is missing" in missing.rendering.text
-    missing.controls["strategy"].value = "beam"
-    save_checkpoint(trained.TRANSLATOR, *grammar_translator())
-    trained.trained_translator.cache_clear()
-    shown = DecodingStepper()
-    trained.trained_translator.cache_clear()
-    made = shown.attempt(shown.values["text"], Greedy())
-    assert made.source == tuple("today the old dog sees the small cat . <eos>".split())
-
-
-def test_bad_arguments_are_refused(unchecked):
+def test_wrong_arguments_are_refused(unchecked):
     with pytest.raises(ValueError, match="belong together"):
         DecodingStepper(translator()[0])
-    with pytest.raises(ValueError, match="max_new_tokens is 0"):
-        stepper(max_new_tokens=0)
+    with pytest.raises(ValueError, match="max_new_tokens is 0, but it must be at least 1"):
+        DecodingStepper(max_new_tokens=0)
+    model, tokenizer = translator()
+    model.logits = torch.nn.Tanh()
+    with pytest.raises(ValueError, match="last part is a Tanh, which a page cannot repeat"):
+        DecodingStepper(model, tokenizer)
 
 
-@pytest.mark.slow
-def test_repr_is_short():
-    assert repr(stepper()) == (
-        "DecodingStepper(text='the cat sees', strategy='greedy', temperature=1.0, top_k=0, "
-        "top_p=1.0, seed=0, width=3, step=1)"
-    )
+def test_it_opens_on_a_step_at_which_its_knobs_matter():
+    model, tokenizer, _ = trained_translator()
+    stepper = DecodingStepper()
+    assert CAMELS == TEXT.replace("The", "the").replace(".", " .")
+    knobs = {name: getattr(stepper, name) for name in KNOBS[0]}
+    assert stepper.strategy == "sample" and knobs == KNOBS[0]
+    written, at = Written(model, tokenizer, CAMELS, knobs), stepper.step - 1
+    assert {"top-k", "top-p", ""} == set(written.cut(at))
+    assert written.logits[at].softmax(-1).max() < 0.5

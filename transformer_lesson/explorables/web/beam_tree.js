@@ -1,0 +1,112 @@
+// One step of a beam search as a tree: what was kept, dropped and finished so far.
+
+import { fitted, join, layer, told } from "./draw.js";
+import { lengthNormalized } from "./generation.js";
+import { fromLargest } from "./ranking.js";
+
+const BEAM_BOX = { high: 36, down: 44, drop: 40 };
+const MOST_BEAMS = { dropped: 4, finished: 3 };
+const LENGTH_PENALTY = 0.6;
+
+// Which candidates of the steps 0 to `step` lead to candidate i, itself the last.
+function beamPath(tree, step, i) {
+  const numbers = [i];
+  for (let s = step; s > 0; s--) numbers.unshift(tree[s][numbers[0]].parent);
+  return numbers;
+}
+
+function beamTokens(tree, step, i) {
+  return beamPath(tree, step, i).map((number, s) => tree[s][number].token);
+}
+
+// What is finished by then, the best first.
+function finishedBeams({ tree, at }) {
+  const found = tree.slice(0, at + 1).flatMap((level, s) => {
+    const ended = level.map((one, i) => ({ ...one, s, i })).filter(({ finished }) => finished);
+    return ended.map((one) => ({
+      ...one, score: lengthNormalized(one.logProbability, s + 1, LENGTH_PENALTY),
+    }));
+  });
+  return fromLargest(found.map(({ score }) => score), found.length).map((i) => found[i]);
+}
+
+// Draws the tree up to one step, and returns the best text, title and sentence, and how high it is.
+export function drawBeamTree(group, decoding, { width, preview }) {
+  const { tree, at, token, state } = decoding, level = tree[at];
+  const words = (s, i) => `“${beamTokens(tree, s, i).map(token).join(" ")}”`;
+  const look = { ...decoding, words, finished: finishedBeams(decoding), beams: state.width };
+  const [s, i] = preview?.split(".").map(Number) ?? [at, 0];
+  const pointed = new Set(beamPath(tree, s, i).map((number, step) => `${step}.${number}`));
+  const low = drawTreeBoxes(group, look, pointed, width);
+  const height = drawFinished(layer(group, "finished"), look, low, width);
+  const kept = [...level.keys()].filter((number) => level[number].kept), n = kept.length;
+  const title = `Step ${at + 1} of ${tree.length}: ${n} kept, ${level.length - n} dropped, ` +
+    `${look.finished.length} finished so far`;
+  const texts = kept.map((number) => {
+    return `${words(at, number)} ${level[number].logProbability.toFixed(2)}`;
+  });
+  const ended = look.finished.slice(0, MOST_BEAMS.finished).map((one) => finishedWords(one, words));
+  const said = `Beam width ${state.width}. Kept, with log P: ${texts.join("; ")}.` +
+    (ended.length ? ` Finished so far: ${ended.join("; ")}.` : "");
+  return { written: beamTokens(tree, at, 0), title, said, height };
+}
+
+function finishedWords({ s, i, logProbability, score }, words) {
+  return `normalized ${score.toFixed(2)}, log P ${logProbability.toFixed(2)}: ${words(s, i)}`;
+}
+
+// The newest steps that there is room for, a column each; dropped ones only in the last.
+function drawTreeBoxes(group, { tree, at, token, words, beams }, pointed, width) {
+  const { high, down, drop } = BEAM_BOX, [wide, across] = width >= 540 ? [96, 116] : [68, 80];
+  const first = Math.max(0, at + 1 - Math.floor((width - 16) / across));
+  const x = (s) => 20 + across * (s - first);
+  const most = (s) => beams + (s === at ? MOST_BEAMS.dropped : 0);
+  const boxes = tree.slice(first, at + 1).flatMap((level, k) => level.slice(0, most(first + k))
+    .map((one, i) => ({ ...one, i, s: first + k, name: `${first + k}.${i}` })));
+  const y = ({ kept, i }) => 30 + (kept ? down * i : down * beams + 12 + drop * (i - beams));
+  const sign = (one) => (one.finished ? "■" : one.kept ? "✓" : "✗");
+  const state = (one) => (one.finished ? "finished" : one.kept ? "kept" : "dropped");
+  const key = ({ name }) => name;
+  join(layer(group, "steps"), "text", tree.slice(first, at + 1), (_, k) => first + k, (_, k) => ({
+    text: `step ${first + k + 1}`, class: "small middle", x: x(first + k) + wide / 2, y: 16,
+  }));
+  join(layer(group, "edges"), "path", boxes, key, (one) => {
+    const from = one.s > first ? [x(one.s) - across + wide, 30 + down * one.parent] : [0, 30];
+    const [right, left, middle] = [from[0], x(one.s), (from[0] + x(one.s)) / 2];
+    const [a, b] = [from[1] + high / 2, y(one) + high / 2], lit = pointed.has(one.name);
+    return { d: `M${right} ${a}C${middle} ${a} ${middle} ${b} ${left} ${b}`, class: "ribbon",
+      "stroke-width": lit ? 4 : 1.5, opacity: lit ? 0.9 : 0.4 };
+  });
+  join(layer(group, "boxes"), "rect", boxes, key, (one) => ({
+    class: "box", x: x(one.s), y: y(one), width: wide, height: high, rx: 7,
+    "stroke-dasharray": one.kept ? null : "4 3", "data-preview": one.name,
+    ...told(`step ${one.s + 1}, ${state(one)}: ${words(one.s, one.i)}, log P ` +
+      one.logProbability.toFixed(2)),
+  }));
+  const label = (one) => `${sign(one)} ${fitted(token(one.token), wide - 26)}`;
+  const texts = boxes.flatMap((one) => [
+    { ...one, name: `${one.name} word`, text: label(one) },
+    { ...one, name: `${one.name} score`, text: one.logProbability.toFixed(2), small: true },
+  ]);
+  join(layer(group, "words"), "text", texts, key, ({ text, small, ...one }) => ({
+    text, class: small ? "small middle" : "middle", x: x(one.s) + wide / 2,
+    y: y(one) + (small ? 31 : 16), "aria-hidden": "true", "pointer-events": "none",
+  }));
+  const dropped = Math.max(0, Math.min(MOST_BEAMS.dropped, tree[at].length - beams));
+  return 44 + down * beams + drop * dropped;
+}
+
+function drawFinished(group, { finished, words, tree, at, beams }, y, width) {
+  const more = tree[at].length - beams - MOST_BEAMS.dropped;
+  const legend = "✓ kept   ✗ dropped   ■ finished   below: log P of the whole text, in nats" +
+    (more > 0 ? `   (${more} more dropped)` : "");
+  join(layer(group, "legend"), "text", [legend], () => 0, (text) => ({
+    text: fitted(text, width, 12), class: "small", x: 0, y: y + 12,
+  }));
+  const shown = finished.slice(0, MOST_BEAMS.finished), text = (one) => finishedWords(one, words);
+  join(layer(group, "texts"), "text", shown, ({ s, i }) => `${s}.${i}`, (one, i) => ({
+    text: fitted(`■ ${text(one)}`, width), x: 0, y: y + 40 + 24 * i,
+    "data-preview": `${one.s}.${one.i}`, ...told(`finished: ${text(one)}`),
+  }));
+  return y + 34 + 24 * shown.length;
+}

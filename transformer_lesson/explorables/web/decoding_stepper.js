@@ -1,0 +1,175 @@
+// One token after the other: what the model thinks, what a strategy makes of it, what is cached.
+
+import { drawBeamTree } from "./beam_tree.js";
+import { choosable, fitted, join, layer, set, textWidth, told } from "./draw.js";
+import { frame, remembered } from "./frame.js";
+import { beamSearch, generate, likeliest, softmax } from "./generation.js";
+import { chance, drawNextToken, stagesOf } from "./next_token.js";
+import { readSentence, sourceIds } from "./typed_sentence.js";
+import { modelOf } from "./weights.js";
+
+const MOST_LETTERS = 1000; // of a text: byte pairs of a long word take their time
+const MOST_BEGINNING = 12; // tokens of a prompt that are drawn
+const OF_SAMPLE = ["temperature", "top_k", "top_p", "seed"];
+
+export function DecodingStepper(view) {
+  return frame(view, {
+    name: "Decoding stepper",
+    goal: "Find a knob that keeps only one token at this step, and one that lets many in. On the " +
+      "first sentence, greedy forgets the three clocks: which beam width finds them?",
+    traits: ["text", "strategy", ...OF_SAMPLE, "width", "step"],
+    controls: stepperControls,
+    load: modelOf,
+    draw: drawDecoding,
+  });
+}
+
+function stepperControls(make, page) {
+  const offAt = (off) => (value) => (value === off ? "off" : String(value));
+  const steps = () => ({ min: 1, max: page.steps ?? 1, step: 1 });
+  const only = (strategy, control) => {
+    page.updates.push(() => {
+      control.style.display = page.model.get("strategy") === strategy ? "" : "none";
+    });
+    return control;
+  };
+  return [
+    make.text("Text", "text", { size: 60 }),
+    make.choice("Strategy", "strategy", () => ["greedy", "sample", "beam"].map((s) => [s, s])),
+    only("sample", make.slider("Temperature", "temperature",
+      () => ({ min: 0.1, max: 5, step: 0.1 }))),
+    only("sample", make.slider("top-k", "top_k", () => ({ min: 0, max: 50, step: 1 }), offAt(0))),
+    only("sample", make.slider("top-p", "top_p",
+      () => ({ min: 0.05, max: 1, step: 0.05 }), offAt(1))),
+    only("sample", make.slider("Seed", "seed", () => ({ min: 0, max: 20, step: 1 }))),
+    only("beam", make.slider("Beam width", "width", () => ({ min: 1, max: 5, step: 1 }))),
+    make.slider("Step", "step", steps, (step) => String(Math.min(step, steps().max))),
+    make.play("step", steps),
+  ];
+}
+
+function drawDecoding(state, page, { model, tokenizer }) {
+  const text = textToGoOnFrom(state.text, page, model, tokenizer);
+  if (typeof text === "string") return text;
+  const knobs = { ...state, step: null };
+  const made = remembered(page, knobs, () => decodingOf(model, tokenizer, text, state, page));
+  page.steps = made.steps;
+  const look = { ...made, state, at: Math.min(state.step, made.steps) - 1, page };
+  const draws = { beam: drawBeamTree, greedy: drawNextToken, sample: drawNextToken };
+  const tokens = layer(page.svg, "tokens"), group = onlyLayer(page, draws[state.strategy].name);
+  const { written, title, said, height } = draws[state.strategy](group, look, page);
+  const high = drawTokens(tokens, look, written, page.width);
+  set(group, { transform: `translate(0 ${high})` });
+  set(page.svg, { width: page.width, height: high + height });
+  return { title, said: `${said} ${cacheWords(look)} Written in the end: “${made.text}”.` };
+}
+
+// The layer for one of two drawings; that of the other goes.
+function onlyLayer(page, name) {
+  const { layers } = page.svg;
+  for (const [other, group] of layers) {
+    if (!["tokens", name].includes(other)) {
+      group.remove();
+      layers.delete(other);
+    }
+  }
+  return layer(page.svg, name);
+}
+
+// The ids that the model reads or goes on from, or what to change in the text.
+function textToGoOnFrom(typed, page, model, tokenizer) {
+  const text = typed.replace(/\p{Surrogate}/gu, "?"), letters = [...text].length;
+  if (letters > MOST_LETTERS) {
+    return `The text has ${letters} characters, but there is room for ${MOST_LETTERS}: shorten it.`;
+  }
+  const vocabulary = new Set(page.model.get("source_words"));
+  const translates = model.kind === "EncoderDecoderTransformer";
+  const plain = () => [...tokenizer.encode(text), ...(translates ? [tokenizer.eosId] : [])];
+  const ids = vocabulary.size ? sourceIds(tokenizer, readSentence(text, vocabulary, ".")) : plain();
+  if (ids.length === Number(translates)) return "There is no text to begin with: type some.";
+  const room = translates ? model.source.max_len : model.config.max_len - 1;
+  if (ids.length <= room) return { ids, translates };
+  return `The text has ${ids.length} tokens, but the model has room for ${room}: shorten it.`;
+}
+
+// Lets the model write, and keeps what it thought at every step.
+function decodingOf(model, tokenizer, { ids, translates }, state, page) {
+  const start = translates ? [model.config.bos_id] : ids;
+  const room = Math.min(page.model.get("max_new_tokens"), model.config.max_len - start.length);
+  const token = (id) => tokenizer.token(id);
+  if (page.model.get("end") === "softmax") model.run = softmaxAgain;
+  const made = state.strategy === "beam" ? beamSearch(model, ids, room, { width: state.width }) :
+    generate(model, ids, room, choiceOf(state));
+  model.run = (name, value) => value;
+  return { ...made, start: start.map(token), source: translates ? ids.length : 0, token,
+    text: tokenizer.decode(made.ids), steps: (made.tree ?? made.ids).length };
+}
+
+// The bug of lesson 14: probabilities under the name of logits.
+function softmaxAgain(name, value) {
+  if (name !== "logits") return value;
+  for (let i = 0; i < value.rows; i++) value.row(i).set(softmax(value.row(i)));
+  return value;
+}
+
+function choiceOf(state) {
+  if (state.strategy === "greedy") return likeliest;
+  const uniform = chance(state.seed);
+  return (logits) => stagesOf(logits, state, uniform()).chosen;
+}
+
+// How many tokens' keys and values are computed at a step: without a cache it would be all.
+function cacheUse({ start, at }) {
+  return at === 0 ? { computed: start.length, reused: 0 } :
+    { computed: 1, reused: start.length + at - 1 };
+}
+
+function cacheWords(look) {
+  const { computed, reused } = cacheUse(look), { source, at } = look, all = computed + reused;
+  const words = (old, fresh) => `reused ${old}, computed ${fresh}`;
+  const text = `Keys and values of the text: ${words(reused, computed)}; without a cache ${all}.`;
+  const read = at === 0 ? words(0, source) : words(source, 0);
+  return source ? `${text} Of the source: ${read}; without a cache ${source}.` : text;
+}
+
+// The text so far as a row of tokens, and what is kept of each; returns how high it is.
+function drawTokens(group, look, written, width) {
+  const { start, at, token } = look, { computed, reused } = cacheUse(look);
+  const hidden = Math.max(0, start.length - MOST_BEGINNING), n = start.length;
+  const all = [...start, ...written.map(token)].map((word, i) => ({ word, i })).slice(hidden);
+  const sign = (i) => (i < reused ? "=" : i < reused + computed ? "+" : i === n + at ? "▶" : "");
+  const meaning = { "=": "in the cache", "+": "read now", "▶": "chosen", "": "chosen later" };
+  const legend = "= in the cache   + read now   ▶ chosen", more = `… ${hidden} more tokens   `;
+  const labels = all.map(({ word, i }) => `${sign(i)} ${fitted(word, 110, 13)}`.trim());
+  const { places, height } = wrappedPlaces(labels, width);
+  const link = ({ i }) => (i === n + at ? `token${written[at]}` : "");
+  const tell = (one) => {
+    const say = `token ${one.i}, “${one.word}”: ${meaning[sign(one.i)]}`;
+    const go = () => look.page.set({ step: one.i - n + 1 });
+    return one.i < n ? told(say) : choosable(say, one.i === n + at, go, link(one));
+  };
+  join(layer(group, "legend"), "text", [legend], () => 0, () => ({
+    text: hidden ? more + legend : legend, class: "small", x: 0, y: 12,
+  }));
+  join(layer(group, "boxes"), "rect", all, ({ i }) => i, (one, k) => ({
+    class: "box", ...places[k], height: 28, rx: 7, ...tell(one),
+    "stroke-dasharray": one.i > n + at ? "4 3" : null,
+  }));
+  join(layer(group, "words"), "text", all, ({ i }) => i, (one, k) => ({
+    text: labels[k], class: "middle", x: places[k].x + places[k].width / 2, y: places[k].y + 19,
+    "aria-hidden": "true", "pointer-events": "none",
+  }));
+  return height;
+}
+
+// Boxes for words one after the other, in as many lines as they need.
+function wrappedPlaces(labels, width) {
+  let x = 0, y = 22;
+  const places = labels.map((label) => {
+    const wide = textWidth(label) + 16;
+    if (x && x + wide > width) [x, y] = [0, y + 34];
+    x += wide + 6;
+    return { x: x - wide - 6, y, width: wide };
+  });
+  return { places, height: y + 50 };
+}

@@ -1,0 +1,143 @@
+// One choice of a token: the model's probabilities, what the knobs make of them, and the draw.
+
+import { fitted, join, layer, told } from "./draw.js";
+import { draw, likeliest, sampleProbabilities, softmax } from "./generation.js";
+import { fromLargest } from "./ranking.js";
+
+const MOST_BARS = 10;
+
+// Numbers in [0, 1) that look like chance, the same ones for the same seed (mulberry32).
+export function chance(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+// The distribution at each stage, and the token that `uniform` draws from the last one.
+export function stagesOf(logits, { temperature, top_k: k, top_p: p }, uniform) {
+  const topK = k || null, topP = p === 1 ? null : p;
+  const final = sampleProbabilities(logits, { temperature, topK, topP });
+  return { final, uniform, chosen: draw(final, uniform),
+    model: softmax(logits), heated: sampleProbabilities(logits, { temperature }),
+    filtered: sampleProbabilities(logits, { temperature, topK }) };
+}
+
+// What the picture shows of one step, greedy or by chance.
+function lookOfChoice({ logits, state, at, token }) {
+  const greedy = state.strategy === "greedy", uniform = chance(state.seed);
+  const draws = Array.from({ length: at + 1 }, uniform);
+  const stages = greedy ? { model: softmax(logits[at]), chosen: likeliest(logits[at]) } :
+    stagesOf(logits[at], state, draws[at]);
+  const shown = fromLargest([...stages.model], MOST_BARS);
+  if (!shown.includes(stages.chosen)) shown[shown.length - 1] = stages.chosen;
+  const { model, heated, filtered, final } = stages;
+  const cutBy = (id) => (final[id] || !heated[id] ? "" : filtered[id] ? "top-p" : "top-k");
+  const rows = shown.map((id) => ({ id, word: token(id), cut: greedy ? "" : cutBy(id) }));
+  const ofModel = { name: "the model", values: model, fill: "var(--key)" };
+  const columns = greedy ? [ofModel] : [
+    ofModel,
+    { name: `temperature ${state.temperature}`, values: heated, fill: "var(--query)" },
+    { name: "drawn from", values: final, fill: "var(--value)" },
+  ];
+  return { ...stages, greedy, rows, columns, cutBy, state };
+}
+
+// Draws one step, and returns what is written, title and sentence, and how high it is.
+export function drawNextToken(group, decoding, { width }) {
+  const look = lookOfChoice(decoding), { token, at, steps, ids } = decoding;
+  const end = drawStages(group, look, width);
+  const bottom = drawTheDraw(layer(group, "draw"), look, width, end);
+  const word = `“${token(look.chosen)}”`, own = look.model[look.chosen].toFixed(3);
+  const share = (id) => look.model[id].toFixed(3);
+  const best = look.rows.slice(0, 3).map((row) => `“${row.word}” ${share(row.id)}`);
+  const title = look.greedy ? `${word} is the likeliest next token (${own})` :
+    `${word} was drawn with probability ${look.final[look.chosen].toFixed(3)}`;
+  const said = `Likeliest for the model: ${best.join(", ")}. ${choiceWords(look, word, own)}`;
+  return { written: ids, title: `Step ${at + 1} of ${steps}: ${title}`, said, height: bottom };
+}
+
+function choiceWords({ greedy, final, cutBy, uniform, state }, word, own) {
+  if (greedy) return `Greedy takes the likeliest, ${word}.`;
+  const all = [...final.keys()], count = (by) => all.filter((id) => cutBy(id) === by).length;
+  const kept = all.filter((id) => final[id] > 0).length;
+  return `At temperature ${state.temperature}, ${count("top-k")} tokens are cut by top-k, ` +
+    `${count("top-p")} by top-p, ${kept} kept. The draw ${uniform.toFixed(4)} fell on ${word}, ` +
+    `to which the model gave ${own}.`;
+}
+
+// A row for each token, one for all others, and a column for each stage; all bars have one scale.
+function drawStages(group, { rows, columns, chosen, model }, width) {
+  const others = { id: "rest", word: `${model.length - rows.length} others`, cut: "" };
+  const name = width >= 540 ? 120 : 90, wide = (width - name) / columns.length, low = wide < 110;
+  const high = low ? 36 : 24, top = (i) => 26 + high * i, all = [...rows, others];
+  const largest = Math.max(...columns.flatMap(({ values }) => rows.map(({ id }) => values[id])));
+  const at = rows.findIndex(({ id }) => id === chosen);
+  join(layer(group, "chosen"), "rect", [at], () => 0, () => ({
+    x: 0, y: top(at) - 1, width, height: high - 1, rx: 6, class: "box", "pointer-events": "none",
+  }));
+  join(layer(group, "titles"), "text", columns, (_, c) => c, (column, c) => ({
+    text: low ? column.name.replace("temperature", "÷") : column.name, class: "small",
+    x: name + c * wide, y: 14,
+  }));
+  join(layer(group, "words"), "text", all, ({ id }) => id, ({ id, word }, i) => ({
+    text: (id === chosen ? "▶ " : "") + fitted(word, name - (id === chosen ? 28 : 10)),
+    class: "end", x: name - 8, y: top(i) + 16,
+    ...told(`“${word}”${id === chosen ? ", chosen" : ""}`, `token${id}`),
+  }));
+  const cells = columns.flatMap((column, c) => all.map((row, i) => cellOf(column, row, rows, {
+    c, x: name + c * wide, y: top(i), unit: (low ? wide - 8 : wide - 62) / largest, low,
+  })));
+  drawStageCells(group, cells);
+  return top(all.length) + 6;
+}
+
+// What one token's bar at one stage shows, and where.
+function cellOf({ name, values, fill }, { id, word, cut }, rows, place) {
+  const rest = () => Math.max(0, 1 - rows.reduce((sum, row) => sum + values[row.id], 0));
+  const share = id === "rest" ? rest() : values[id], gone = place.c === 2 && cut;
+  return { ...place, id, fill, long: id === "rest" ? 0 : share * place.unit,
+    text: gone ? `✗ ${cut}` : share.toFixed(3),
+    words: `“${word}”, ${name}: ${gone ? `cut by ${cut}` : share.toFixed(3)}` };
+}
+
+function drawStageCells(group, cells) {
+  const key = ({ c, id }) => `${c}.${id}`;
+  join(layer(group, "bars"), "rect", cells, key, ({ x, y, fill, long, words, id }) => ({
+    x, y: y + 4, height: 14, width: Math.max(1, long), fill, rx: 2, ...told(words, `token${id}`),
+  }));
+  join(layer(group, "numbers"), "text", cells, key, ({ x, y, long, low, text }) => ({
+    text, class: "small", x: low ? x : x + 5 + long, y: y + (low ? 31 : 16),
+    "aria-hidden": "true", "pointer-events": "none",
+  }));
+}
+
+// All tokens side by side, each as wide as it is likely, and the number that falls on one of them.
+function drawTheDraw(group, { greedy, final, chosen, uniform, rows, columns }, width, y) {
+  let before = 0;
+  const places = greedy ? [] : [...final].map((share) => [before, (before += share)]);
+  const shown = (greedy ? [] : rows.filter(({ id }) => final[id] > 0)).sort((a, b) => a.id - b.id);
+  const strip = greedy ? [] : [uniform];
+  join(layer(group, "name"), "text", strip, () => 0, () => ({
+    text: fitted(`the draw ${uniform.toFixed(4)}: each token as wide as it is likely`, width, 12),
+    class: "small", x: 0, y: y + 14,
+  }));
+  join(layer(group, "all"), "rect", strip, () => 0, () => ({
+    x: 0, y: y + 32, width, height: 22, class: "box", "pointer-events": "none",
+  }));
+  join(layer(group, "places"), "rect", shown, ({ id }) => id, ({ id, word }) => ({
+    x: places[id][0] * width, y: y + 32, width: Math.max(1, final[id] * width), height: 22,
+    fill: id === chosen ? columns[2].fill : "var(--hidden)", class: "cell",
+    ...told(`“${word}” lies from ${places[id].map((end) => end.toFixed(3)).join(" to ")}`,
+      `token${id}`),
+  }));
+  join(layer(group, "needle"), "path", strip, () => 0, () => ({
+    d: `M${uniform * width} ${y + 58}v-26l-6 -10h12l-6 10z`, fill: "var(--ink)",
+    stroke: "var(--ink)", "stroke-width": 2,
+    ...told(`the draw ${uniform.toFixed(4)} falls on this token`, `token${chosen}`),
+  }));
+  return greedy ? y : y + 66;
+}

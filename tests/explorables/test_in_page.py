@@ -9,9 +9,10 @@ from traitlets import TraitError
 
 from tests.browser.test_site import AXE, CONTRAST, FORM
 from tests.explorables.shown import HOST
+from tests.security.hostile_texts import TEXTS
 from transformer_lesson import explorables
 from transformer_lesson.explorables.bundle import WEB, bundle
-from transformer_lesson.explorables.in_page import LARGEST_MODEL, PageExplorable, Weights
+from transformer_lesson.explorables.in_page import LARGEST_MODEL, PageExplorable, Text, Weights
 
 browser = pytest.mark.browser
 IN_PAGE = [
@@ -104,6 +105,18 @@ def reached_by_arrows(page) -> set[int]:
         return [...seen];
     }}""")
     )
+
+
+@browser
+@each
+def test_any_typed_text_stays_text(name, show):
+    typed = [key for key, trait in made(name).traits().items() if isinstance(trait, Text)]
+    page = show(made(name)) if typed else None
+    for text in TEXTS.values() if typed else ():
+        page.set(**{key: text.encode(errors="replace").decode() for key in typed})
+        assert page.said and not UNFINISHED.search(page.said.replace(text, ""))
+        root = page.page.locator("section")
+        assert root.locator("script, img, iframe, link, style").count() == 0
 
 
 @browser

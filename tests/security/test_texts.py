@@ -3,7 +3,6 @@
 import json
 import time
 import warnings
-from functools import cache
 from html.parser import HTMLParser
 
 import pytest
@@ -26,7 +25,7 @@ from transformer_lesson.explorables import (
     TrainingReplay,
     TranslationPlayground,
 )
-from transformer_lesson.explorables.base import sendable as sendable_text
+from transformer_lesson.explorables.in_page import PageExplorable
 from transformer_lesson.explorables.training_replay import Snapshot
 from transformer_lesson.figures import plots
 from transformer_lesson.figures.attention_view.view import head_view, model_view
@@ -94,10 +93,6 @@ EXPLORABLES = {
 }
 
 
-TYPED = ["AttentionExplorer", "MaskExplorer"]
-TYPED += ["DecodingStepper", "TranslationPlayground"]
-
-
 def sendable(value) -> None:
     """Fail as the kernel's message to the browser would."""
     json.dumps(value, default=str, ensure_ascii=False).encode()
@@ -128,24 +123,6 @@ def faults(explorable) -> list[str]:
 @pytest.mark.parametrize("name", EXPLORABLES)
 def test_explorables_begin_with_any_text(name, text):
     assert faults(EXPLORABLES[name](text)) == []
-
-
-@cache
-def open_explorable(name: str):
-    """One explorable into which every text is typed."""
-    return EXPLORABLES[name]("the dog")
-
-
-@pytest.mark.parametrize("name", TYPED)
-def test_explorables_take_any_typed_text(name, text):
-    explorable = open_explorable(name)
-    if isinstance(explorable, PageExplorable):
-        return
-    field = next(iter(explorable.controls.values()))
-    field.value = sendable_text(text)  # a browser sends no half of a pair
-    assert faults(explorable) == []
-    field.value = "the dog sees"
-    assert faults(explorable) == []
 
 
 @pytest.mark.parametrize("view", [head_view, model_view])

@@ -1,5 +1,7 @@
 """The decoding stepper, in the page: every number against the package's model and strategies."""
 
+import re
+import unicodedata
 from collections.abc import Iterator
 from copy import deepcopy
 
@@ -160,7 +162,9 @@ def check(page, written: Written, step: int) -> None:
     assert [pair for pair in zip(told, wanted, strict=True) if not same_numbers(*pair)] == []
     said, _, rest = page.said.partition(". Keys and values")
     assert same_numbers(said, written.said(step))
-    assert rest.endswith(f" Written in the end: “{written.tokenizer.decode(written.ids)}”.")
+    text = re.sub(r"\s+", " ", written.tokenizer.decode(written.ids))
+    text = "".join("�" if unicodedata.category(c)[0] == "C" else c for c in text)
+    assert rest.endswith(f" Written in the end: “{text}”.")
     token, chosen = written.tokenizer.token, written.ids[step]
     p = written.logits[step].softmax(-1)[chosen]
     title = f"“{token(chosen)}” is the likeliest next token ({p:.3f})"

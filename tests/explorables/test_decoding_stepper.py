@@ -280,9 +280,10 @@ def test_the_tree_is_that_of_the_packages_beam_search(show, width):
         kept = [i for i, one in enumerate(tree[at]) if one.kept]
         title = f"{len(kept)} kept, {len(tree[at]) - len(kept)} dropped, {len(ended)} finished"
         assert page.title == f"Step {at + 1} of {len(tree)}: {title} so far"
-        texts_kept = "; ".join(f"{words(at, i)} {tree[at][i].log_probability:.2f}" for i in kept)
-        said = f"Beam width {width}. Kept, with log P: {texts_kept}."
-        said += f" Finished so far: {'; '.join(texts)}." if texts else ""
+        best, *others = [f"{tree[at][i].log_probability:.2f}" for i in kept]
+        said = f"Beam width {width}. Best kept: {words(at, 0)}, log P {best}"
+        said += f"; the others: {', '.join(others)}." if others else "."
+        said += f" Best finished: {texts[0]}." if texts else ""
         assert same_numbers(page.said.partition(" Keys and")[0], said)
         assert page.said.endswith(f"in the end: “{tokenizer.decode(made.ids[0])}”.")
 

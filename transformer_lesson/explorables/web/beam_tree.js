@@ -42,12 +42,11 @@ export function drawBeamTree(group, decoding, { width, preview }) {
   const kept = [...level.keys()].filter((number) => level[number].kept), n = kept.length;
   const title = `Step ${at + 1} of ${tree.length}: ${n} kept, ${level.length - n} dropped, ` +
     `${look.finished.length} finished so far`;
-  const texts = kept.map((number) => {
-    return `${words(at, number)} ${level[number].logProbability.toFixed(2)}`;
-  });
-  const ended = look.finished.slice(0, MOST_BEAMS.finished).map((one) => finishedWords(one, words));
-  const said = `Beam width ${state.width}. Kept, with log P: ${texts.join("; ")}.` +
-    (ended.length ? ` Finished so far: ${ended.join("; ")}.` : "");
+  const [best, ...others] = kept.map((number) => level[number].logProbability.toFixed(2));
+  const ended = look.finished.slice(0, 1).map((one) => finishedWords(one, words));
+  const said = `Beam width ${state.width}. Best kept: ${words(at, 0)}, log P ${best}` +
+    (others.length ? `; the others: ${others.join(", ")}.` : ".") +
+    (ended.length ? ` Best finished: ${ended[0]}.` : "");
   return { written: beamTokens(tree, at, 0), title, said, height };
 }
 
@@ -98,8 +97,8 @@ function drawTreeBoxes(group, { tree, at, token, words, beams }, pointed, width)
 
 function drawFinished(group, { finished, words, tree, at, beams }, y, width) {
   const more = tree[at].length - beams - MOST_BEAMS.dropped;
-  const legend = "✓ kept   ✗ dropped   ■ finished   log P in nats" +
-    (more > 0 ? `   (${more} more dropped)` : "");
+  const legend = "✓ kept · ✗ dropped · ■ finished · log P in nats" +
+    (more > 0 ? ` · ${more} more dropped` : "");
   join(layer(group, "legend"), "text", [legend], () => 0, (text) => ({
     text: fitted(text, width, 12), class: "small", x: 0, y: y + 12,
   }));

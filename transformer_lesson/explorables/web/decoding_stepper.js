@@ -146,7 +146,7 @@ function drawTokens(group, look, written, width) {
   const all = [...start, ...written.map(token)].map((word, i) => ({ word, i })).slice(hidden);
   const sign = (i) => (i < reused ? "=" : i < reused + computed ? "+" : i === n + at ? "▶" : "");
   const meaning = { "=": "in the cache", "+": "read now", "▶": "chosen", "": "chosen later" };
-  const legend = "= in the cache   + read now   ▶ chosen", more = `… ${hidden} more tokens   `;
+  const legend = "= in the cache · + read now · ▶ chosen", more = `… ${hidden} more tokens · `;
   const labels = all.map(({ word, i }) => `${sign(i)} ${fitted(word, 110, 13)}`.trim());
   const { places, height } = wrappedPlaces(labels, width);
   const link = ({ i }) => (i === n + at ? `token${written[at]}` : "");

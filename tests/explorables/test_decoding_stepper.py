@@ -1,5 +1,7 @@
 """The decoding stepper, in the page: every number against the package's model and strategies."""
 
+import re
+import unicodedata
 from collections.abc import Iterator
 from copy import deepcopy
 
@@ -160,7 +162,9 @@ def check(page, written: Written, step: int) -> None:
     assert [pair for pair in zip(told, wanted, strict=True) if not same_numbers(*pair)] == []
     said, _, rest = page.said.partition(". Keys and values")
     assert same_numbers(said, written.said(step))
-    assert rest.endswith(f" Written in the end: “{written.tokenizer.decode(written.ids)}”.")
+    text = re.sub(r"\s+", " ", written.tokenizer.decode(written.ids))
+    text = "".join("�" if unicodedata.category(c)[0] == "C" else c for c in text)
+    assert rest.endswith(f" Written in the end: “{text}”.")
     token, chosen = written.tokenizer.token, written.ids[step]
     p = written.logits[step].softmax(-1)[chosen]
     title = f"“{token(chosen)}” is the likeliest next token ({p:.3f})"
@@ -276,9 +280,10 @@ def test_the_tree_is_that_of_the_packages_beam_search(show, width):
         kept = [i for i, one in enumerate(tree[at]) if one.kept]
         title = f"{len(kept)} kept, {len(tree[at]) - len(kept)} dropped, {len(ended)} finished"
         assert page.title == f"Step {at + 1} of {len(tree)}: {title} so far"
-        texts_kept = "; ".join(f"{words(at, i)} {tree[at][i].log_probability:.2f}" for i in kept)
-        said = f"Beam width {width}. Kept, with log P: {texts_kept}."
-        said += f" Finished so far: {'; '.join(texts)}." if texts else ""
+        best, *others = [f"{tree[at][i].log_probability:.2f}" for i in kept]
+        said = f"Beam width {width}. Best kept: {words(at, 0)}, log P {best}"
+        said += f"; the others: {', '.join(others)}." if others else "."
+        said += f" Best finished: {texts[0]}." if texts else ""
         assert same_numbers(page.said.partition(" Keys and")[0], said)
         assert page.said.endswith(f"in the end: “{tokenizer.decode(made.ids[0])}”.")
 

@@ -42,12 +42,11 @@ export function drawBeamTree(group, decoding, { width, preview }) {
   const kept = [...level.keys()].filter((number) => level[number].kept), n = kept.length;
   const title = `Step ${at + 1} of ${tree.length}: ${n} kept, ${level.length - n} dropped, ` +
     `${look.finished.length} finished so far`;
-  const texts = kept.map((number) => {
-    return `${words(at, number)} ${level[number].logProbability.toFixed(2)}`;
-  });
-  const ended = look.finished.slice(0, MOST_BEAMS.finished).map((one) => finishedWords(one, words));
-  const said = `Beam width ${state.width}. Kept, with log P: ${texts.join("; ")}.` +
-    (ended.length ? ` Finished so far: ${ended.join("; ")}.` : "");
+  const [best, ...others] = kept.map((number) => level[number].logProbability.toFixed(2));
+  const ended = look.finished.slice(0, 1).map((one) => finishedWords(one, words));
+  const said = `Beam width ${state.width}. Best kept: ${words(at, 0)}, log P ${best}` +
+    (others.length ? `; the others: ${others.join(", ")}.` : ".") +
+    (ended.length ? ` Best finished: ${ended[0]}.` : "");
   return { written: beamTokens(tree, at, 0), title, said, height };
 }
 
@@ -57,7 +56,7 @@ function finishedWords({ s, i, logProbability, score }, words) {
 
 // The newest steps that there is room for, a column each; dropped ones only in the last.
 function drawTreeBoxes(group, { tree, at, token, words, beams }, pointed, width) {
-  const { high, down, drop } = BEAM_BOX, [wide, across] = width >= 540 ? [96, 116] : [68, 80];
+  const { high, down, drop } = BEAM_BOX, [wide, across] = width >= 540 ? [96, 116] : [78, 90];
   const first = Math.max(0, at + 1 - Math.floor((width - 16) / across));
   const x = (s) => 20 + across * (s - first);
   const most = (s) => beams + (s === at ? MOST_BEAMS.dropped : 0);
@@ -83,7 +82,7 @@ function drawTreeBoxes(group, { tree, at, token, words, beams }, pointed, width)
     ...told(`step ${one.s + 1}, ${state(one)}: ${words(one.s, one.i)}, log P ` +
       one.logProbability.toFixed(2)),
   }));
-  const label = (one) => `${sign(one)} ${fitted(token(one.token), wide - 26)}`;
+  const label = (one) => `${sign(one)} ${fitted(token(one.token), wide - 22)}`;
   const texts = boxes.flatMap((one) => [
     { ...one, name: `${one.name} word`, text: label(one) },
     { ...one, name: `${one.name} score`, text: one.logProbability.toFixed(2), small: true },
@@ -98,8 +97,8 @@ function drawTreeBoxes(group, { tree, at, token, words, beams }, pointed, width)
 
 function drawFinished(group, { finished, words, tree, at, beams }, y, width) {
   const more = tree[at].length - beams - MOST_BEAMS.dropped;
-  const legend = "✓ kept   ✗ dropped   ■ finished   below: log P of the whole text, in nats" +
-    (more > 0 ? `   (${more} more dropped)` : "");
+  const legend = "✓ kept · ✗ dropped · ■ finished · log P in nats" +
+    (more > 0 ? ` · ${more} more dropped` : "");
   join(layer(group, "legend"), "text", [legend], () => 0, (text) => ({
     text: fitted(text, width, 12), class: "small", x: 0, y: y + 12,
   }));

@@ -12,11 +12,13 @@ const MOST_LETTERS = 1000; // of a text: byte pairs of a long word take their ti
 const MOST_BEGINNING = 12; // tokens of a prompt that are drawn
 const OF_SAMPLE = ["temperature", "top_k", "top_p", "seed"];
 
+const KNOBS_GOAL = "Find a knob that leaves only one token at a step, and one that lets many in. ";
+const BEAM_GOAL = "Greedy forgets the three clocks: which beam width finds them?";
+
 export function DecodingStepper(view) {
   return frame(view, {
     name: "Decoding stepper",
-    goal: "Find a knob that keeps only one token at this step, and one that lets many in. On the " +
-      "first sentence, greedy forgets the three clocks: which beam width finds them?",
+    goal: view.model.get("source_words").length ? KNOBS_GOAL + BEAM_GOAL : KNOBS_GOAL,
     traits: ["text", "strategy", ...OF_SAMPLE, "width", "step"],
     controls: stepperControls,
     load: modelOf,
@@ -102,7 +104,12 @@ function decodingOf(model, tokenizer, { ids, translates }, state, page) {
     generate(model, ids, room, choiceOf(state));
   model.run = (name, value) => value;
   return { ...made, start: start.map(token), source: translates ? ids.length : 0, token,
-    text: tokenizer.decode(made.ids), steps: (made.tree ?? made.ids).length };
+    text: visible(tokenizer.decode(made.ids)), steps: (made.tree ?? made.ids).length };
+}
+
+// A text in one line, without characters that no file of a picture may hold.
+function visible(text) {
+  return text.replace(/\s+/g, " ").replace(/\p{C}/gu, "�");
 }
 
 // The bug of lesson 14: probabilities under the name of logits.
@@ -139,7 +146,7 @@ function drawTokens(group, look, written, width) {
   const all = [...start, ...written.map(token)].map((word, i) => ({ word, i })).slice(hidden);
   const sign = (i) => (i < reused ? "=" : i < reused + computed ? "+" : i === n + at ? "▶" : "");
   const meaning = { "=": "in the cache", "+": "read now", "▶": "chosen", "": "chosen later" };
-  const legend = "= in the cache   + read now   ▶ chosen", more = `… ${hidden} more tokens   `;
+  const legend = "= in the cache · + read now · ▶ chosen", more = `… ${hidden} more tokens · `;
   const labels = all.map(({ word, i }) => `${sign(i)} ${fitted(word, 110, 13)}`.trim());
   const { places, height } = wrappedPlaces(labels, width);
   const link = ({ i }) => (i === n + at ? `token${written[at]}` : "");

@@ -17,8 +17,8 @@ from transformer_lesson.explorables import html
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
-READY = """() => [...document.querySelectorAll("div.explorable > div")].every(
-    host => host.shadowRoot.querySelector("section:not([aria-busy])"))"""
+READY = """() => document.querySelector("div.explorable > div")?.shadowRoot
+    .querySelector("section:not([aria-busy])")"""
 
 
 @contextmanager
@@ -33,12 +33,17 @@ def camera() -> Iterator:
         )
         page = context.new_page()
         page.emulate_media(media="print", reduced_motion="reduce")
+        errors = []
+        page.on("pageerror", lambda error: errors.append(error.stack))
 
         def draw(shown: dict, weights: dict[str, bytes]) -> tuple[bytes, str]:
             path = Path(folder, "page.html")
             path.write_text(html.whole_page([shown], weights), encoding="utf-8")
             page.goto(path.as_uri())
-            page.wait_for_function(READY)
+            while not page.evaluate(READY):
+                page.wait_for_timeout(50)
+                if errors:
+                    raise RuntimeError(f"{shown['kind']} fails in the page: {errors[0]}")
             said = page.locator("[role=status]").inner_text()
             return page.locator("section").screenshot(), said
 

@@ -104,11 +104,11 @@ function decodingOf(model, tokenizer, { ids, translates }, state, page) {
     generate(model, ids, room, choiceOf(state));
   model.run = (name, value) => value;
   return { ...made, start: start.map(token), source: translates ? ids.length : 0, token,
-    text: visible(tokenizer.decode(made.ids)), steps: (made.tree ?? made.ids).length };
+    text: inOneLine(tokenizer.decode(made.ids)), steps: (made.tree ?? made.ids).length };
 }
 
 // A text in one line, without characters that no file of a picture may hold.
-function visible(text) {
+function inOneLine(text) {
   return text.replace(/\s+/g, " ").replace(/\p{C}/gu, "�");
 }
 

@@ -1,0 +1,70 @@
+"""How long an explorable of the page takes from a key or a pointer to what it shows, in Chromium.
+
+Goal: 95 % of moves within 50 ms and of hovers within 16 ms on two cores, and a page, apart from
+weights, no heavier than 3.1 MB.
+"""
+
+import statistics
+import tempfile
+from pathlib import Path
+
+from tests.browser.lab import chromium_program, headless
+from tests.explorables.shown import HOST, Shown
+from transformer_lesson import explorables
+from transformer_lesson.explorables import html
+from transformer_lesson.explorables.in_page import PageExplorable
+
+ROUNDS = 100
+# From an event to the frame in which what it led to is drawn.
+TIMES = f"""async ([selector, rounds, act]) => {{
+    const root = {HOST}.shadowRoot, actions = {{
+        move: node => node.click(),
+        slide: node => {{
+            node.value = Number(node.value) < Number(node.max) ? node.max : node.min;
+            node.dispatchEvent(new Event("input"));
+        }},
+        hover: (node, i) => node.dispatchEvent(
+            new PointerEvent("pointermove", {{ bubbles: true, screenX: i }})),
+    }};
+    const times = [];
+    for (let i = 0; i < rounds; i++) {{
+        const nodes = [...root.querySelectorAll(selector)];
+        if (!nodes.length) break;
+        const node = nodes[(7 * i) % nodes.length], start = performance.now();
+        actions[act](node, i);
+        if (act !== "hover") await new Promise(done => requestAnimationFrame(done));
+        root.querySelector("svg").getBoundingClientRect(); // the layout is part of it
+        times.push(performance.now() - start);
+    }}
+    return times;
+}}"""
+KINDS = {
+    "a button": ("section button[aria-pressed=false], svg [role=button]", "move"),
+    "a slider": ("section input[type=range]", "slide"),
+    "the pointer": ("svg [tabindex]", "hover"),
+}
+
+
+def main() -> None:
+    print(f"{'explorable':28}{'page, KB':>9}" + "".join(f"{kind:>22}" for kind in KINDS))
+    with headless(chromium_program()) as browser, tempfile.TemporaryDirectory() as folder:
+        for name in explorables.__all__:
+            kind = getattr(explorables, name)
+            if not issubclass(kind, PageExplorable):
+                continue
+            page = Shown(browser, kind(), Path(folder), viewport={"width": 1100, "height": 900})
+            row = f"{name:28}{len(html.front_ends([name])) / 1e3:9.0f}"
+            for selector, act in KINDS.values():
+                times = page.page.evaluate(TIMES, [selector, ROUNDS, act])
+                shown = "-" if len(times) < 2 else _summary(times)
+                row += f"{shown:>22}"
+            print(row, flush=True)
+            page.close()
+
+
+def _summary(times: list[float]) -> str:
+    return f"{statistics.median(times):.0f}, 95 % {statistics.quantiles(times, n=20)[-1]:.0f} ms"
+
+
+if __name__ == "__main__":
+    main()

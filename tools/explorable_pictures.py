@@ -14,9 +14,8 @@ import nbformat
 
 from tests.browser.lab import chromium_program, headless, new_context
 from transformer_lesson.explorables import html
+from transformer_lesson.explorables.export import WIDGET, saved_widgets
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
-STATE = "application/vnd.jupyter.widget-state+json"
 READY = """() => document.querySelector("div.explorable > div")?.shadowRoot
     .querySelector("section:not([aria-busy])")"""
 
@@ -53,7 +52,7 @@ def camera() -> Iterator:
 
 def take_explorables(notebook: nbformat.NotebookNode) -> tuple[dict[str, dict], dict[str, bytes]]:
     """Give each explorable's output its picture; return what it shows, by cell, and its weights."""
-    state = notebook.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
+    state = saved_widgets(notebook)
     taken, all_weights = {}, {}
     found = [
         (cell, output, state[output.data[WIDGET]["model_id"]])

@@ -1,0 +1,52 @@
+"""A lesson saved as a page: its explorables live there, without a kernel and without a network."""
+
+from importlib.metadata import entry_points
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
+
+from tests.browser.lab import new_context
+from transformer_lesson.explorables.export import LessonExporter
+
+CELLS = [
+    "from transformer_lesson.explorables import AttentionExplorer, MaskExplorer\n"
+    "AttentionExplorer('the dog sees the cat .', query=2)",
+    "mask = MaskExplorer('</script><img>\\none')\nmask.sentence = 1\nmask",
+    "1 + 1",
+]
+
+
+def test_nbconvert_knows_the_exporter():
+    (found,) = entry_points(group="nbconvert.exporters", name="lesson")
+    assert found.load() is LessonExporter
+
+
+@pytest.mark.browser
+def test_explorables_live_in_an_exported_page(chromium, tmp_path):
+    notebook = new_notebook(cells=[new_code_cell(source) for source in CELLS])
+    NotebookClient(notebook, kernel_name="python3").execute()
+    before = nbformat.writes(notebook)
+    page, _ = LessonExporter().from_notebook_node(notebook)
+    assert nbformat.writes(notebook) == before
+    path = tmp_path / "lesson.html"
+    path.write_text(page, encoding="utf-8")
+    context = new_context(chromium, offline=True)
+    opened, problems = context.new_page(), []
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    opened.on("dialog", lambda dialog: (problems.append(dialog.message), dialog.dismiss()))
+    opened.goto(path.as_uri(), wait_until="domcontentloaded")
+    opened.locator("section:not([aria-busy])").nth(1).wait_for()
+    titles = opened.locator("section h3").all_inner_texts()
+    assert titles[0].startswith("Having written") and titles[1].startswith("Sentence 1 may use")
+    opened.get_by_role("button", name="read to read").click()
+    opened.get_by_text("At “sees”, this head looks most at").wait_for()
+    assert [problem for problem in problems if "require" not in problem] == []
+    context.close()
+
+
+def test_a_notebook_without_explorables_is_nbconverts_own_page():
+    notebook = new_notebook(cells=[new_code_cell("1 + 1", id="one")])
+    page, _ = LessonExporter().from_notebook_node(notebook)
+    assert "explorable" not in page

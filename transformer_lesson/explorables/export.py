@@ -1,0 +1,51 @@
+"""Save a lesson as a page in which explorables live: `jupyter nbconvert --to lesson FILE.ipynb`.
+
+In JupyterLab it is in the menu: File, Save and Export Notebook As. nbconvert's own HTML page asks
+another machine for the programs of widgets, and shows nothing where that does not answer.
+"""
+
+from copy import deepcopy
+
+from nbconvert import HTMLExporter
+from nbformat import NotebookNode
+
+from transformer_lesson.explorables.html import (
+    front_ends,
+    is_explorable,
+    place,
+    values_in_page,
+    weights_script,
+)
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+STATE = "application/vnd.jupyter.widget-state+json"
+
+
+def saved_widgets(notebook: NotebookNode) -> dict[str, dict]:
+    """Return the widgets whose values a notebook holds, by their ids."""
+    return notebook.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
+
+
+class LessonExporter(HTMLExporter):
+    """nbconvert's page of a notebook, with its explorables alive."""
+
+    export_from_notebook = "Lesson with living pictures"
+
+    def from_notebook_node(self, nb, resources=None, **options):
+        """Return the page and what nbconvert knows of it; the notebook stays as it is."""
+        nb, shown, weights = deepcopy(nb), [], {}
+        state = saved_widgets(nb)
+        for output in (output for cell in nb.cells for output in cell.get("outputs", [])):
+            saved = state.get(output.get("data", {}).get(WIDGET, {}).get("model_id"))
+            if saved and is_explorable(saved):
+                explorable, named = values_in_page(saved, state)
+                output.data = NotebookNode({"text/html": place(explorable)})
+                shown.append(explorable)
+                weights |= named
+        page, resources = super().from_notebook_node(nb, resources, **options)
+        if shown:
+            module = front_ends(explorable["kind"] for explorable in shown)
+            scripts = f"<script>{weights_script(weights)}</script>\n"
+            scripts += f'<script type="module">{module}</script>\n'
+            page = page.replace("</body>", f"{scripts}</body>", 1)
+        return page, resources

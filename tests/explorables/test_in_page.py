@@ -176,6 +176,14 @@ def test_a_bundle_has_each_file_once_and_imports_nothing():
     assert not re.search(r"^(import|export) ", text, re.MULTILINE)
 
 
+def test_no_function_is_longer_than_forty_lines():
+    for path in sorted(WEB.glob("*.js")):
+        text = path.read_text(encoding="utf-8")
+        functions = re.findall(r"^(?:export )?(?:async )?function.*?^}", text, re.M | re.S)
+        assert functions or path.name in ("style.js", "weights.js")
+        assert [one[:60] for one in functions if len(one.splitlines()) > 40] == [], path.name
+
+
 def test_no_line_is_longer_than_a_hundred_letters():
     for path in sorted(WEB.glob("*.js")):
         long = [line for line in path.read_text(encoding="utf-8").splitlines() if len(line) > 100]

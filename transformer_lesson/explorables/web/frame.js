@@ -107,76 +107,84 @@ function show(page, drawn) {
 
 // Makers of controls, each bound to one of the model's values.
 function makers(page) {
-  const { model } = page;
-  const bound = (node, update) => {
-    page.updates.push(update);
-    return node;
+  const all = { text: textField, slider: rangeSlider, toggle: checkBox, choice: buttonChoice,
+    play: playButton };
+  const bound = ([name, make]) => [name, (...parts) => make(page, ...parts)];
+  return Object.fromEntries(Object.entries(all).map(bound));
+}
+
+// Has `update` called whenever the picture is drawn, and returns the control.
+function updated(page, node, update) {
+  page.updates.push(update);
+  return node;
+}
+
+function textField(page, label, trait, attributes = {}) {
+  const quiet = { autocomplete: "off", spellcheck: "false" };
+  const tag = attributes.rows ? "textarea" : "input";
+  const field = element(tag, { type: "text", ...quiet, ...attributes });
+  field.oninput = () => page.set({ [trait]: field.value });
+  return updated(page, element("label", {}, label, field), () => {
+    const value = page.model.get(trait);
+    if (field.value !== value) field.value = value;
+  });
+}
+
+// `ends` gives {min, max, step} anew at each change, `format` what a value is called.
+function rangeSlider(page, label, trait, ends, format = String) {
+  const input = element("input", { type: "range", autocomplete: "off" });
+  const output = element("output");
+  input.oninput = () => page.set({ [trait]: Number(input.value) });
+  return updated(page, element("label", {}, label, input, output), () => {
+    const value = page.model.get(trait);
+    set(input, { ...ends(), "aria-valuetext": format(value) });
+    if (Number(input.value) !== value) input.value = value;
+    set(output, { text: format(value) });
+  });
+}
+
+function checkBox(page, label, trait) {
+  const input = element("input", { type: "checkbox", autocomplete: "off" });
+  input.onchange = () => page.set({ [trait]: input.checked });
+  return updated(page, element("label", {}, input, label), () => {
+    input.checked = page.model.get(trait);
+  });
+}
+
+// `options` gives pairs of a value and its word.
+function buttonChoice(page, label, trait, options) {
+  const group = element("fieldset", {}, element("legend", { text: label })), buttons = [];
+  return updated(page, group, () => {
+    options().forEach(([value, word], i) => {
+      buttons[i] ??= group.appendChild(element("button", { type: "button" }));
+      const chosen = page.model.get(trait) === value, choose = () => page.set({ [trait]: value });
+      set(buttons[i], { text: word, "aria-pressed": String(chosen), onclick: choose });
+    });
+    for (const button of buttons.splice(options().length)) button.remove();
+  });
+}
+
+// Moves a whole number to its end, one after the other, until it is pressed again.
+function playButton(page, trait, ends, milliseconds = 700) {
+  let timer = 0;
+  const button = element("button", { type: "button" });
+  const stop = () => {
+    clearInterval(timer);
+    timer = 0;
+    page.redraw();
   };
-  return {
-    text(label, trait, attributes = {}) {
-      const quiet = { autocomplete: "off", spellcheck: "false" };
-      const tag = attributes.rows ? "textarea" : "input";
-      const field = element(tag, { type: "text", ...quiet, ...attributes });
-      field.oninput = () => page.set({ [trait]: field.value });
-      return bound(element("label", {}, label, field), () => {
-        if (field.value !== model.get(trait)) field.value = model.get(trait);
-      });
-    },
-    slider(label, trait, ends, format = String) {
-      const input = element("input", { type: "range", autocomplete: "off" });
-      const output = element("output");
-      input.oninput = () => page.set({ [trait]: Number(input.value) });
-      return bound(element("label", {}, label, input, output), () => {
-        const value = model.get(trait);
-        set(input, { ...ends(), "aria-valuetext": format(value) });
-        if (Number(input.value) !== value) input.value = value;
-        set(output, { text: format(value) });
-      });
-    },
-    toggle(label, trait) {
-      const input = element("input", { type: "checkbox", autocomplete: "off" });
-      input.onchange = () => page.set({ [trait]: input.checked });
-      return bound(element("label", {}, input, label), () => {
-        input.checked = model.get(trait);
-      });
-    },
-    // `options` gives pairs of a value and its word
-    choice(label, trait, options) {
-      const group = element("fieldset", {}, element("legend", { text: label })), buttons = [];
-      return bound(group, () => {
-        options().forEach(([value, word], i) => {
-          buttons[i] ??= group.appendChild(element("button", { type: "button" }));
-          const chosen = model.get(trait) === value;
-          set(buttons[i], { text: word, "aria-pressed": String(chosen),
-            onclick: () => page.set({ [trait]: value }) });
-        });
-        for (const button of buttons.splice(options().length)) button.remove();
-      });
-    },
-    // Moves a whole number to its end, one after the other, until it is pressed again.
-    play(trait, ends, milliseconds = 700) {
-      let timer = 0;
-      const button = element("button", { type: "button" });
-      const stop = () => {
-        clearInterval(timer);
-        timer = 0;
-        page.redraw();
-      };
-      const step = () => {
-        const { max } = ends(), now = model.get(trait);
-        if (!button.isConnected || now >= max) stop();
-        else page.set({ [trait]: now + 1 });
-      };
-      button.onclick = () => {
-        if (timer) return stop();
-        const { min, max } = ends();
-        if (model.get(trait) >= max) page.set({ [trait]: min });
-        timer = setInterval(step, milliseconds);
-        page.redraw();
-      };
-      return bound(button, () => set(button, { text: timer ? "❚❚ Pause" : "▶ Play" }));
-    },
+  const step = () => {
+    const now = page.model.get(trait);
+    if (!button.isConnected || now >= ends().max) stop();
+    else page.set({ [trait]: now + 1 });
   };
+  button.onclick = () => {
+    if (timer) return stop();
+    if (page.model.get(trait) >= ends().max) page.set({ [trait]: ends().min });
+    timer = setInterval(step, milliseconds);
+    page.redraw();
+  };
+  return updated(page, button, () => set(button, { text: timer ? "❚❚ Pause" : "▶ Play" }));
 }
 
 // What a pointer, a finger or the keyboard reaches in the picture tells itself and lights up what

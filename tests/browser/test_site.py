@@ -200,7 +200,7 @@ def test_attention_views_are_drawn_and_accessible(visit):
 
 def stills_in(name: str, page) -> list:
     """Return the explorables of a lesson's page: as many as are stored beside the lesson."""
-    stored = [json.loads(path.read_text()) for path in site.ROOT.glob(f"docs/stills/{name}/*")]
+    stored = [json.loads(path.read_text()) for path in site.ROOT.glob(f"docs/stills/{name}/*.json")]
     found = page.locator("div.still").all()
     assert len(found) == sum("kind" not in still for still in stored)
     return found

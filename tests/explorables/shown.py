@@ -36,7 +36,7 @@ class Shown:
         self.page.on("console", self._note)
         self.page.on("request", self._note_request)
         self.page.goto(path.as_uri())
-        self.page.wait_for_function(STILL)
+        self._rest()
 
     def _note(self, message) -> None:
         if message.type in ("error", "warning"):
@@ -46,12 +46,16 @@ class Shown:
         if not request.url.startswith(("file:", "data:", "blob:")):
             self.problems.append(request.url)
 
+    def _rest(self) -> None:
+        """Wait until the picture shows what was last set, clicked or pressed."""
+        self.page.wait_for_function(STILL)
+
     def set(self, **values) -> None:
         """Set values as the kernel does, and wait for the picture."""
         move = "values => { const { model } = document.querySelector('div.explorable');"
         move += "for (const [name, value] of Object.entries(values)) model.set(name, value); }"
         self.page.evaluate(move, values)
-        self.page.wait_for_function(STILL)
+        self._rest()
 
     def get(self, name: str):
         """Return a value as the page has it."""
@@ -60,25 +64,29 @@ class Shown:
 
     @property
     def title(self) -> str:
+        self._rest()
         return self.page.locator("h3").inner_text()
 
     @property
     def said(self) -> str:
+        self._rest()
         return self.page.locator("[role=status]").inner_text()
 
     def told(self) -> list[str]:
         """Return what each place of the picture tells the pointer and a screen reader."""
+        self._rest()
         return self.page.evaluate(TOLD)
 
     def written(self) -> list[str]:
         """Return all words and numbers that stand in the picture."""
+        self._rest()
         return self.page.evaluate(WRITTEN)
 
     def press(self, *keys: str) -> str:
         """Press keys, and return what the place with the focus tells."""
         for key in keys:
             self.page.keyboard.press(key)
-        self.page.wait_for_function(STILL)
+        self._rest()
         focus = f"() => {HOST}.shadowRoot.activeElement?.getAttribute('aria-label')"
         return self.page.evaluate(focus)
 

@@ -115,7 +115,7 @@ def test_a_number_is_followed_by_click_and_by_key(show):
     page.page.get_by_role("button", name="2.1, of token 2, dimension 1: before").click()
     page.set()  # waits for the picture
     assert page.get("number") == 9 and "2.1, of token 2, dimension 1: now" in page.said
-    assert page.page.locator("svg .lit").count() == 2  # before and now
+    assert page.page.locator("svg [data-lit]").count() == 2  # before and now
     assert page.press("ArrowLeft").startswith("2.0, of token 2, dimension 0: before")
     page.press("Enter")
     assert page.get("number") == 8

@@ -182,7 +182,7 @@ def test_a_click_chooses_and_a_number_lights_up_wherever_it_stands(show):
     page.page.get_by_role("button", name="“Open”, dimension 3, before: 0.40").click()
     assert (page.get("token"), page.get("dimension")) == (3, 3)
     page.set()  # waits for the picture
-    lit = page.page.locator("svg .lit")
+    lit = page.page.locator("svg [data-lit]")
     assert lit.count() == 2 + 4 + 5  # both blocks, its paths and its dots
 
 

@@ -159,7 +159,7 @@ def test_clock_cell_and_points_choose(show):
 def test_a_number_lights_up_wherever_it_stands(show):
     page = show(PositionalEncodingExplorer())
     page.page.get_by_role("img", name="position 10, dimension 2:").focus()
-    lit = page.page.locator("svg .lit").evaluate_all("all => all.map(one => one.tagName)")
+    lit = page.page.locator("svg [data-lit]").evaluate_all("all => all.map(one => one.tagName)")
     assert sorted(lit) == ["circle", "circle", "rect"]  # the hand, the wave's point, the cell
 
 

@@ -92,7 +92,7 @@ def test_tokens_of_the_same_characters_light_up_together(show):
     page = show(TokenizerExplorer("the kernel"))
     page.page.get_by_role("img", name="words: “kernel”").focus()
     lit = """() => [...document.querySelector("div.explorable > div").shadowRoot
-        .querySelectorAll(".lit")].map(node => node.getAttribute("aria-label"))"""
+        .querySelectorAll("[data-lit]")].map(node => node.getAttribute("aria-label"))"""
     kinds = [words.partition(":")[0] for words in page.page.evaluate(lit)]
     assert kinds == ["words", *["characters"] * 6, "byte pairs"]
 

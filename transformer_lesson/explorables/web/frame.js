@@ -137,7 +137,8 @@ function rangeSlider(page, label, trait, ends, format = String) {
   input.oninput = () => page.set({ [trait]: Number(input.value) });
   return updated(page, element("label", {}, label, input, output), () => {
     const value = page.model.get(trait);
-    set(input, { ...ends(), "aria-valuetext": format(value) });
+    const { min, max, step } = ends();
+    set(input, { min, max, step, disabled: min === max, "aria-valuetext": format(value) });
     if (Number(input.value) !== value) input.value = value;
     set(output, { text: format(value) });
   });

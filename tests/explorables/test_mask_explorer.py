@@ -89,9 +89,9 @@ def test_typed_batch_is_drawn_or_answered(show, hostile):
     page = show(MaskExplorer(padding=True, side="left"))
     page.page.get_by_role("textbox").fill(hostile.replace("\ud83d", "?"))
     if not hostile.strip():
-        page.page.get_by_text("The batch is empty: type one sentence per line.").wait_for()
+        assert page.said == "The batch is empty: type one sentence per line."
     else:
-        page.page.get_by_text(re.compile("may use|shorten it")).first.wait_for()
+        assert "may use" in page.title or "shorten it" in page.said
 
 
 def test_longest_batch_is_drawn_and_a_longer_one_answered(show):

@@ -21,17 +21,12 @@ def bundle(*names: str) -> str:
     Args:
         names: of files in `web/`, without ".js".
     """
-    ordered: list[str] = []
-
-    def visit(name: str) -> None:
-        text = (WEB / f"{name}.js").read_text(encoding="utf-8")
-        for imported in _IMPORT.findall(text):
-            if imported not in ordered:
-                visit(imported)
-        if name not in ordered:
-            ordered.append(name)
-
-    for name in names:
-        visit(name)
+    ordered = list(dict.fromkeys(file for name in names for file in _with_imports(name)))
     texts = [(WEB / f"{name}.js").read_text(encoding="utf-8") for name in ordered]
     return "\n".join(_EXPORT.sub("", _IMPORT.sub("", text)) for text in texts)
+
+
+def _with_imports(name: str) -> list[str]:
+    """Return the names of all that a file imports, directly or not, and then its own."""
+    imported = _IMPORT.findall((WEB / f"{name}.js").read_text(encoding="utf-8"))
+    return [*(file for one in imported for file in _with_imports(one)), name]

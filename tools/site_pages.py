@@ -10,6 +10,7 @@ import json
 import posixpath
 import re
 import shutil
+from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -20,10 +21,13 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from tools.address import stored_address
 from tools.site_policy import write_policies
 from tools.site_stills import MOVES_IN_LAB, scripts, still_as_html, write_models, write_pictures
+from transformer_lesson import explorables
+from transformer_lesson.explorables.html import place, shown
 from transformer_lesson.lessons import LESSONS
 
 ROOT = Path(__file__).resolve().parent.parent
 STILLS = ROOT / "docs" / "stills"
+TO_TRY = ("TranslationPlayground", "ModelFlow")
 INTERNAL = re.compile(r"lesson_\d|bug_hunt")  # what would give exercises away
 
 
@@ -39,6 +43,9 @@ def read_page(app, docname: str, source: list[str]) -> None:
         folder = "" if docname.startswith("notebooks/") else "notebooks/"
         page = source[0].replace("{lessons}", lesson_table(folder))
         source[0] = page.replace("{start}", start(stored_address()))
+    elif docname == "try":
+        for kind in TO_TRY:
+            source[0] = source[0].replace(f"{{{kind}}}", place(first_state(kind)))
     elif docname.startswith("api/") and "{modules}" in source[0]:
         source[0] = source[0].replace("{modules}", module_list(docname.removeprefix("api/")))
     elif Path(app.env.doc2path(docname)).suffix == ".ipynb":
@@ -50,6 +57,13 @@ def read_page(app, docname: str, source: list[str]) -> None:
             if cell["cell_type"] == "code":
                 enliven(cell, stills / f"{cell['id']}.json")
         source[0] = json.dumps(notebook)
+
+
+@cache
+def first_state(kind: str) -> dict:
+    """Return an explorable as a page gets it, as it is when nobody has moved it."""
+    explorable = getattr(explorables, kind)()
+    return shown(explorable)[0]
 
 
 def lesson_table(folder: str) -> str:
@@ -115,9 +129,11 @@ def display(html: str) -> dict:
 def add_front_ends(app, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Bring the explorables of a lesson's page to life, once for all of them."""
     folder = STILLS / Path(pagename).name
-    stills = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
     if pagename.startswith("notebooks/"):
-        context["body"] += scripts(stills)
+        stills = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+        context["body"] += scripts(stills, "../")
+    elif pagename == "try":
+        context["body"] += scripts(list(map(first_state, TO_TRY)), "")
 
 
 class RepositoryLinks(SphinxPostTransform):

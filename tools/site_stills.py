@@ -20,7 +20,7 @@ from transformer_lesson.explorables.html import front_ends, model_key, place, we
 from transformer_lesson.explorables.trained import TRANSLATOR
 from transformer_lesson.figures.attention_view.view import frame
 
-FOLDER, MODELS = "../_static/stills", "../_static/models"  # from a lesson's page
+FOLDER, MODELS = "../_static/stills", "_static/models"  # from a lesson's page, from the first one
 MODEL = re.compile('"IPY_MODEL_([0-9a-f]+)"')
 MOVES_IN_LAB = re.compile(rf"({'|'.join(explorables.__all__)})\(")
 
@@ -59,11 +59,16 @@ def still_as_html(still: dict, page_id: str) -> str:
     )
 
 
-def scripts(stills: list[dict]) -> str:
-    """Return what brings the explorables of one page to life, to stand once, after the last."""
+def scripts(stills: list[dict], root: str) -> str:
+    """Return what brings the explorables of one page to life, to stand once, after the last.
+
+    Args:
+        stills: what the page shows.
+        root: the way from the page to the first one: "", or "../".
+    """
     alive = [still for still in stills if "values" in still]
     keys = {key for still in alive for key in MODEL.findall(json.dumps(still["values"]))}
-    models = [f'<script defer src="{MODELS}/{key}.js"></script>' for key in sorted(keys)]
+    models = [f'<script defer src="{root}{MODELS}/{key}.js"></script>' for key in sorted(keys)]
     module = front_ends(still["kind"] for still in alive)
     return "".join([*models, f'<script type="module">{module}</script>']) if alive else ""
 

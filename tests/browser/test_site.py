@@ -218,6 +218,21 @@ def test_explorables_live_without_a_kernel(lesson):
         assert places > 0 and place.locator("svg [tabindex='0']").count() == 1
 
 
+def test_the_translator_can_be_tried_at_once(visit):
+    page = visit("try.html")
+    playground, flow = page.locator("div.explorable").all()
+    for place in (playground, flow):
+        place.locator("section:not([aria-busy])").wait_for()
+    playground.get_by_label("English sentence").fill("the cat sees the dog .")
+    playground.get_by_text("Katze").first.wait_for()
+    flow.get_by_role("button", name="0: source_embedding.tokens").click()
+    flow.get_by_text("Step 0 of 77, source_embedding.tokens: shape (7, 128)").wait_for()
+    page.evaluate(AXE)
+    assert page.evaluate(FORM) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate(TOO_WIDE) == []
+
+
 def test_a_script_that_was_not_there_when_the_page_was_built_does_nothing(chromium, built):
     context = new_context(chromium, offline=True)
     page, refused = context.new_page(), []

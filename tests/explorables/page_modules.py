@@ -15,7 +15,7 @@ from playwright._impl._driver import compute_driver_executable
 from transformer_lesson.explorables.bundle import bundle
 
 NODE = compute_driver_executable()[0]  # playwright's own: no other program is needed
-MODULES = ("checkpoints", "ranking", "generation")
+MODULES = ("checkpoints", "ranking", "generation", "trace")
 RUN_IN_NODE = """
 const { closeSync, openSync, readFileSync, writeFileSync, writeSync } = await import("node:fs");
 const folder = process.argv[2], numbers = openSync(`${folder}/numbers`, "w");

@@ -19,7 +19,7 @@ MODULES = {
     "PaperVsPractice": "paper_vs_practice",
     "PatchingGrid": "patching_grid",
     "PositionalEncodingExplorer": "positional_encoding_explorer",
-    "ShapeFlow": "shape_flow",
+    "ModelFlow": "model_flow",
     "TokenizerExplorer": "tokenizer_explorer",
     "TrainingReplay": "training_replay",
     "TranslationPlayground": "translation_playground",

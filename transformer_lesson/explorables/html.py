@@ -65,6 +65,12 @@ def values_in_page(saved: dict, state: dict[str, dict]) -> tuple[dict, dict[str,
     return {"kind": kind, "values": values}, weights
 
 
+def shown(explorable: PageExplorable) -> tuple[dict, dict[str, bytes]]:
+    """Return what a page needs of an explorable, and the weights that it names."""
+    state = saved_state(explorable)
+    return values_in_page(state[explorable.model_id], state)
+
+
 def model_key(data: bytes) -> str:
     """Return the name by which explorables of a page know a model's weights."""
     return hashlib.sha256(data).hexdigest()[:16]

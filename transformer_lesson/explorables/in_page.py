@@ -74,6 +74,5 @@ class PageExplorable(anywidget.AnyWidget):
         """Write a page with this explorable, alive without a kernel and without a network."""
         from transformer_lesson.explorables import html
 
-        state = html.saved_state(self)
-        shown, weights = html.values_in_page(state[self.model_id], state)
+        shown, weights = html.shown(self)
         Path(path).write_text(html.whole_page([shown], weights), encoding="utf-8")

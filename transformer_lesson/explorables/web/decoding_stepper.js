@@ -5,10 +5,9 @@ import { choosable, fitted, join, layer, set, textWidth, told } from "./draw.js"
 import { frame, remembered } from "./frame.js";
 import { beamSearch, generate, likeliest, softmax } from "./generation.js";
 import { chance, drawNextToken, stagesOf } from "./next_token.js";
-import { readSentence, sourceIds } from "./typed_sentence.js";
+import { inOneLine, textToGoOnFrom } from "./typed_sentence.js";
 import { modelOf } from "./weights.js";
 
-const MOST_LETTERS = 1000; // of a text: byte pairs of a long word take their time
 const MOST_BEGINNING = 12; // tokens of a prompt that are drawn
 const OF_SAMPLE = ["temperature", "top_k", "top_p", "seed"];
 
@@ -51,7 +50,8 @@ function stepperControls(make, page) {
 }
 
 function drawDecoding(state, page, { model, tokenizer }) {
-  const text = textToGoOnFrom(state.text, page, model, tokenizer);
+  const vocabulary = new Set(page.model.get("source_words"));
+  const text = textToGoOnFrom(state.text, vocabulary, model, tokenizer);
   if (typeof text === "string") return text;
   const knobs = { ...state, step: null };
   const made = remembered(page, knobs, () => decodingOf(model, tokenizer, text, state, page));
@@ -78,22 +78,6 @@ function onlyLayer(page, name) {
   return layer(page.svg, name);
 }
 
-// The ids that the model reads or goes on from, or what to change in the text.
-function textToGoOnFrom(typed, page, model, tokenizer) {
-  const text = typed.replace(/\p{Surrogate}/gu, "?"), letters = [...text].length;
-  if (letters > MOST_LETTERS) {
-    return `The text has ${letters} characters, but there is room for ${MOST_LETTERS}: shorten it.`;
-  }
-  const vocabulary = new Set(page.model.get("source_words"));
-  const translates = model.kind === "EncoderDecoderTransformer";
-  const plain = () => [...tokenizer.encode(text), ...(translates ? [tokenizer.eosId] : [])];
-  const ids = vocabulary.size ? sourceIds(tokenizer, readSentence(text, vocabulary, ".")) : plain();
-  if (ids.length === Number(translates)) return "There is no text to begin with: type some.";
-  const room = translates ? model.source.max_len : model.config.max_len - 1;
-  if (ids.length <= room) return { ids, translates };
-  return `The text has ${ids.length} tokens, but the model has room for ${room}: shorten it.`;
-}
-
 // Lets the model write, and keeps what it thought at every step.
 function decodingOf(model, tokenizer, { ids, translates }, state, page) {
   const start = translates ? [model.config.bos_id] : ids;
@@ -105,11 +89,6 @@ function decodingOf(model, tokenizer, { ids, translates }, state, page) {
   model.run = (name, value) => value;
   return { ...made, start: start.map(token), source: translates ? ids.length : 0, token,
     text: inOneLine(tokenizer.decode(made.ids)), steps: (made.tree ?? made.ids).length };
-}
-
-// A text in one line, without characters that no file of a picture may hold.
-function inOneLine(text) {
-  return text.replace(/\s+/g, " ").replace(/\p{C}/gu, "�");
 }
 
 // The bug of lesson 14: probabilities under the name of logits.

@@ -89,6 +89,17 @@ export function fitted(text, width, size = 14, weight = 400) {
   return letters.slice(0, low).join("") + "…";
 }
 
+// The text in lines that are at most `width` pixels wide, broken at spaces.
+export function inLines(text, width, size = 14) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`.trim();
+    if (textWidth(longer, size) <= width || !lines.at(-1)) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
+}
+
 // A color between two of the style's, as CSS mixes them: for weights from 0 to 1.
 export function shade(weight) {
   return `color-mix(in oklab, var(--full) ${(100 * Math.sqrt(weight)).toFixed(1)}%, var(--none))`;

@@ -41,6 +41,9 @@ svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
 svg .on-full { fill: var(--paper); } svg .full-ink { fill: var(--ink); }
 svg [tabindex] { outline: none; }
 svg [role="button"] { cursor: pointer; }
+svg .panel { fill: none; stroke: var(--query); stroke-width: 1.5; }
+svg .open-box { fill: transparent; stroke: none; }
+svg .open-box[aria-pressed="true"], svg .picked { stroke: var(--query); stroke-width: 2; }
 svg .box { fill: var(--card); stroke: var(--line); }
 svg [aria-pressed="true"] .box, svg .box[aria-pressed="true"] { stroke: var(--query);
   stroke-width: 2.5; }

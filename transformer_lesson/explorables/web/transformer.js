@@ -289,12 +289,16 @@ export class Transformer {
     let y = this.embed(both ? "target_embedding" : "embedding", all, start, config);
     for (let i = 0; i < config.n_layers; i++) y = this.block(`decoder.${i}`, y, pass, crossing);
     cache.ids = all;
-    const logits = linear(this.lastNorm("decoder_norm", y, config), this.part("projection"));
+    const logits = this.project("projection", this.lastNorm("decoder_norm", y, config));
     return this.run("logits", logits);
   }
 
   part(name) {
     return { weight: this.weights.get(`${name}.weight`), bias: this.weights.get(`${name}.bias`) };
+  }
+
+  project(name, x) {
+    return linear(x, this.part(name));
   }
 
   embed(name, ids, start, config) {
@@ -356,7 +360,7 @@ export class Transformer {
     const scores = this.run(`${name}.scores`, attentionScores(Q, K));
     const weights = this.run(`${name}.weights`, maskedSoftmax(scores, pass.sees));
     const collected = this.run(`${name}.heads`, weightedValues(weights, V));
-    return linear(mergeHeads(collected), this.part(`${name}.W_O`));
+    return this.project(`${name}.W_O`, mergeHeads(collected));
   }
 
   keysAndValues(name, key, value, pass) {
@@ -367,7 +371,7 @@ export class Transformer {
   }
 
   heads(matrix, x, { config }) {
-    const projected = linear(x, this.part(matrix));
+    const projected = this.project(matrix, x);
     return splitHeads(projected, (projected.width / config.d_model) * config.n_heads);
   }
 
@@ -378,13 +382,13 @@ export class Transformer {
 
   feedForward(name, x, config) {
     if (config.activation === "swiglu") {
-      const up = linear(x, this.part(`${name}.W_up`));
-      const gate = linear(x, this.part(`${name}.W_gate`));
+      const up = this.project(`${name}.W_up`, x);
+      const gate = this.project(`${name}.W_gate`, x);
       const hidden = this.run(`${name}.hidden`, gate.map((value, i) => swish(value) * up.data[i]));
-      return linear(hidden, this.part(`${name}.W_down`));
+      return this.project(`${name}.W_down`, hidden);
     }
-    const wide = linear(x, this.part(`${name}.W_1`)).map(ACTIVATIONS[config.activation]);
-    return linear(this.run(`${name}.hidden`, wide), this.part(`${name}.W_2`));
+    const wide = this.project(`${name}.W_1`, x).map(ACTIVATIONS[config.activation]);
+    return this.project(`${name}.W_2`, this.run(`${name}.hidden`, wide));
   }
 }
 

@@ -69,3 +69,27 @@ export function sourceIds(tokenizer, { tokens, known }) {
   });
   return [...ids, tokenizer.eosId];
 }
+
+const MOST_LETTERS = 1000; // of a text: byte pairs of a long word take their time
+
+// The ids that a model reads or goes on from, {ids, translates}, or what to change in the text. With
+// a vocabulary the text is a sentence of its words.
+export function textToGoOnFrom(typed, vocabulary, model, tokenizer) {
+  const text = typed.replace(/\p{Surrogate}/gu, "?"), letters = [...text].length;
+  if (letters > MOST_LETTERS) {
+    return `The text has ${letters} characters, but there is room for ${MOST_LETTERS}: shorten it.`;
+  }
+  const translates = model.kind === "EncoderDecoderTransformer";
+  const plain = () => [...tokenizer.encode(text), ...(translates ? [tokenizer.eosId] : [])];
+  const ids = vocabulary.size ? sourceIds(tokenizer, readSentence(text, vocabulary, ".")) : plain();
+  if (ids.length === Number(translates)) return "There is no text to begin with: type some.";
+  const writes = model.kind !== "EncoderOnlyTransformer" && !translates;
+  const room = model.source.max_len - Number(writes);
+  if (ids.length <= room) return { ids, translates };
+  return `The text has ${ids.length} tokens, but the model has room for ${room}: shorten it.`;
+}
+
+// A text in one line, without characters that no file of a picture may hold.
+export function inOneLine(text) {
+  return text.replace(/\s+/g, " ").replace(/\p{C}/gu, "�");
+}

@@ -1,0 +1,181 @@
+"""The whole forward pass in the page: every quantity, and what each number was made of."""
+
+import random
+
+import pytest
+import torch
+
+from tests.explorables import tiny_models
+from tests.explorables.forward_pass import Pass, forward_pass, making, three_digits, told_numbers
+from tests.explorables.page_modules import in_node
+from tests.explorables.test_transformer_js import drawn_inputs, drawn_model
+from transformer_lesson import EncoderOnlyTransformer
+from transformer_lesson.checkpoints.ours import as_bytes
+from transformer_lesson.explorables import ModelFlow
+from transformer_lesson.explorables.trained import trained_translator
+from transformer_lesson.figures.ranking import from_largest
+from transformer_lesson.generation import generate
+
+
+def agree(told: list[float], expected: list[float]) -> bool:
+    same = map(three_digits, told, expected)
+    return len(told) == len(expected) and all(same)
+
+
+def explains(run: Pass, step: dict) -> bool:
+    """Whether what a page says of one number is what the package's numbers make of it."""
+    made = making(run, step["name"], **step["place"])
+    terms = [told_numbers(term["words"])[-1] for term in step["terms"]]
+    return agree(told_numbers(step["how"]), made.numbers) and agree(terms, made.terms)
+
+
+def test_every_quantity_of_every_kind_of_model_is_explained(tmp_path):
+    draw, cases, runs = random.Random(0), [], []
+    for number in range(60):
+        model = drawn_model(draw, number)
+        (tmp_path / f"{number}").write_bytes(as_bytes(model))
+        ids = {k: v[0].tolist() for k, v in drawn_inputs(draw, model, 1, longest=7).items()}
+        draws = [draw.random() for _ in range(97)]
+        cases.append({"model": f"{number}", "draws": draws} | ids)
+        runs.append(forward_pass(model, ids))
+    answers, numbers = in_node("trace.js", tmp_path, cases)
+    left, unexplained = torch.from_numpy(numbers), []
+    for run, steps in zip(runs, answers, strict=True):
+        assert {step["name"] for step in steps} == set(run.values)
+        for i, step in enumerate(steps):
+            value = run.values[step["name"]]
+            page, left = left[: value.numel()].view(step["shape"]), left[value.numel() :]
+            assert torch.allclose(page, value, rtol=1e-4, atol=1e-4), step["name"]
+            assert set(step["from"]) <= {other["name"] for other in steps[:i]}
+            unexplained += [] if explains(run, step) else [step]
+    assert unexplained == []
+
+
+def translation(text: str, written: int) -> tuple[Pass, list[str], list[str]]:
+    """The pass that a page shows of the trained translator, and the words read and written."""
+    model, tokenizer, _ = trained_translator()
+    source = [*tokenizer.encode(text), tokenizer.eos_id]
+    ids = [1, *generate(model, torch.tensor([source]), 12).ids[0][:written]]
+    run = forward_pass(model, {"source": source, "target": ids})
+    return run, list(map(tokenizer.token, source)), list(map(tokenizer.token, ids))
+
+
+def shown_rows(name: str, read: list[str], written: list[str]) -> list[str]:
+    if name == "probabilities":
+        return written[-1:]
+    source = name.startswith(("source", "encoder")) or name.endswith(
+        ("cross_attention.keys", "cross_attention.values")
+    )
+    return read if source else written
+
+
+STATES = [
+    {"step": 67},
+    {"step": 0, "row": 3, "number": 17},
+    {"step": 1, "number": 5},
+    {"step": 2, "number": 100},
+    {"step": 6, "head": 2, "row": 1, "number": 4},
+    {"step": 12, "row": 4, "number": 500},
+    {"step": 14, "row": 9, "number": 127},
+    {"step": 27, "row": 0, "number": 3},
+    {"step": 34, "head": 7, "row": 1, "number": 0},
+    {"step": 40, "head": 3, "row": 2, "number": 15},
+    {"step": 64, "head": 1, "row": 5, "number": 2},
+    {"step": 69, "row": 1, "number": 64},
+    {"step": 76, "row": 2, "number": 300},
+    {"step": 77, "number": 9},
+    {"step": 99, "written": 5, "text": "the camels do not see a heavy room ."},
+]
+
+
+def test_every_number_is_that_of_the_packages_model(show):
+    page = show(ModelFlow(), viewport={"width": 1100, "height": 900})
+    state = {name: page.get(name) for name in ("text", "written", "head", "row", "number")}
+    for change in STATES:
+        state |= change
+        page.set(**state)
+        run, read, written = translation(state["text"], state["written"])
+        told = page.told()
+        names = [text.split(": ")[1] for text in told if text.split(": ")[0].isdigit()]
+        shapes = {f"{name} {tuple(value.shape)}" for name, value in run.values.items()}
+        assert len(names) == 78 and set(names) == shapes
+        name = names[min(state["step"], 77)].split(" ")[0]
+        check_panel(page, told[len(names) :], run, name, state, read, written)
+        check_next(page, run)
+
+
+def check_panel(page, told, run, name, state, read, written) -> None:
+    """The rows, the numbers of one, and what one of them was made of."""
+    value, rows = run.values[name], shown_rows(name, read, written)
+    row, column = min(state["row"], len(rows) - 1), min(state["number"], value.shape[-1] - 1)
+    heads = len(value) if value.dim() == 3 else 0
+    head = min(state["head"], heads - 1)
+    numbers = (value[head] if heads else value)[row]
+    told = [text for text in told if not text.startswith("the step ")]
+    assert told[:heads] == [f"head {h}" for h in range(heads)]
+    assert told[heads:][: len(rows)] == [f"row {i}, “{word}”" for i, word in enumerate(rows)]
+    bars = told[heads + len(rows) :]
+    kept = from_largest(numbers, 300) if len(numbers) > 300 else range(len(numbers))
+    terms = bars[len(kept) :]
+    assert agree([float(bar.rpartition(": ")[2]) for bar in bars[: len(kept)]],
+                 [numbers[k].item() for k in kept])  # fmt: skip
+    place = {"head": max(head, 0), "row": row, "column": column}
+    how = page.said.split(f" of “{rows[row]}” is ")[1].partition(": ")
+    assert three_digits(float(how[0]), numbers[column].item())
+    step = {"name": name, "place": place, "how": how[2].partition(". Next: ")[0]}
+    assert explains(run, step | {"terms": [{"words": words} for words in terms]})
+    joined = "".join(page.written()).replace(" ", "")
+    assert f"{how[0]}:{step['how']}".replace(" ", "") in joined
+    assert name in page.written() and name in page.said
+
+
+def check_next(page, run) -> None:
+    """The likeliest next tokens, as bars, in the title and in the sentence."""
+    shares, token = run.values["probabilities"][0], trained_translator().tokenizer.token
+    best = from_largest(shares, 6)
+    written = page.written()
+    assert all(token(id_) in written for id_ in best)
+    told = [float(text) for text in written[-len(written) :] if text.count(".") == 1
+            and text.replace(".", "").isdigit()]  # fmt: skip
+    assert all(any(abs(one - shares[id_]) < 1e-3 for one in told) for id_ in best)
+    assert f"“{token(best[0])}” (" in page.title and f"“{token(best[2])}” (" in page.said
+
+
+def test_an_encoder_and_a_decoder_of_ones_own(show):
+    model, tokenizer = tiny_models.language_model()
+    page = show(ModelFlow(model, tokenizer, "abc", written=2, step=3))
+    assert page.title.startswith("After “a b c ")
+    encoder = EncoderOnlyTransformer(model.config).eval()
+    page = show(ModelFlow(encoder, tokenizer, "abc"))
+    assert page.title == "3 tokens become 3 vectors of 12 numbers"
+    with pytest.raises(ValueError, match="a model and its tokenizer belong together"):
+        ModelFlow(model)
+
+
+def test_names_are_found_and_steps_are_walked(show):
+    page = show(ModelFlow())
+    find = page.page.get_by_label("Find")
+    find.fill("Encoder.1.self_attention.W")
+    assert "“Encoder.1.self_attention.W” is in 2 names" in page.said
+    page.press("Enter")
+    assert "encoder.1.self_attention.weights" in page.said
+    page.press("Enter")
+    assert "encoder.1.self_attention.W_O" in page.said
+    page.page.get_by_role("button", name="the step after").click()
+    assert "encoder.1.after_attention" in page.said
+    page.press("Shift+Tab")
+    find.fill("nowhere")
+    page.press("Enter")
+    assert "“nowhere” is in 0 names" in page.said and "encoder.1.after_attention" in page.said
+    page.page.get_by_role("button", name="0: source_embedding.tokens").focus()
+    page.press("ArrowRight")
+    assert page.press("Enter").startswith("1: source_embedding.output")
+    assert page.get("step") == 1
+
+
+def test_what_is_typed_is_read_or_answered(show, hostile):
+    page = show(ModelFlow(text=hostile))
+    if hostile.split():
+        assert "shorten it" in page.said or "Next: " in page.said
+    else:
+        assert page.said == "There is no text to begin with: type some."

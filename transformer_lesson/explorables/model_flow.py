@@ -1,0 +1,48 @@
+"""The whole forward pass as one drawing, from a typed text to the next token."""
+
+import traitlets
+from torch import nn
+
+from transformer_lesson.explorables.in_page import PageExplorable, Text
+from transformer_lesson.explorables.trained import ReadsTranslator, own_weights
+from transformer_lesson.text.tokenizers import Tokenizer
+
+TEXT = "the child opens the window ."
+
+
+class ModelFlow(ReadsTranslator, PageExplorable):
+    """Follow a text through a model: every quantity, every number, and what it was made of.
+
+    Without a model it takes the trained translator that comes with the package.
+
+    Args:
+        model: any of the package's models.
+        tokenizer: of its vocabulary.
+        text: what the model reads, or goes on from; at most 16 tokens.
+        written: how many tokens it has written before the pass that is shown, at most 12.
+        step: the quantity that is opened, from 0, in the order of computation.
+        head, row, number: what is looked at in it, from 0; past the last one it is the last.
+        find: part of a name; quantities that have it are marked.
+
+    Raises:
+        ValueError: a model without its tokenizer, or one that is too large for a page.
+    """
+
+    text = Text(TEXT).tag(sync=True)
+    written = traitlets.Int(2, min=0).tag(sync=True)
+    step = traitlets.Int(67, min=0).tag(sync=True)
+    head = traitlets.Int(5, min=0).tag(sync=True)
+    row = traitlets.Int(2, min=0).tag(sync=True)
+    number = traitlets.Int(2, min=0).tag(sync=True)
+    find = Text("").tag(sync=True)
+
+    def __init__(
+        self,
+        model: nn.Module | None = None,
+        tokenizer: Tokenizer | None = None,
+        text: str = TEXT,
+        **values,
+    ):
+        if weights := own_weights(model, tokenizer):
+            values |= {"weights": weights, "source_words": []}
+        super().__init__(text=text, **values)

@@ -115,7 +115,8 @@ def check_panel(page, told, run, name, state, read, written) -> None:
     assert told[:heads] == [f"head {h}" for h in range(heads)]
     assert told[heads:][: len(rows)] == [f"row {i}, “{word}”" for i, word in enumerate(rows)]
     bars = told[heads + len(rows) :]
-    kept = from_largest(numbers, 300) if len(numbers) > 300 else range(len(numbers))
+    words = name in ("logits", "probabilities")
+    kept = from_largest(numbers, 40) if words else range(len(numbers))
     terms = bars[len(kept) :]
     assert agree([float(bar.rpartition(": ")[2]) for bar in bars[: len(kept)]],
                  [numbers[k].item() for k in kept])  # fmt: skip

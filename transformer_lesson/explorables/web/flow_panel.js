@@ -6,7 +6,7 @@ import { axesOf } from "./quantities.js";
 import { fromLargest } from "./ranking.js";
 import { digits, numberAt } from "./trace.js";
 
-const MOST_BARS_SHOWN = 300; // of more numbers the largest are shown
+const LIKELIEST = 40; // of a vocabulary so many are shown, the largest numbers first
 const ROW = 20; // pixels
 
 // Draws the opened quantity, and returns how high it is.
@@ -86,7 +86,8 @@ function drawRows(group, look, page, { x, y, width }) {
 function drawRow(group, look, page, { x, y, width }) {
   const { step, rows, row, column, columns } = look, { width: n } = step.value;
   const numbers = Array.from({ length: n }, (_, k) => numberAt(step.value, { ...look, column: k }));
-  const all = n > MOST_BARS_SHOWN ? fromLargest(numbers, MOST_BARS_SHOWN) : [...numbers.keys()];
+  const words = axesOf(step).at(-1) === "vocab_size";
+  const all = words ? fromLargest(numbers, LIKELIEST) : [...numbers.keys()];
   const label = (k) => (columns ? `“${columns[k]}”` : `number ${k}`);
   const note = all.length < n ? `, the ${all.length} largest of ${n}` : "";
   join(layer(group, "title"), "text", [0], () => 0, () => ({

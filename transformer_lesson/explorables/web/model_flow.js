@@ -102,7 +102,7 @@ function lookInto(flow, state) {
   const place = { head: within(state.head, heads), row: within(state.row, rows.length),
     column: within(state.number, width) };
   const made = explain(flow, step, place), value = digits(numberAt(step.value, place));
-  const number = columns ? `“${columns[place.column]}”` : `number ${place.column}`;
+  const number = columns ? `“${columns[place.column]}”` : `Number ${place.column}`;
   const words = `${number} of “${rows[place.row]}” is ${value}: ${made.how}`;
   return { flow, at, step, heads, rows, columns, ...place, made, words, find: state.find };
 }
@@ -156,7 +156,7 @@ function planOf(flow, look, width) {
 
 function sizeOf({ name, value }, { unit, token }, most) {
   const { shape } = value, [rows, columns] = shape.slice(-2);
-  const label = Math.min(most, 12 + 6.4 * lastPart(name).length), across = acrossOf(shape);
+  const label = Math.min(most, 20 + 6.4 * lastPart(name).length), across = acrossOf(shape);
   const maps = axesOf({ name }).at(-1) === "key";
   const width = maps ? across * (columns + 1) * token - token :
     Math.min(most, columns * unit * (shape.length === 3 ? shape[0] : 1));

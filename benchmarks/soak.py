@@ -1,10 +1,11 @@
-"""Half an hour at the knobs: the explorables of all lessons, moved at random in real JupyterLab.
+"""Half an hour at the knobs: all lessons' explorables, moved at random on the site and in Lab.
 
+    make site
     python -m benchmarks.soak --moves 2000
 
-Chromium opens one lesson after the other, runs it and moves its controls with the keyboard.
-After every move the page must come to rest at what the kernel's explorable draws for the state
-that its controls show.
+Chromium opens one lesson after the other, on the web site and in real JupyterLab, where it runs
+it, and moves its explorables with the keyboard. After every move the page must come to rest at
+what a page shows that is given the same values and has never been moved.
 """
 
 import argparse
@@ -12,72 +13,91 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 from tqdm import tqdm
 
-from benchmarks.explorables import TEXTS
 from benchmarks.results import Row, write
-from benchmarks.soak_page import ALL_RAN, FIND, IN_KERNEL, SETTLED, WATCH
+from benchmarks.soak_page import (
+    ALL_RAN,
+    ASK,
+    FIND,
+    IN_KERNEL,
+    SET,
+    SHOWN,
+    VALUES,
+    WATCH,
+)
 from tests.browser.lab import (
-    REPOSITORY,
     chromium_program,
     headless,
+    new_context,
     offline_page,
     run_lesson,
     serving,
     shut_down_kernel,
 )
+from tools.site import SITE
+from transformer_lesson.lessons import LESSONS
 
-WARM_UP = 25  # moves in each lesson before memory is read
+WARM_UP = 15  # moves in each lesson before memory is read
 MOST_GROWTH = 50  # MB
-PAUSE = 1000  # milliseconds at most between two moves: some follow each other at once
+MARGINS = 24  # pixels beside an explorable in a page of its own
+PAUSE = 500  # milliseconds at most between two moves: some follow each other at once
 PATIENCE = 20  # seconds until a page that shows something else counts as a lost update
+TEXTS = [
+    "the child opens the window .",
+    "Every object has an identity, a type and a value.",
+    "Close all tabs\nYou have unsaved changes.\nUndo\nRun all cells below",
+    "שלום <script> 😀 中文 $x$",
+    "word " * 500,
+    "</script>{{7*7}}${alert(1)}%s",
+    "",
+]
 KINDS = {  # a control of each kind, by what takes the focus, and what moves it
-    ".jupyter-button:enabled:not(.widget-toggle-buttons .mod-active)": "press",
+    ".controls button:enabled": "press",
     "input[type=checkbox]:enabled": "press",
-    ".noUi-target:not([disabled]) .noUi-handle": "slide",
+    "input[type=range]:enabled": "slide",
+    "svg [tabindex='0']": "walk",
     "textarea, input[type=text]": "type",
 }
-KEYS = ("ArrowLeft", "ArrowRight", "ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown")
+KEYS = ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown")
 
 NOTES = """
 A move is a random key press or a burst of up to five on a random control of a random explorable, a
-text typed into a field (hostile ones too), or a "Play" that is stopped after a while. After each
-the page must come to rest within 20 s: every control shows the value that the kernel has, and the
-picture and its words are, to the last character, what a fresh call of the explorable's `render()`
-gives. Pauses between moves last up to a second. Errors: exceptions and console errors in the page,
-error or output messages of the kernel, tracebacks in the server's log, requests to other machines.
+walk through its picture with the arrow keys that ends with Enter, a text typed into a field
+(hostile ones too), or a "Play" that is stopped after a while. After each the page must come to rest
+within 20 s: title, sentence, and every word and number of the picture are, to the last character,
+those of a second page that gets the same values (in JupyterLab the kernel's) and has never been
+moved. Pauses between moves last up to half a second. Errors: exceptions and console errors in the
+page, error or output messages of the kernel, tracebacks in the server's log, requests to other
+machines.
 
 Memory is the resident set of the lesson's kernel process (psutil) after `gc.collect()`, read after
-a warm-up of 25 moves in each lesson, not counted among the others, and once more at the end: what
-is loaded at first use does not count, everything else does, caches included. Each lesson has its
-own kernel; a kernel that shrank counts as 0 in the sum.
+a warm-up of 15 moves in each lesson, not counted among the others, and once more at the end. Each
+lesson has its own kernel; a kernel that shrank counts as 0 in the sum.
 """
 
 
+class Place(NamedTuple):
+    """A page with explorables, and what says which values they have."""
+
+    page: object
+    roots: object
+    values: Callable[[int], dict]
+    twin: Callable[[int], tuple]  # the page, and the number there, that is given the same values
+
+
 class Soaked(NamedTuple):
-    """What came of one lesson: MB of its kernel before and after, and what went wrong."""
+    """What came of one lesson: MB by which its kernel grew, and what went wrong."""
 
     moves: int
-    before: float
-    after: float
+    grown: float
     lost: list[str]
     errors: list[str]
-
-
-def lessons() -> list[str]:
-    """Return the names of the lessons whose cells name an explorable."""
-    from transformer_lesson import explorables
-
-    paths = sorted((REPOSITORY / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-    return [
-        path.name
-        for path in paths
-        if any(f"{name}(" in path.read_text(encoding="utf-8") for name in explorables.__all__)
-    ]
 
 
 def move(page, root, chance: random.Random) -> None:
@@ -86,98 +106,154 @@ def move(page, root, chance: random.Random) -> None:
     kind, found = chance.choice([(kind, some) for kind, some in kinds.items() if some.count()])
     control = found.nth(chance.randrange(found.count()))
     if KINDS[kind] == "type":
-        control.fill(chance.choice([*TEXTS, "word " * 500, "</script>{{7*7}}${alert(1)}%s"]))
-        control.press("Tab")
+        control.fill(chance.choice(TEXTS))
         return
     control.focus()
-    if KINDS[kind] == "slide":
+    if KINDS[kind] in ("slide", "walk"):
         for key in chance.choices(KEYS, k=chance.randint(1, 5)):
             page.keyboard.press(key)
+        if KINDS[kind] == "walk":
+            page.keyboard.press("Enter")
         return
-    plays = "Play" in control.inner_text()
     page.keyboard.press("Space")
-    if plays:
+    pause = root.get_by_role("button", name="Pause")
+    if pause.count():
         page.wait_for_timeout(chance.uniform(100, 1500))
-        if root.locator(".mod-active", has_text="Play").count():
-            page.keyboard.press("Space")
+        if pause.count():  # it ends by itself
+            pause.first.press("Space")
 
 
-def settle(page, number: int) -> str:
-    """Wait until the page shows what the kernel draws; return what it shows instead, if it does."""
-    deadline = time.monotonic() + PATIENCE
-    while difference := page.evaluate(SETTLED, number):
+def settle(place: Place, number: int) -> str:
+    """Wait until the page shows what its twin does; return what it shows instead, if it does."""
+    deadline, (twin, there) = time.monotonic() + PATIENCE, place.twin(number)
+    while True:
+        values = place.values(number)
+        twin.evaluate(SET, [there, values])
+        wanted = twin.locator("div.explorable").nth(there).evaluate(SHOWN)
+        shown = place.roots.nth(number).evaluate(SHOWN)
+        if shown == wanted:
+            return ""
         if time.monotonic() > deadline:
-            return difference
-        page.wait_for_timeout(30)
-    return ""
+            others = [f"{a!r} for {b!r}" for a, b in zip(shown, wanted) if a != b]  # noqa: B905
+            return f"{values}: {others[:3]}"
+        place.page.wait_for_timeout(30)
 
 
-def soak(page, address: str, lesson: str, moves: int, chance: random.Random, bar: tqdm) -> Soaked:
-    """Run one lesson and move its explorables; the kernel's memory is read before and after."""
-    run_lesson(page, address, lesson)
-    page.wait_for_function(ALL_RAN, timeout=300_000)
-    page.evaluate(WATCH, IN_KERNEL)
-    roots, count, lost = page.locator(".explorable"), page.evaluate(FIND), []
-    before = 0.0
-    for done in range(WARM_UP + moves):
-        if done == WARM_UP:
-            before = memory(page)
+def soak(name: str, place: Place, moves: int, chance: random.Random, bar: tqdm) -> list[str]:
+    """Move a page's explorables, and return the updates that were lost."""
+    lost, count = [], place.roots.count()
+    for _ in range(moves):
         number = chance.randrange(count)
-        move(page, roots.nth(number), chance)
-        if difference := settle(page, number):
-            lost.append(f"{lesson}: {difference}")
-        bar.update(done >= WARM_UP)
-        page.wait_for_timeout(chance.uniform(0, PAUSE))
-    after, said = memory(page), page.evaluate("() => window.soak.problems")
-    shut_down_kernel(page)
-    errors = [f"{lesson}: {text}" for text in (*said, *page.problems, *page.outside, *page.errors)]
-    return Soaked(moves, before, after, lost, errors)
+        move(place.page, place.roots.nth(number), chance)
+        if difference := settle(place, number):
+            lost.append(f"{name}, explorable {number}: {difference}")
+        bar.update()
+        place.page.wait_for_timeout(chance.uniform(0, PAUSE))
+    return lost
+
+
+def opened(browser, address: str, problems: list[str], width: int = 1280):
+    """Return a page from the disk that notes what goes wrong."""
+    viewport = {"width": width, "height": 720}
+    page = new_context(browser, offline=True, viewport=viewport).new_page()
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
+    page.goto(address)
+    page.locator("div.explorable section:not([aria-busy])").first.wait_for()
+    return page
+
+
+def on_site(browser, lesson: str, moves: int, chance: random.Random, bar: tqdm) -> Soaked:
+    """Move the explorables of a lesson's page of the site."""
+    problems: list[str] = []
+    address = (SITE / "notebooks" / f"{lesson}.html").as_uri()
+    page, twin = opened(browser, address, problems), opened(browser, address, problems)
+    roots = page.locator("div.explorable")
+    values = lambda number: page.evaluate(VALUES, number)  # noqa: E731
+    place = Place(page, roots, values, lambda number: (twin, number))
+    lost = soak(f"{lesson}.html", place, moves, chance, bar)
+    page.context.close()
+    twin.context.close()
+    return Soaked(moves, 0.0, lost, [f"{lesson}.html: {text}" for text in problems])
+
+
+def in_lab(browser, address: str, lesson: str, moves: int, chance, bar: tqdm) -> Soaked:
+    """Run a lesson in JupyterLab and move its explorables; its kernel's memory is read."""
+    with offline_page(browser) as page, tempfile.TemporaryDirectory() as folder:
+        run_lesson(page, address, f"{lesson}.ipynb")
+        page.wait_for_function(ALL_RAN, timeout=600_000)
+        page.evaluate(WATCH, IN_KERNEL)
+        ids, problems, twins = page.evaluate(FIND), [], []
+        roots = page.locator(".explorable")
+        for i, model_id in enumerate(ids):
+            path = Path(folder, f"{i}.html")
+            page.evaluate(ASK, f"soak_saved({model_id!r}, {str(path)!r})")
+            width = roots.nth(i).locator("section").evaluate("it => it.offsetWidth") + MARGINS
+            twins.append(opened(browser, path.as_uri(), problems, width))
+        values = lambda number: page.evaluate(ASK, f"soak_values({ids[number]!r})")  # noqa: E731
+        place = Place(page, roots, values, lambda n: (twins[n], 0))
+        lost = soak(lesson, place, WARM_UP, chance, bar)
+        before = memory(page)
+        lost += soak(lesson, place, moves, chance, bar)
+        grown = memory(page) - before
+        problems += [*page.evaluate("() => window.soak.problems"), *page.problems, *page.outside]
+        shut_down_kernel(page)
+        for twin in twins:
+            twin.context.close()
+    return Soaked(moves, max(0.0, grown), lost, [f"{lesson}: {text}" for text in problems])
 
 
 def memory(page) -> float:
     """Return the kernel's resident set in MB, without what nobody uses any more."""
-    (size,) = page.evaluate("() => window.soak.ask('soak_memory()')")
+    (size,) = page.evaluate(ASK, "soak_memory()")
     return size / 1e6
 
 
 def soak_all(moves: int, seed: int) -> Iterator[Soaked]:
-    """Share the moves out among the lessons and yield what came of each."""
+    """Share the moves out among site and Lab and the lessons, and yield what came of each."""
     program = chromium_program()
     if program is None:
         sys.exit("There is no Chromium here: install one from your system's packages.")
-    chance, names = random.Random(seed), lessons()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        serving(Path(folder)) as address,
-        headless(program) as browser,
-        tqdm(total=moves, unit="move") as bar,
-    ):
-        for i, lesson in enumerate(names):
-            share = moves * (i + 1) // len(names) - moves * i // len(names)
-            bar.set_description(lesson)
-            with offline_page(browser) as page:
-                yield soak(page, address, lesson, share, chance, bar)
-        log = (Path(folder) / "log").read_text(encoding="utf-8")
+    if not (SITE / "index.html").exists():
+        sys.exit("The web site is not there: build it with `make site`.")
+    pages = {Path(file).stem for _, file, _, _ in LESSONS.values()}
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        address = stack.enter_context(serving(folder))
+        browser = stack.enter_context(headless(program))
+        names = sorted(name for name in pages if has_explorables(name))
+        chance, share = random.Random(seed), moves // (2 * len(names))
+        bar = stack.enter_context(tqdm(total=(2 * share + WARM_UP) * len(names), unit="move"))
+        for name in names:
+            bar.set_description(name)
+            yield on_site(browser, name, share, chance, bar)
+            yield in_lab(browser, address, name, share, chance, bar)
+        log = (folder / "log").read_text(encoding="utf-8")
         if "Traceback" in log:
-            yield Soaked(0, 0.0, 0.0, [], [f"the server's log:\n{log}"])
+            yield Soaked(0, 0.0, [], [f"the server's log:\n{log}"])
+
+
+def has_explorables(lesson: str) -> bool:
+    page = SITE / "notebooks" / f"{lesson}.html"
+    return 'class="explorable"' in page.read_text(encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--moves", type=int, default=2000, help="in all lessons together")
+    parser.add_argument("--moves", type=int, default=2000, help="on site and in Lab together")
     parser.add_argument("--seed", type=int, default=0, help="of the random moves")
     chosen = parser.parse_args()
     begun = time.perf_counter()
     runs = list(soak_all(chosen.moves, chosen.seed))
     minutes = (time.perf_counter() - begun) / 60
-    grown = [max(0.0, run.after - run.before) for run in runs]
+    grown = [run.grown for run in runs]
     lost = [one for run in runs for one in run.lost]
     errors = [one for run in runs for one in run.errors]
     print(*lost, *errors, sep="\n")
-    moves, n = f"{sum(run.moves for run in runs):,} moves", sum(run.moves > 0 for run in runs)
+    moves = f"{sum(run.moves for run in runs):,} moves on site and in JupyterLab"
     size = f"**{sum(grown):.1f} MB**; most in one {max(grown):.1f} MB"
     write("soak", [
-        Row(f"Updates lost in {moves}, {n} lessons, {minutes:.0f} minutes", "–", "–", "none",
+        Row(f"Updates lost in {moves}, {minutes:.0f} minutes", "–", "–", "none",
             f"**{len(lost)}**", not lost),
         Row("Errors in page, kernel, server", "–", "–", "none", f"**{len(errors)}**", not errors),
         Row("Growth of the kernels' memory, all together", "–", "–",

@@ -156,7 +156,7 @@ def test_an_encoder_and_a_decoder_of_ones_own(show):
 def test_names_are_found_and_steps_are_walked(show):
     page = show(ModelFlow())
     find = page.page.get_by_label("Find")
-    find.fill("Encoder.1.self_attention.W")
+    find.press_sequentially("Encoder.1.self_attention.W")
     assert "“Encoder.1.self_attention.W” is in 2 names" in page.said
     page.press("Enter")
     assert "encoder.1.self_attention.weights" in page.said

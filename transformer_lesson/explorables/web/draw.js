@@ -90,7 +90,7 @@ export function fitted(text, width, size = 14, weight = 400) {
 }
 
 // The text in lines that are at most `width` pixels wide, broken at spaces.
-export function inLines(text, width, size = 14) {
+export function textLines(text, width, size = 14) {
   const lines = [""];
   for (const word of text.split(" ")) {
     const longer = `${lines.at(-1)} ${word}`.trim();

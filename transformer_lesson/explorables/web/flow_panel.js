@@ -1,6 +1,6 @@
 // A quantity opened: its rows, one row's numbers, and what one number was made of.
 
-import { choosable, fitted, inLines, join, layer, set, signed, told } from "./draw.js";
+import { choosable, fitted, textLines, join, layer, set, signed, told } from "./draw.js";
 import { headHref } from "./heat_map.js";
 import { axesOf } from "./quantities.js";
 import { fromLargest } from "./ranking.js";
@@ -128,8 +128,8 @@ function drawBars(group, { x, y, width, height }, bars, chosen) {
 // The formula of the chosen number, with its numbers, and what was added up.
 function drawMaking(group, look, { x, y, width }) {
   const { formula, terms } = look.made;
-  const lines = [...inLines(formula, width).map((text) => [text, "strong"]),
-    ...inLines(look.words, width, 13).map((text) => [text, "number"])];
+  const lines = [...textLines(formula, width).map((text) => [text, "strong"]),
+    ...textLines(look.words, width, 13).map((text) => [text, "number"])];
   join(layer(group, "lines"), "text", lines, (_, i) => i, ([text, kind], i) => ({
     text, class: kind, x, y: y + 14 + 18 * i,
   }));

@@ -1,6 +1,6 @@
 // The whole forward pass as one drawing: each quantity to scale, and every number opens to its sum.
 
-import { choosable, fitted, inLines, join, layer, set } from "./draw.js";
+import { choosable, fitted, textLines, join, layer, set } from "./draw.js";
 import { drawNumbers } from "./flow_panel.js";
 import { frame, remembered } from "./frame.js";
 import { generate } from "./generation.js";
@@ -30,7 +30,9 @@ export function ModelFlow(view) {
 function flowControls(make, page) {
   const steps = () => ({ min: 0, max: (page.flow?.steps.length ?? 1) - 1, step: 1 });
   const most = () => page.flow?.most ?? 0, shown = (n) => String(Math.min(n, most()));
-  const onkeydown = ({ key }) => key === "Enter" && goToNext(page);
+  const onkeydown = ({ key }) => {
+    if (key === "Enter") goToNext(page);
+  };
   return [
     make.text("Text", "text", { size: 44 }),
     make.slider("Tokens written", "written", () => ({ min: 0, max: most(), step: 1 }), shown),
@@ -136,7 +138,7 @@ function planOf(flow, look, width) {
   const { d_model: d, d_ff: wide } = flow.model.config, tokens = Math.max(flow.read.length, 3);
   const unit = width >= 620 ? (width - 110) / (6 * d + wide) : (width - 30) / Math.max(wide, d);
   const scale = { unit: Math.min(3, unit), token: Math.max(3, Math.min(9, 42 / tokens)) };
-  const cells = [], bands = [], legend = inLines(LEGEND, width, 12);
+  const cells = [], bands = [], legend = textLines(LEGEND, width, 12);
   let x = 0, y = 8 + 16 * legend.length, high = 0;
   for (const [i, step] of flow.steps.entries()) {
     const size = sizeOf(step, scale, width - 20), name = bandOf(step.name) ?? bands.at(-1).name;
@@ -147,8 +149,8 @@ function planOf(flow, look, width) {
     } else if (x + size.cell > width - 8) {
       [x, y, high] = [10, y + high + 4, 0];
     }
-    cells.push({ step, i, x, y: y + 16, line: y, ...size });
-    high = Math.max(high, size.height + 24);
+    cells.push({ step, i, x, y: y + 19, line: y, ...size });
+    high = Math.max(high, size.height + 28);
     x += size.cell + 10;
   }
   return { ...ended(cells, bands, y + high + 10, look), legend };
@@ -229,7 +231,7 @@ function drawQuantities(group, plan, { step: chosen, at, find }, page) {
   const key = ({ step }) => step.name, source = (name) => chosen.from.includes(name);
   join(layer(group, "names"), "text", plan.cells, key, ({ step, x, y, cell, i }) => ({
     text: fitted((i === at ? "▾ " : source(step.name) ? "● " : "") + lastPart(step.name), cell, 12),
-    class: i === at ? "number strong" : "small", x, y: y - 4, "aria-hidden": "true",
+    class: i === at ? "number strong" : "small", x, y: y - 7, "aria-hidden": "true",
     ...below(plan, y),
   }));
   join(layer(group, "frames"), "rect", plan.cells, key, ({ step, x, y, width, height, i }) => ({

@@ -8,6 +8,7 @@ from lxml import etree
 from traitlets import TraitError
 
 from tests.browser.test_site import AXE, CONTRAST, FORM
+from tests.explorables.examples import live_curves, training_replay
 from tests.explorables.shown import HOST
 from tests.security.hostile_texts import TEXTS
 from transformer_lesson import explorables
@@ -19,6 +20,7 @@ IN_PAGE = [
     name for name in explorables.__all__ if issubclass(getattr(explorables, name), PageExplorable)
 ]
 each = pytest.mark.parametrize("name", IN_PAGE)
+EXAMPLES = {"LiveCurves": live_curves, "TrainingReplay": training_replay}  # others have their own
 UNFINISHED = re.compile(r"NaN|undefined|Infinity|\[object|null")
 DEEP_CONTRAST = CONTRAST.replace(
     'document.querySelectorAll("body *")', f'{HOST}.shadowRoot.querySelectorAll("section *")'
@@ -35,7 +37,7 @@ UNTOLD = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg text")].filter(no
 
 
 def made(name: str) -> PageExplorable:
-    return getattr(explorables, name)()
+    return EXAMPLES.get(name, getattr(explorables, name))()
 
 
 @each

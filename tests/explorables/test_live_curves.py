@@ -1,53 +1,62 @@
-"""Curves that grow while a model trains: every state, few redraws, the last one kept."""
+"""Curves that grow while a model trains: every state, few messages, the last one kept."""
 
-import io
 import math
-import warnings
+import re
+from copy import deepcopy
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from PIL import Image
 
+from tests.explorables.shown import HOST
 from transformer_lesson.explorables import LiveCurves, live_curves
-from transformer_lesson.explorables.live_curves import SHARE, render_live_curves
+from transformer_lesson.explorables.export import WIDGET, saved_widgets
+from transformer_lesson.explorables.live_curves import MOST, SHARE, as_sent, number, thinned
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text.batches import WindowBatches, windows
 from transformer_lesson.training import StepReport, train
 from transformer_lesson.training.config import TrainConfig
 
+RUN = {
+    "training": [(step, 1 + 5 / step) for step in range(1, 201)],
+    "validation": [(step, 0.2 + 5 / step) for step in range(50, 201, 50)],
+    "exact match": [(100, 0.25), (200, 0.96875)],
+}
+STATES = {
+    "nothing": {"training": [], "validation": []},
+    "one": {"training": [(1, 5.0)], "validation": []},
+    "a run": RUN,
+    "other": {"training": [], "validation": [], "only this": [(7, 0.0), (9, -3.5)]},
+    "heads": RUN | {f"head {i}.{j}": [(5 * k, i + j / k) for k in range(1, 40)]
+                    for i in range(4) for j in range(3)},
+    "level": {"training": [(step, 2.0) for step in range(1, 9)], "validation": []},
+    "small": {"training": [(step, 10.0**-step) for step in range(1, 12)], "validation": []},
+}  # fmt: skip
+
 
 def report(step, loss=1.0, validation=None):
     return StepReport(step, loss, 0.0, 0.0, 0.0, validation, None)
 
 
-class Shell:
-    """A notebook's kernel, as far as the curves know it: cells that end, and a clock."""
+# Sending
 
-    def __init__(self, monkeypatch, drawing):
-        self.now, self.drawing, self.at_end = 0.0, drawing, []
-        self.shown, self.stored = [], []  # texts of the pictures drawn, and of those stored
+
+class Kernel:
+    """What sends the curves' messages, as far as they know it: cells that end, and a clock."""
+
+    def __init__(self, monkeypatch, live: LiveCurves, sending: float):
+        self.now, self.sending, self.at_end, self.sent = 0.0, sending, [], []
         self.events = self
-        monkeypatch.setattr(live_curves, "render_live_curves", self.draw)
+        monkeypatch.setattr(live, "_send", self.send)
         monkeypatch.setattr(live_curves, "get_ipython", lambda: self)
-        monkeypatch.setattr(live_curves, "display", self.display)
         monkeypatch.setattr(live_curves.time, "perf_counter", lambda: self.now)
 
-    def display(self, data, metadata, raw, display_id):
-        assert raw and display_id
-        return self
-
-    def update(self, data, metadata, raw):
-        self.stored.append(metadata["image/png"]["alt"])
-
-    def draw(self, title, series, log):
-        self.now += self.drawing
-        drawn = render_live_curves(
-            title, {name: points[-9:] for name, points in series.items()}, log
-        )
-        self.shown.append(drawn.text)
-        return drawn
+    def send(self, message, buffers):
+        self.now += self.sending
+        assert message["method"] == "update" and list(message["state"]) == ["series"]
+        self.sent.append(dict(message["state"]["series"]))
 
     def register(self, event, function):
         assert event == "post_run_cell"
@@ -59,15 +68,6 @@ class Shell:
     def end_cell(self):
         for function in list(self.at_end):
             function(None)
-
-
-def test_text_says_the_last_value_of_every_curve():
-    live = LiveCurves("A model learns")
-    for step in range(1, 21):
-        live(report(step, 2 / step, validation=0.5 if step == 10 else None))
-    live.add("exact match", 20, 0.97)
-    expected = "A model learns, step 20: training 0.1, validation 0.5, exact match 0.97."
-    assert live.render().text == expected
 
 
 def test_takes_the_reports_of_real_training():
@@ -84,102 +84,218 @@ def test_takes_the_reports_of_real_training():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("drawing", [0.001, 0.1, 2.0])
-def test_drawing_takes_a_small_share_of_the_time(monkeypatch, drawing):
-    shell, live = Shell(monkeypatch, drawing), LiveCurves()
-    live._ipython_display_()
-    shell.shown.clear()
-    for step in range(1, 20_001):
-        shell.now += 0.01
+@pytest.mark.parametrize("sending", [0.001, 0.1, 2.0])
+def test_sending_takes_a_small_share_of_the_time(monkeypatch, sending):
+    live = LiveCurves()
+    kernel = Kernel(monkeypatch, live, sending)
+    for step in range(1, 2_001):
+        kernel.now += 0.1
         live(report(step))
-    drawn = len(shell.shown)
-    assert drawn * drawing <= SHARE * shell.now + drawing
-    assert drawn <= shell.now / live_curves.INTERVAL + 1
-    assert drawn >= 2  # it moves all the same
-    assert shell.stored == []
+    sent = len(kernel.sent)
+    assert sent * sending <= SHARE * kernel.now + sending
+    assert sent <= kernel.now / live_curves.INTERVAL + 1
+    assert sent >= 2  # it moves all the same
 
 
-def test_the_last_state_is_drawn_and_stored_when_the_cell_ends(monkeypatch):
-    shell, live = Shell(monkeypatch, 0.0), LiveCurves("t")
-    live._ipython_display_()
+def test_the_last_state_is_sent_when_the_cell_ends(monkeypatch):
+    live = LiveCurves("t")
+    kernel = Kernel(monkeypatch, live, 0.0)
+    for step in (1, 2, 3):
+        live(report(step, validation=0.5 if step == 2 else None))
+    assert kernel.sent == [{"training": [[1, 1.0]], "validation": []}]
+    kernel.end_cell()
+    last = {"training": [[1, 1.0], [2, 1.0], [3, 1.0]], "validation": [[2, 0.5]]}
+    assert kernel.sent[1:] == [last]
+    kernel.end_cell()
+    assert len(kernel.sent) == 2  # nothing new, nothing sent
+    live.add("anything", 4, 5)
+    kernel.end_cell()
+    assert kernel.sent[2:] == [last | {"anything": [[4, 5.0]]}]
+
+
+def test_it_works_in_a_plain_python_too():
+    live = LiveCurves("t")
     for step in (1, 2, 3):
         live(report(step))
-    assert shell.shown[-1] == live.rendering.text == "t, step 1: training 1."
-    shell.end_cell()
-    assert shell.stored == [live.rendering.text] == ["t, step 3: training 1."]
-    shell.end_cell()
-    assert len(shell.stored) == 1  # nothing new, nothing stored
-    live(report(4))
-    shell.end_cell()
-    assert shell.stored[1:] == ["t, step 4: training 1."]
+    assert live.get_state("series") == {"series": as_sent(live.series)}
+    assert dict(live.get_state("series")["series"])["training"][-1] == [3, 1.0]
 
 
-def test_what_came_before_it_was_shown_is_shown_too(monkeypatch):
-    shell, live = Shell(monkeypatch, 0.0), LiveCurves("t")
-    live(report(1))
-    live.add("anything", 2, 5)
-    assert shell.at_end == [] and live.series["anything"] == [(2, 5.0)]
-    live._ipython_display_()
-    assert live.rendering.text == "t, step 2: training 1, anything 5."
+def test_two_runs_share_no_points():
+    LiveCurves().add("training", 1, 2.0)
+    assert LiveCurves().series == {"training": [], "validation": []}
 
 
-def test_the_axis_can_be_changed_afterwards():
-    live = LiveCurves()
-    for step in range(1, 20):
-        live(report(step, 5 / step))
-    live._redraw()
-    before = live.picture.value
-    live.controls["log"].value = True
-    assert live.picture.value != before
-    assert live.rendering == LiveCurves.render(live)
+def test_a_long_curve_keeps_true_points_its_ends_and_its_extremes():
+    points = [(step, math.sin(step) + 1 / step) for step in range(1, 100_001)]
+    points[777] = (778, math.nan)
+    kept = thinned(points, {50_000})
+    assert len(kept) <= MOST + 3 and set(kept) <= set(points) and kept == sorted(kept)
+    assert {points[0], points[-1], points[777], points[49_999]} <= set(kept)
+    values = [value for _, value in points if value == value]
+    assert {min(values), max(values)} <= {value for _, value in kept}
+    assert thinned(points[:MOST]) == points[:MOST]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("log", [False, True])
-@pytest.mark.parametrize(
-    "series",
-    [
-        {},
-        {"training": [(1, 5.0)]},
-        {"training": [(1, math.nan), (2, math.inf), (3, 1e300)], "validation": [(2, -1.0)]},
-        {"training": [(i, 1.0) for i in range(100_000)]},
-        {f"curve {i} $x$ <b> 🦄 {'x' * 300}": [(1, i), (9, -i)] for i in range(20)},
-        {"only this": [(7, 0.0)]},
-    ],
-    ids=["nothing", "one", "not numbers", "long", "many", "other"],
-)
-def test_anything_is_drawn(series, log):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        first = render_live_curves("<script> $ 🦄", series, log)
-        assert first == render_live_curves("<script> $ 🦄", series, log)
-    assert Image.open(io.BytesIO(first.png)).width <= 950
+def test_curves_keep_their_points_at_a_common_step():
+    long = [(step, 1 / step) for step in range(1, 5001)]
+    sent = dict(as_sent({"training": long, "validation": long[49::50]}))
+    assert len(sent["training"]) < 700
+    assert {step for step, _ in sent["validation"]} <= {step for step, _ in sent["training"]}
 
 
-def test_log_changes_the_picture():
-    series = {"training": [(i, 5 / i) for i in range(1, 30)]}
-    assert render_live_curves("t", series, True).png != render_live_curves("t", series, False).png
-
-
-def test_repr_is_short_and_stable():
-    live = LiveCurves("A model learns")
-    live(report(1))
-    assert repr(live) == "LiveCurves('A model learns')"
+def test_what_is_no_number_is_sent_as_a_word():
+    values = [math.nan, math.inf, -math.inf, 1e300, 1 / 3]
+    (curve,) = as_sent({"a\x00\ud83d": list(enumerate(values))})
+    assert curve == [r"a\x00\ud83d", [[0, "nan"], [1, "inf"], [2, "-inf"], [3, 1e300],
+                                      [4, 0.333333]]]  # fmt: skip
 
 
 @pytest.mark.slow
-def test_a_saved_notebook_holds_the_last_picture():
-    source = (
+def test_a_saved_notebook_holds_the_last_state_also_after_an_interrupt():
+    cells = [
         "from types import SimpleNamespace\n"
         "from transformer_lesson.explorables import LiveCurves\n"
-        "live = LiveCurves('run')\n"
+        "live = LiveCurves('run')",
         "display(live)\n"
         "for step in range(1, 31):\n"
-        "    live(SimpleNamespace(step=step, loss=1 / step, validation=None))"
-    )
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-    NotebookClient(notebook, kernel_name="python3").execute()
-    (output,) = notebook.cells[0].outputs
-    assert {"image/png", "text/plain"} < set(output.data)  # and the widget
-    assert output.data["text/plain"] == "LiveCurves('run')"
-    assert output.metadata["image/png"]["alt"] == "run, step 30: training 0.03333."
+        "    live(SimpleNamespace(step=step, loss=1 / step, validation=None))",
+        "for step in range(31, 41):\n"
+        "    live(SimpleNamespace(step=step, loss=1 / step, validation=None))\n"
+        "raise KeyboardInterrupt",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, cells)))
+    client = NotebookClient(notebook, kernel_name="python3", allow_errors=True)
+    seen = []
+    client.on_cell_executed = lambda **_: seen.append(deepcopy(client.widget_state))
+    client.execute()
+    (output,) = notebook.cells[1].outputs
+    assert output.data["text/plain"] == "LiveCurves(logarithmic=False, title='run')"
+    assert "image/png" not in output.data  # Chromium makes it of the state
+    name = output.data[WIDGET]["model_id"]
+    series = {"training": [[step, number(1 / step)] for step in range(1, 41)], "validation": []}
+    assert dict(seen[1][name]["series"]) == series | {"training": series["training"][:30]}
+    assert dict(saved_widgets(notebook)[name]["state"]["series"]) == series
+
+
+def test_repr_is_short_and_says_no_loss():
+    live = LiveCurves("A model learns")
+    live(report(1))
+    assert repr(live) == "LiveCurves(logarithmic=False, title='A model learns')"
+
+
+# The picture
+
+
+def short(value: float | str) -> str:
+    """A value in four digits, as JavaScript writes a number."""
+    if isinstance(value, str):
+        return value
+    rounded = Context(prec=4, rounding=ROUND_HALF_UP).create_decimal(Decimal(value))
+    text = repr(float(rounded)).removesuffix(".0")
+    if 1e-7 < abs(value) < 1e-4:  # written out there
+        text = f"{float(text):.15f}".rstrip("0")
+    return re.sub(r"e-0(\d)", r"e-\1", text)
+
+
+def expected(title: str, series: dict) -> dict:
+    """All that the picture tells and says of some curves."""
+    curves = {name: points for name, points in series.items() if points}
+    losses = {name: points for name, points in curves.items() if name in ("training", "validation")}
+    places: dict[int, list[str]] = {}
+    for name, points in (losses | curves).items():
+        for step, value in points:
+            places.setdefault(step, []).append(f"{name} {short(value)}")
+    parts = []
+    for name, points in curves.items():
+        part = f"{name} {short(points[-1][1])}"
+        if len(points) > 1:
+            part = f"{name} from {short(points[0][1])} to {short(points[-1][1])}"
+            if name in losses:
+                step, lowest = min(points, key=lambda point: point[1])
+                part += f", lowest {short(lowest)} at step {step:,}"
+        parts.append(part)
+    ends = [f"{name} {short(points[-1][1])}" for name, points in (losses or curves).items()]
+    return {
+        "told": [f"step {step:,}: {', '.join(words)}" for step, words in sorted(places.items())],
+        "title": f"{title}: {', '.join(ends)}" if curves else title,
+        "said": f"Up to step {max(places):,}: {'; '.join(parts)}."
+        if curves
+        else "No step so far: the curves grow here while the model trains.",
+        "names": {f"{name} {short(points[-1][1])}" for name, points in curves.items()},
+    }
+
+
+@pytest.mark.browser
+def test_every_state_tells_every_point(show):
+    page = show(LiveCurves("A run"), viewport={"width": 1100, "height": 900})
+    for series in STATES.values():
+        for log in (False, True):
+            page.set(series=as_sent(series), logarithmic=log)
+            wanted = expected("A run", dict(as_sent(series)))
+            assert page.told() == wanted["told"]
+            assert (page.title, page.said) == (wanted["title"], wanted["said"])
+            assert wanted["names"] <= set(page.written())
+
+
+FRAME = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg > g > g:first-child > g")].map(
+    frame => {{
+        const [, lines, ticks, curves] = frame.children;
+        const y = node => Number(node.getAttribute("d").match(/ ([-\\d.e]+)H/)[1]);
+        return {{
+            ticks: [...lines.children].map((node, i) =>
+                [Number(ticks.children[i].textContent), y(node)]),
+            curves: [...curves.children].map(node => node.getAttribute("d")),
+        }};
+    }})"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("log", [False, True])
+def test_curves_stand_where_the_axes_say(show, log):
+    page = show(LiveCurves("A run", log), viewport={"width": 1100, "height": 900})
+    page.set(series=as_sent(RUN))
+    losses, others = page.page.evaluate(FRAME)
+    for frame, names in ((losses, ["training", "validation"]), (others, ["exact match"])):
+        scaled = math.log10 if log and frame is losses else float
+        (low, y_low), *_, (high, y_high) = frame["ticks"]
+        for name, path in zip(names, frame["curves"], strict=True):
+            drawn = [float(pair.split()[1]) for pair in re.split("[ML]", path)[1:]]
+            part = [(scaled(value) - scaled(low)) / (scaled(high) - scaled(low))
+                    for _, value in RUN[name]]  # fmt: skip
+            assert drawn == pytest.approx([y_low + (y_high - y_low) * one for one in part], abs=0.1)
+
+
+@pytest.mark.browser
+def test_a_step_lights_up_in_both_frames_and_the_keyboard_goes_on(show):
+    page = show(LiveCurves("A run"), viewport={"width": 1100, "height": 900})
+    page.set(series=as_sent(RUN))
+    wanted = expected("A run", dict(as_sent(RUN)))["told"]
+    page.page.get_by_role("img", name=wanted[99], exact=True).hover()
+    mark = page.page.locator("[data-lit] path")
+    assert mark.get_attribute("d").count("a4 4 0 1 0 8 0") == 3  # rings: two losses, one share
+    assert page.page.locator(".tip").inner_text() == wanted[99]
+    page.page.get_by_role("img", name=wanted[99], exact=True).focus()
+    assert page.press("ArrowRight") == wanted[100]
+    assert page.press("ArrowLeft", "ArrowLeft") == wanted[98]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1100, 320])
+def test_anything_is_drawn(show, width):
+    page = show(LiveCurves("<script> $ 🦄" * 99), viewport={"width": width, "height": 900})
+    bad = [(1, math.nan), (2, math.inf), (3, 1e300), (4, -math.inf), (5, -1.0), (6, 0.0)]
+    for series in (
+        {"training": bad, "validation": [(2, -1.0)]},
+        {"training": [(i, 1.0) for i in range(100_000)]},
+        {f"curve {i} $x$ <b> 🦄 {'x' * 300}": [(1, float(i)), (9, -float(i))] for i in range(20)},
+        {"training": [(3, math.nan)]},
+    ):
+        for log in (False, True):
+            page.set(series=as_sent(series), logarithmic=log)
+            heights = re.findall(
+                r"NaN|Infinity", page.page.evaluate(f"{HOST}.shadowRoot.innerHTML")
+            )
+            assert page.told() and page.said and heights == []
+            assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.told() == ["step 3: training nan"] and page.written().count("×") == 1

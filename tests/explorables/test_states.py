@@ -10,11 +10,9 @@ import torch
 from IPython.core.interactiveshell import InteractiveShell
 from PIL import Image
 
-from transformer_lesson.explorables import TrainingReplay
 from transformer_lesson.explorables.base import Explorable, Rendering
 from transformer_lesson.explorables.canvas import Canvas
 from transformer_lesson.explorables.states import MIME, load_ipython_extension, pre_rendered
-from transformer_lesson.explorables.training_replay import Snapshot
 from transformer_lesson.figures.attention_view.view import head_view
 
 
@@ -90,13 +88,6 @@ def test_the_explorable_is_as_before():
     still = pre_rendered(explorable)
     assert (explorable.values, explorable.picture.value) == before
     assert explorable.rendering.text in [text for _, text in still["states"]]
-
-
-@pytest.mark.slow
-def test_a_replay_keeps_its_first_and_its_last_snapshot():
-    steps = [Snapshot(i + 1, 1.0, torch.full((1, 1, 2, 2), 0.5), "ab", "ab") for i in range(41)]
-    options = pre_rendered(TrainingReplay(steps))["controls"][0]["options"]
-    assert len(options) == 7 and (options[0], options[-1]) == ("1", "41")
 
 
 def test_too_many_states_are_refused():

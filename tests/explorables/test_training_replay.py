@@ -1,23 +1,28 @@
-"""Replays of a training run: what is recorded, and every state of the picture."""
+"""Replays of a training run: what is recorded, and every number of the picture."""
 
-import io
+import base64
 import math
-import warnings
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
-from PIL import Image
 
+from tests.explorables.shown import same_numbers
+from tests.explorables.test_live_curves import short
 from tests.explorables.tiny_models import translator
+from tests.security.hostile_texts import TEXTS
 from transformer_lesson.explorables import ReplayRecorder, TrainingReplay
 from transformer_lesson.explorables.training_replay import (
+    LARGEST,
+    NO_NUMBER,
+    SIDE,
     Snapshot,
+    as_sent,
     cross_attention,
     matched,
-    render_training_replay,
-    strongest_hits,
 )
+from transformer_lesson.figures.ranking import first_largest
 from transformer_lesson.generation import generate
 from transformer_lesson.model.hooks import record
 from transformer_lesson.text.batches import TranslationBatches
@@ -104,8 +109,7 @@ def test_recording_does_not_change_the_training():
     recorder = ReplayRecorder(tokenizer, PAIR, every=2)
     assert train(model, batches, config, on_step=recorder).losses == without
     assert [one.step for one in recorder.snapshots] == [1, 2, 4, 6]
-    shown = TrainingReplay(recorder.snapshots)
-    assert shown.rendering.text.startswith("Step 6 of 6")
+    assert TrainingReplay(recorder.snapshots).number == 4
 
 
 def test_every_is_at_least_one():
@@ -129,67 +133,231 @@ def test_right_words_are_found_also_after_a_missing_one(written, expected, right
     assert matched(written.split(), expected.split()) == right
 
 
-def test_a_row_hits_if_its_strongest_weight_is_a_true_one():
-    weights = torch.tensor([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])
-    assert strongest_hits(weights, [(1, 1), (0, 2), (0, 0)]) == [True, False]
-    assert strongest_hits(weights, []) == []
+# What a page gets
 
 
-def test_the_text_says_what_is_drawn():
-    taken = snapshot(40, 0.5, true_cells=[(0, 0)], written=["a", "x"], expected=["a", "b"])
+def units(sent: dict) -> np.ndarray:
+    data = np.frombuffer(base64.b64decode(sent["weights"]), "<u2")
+    return data.reshape(sent["shape"]).astype(float)
+
+
+def test_weights_travel_in_four_digits():
+    taken = snapshot(7)
     weights = taken.weights.clone()
-    weights[1, 2, 0] = torch.tensor([0.7, 0.1, 0.1, 0.1])
-    weights[1, 0, 0] = torch.tensor([0.1, 0.7, 0.1, 0.1])
-    taken = taken._replace(weights=weights)
-    text = render_training_replay([taken], 0, 1, 2).text
-    assert text == (
-        "Step 40 of 40, loss 0.5. Written: “a x”. Expected: “a b”. Layer 1, head 2: the strongest "
-        "weight falls on a true word in 1 of 1 rows."
-    )
-    assert "in 0 of 1 rows" in render_training_replay([taken], 0, 1, 0).text
+    weights[0, 0, 0, 0] = math.nan
+    sent = as_sent(taken._replace(weights=weights.requires_grad_()))
+    assert units(sent)[0, 0, 0, 0] == NO_NUMBER
+    difference = np.abs(units(sent) / 10_000 - taken.weights.numpy())
+    assert difference.flatten()[1:].max() <= 0.5001e-4
 
 
-def test_a_run_without_text_is_replayed_too():
-    snapshots = [snapshot(step, 1 / step, 30, 30) for step in (1, 5, 9)]
-    text = render_training_replay(snapshots, 1, 0, None).text
-    assert text == "Step 5 of 9, loss 0.2. Layer 0, the mean of the heads."
+def test_a_page_gets_less_than_a_megabyte_with_the_first_and_the_last():
+    many = [snapshot(step, n_queries=16, n_keys=16) for step in range(1, 401)]
+    sent = TrainingReplay(many).snapshots
+    assert 100 < len(sent) < 400 and (sent[0]["step"], sent[-1]["step"]) == (1, 400)
+    assert sum(len(one["weights"]) for one in sent) <= LARGEST
+    apart = np.diff([one["step"] for one in sent])
+    assert apart.max() - apart.min() <= 1
+    assert len(TrainingReplay(many[:100]).snapshots) == 100
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n_queries, n_keys", [(1, 1), (3, 40), (40, 3), (64, 64), (600, 700)])
-def test_any_size_fits_the_picture(n_queries, n_keys):
-    taken = [snapshot(step, n_queries=n_queries, n_keys=n_keys) for step in (1, 2)]
-    for index, head in product((0, 1), (None, 2)):
-        drawn = render_training_replay(taken, index, 1, head)
-        image = Image.open(io.BytesIO(drawn.png))
-        assert image.width <= 950 and image.height < 1000
+def test_it_opens_at_the_end_with_the_mean_of_the_last_layers_heads():
+    shown = TrainingReplay([snapshot(step) for step in (1, 2, 3)])
+    assert repr(shown) == "TrainingReplay(head=None, layer=1, number=3)"
+    assert TrainingReplay([snapshot(1)], layer=0, head=2).values == {
+        "number": 1,
+        "layer": 0,
+        "head": 2,
+    }
 
 
-@pytest.mark.slow
-def test_hostile_tokens_and_losses_are_drawn(hostile):
-    words = [hostile, "$x$ 🦄", ""]
-    for loss in (math.nan, math.inf, 0.0, 1e300):
-        taken = snapshot(1, loss, 3, 3, true_cells=[(0, 2)], written=words, expected=words[:1])
-        taken = taken._replace(query_tokens=words, key_tokens=words)
-        drawn = render_training_replay([taken], 0, 0, None)
-        assert drawn == render_training_replay([taken], 0, 0, None)
-        assert len(drawn.text) < 2000
+@pytest.mark.parametrize(
+    "taken, message",
+    [
+        (snapshot(n_queries=SIDE + 1), rf"{SIDE + 1} by 4 tokens is too large .* {SIDE} a side"),
+        (snapshot()._replace(key_tokens=["a"]), r"\(2, 3, 3, 4\) do not fit 3 query and 1 key"),
+        (snapshot(true_cells=[(3, 0)]), r"true cell \(3, 0\) lies outside of the 3 rows"),
+        (snapshot(true_cells=[(0, -1)]), r"true cell \(0, -1\) lies outside"),
+    ],
+)
+def test_what_the_picture_cannot_show_is_refused(taken, message):
+    with pytest.raises(ValueError, match=message):
+        TrainingReplay([snapshot(), taken])
 
 
-def test_every_control_draws_a_new_picture():
-    shown = TrainingReplay([snapshot(step, 1 / step) for step in range(1, 6)])
-    assert shown.values == {"number": 5, "layer": 1, "head": None}
-    for name, value in {"number": 1, "layer": 0, "head": 2}.items():
-        before = shown.rendering
-        shown.controls[name].value = value
-        assert shown.rendering.png != before.png and shown.rendering.text != before.text
-    assert shown.rendering.text.startswith("Step 1 of 5")
+# The picture
+
+WORDS = ["q0", "q1", "q2"]
+RUN = [
+    snapshot(1, 4.5, true_cells=[(0, 1), (2, 3), (2, 0)], written=["q2", "q0"], expected=WORDS),
+    snapshot(20, 1.25, true_cells=[(0, 1)], written=["q0", "x", "q2"], expected=WORDS,
+             framed="the best"),
+    snapshot(1000, 0.031, written=WORDS, expected=WORDS),
+]  # fmt: skip
 
 
-def test_nothing_to_replay_says_what_to_do():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        shown = TrainingReplay()
-    assert "on_step=recorder" in shown.rendering.text
-    shown.controls["layer"].value = 0
-    assert repr(shown) == "TrainingReplay(number=1, layer=0, head=None)"
+def seen(sent: dict, layer: int, head: int | None) -> tuple[list, list, list]:
+    """One map, where its rows are strongest, and for each framed row whether it is in a frame."""
+    chosen = units(sent)[layer].mean(0) if head is None else units(sent)[layer, head]
+    weights = torch.tensor(chosen / 10_000)
+    best = first_largest(weights).tolist()
+    framed = sorted({query for query, _ in sent["true_cells"]})
+    hits = [[query, best[query]] in sent["true_cells"] for query in framed]
+    return weights.tolist(), best, hits
+
+
+def called(sent: dict, head: int | None) -> str:
+    return f"mean of {sent['shape'][1]} heads" if head is None else f"head {head}"
+
+
+def expected_words(sent: dict) -> list[str]:
+    marks = zip(sent["written"], sent["right"], strict=True)
+    told = [
+        f"written word {i}, “{word}”: {'right' if right else 'not right here'}"
+        for i, (word, right) in enumerate(marks)
+    ]
+    return told + [f"expected word {i}: “{word}”" for i, word in enumerate(sent["expected"])]
+
+
+def expected_steps(snapshots: list[dict], layer: int, head: int | None) -> list[str]:
+    told = []
+    for sent in snapshots:
+        words = [f"step {sent['step']:,}: loss {short(sent['loss'])}"]
+        if sent["expected"]:
+            words.append(f"words right {short(sum(sent['right']) / len(sent['expected']))}")
+        if hits := seen(sent, layer, head)[2]:
+            words.append(f"rows in frame {short(sum(hits) / len(hits))}")
+        told.append(", ".join(words))
+    return told
+
+
+def expected_map(sent: dict, layer: int, head: int | None) -> list[str]:
+    weights, best, _ = seen(sent, layer, head)
+    rows, columns = sent["query_tokens"], sent["key_tokens"]
+    told = []
+    for i, row in enumerate(weights):
+        for j, weight in enumerate(row):
+            frame = f", framed: {sent['framed']}" if [i, j] in sent["true_cells"] else ""
+            told.append(f"“{rows[i]}” looks at “{columns[j]}”: {weight:.3f}{frame}")
+    for i, j in enumerate(best):
+        found = ""
+        if any(query == i for query, _ in sent["true_cells"]):
+            found = f", {'in' if [i, j] in sent['true_cells'] else 'outside of'} its frame"
+        told.append(f"“{rows[i]}” looks most at “{columns[j]}”, {weights[i][j]:.3f}{found}")
+    means = np.array(weights).mean(0)
+    return told + [
+        f"“{word}” gets {mean:.3f} of a row, on average"
+        for word, mean in zip(columns, means, strict=True)
+    ]
+
+
+def expected_heads(sent: dict) -> list[str]:
+    told = []
+    for layer, head in product(range(sent["shape"][0]), (None, *range(sent["shape"][1]))):
+        hits = seen(sent, layer, head)[2]
+        name = f"layer {layer}, {called(sent, head)}"
+        told.append(f"{name}: {sum(hits)} of {len(hits)} rows in frame" if hits else name)
+    return told
+
+
+def expected_facts(sent: dict, last: int, layer: int, head: int | None) -> tuple[str, str]:
+    hits = seen(sent, layer, head)[2]
+    title = f"Step {sent['step']:,}: loss {short(sent['loss'])}"
+    said = f"Step {sent['step']:,} of {last:,}, loss {short(sent['loss'])}."
+    if sent["written"]:
+        said += f" Written: “{' '.join(sent['written'])}”."
+    if sent["expected"]:
+        title += f", {sum(sent['right'])} of {len(sent['expected'])} words right"
+        said += f" Expected: “{' '.join(sent['expected'])}”."
+    elif hits:
+        title += f", {sum(hits)} of {len(hits)} rows look most into their frame"
+    said += f" Shown is layer {layer}, {called(sent, head)}"
+    if hits:
+        said += f": in {sum(hits)} of {len(hits)} rows with a frame ({sent['framed']}) the "
+        said += "largest weight is inside it"
+    return title, f"{said}."
+
+
+@pytest.mark.browser
+def test_every_state_tells_what_its_snapshot_holds(show):
+    plain = [taken._replace(written=[], expected=[]) for taken in RUN]
+    page = show(TrainingReplay(RUN), viewport={"width": 1100, "height": 900})
+    for run in (RUN, plain):
+        sent = [as_sent(taken) for taken in run]
+        page.set(snapshots=sent)
+        for number, layer, head in product((1, 2, 3), (0, 1), (None, 2)):
+            page.set(number=number, layer=layer, head=head)
+            now = sent[number - 1]
+            told = expected_words(now)
+            told += expected_steps(sent, layer, head)
+            told += expected_map(now, layer, head) + expected_heads(now)
+            pairs = zip(page.told(), told, strict=True)
+            assert [pair for pair in pairs if not same_numbers(*pair)] == []
+            assert (page.title, page.said) == expected_facts(now, 1000, layer, head)
+            hits = seen(now, layer, head)[2]
+            written = page.written()
+            signs = [word for word in written if word in ("✓", "✗")]
+            assert signs == ["✓" if hit else "✗" for hit in hits]
+            counts = {
+                f"{sum(found)}/{len(found)}"
+                for found in (seen(now, i, j)[2] for i in (0, 1) for j in (None, 0, 1, 2))
+                if found
+            }
+            assert {word for word in written if "/" in word} == counts
+
+
+AT_THE_END = "() => document.querySelector('.explorable').model.get('number') === 3"
+
+
+@pytest.mark.browser
+def test_a_step_and_a_head_are_chosen_by_click_and_key_and_the_run_plays(show):
+    page = show(TrainingReplay(RUN), viewport={"width": 1100, "height": 900})
+    page.page.get_by_role("button", name="step 20: loss").click(force=True)
+    assert page.get("number") == 2 and page.title.startswith("Step 20:")
+    page.page.get_by_role("button", name="step 20: loss").focus()
+    assert page.press("ArrowLeft", "Enter").startswith("step 1: loss 4.5")
+    assert page.get("number") == 1
+    page.page.get_by_role("button", name="layer 0, head 2").click()
+    assert (page.get("layer"), page.get("head")) == (0, 2)
+    page.page.get_by_role("button", name="layer 0, mean").click()
+    assert (page.get("layer"), page.get("head")) == (0, None)
+    page.page.get_by_role("button", name="Play").click()
+    page.page.wait_for_function(AT_THE_END)
+
+
+@pytest.mark.browser
+def test_right_and_wrong_words_differ_in_more_than_color(show):
+    page = show(TrainingReplay(RUN, number=2))
+    assert {"✓ q0", "✗ x", "✓ q2"} <= set(page.written())
+    assert {"framed: the best", "loss 1.25", "words right 0.6667"} <= set(page.written())
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1100, 320])
+def test_any_size_and_any_word_is_drawn(show, width):
+    words = [*TEXTS.values(), "", "$x$ 🦄"]
+    strange = snapshot(n_queries=len(words), n_keys=3, written=words * 4, expected=words,
+                       framed=words[0])  # fmt: skip
+    strange = strange._replace(query_tokens=words, true_cells=[(0, 2)])
+    page = show(TrainingReplay([strange]), viewport={"width": width, "height": 900})
+    lost = snapshot()
+    for taken in (
+        strange,
+        snapshot(n_queries=1, n_keys=1),
+        snapshot(n_queries=SIDE, n_keys=SIDE),
+        lost._replace(loss=math.nan, weights=lost.weights * math.nan, true_cells=[(0, 0)]),
+    ):
+        page.set(snapshots=[as_sent(taken)], number=1)
+        assert page.told() and page.title.startswith("Step 1")
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.title == "Step 1: loss nan, 0 of 1 rows look most into their frame"
+    assert "“q0” looks nowhere: its weights are no numbers" in page.told()
+    assert "“q0” looks at “k0”: no number, framed: a true word" in page.told()
+
+
+@pytest.mark.browser
+def test_nothing_to_replay_says_what_to_do(show):
+    shown = TrainingReplay()
+    assert repr(shown) == "TrainingReplay(head=None, layer=0, number=1)"
+    page = show(shown)
+    assert "on_step=recorder" in page.said and page.title == ""

@@ -1,98 +1,84 @@
 """Curves that grow while a model trains."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import ipywidgets
+import traitlets
 from IPython import get_ipython
-from IPython.display import display
 
-from transformer_lesson.explorables.base import Explorable, Rendering
-from transformer_lesson.explorables.canvas import Canvas
-from transformer_lesson.explorables.chart import Chart, Point
-from transformer_lesson.figures.plots import COLORS
+from transformer_lesson.explorables.in_page import PageExplorable, Text
 from transformer_lesson.files import printable
 
 if TYPE_CHECKING:
     from transformer_lesson.training import StepReport
 
 TRAINING, VALIDATION = "training", "validation"
-INTERVAL = 0.25  # seconds between two pictures, at the least
-SHARE = 0.02  # of the time at most is spent on drawing
-LEFT, WIDTH, LABELS = 60, 560, 230  # of the frames and of the words at their right, in pixels
+INTERVAL = 0.25  # seconds between two messages, at the least
+SHARE = 0.02  # of the time at most is spent on sending
+MOST = 500  # points of one curve in the page, about as many as it has pixels
+
+Point = tuple[int, float]
 
 
-def render_live_curves(title: str, series: Mapping[str, list[Point]], log: bool) -> Rendering:
-    """Draw losses in one frame and, below, whatever else was measured in another.
+def as_sent(series: Mapping[str, Sequence[Point]], _explorable=None) -> list:
+    """Return curves as a page gets them: pairs of a name and its points, in their order."""
+    whole = [points for points in series.values() if len(points) <= MOST]
+    shared = {step for points in whole for step, _ in points}  # there all curves keep a point
+    return [
+        [printable(name, 60), [[step, number(value)] for step, value in thinned(points, shared)]]
+        for name, points in series.items()
+    ]
 
-    Args:
-        title: what is trained.
-        series: name to the points (step, value) of a curve; the names "training" and
-            "validation" are losses in nats per token.
-        log: whether the losses' axis is logarithmic.
+
+def thinned(points: Sequence[Point], shared: set[int] = frozenset()) -> Sequence[Point]:
+    """Return some of many points as they are, so that their curve looks the same.
+
+    Kept are the first and the last; the lowest and the highest of each of `MOST / 2` groups of
+    neighbors, and the first that is no number; and those at the steps in `shared`.
     """
-    losses = {name: series[name] for name in (TRAINING, VALIDATION) if series.get(name)}
-    others = {name: points for name, points in series.items() if points and name not in losses}
-    steps = [step for points in series.values() for step, _ in points]
-    page = Canvas(title, LEFT + WIDTH + LABELS, 270 + 190 * bool(others))
-    _draw(page, 50, 170, losses, steps, COLORS[:2], "loss, nats per token", log)
-    if others:
-        _draw(page, 290, 120, others, steps, COLORS[2:], ", ".join(others), False)
-    lasts = [f"{name} {points[-1][1]:.4g}" for name, points in (losses | others).items()]
-    step = max((points[-1][0] for points in (losses | others).values()), default=0)
-    words = f"step {step:,}: {', '.join(lasts)}" if lasts else "no step so far"
-    return Rendering(page.png(), f"{title}, {words}.")
+    if len(points) <= MOST:
+        return points
+    size = math.ceil(2 * len(points) / MOST)
+    ranks = [(math.isfinite(value), value) for _, value in points]
+    kept = {0, len(points) - 1}
+    for start in range(0, len(points), size):
+        group = range(start, min(start + size, len(points)))
+        kept |= {min(group, key=ranks.__getitem__), max(group, key=ranks.__getitem__)}
+    return [point for i, point in enumerate(points) if i in kept or point[0] in shared]
 
 
-def _draw(
-    page: Canvas, top: int, height: int, series: Mapping[str, list[Point]], steps: list[int],
-    colors: Sequence[str], y_name: str, log: bool,
-) -> None:  # fmt: skip
-    """Draw the curves of one frame, each with its name and last value at its end."""
-    values = [value for points in series.values() for _, value in points]
-    frame = Chart(page, LEFT, top, WIDTH, height, steps, values, log)
-    frame.axes("step", y_name)
-    ends = []
-    for i, (name, points) in enumerate(series.items()):
-        color = colors[i % len(colors)]
-        end = frame.line(points, color, dots=name != TRAINING and len(points) < 60)
-        if end is not None:
-            ends.append((end[1], f"{name} {points[-1][1]:.3g}", color))
-    lowest = frame.top - 8.0
-    for y, words, color in sorted(ends):
-        lowest = max(y, lowest + 16)  # no name over another
-        x = frame.left + frame.width + 8
-        frame.page.box(x, lowest - 4, 8, 8, fill=color)
-        frame.page.text(x + 14, lowest, words, 12, anchor="lm", width=LABELS - 30)
+def number(value: float) -> float | str:
+    """Return a number in six digits; what is no number, such as NaN, as a word."""
+    return float(f"{value:.6g}") if math.isfinite(value) else str(float(value))
 
 
-class LiveCurves(Explorable):
-    """A picture of the losses, drawn again and again while a model trains.
+class LiveCurves(PageExplorable):
+    """The losses, drawn in the page again and again while a model trains.
 
         live = LiveCurves("A translator learns")
         display(live)
         train(model, batches, config, on_step=live)
 
-    It is drawn at most four times a second, and so seldom that drawing takes at most 2 % of the
-    time. The last state is drawn when the cell ends, whether it ran through or was interrupted,
-    and is what a saved notebook shows.
+    Points are sent at most four times a second, and so seldom that sending takes at most 2 % of
+    the time. The last state is sent when the cell ends, whether it ran through or was interrupted,
+    and is what a saved notebook shows. Of a curve with more than `MOST` points the page gets some.
 
     Args:
         title: what is trained.
-        log: begin with a logarithmic axis for the losses.
+        log: begin with a logarithmic axis for the losses: `live.logarithmic`.
     """
 
+    title = Text("Training").tag(sync=True)
+    logarithmic = traitlets.Bool(False).tag(sync=True)
+    series = traitlets.Dict().tag(sync=True, fact=True, to_json=as_sent)
+    """Name to the points (step, value) of a curve; the first two are in nats per token."""
+
     def __init__(self, title: str = "Training", log: bool = False):
-        self.title = title
-        self.series: dict[str, list[Point]] = {TRAINING: [], VALIDATION: []}
-        self._display = None  # where the picture stands, once it does
-        self._due = 0.0  # when it may be drawn again
+        self._due = 0.0  # when points may be sent again
         self._waiting = False  # for the end of the cell
-        scale = ipywidgets.ToggleButtons(
-            options=[("linear", False), ("logarithmic", True)], value=log, description="Loss axis"
-        )
-        super().__init__({"log": scale})
+        super().__init__(title=title, logarithmic=log, series={TRAINING: [], VALIDATION: []})
 
     def __call__(self, report: "StepReport") -> None:
         """Take in what `train` tells after a step."""
@@ -103,33 +89,17 @@ class LiveCurves(Explorable):
     def add(self, name: str, step: int, value: int | float) -> None:
         """Take in a point of any curve: `live.add("exact match", step, 0.97)`."""
         self.series.setdefault(name, []).append((step, float(value)))
-        if self._display is None:
-            return
         start = time.perf_counter()
         if start >= self._due:
-            self._redraw()
+            self.send_state("series")
             end = time.perf_counter()
             self._due = end + max(INTERVAL, (end - start) / SHARE)
-        if not self._waiting:
+        if not self._waiting and get_ipython():
             get_ipython().events.register("post_run_cell", self._finish)
             self._waiting = True
 
-    def render(self) -> Rendering:
-        """Draw the present state."""
-        return render_live_curves(self.title, self.series, **self.values)
-
-    def _ipython_display_(self) -> None:
-        self._redraw()
-        data, metadata = self._repr_mimebundle_()
-        self._display = display(data, metadata=metadata, raw=True, display_id=True)
-
     def _finish(self, _result=None) -> None:
-        """Draw the last state, and put it into the notebook's stored output."""
+        """Send the last state."""
         get_ipython().events.unregister("post_run_cell", self._finish)
         self._waiting = False
-        self._redraw()
-        data, metadata = self._repr_mimebundle_()
-        self._display.update(data, metadata=metadata, raw=True)
-
-    def __repr__(self) -> str:
-        return f"LiveCurves({printable(repr(self.title), 100)})"
+        self.send_state("series")

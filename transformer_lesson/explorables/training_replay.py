@@ -1,24 +1,19 @@
 """Scrub through a training run: the loss, what the model wrote, and where it looked."""
 
-import math
+import base64
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
-import ipywidgets
 import numpy as np
 import torch
+import traitlets
 from jaxtyping import Float, Int
-from matplotlib import colormaps
 from torch import Tensor
 
-from transformer_lesson.explorables.base import Explorable, Rendering, drawable
-from transformer_lesson.explorables.base import sentence as say
-from transformer_lesson.explorables.canvas import TINTS, Canvas, drawn_width, fitted
-from transformer_lesson.explorables.chart import Chart
-from transformer_lesson.explorables.player import Player
-from transformer_lesson.figures.plots import COLORS, SEQUENTIAL
-from transformer_lesson.figures.ranking import first_largest
+from transformer_lesson.explorables.in_page import PageExplorable
+from transformer_lesson.explorables.live_curves import number
+from transformer_lesson.files import printable
 from transformer_lesson.generation import generate
 from transformer_lesson.generation.session import evaluating
 from transformer_lesson.model.hooks import record
@@ -26,13 +21,10 @@ from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.tokenizers import Tokenizer, words
 
-WIDTH, MAP_LEFT, MAP_TOP = 940, 500, 130
 LONGEST = 30  # words of a translation: an untrained model does not stop by itself
-EMPTY = (
-    "There is nothing to replay yet: train with on_step=recorder, a ReplayRecorder, "
-    "then show TrainingReplay(recorder.snapshots)."
-)
-
+SIDE = 48  # tokens a side for which the map has room
+LARGEST = 700_000  # letters of weights in a page, so that all is under 1 MB
+NO_NUMBER = 65_535  # in the page's place of a weight that is none, such as NaN
 
 if TYPE_CHECKING:
     from transformer_lesson.training import StepReport
@@ -65,6 +57,7 @@ class Snapshot(NamedTuple):
         true_cells: (query, key) pairs that should be strong, if that is known.
         written: what the model wrote at this step, if it writes.
         expected: what it should have written.
+        framed: what the true cells are, for the picture, which draws a frame around each.
     """
 
     step: int
@@ -75,6 +68,7 @@ class Snapshot(NamedTuple):
     true_cells: Sequence[tuple[int, int]] = ()
     written: Sequence[str] = ()
     expected: Sequence[str] = ()
+    framed: str = "a true word"
 
 
 class ReplayRecorder:
@@ -138,49 +132,6 @@ class ReplayRecorder:
         return [self.tokenizer.token(id_) for id_ in ids]
 
 
-def render_training_replay(
-    snapshots: Sequence[Snapshot], index: int, layer: int, head: int | None
-) -> Rendering:
-    """Draw the losses of the run, and the sentence and one head's weights at one step of it.
-
-    Args:
-        snapshots: of one run, in order.
-        index: which one is shown.
-        layer: from 0.
-        head: from 0; `None` for the mean over the layer's heads.
-    """
-    now = snapshots[index]
-    right = matched(now.written, now.expected)
-    weights = now.weights[layer].mean(0) if head is None else now.weights[layer, head]
-    hits = strongest_hits(weights, now.true_cells)
-    title = f"Step {now.step:,}: loss {now.loss:.3g}"
-    if now.expected:
-        title += f", {sum(right)} of {len(now.expected)} words right"
-    rows, columns = max(len(now.query_tokens), 8), len(now.key_tokens)
-    tall = max(1, min(26, 520 // rows))  # of a cell, in pixels
-    page = Canvas(title, WIDTH, MAP_TOP + tall * rows + 94)
-    _draw_words(page, now, right)
-    losses = [(snapshot.step, snapshot.loss) for snapshot in snapshots]
-    chart = Chart(page, 60, MAP_TOP + 10, 300, 190, *zip(*losses, strict=True))
-    chart.axes("step", "loss, nats per token")
-    chart.line(losses, COLORS[0])
-    if chart.drawable([losses[index]]):
-        x, y = chart.place(*losses[index])
-        page.box(x, chart.top, 0, chart.height, edge=COLORS[1])
-        page.dot(x, y, COLORS[1])
-    _draw_map(page, now, weights.numpy(), min(60, 410 // columns), tall)
-    name = "the mean of the heads" if head is None else f"head {head}"
-    text = f"Step {now.step:,} of {snapshots[-1].step:,}, loss {now.loss:.3g}. "
-    if now.written:
-        text += f"Written: “{_told(now.written)}”. "
-    if now.expected:
-        text += f"Expected: “{_told(now.expected)}”. "
-    text += f"Layer {layer}, {name}"
-    if hits:
-        text += f": the strongest weight falls on a true word in {sum(hits)} of {len(hits)} rows"
-    return Rendering(page.png(), f"{text}.")
-
-
 def matched(written: Sequence[str], expected: Sequence[str]) -> list[bool]:
     """Return for each word written whether it is one of those expected, in their order."""
     right = [False] * len(written)
@@ -190,92 +141,86 @@ def matched(written: Sequence[str], expected: Sequence[str]) -> list[bool]:
     return right
 
 
-def strongest_hits(weights, true_cells: Sequence[tuple[int, int]]) -> list[bool]:
-    """Return, for each row with a true cell, whether its strongest weight is on one.
+def as_sent(snapshot: Snapshot) -> dict[str, object]:
+    """Return a snapshot as a page gets it.
 
-    Args:
-        weights: shape (query, key).
-        true_cells: (query, key) pairs.
+    Weights are whole numbers of two bytes, 10,000 for 1, in base64: six times shorter than in
+    words, and as exact as they are shown.
     """
-    return [
-        (query, int(first_largest(weights[query]))) in set(map(tuple, true_cells))
-        for query in sorted({query for query, _ in true_cells})
-    ]
+    units = np.rint(snapshot.weights.detach().cpu().double().numpy() * 10_000)
+    units = np.nan_to_num(units, nan=NO_NUMBER).clip(0, NO_NUMBER).astype("<u2")
+    names = ["query_tokens", "key_tokens", "written", "expected"]
+    tokens = {name: [printable(token, 60) for token in getattr(snapshot, name)] for name in names}
+    return tokens | {
+        "step": snapshot.step,
+        "loss": number(snapshot.loss),
+        "shape": list(units.shape),
+        "weights": base64.b64encode(units.tobytes()).decode(),
+        "true_cells": [list(cell) for cell in snapshot.true_cells],
+        "framed": printable(snapshot.framed, 60),
+        "right": matched(snapshot.written, snapshot.expected),
+    }
 
 
-def _told(tokens: Sequence[str]) -> str:
-    return drawable(" ".join(f"{token:.30}" for token in tokens[:30]))
+def check_snapshot(snapshot: Snapshot) -> None:
+    """Refuse what the picture cannot show.
+
+    Raises:
+        ValueError: tokens that do not fit the weights or that are too many, or a true cell
+            outside of them.
+    """
+    sides = len(snapshot.query_tokens), len(snapshot.key_tokens)
+    if tuple(snapshot.weights.shape[2:]) != sides:
+        raise ValueError(
+            f"weights of shape {tuple(snapshot.weights.shape)} do not fit {sides[0]} query and "
+            f"{sides[1]} key tokens: their shape is (layer, head, query, key)."
+        )
+    if max(sides) > SIDE:
+        raise ValueError(
+            f"a snapshot of {sides[0]} by {sides[1]} tokens is too large for the picture, which "
+            f"has room for {SIDE} a side: record a shorter text."
+        )
+    for query, key in snapshot.true_cells:
+        if not (0 <= query < sides[0] and 0 <= key < sides[1]):
+            raise ValueError(
+                f"the true cell ({query}, {key}) lies outside of the {sides[0]} rows and "
+                f"{sides[1]} columns: they are counted from 0."
+            )
 
 
-def _draw_words(page: Canvas, now: Snapshot, right: list[bool]) -> None:
-    """Draw what was written, each word with a sign, above what was expected."""
-    signs = [("✓ ", TINTS[2]) if ok else ("✗ ", TINTS[1]) for ok in right]
-    plain = [("", "#F4F4F4")] * len(now.expected)
-    rows = [("wrote", now.written, signs), ("expected", now.expected, plain)]
-    for y, (name, tokens, looks) in zip((42, 76), rows, strict=True):
-        if tokens:
-            page.text(70, y + 13, name, 12, anchor="rm")
-        x = 80.0
-        for i, (token, (sign, tint)) in enumerate(zip(tokens, looks, strict=True)):
-            label = fitted(f"{sign}{token}", 12, 150)
-            width = drawn_width(label, 12) + 10
-            if x + width > WIDTH - 80:
-                page.text(x, y + 13, f"and {len(tokens) - i} more", 12, anchor="lm")
-                break
-            page.box(x, y, width, 26, fill=tint, edge="#888888")
-            page.text(x + width / 2, y + 13, label, 12)
-            x += width + 4
+def thinned(snapshots: Sequence[dict]) -> Sequence[dict]:
+    """Return some of many snapshots, evenly spaced, so that their weights fit into `LARGEST`."""
+    letters = sum(len(snapshot["weights"]) for snapshot in snapshots)
+    room = max(2, len(snapshots) * LARGEST // max(letters, 1))
+    if len(snapshots) <= room:
+        return snapshots
+    last = len(snapshots) - 1
+    return [snapshots[round(i * last / (room - 1))] for i in range(room)]
 
 
-def _draw_map(page: Canvas, now: Snapshot, weights: np.ndarray, wide: int, tall: int) -> None:
-    """Draw the weights as cells, the true ones in a frame, with the words along both sides."""
-    rows, columns = weights.shape
-    wide = max(wide, 1)
-    colors = colormaps[SEQUENTIAL](np.sqrt(np.clip(weights, 0, 1)), bytes=True)[..., :3]
-    page.picture(MAP_LEFT, MAP_TOP, wide * columns, tall * rows, np.ascontiguousarray(colors))
-    for query, key in now.true_cells:
-        page.box(MAP_LEFT + wide * key, MAP_TOP + tall * query, wide, tall, edge=COLORS[1], line=3)
-    for i in range(0, rows, math.ceil(13 / tall)):
-        y = MAP_TOP + tall * (i + 0.5)
-        page.text(MAP_LEFT - 6, y, now.query_tokens[i], 11, anchor="rm", width=90)
-    bottom = MAP_TOP + tall * rows
-    for i in range(0, columns, math.ceil(15 / wide)):
-        x = MAP_LEFT + wide * (i + 0.5)
-        page.turned(x, bottom + 6, now.key_tokens[i], 11, end=True, width=80)
-    legend = "each row looks at the columns; brighter: more"
-    legend += "; framed: the true word" if now.true_cells else ""
-    page.text(MAP_LEFT, MAP_TOP - 12, legend, 11, "#444444", "lm")
-
-
-class TrainingReplay(Explorable):
+class TrainingReplay(PageExplorable):
     """Scrub through a training run, snapshot by snapshot.
 
     Args:
-        snapshots: what a `ReplayRecorder` kept, or your own.
+        snapshots: what a `ReplayRecorder` kept, or your own. Of very many some are left out; the
+            first and the last are always there.
+        number: which one is shown, from 1; at first the last.
+        layer: from 0; at first the last. Past the last one it is the last.
+        head: from 0; `None` for the mean over the layer's heads.
+
+    Raises:
+        ValueError: a snapshot that the picture cannot show.
     """
 
-    def __init__(self, snapshots: Sequence[Snapshot] = ()):
-        self.snapshots = list(snapshots)
-        last = max(len(self.snapshots), 1)
-        self.still_values = {"number": [1 + round(i * (last - 1) / 6) for i in range(7)]}
-        n_layers, n_heads = self.snapshots[0].weights.shape[:2] if self.snapshots else (1, 1)
-        number = ipywidgets.IntSlider(last, 1, last, description="Snapshot")
-        heads = [("mean", None), *((str(i), i) for i in range(n_heads))]
-        super().__init__(
-            {
-                "number": number,
-                "layer": ipywidgets.ToggleButtons(
-                    options=range(n_layers), value=n_layers - 1, description="Layer"
-                ),
-                "head": ipywidgets.ToggleButtons(options=heads, index=0, description="Head"),
-            }
-        )
-        self.children[0].children += (Player(number, 0.3),)
+    snapshots = traitlets.List().tag(sync=True, fact=True)
+    number = traitlets.Int(1, min=1).tag(sync=True)
+    layer = traitlets.Int(0, min=0).tag(sync=True)
+    head = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
 
-    def render(self) -> Rendering:
-        """Draw the chosen snapshot."""
-        if not self.snapshots:
-            return say(EMPTY)
-        values = self.values
-        index = values.pop("number") - 1
-        return render_training_replay(self.snapshots, index, **values)
+    def __init__(self, snapshots: Sequence[Snapshot] = (), **values):
+        for snapshot in snapshots:
+            check_snapshot(snapshot)
+        sent = thinned([as_sent(snapshot) for snapshot in snapshots])
+        if sent:
+            values = {"number": len(sent), "layer": sent[0]["shape"][0] - 1} | values
+        super().__init__(snapshots=sent, **values)

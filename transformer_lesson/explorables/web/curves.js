@@ -1,0 +1,228 @@
+// Curves over the steps of a training run: frames below each other, and one place for each step,
+// which tells what every curve has there.
+
+import { choosable, fitted, join, layer, textWidth, told } from "./draw.js";
+
+const CURVE_COLORS = ["--key", "--query", "--value", "--focus"];
+const CURVE_DASHES = [null, "8 4", "2 4"];
+const CURVE_SIDES = { numbers: 50, names: 190, none: 12 };
+const FEW_POINTS = 40; // so few that each is a dot
+
+// A value in four digits; what is no number, such as NaN, is a word already.
+export function curveNumber(value) {
+  return typeof value === "string" ? value : String(Number(value.toPrecision(4)));
+}
+
+export function curveStep(step) {
+  return step.toLocaleString("en-US");
+}
+
+// Draws frames as wide as `width` and returns where they end.
+//
+//   frames  each {heading, log, high, curves}; a curve is {name, look, points}, where `look` is
+//           the number of its color and `points` are pairs of a step and a value
+//   chosen  the step that is marked, and `choose` what a click on a step does: both or none
+export function drawCurves(group, frames, { x, y, width, chosen, choose }) {
+  const beside = width >= 560, left = x + CURVE_SIDES.numbers;
+  const right = x + width - (beside ? CURVE_SIDES.names : CURVE_SIDES.none);
+  const steps = frames.flatMap(({ curves }) => curves.flatMap(({ points }) => points))
+    .map(([step]) => step);
+  const [first, last] = curveRange(steps);
+  const across = (step) => left + ((step - first) / (last - first)) * (right - left);
+  join(layer(group, "frames"), "g", frames, (_, i) => i, () => ({}));
+  const tops = [], places = new Map();
+  let [top, bottom] = [y, y];
+  frames.forEach((frame, i) => {
+    const named = beside ? 0 : 18 * frame.curves.length;
+    const room = { x, left, right, top: top + 26 + named, beside, across, named, chosen };
+    tops.push(room.top);
+    const node = layer(group, "frames").children[i];
+    bottom = room.top + frame.high;
+    top = Math.max(bottom + 22, drawCurveFrame(node, frame, room, places));
+  });
+  drawStepNumbers(layer(group, "numbers"), [first, last], { left, right, bottom, across });
+  const span = { left, right, top: tops[0], bottom, across };
+  drawCurveSteps(layer(group, "steps"), places, span, { chosen, choose });
+  return Math.max(top, bottom + 44);
+}
+
+// The lowest and the highest, apart even where there is only one, or none.
+function curveRange(values) {
+  if (!values.length) return [1, 2];
+  const low = values.reduce((a, b) => Math.min(a, b));
+  const high = values.reduce((a, b) => Math.max(a, b));
+  return high > low ? [low, high] : [low, low + (Math.abs(low) || 1)];
+}
+
+// Whether a value has its height in a frame: no NaN, nothing endless, on a log axis only above 0.
+function hasHeight(value, log) {
+  return typeof value === "number" && Math.abs(value) < 1e30 && (!log || value > 0);
+}
+
+// Where a value stands from 0 (bottom) to 1 (top), and round numbers for the axis. It begins at 0
+// or lower; on a log axis at the lowest value.
+function heightsOf(curves, log) {
+  const values = curves.flatMap(({ points }) => points.map(([, value]) => value))
+    .filter((value) => hasHeight(value, log));
+  const scaled = log ? Math.log10 : (value) => value;
+  const [low, highest] = curveRange(log ? values : [0, ...values]).map(scaled);
+  const high = highest + 0.04 * (highest - low);
+  const height = (value) => {
+    if (hasHeight(value, log)) return (scaled(value) - low) / (high - low);
+    return typeof value === "number" && value <= 0 || value === "-inf" ? 0 : 1;
+  };
+  return { height, ticks: log ? logTicks(10 ** low, 10 ** high) : evenTicks(low, high) };
+}
+
+// Two to six round numbers: 1, 2 or 5 and zeros.
+function evenTicks(low, high) {
+  const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].find((factor) => factor * power >= 0.999 * rough) * power;
+  const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
+  return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
+}
+
+// Round numbers for a log axis: 1, 2, 5, 10, 20, … or, where these are many, powers of ten.
+function logTicks(low, high) {
+  const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high));
+  const powers = Array.from({ length: last - first + 1 }, (_, i) => 10 ** (first + i));
+  const inside = (tick) => low <= tick && tick <= high;
+  const found = powers.flatMap((power) => [power, 2 * power, 5 * power]).filter(inside);
+  if (found.length < 2) return evenTicks(low, high);
+  const apart = 1 + Math.floor(powers.length / 7);
+  return found.length <= 6 ? found : powers.filter((_, i) => i % apart === 0).filter(inside);
+}
+
+// One frame. Adds to `places` what each step tells and where its points lie; returns where the
+// names of its curves end.
+function drawCurveFrame(group, { heading, log, high, curves }, room, places) {
+  const { x, left, right, top, named } = room, { height, ticks } = heightsOf(curves, log);
+  const up = (value) => top + high * (1 - height(value));
+  join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
+    text, class: "small", x, y: top - named - 14,
+  }));
+  join(layer(group, "lines"), "path", ticks, curveNumber, (tick) => ({
+    class: "axis", d: `M${left} ${up(tick)}H${right}`,
+  }));
+  join(layer(group, "ticks"), "text", ticks, curveNumber, (tick) => ({
+    text: curveNumber(tick), class: "small end", x: left - 7, y: up(tick) + 4,
+    "aria-hidden": "true",
+  }));
+  drawCurveLines(group, curves, { ...room, up, log });
+  notePlaces(places, curves, up);
+  return drawCurveNames(layer(group, "names"), curves, up, room);
+}
+
+// The curves; few points are dots, too, and a cross stands where one has no height.
+function drawCurveLines(group, curves, { across, up, log }) {
+  join(layer(group, "curves"), "path", curves, ({ look }) => look, ({ look, points }) => ({
+    d: curveLine(points, across, up, log), fill: "none", "stroke-width": 2,
+    "stroke-linejoin": "round", ...curveLook(look),
+  }));
+  const all = curves.flatMap(({ look, points }) => points.map(([step, value]) => ({
+    look, step, value, few: points.length <= FEW_POINTS,
+  })));
+  const dots = all.filter(({ value, few }) => few && hasHeight(value, log));
+  join(layer(group, "dots"), "circle", dots, (_, i) => i, ({ look, step, value }) => ({
+    cx: across(step), cy: up(value), r: 2.5, fill: curveLook(look).stroke, class: "still",
+  }));
+  const lost = all.filter(({ value }) => !hasHeight(value, log));
+  join(layer(group, "lost"), "text", lost, (_, i) => i, ({ step, value }) => ({
+    text: "×", class: "small middle", x: across(step), y: up(value) + 4, "aria-hidden": "true",
+  }));
+}
+
+function curveLook(look) {
+  const color = CURVE_COLORS[look % CURVE_COLORS.length];
+  const dash = CURVE_DASHES[Math.floor(look / CURVE_COLORS.length) % CURVE_DASHES.length];
+  return { stroke: `var(${color})`, "stroke-dasharray": dash };
+}
+
+// A line through the points, with a gap where one has no height.
+function curveLine(points, across, up, log) {
+  let pen = "M";
+  return points.map(([step, value]) => {
+    const drawn = hasHeight(value, log), from = pen;
+    pen = drawn ? "L" : "M";
+    return drawn ? `${from}${across(step).toFixed(1)} ${up(value).toFixed(1)}` : "";
+  }).join("");
+}
+
+function notePlaces(places, curves, up) {
+  for (const { name, points } of curves) {
+    for (const [step, value] of points) {
+      if (!places.has(step)) places.set(step, { step, words: [], heights: [] });
+      places.get(step).words.push(`${name} ${curveNumber(value)}`);
+      places.get(step).heights.push(up(value));
+    }
+  }
+}
+
+// Each curve's name and its value at the chosen step, or else the last: at the curve's end where
+// there is room, or else above the frame.
+function drawCurveNames(group, curves, up, { x, right, top, beside, named, chosen }) {
+  const ends = curves.map(({ name, look, points }) => {
+    const last = points.at(-1), now = points.find(([step]) => step === chosen) ?? last;
+    const number = curveNumber(now[1]);
+    return { look, text: `${fitted(name, 150 - textWidth(number))} ${number}`, y: up(last[1]) };
+  });
+  let lowest = beside ? top - 18 : top - named - 18;
+  for (const end of beside ? [...ends].sort((a, b) => a.y - b.y) : ends) {
+    lowest = end.y = beside ? Math.max(end.y, lowest + 18) : lowest + 18;
+  }
+  const at = beside ? right + 18 : x; // clear of the last step's number
+  join(layer(group, "samples"), "path", ends, ({ look }) => look, ({ look, y }) => ({
+    d: `M${at} ${y}h18`, "stroke-width": 3, ...curveLook(look),
+  }));
+  join(layer(group, "words"), "text", ends, ({ look }) => look, ({ text, y }) => ({
+    text, class: "number", x: at + 24, y: y + 4,
+  }));
+  return lowest + 16;
+}
+
+function drawStepNumbers(group, [first, last], { left, right, bottom, across }) {
+  const ticks = evenTicks(first, last).filter(Number.isInteger);
+  join(layer(group, "line"), "path", [bottom], () => 0, () => ({
+    class: "axis", d: `M${left} ${bottom}H${right}`,
+  }));
+  join(layer(group, "steps"), "text", ticks, String, (step) => ({
+    text: curveStep(step), class: "small middle", x: across(step), y: bottom + 18,
+    "aria-hidden": "true",
+  }));
+  join(layer(group, "name"), "text", ["step"], () => 0, (text) => ({
+    text, class: "small end", x: right, y: bottom + 36,
+  }));
+}
+
+// A place for each step, from halfway to the one before to halfway to the one behind: pointed at,
+// it shows a line, and a ring around each of its points.
+function drawCurveSteps(group, places, { left, right, top, bottom, across }, { chosen, choose }) {
+  const all = [...places.values()].sort((a, b) => a.step - b.step);
+  const middle = (i) => (across(all[i].step) + across(all[i + 1].step)) / 2;
+  join(layer(group, "places"), "g", all, ({ step }) => step, ({ step, words }) => {
+    const tells = `step ${curveStep(step)}: ${words.join(", ")}`;
+    if (!choose) return told(tells, `step${step}`);
+    return choosable(tells, step === chosen, () => choose(step), `step${step}`);
+  });
+  const nodes = layer(group, "places").children;
+  all.forEach((place, i) => {
+    const from = i ? middle(i - 1) : left - 6, to = i < all.length - 1 ? middle(i) : right + 6;
+    join(layer(nodes[i], "area"), "rect", [place], () => 0, () => ({
+      x: from, y: top, width: to - from, height: bottom - top, class: "still",
+      fill: "transparent", stroke: "none",
+    }));
+    join(layer(nodes[i], "mark"), "path", [place], () => 0, () => ({
+      d: stepMark(place, across(place.step), top, bottom), class: "still", fill: "none",
+    }));
+  });
+  const now = all.filter(({ step }) => step === chosen);
+  join(layer(group, "chosen"), "path", now, () => 0, (place) => ({
+    d: stepMark(place, across(place.step), top, bottom), fill: "none", stroke: "var(--ink)",
+    "stroke-width": 2, "pointer-events": "none",
+  }));
+}
+
+function stepMark({ heights }, x, top, bottom) {
+  const rings = heights.map((y) => `M${x - 4} ${y}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0`);
+  return `M${x} ${top}V${bottom}${rings.join("")}`;
+}

@@ -94,4 +94,6 @@ def _rows(model: nn.Module, batch: Batch | None, counted: Tensor | None) -> list
     *sources, targets = (part.tolist() for part in batch.inputs)
     sources = sources[0] if sources else [None] * len(targets)
     names = ("source", "target", "labels")
-    return [dict(zip(names, row, strict=True)) for row in zip(sources, targets, labels, strict=True)]
+    return [
+        dict(zip(names, row, strict=True)) for row in zip(sources, targets, labels, strict=True)
+    ]

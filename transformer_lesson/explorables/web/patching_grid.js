@@ -10,7 +10,7 @@ import { readSentence, sourceIds } from "./typed_sentence.js";
 import { modelOf } from "./weights.js";
 
 const LONGEST_PROMPT = { sentence: 14, ids: 48 }; // words and marks, or ids
-const WORTH_TRACING = 0.1; // nats: below that there is nothing to trace
+const WORTH_TRACING = 0.05; // nats: below that there is nothing to trace
 const MOST_ANSWERS = 4; // tokens whose probabilities are drawn
 
 export function PatchingGrid(view) {

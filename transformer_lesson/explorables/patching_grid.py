@@ -1,4 +1,4 @@
-"""Two prompts that differ, and one vector of the right run put back: where does the answer return?"""
+"""Two prompts that differ, and one vector of the right run put back: what brings the answer?"""
 
 import torch
 import traitlets

@@ -39,7 +39,7 @@ CELLS = [
     "model = DecoderOnlyTransformer(ModelConfig(37, 12, 3, 1, 16, 32)).eval()\n"
     "ids = torch.arange(n)[None]\n"
     "explorables.LeakProbe({text: model for text in texts}, ids, texts)",
-    "explorables.PatchingGrid(model, ids, ids + 1, texts)",
+    "for text in texts:\n    display(explorables.PatchingGrid(clean=text, corrupted=text))",
     "weights = torch.full((1, 2, n, n), 1 / n)\n"
     "explorables.TrainingReplay([Snapshot(1, 0.5, weights, texts, texts, [], texts, texts)])",
     "for text in texts:\n"
@@ -68,7 +68,7 @@ HANDLERS_HAVE_RUN = """() => new Promise(done => {
     last.src = 'data:image/png,no picture';
 })"""
 SHOWN = "it.querySelector('img') || it.querySelector('[data-theme]')?.shadowRoot"
-N_EXPLORABLES = 6 * len(TEXTS) + 3
+N_EXPLORABLES = 7 * len(TEXTS) + 2
 
 
 def test_a_page_of_hostile_text_is_inert_and_so_is_its_export(open_lesson, course, chromium):

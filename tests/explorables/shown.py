@@ -6,8 +6,8 @@ from pathlib import Path
 from tests.browser.lab import new_context
 
 HOST = "document.querySelector('div.explorable > div')"
-STILL = f"""() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() =>
-    done(!{HOST}.shadowRoot.querySelector("[aria-busy]")))))"""
+DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+STILL = f"() => !{HOST}.shadowRoot.querySelector('[aria-busy]')"
 TOLD = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg [tabindex]")]
     .map(node => node.getAttribute("aria-label"))"""
 WRITTEN = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg text")]
@@ -48,6 +48,7 @@ class Shown:
 
     def _rest(self) -> None:
         """Wait until the picture shows what was last set, clicked or pressed."""
+        self.page.evaluate(DRAWN)
         self.page.wait_for_function(STILL)
 
     def set(self, **values) -> None:

@@ -1,118 +1,237 @@
-"""The patching grid: what comes back, in the picture and in words."""
+"""The patching grid in the page: every share is that of the package's `patching_grid`."""
 
-import io
-import warnings
+import re
 
 import pytest
 import torch
-from PIL import Image
 
+from tests.explorables.conftest import HOSTILE
+from tests.explorables.shown import Shown, same_numbers
 from tests.parity import randomized, small_config
-from transformer_lesson.explorables import PatchingGrid, patching_grid
-from transformer_lesson.explorables.patching_grid import (
-    OTHERS,
-    SOURCE,
-    Patched,
-    render_patching_grid,
+from transformer_lesson.experiments.induction import AttentionOnlyDecoder, held_out_batch
+from transformer_lesson.explorables import PatchingGrid
+from transformer_lesson.explorables.patching_grid import OTHERS, SOURCE
+from transformer_lesson.explorables.trained import english_words, trained_translator
+from transformer_lesson.figures.ranking import first_largest, from_largest
+from transformer_lesson.generation import generate
+from transformer_lesson.interpretability.interventions import (
+    head_sites,
+    patching_grid,
+    stream_sites,
 )
-from transformer_lesson.interpretability.interventions import patching_grid as compute
-from transformer_lesson.interpretability.interventions import stream_sites
-from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
+
+browser = pytest.mark.browser
+PAIRS = [  # sentences, and after which written word the answer comes
+    (SOURCE, "the old child sees the small cat .", 0),
+    (SOURCE, "the old dog sees the small house .", 4),
+    ("the child opens the window .", "the child opens the door .", 4),
+    ("the child opens the window .", "a child reads the window .", 2),
+]
 
 
-def example(n=6):
-    model = randomized(DecoderOnlyTransformer(small_config(tie_embeddings=False))).eval()
-    ids = torch.arange(n)[None]
+def decoder():
+    model = outspoken(DecoderOnlyTransformer(small_config(tie_embeddings=False)))
+    ids = torch.arange(7)[None]
     return model, ids, (ids + 3) % model.config.vocab_size
 
 
-def test_grid_and_words_are_those_of_the_model(monkeypatch):
-    monkeypatch.setattr(patching_grid, "SMALLEST", 1e-3)
-    model, ids, others = example()
-    shown = PatchingGrid(model, ids, others, list("abcdef"), position=2, answer=5)
-    corrupted = ids.clone()
-    corrupted[0, 2] = others[0, 2]
+def induction():
+    ids = held_out_batch(6, 1).inputs[0][:, :12]
+    return outspoken(AttentionOnlyDecoder()), ids, (ids + 5) % 48
+
+
+def outspoken(model):
+    """An untrained model whose logits are far enough apart for a token to matter."""
+    randomized(model).eval()
     with torch.no_grad():
-        clean = model(ids)[0, 5].softmax(-1)
-        best = int(clean.argmax())
-        wrong = model(corrupted)[0, 5, :].softmax(-1)[best]
-    expected = compute(
-        model, (ids,), (corrupted,), stream_sites(model), lambda z: z[:, 5].log_softmax(-1)[:, best]
-    )
-    torch.testing.assert_close(shown.patched(2, 5, False).grid, expected)
-    assert f"went from {clean[best]:.2f} to {wrong:.2f}" in shown.rendering.text
-    assert "embedding: 1.00 at 2 “c”" in shown.rendering.text
-    assert "after layer 1: 1.00 at 5 “f”" in shown.rendering.text
+        model.projection.weight.mul_(4)
+    return model
 
 
-def test_a_token_that_comes_after_the_answer_has_nothing_to_trace():
-    shown = PatchingGrid(*example(), position=4, answer=2)
-    assert "too little to trace: replace another token" in shown.rendering.text
+def traced(model, clean, corrupted, answer: int, heads: bool, tail=()) -> dict:
+    """What the package computes: both runs, and the share that each vector brings back."""
+    with torch.no_grad():
+        runs = [model(ids, *tail)[0, answer].log_softmax(-1) for ids in (clean, corrupted)]
+    best = int(first_largest(runs[0]))
+    stack = "encoder" if tail else "decoder"
+    sites = head_sites(model, stack) if heads else stream_sites(model, stack)
+    grid = None
+    if abs(runs[0][best] - runs[1][best]) > 0.05:
+        measure = lambda logits: logits[:, answer].log_softmax(-1)[:, best]  # noqa: E731
+        grid = patching_grid(model, (clean, *tail), (corrupted, *tail), sites, measure)
+        if not tail:
+            assert grid[:, answer + 1 :].abs().sum() < 1e-4  # what comes later is not drawn
+            grid = grid[:, : answer + 1]
+    return {"runs": runs, "best": best, "sites": sites, "grid": grid}
 
 
-@pytest.mark.slow
-def test_every_control_draws_a_new_picture(monkeypatch):
-    monkeypatch.setattr(patching_grid, "SMALLEST", 1e-3)
-    shown = PatchingGrid(*example(), position=1, answer=4)
-    for name, value in {"position": 2, "answer": 5, "heads": True}.items():
-        before = shown.rendering
-        shown.controls[name].value = value
-        assert shown.rendering.text != before.text
-    assert "head" in shown.rendering.text
+def check(page: Shown, seen: dict, tokens: list[str], read: str, name) -> None:
+    """Compare all that one state shows, apart from the tokens, with what the package computes."""
+    answer, grid, labels = name(seen["best"]), seen["grid"], [site.label for site in seen["sites"]]
+    clean, corrupted = (run.exp() for run in seen["runs"])
+    told = [words for words in page.told() if not words.startswith("token ")]
+    wanted = [
+        f"{label}, token {i} “{tokens[i]}”: {share:.2f} comes back".replace("-0.00", "0.00")
+        for label, row in zip(labels, [] if grid is None else grid.tolist(), strict=False)
+        for i, share in enumerate(row)
+    ]
+    likely = from_largest(torch.maximum(clean, corrupted), 4)
+    likely = [seen["best"], *(i for i in likely if i != seen["best"])][:4]
+    for i in likely:
+        wanted.append(f"“{name(i)}”, clean run: {clean[i]:.3f}")
+        wanted.append(f"“{name(i)}”, corrupted run: {corrupted[i]:.3f}")
+    shares = [words for words in told if "patched run" not in words]
+    assert len(shares) == len(wanted) and len(told) - len(shares) == 4 * (grid is not None)
+    assert [pair for pair in zip(shares, wanted, strict=True) if not same_numbers(*pair)] == []
+    low, high = corrupted[seen["best"]], clean[seen["best"]]
+    went = f"The probability of “{answer}” after “{read}” goes from {high:.2f} to {low:.2f}."
+    said = re.search(r"The probability of .*? to \d\.\d\d\.", page.said)[0]
+    assert same_numbers(said, went)
+    if grid is None:
+        assert "too little to trace: replace another token" in page.said
+        return
+    tops, places = grid.amax(dim=1), first_largest(grid).tolist()
+    order = from_largest(tops, 4)
+    best = [f"{labels[i]}: {tops[i]:.2f} at {places[i]} “{tokens[places[i]]}”" for i in order]
+    text = f"One vector of the clean run brings back, at most: {'; '.join(best)}."
+    said = re.search(r"One vector .*? at most: .*?”\.(?= |$)", page.said)[0]
+    assert same_numbers(said.replace("-0.00", "0.00"), text)
 
 
-@pytest.mark.slow
-def test_the_default_replaces_words_of_a_sentence_that_the_translator_knows():
-    shown = PatchingGrid()
-    assert len(SOURCE.split()) == len(OTHERS.split()) == len(shown.names) - 1
-    assert "<unk>" not in shown.names + [shown.name(int(i)) for i in shown.others[0]]
-    for position in range(len(shown.names)):
-        shown.controls["position"].value = position
-        assert shown.rendering.text.startswith(f"Token {position}, ")
+def replaced(ids, others, position: int):
+    corrupted = ids.clone()
+    corrupted[0, position] = others[0, position]
+    return corrupted
 
 
-@pytest.mark.parametrize("n, n_sites", [(1, 1), (3, 40), (64, 3), (700, 64)])
-def test_any_size_fits_the_picture(n, n_sites):
-    grid = torch.linspace(-2, 2, n * n_sites).view(n_sites, n)
-    sites, tokens = [f"site {i}" for i in range(n_sites)], ["token"] * n
-    drawn = render_patching_grid(Patched("x", -0.1, -5.0, grid), sites, tokens, n - 1, "y")
-    image = Image.open(io.BytesIO(drawn.png))
-    assert image.width <= 950 and image.height < 1000
-    assert drawn == render_patching_grid(Patched("x", -0.1, -5.0, grid), sites, tokens, n - 1, "y")
+@browser
+@pytest.mark.parametrize("example", [decoder, induction])
+def test_every_share_of_a_model_without_tokenizer(show, example):
+    model, ids, others = example()
+    last = ids.size(1) - 1
+    page = show(PatchingGrid(model, ids, others), viewport={"width": 1100, "height": 900})
+    tokens, traces = [str(i) for i in ids[0].tolist()], 0
+    for position, answer, heads in [
+        (last // 2, last, False), (last, last, True), (2, last - 2, False), (1, 3, True),
+        (3, 1, False),
+    ]:  # fmt: skip
+        corrupted = replaced(ids, others, position)
+        page.set(corrupted=" ".join(map(str, corrupted[0].tolist())), answer=answer, heads=heads)
+        seen = traced(model, ids, corrupted, answer, heads)
+        check(page, seen, tokens, tokens[answer], str)
+        traces += seen["grid"] is not None
+    assert traces == 4
 
 
-@pytest.mark.slow
-def test_hostile_tokens_are_drawn(hostile):
-    grid = torch.rand(2, 3)
-    for shares in (grid, None):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            drawn = render_patching_grid(
-                Patched(hostile, -0.1, -2.0, shares), ["a", "b"], [hostile, "$x$", ""], 0, hostile
-            )
-        assert len(drawn.text) < 800
+@browser
+def test_every_share_of_the_translator(show):
+    model, tokenizer, _ = trained_translator()
+    page = show(PatchingGrid(), viewport={"width": 1100, "height": 900})
+    for clean, corrupted, answer in PAIRS:
+        ids = [torch.tensor([[*tokenizer.encode(text), 2]]) for text in (clean, corrupted)]
+        written = generate(model, ids[0], 30).ids[0]
+        target = torch.tensor([[1, *(i for i in written if i != 2)]])
+        for heads in (False, True) if answer == 0 else (False,):
+            page.set(clean=clean, corrupted=corrupted, answer=answer, heads=heads)
+            seen = traced(model, *ids, answer, heads, (target,))
+            assert seen["grid"] is not None
+            read = tokenizer.token(int(target[0, answer]))
+            check(page, seen, [*clean.split(), "<eos>"], read, tokenizer.token)
+
+
+@browser
+def test_the_patched_run_is_that_of_the_cell_under_the_pointer_or_the_focus(show):
+    model, ids, others = decoder()
+    page = show(PatchingGrid(model, ids, others, position=2, answer=5))
+    cell = page.page.get_by_role("img", name="after layer 0, token 2 “2”: ")
+    cell.focus()
+    page.set()
+    patched = [words for words in page.told() if "patched run" in words]
+    seen = traced(model, ids, replaced(ids, others, 2), 5, False)
+    share = seen["grid"][1, 2]
+    log = seen["runs"][1][seen["best"]] * (1 - share) + seen["runs"][0][seen["best"]] * share
+    assert same_numbers(patched[0], f"“{seen['best']}”, patched run: {log.exp():.3f}")
+    assert "patched: after layer 0, token 2" in page.written()
+    page.page.mouse.move(2, 2)
+    assert page.press("ArrowRight").startswith("after layer 0, token 3 “3”: ")
+
+
+@browser
+def test_a_click_or_a_key_replaces_a_token_alone(show):
+    page = show(PatchingGrid(), viewport={"width": 1100, "height": 900})
+    assert page.get("corrupted") == "the old child sees the small cat ."
+    page.page.get_by_role("button", name="token 6, “cat”: replace it by “house”").click()
+    assert page.get("corrupted") == "the old dog sees the small house ."
+    assert page.press("ArrowLeft") == "token 5, “small”: replace it by “red”"
+    page.press("Enter")
+    assert page.get("corrupted") == "the old dog sees the red cat ."
+    assert "token 5, “small”, became “red”" in page.told()
+    assert "Replaced: token 5, “small”, by “red”." in page.said
+    known = english_words()
+    assert len(SOURCE.split()) == len(OTHERS.split()) and {*OTHERS.split()} <= known
+
+
+@browser
+def test_what_cannot_be_traced_is_answered(show):
+    page = show(PatchingGrid())
+    page.set(corrupted="the old dog sees the cat .")
+    assert "The clean prompt has 9 tokens and the corrupted one 8: " in page.said
+    page.set(corrupted=SOURCE)
+    assert page.said.startswith("Both prompts are the same.")
+    assert page.title == "“der” does not need what differs: nothing to trace"
+    page.set(clean="", corrupted=SOURCE)
+    assert page.said == "A sentence is empty: type one."
+    page.set(clean="dog " * 15)
+    assert "room for 14 words and marks, and a sentence has 16: shorten it." in page.said
+    page.set(clean="the old dogg sees the small cat")
+    assert "“dogg” is not in the vocabulary; similar words that are: dog." in page.said
+
+
+@browser
+def test_typed_ids_are_read_or_answered(show):
+    model, ids, others = decoder()
+    page = show(PatchingGrid(model, ids, others))
+    page.set(clean="1, 2 3\n4", corrupted=" 1 2 9 4 ")
+    assert "Replaced: token 2, “3”, by “9”." in page.said
+    for text, answer in {
+        "1 2 x": "“x” is no id of this model: type whole numbers from 0 to 12 with spaces between",
+        "1 2 13": "“13” is no id of this model",
+        "-1": "“-1” is no id of this model",
+        "１": "“１” is no id of this model",
+        "": "A prompt is empty: type ids with spaces between them.",
+        "1 " * 8: "There is room for 7 ids, and a prompt has 8: shorten it.",
+    }.items():
+        page.set(clean=text)
+        assert page.said.startswith(answer)
+
+
+@browser
+def test_typed_text_is_drawn_or_answered(show):
+    model, ids, others = decoder()
+    words, numbers = show(PatchingGrid()), show(PatchingGrid(model, ids, others))
+    for text in (text.replace("\ud83d", "?") for text in HOSTILE.values()):
+        words.set(clean=text, corrupted=text)
+        assert words.said.startswith("Both prompts are the same.") or words.said.endswith(
+            ("shorten it.", "type one.")
+        )
+        numbers.set(clean=text)
+        assert "is no id of this model" in numbers.said or "is empty" in numbers.said
 
 
 def test_bad_input_says_what_to_change(unchecked):
-    model, ids, others = example()
+    model, ids, others = decoder()
     with pytest.raises(ValueError, match="others have shape None"):
         PatchingGrid(model, ids)
-    with pytest.raises(ValueError, match=r"ids have shape \(6,\)"):
+    with pytest.raises(ValueError, match=r"ids have shape \(7,\)"):
         PatchingGrid(model, ids[0], others)
-    with pytest.raises(ValueError, match="6 ids, 5 others and 6 tokens"):
+    with pytest.raises(ValueError, match="7 ids and 5 others"):
         PatchingGrid(model, ids, others[:, :5])
-    with pytest.raises(ValueError, match="6 ids, 6 others and 2 tokens"):
-        PatchingGrid(model, ids, others, ["a", "b"])
+    with pytest.raises(ValueError, match="position is 7, but the tokens are 0 to 6"):
+        PatchingGrid(model, ids, others, position=7)
+    with pytest.raises(ValueError, match="token id 102"):
+        PatchingGrid(model, ids, others + 99)
+    with pytest.raises(ValueError, match="EncoderDecoderTransformer reads two texts"):
+        PatchingGrid(EncoderDecoderTransformer(small_config()).eval(), ids, others)
     with pytest.raises(ValueError, match="in training mode"):
         PatchingGrid(model.train(), ids, others)
-
-
-def test_without_the_translator_it_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(patching_grid, "trained_translator", lambda: None)
-    shown = PatchingGrid()
-    assert "translator is missing" in shown.rendering.text
-    shown.controls["heads"].value = True
-
-
-def test_repr_is_short():
-    assert repr(PatchingGrid()) == "PatchingGrid(position=2, answer=0, heads=False)"

@@ -87,7 +87,7 @@ EXPLORABLES = {
     "TranslationPlayground": lambda text: TranslationPlayground(*translator(), text),
     "TranslationPlayground, trained": lambda text: TranslationPlayground(sentence=text),
     "LeakProbe": lambda text: LeakProbe({text: gpt()}, IDS, [text, "b", text]),
-    "PatchingGrid": lambda text: PatchingGrid(gpt(), IDS, IDS + 1, [text, "b", text]),
+    "PatchingGrid": lambda text: PatchingGrid(clean=text, corrupted=text),
     "LiveCurves": live,
     "TrainingReplay": replay,
 }

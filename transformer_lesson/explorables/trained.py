@@ -56,6 +56,23 @@ def own_weights(model: nn.Module | None, tokenizer: Tokenizer | None) -> Weights
     return None if model is None else Weights(as_bytes(model, tokenizer))
 
 
+def bare_weights(model: nn.Module) -> Weights:
+    """Return a model that predicts next tokens, without a tokenizer, as a page gets it.
+
+    Raises:
+        ValueError: one in training mode, too large for a page, or that a page cannot repeat.
+    """
+    if not hasattr(model, "decoder"):
+        raise ValueError(f"a {type(model).__name__} predicts no next token: pass a decoder.")
+    if model.training:
+        raise ValueError("the model is in training mode: call its .eval() first.")
+    if any(getattr(part, "positions_in_stream", False) for part in model.modules()):
+        raise ValueError(
+            "the model has positions_in_stream, which no page can repeat: build it without."
+        )
+    return Weights(as_bytes(model))
+
+
 class ReadsTranslator(traitlets.HasTraits):
     """What an explorable needs whose front end runs the trained translator in the page."""
 

@@ -4,6 +4,7 @@ import { choosable, fitted, join, layer, set, shade, signed, told } from "./draw
 import { frame, remembered } from "./frame.js";
 import { generate, softmax } from "./generation.js";
 import { firstLargest, fromLargest } from "./ranking.js";
+import { mapShades } from "./small_map.js";
 import { maskedSoftmax, record } from "./transformer.js";
 import { readSentence, sourceIds } from "./typed_sentence.js";
 import { modelOf } from "./weights.js";
@@ -199,7 +200,7 @@ function drawHeads(group, look, page, { x, y, width }) {
     class: "box", x: place([l, h])[0], y: place([l, h])[1], width: side, height: side, rx: 6,
     ...choosable(`layer ${l}, head ${h}`, chosen([l, h]), () => page.set({ layer: l, head: h })),
   }));
-  const levels = all.flatMap((one) => headShades(look, one, place(one), side));
+  const levels = all.flatMap((one) => mapShades(one, look.weights(one[0]), place(one), side));
   join(layer(group, "maps"), "path", levels, ({ name }) => name, ({ d, level }) => ({
     d, fill: shade(level), "pointer-events": "none",
   }));
@@ -208,20 +209,6 @@ function drawHeads(group, look, page, { x, y, width }) {
     y: place([l, h])[1] + side + 12, "aria-hidden": "true",
   }));
   return place(all.at(-1))[1] - y + side + 40;
-}
-
-// The cells of one head's map, those of about the same weight as one path.
-function headShades(look, [l, h], [x, y], side) {
-  const weights = look.weights(l), [, queries, keys] = weights.shape;
-  const paths = new Map(), wide = (side - 8) / keys, high = (side - 8) / queries;
-  for (let i = 0; i < queries; i++) {
-    weights.row(h * queries + i).forEach((weight, j) => {
-      const level = Math.ceil(weight * 6 - 0.12) / 6;
-      const cell = `M${x + 4 + j * wide} ${y + 4 + i * high}h${wide}v${high}h${-wide}z`;
-      if (level > 0) paths.set(level, (paths.get(level) ?? "") + cell);
-    });
-  }
-  return [...paths].map(([level, d]) => ({ name: `${l}.${h}.${level}`, level, d }));
 }
 
 function panelTitle(group, { x, y }, title, note) {

@@ -98,7 +98,7 @@ function show(page, drawn) {
   set(page.title, { text: title });
   set(page.said, { text: said });
   set(page.svg, { "aria-label": title });
-  set(page.section, { "aria-busy": page.waits && !page.came ? "true" : null });
+  set(page.section, { "aria-busy": (page.waits && !page.came) || page.work ? "true" : null });
   const places = [...page.svg.querySelectorAll("[tabindex]")];
   if (places.length && !places.some((place) => place.tabIndex === 0)) places[0].tabIndex = 0;
   for (const update of page.updates) update();

@@ -125,7 +125,7 @@ export function softmax(logits) {
   return Float64Array.from(logSoftmax(logits), Math.exp);
 }
 
-function logSoftmax(logits) {
+export function logSoftmax(logits) {
   const largest = logits.reduce((a, b) => Math.max(a, b));
   const total = logits.reduce((sum, logit) => sum + Math.exp(logit - largest), 0);
   return Float64Array.from(logits, (logit) => logit - largest - Math.log(total));

@@ -265,6 +265,7 @@ export class Transformer {
     this.config = configs.target;
     this.weights = weights;
     this.run = (name, value) => value;
+    this.known = new Map(); // outputs of layers that need not be computed, by the layers' names
   }
 
   encode(ids) {
@@ -272,7 +273,7 @@ export class Transformer {
     let x = this.embed(prefix, ids, 0, this.source);
     const sees = (query, key) => isReal(ids[key], this.source);
     const pass = { config: this.source, sees, start: 0 };
-    for (let i = 0; i < this.source.n_layers; i++) x = this.block(`encoder.${i}`, x, pass);
+    for (let i = 0; i < this.source.n_layers; i++) x = this.layer(`encoder.${i}`, x, pass);
     return this.lastNorm("encoder_norm", x, this.source);
   }
 
@@ -287,10 +288,14 @@ export class Transformer {
     const pass = { config, sees, cache, start };
     const crossing = both && { memory, config, sees: seesSource, cache };
     let y = this.embed(both ? "target_embedding" : "embedding", all, start, config);
-    for (let i = 0; i < config.n_layers; i++) y = this.block(`decoder.${i}`, y, pass, crossing);
+    for (let i = 0; i < config.n_layers; i++) y = this.layer(`decoder.${i}`, y, pass, crossing);
     cache.ids = all;
     const logits = this.project("projection", this.lastNorm("decoder_norm", y, config));
     return this.run("logits", logits);
+  }
+
+  layer(name, ...inputs) {
+    return this.known.get(name) ?? this.block(name, ...inputs);
   }
 
   part(name) {
@@ -437,6 +442,14 @@ function isReal(id, config) {
 function positions(ids, config) {
   let real = 0;
   return ids.map((id) => Math.max(0, (real += isReal(id, config) ? 1 : 0) - 1));
+}
+
+// What `read` returns while quantities are kept in `seen` and replaced, and layers are known.
+export function watched(model, { seen = new Map(), replace = {}, known = new Map() }, read) {
+  [model.run, model.known] = [record(seen, replace), known];
+  const value = read();
+  [model.run, model.known] = [(name, value) => value, new Map()];
+  return value;
 }
 
 // Keeps every named quantity of the following passes in a Map; `replace` may put another in place.

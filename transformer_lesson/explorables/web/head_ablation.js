@@ -1,0 +1,334 @@
+// Heads switched off, one or several: what that costs, where, and which head is needed then.
+
+import { choosable, element, join, layer, set, shade, told } from "./draw.js";
+import { frame, remembered } from "./frame.js";
+import { likeliest, logSoftmax } from "./generation.js";
+import { inPieces } from "./in_pieces.js";
+import { firstLargest } from "./ranking.js";
+import { mapShades } from "./small_map.js";
+import { watched } from "./transformer.js";
+import { modelOf } from "./weights.js";
+
+const MOST_CASES = 200; // whose results are kept
+
+export function HeadAblation(view) {
+  return frame(view, {
+    name: "Head ablation",
+    goal: "Switch heads off. Find one that costs little as long as another one is there, and " +
+      "much once that is gone.",
+    traits: ["removed"],
+    controls: ablationControls,
+    load: modelOf,
+    draw: drawAblation,
+  });
+}
+
+function ablationControls(make, page) {
+  const onclick = () => page.set({ removed: [] });
+  const all = element("button", { type: "button", text: "All heads on", onclick });
+  page.updates.push(() => set(all, { disabled: !page.model.get("removed").length }));
+  return [all];
+}
+
+function drawAblation({ removed }, page, { model }) {
+  const heads = page.model.get("heads"), off = removed.map(String);
+  page.study ??= studyOf(model, heads, page.model.get("rows"));
+  const gone = [...heads.keys()].filter((i) => off.includes(String(heads[i])));
+  remembered(page, gone, () => inPieces(page, readCases(page.study, page, gone)));
+  const look = lookOfCase(page.study, gone, page.preview);
+  const { svg, width } = page, beside = width >= 820;
+  const switches = switchPlaces(heads, beside ? width * 0.52 : width), { tall } = switches;
+  drawSwitches(layer(svg, "switches"), look, page, switches);
+  const left = switches.wide + 66;
+  const chart = beside ? { x: left, y: 0, width: width - left } :
+    { x: 34, y: tall + 10, width: width - 34 };
+  const end = drawLossCurves(layer(svg, "curves"), look, chart);
+  set(svg, { width, height: Math.max(tall, end) });
+  return ablationFacts(look, page);
+}
+
+// What the model does without some heads: of all cases, those read so far
+
+function studyOf(model, heads, rows) {
+  return { model, heads, rows: rows.map((row) => ({ ...row })), layers: layersOf(model),
+    results: new Map() };
+}
+
+function caseName(gone) {
+  return [...gone].sort((a, b) => a - b).join();
+}
+
+function toggledHead(gone, i) {
+  return gone.includes(i) ? gone.filter((one) => one !== i) : [...gone, i];
+}
+
+// Reads what a picture needs, first what is pointed at: the whole model, this case, and each with
+// one head switched.
+function* readCases(study, page, gone) {
+  const { heads, results } = study, switched = [...heads.keys()].map((i) => toggledHead(gone, i));
+  if (results.size > MOST_CASES) results.clear();
+  const next = () => {
+    const pointed = page.preview === null ? [] : [switched[page.preview]];
+    return [[], gone, ...pointed, ...switched].find((one) => !results.has(caseName(one)));
+  };
+  for (let one = next(); one; one = next()) yield* readCase(study, one);
+}
+
+// The model's loss without some heads, mean and at each position, and where the heads look.
+function* readCase(study, gone) {
+  const { heads, rows, results } = study, n = Math.max(...rows.map(({ labels }) => labels.length));
+  const sums = Array(n).fill(0), counts = Array(n).fill(0), weights = [];
+  let right = 0;
+  for (const row of rows) {
+    const { seen, logits } = readRow(study, row, gone.map((i) => heads[i]));
+    row.labels.forEach((label, i) => {
+      if (label < 0) return; // does not count
+      sums[i] -= logSoftmax(logits.row(i))[label];
+      counts[i] += 1;
+      right += likeliest(logits.row(i)) === label ? 1 : 0;
+    });
+    const whole = results.get(caseName([]))?.weights;
+    if (row === rows[0]) {
+      weights.push(...heads.map(([name], i) => seen.get(`${name}.weights`) ?? whole[i]));
+    }
+    yield;
+  }
+  const places = [...counts.keys()].filter((i) => counts[i]);
+  const [loss, count] = [sums, counts].map((numbers) => numbers.reduce((a, b) => a + b));
+  results.set(caseName(gone), {
+    weights, loss: loss / count, right: right / count,
+    curve: new Map(places.map((i) => [i, sums[i] / counts[i]])),
+  });
+}
+
+// One row without these heads. Layers before them do what they do in the whole model, whose
+// outputs are kept.
+function readRow({ model, layers }, row, heads) {
+  const { source, target } = row, seen = new Map(), off = heads.map(([name]) => layerOf(name));
+  const first = layers.findIndex((name) => off.includes(name));
+  const known = new Map(layers.slice(0, Math.max(0, first)).map((name) => [name, row.kept[name]]));
+  const logits = watched(model, { seen, replace: withoutHeads(heads), known }, () => {
+    return model.decode(target, source && model.encode(source), source);
+  });
+  row.kept ??= Object.fromEntries(layers.map((name) => [name, seen.get(`${name}.output`)]));
+  return { seen, logits };
+}
+
+function layerOf(attention) {
+  return attention.split(".", 2).join(".");
+}
+
+// The names of a model's layers, in the order in which they are computed.
+function layersOf({ kind, source, config }) {
+  const names = (stack, { n_layers: n }) => Array.from({ length: n }, (_, i) => `${stack}.${i}`);
+  const reads = kind === "EncoderDecoderTransformer" ? names("encoder", source) : [];
+  return [...reads, ...names("decoder", config)];
+}
+
+// What sets these heads' outputs to zero, by hook point.
+function withoutHeads(heads) {
+  const replaced = {};
+  for (const [attention] of heads) {
+    const numbers = heads.filter(([name]) => name === attention).map(([, number]) => number);
+    replaced[`${attention}.heads`] = (outputs) => {
+      const each = outputs.data.length / outputs.shape[0];
+      for (const number of numbers) outputs.data.fill(0, number * each, (number + 1) * each);
+      return outputs;
+    };
+  }
+  return replaced;
+}
+
+// What the picture shows; what is not read yet is undefined.
+function lookOfCase({ heads, results }, gone, preview) {
+  const result = (one) => results.get(caseName(one));
+  const then = heads.map((_, i) => result(toggledHead(gone, i)));
+  const pointed = preview === null ? null : Number(preview), now = result(gone);
+  return { heads, gone, then, now, pointed, all: result([]),
+    shown: pointed === null ? now : then[pointed] };
+}
+
+function attentionName(attention) {
+  const [stack, number, kind] = attention.split(".");
+  const where = stack === "decoder" ? `layer ${number}` : `${stack} ${number}`;
+  return `${where}, ${kind.replace("_attention", "")}`;
+}
+
+function headName([attention, number]) {
+  return `${attentionName(attention)} head ${number}`;
+}
+
+function lossAndRight({ loss, right }) {
+  return `${loss.toFixed(2)} nats (${(100 * right).toFixed(1)} % right)`;
+}
+
+// Where the heads stand: an attention after the other, each with its heads side by side.
+function switchPlaces(heads, width) {
+  const gap = 12, names = [...new Set(heads.map(([name]) => name))];
+  const most = Math.max(...heads.map(([, number]) => number)) + 1;
+  const columns = Math.min(most, width >= 480 && names.length > 1 ? 8 : 4);
+  const side = Math.min(150, (width - gap * (columns - 1)) / columns), line = side + 40;
+  const block = Math.ceil(most / columns) * line + 26, top = (name) => names.indexOf(name) * block;
+  return { names, top, side, tall: 24 + names.length * block, wide: columns * (side + gap) - gap,
+    place: (i) => {
+      const [name, number] = heads[i], row = Math.floor(number / columns);
+      return [(number % columns) * (side + gap), 44 + top(name) + row * line];
+    } };
+}
+
+// Each head a button with its map, and below it the loss if it is switched.
+function drawSwitches(group, look, page, { names, top, side, place }) {
+  const { heads, gone, pointed } = look;
+  const note = "Below: the loss once this head is switched; | is the loss now";
+  join(layer(group, "names"), "text", [note, ...names], String, (name, i) => ({
+    text: i ? attentionName(name) : name, class: i ? "strong" : "small", x: 0,
+    y: i ? 36 + top(name) : 12,
+  }));
+  const all = [...heads.keys()], click = (i) => () => {
+    page.set({ removed: toggledHead(gone, i).map((one) => heads[one]) });
+  };
+  join(layer(group, "boxes"), "rect", all, String, (i) => ({
+    x: place(i)[0], y: place(i)[1], width: side, height: side, rx: 8, class: "box",
+    ...choosable(switchWords(look, i), gone.includes(i), click(i), `head${i}`),
+    "data-preview": i,
+  }));
+  drawHeadMaps(group, look, place, side);
+  drawSwitchedLosses(group, look, place, side);
+  const off = all.filter((i) => gone.includes(i) !== (i === pointed));
+  join(layer(group, "crosses"), "path", off, String, (i) => ({
+    d: `M${place(i)[0] + 6} ${place(i)[1] + 6}l${side - 12} ${side - 12}m0 ${12 - side}` +
+      `l${12 - side} ${side - 12}`,
+    stroke: "var(--query)", "stroke-width": 3, "pointer-events": "none",
+    "stroke-dasharray": i === pointed ? "7 5" : "none",
+  }));
+}
+
+function switchWords({ heads, gone, then }, i) {
+  const off = gone.includes(i), name = `${headName(heads[i])} is ${off ? "off" : "on"}`;
+  if (!then[i]) return `${name}; not read yet`;
+  return `${name}; loss ${off ? "with it again" : "without it"}: ${lossAndRight(then[i])}`;
+}
+
+// Where each head looks in the first row, in the case that is pointed at.
+function drawHeadMaps(group, { heads, gone, now, all, shown }, place, side) {
+  const { weights = [] } = shown ?? now ?? all ?? {};
+  const levels = weights.flatMap((one, i) => {
+    return mapShades(heads[i], one, place(i), side).map((path) => ({ ...path, i }));
+  });
+  join(layer(group, "maps"), "path", levels, ({ name }) => name, ({ d, level, i }) => ({
+    d, fill: shade(level), opacity: gone.includes(i) ? 0.35 : 1, class: "still",
+    "pointer-events": "none",
+  }));
+}
+
+// A bar for the loss after each switch, on one scale; a mark shows the loss as it is now.
+function drawSwitchedLosses(group, { now, then }, place, side) {
+  const read = [...then.keys()].filter((i) => then[i] && now);
+  const worst = Math.max(1e-9, ...read.map((i) => then[i].loss), now?.loss ?? 0);
+  const wide = (loss) => Math.max(1, (loss / worst) * side), below = (i) => place(i)[1] + side;
+  join(layer(group, "bars"), "rect", read, String, (i) => ({
+    x: place(i)[0], y: below(i) + 5, width: wide(then[i].loss), height: 8, rx: 2,
+    fill: then[i].loss > now.loss ? "var(--minus)" : "var(--plus)", "data-links": `head${i}`,
+  }));
+  join(layer(group, "marks"), "rect", read, String, (i) => ({
+    x: place(i)[0] + wide(now.loss) - 1, y: below(i) + 3, width: 2, height: 12,
+    fill: "var(--ink)", "pointer-events": "none",
+  }));
+  join(layer(group, "numbers"), "text", [...then.keys()], String, (i) => ({
+    text: then[i] ? then[i].loss.toFixed(2) : "…", class: "number", x: place(i)[0],
+    y: below(i) + 27, "aria-hidden": "true", "data-links": `head${i}`,
+  }));
+}
+
+// The loss at each position: of the whole model, of this case, and of what is pointed at.
+function drawLossCurves(group, look, { x, y, width }) {
+  const curves = curvesOf(look), high = 210, top = y + 66;
+  const places = [...(curves[0]?.curve.keys() ?? [])];
+  const most = Math.max(1e-9, ...curves.flatMap(({ curve }) => [...curve.values()]));
+  const last = Math.max(1, places.at(-1) - places[0]), step = width / (last + 1);
+  const across = (place) => x + (place - places[0] + 0.5) * step;
+  const up = (loss) => top + high * (1 - loss / most);
+  join(layer(group, "title"), "text", ["loss at each position, nats"], () => 0, (text) => ({
+    text, class: "strong", x: x - 30, y: y + 14,
+  }));
+  drawCurveNames(group, curves, x - 30, y + 36);
+  join(layer(group, "lines"), "path", curves, ({ name }) => name, ({ curve, color, dash }) => ({
+    d: [...curve].map(([at, loss], i) => `${i ? "L" : "M"}${across(at)} ${up(loss)}`).join(""),
+    fill: "none", stroke: color, "stroke-width": 2.5, "stroke-dasharray": dash,
+    "stroke-linejoin": "round",
+  }));
+  const ends = places.length ? [[most, "high"], [0, "low"]] : [];
+  join(layer(group, "ticks"), "text", ends, ([, name]) => name, ([loss]) => ({
+    text: loss.toFixed(loss ? 1 : 0), class: "small end", x: x - 6, y: up(loss) + 4,
+    "aria-hidden": "true",
+  }));
+  join(layer(group, "axis"), "path", [0], () => 0, () => ({
+    d: `M${x} ${top + high}h${width}`, class: "axis",
+  }));
+  drawPlaces(group, curves, places, { across, step, top, high });
+  return top + high + 30;
+}
+
+function drawCurveNames(group, curves, x, y) {
+  const left = (i) => x + 92 * i, name = (curve) => curve.name;
+  join(layer(group, "strokes"), "path", curves, name, ({ color, dash }, i) => ({
+    d: `M${left(i)} ${y - 4}h18`, stroke: color, "stroke-width": 2.5, "stroke-dasharray": dash,
+  }));
+  join(layer(group, "legend"), "text", curves, name, ({ name: text }, i) => ({
+    text, class: "small", x: left(i) + 22, y,
+  }));
+}
+
+function curvesOf({ all, now, shown, gone, pointed }) {
+  const curves = [
+    { name: "all heads", ...all, color: "var(--key)" },
+    ...(gone.length ? [{ name: "now", ...now, color: "var(--query)" }] : []),
+    ...(pointed === null ? [] : [{ name: "once switched", ...shown, color: "var(--value)",
+      dash: "6 4" }]),
+  ];
+  return curves.filter(({ curve }) => curve);
+}
+
+// What the pointer and the keyboard reach in the curves: one column for each position.
+function drawPlaces(group, curves, places, { across, step, top, high }) {
+  const words = (place) => {
+    const losses = curves.map(({ name, curve }) => `${name} ${curve.get(place).toFixed(2)}`);
+    return `position ${place}: ${losses.join(", ")}`;
+  };
+  join(layer(group, "places"), "rect", places, String, (place) => ({
+    x: across(place) - step / 2, y: top, width: step, height: high, fill: "transparent",
+    ...told(words(place)),
+  }));
+  const every = Math.ceil(24 / step), named = places.filter((place) => place % every === 0);
+  join(layer(group, "place names"), "text", named, String, (place) => ({
+    text: place, class: "small middle", x: across(place), y: top + high + 18, "aria-hidden": "true",
+  }));
+}
+
+function ablationFacts(look, page) {
+  const { heads, gone, all, now } = look;
+  if (!now) return { title: "The model reads", said: "The model reads without these heads." };
+  const most = page.work ? null : mostNeeded(look), loss = now.loss.toFixed(2);
+  const needed = most ? `, without the one needed most ${most.loss.toFixed(2)}` : "";
+  const plural = gone.length > 1 ? "s" : "", whole = all.loss.toFixed(2);
+  const without = `Without ${gone.length} head${plural}: loss ${loss}, with all ${whole}`;
+  const title = gone.length ? without : `With all heads the loss is ${loss}${needed}`;
+  const names = gone.map((i) => headName(heads[i])).join("; ");
+  const begin = gone.length ? `Taken away: ${names}.` : "Nothing is taken away.";
+  const means = `Mean loss ${lossAndRight(now)}, with all heads ${lossAndRight(all)}.`;
+  return { title, said: `${begin} ${means} ${neededWords(look, page, most)}` };
+}
+
+// The result without the head, of those left, that is missed most.
+function mostNeeded({ heads, gone, then }) {
+  const left = [...heads.keys()].filter((i) => !gone.includes(i));
+  if (!left.length) return null;
+  const most = left[firstLargest(left.map((i) => then[i].loss))];
+  return { ...then[most], name: headName(heads[most]) };
+}
+
+function neededWords({ heads, gone }, page, most) {
+  if (gone.length === heads.length) return "No head is left.";
+  if (page.work) return "What each of the others costs is being read.";
+  return `Of those left, ${most.name} is needed most: without it too, ${lossAndRight(most)}.`;
+}

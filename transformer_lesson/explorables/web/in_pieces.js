@@ -1,0 +1,17 @@
+// Work that takes a while, done in pieces: the page answers in between, and shows what there is.
+
+const PIECE_MILLISECONDS = 25; // with a picture it stays below 50
+
+// Goes through a generator and has the picture drawn as it comes; a later one ends it.
+export function inPieces(page, work) {
+  const end = performance.now() + PIECE_MILLISECONDS;
+  page.work = work;
+  while (page.work && performance.now() < end) if (work.next().done) page.work = null;
+  if (page.work) setTimeout(goOn, 0, page, work);
+}
+
+function goOn(page, work) {
+  if (page.work !== work) return;
+  inPieces(page, work);
+  page.redraw();
+}

@@ -79,7 +79,6 @@ grade: setup ## check a folder of students' notebooks (DIR=folder), write its gr
 bench: setup-tests ## measure speeds and write benchmarks/RESULTS.md
 	$(RUN) benchmarks
 	$(RUN) benchmarks.explorables
-	$(RUN) benchmarks.page_explorables
 	$(RUN) benchmarks.page_model
 	$(RUN) benchmarks.import_time
 	$(RUN) benchmarks.diagnosis

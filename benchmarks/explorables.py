@@ -1,69 +1,66 @@
-"""How long each explorable takes from a control's move to the new picture, in the kernel.
+"""How long an explorable of the page takes from a key or a pointer to what it shows, in Chromium.
 
-Goal: a median of at most 50 ms and a 95th percentile of at most 100 ms on two cores.
+Goal: 95 % of moves within 50 ms and of hovers within 16 ms on two cores, and a page, apart from
+weights, no heavier than 3.1 MB.
 """
 
-import random
 import statistics
-import time
+import tempfile
+from pathlib import Path
 
-import torch
-
+from tests.browser.lab import chromium_program, headless
+from tests.explorables.shown import HOST, Shown
 from transformer_lesson import explorables
-from transformer_lesson.explorables.base import Explorable
+from transformer_lesson.explorables import html
 
-WARM_UP, MOVES = 10, 100
-TEXTS = [
-    "Restart the kernel",
-    "Every object has an identity, a type and a value.",
-    "Close all tabs\nYou have unsaved changes.\nUndo\nRun all cells below",
-    "שלום <script> 😀 中文 $x$",
-    "",
-]
-
-
-def values(control) -> list:
-    """Values that the control can take."""
-    if hasattr(control, "options"):  # (label, value), or a value that is its own label
-        return [option[1] if isinstance(option, tuple) else option for option in control.options]
-    if isinstance(control.value, bool):
-        return [True, False]
-    if isinstance(control.value, str):
-        return TEXTS
-    if hasattr(control, "base"):  # a logarithmic slider
-        exponents = range(int(control.min), int(control.max) + 1)
-        return [control.base**exponent for exponent in exponents]
-    steps = int((control.max - control.min) / control.step)
-    return [control.min + control.step * i for i in range(steps + 1)]
-
-
-def move(explorable) -> float:
-    """Set one control to another value and return the seconds until the picture is there."""
-    moves = [
-        (control, others)
-        for control in explorable.controls.values()
-        if (others := [value for value in values(control) if value != control.value])
-    ]
-    control, others = random.choice(moves)
-    value = random.choice(others)
-    start = time.perf_counter()
-    control.value = value
-    return time.perf_counter() - start
+ROUNDS = 100
+# From an event to the frame in which what it led to is drawn.
+TIMES = f"""async ([selector, rounds, act]) => {{
+    const root = {HOST}.shadowRoot, actions = {{
+        move: node => node.click(),
+        slide: node => {{
+            node.value = Number(node.value) < Number(node.max) ? node.max : node.min;
+            node.dispatchEvent(new Event("input"));
+        }},
+        hover: (node, i) => node.dispatchEvent(
+            new PointerEvent("pointermove", {{ bubbles: true, screenX: i }})),
+    }};
+    const times = [];
+    for (let i = 0; i < rounds; i++) {{
+        const nodes = [...root.querySelectorAll(selector)];
+        if (!nodes.length) break;
+        const node = nodes[(7 * i) % nodes.length], start = performance.now();
+        actions[act](node, i);
+        if (act !== "hover") await new Promise(done => requestAnimationFrame(done));
+        root.querySelector("svg").getBoundingClientRect(); // the layout is part of it
+        times.push(performance.now() - start);
+    }}
+    return times;
+}}"""
+KINDS = {
+    "a button": ("section button[aria-pressed=false], svg [role=button]", "move"),
+    "a slider": ("section input[type=range]", "slide"),
+    "the pointer": ("svg [tabindex]", "hover"),
+}
 
 
 def main() -> None:
-    torch.set_num_threads(2)
-    random.seed(0)
-    print(f"{'explorable':30}{'median, ms':>12}{'95 %, ms':>12}{'largest, ms':>13}")
-    for name in explorables.__all__:
-        if not issubclass(getattr(explorables, name), Explorable):
-            continue  # of these `benchmarks.page_explorables` tells
-        explorable = getattr(explorables, name)()
-        for _ in range(WARM_UP):
-            move(explorable)
-        times = [1000 * move(explorable) for _ in range(MOVES)]
-        percentile = statistics.quantiles(times, n=20)[-1]
-        print(f"{name:30}{statistics.median(times):12.1f}{percentile:12.1f}{max(times):13.1f}")
+    print(f"{'explorable':28}{'page, KB':>9}" + "".join(f"{kind:>22}" for kind in KINDS))
+    with headless(chromium_program()) as browser, tempfile.TemporaryDirectory() as folder:
+        for name in explorables.__all__:
+            kind = getattr(explorables, name)
+            page = Shown(browser, kind(), Path(folder), viewport={"width": 1100, "height": 900})
+            row = f"{name:28}{len(html.front_ends([name])) / 1e3:9.0f}"
+            for selector, act in KINDS.values():
+                times = page.page.evaluate(TIMES, [selector, ROUNDS, act])
+                shown = "-" if len(times) < 2 else _summary(times)
+                row += f"{shown:>22}"
+            print(row, flush=True)
+            page.close()
+
+
+def _summary(times: list[float]) -> str:
+    return f"{statistics.median(times):.0f}, 95 % {statistics.quantiles(times, n=20)[-1]:.0f} ms"
 
 
 if __name__ == "__main__":

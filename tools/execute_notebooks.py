@@ -106,7 +106,7 @@ def execute(path: Path, stills: Path = STILLS) -> list[int]:
         timeout=CELL_TIMEOUT,
         extra_arguments=[
             "--log-level=ERROR",  # no line about TCP per lesson
-            "--InteractiveShellApp.extra_extensions=transformer_lesson.explorables.states",
+            "--InteractiveShellApp.extra_extensions=transformer_lesson.figures.attention_view.drawings",
             "--InteractiveShellApp.reraise_ipython_extension_failures=True",
         ],
         resources={"metadata": {"path": str(path.parent)}},
@@ -130,7 +130,7 @@ def execute(path: Path, stills: Path = STILLS) -> list[int]:
 def main(lesson: str = "") -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as in the tests
     os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
-    # the stills' extension imports torch before lesson 15 can say so
+    # the views' extension imports torch before lesson 15 can say so
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     paths = sorted(NOTEBOOKS.glob(f"{lesson}*.ipynb"))
     # nobody's progress shows in what is stored

@@ -20,7 +20,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from tools.address import stored_address
 from tools.site_policy import write_policies
-from tools.site_stills import MOVES_IN_LAB, scripts, still_as_html, write_models, write_pictures
+from tools.site_stills import scripts, still_as_html, write_models
 from transformer_lesson import explorables
 from transformer_lesson.explorables.html import place, shown
 from transformer_lesson.lessons import LESSONS
@@ -111,14 +111,12 @@ def enliven(cell: dict, stored: Path) -> None:
         if "image/png" not in data:
             outputs.append(output)
         elif stored.exists():
-            html = still_as_html(json.loads(stored.read_text(encoding="utf-8")), stored.stem)
-            outputs.append(display(html))
+            still = json.loads(stored.read_text(encoding="utf-8"))
+            outputs.append(display(still_as_html(still)))
         else:
             alt = output["metadata"]["image/png"]["alt"]
             cell["metadata"].setdefault("mystnb", {})["image"] = {"alt": alt}
             outputs.append(output)
-            if MOVES_IN_LAB.match("".join(data["text/plain"])):
-                outputs.append(display('<p class="still-note">It moves in JupyterLab.</p>'))
     cell["outputs"] = outputs
 
 
@@ -174,14 +172,13 @@ class RepositoryLinks(SphinxPostTransform):
 
 
 def copy_files(app, exception: Exception | None) -> None:
-    """Write what pages fetch besides Sphinx's own files: MathJax, the states of explorables."""
+    """Write what pages fetch besides Sphinx's own files: MathJax, the weights of models."""
     if exception is None:
         static = Path(app.outdir, "_static")
         script = "sphinx-mathjax-offline/static/mathjax/tex-svg.js"
         (static / "mathjax").mkdir(exist_ok=True)
         found = distribution("sphinx-mathjax-offline").locate_file(script)
         shutil.copyfile(found, static / "mathjax" / "tex-svg.js")
-        write_pictures(STILLS, static / "stills")
         write_models(STILLS, static / "models")
         (static / "webpack-macros.html").unlink(missing_ok=True)  # a template that the theme leaves
 

@@ -198,14 +198,6 @@ def test_attention_views_are_drawn_and_accessible(visit):
             assert inside.evaluate(FORM) == inside.evaluate(CONTRAST) == []
 
 
-def stills_in(name: str, page) -> list:
-    """Return the explorables of a lesson's page: as many as are stored beside the lesson."""
-    stored = [json.loads(path.read_text()) for path in site.ROOT.glob(f"docs/stills/{name}/*.json")]
-    found = page.locator("div.still").all()
-    assert len(found) == sum("kind" not in still for still in stored)
-    return found
-
-
 def test_explorables_live_without_a_kernel(lesson):
     name, page = lesson
     stored = [json.loads(path.read_text()) for path in site.ROOT.glob(f"docs/stills/{name}/*.json")]
@@ -252,45 +244,6 @@ def test_a_script_that_was_not_there_when_the_page_was_built_does_nothing(chromi
     assert page.evaluate("() => window.stolen") is None
     assert any("Content Security Policy" in text for text in refused)
     context.close()
-
-
-def test_the_keyboard_moves_every_control_of_an_explorable(lesson):
-    name, page = lesson
-    for still in stills_in(name, page):
-        picture = still.locator("img")
-        text = still.locator("p[role=status]")
-        for control in still.locator("[data-control]").all():
-            field = control if control.evaluate("it => it.tagName === 'INPUT'") else None
-            field = field or control.locator("input:checked")
-            others = field.evaluate(
-                "it => it.name ? document.getElementsByName(it.name).length : 2"
-            )
-            if others == 1:
-                continue  # the only choice
-            before = picture.get_attribute("src")
-            field.focus()
-            at_end = field.evaluate("it => it.type === 'range' && it.value === it.max")
-            kind = field.get_attribute("type")
-            page.keyboard.press(
-                "Space" if kind == "checkbox" else f"Arrow{'Left' if at_end else 'Right'}"
-            )
-            assert picture.get_attribute("src") != before
-            assert picture.get_attribute("alt") == text.inner_text()
-            page.wait_for_function(
-                "it => it.complete && it.naturalWidth > 0", arg=picture.element_handle()
-            )
-
-
-def test_the_tab_key_reaches_every_control(lesson):
-    name, page = lesson
-    for still in stills_in(name, page):
-        wanted = still.locator("[data-control]").count()
-        still.evaluate("it => it.setAttribute('tabindex', -1) || it.focus()")
-        reached = -1  # the explorable itself
-        while still.evaluate("it => it.contains(document.activeElement)"):
-            reached += 1
-            page.keyboard.press("Tab")
-        assert reached == wanted > 0
 
 
 def test_the_search_finds_a_lesson_from_the_disk(visit):

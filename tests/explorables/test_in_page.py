@@ -1,6 +1,8 @@
 """What holds for every explorable that lives in the page."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,10 +18,7 @@ from transformer_lesson.explorables.bundle import WEB, bundle
 from transformer_lesson.explorables.in_page import LARGEST_MODEL, PageExplorable, Text, Weights
 
 browser = pytest.mark.browser
-IN_PAGE = [
-    name for name in explorables.__all__ if issubclass(getattr(explorables, name), PageExplorable)
-]
-each = pytest.mark.parametrize("name", IN_PAGE)
+each = pytest.mark.parametrize("name", explorables.__all__)
 EXAMPLES = {"LiveCurves": live_curves, "TrainingReplay": training_replay}  # others have their own
 UNFINISHED = re.compile(r"NaN|undefined|Infinity|\[object|null")
 DEEP_CONTRAST = CONTRAST.replace(
@@ -211,3 +210,14 @@ def test_the_guides_example_works(show, monkeypatch, tmp_path):
     assert page.told()[0] == "score 2: weight 0.87"
     page.set(temperature=10.0)
     assert page.title == "The largest weight is 0.37"
+
+
+def test_importing_the_package_loads_no_widgets():
+    program = "import sys, transformer_lesson.explorables; print('ipywidgets' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.stdout.strip() == "False", run.stderr
+
+
+def test_an_unknown_name_is_no_attribute():
+    with pytest.raises(AttributeError, match="no attribute 'Oracle'"):
+        explorables.Oracle  # noqa: B018

@@ -13,7 +13,8 @@ const ROW = 20; // pixels
 export function drawNumbers(group, look, page) {
   const { width } = page, gap = 30, wide = width >= 700;
   const left = { x: 12, width: wide ? width * 0.44 : width - 24 };
-  const right = wide ? { x: left.x + left.width + gap, width: width - left.width - gap - 24 } : left;
+  const beside = { x: left.x + left.width + gap, width: width - left.width - gap - 24 };
+  const right = wide ? beside : left;
   join(layer(group, "paper"), "rect", [0], () => 0, () => ({
     x: 0, y: 4, width, height: group.high ?? 0, rx: 10, class: "panel",
   }));
@@ -116,8 +117,8 @@ function drawBars(group, { x, y, width, height }, bars, chosen) {
   const high = Math.max(0, ...values), low = Math.min(0, ...values);
   const unit = height / (high - low || 1), zero = y + high * unit, largest = Math.max(high, -low);
   join(layer(group, "bars"), "rect", bars, ({ key }) => key, ({ key, value, tell }, i) => ({
-    x: x + i * wide, width: Math.max(1, wide - Math.min(2, wide * 0.2)), fill: signed(value, largest),
-    y: Math.min(zero, zero - value * unit) - 1, height: Math.abs(value * unit) + 2,
+    x: x + i * wide, width: Math.max(1, wide - Math.min(2, wide * 0.2)),
+    fill: signed(value, largest), y: Math.min(zero, zero - value * unit) - 1, height: Math.abs(value * unit) + 2,
     class: key === chosen ? "picked" : null, ...tell,
   }));
   join(layer(group, "axis"), "line", [0], () => 0, () => ({

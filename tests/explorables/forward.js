@@ -1,5 +1,6 @@
 // What passes through every hook point of a model: names and shapes as answers, numbers stored.
-// A case is {model, source, target}; "cached" is the result of reading the target token by token.
+// A case is {model, source, target, cached}; where it asks for "cached", that is the result of
+// reading the target token by token.
 
 function forward(model, { source, target }) {
   if (model.kind === "EncoderOnlyTransformer") return model.encode(source);
@@ -21,7 +22,7 @@ function answers(cases, load, store) {
     model.run = record(points);
     points.set("result", forward(model, one));
     model.run = (name, value) => value;
-    if (one.target) points.set("cached", tokenByToken(model, one));
+    if (one.cached) points.set("cached", tokenByToken(model, one));
     for (const { data } of points.values()) store(data);
     return [...points].map(([name, { shape }]) => [name, shape]);
   });

@@ -12,6 +12,12 @@ TOLD = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg [tabindex]")]
     .map(node => node.getAttribute("aria-label"))"""
 WRITTEN = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg text")]
     .map(node => node.textContent)"""
+ALL = f"""() => ({{
+    told: ({TOLD})(),
+    written: ({WRITTEN})(),
+    title: {HOST}.shadowRoot.querySelector("h3").innerText,
+    said: {HOST}.shadowRoot.querySelector("[role=status]").innerText,
+}})"""
 NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
@@ -82,6 +88,11 @@ class Shown:
         """Return all words and numbers that stand in the picture."""
         self._rest()
         return self.page.evaluate(WRITTEN)
+
+    def all(self) -> dict:
+        """Return title, sentence, what is told and what is written, read at once."""
+        self._rest()
+        return self.page.evaluate(ALL)
 
     def press(self, *keys: str) -> str:
         """Press keys, and return what the place with the focus tells."""

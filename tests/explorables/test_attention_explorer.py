@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from functools import cache
 
 import pytest
 import torch
@@ -58,15 +59,25 @@ def own_weights(attention: str, knobs: dict) -> dict:
     }
 
 
-def looked(state: dict, knobs: dict, text: str) -> dict:
-    """What the package's model computes for one state."""
+@cache
+def translated(text: str, turned: str | None, *knobs) -> tuple[dict, list[int], torch.Tensor]:
+    """All that passes hook points, the ids written, and logits, where one attention is turned."""
     model, tokenizer, _ = trained_translator()
     source = torch.tensor([[*tokenizer.encode(text), tokenizer.eos_id]])
-    changes = {} if knobs == KNOBS[0] else own_weights(state["attention"], knobs)
+    changes = own_weights(turned, dict(zip(KNOBS[0], knobs, strict=True))) if turned else {}
     with torch.no_grad(), record(model, changes) as run:
         written = generate(model, source, 30).ids[0]
         target = [1, *(i for i in written if i not in (0, 2))]
         logits = model(source, torch.tensor([target]))[0]
+    return run, written, logits
+
+
+def looked(state: dict, knobs: dict, text: str) -> dict:
+    """What the package's model computes for one state."""
+    tokenizer, own = trained_translator().tokenizer, knobs == KNOBS[0]
+    turned = () if own else knobs.values()
+    run, written, logits = translated(text, None if own else state["attention"], *turned)
+    target = [1, *(i for i in written if i not in (0, 2))]
     words = {"read": [*text.split(), "<eos>"], "written": [tokenizer.token(i) for i in target]}
     queries = words["read" if state["attention"] == "encoder" else "written"]
     keys = words["written" if state["attention"] == "decoder" else "read"]
@@ -116,26 +127,29 @@ NAMES = ("queries", "keys", "values", "scores", "weights", "heads")
 
 @pytest.mark.parametrize("knobs", KNOBS, ids=lambda knobs: "-".join(map(str, knobs.values())))
 def test_every_number_is_that_of_the_packages_model(show, knobs):
-    page = show(AttentionExplorer(), viewport={"width": 1100, "height": 900})
+    screen = {"width": 1100, "height": 900}
+    page = show(AttentionExplorer(), viewport=screen, reduced_motion="reduce")
     for state in STATES if knobs == KNOBS[0] else STATES[::5]:
         page.set(**state, **knobs)
         seen = looked(state, knobs, "the child opens the window .")
         wanted = expected_told(seen, state["query"], knobs, state["attention"])
-        told = page.told()
+        shown = page.all()
+        told = shown["told"]
         assert len(told) == len(wanted)
         assert [pair for pair in zip(told, wanted, strict=True) if not same_numbers(*pair)] == []
-        check_words(page, seen, state["query"], state["attention"])
+        check_words(shown, seen, state["query"], state["attention"])
 
 
-def check_words(page, seen: dict, query: int, attention: str) -> None:
+def check_words(shown: dict, seen: dict, query: int, attention: str) -> None:
     """The title and the sentence say what the picture shows."""
     weights, words = seen["weights"][query], seen["key_words"]
     best = from_largest(weights, 3)
     at = "At" if attention == "encoder" else "Having written"
     title = f"{at} “{seen['query_words'][query]}”, this head looks most at “{words[best[0]]}”"
-    assert same_numbers(page.title, f"{title} ({weights[best[0]]:.2f})")
-    assert f"“{seen['text']}”" in page.said
-    numbers = [text for text in page.written() if "“" not in text]
+    assert same_numbers(shown["title"], f"{title} ({weights[best[0]]:.2f})")
+    said = shown["said"]
+    assert f"“{seen['text']}”" in said
+    numbers = [text for text in shown["written"] if "“" not in text]
     large = [f"{weight:.2f}" for weight in weights.tolist() if weight >= 0.02]
     assert all(any(same_numbers(text, one) for text in numbers) for one in large)
     if attention != "encoder":
@@ -143,9 +157,7 @@ def check_words(page, seen: dict, query: int, attention: str) -> None:
         first, second = from_largest(shares, 2)
         token = seen["tokenizer"].token
         after = f"comes “{token(first)}” ({shares[first]:.2f}), or else “{token(second)}”"
-        assert any(
-            same_numbers(page.said[i : i + len(after)], after) for i in range(len(page.said))
-        )
+        assert any(same_numbers(said[i : i + len(after)], after) for i in range(len(said)))
 
 
 def test_knobs_say_what_they_change(show):

@@ -6,7 +6,6 @@ import re
 import pytest
 import torch
 
-from tests.explorables.shown import HOST, TOLD, WRITTEN
 from transformer_lesson.explorables import LeakProbe
 from transformer_lesson.explorables.leak_probe import LONGEST, THRESHOLD, example_models
 from transformer_lesson.interpretability.causality import changed_positions, leaks_future
@@ -31,12 +30,6 @@ DRAWN = """() => {
         stairs: all(["squares", "stairs"], node => node.getAttribute("d")),
     };
 }"""
-SHOWN = f"""() => ({{
-    told: ({TOLD})(),
-    written: ({WRITTEN})(),
-    title: {HOST}.shadowRoot.querySelector("h3").textContent,
-    said: {HOST}.shadowRoot.querySelector("[role=status]").textContent,
-}})"""
 KINDS = ("leaks", "moves", "broken")
 
 
@@ -164,7 +157,7 @@ def wrong_states(page, tables: dict, tokens: list[str], lines: int = 3) -> list:
         for position in range(len(tokens)):
             page.set(model=model, position=position)
             wanted = expected(tables, model, position, tokens, lines)
-            shown = page.page.evaluate(SHOWN)
+            shown = page.all()
             texts = shown["written"]
             shown["verdicts"] = [text for text in texts if re.match("[✓✗?] ", text)]
             begin = texts.index("moves by") + 1
@@ -178,7 +171,7 @@ def test_every_number_of_every_state_is_that_of_the_package(show):
     probe, models = LeakProbe(), example_models()
     known = sorted(set(probe.tokens))
     ids = torch.tensor([[known.index(token) for token in probe.tokens]])
-    page = show(probe, viewport={"width": 1100, "height": 900})
+    page = show(probe, viewport={"width": 1100, "height": 900}, reduced_motion="reduce")
     assert wrong_states(page, probed_by_hand(models, ids), probe.tokens) == []
 
 

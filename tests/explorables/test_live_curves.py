@@ -250,20 +250,29 @@ FRAME = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg > g > g:first-chil
     }})"""
 
 
+STEPS = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg text.middle")]
+    .map(node => [Number(node.textContent.replaceAll(",", "")), Number(node.getAttribute("x"))])"""
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("log", [False, True])
 def test_curves_stand_where_the_axes_say(show, log):
     page = show(LiveCurves("A run", log), viewport={"width": 1100, "height": 900})
     page.set(series=as_sent(RUN))
     losses, others = page.page.evaluate(FRAME)
+    (first, x_first), *_, (last, x_last) = page.page.evaluate(STEPS)
     for frame, names in ((losses, ["training", "validation"]), (others, ["exact match"])):
         scaled = math.log10 if log and frame is losses else float
         (low, y_low), *_, (high, y_high) = frame["ticks"]
         for name, path in zip(names, frame["curves"], strict=True):
-            drawn = [float(pair.split()[1]) for pair in re.split("[ML]", path)[1:]]
+            places = [tuple(map(float, pair.split())) for pair in re.split("[ML]", path)[1:]]
+            part = [(step - first) / (last - first) for step, _ in RUN[name]]
+            wanted = [x_first + (x_last - x_first) * one for one in part]
+            assert [x for x, _ in places] == pytest.approx(wanted, abs=0.1)
             part = [(scaled(value) - scaled(low)) / (scaled(high) - scaled(low))
                     for _, value in RUN[name]]  # fmt: skip
-            assert drawn == pytest.approx([y_low + (y_high - y_low) * one for one in part], abs=0.1)
+            wanted = [y_low + (y_high - y_low) * one for one in part]
+            assert [y for _, y in places] == pytest.approx(wanted, abs=0.1)
 
 
 @pytest.mark.browser

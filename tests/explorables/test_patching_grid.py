@@ -185,7 +185,7 @@ def test_what_cannot_be_traced_is_answered(show):
     page.set(clean="dog " * 15)
     assert "room for 14 words and marks, and a sentence has 16: shorten it." in page.said
     page.set(clean="the old dogg sees the small cat")
-    assert "“dogg” is not in the vocabulary; similar words that are: dog." in page.said
+    assert "“dogg” is not in the vocabulary; similar words that are: dog, dogs." in page.said
 
 
 @browser

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.explorables.shown import same_numbers
+from tests.explorables.shown import HOST, same_numbers
 from tests.explorables.test_live_curves import short
 from tests.explorables.tiny_models import translator
 from tests.security.hostile_texts import TEXTS
@@ -323,6 +323,26 @@ def test_a_step_and_a_head_are_chosen_by_click_and_key_and_the_run_plays(show):
     assert (page.get("layer"), page.get("head")) == (0, None)
     page.page.get_by_role("button", name="Play").click()
     page.page.wait_for_function(AT_THE_END)
+
+
+MARKS = f"""() => Object.fromEntries(["cells", "frames", "dots"].map((name, i) => {{
+    const group = [...{HOST}.shadowRoot.querySelectorAll("svg > g")][2].children[i + 1];
+    const middle = node => node.cx ? [node.cx, node.cy].map(one => one.baseVal.value)
+        : [node.x.baseVal.value + node.width.baseVal.value / 2,
+           node.y.baseVal.value + node.height.baseVal.value / 2];
+    return [name, [...group.children].map(middle)];
+}}))"""
+
+
+@pytest.mark.browser
+def test_frames_and_dots_lie_on_their_cells(show):
+    page = show(TrainingReplay(RUN, number=1), viewport={"width": 1100, "height": 900})
+    marks = page.page.evaluate(MARKS)
+    sent = as_sent(RUN[0])
+    cells = [marks["cells"][4 * query + key] for query, key in sent["true_cells"]]
+    assert np.allclose(marks["frames"], cells)
+    best = [marks["cells"][4 * query + key] for query, key in enumerate(seen(sent, 1, None)[1])]
+    assert np.allclose(marks["dots"], best)
 
 
 @pytest.mark.browser

@@ -30,18 +30,18 @@ export function drawCurves(group, frames, { x, y, width, chosen, choose }) {
   const [first, last] = curveRange(steps);
   const across = (step) => left + ((step - first) / (last - first)) * (right - left);
   join(layer(group, "frames"), "g", frames, (_, i) => i, () => ({}));
-  const tops = [], places = new Map();
+  const stretches = [], places = new Map();
   let [top, bottom] = [y, y];
   frames.forEach((frame, i) => {
     const named = beside ? 0 : 18 * frame.curves.length;
     const room = { x, left, right, top: top + 26 + named, beside, across, named, chosen };
-    tops.push(room.top);
     const node = layer(group, "frames").children[i];
     bottom = room.top + frame.high;
+    stretches.push([room.top, bottom]);
     top = Math.max(bottom + 22, drawCurveFrame(node, frame, room, places));
   });
   drawStepNumbers(layer(group, "numbers"), [first, last], { left, right, bottom, across });
-  const span = { left, right, top: tops[0], bottom, across };
+  const span = { left, right, stretches, across };
   drawCurveSteps(layer(group, "steps"), places, span, { chosen, choose });
   return Math.max(top, bottom + 44);
 }
@@ -196,7 +196,8 @@ function drawStepNumbers(group, [first, last], { left, right, bottom, across }) 
 
 // A place for each step, from halfway to the one before to halfway to the one behind: pointed at,
 // it shows a line, and a ring around each of its points.
-function drawCurveSteps(group, places, { left, right, top, bottom, across }, { chosen, choose }) {
+function drawCurveSteps(group, places, { left, right, stretches, across }, { chosen, choose }) {
+  const top = stretches[0][0], bottom = stretches.at(-1)[1];
   const all = [...places.values()].sort((a, b) => a.step - b.step);
   const middle = (i) => (across(all[i].step) + across(all[i + 1].step)) / 2;
   join(layer(group, "places"), "g", all, ({ step }) => step, ({ step, words }) => {
@@ -212,17 +213,19 @@ function drawCurveSteps(group, places, { left, right, top, bottom, across }, { c
       fill: "transparent", stroke: "none",
     }));
     join(layer(nodes[i], "mark"), "path", [place], () => 0, () => ({
-      d: stepMark(place, across(place.step), top, bottom), class: "still", fill: "none",
+      d: stepMark(place, across(place.step), stretches), class: "still", fill: "none",
     }));
   });
   const now = all.filter(({ step }) => step === chosen);
   join(layer(group, "chosen"), "path", now, () => 0, (place) => ({
-    d: stepMark(place, across(place.step), top, bottom), fill: "none", stroke: "var(--ink)",
+    d: stepMark(place, across(place.step), stretches), fill: "none", stroke: "var(--ink)",
     "stroke-width": 2, "pointer-events": "none",
   }));
 }
 
-function stepMark({ heights }, x, top, bottom) {
+// A line through each frame, and a ring around each of the step's points.
+function stepMark({ heights }, x, stretches) {
+  const lines = stretches.map(([top, bottom]) => `M${x} ${top}V${bottom}`);
   const rings = heights.map((y) => `M${x - 4} ${y}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0`);
-  return `M${x} ${top}V${bottom}${rings.join("")}`;
+  return [...lines, ...rings].join("");
 }

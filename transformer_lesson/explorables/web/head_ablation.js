@@ -167,19 +167,19 @@ function switchPlaces(heads, width) {
   const gap = 12, names = [...new Set(heads.map(([name]) => name))];
   const most = Math.max(...heads.map(([, number]) => number)) + 1;
   const columns = Math.min(most, width >= 480 && names.length > 1 ? 8 : 4);
-  const side = Math.min(150, (width - gap * (columns - 1)) / columns), line = side + 40;
+  const side = Math.min(150, (width - 4 - gap * (columns - 1)) / columns), line = side + 40;
   const block = Math.ceil(most / columns) * line + 26, top = (name) => names.indexOf(name) * block;
   return { names, top, side, tall: 24 + names.length * block, wide: columns * (side + gap) - gap,
     place: (i) => {
       const [name, number] = heads[i], row = Math.floor(number / columns);
-      return [(number % columns) * (side + gap), 44 + top(name) + row * line];
+      return [2 + (number % columns) * (side + gap), 44 + top(name) + row * line];
     } };
 }
 
 // Each head a button with its map, and below it the loss if it is switched.
 function drawSwitches(group, look, page, { names, top, side, place }) {
   const { heads, gone, pointed } = look;
-  const note = "Below: the loss once this head is switched; | is the loss now";
+  const note = "below: loss once switched, | loss now";
   join(layer(group, "names"), "text", [note, ...names], String, (name, i) => ({
     text: i ? attentionName(name) : name, class: i ? "strong" : "small", x: 0,
     y: i ? 36 + top(name) : 12,

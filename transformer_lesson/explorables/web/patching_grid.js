@@ -194,13 +194,13 @@ function patchPlaces(width, { clean, sites, heads }) {
   if ((width - label) / n >= 25) {
     const wide = Math.min(84, (width - label) / n), high = heads ? 24 : 32, top = 66;
     return { across: true, wide, high, label, bottom: top + m * (high + gap) - gap,
-      token: (i) => ({ x: label + i * wide, y: 0, width: wide - 2, height: 54 }),
+      token: (i) => ({ x: label + i * wide, y: 2, width: wide - 2, height: 54 }),
       cell: ({ site, position }) => ({ x: label + wide * position, y: top + (high + gap) * site }),
     };
   }
   const left = 92, high = 24, top = 44, wide = Math.min(84, (width - left + gap) / m - gap);
-  return { across: false, wide, high, bottom: top + n * high,
-    token: (i) => ({ x: 0, y: top + i * high, width: left - 6, height: high - 2 }),
+  return { across: false, wide, high, room: wide + gap, bottom: top + n * high,
+    token: (i) => ({ x: 2, y: top + i * high, width: left - 8, height: high - 2 }),
     cell: ({ site, position }) => ({ x: left + site * (wide + gap), y: top + position * high }) };
 }
 
@@ -243,12 +243,12 @@ function tokenTexts({ token, now, differs, i }, { across, token: placeOf }) {
       [])];
 }
 
-function drawSites(group, { sites }, { across, cell, wide, high, label }) {
+function drawSites(group, { sites }, { across, cell, wide, high, label, room }) {
   const at = (site) => cell({ site, position: 0 });
   const names = across
     ? sites.map(({ label: text }, i) => ({ text, x: label - 8, y: at(i).y + high / 2 + 4,
       class: "small end" }))
-    : sites.map(({ short }, i) => ({ text: fitted(short, wide - 2, 12), x: at(i).x + wide / 2,
+    : sites.map(({ short }, i) => ({ text: fitted(short, room, 12), x: at(i).x + wide / 2,
       y: 36, class: "small middle" }));
   const groups = across ? [] : sites.filter(({ head }) => head === 0).map(({ group: text }) => {
     return { text, x: at(sites.findIndex(({ group: other }) => other === text)).x, y: 16,
@@ -307,8 +307,8 @@ function drawAnswers(group, look, y, width) {
   const { right, wrong, shown, name, at, read, best, sites } = look;
   const both = [...right.logs].map((log, id) => Math.exp(Math.max(log, wrong.logs[id])));
   const others = fromLargest(both, MOST_ANSWERS).filter((id) => id !== best);
-  const ids = [best, ...others.slice(0, MOST_ANSWERS - 1)];
-  const first = 96, wide = (width - first) / 3;
+  const ids = [best, ...others.slice(0, MOST_ANSWERS - 1)], low = width < 540;
+  const first = low ? 66 : 96, wide = (width - first) / 3, high = low ? 38 : 26;
   const runs = [["clean", right, "var(--key)"], ["corrupted", wrong, "var(--query)"],
     ["patched", shown, "var(--value)"]];
   const where = shown && `patched: ${sites[shown.site].label}, token ${shown.position}`;
@@ -316,27 +316,27 @@ function drawAnswers(group, look, y, width) {
     text: fitted(text, width, 14, 600), class: "strong", x: 0, y: y + 14,
   }));
   join(layer(group, "runs"), "text", runs, ([run]) => run, ([run, one], i) => ({
-    text: fitted(run === "patched" && one ? where : run, wide - 8, 12), class: "small",
+    text: fitted(run === "patched" && one ? where : run, wide - 4, 12), class: "small",
     x: first + i * wide, y: y + 38,
   }));
   join(layer(group, "words"), "text", ids, String, (id, row) => ({
     text: fitted(`${id === best ? "▶ " : ""}${name(id)}`, first - 12), class: "end",
-    x: first - 10, y: y + 62 + 26 * row, "aria-hidden": "true",
+    x: first - 10, y: y + 62 + high * row, "aria-hidden": "true",
   }));
   const cells = ids.flatMap((id, row) => runs.map(([run, one, color], i) => ({
-    id, run, color, x: first + i * wide, y: y + 48 + 26 * row,
+    id, run, color, x: first + i * wide, y: y + 48 + high * row,
     share: one ? Math.exp(one.logs[id]) : null,
   }))).filter(({ share }) => share !== null);
-  const key = ({ run, id }) => `${run}.${id}`;
+  const key = ({ run, id }) => `${run}.${id}`, most = wide - (low ? 8 : 52);
   join(layer(group, "bars"), "rect", cells, key, ({ id, run, color, share, x, y: top }) => ({
-    x, y: top, height: 16, rx: 2, width: Math.max(2, share * (wide - 52)), fill: color,
+    x, y: top, height: 16, rx: 2, width: Math.max(2, share * most), fill: color,
     ...told(`“${name(id)}”, ${run} run: ${share.toFixed(3)}`, `answer${id}`),
   }));
   join(layer(group, "numbers"), "text", cells, key, ({ share, x, y: top }) => ({
-    text: share.toFixed(3), class: "small", x: x + 6 + share * (wide - 52), y: top + 13,
-    "aria-hidden": "true",
+    text: share.toFixed(3), class: "small", "aria-hidden": "true",
+    x: low ? x : x + 6 + share * most, y: top + (low ? 28 : 13),
   }));
-  return y + 56 + 26 * ids.length;
+  return y + 56 + high * ids.length;
 }
 
 function patchFacts(look) {

@@ -1,4 +1,4 @@
-"""Controls around pure render functions: one explorable in each file.
+"""Explorables: values in Python, pictures that live in the page; one in each file.
 
 `from transformer_lesson.explorables import MaskExplorer` loads ipywidgets and that one file.
 `__all__` names the explorables.

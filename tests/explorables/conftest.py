@@ -40,7 +40,10 @@ def show(chromium, tmp_path):
     pages = []
 
     def open_page(explorable, **options) -> Shown:
-        pages.append(Shown(chromium, explorable, tmp_path, **options))
+        calm = {
+            "reduced_motion": "reduce"
+        }  # or Chromium draws a quarter of a second of motion a state
+        pages.append(Shown(chromium, explorable, tmp_path, **calm | options))
         return pages[-1]
 
     yield open_page

@@ -118,7 +118,8 @@ function drawBars(group, { x, y, width, height }, bars, chosen) {
   const unit = height / (high - low || 1), zero = y + high * unit, largest = Math.max(high, -low);
   join(layer(group, "bars"), "rect", bars, ({ key }) => key, ({ key, value, tell }, i) => ({
     x: x + i * wide, width: Math.max(1, wide - Math.min(2, wide * 0.2)),
-    fill: signed(value, largest), y: Math.min(zero, zero - value * unit) - 1, height: Math.abs(value * unit) + 2,
+    y: Math.min(zero, zero - value * unit) - 1, height: Math.abs(value * unit) + 2,
+    fill: signed(value, largest),
     class: key === chosen ? "picked" : null, ...tell,
   }));
   join(layer(group, "axis"), "line", [0], () => 0, () => ({

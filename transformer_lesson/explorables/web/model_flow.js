@@ -1,6 +1,6 @@
 // The whole forward pass as one drawing: each quantity to scale, and every number opens to its sum.
 
-import { choosable, fitted, textLines, join, layer, set } from "./draw.js";
+import { choosable, fitted, join, layer, set, textLines } from "./draw.js";
 import { drawNumbers } from "./flow_panel.js";
 import { frame, remembered } from "./frame.js";
 import { generate } from "./generation.js";
@@ -11,8 +11,8 @@ import { digits, explain, isInStream, lastPart, numberAt, trace } from "./trace.
 import { inOneLine, textToGoOnFrom } from "./typed_sentence.js";
 import { modelOf } from "./weights.js";
 
-const LEGEND = "One row a token, one dot a number: blue above zero, orange below. Underlined: the " +
-  "stream, to which every block adds.";
+const LEGEND = "One row a token, one dot a number: blue above zero, orange below. Underlined: " +
+  "the stream, to which every block adds.";
 const FLOW = { read: 16, written: 12, next: 6 }; // the most tokens that are shown
 
 export function ModelFlow(view) {
@@ -72,7 +72,7 @@ function drawFlow(state, page, { model, tokenizer }) {
   drawLinks(layer(svg, "links"), plan, look);
   drawQuantities(layer(svg, "quantities"), plan, look, page);
   drawNextTokens(layer(svg, "next"), plan, flow);
-  const panel = drawNumbers(layer(svg, "panel"), look, page, plan.cut);
+  const panel = drawNumbers(layer(svg, "panel"), look, page);
   set(layer(svg, "panel"), { transform: `translate(0 ${plan.cut})` });
   moveBelow(svg, panel);
   follow(page, look.at);
@@ -123,7 +123,7 @@ function columnWords({ read, written, token }, { name, value }) {
   return null;
 }
 
-// The block to which a quantity belongs, as a heading; a stack's last norm belongs to its last block.
+// The block to which a quantity belongs, as a heading; the encoder's norm belongs to its last one.
 function bandOf(name) {
   if (name === "encoder_norm") return null;
   if (/^(decoder_norm|logits|probabilities)/.test(name)) return "the next token";
@@ -153,7 +153,7 @@ function planOf(flow, look, width) {
     high = Math.max(high, size.height + 28);
     x += size.cell + 10;
   }
-  return { ...ended(cells, bands, y + high + 10, look), legend };
+  return { cells, bands, legend, cut: endOfLine(cells, look.at), height: y + high + 10 };
 }
 
 function sizeOf({ name, value }, { unit, token }, most) {
@@ -173,15 +173,13 @@ function acrossOf([heads]) {
   return heads > 4 ? Math.ceil(heads / 2) : heads;
 }
 
-// The plan with the line's end below which the chosen quantity opens, and the bands' heights.
-function ended(cells, bands, height, look) {
-  const { line } = cells[look.at], same = cells.filter((cell) => cell.line === line);
-  const cut = Math.max(...same.map((cell) => cell.y + cell.height)) + 8;
-  const ends = [...bands.slice(1).map(({ y }) => y - 10), height];
-  return { cells, cut, height, bands: bands.map((band, i) => ({ ...band, end: ends[i] })) };
+// Where the line ends below which the chosen quantity opens.
+function endOfLine(cells, at) {
+  const line = cells.filter((cell) => cell.line === cells[at].line);
+  return Math.max(...line.map((cell) => cell.y + cell.height)) + 8;
 }
 
-// Marks what stands below the opened quantity, and moves it down.
+// Moves down what stands below the opened quantity.
 function moveBelow(svg, panel) {
   for (const node of svg.querySelectorAll("[data-below]")) {
     set(node, { transform: `translate(0 ${panel})` });
@@ -198,6 +196,7 @@ function follow(page, at) {
   page.opened = at;
 }
 
+// Whether something moves down with what stands below.
 const below = (plan, y) => ({ "data-below": y > plan.cut ? "" : null, transform: null });
 
 function drawBands(group, plan, width) {
@@ -257,18 +256,18 @@ function drawQuantities(group, plan, { step: chosen, at, find }, page) {
 // The likeliest next tokens, as bars in the last quantity's place.
 function drawNextTokens(group, plan, flow) {
   const { x, y, width } = plan.cells.at(-1), shown = nextTokens(flow);
-  const place = (i) => ({ y: y + 20 * i, ...below(plan, y) }), id = ([token]) => token;
+  const place = (i, down) => ({ y: y + 20 * i + down, ...below(plan, y) }), id = ([token]) => token;
   join(layer(group, "bars"), "rect", shown, id, ([, share], i) => ({
     x: x + 92, width: Math.max(1, share * (width - 140)), height: 14, fill: "var(--value)",
-    "pointer-events": "none", ...place(i), y: y + 20 * i + 3,
+    "pointer-events": "none", ...place(i, 3),
   }));
   join(layer(group, "words"), "text", shown, id, ([token], i) => ({
-    text: fitted(flow.token(token), 82), class: "end", x: x + 86, ...place(i), y: y + 20 * i + 15,
+    text: fitted(flow.token(token), 82), class: "end", x: x + 86, ...place(i, 15),
     "pointer-events": "none", "aria-hidden": "true",
   }));
   join(layer(group, "numbers"), "text", shown, id, ([, share], i) => ({
     text: share.toFixed(3), class: "number", x: x + 98 + share * (width - 140),
-    ...place(i), y: y + 20 * i + 14, "pointer-events": "none", "aria-hidden": "true",
+    ...place(i, 14), "pointer-events": "none", "aria-hidden": "true",
   }));
 }
 

@@ -27,7 +27,7 @@ const WHAT = {
   W_2: "The hidden layer is mapped back to the stream's width.",
   W_down: "The hidden layer is mapped back to the stream's width.",
   logits: "One number for each token of the vocabulary, at each position.",
-  probabilities: "The last row of logits, as shares of 1: this is what the next token is chosen by.",
+  probabilities: "The last row of logits, as shares of 1: by them the next token is chosen.",
 };
 
 export function whatOf({ name }) {

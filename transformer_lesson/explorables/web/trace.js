@@ -282,7 +282,8 @@ function activated(flow, step, { row, column }) {
 function likely(flow, step, { column }) {
   const logits = flow.byName.get("logits").value, own = logits.row(logits.rows - 1);
   const { powers, total } = powersOf([...own]);
-  return { formula: "e^logit / sum of e^logit", how: `${digits(powers[column])} of ${digits(total)}`,
+  return { formula: "e^logit / sum of e^logit",
+    how: `${digits(powers[column])} of ${digits(total)}`,
     terms: [term(`e^(${digits(own[column])} − largest)`, powers[column])] };
 }
 

@@ -251,7 +251,7 @@ function drawLossCurves(group, look, { x, y, width }) {
   join(layer(group, "title"), "text", ["loss at each position, nats"], () => 0, (text) => ({
     text, class: "strong", x: x - 30, y: y + 14,
   }));
-  drawCurveNames(group, curves, x - 30, y + 36);
+  drawLossNames(group, curves, x - 30, y + 36);
   join(layer(group, "lines"), "path", curves, ({ name }) => name, ({ curve, color, dash }) => ({
     d: [...curve].map(([at, loss], i) => `${i ? "L" : "M"}${across(at)} ${up(loss)}`).join(""),
     fill: "none", stroke: color, "stroke-width": 2.5, "stroke-dasharray": dash,
@@ -269,7 +269,7 @@ function drawLossCurves(group, look, { x, y, width }) {
   return top + high + 30;
 }
 
-function drawCurveNames(group, curves, x, y) {
+function drawLossNames(group, curves, x, y) {
   const left = (i) => x + 92 * i, name = (curve) => curve.name;
   join(layer(group, "strokes"), "path", curves, name, ({ color, dash }, i) => ({
     d: `M${left(i)} ${y - 4}h18`, stroke: color, "stroke-width": 2.5, "stroke-dasharray": dash,

@@ -72,8 +72,8 @@ export function sourceIds(tokenizer, { tokens, known }) {
 
 const MOST_LETTERS = 1000; // of a text: byte pairs of a long word take their time
 
-// The ids that a model reads or goes on from, {ids, translates}, or what to change in the text. With
-// a vocabulary the text is a sentence of its words.
+// The ids that a model reads or goes on from, {ids, translates}, or what to change in the text.
+// With a vocabulary the text is a sentence of its words.
 export function textToGoOnFrom(typed, vocabulary, model, tokenizer) {
   const text = typed.replace(/\p{Surrogate}/gu, "?"), letters = [...text].length;
   if (letters > MOST_LETTERS) {

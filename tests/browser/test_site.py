@@ -15,12 +15,16 @@ from lxml import html
 from tests.browser.lab import new_context
 from tools import site
 from tools.site_weight import local_links, page_files
+from transformer_lesson.explorables.html import model_key
+from transformer_lesson.explorables.trained import TRANSLATOR
 
 pytestmark = pytest.mark.browser
 LESSONS = sorted(path.stem for path in (site.ROOT / "notebooks").glob("*.ipynb"))
 SCREEN = {"width": 1400, "height": 1000}
 MEGABYTES = 5  # of a lesson's page with everything that it can show, apart from models
-MEGABYTES_OF_MODELS = 6.3
+MEGABYTES_OF_TRANSLATOR = 6.3  # which all pages share
+MEGABYTES_OF_MODELS = 1.3  # of a lesson's own
+TRANSLATORS = model_key(TRANSLATOR.read_bytes())
 AXE = Path(AXE_FILE_PATH).read_text(encoding="utf-8")
 SERIOUS = """options => async where => (await axe.run(where, {
     iframes: false, preload: false, resultTypes: ["violations"], ...options}))
@@ -100,8 +104,10 @@ def test_no_lesson_is_heavy(built):
         models = {file for file in files if file.parent.name == "models"}
         weight = sum(file.stat().st_size for file in files - models) / 1e6
         assert weight < MEGABYTES, f"{lesson}: {weight:.1f} MB"
-        weights = sum(file.stat().st_size for file in models) / 1e6
-        assert weights < MEGABYTES_OF_MODELS, f"{lesson}: {weights:.1f} MB of weights"
+        weights = {file.stem: file.stat().st_size / 1e6 for file in models}
+        assert weights.pop(TRANSLATORS, 0) < MEGABYTES_OF_TRANSLATOR
+        own = sum(weights.values())
+        assert own < MEGABYTES_OF_MODELS, f"{lesson}: {own:.1f} MB of models of its own"
 
 
 # In the browser

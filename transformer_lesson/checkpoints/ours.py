@@ -9,6 +9,7 @@ whole, not who wrote it.)
 
 import hashlib
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -160,11 +161,13 @@ def _checksum(facts: dict[str, Any], tensors: dict[str, Tensor]) -> str:
     return total.hexdigest()
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return a checkpoint's facts and tensors, or say what is wrong with the file."""
-    if not path.is_file():
-        raise ValueError(f"{path}: there is no such file.")
-    try:
+def _parts(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Return a checkpoint's metadata and tensors, both of one file.
+
+    safetensors opens a file twice, and between a new one may have been put in its place.
+    """
+    while True:
+        before = path.stat()
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             if KEY not in metadata:
@@ -172,6 +175,16 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
                     f"{path} holds tensors of another program, not a model of this course."
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}
+        if os.path.samestat(before, path.stat()):
+            return metadata, tensors
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return a checkpoint's facts and tensors, or say what is wrong with the file."""
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file.")
+    try:
+        metadata, tensors = _parts(path)
     except (SafetensorError, OSError, MemoryError) as error:
         raise ValueError(f"{path} is no checkpoint, or only a part of one: {error}.") from error
     try:

@@ -157,7 +157,7 @@ class Trainer:
         """Do the steps that are left."""
         run, history, steps = self.run, self.run.history, self.run.config.steps
         hidden = None if self.speaks else True  # None: shown on a terminal only
-        bar = tqdm(total=steps, initial=history.steps, unit="step", disable=hidden)
+        bar = tqdm(total=steps, initial=history.steps, unit="step", disable=hidden, mininterval=0.5)
         with DeferredInterrupt() as ctrl_c, bar:
             upcoming = self.choose_precision(_batches_from(batches, history.steps))
             tokens, seconds = history.tokens, history.seconds

@@ -14,6 +14,7 @@ import safetensors.torch
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from safetensors import safe_open
 
 from tests.parity import small_config
 from transformer_lesson import (
@@ -21,7 +22,13 @@ from transformer_lesson import (
     EncoderDecoderTransformer,
     EncoderOnlyTransformer,
 )
-from transformer_lesson.checkpoints import KEY, TrainingState, load_checkpoint, save_checkpoint
+from transformer_lesson.checkpoints import (
+    KEY,
+    TrainingState,
+    load_checkpoint,
+    ours,
+    save_checkpoint,
+)
 from transformer_lesson.checkpoints.ours import _checksum
 from transformer_lesson.files import write_atomically
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
@@ -351,3 +358,20 @@ def test_a_folder_that_cannot_be_synced_is_no_error_but_a_broken_disk_is(tmp_pat
     monkeypatch.setattr(os, "fsync", failing(errno.EIO))
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         write_atomically(tmp_path / "a", b"b")
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monkeypatch):
+    path, model = tmp_path / "model.safetensors", DecoderOnlyTransformer(CONFIG)
+    save_checkpoint(path, model)
+    model.projection.weight.data.fill_(2.0)
+    opened = []
+
+    def replaced_once(*arguments, **options):
+        opened.append(safe_open(*arguments, **options))
+        if len(opened) == 1:
+            save_checkpoint(path, model)
+        return opened[-1]
+
+    monkeypatch.setattr(ours, "safe_open", replaced_once)
+    assert (load_checkpoint(path).model.projection.weight == 2.0).all()
+    assert len(opened) == 2

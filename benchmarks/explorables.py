@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from tests.browser.lab import chromium_program, headless
+from tests.explorables.examples import made
 from tests.explorables.shown import HOST, Shown
 from transformer_lesson import explorables
 from transformer_lesson.explorables import html
@@ -17,7 +18,7 @@ ROUNDS = 100
 # From an event to the frame in which what it led to is drawn.
 TIMES = f"""async ([selector, rounds, act]) => {{
     const root = {HOST}.shadowRoot, actions = {{
-        move: node => node.click(),
+        move: node => node.dispatchEvent(new MouseEvent("click", {{ bubbles: true }})),
         slide: node => {{
             node.value = Number(node.value) < Number(node.max) ? node.max : node.min;
             node.dispatchEvent(new Event("input"));
@@ -48,8 +49,7 @@ def main() -> None:
     print(f"{'explorable':28}{'page, KB':>9}" + "".join(f"{kind:>22}" for kind in KINDS))
     with headless(chromium_program()) as browser, tempfile.TemporaryDirectory() as folder:
         for name in explorables.__all__:
-            kind = getattr(explorables, name)
-            page = Shown(browser, kind(), Path(folder), viewport={"width": 1100, "height": 900})
+            page = Shown(browser, made(name), Path(folder), viewport={"width": 1100, "height": 900})
             row = f"{name:28}{len(html.front_ends([name])) / 1e3:9.0f}"
             for selector, act in KINDS.values():
                 times = page.page.evaluate(TIMES, [selector, ROUNDS, act])

@@ -1,8 +1,10 @@
-"""Explorables of a run, which have nothing to show before there is one."""
+"""Every explorable with something to show: those of a run have nothing before there is one."""
 
 import torch
 
+from transformer_lesson import explorables
 from transformer_lesson.explorables import LiveCurves, TrainingReplay
+from transformer_lesson.explorables.in_page import PageExplorable
 from transformer_lesson.explorables.training_replay import Snapshot
 
 
@@ -31,3 +33,11 @@ def training_replay() -> TrainingReplay:
         for i in range(6)
     ]  # fmt: skip
     return TrainingReplay(snapshots)
+
+
+EXAMPLES = {"LiveCurves": live_curves, "TrainingReplay": training_replay}
+
+
+def made(name: str) -> PageExplorable:
+    """Return the explorable of this name, as it is when nobody has moved it."""
+    return EXAMPLES.get(name, getattr(explorables, name))()

@@ -10,16 +10,15 @@ from lxml import etree
 from traitlets import TraitError
 
 from tests.browser.test_site import AXE, CONTRAST, FORM
-from tests.explorables.examples import live_curves, training_replay
+from tests.explorables.examples import made
 from tests.explorables.shown import HOST
 from tests.security.hostile_texts import TEXTS
 from transformer_lesson import explorables
 from transformer_lesson.explorables.bundle import WEB, bundle
-from transformer_lesson.explorables.in_page import LARGEST_MODEL, PageExplorable, Text, Weights
+from transformer_lesson.explorables.in_page import LARGEST_MODEL, Text, Weights
 
 browser = pytest.mark.browser
 each = pytest.mark.parametrize("name", explorables.__all__)
-EXAMPLES = {"LiveCurves": live_curves, "TrainingReplay": training_replay}  # others have their own
 UNFINISHED = re.compile(r"NaN|undefined|Infinity|\[object|null")
 DEEP_CONTRAST = CONTRAST.replace(
     'document.querySelectorAll("body *")', f'{HOST}.shadowRoot.querySelectorAll("section *")'
@@ -33,10 +32,6 @@ UNTOLD = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg text")].filter(no
     !node.closest("[aria-hidden], [aria-label][tabindex]") &&
     /^[-−]?[\\d.,]+$/.test(node.textContent))
     .map(node => node.outerHTML)"""
-
-
-def made(name: str) -> PageExplorable:
-    return EXAMPLES.get(name, getattr(explorables, name))()
 
 
 @each

@@ -56,7 +56,7 @@ BUILT_WITH := .venv/bin/python -c 'import tomllib; \
 	print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])'
 
 test-oldest: setup-tests ## the same with the oldest versions that are allowed, in .venv-oldest
-	$(RUN) uv venv --clear --python .venv/bin/python .venv-oldest
+	$(RUN) uv venv --clear --seed --python .venv/bin/python .venv-oldest
 	$(RUN) uv pip install --python .venv-oldest --resolution lowest-direct --all-extras \
 		-r pyproject.toml -e . $$($(BUILT_WITH))
 	.venv-oldest/bin/python -m pytest -m "not pins"

@@ -1,7 +1,8 @@
 """How long an explorable of the page takes from a key or a pointer to what it shows, in Chromium.
 
 Goal: 95 % of moves within 50 ms and of hovers within 16 ms on two cores, and a page, apart from
-weights, no heavier than 3.1 MB.
+weights, no heavier than 3.1 MB. Some pictures are computed in pieces: the first one counts, and the
+time until all are there is given, too.
 """
 
 import statistics
@@ -15,7 +16,7 @@ from transformer_lesson import explorables
 from transformer_lesson.explorables import html
 
 ROUNDS = 100
-# From an event to the frame in which what it led to is drawn.
+# From an event to the frame in which what it led to is drawn, and to the last one that it led to.
 TIMES = f"""async ([selector, rounds, act]) => {{
     const root = {HOST}.shadowRoot, actions = {{
         move: node => node.dispatchEvent(new MouseEvent("click", {{ bubbles: true }})),
@@ -26,15 +27,17 @@ TIMES = f"""async ([selector, rounds, act]) => {{
         hover: (node, i) => node.dispatchEvent(
             new PointerEvent("pointermove", {{ bubbles: true, screenX: i }})),
     }};
-    const times = [];
+    const frame = () => new Promise(done => requestAnimationFrame(done)), times = [];
     for (let i = 0; i < rounds; i++) {{
         const nodes = [...root.querySelectorAll(selector)];
         if (!nodes.length) break;
         const node = nodes[(7 * i) % nodes.length], start = performance.now();
         actions[act](node, i);
-        if (act !== "hover") await new Promise(done => requestAnimationFrame(done));
+        if (act !== "hover") await frame();
         root.querySelector("svg").getBoundingClientRect(); // the layout is part of it
-        times.push(performance.now() - start);
+        const first = performance.now() - start;
+        while (i < 10 && root.querySelector("[aria-busy]")) await frame(); // seconds, some
+        times.push([first, performance.now() - start]);
     }}
     return times;
 }}"""
@@ -46,7 +49,7 @@ KINDS = {
 
 
 def main() -> None:
-    print(f"{'explorable':28}{'page, KB':>9}" + "".join(f"{kind:>22}" for kind in KINDS))
+    print(f"{'explorable':28}{'page, KB':>9}" + "".join(f"{kind:>32}" for kind in KINDS))
     with headless(chromium_program()) as browser, tempfile.TemporaryDirectory() as folder:
         for name in explorables.__all__:
             page = Shown(browser, made(name), Path(folder), viewport={"width": 1100, "height": 900})
@@ -54,13 +57,16 @@ def main() -> None:
             for selector, act in KINDS.values():
                 times = page.page.evaluate(TIMES, [selector, ROUNDS, act])
                 shown = "-" if len(times) < 2 else _summary(times)
-                row += f"{shown:>22}"
+                row += f"{shown:>32}"
             print(row, flush=True)
             page.close()
 
 
-def _summary(times: list[float]) -> str:
-    return f"{statistics.median(times):.0f}, 95 % {statistics.quantiles(times, n=20)[-1]:.0f} ms"
+def _summary(times: list[list[float]]) -> str:
+    first, last = [one for one, _ in times], [one for _, one in times[:10]]
+    text = f"{statistics.median(first):.0f}, 95 % {statistics.quantiles(first, n=20)[-1]:.0f} ms"
+    pieces = statistics.median(last) > 20 + statistics.median(first)
+    return f"{text} (all {statistics.median(last):.0f})" if pieces else text
 
 
 if __name__ == "__main__":

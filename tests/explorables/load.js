@@ -1,13 +1,16 @@
 // What each file's weights are, as stored numbers, or the sentence that says why it cannot be used.
 
-function answers(cases, load, store) {
-  return cases.map((name) => {
+async function answers(cases, load, store) {
+  const made = [];
+  for (const { name, asWritten } of cases) {
     try {
       const { model, tokenizer } = readCheckpoint(load(name));
+      if (asWritten) await refuseChanged(load(name));
       for (const { data } of model.weights.values()) store(data);
-      return [[...model.weights.keys()], tokenizer?.texts ?? null];
+      made.push([[...model.weights.keys()], tokenizer?.texts ?? null]);
     } catch (error) {
-      return error.message;
+      made.push(error.message);
     }
-  });
+  }
+  return made;
 }

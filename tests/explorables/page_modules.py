@@ -1,7 +1,8 @@
 """The page's modules joined into one, and node to run them: what they compute needs no page.
 
-A script beside this file defines `answers(cases, load, store)`: `load(name)` returns the bytes of a
-file, `store(numbers)` keeps a Float32Array, which JSON would take too long for.
+A script beside this file defines `answers(cases, load, store)`, which may return a promise:
+`load(name)` returns the bytes of a file, `store(numbers)` keeps a Float32Array, which JSON would
+take too long for.
 """
 
 import json
@@ -21,7 +22,7 @@ const { closeSync, openSync, readFileSync, writeFileSync, writeSync } = await im
 const folder = process.argv[2], numbers = openSync(`${folder}/numbers`, "w");
 const cases = JSON.parse(readFileSync(`${folder}/cases.json`));
 const load = (name) => readFileSync(`${folder}/${name}`);
-const made = answers(cases, load, (values) => writeSync(numbers, values));
+const made = await answers(cases, load, (values) => writeSync(numbers, values));
 closeSync(numbers);
 writeFileSync(`${folder}/answers.json`, JSON.stringify(made));
 """

@@ -11,7 +11,7 @@ import torch
 from tests.explorables.shown import same_numbers
 from transformer_lesson.explorables import AttentionExplorer
 from transformer_lesson.explorables.in_page import Weights
-from transformer_lesson.explorables.trained import trained_translator
+from transformer_lesson.explorables.trained import TRANSLATOR, trained_translator
 from transformer_lesson.figures.ranking import from_largest
 from transformer_lesson.generation import generate
 from transformer_lesson.model.hooks import record
@@ -212,3 +212,6 @@ def test_a_missing_and_a_damaged_model_are_told(show):
     assert page.said.startswith("The trained translator is missing. In a terminal, ")
     page = show(AttentionExplorer(weights=Weights(b"no model")))
     assert page.said.startswith("The model's file cannot be used, it is cut off")
+    whole = TRANSLATOR.read_bytes()
+    page = show(AttentionExplorer(weights=Weights(whole[:-1] + bytes([whole[-1] ^ 1]))))
+    assert page.said.startswith("The model's file cannot be used, it was changed after it was")

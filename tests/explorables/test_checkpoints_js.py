@@ -1,5 +1,6 @@
 """The page reads every kind of number, and says in one sentence why a file cannot be used."""
 
+import dataclasses
 import json
 import struct
 
@@ -9,7 +10,8 @@ from safetensors.torch import load, save
 
 from tests.explorables.page_modules import in_node
 from transformer_lesson import DecoderOnlyTransformer, ModelConfig
-from transformer_lesson.checkpoints.ours import KEY, as_bytes
+from transformer_lesson.checkpoints.ours import KEY, TrainingState, as_bytes
+from transformer_lesson.explorables.trained import TRANSLATOR
 from transformer_lesson.text.tokenizers import CharacterTokenizer
 
 CONFIG = ModelConfig(vocab_size=7, d_model=4, n_heads=2, n_layers=1, d_ff=6, max_len=8)
@@ -18,6 +20,7 @@ WHOLE = as_bytes(DecoderOnlyTransformer(CONFIG), TOKENIZER)
 FACTS = json.loads(
     json.loads(WHOLE[8 : 8 + struct.unpack("<Q", WHOLE[:8])[0]])["__metadata__"][KEY]
 )
+WRITTEN = {"name": "model", "asWritten": True}
 WEIGHT = "model.decoder.0.self_attention.W_Q.weight"
 
 
@@ -56,11 +59,42 @@ REFUSED = {
 def test_what_cannot_be_used_is_said_in_one_sentence(tmp_path):
     for name, (content, _) in REFUSED.items():
         (tmp_path / name).write_bytes(content)
-    answers, _ = in_node("load.js", tmp_path, list(REFUSED))
+    answers, _ = in_node("load.js", tmp_path, [{"name": name} for name in REFUSED])
     for answer, (_, reason) in zip(answers, REFUSED.values(), strict=True):
         assert reason in answer
         assert answer.startswith("The model's file") and answer.endswith(".")
         assert "\n" not in answer
+
+
+def test_a_file_that_was_changed_after_it_was_written_is_refused(tmp_path):
+    number = WHOLE[:-4] + bytes([WHOLE[-4] ^ 1]) + WHOLE[-3:]
+    fact = WHOLE.replace(rb"\"max_len\": 8", rb"\"max_len\": 9")
+    name = WHOLE.replace(b'"model.', b'"madel.', 1)
+    assert len({WHOLE, number, fact, name}) == 4
+    for file in (number, fact, name):
+        (tmp_path / "model").write_bytes(file)
+        [answer], _ = in_node("load.js", tmp_path, [WRITTEN])
+        assert answer.startswith("The model's file cannot be used, it ") and "\n" not in answer
+        if file is not name:
+            assert "it was changed after it was written" in answer
+
+
+def test_a_file_is_as_it_was_written_whatever_it_holds(tmp_path):
+    odd = CharacterTokenizer.train(['a"\\\x7f\n é ß € 😀'])
+    model = DecoderOnlyTransformer(dataclasses.replace(CONFIG, vocab_size=odd.vocab_size))
+    state = TrainingState(
+        {"step": 1e-05, "name": "é"},
+        {
+            "training.moments": torch.ones(2, 3),
+            "training.step": torch.tensor(3),
+            "training.random": torch.arange(5, dtype=torch.uint8),
+        },
+    )
+    files = [as_bytes(model, odd, state), as_bytes(model), TRANSLATOR.read_bytes()]
+    for file in files:
+        (tmp_path / "model").write_bytes(file)
+        [answer], _ = in_node("load.js", tmp_path, [WRITTEN])
+        assert "model" not in answer and len(answer) == 2, answer
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16, torch.float32])
@@ -70,7 +104,7 @@ def test_every_kind_of_number_is_read(tmp_path, dtype):
     with torch.no_grad():
         model.decoder[0].feed_forward.W_1.bias.copy_(special)
     (tmp_path / "model").write_bytes(as_bytes(model.to(dtype), TOKENIZER))
-    [(names, texts)], numbers = in_node("load.js", tmp_path, ["model"])
+    [(names, texts)], numbers = in_node("load.js", tmp_path, [WRITTEN])
     assert texts == list(TOKENIZER.vocabulary)
     weights, left = dict(model.named_parameters()), torch.from_numpy(numbers)
     for name in names:

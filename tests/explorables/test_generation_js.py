@@ -84,6 +84,12 @@ def test_greedy_translations_of_all_held_out_sentences(cases, page):
         assert tie or (written["ids"], written["finished"]) == (ids, finished)
 
 
+def test_a_draft_changes_no_text(page):
+    for written, drafted in zip(page[0]["written"], page[0]["drafted"], strict=False):
+        assert [draft["ids"] for draft in drafted] == [written["ids"]] * 5
+        assert [draft["foreseen"] for draft in drafted] == [True, False, False, False, False]
+
+
 def kept(tree: Tree) -> list[list[tuple]]:
     return [[(one.parent, one.token, one.finished) for one in step if one.kept] for step in tree]
 

@@ -1,6 +1,7 @@
 """The whole forward pass in the page: every quantity, and what each number was made of."""
 
 import random
+import re
 
 import pytest
 import torch
@@ -140,6 +141,50 @@ def check_next(page, run) -> None:
     told = [float(text) for text in written[first + 6 : first + 12]]
     assert all(abs(one - shares[id_]) < 1.1e-3 for one, id_ in zip(told, best, strict=True))
     assert f"“{token(best[0])}” (" in page.title and f"“{token(best[2])}” (" in page.said
+
+
+PIXELS = """async () => {
+    const root = document.querySelector("div.explorable > div").shadowRoot, all = [];
+    for (const { href } of root.querySelectorAll("svg image")) {
+        const picture = new Image(), canvas = document.createElement("canvas");
+        picture.src = href.baseVal;
+        await picture.decode();
+        const { width, height } = picture, brush = canvas.getContext("2d");
+        [canvas.width, canvas.height] = [width, height];
+        brush.drawImage(picture, 0, 0);
+        all.push([height, width, ...brush.getImageData(0, 0, width, height).data]);
+    }
+    return all;
+}"""
+ABOVE, UNDER = torch.tensor([32, 118, 196]), torch.tensor([214, 108, 28])
+
+
+def painted(value: torch.Tensor, name: str) -> torch.Tensor:
+    """How far each pixel of a quantity's picture is from the paper, with the number's sign."""
+    strength = value.sign() * (value.abs() / value.abs().max()).sqrt()
+    if name.endswith(("scores", "weights")):  # a map a head, in rows of four, a pixel apart
+        maps = torch.nn.functional.pad(strength, (0, 1, 0, 1))
+        rows = [torch.cat(list(row), dim=-1) for row in maps.split(4)]
+        return torch.cat(rows)[:-1, :-1]
+    return torch.cat(list(strength), dim=-1) if value.dim() == 3 else strength
+
+
+def test_every_pixel_of_the_tensors_pictures_is_a_number(show):
+    page = show(ModelFlow())  # the panel shows a picture of one head's weights
+    pictures = [torch.tensor(numbers[2:]).view(*numbers[:2], 4)
+                for numbers in page.page.evaluate(PIXELS)]  # fmt: skip
+    values = translation(page.get("text"), page.get("written"))[0].values
+    steps = [re.match(r"\d+: (\S+) ", text) for text in page.told()]
+    names = [step[1] for step in steps if step][:-1]  # the last one is drawn as bars
+    expected = [painted(values[name], name) for name in names]
+    opened = values["decoder.1.cross_attention.weights"]
+    expected.append(painted(opened, "")[:, 5 * 7 : 6 * 7])
+    for picture, strength in zip(pictures, expected, strict=True):
+        color, alpha = picture[..., :3], picture[..., 3]
+        assert alpha.shape == strength.shape
+        assert (alpha - 255 * strength.abs()).abs().max() <= 1.1
+        right = torch.where(strength[..., None] < 0, UNDER, ABOVE)
+        assert ((color - right).abs().amax(-1) * alpha).max() <= 2 * 255  # rounded by the alpha
 
 
 def test_an_encoder_and_a_decoder_of_ones_own(show):

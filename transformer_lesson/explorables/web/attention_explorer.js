@@ -9,7 +9,7 @@ import { maskedSoftmax, record } from "./transformer.js";
 import { readSentence, sourceIds } from "./typed_sentence.js";
 import { modelOf } from "./weights.js";
 
-const LONGEST_READ = 14;
+const LONGEST_READ = 14, LONGEST_WRITTEN = 30;
 const KINDS_OF_ATTENTION = {
   encoder: { name: "encoder self-attention", point: "self_attention", stack: "encoder" },
   decoder: { name: "decoder self-attention", point: "self_attention", stack: "decoder" },
@@ -23,7 +23,7 @@ export function AttentionExplorer(view) {
       "asks nobody in particular, and the mask that ruins the translation.",
     traits: ["sentence", "attention", "layer", "head", "query", "scaled", "temperature", "mask"],
     controls: (make) => [
-      make.text("Sentence", "sentence"),
+      make.text("Sentence", "sentence", { size: 44 }),
       make.choice("Attention of", "attention", () => [
         ["encoder", "read to read"], ["decoder", "written to written"],
         ["cross", "written to read"],
@@ -48,8 +48,11 @@ function drawAttention(state, page, { model, tokenizer }) {
   }
   const kind = KINDS_OF_ATTENTION[state.attention];
   const knobs = [reading.tokens, kind, state.scaled, state.temperature, state.mask];
-  const watched = remembered(page, knobs, () => {
-    return watchAttention(model, tokenizer, reading, kind, state);
+  const watched = remembered(page, "attention", knobs, () => {
+    const plain = remembered(page, "plain", reading.tokens, () => {
+      return generate(model, sourceIds(tokenizer, reading), LONGEST_WRITTEN).ids;
+    });
+    return watchAttention(model, tokenizer, { reading, kind, state, plain });
   });
   const look = lookAt(watched, state, kind, model.config, page.preview);
   drawAttentionPanels(page, look);
@@ -75,21 +78,22 @@ function drawAttentionPanels(page, look) {
 }
 
 // Translates with the knobs turned, and keeps what passed every hook point on the way.
-function watchAttention(model, tokenizer, reading, kind, state) {
-  const ids = sourceIds(tokenizer, reading), seen = new Map(), room = 30;
-  const plain = generate(model, ids, room).ids;
-  model.run = record(seen, isTurned(state) ? turnedWeights(seen, kind, model.config, state) : {});
-  const written = generate(model, ids, room).ids;
-  const target = [model.config.bos_id, ...written.filter((id) => id !== tokenizer.eosId)];
-  model.decode(target, model.encode(ids), ids);
+function watchAttention(model, tokenizer, { reading, kind, state, plain }) {
+  const ids = sourceIds(tokenizer, reading), seen = new Map(), turned = isTurned(state);
+  model.run = record(seen, turned ? turnedWeights(seen, kind, model.config, state) : {});
+  const words = (list) => list.filter((id) => id !== tokenizer.eosId);
+  const draft = state.mask === "own" ? words(plain) : []; // or it would see what comes later
+  const made = turned ? generate(model, ids, LONGEST_WRITTEN, { draft }) : { ids: plain };
+  const target = [model.config.bos_id, ...words(made.ids)];
+  if (!made.foreseen) model.decode(target, model.encode(ids), ids);
   model.run = (name, value) => value;
-  const logits = seen.get("logits"), words = (list) => list.map((id) => tokenizer.token(id));
+  const logits = seen.get("logits"), texts = (list) => list.map((id) => tokenizer.token(id));
   const next = target.map((_, i) => {
     const shares = softmax(logits.row(i)), best = fromLargest([...shares], 2);
     return best.map((id) => [tokenizer.token(id), shares[id]]);
   });
-  return { seen, read: [...reading.tokens, "<eos>"], target: words(target), next,
-    text: tokenizer.decode(written), plain: tokenizer.decode(plain) };
+  return { seen, read: [...reading.tokens, "<eos>"], target: texts(target), next,
+    text: tokenizer.decode(made.ids), plain: tokenizer.decode(plain) };
 }
 
 function isTurned({ scaled, temperature, mask }) {

@@ -1,6 +1,6 @@
 // One step of a beam search as a tree: what was kept, dropped and finished so far.
 
-import { fitted, join, layer, told } from "./draw.js";
+import { fitted, join, layer, textLines, told } from "./draw.js";
 import { lengthNormalized } from "./generation.js";
 import { fromLargest } from "./ranking.js";
 
@@ -99,13 +99,17 @@ function drawFinished(group, { finished, words, tree, at, beams }, y, width) {
   const more = tree[at].length - beams - MOST_BEAMS.dropped;
   const legend = "✓ kept · ✗ dropped · ■ finished · log P in nats" +
     (more > 0 ? ` · ${more} more dropped` : "");
-  join(layer(group, "legend"), "text", [legend], () => 0, (text) => ({
-    text: fitted(text, width, 12), class: "small", x: 0, y: y + 12,
+  const explained = textLines(legend, width, 12);
+  join(layer(group, "legend"), "text", explained, (_, i) => i, (text, i) => ({
+    text, class: "small", x: 0, y: y + 12 + 16 * i,
   }));
   const shown = finished.slice(0, MOST_BEAMS.finished), text = (one) => finishedWords(one, words);
-  join(layer(group, "texts"), "text", shown, ({ s, i }) => `${s}.${i}`, (one, i) => ({
-    text: fitted(`■ ${text(one)}`, width), x: 0, y: y + 40 + 24 * i,
-    "data-preview": `${one.s}.${one.i}`, ...told(`finished: ${text(one)}`),
+  const lines = shown.flatMap((one) => textLines(`■ ${text(one)}`, width)
+    .map((line, i) => ({ one, line, i })));
+  const top = y + 24 + 16 * explained.length, name = ({ s, i }) => `${s}.${i}`;
+  join(layer(group, "texts"), "text", lines, ({ one, i }) => `${name(one)}.${i}`, (at, i) => ({
+    text: at.line, x: 0, y: top + 20 * i, "data-preview": name(at.one),
+    ...(at.i ? { "pointer-events": "none" } : told(`finished: ${text(at.one)}`)),
   }));
-  return y + 34 + 24 * shown.length;
+  return top + 20 * lines.length;
 }

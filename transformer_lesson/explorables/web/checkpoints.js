@@ -1,6 +1,7 @@
 // The model and the tokenizer in a checkpoint of the package, from the file's bytes.
 //
 //     const { model, tokenizer } = readCheckpoint(bytes);  // a Uint8Array, or a DataView
+//     await refuseChanged(bytes);
 //
 // What is wrong with a file is said in one sentence, the message of an error.
 
@@ -38,6 +39,41 @@ export function readCheckpoint({ buffer, byteOffset, byteLength }) {
   };
 }
 
+// Refuses a file that was changed after it was written: the package stores a sum of what is in it.
+// A page that comes from another machine without https cannot compute one, and asks nothing.
+export async function refuseChanged({ buffer, byteOffset, byteLength }) {
+  if (!globalThis.crypto?.subtle) return;
+  const { entries, numbers } = parts(new Uint8Array(buffer, byteOffset, byteLength));
+  const { __metadata__: metadata, ...tensors } = entries, { checksum } = description(metadata);
+  const names = Object.keys(tensors).sort();
+  const summed = names.flatMap((name) => {
+    const { dtype, shape, data_offsets: offsets } = Object(tensors[name]);
+    return [`${name} ${inTorch(dtype)} ${tuple(shape)}`, numbers.subarray(...Array.from(Object(offsets)))];
+  });
+  const all = await new Blob([asciiFacts(metadata), ...summed]).arrayBuffer();
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", all));
+  const found = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  if (found !== checksum) throw unreadable("it was changed after it was written");
+}
+
+// The facts as Python summed them: without the sum, which is the last, and in ASCII.
+function asciiFacts(metadata) {
+  const escaped = (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  const text = metadata.transformer_lesson.replace(/, "checksum": "\w*"}$/, "}");
+  return text.replace(/[^ -~]/g, escaped);
+}
+
+const IN_TORCH = { F: "torch.float", BF: "torch.bfloat", I: "torch.int", U: "torch.uint" };
+
+function inTorch(dtype) {
+  return String(dtype).replace(/^(BF|F|I|U)(?=\d)/, (kind) => IN_TORCH[kind]);
+}
+
+function tuple(shape) {
+  const numbers = Array.from(Object(shape));
+  return numbers.length === 1 ? `(${numbers[0]},)` : `(${numbers.join(", ")})`;
+}
+
 function unreadable(reason) {
   return new Error(
     `The model's file cannot be used, ${reason}: write it again with save_checkpoint.`,
@@ -64,7 +100,7 @@ function json(text, what) {
 function description(metadata) {
   const text = metadata?.transformer_lesson;
   if (text === undefined) throw unreadable("it holds tensors of another program");
-  const { version, model, tokenizer } = json(text, "description");
+  const { version, model, tokenizer, checksum } = json(text, "description");
   if (version !== VERSION) {
     throw unreadable(`it has version ${version} of the format, not ${VERSION}`);
   }
@@ -73,7 +109,7 @@ function description(metadata) {
     const kinds = Object.keys(MODELS).join(", ");
     throw unreadable(`its model is a ${model.kind}, not one of ${kinds}`);
   }
-  return { model, tokenizer };
+  return { model, tokenizer, checksum };
 }
 
 function checkConfig(config) {

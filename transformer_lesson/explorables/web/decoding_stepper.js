@@ -4,7 +4,7 @@ import { drawBeamTree } from "./beam_tree.js";
 import { choosable, fitted, join, layer, set, textWidth, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
 import { beamSearch, generate, likeliest, softmax } from "./generation.js";
-import { chance, drawNextToken, stagesOf } from "./next_token.js";
+import { chance, choiceByChance, drawNextToken } from "./next_token.js";
 import { inOneLine, textToGoOnFrom } from "./typed_sentence.js";
 import { modelOf } from "./weights.js";
 
@@ -54,7 +54,7 @@ function drawDecoding(state, page, { model, tokenizer }) {
   const text = textToGoOnFrom(state.text, vocabulary, model, tokenizer);
   if (typeof text === "string") return text;
   const knobs = { ...state, step: null };
-  const made = remembered(page, knobs, () => decodingOf(model, tokenizer, text, state, page));
+  const made = remembered(page, "decoding", knobs, () => decodingOf(model, tokenizer, text, state, page));
   page.steps = made.steps;
   const look = { ...made, state, at: Math.min(state.step, made.steps) - 1, page };
   const draws = { beam: drawBeamTree, greedy: drawNextToken, sample: drawNextToken };
@@ -85,7 +85,7 @@ function decodingOf(model, tokenizer, { ids, translates }, state, page) {
   const token = (id) => tokenizer.token(id);
   if (page.model.get("end") === "softmax") model.run = softmaxAgain;
   const made = state.strategy === "beam" ? beamSearch(model, ids, room, { width: state.width }) :
-    generate(model, ids, room, choiceOf(state));
+    generate(model, ids, room, { choose: choiceOf(state) });
   model.run = (name, value) => value;
   return { ...made, start: start.map(token), source: translates ? ids.length : 0, token,
     text: inOneLine(tokenizer.decode(made.ids)), steps: (made.tree ?? made.ids).length };
@@ -101,7 +101,7 @@ function softmaxAgain(name, value) {
 function choiceOf(state) {
   if (state.strategy === "greedy") return likeliest;
   const uniform = chance(state.seed);
-  return (logits) => stagesOf(logits, state, uniform()).chosen;
+  return (logits) => choiceByChance(logits, state, uniform()).chosen;
 }
 
 // How many tokens' keys and values are computed at a step: without a cache it would be all.

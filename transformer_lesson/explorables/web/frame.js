@@ -13,7 +13,8 @@ import { STYLE } from "./style.js";
 //   load      (model) => a promise of what the picture needs and takes a while, such as weights
 //   draw      (state, page, loaded) => {title, said}, or a sentence that says what is missing
 export function frame({ model, el }, { name, goal, traits, controls, load, draw }) {
-  const page = { model, preview: null, updates: [], ...elementsOf(el, name, goal) };
+  const memory = new Map();
+  const page = { model, memory, preview: null, updates: [], ...elementsOf(el, name, goal) };
   const present = (state) => (page.waits ? page.waits : draw(state, page, page.loaded));
   let asked = 0;
   page.redraw = () => {
@@ -41,11 +42,13 @@ export function frame({ model, el }, { name, goal, traits, controls, load, draw 
   };
 }
 
-// What `make` gave for an equal key the last time, or else what it gives now.
-export function remembered(page, key, make) {
-  const text = JSON.stringify(key);
-  if (page.memory?.text !== text) page.memory = { text, value: make() };
-  return page.memory.value;
+// What `make` gave for an equal key the last time, or else what it gives now; `name` says of what.
+export function remembered(page, name, key, make) {
+  const text = JSON.stringify(key), known = page.memory.get(name);
+  if (known?.text === text) return known.value;
+  const value = make();
+  page.memory.set(name, { text, value });
+  return value;
 }
 
 // Says that something is on its way, or what is wrong with it, until it is there.

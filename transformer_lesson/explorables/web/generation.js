@@ -1,6 +1,7 @@
 // Writing with a model of the page, as the package's `generation` does: one text, with a cache.
 //
 //     const { ids, logits } = generate(model, source, 20);             // greedy
+//     generate(model, source, 20, { draft: ids });                     // the same, sooner
 //     const { ids, tree } = beamSearch(model, source, 20, { width: 3 });
 //     const probabilities = sampleProbabilities(logits[0], { temperature: 0.5, topK: 10 });
 
@@ -8,7 +9,7 @@ import { Cache } from "./transformer.js";
 
 // A model at work on one text: it reads ids and gives logits for the token that comes next.
 class DecodingSession {
-  constructor(model, promptOrSource, maxNewTokens) {
+  constructor(model, promptOrSource, maxNewTokens, draft = []) {
     const translates = model.kind === "EncoderDecoderTransformer";
     this.model = model;
     this.ends = model.config.eos_ids;
@@ -17,13 +18,20 @@ class DecodingSession {
     checkLength(this.start.length, maxNewTokens, model.config.max_len);
     this.memory = translates ? model.encode(promptOrSource) : null;
     this.never = model.config.pad_id ?? model.source.pad_id; // <pad> is no token of a text
+    this.draft = draft.length ? [...this.start, ...draft.slice(0, maxNewTokens)] : [];
+    this.ahead = draft.length ? this.read(this.draft, new Cache()) : null;
+    this.foreseen = draft.length > 0; // as long as nothing else had to be read
   }
 
-  // Logits for the token after ids, of which only those that the cache lacks are read.
+  read(ids, cache) {
+    return this.model.decode(ids, this.memory, this.source, cache);
+  }
+
+  // Logits for the token after ids: read ahead with the draft, or else of what the cache lacks.
   nextLogits(ids, cache) {
-    const unread = ids.slice(cache.ids.length);
-    const logits = this.model.decode(unread, this.memory, this.source, cache);
-    const last = logits.row(logits.rows - 1).slice();
+    this.foreseen &&= ids.every((id, i) => id === this.draft[i]);
+    const logits = this.foreseen ? this.ahead : this.read(ids.slice(cache.ids.length), cache);
+    const last = logits.row(this.foreseen ? ids.length - 1 : logits.rows - 1).slice();
     if (this.never !== null) last[this.never] = -Infinity;
     return last;
   }
@@ -39,9 +47,13 @@ function checkLength(n, maxNewTokens, maxLen) {
 }
 
 // Appends the token that `choose` takes from the logits until one ends the text, or there are
-// maxNewTokens. Returns the new ids and the logits from which each was chosen.
-export function generate(model, promptOrSource, maxNewTokens, choose = likeliest) {
-  const session = new DecodingSession(model, promptOrSource, maxNewTokens);
+// maxNewTokens. Returns the new ids and the logits from which each was chosen. A draft of the new
+// ids is read in one pass, which serves as long as what is chosen agrees with it; `foreseen` says
+// whether it was the whole text.
+export function generate(
+  model, promptOrSource, maxNewTokens, { choose = likeliest, draft = [] } = {},
+) {
+  const session = new DecodingSession(model, promptOrSource, maxNewTokens, draft);
   const ids = [...session.start], logits = [], cache = new Cache();
   let finished = false;
   while (logits.length < maxNewTokens && !finished) {
@@ -49,7 +61,9 @@ export function generate(model, promptOrSource, maxNewTokens, choose = likeliest
     ids.push(choose(logits.at(-1)));
     finished = session.ends.includes(ids.at(-1));
   }
-  return { ids: ids.slice(session.start.length), logits, finished };
+  const read = ids.length - Number(finished); // the token that ends a text is not read
+  const foreseen = session.foreseen && read === session.draft.length;
+  return { ids: ids.slice(session.start.length), logits, finished, foreseen };
 }
 
 export function likeliest(logits) {
@@ -98,7 +112,7 @@ function candidates(session, beams, width) {
   const extended = beams.flatMap((beam, parent) => {
     if (beam.finished) return [];
     const logProbabilities = logSoftmax(session.nextLogits(beam.ids, beam.cache));
-    const tokens = ranked(logProbabilities).slice(0, width);
+    const tokens = ranked(logProbabilities, width);
     const possible = tokens.filter((token) => logProbabilities[token] > -Infinity);
     return possible.map((token) => {
       return { parent, token, logProbability: beam.logProbability + logProbabilities[token] };
@@ -116,19 +130,22 @@ export function lengthNormalized(logProbability, length, lengthPenalty) {
   return logProbability / ((5 + length) / 6) ** lengthPenalty;
 }
 
-// The ids of all tokens, that of the highest logit first, equals in their order.
-function ranked(logits) {
-  return [...logits.keys()].sort((a, b) => logits[b] - logits[a] || a - b);
+// The ids of the tokens with the highest logits, the highest first, equals in their order.
+function ranked(logits, count = logits.length) {
+  const least = new Float64Array(logits).sort()[Math.max(0, logits.length - count)];
+  const best = [...logits.keys()].filter((id) => logits[id] >= least);
+  return best.sort((a, b) => logits[b] - logits[a] || a - b).slice(0, count);
 }
 
 export function softmax(logits) {
-  return Float64Array.from(logSoftmax(logits), Math.exp);
+  return logSoftmax(logits).map(Math.exp);
 }
 
 export function logSoftmax(logits) {
   const largest = logits.reduce((a, b) => Math.max(a, b));
   const total = logits.reduce((sum, logit) => sum + Math.exp(logit - largest), 0);
-  return Float64Array.from(logits, (logit) => logit - largest - Math.log(total));
+  const shift = largest + Math.log(total);
+  return new Float64Array(logits).map((logit) => logit - shift);
 }
 
 // Keeps the logits of these tokens and sets the others to -Infinity: softmax gives them 0.
@@ -141,7 +158,7 @@ function only(logits, tokens) {
 // Keeps the k highest logits.
 export function topKFilter(logits, k) {
   refuseUnless(Number.isInteger(k) && k >= 1, "k", k, "an int >= 1");
-  return only(logits, ranked(logits).slice(0, k));
+  return only(logits, ranked(logits, k));
 }
 
 // Keeps the fewest tokens, from the likeliest down, whose probabilities add up to p or more.
@@ -163,7 +180,7 @@ export function sampleProbabilities(logits, { temperature = 1, topK = null, topP
   refuseUnless(temperature > 0, "temperature", temperature, "above 0 (greedy is its limit at 0)");
   const largest = logits.reduce((a, b) => Math.max(a, b));
   const degrees = Math.max(temperature, COLDEST);
-  let kept = Float64Array.from(logits, (logit) => (logit - largest) / degrees);
+  let kept = new Float64Array(logits).map((logit) => (logit - largest) / degrees);
   if (topK !== null) kept = topKFilter(kept, topK);
   if (topP !== null) kept = topPFilter(kept, topP);
   return softmax(kept);

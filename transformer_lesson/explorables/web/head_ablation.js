@@ -34,7 +34,7 @@ function drawAblation({ removed }, page, { model }) {
   const heads = page.model.get("heads"), off = removed.map(String);
   page.study ??= studyOf(model, heads, page.model.get("rows"));
   const gone = [...heads.keys()].filter((i) => off.includes(String(heads[i])));
-  remembered(page, gone, () => inPieces(page, readCases(page.study, page, gone)));
+  remembered(page, "cases", gone, () => inPieces(page, readCases(page.study, page, gone)));
   const look = lookOfCase(page.study, gone, page.preview);
   const { svg, width } = page, beside = width >= 820;
   const switches = switchPlaces(heads, beside ? width * 0.52 : width), { tall } = switches;

@@ -2,35 +2,34 @@
 // paper shows through, so that they serve in both themes.
 
 const ABOVE = [32, 118, 196], UNDER = [214, 108, 28];
+const easel = document.createElement("canvas");
+const brush = easel.getContext("2d", { willReadFrequently: true });
 const knownHrefs = new WeakMap(); // of tensors' pictures, which are made once
 
 // Rows below each other; heads, if any, side by side.
 export function tensorHref(tensor) {
   const { shape, width } = tensor, [heads, n] = shape.length === 3 ? shape : [1, shape[0]];
-  return known(tensor, "whole", () => painted(heads * width, n, (paint) => {
-    for (let h = 0; h < heads; h++) paintHead(paint, tensor, { h, n, x: h * width, y: 0 });
-  }, largestOf(tensor)));
+  const place = (h) => ({ h, x: h * width, y: 0 });
+  return known(tensor, "whole", () => painted(tensor, heads * width, n, range(heads).map(place)));
 }
 
 // A map for each head, so many side by side, with a gap of a pixel.
 export function mapsHref(tensor, across) {
   const [heads, n, width] = tensor.shape, down = Math.ceil(heads / across);
+  const place = (h) => ({ h, x: (h % across) * (width + 1), y: Math.floor(h / across) * (n + 1) });
   return known(tensor, "maps", () => {
-    return painted(across * (width + 1) - 1, down * (n + 1) - 1, (paint) => {
-      for (let h = 0; h < heads; h++) {
-        const x = (h % across) * (width + 1), y = Math.floor(h / across) * (n + 1);
-        paintHead(paint, tensor, { h, n, x, y });
-      }
-    }, largestOf(tensor));
+    return painted(tensor, across * (width + 1) - 1, down * (n + 1) - 1, range(heads).map(place));
   });
 }
 
 // One head alone.
 export function headHref(tensor, h) {
   const n = tensor.shape.at(-2);
-  return known(tensor, h, () => painted(tensor.width, n, (paint) => {
-    paintHead(paint, tensor, { h, n, x: 0, y: 0 });
-  }, largestOf(tensor)));
+  return known(tensor, h, () => painted(tensor, tensor.width, n, [{ h, x: 0, y: 0 }]));
+}
+
+function range(n) {
+  return Array.from({ length: n }, (_, i) => i);
 }
 
 function known(tensor, name, make) {
@@ -44,21 +43,19 @@ export function largestOf({ data }) {
   return data.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
 }
 
-function paintHead(paint, tensor, { h, n, x, y }) {
-  for (let i = 0; i < n; i++) {
-    tensor.row(h * n + i).forEach((value, k) => paint(x + k, y + i, value));
+// A picture of so many pixels with some heads in it, each where its place says.
+function painted(tensor, width, height, places) {
+  const image = new ImageData(width, height), largest = largestOf(tensor), n = tensor.shape.at(-2);
+  for (const { h, x, y } of places) {
+    for (let i = 0; i < n; i++) {
+      tensor.row(h * n + i).forEach((value, k) => {
+        const color = value < 0 ? UNDER : ABOVE, at = 4 * ((y + i) * width + x + k);
+        for (let c = 0; c < 3; c++) image.data[at + c] = color[c];
+        image.data[at + 3] = 255 * Math.sqrt(Math.min(1, Math.abs(value) / largest));
+      });
+    }
   }
-}
-
-function painted(width, height, paintAll, largest) {
-  const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [width, height];
-  const context = canvas.getContext("2d"), image = context.createImageData(width, height);
-  paintAll((x, y, value) => {
-    const [red, green, blue] = value < 0 ? UNDER : ABOVE;
-    const alpha = 255 * Math.sqrt(Math.min(1, Math.abs(value) / largest));
-    image.data.set([red, green, blue, alpha], 4 * (y * width + x));
-  });
-  context.putImageData(image, 0, 0);
-  return canvas.toDataURL();
+  [easel.width, easel.height] = [width, height];
+  brush.putImageData(image, 0, 0);
+  return easel.toDataURL();
 }

@@ -6,6 +6,7 @@ import { words } from "./tokenizers.js";
 
 const MOST_MASKED = { sentences: 5, tokens: 10 };
 const PAD_WORD = "<pad>";
+const MASK_NAMES = 84; // how wide the column of names at the left of a grid is
 
 export function MaskExplorer(view) {
   return frame(view, {
@@ -51,7 +52,7 @@ function drawMasks(state, page) {
     return `The picture has room for ${room}, and this batch has ${rows.length} of up to ${n}: ` +
       "shorten it.";
   }
-  const { svg, width } = page, wide = width >= 720, left = 84, high = 28;
+  const { svg, width } = page, wide = width >= 720, left = MASK_NAMES, high = 28;
   const cell = Math.min(72, ((wide ? width / 2 : width) - left - 12) / n);
   const below = 46 + rows.length * high + 72, right = wide ? width / 2 + left : left;
   const second = wide ? below : below + n * high + 76;
@@ -86,7 +87,7 @@ function drawMaskedBatch(svg, { rows, real, cell, high, chosen, page, state }, l
   const group = layer(svg, "batch"), cells = [];
   rows.forEach((row, i) => row.forEach((token, key) => cells.push({ i, key, token })));
   join(layer(group, "title"), "text", [title], () => 0, (text) => ({
-    text, x: left, y: top - 14,
+    text, x: left - MASK_NAMES, y: top - 14,
   }));
   join(layer(group, "names"), "text", rows, (_, i) => i, (_, i) => ({
     text: `sentence ${i}`, class: i === chosen ? "small end strong" : "small end",
@@ -117,14 +118,14 @@ function maskedTokenWords({ i, key, token }, real, hidden) {
 }
 
 // One square mask, queries downward and keys to the right.
-function drawMaskGrid(group, { rows, n, chosen, cell, high }, left, top, mask) {
+function drawMaskGrid(group, { rows, n, chosen, cell, high, page }, left, top, mask) {
   const { heading, hides, names } = mask, cells = [];
   for (let query = 0; query < n; query++) {
     for (let key = 0; key < n; key++) cells.push({ query, key, why: hides(query, key) });
   }
   const tokens = rows[chosen];
   join(layer(group, "title"), "text", [heading], () => 0, (text) => ({
-    text, x: left, y: top - 34,
+    text: fitted(text, page.width - 4), x: left - MASK_NAMES, y: top - 34,
   }));
   join(layer(group, "axis"), "text", ["query ↓   key →"], () => 0, (text) => ({
     text, class: "small", x: left, y: top - 14, "aria-hidden": "true",

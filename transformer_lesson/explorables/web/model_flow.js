@@ -63,8 +63,9 @@ function drawFlow(state, page, { model, tokenizer }) {
       `${text.ids.length}: shorten it.`;
   }
   const { written } = state, { width, svg } = page;
-  const flow = remembered(page, [state.text, written], () => {
-    return flowOf(model, tokenizer, text, written);
+  const flow = remembered(page, "flow", [state.text, written], () => {
+    const made = remembered(page, "made", state.text, () => writtenBy(model, text));
+    return flowOf(model, tokenizer, { ...text, ...made }, written);
   });
   page.flow = flow;
   const look = lookInto(flow, state), plan = planOf(flow, look, width);
@@ -80,14 +81,19 @@ function drawFlow(state, page, { model, tokenizer }) {
   return flowFacts(look);
 }
 
-// Lets the model write, and follows the pass that gives the token after those that are written.
-function flowOf(model, tokenizer, { ids, translates }, written) {
-  const writes = model.kind !== "EncoderOnlyTransformer";
+// What the model goes on to write: {start, made}, without the token that ends it.
+function writtenBy(model, { ids, translates }) {
   const start = translates ? [model.config.bos_id] : ids;
+  if (model.kind === "EncoderOnlyTransformer") return { start, made: [] };
   const room = Math.min(FLOW.written, model.config.max_len - start.length);
-  const made = writes ? generate(model, ids, room) : { ids: [] };
-  const most = made.ids.length - Number(Boolean(made.finished));
-  const target = [...start, ...made.ids.slice(0, Math.min(written, most))];
+  const { ids: made, finished } = generate(model, ids, room);
+  return { start, made: finished ? made.slice(0, -1) : made };
+}
+
+// Follows the pass that gives the token after those that are written.
+function flowOf(model, tokenizer, { ids, translates, start, made }, written) {
+  const writes = model.kind !== "EncoderOnlyTransformer", most = made.length;
+  const target = [...start, ...made.slice(0, Math.min(written, most))];
   const read = () => model.encode(ids);
   const pass = () => (writes ? model.decode(target, translates && read(), ids) : read());
   const words = (list) => list.map((id) => inOneLine(tokenizer.token(id)));

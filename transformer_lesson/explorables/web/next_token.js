@@ -17,13 +17,19 @@ export function chance(seed) {
   };
 }
 
-// The distribution at each stage, and the token that `uniform` draws from the last one.
-export function stagesOf(logits, { temperature, top_k: k, top_p: p }, uniform) {
+// The distribution that the knobs leave, and the token that `uniform` draws from it.
+export function choiceByChance(logits, { temperature, top_k: k, top_p: p }, uniform) {
   const topK = k || null, topP = p === 1 ? null : p;
   const final = sampleProbabilities(logits, { temperature, topK, topP });
-  return { final, uniform, chosen: draw(final, uniform),
-    model: softmax(logits), heated: sampleProbabilities(logits, { temperature }),
-    filtered: sampleProbabilities(logits, { temperature, topK }) };
+  return { final, topK, chosen: draw(final, uniform) };
+}
+
+// The same with the distributions before it: the model's own, heated, and cut by top-k alone.
+function stagesOf(logits, state, uniform) {
+  const { temperature } = state, last = choiceByChance(logits, state, uniform);
+  return { ...last, uniform, model: softmax(logits),
+    heated: sampleProbabilities(logits, { temperature }),
+    filtered: sampleProbabilities(logits, { temperature, topK: last.topK }) };
 }
 
 // What the picture shows of one step, greedy or by chance.

@@ -46,8 +46,9 @@ function drawPatching(state, page, { model, tokenizer }) {
   const problem = clean.problem ?? corrupted.problem ?? unpatchable(clean, corrupted);
   if (problem) return problem;
   const key = [clean.ids, corrupted.ids, state.answer, state.heads];
-  const trace = remembered(page, key, () => {
-    const begun = traceOf(model, tokenizer, clean, corrupted, state);
+  const trace = remembered(page, "trace", key, () => {
+    const written = remembered(page, "written", clean.ids, () => writtenFor(model, clean.ids));
+    const begun = traceOf(model, tokenizer, { clean, corrupted, written }, state);
     inPieces(page, begun.traced ? patchCells(begun) : [].values());
     return begun;
   });
@@ -101,9 +102,8 @@ function unpatchable(clean, corrupted) {
 // Runs
 
 // Both runs, and what is needed to patch one into the other.
-function traceOf(model, tokenizer, clean, corrupted, { answer, heads }) {
+function traceOf(model, tokenizer, { clean, corrupted, written }, { answer, heads }) {
   const translates = model.kind === "EncoderDecoderTransformer";
-  const written = translates ? writtenFor(model, clean.ids) : clean.ids;
   const at = Math.min(answer, written.length - 1), before = written.slice(0, at + 1);
   const run = (ids, changes = {}) => {
     const seen = new Map(), logits = watched(model, { seen, ...changes }, () => {
@@ -120,8 +120,9 @@ function traceOf(model, tokenizer, clean, corrupted, { answer, heads }) {
     traced: Math.abs(right.logs[best] - wrong.logs[best]) > WORTH_TRACING };
 }
 
-// What the translator writes for the clean sentence, and what it begins with.
+// What a translator writes for the clean sentence, and what it begins with; else the prompt.
 function writtenFor(model, ids) {
+  if (model.kind !== "EncoderDecoderTransformer") return ids;
   const written = generate(model, ids, Math.min(30, model.config.max_len - 1)).ids;
   const ends = model.config.eos_ids.includes(written.at(-1));
   return [model.config.bos_id, ...(ends ? written.slice(0, -1) : written)];

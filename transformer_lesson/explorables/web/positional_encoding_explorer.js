@@ -3,6 +3,7 @@
 
 import { choosable, fixed, join, layer, set, signed, told } from "./draw.js";
 import { frame } from "./frame.js";
+import { inPieces } from "./in_pieces.js";
 
 const SINUSOID_BASES = [10, 100, 1000, 10000, 100000];
 
@@ -146,8 +147,9 @@ function drawStripes(group, { encoding, chosen, state, page }, { left, top, widt
     text, class: "small", x: left, y: top - 10,
   }));
   const cells = layer(group, "cells"), known = [length, dModel, base, width].join();
-  if (cells.shows !== known) drawEncodingCells(cells, encoding, { left, top, across, down, page });
-  cells.shows = known; // thousands of cells, and moving a hand changes none
+  const shown = cells.shows === known; // thousands of cells, and moving a hand changes none
+  if (!shown) inPieces(page, drawEncoding(cells, encoding, { left, top, across, down, page }));
+  cells.shows = known;
   const far = (one) => [position, other].every((mark) => Math.abs(one - mark) * down > 13);
   const names = [...new Set([position, other]), ...[0, length - 1].filter(far)];
   const y = (name) => top + (name + 0.5) * down + 4;
@@ -166,14 +168,23 @@ function drawStripes(group, { encoding, chosen, state, page }, { left, top, widt
   }));
 }
 
-function drawEncodingCells(group, encoding, { left, top, across, down, page }) {
-  const numbers = encoding.flatMap((row, p) => row.map((x, i) => ({ x, p, i })));
-  join(group, "rect", numbers, ({ p, i }) => `${p}.${i}`, ({ x, p, i }) => ({
-    x: left + i * across, y: top + p * down, width: across, height: down, fill: signed(x, 1),
-    class: "still", // thousands that move at once are slow
-    ...told(`position ${p}, dimension ${i}: ${fixed(x, 2)}`, `at${p}-${i}`),
-    onclick: () => page.set({ ...movedTo(page.model, p), dimension: i }),
-  }));
+// Row after row; those of another encoding are hidden until their turn comes.
+function* drawEncoding(group, encoding, { left, top, across, down, page }) {
+  const rows = encoding.map((_, p) => layer(group, `row${p}`, { visibility: "hidden" }));
+  for (const [name, row] of group.layers) {
+    if (!rows.includes(row)) row.remove();
+    if (!rows.includes(row)) group.layers.delete(name);
+  }
+  for (const [p, row] of rows.entries()) {
+    join(row, "rect", encoding[p], (_, i) => i, (x, i) => ({
+      x: left + i * across, y: top + p * down, width: across, height: down, fill: signed(x, 1),
+      class: "still", // thousands that move at once are slow
+      ...told(`position ${p}, dimension ${i}: ${fixed(x, 2)}`, `at${p}-${i}`),
+      onclick: () => page.set({ ...movedTo(page.model, p), dimension: i }),
+    }));
+    set(row, { visibility: null });
+    yield;
+  }
 }
 
 // The first position moves to `p`; the second follows at its distance where there is room.

@@ -22,7 +22,8 @@ p { margin: 0; }
 legend { float: left; padding: 0 6px 0 0; }
 input, textarea, button { font: inherit; color: inherit; accent-color: var(--key); }
 input[type="text"], textarea { background: var(--paper); border: 1px solid var(--soft);
-  border-radius: 6px; padding: 3px 8px; width: min(36em, 100%); }
+  border-radius: 6px; padding: 3px 8px; max-width: 100%; }
+textarea { width: 36em; }
 input[type="range"] { width: 150px; max-width: 100%; margin: 0; }
 output { min-width: 3em; font-variant-numeric: tabular-nums; color: var(--soft); }
 button { background: var(--paper); border: 1px solid var(--soft); border-radius: 7px;

@@ -16,7 +16,7 @@ export function TokenizerExplorer(view) {
       const ends = () => ({ min: 0, max: page.steps ?? 0 });
       const words = (step) => `${Math.min(step, page.steps ?? 0)} of ${page.steps ?? 0}`;
       return [
-        make.text("Text", "text"),
+        make.text("Text", "text", { size: 52 }),
         make.slider("Byte-pair vocabulary", "bpe_size", sizes),
         make.slider("Merges made", "step", ends, words),
         make.play("step", ends, 600),

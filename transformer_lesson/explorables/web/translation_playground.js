@@ -48,8 +48,11 @@ function drawPlayground(state, page, { model, tokenizer }) {
   const reading = readSentence(state.sentence, vocabulary, page.model.get("closing"));
   const problem = untranslatable(reading, model) ?? unforceable(state.forced, tokenizer);
   if (problem) return problem;
-  const made = remembered(page, [reading.tokens, state.forced], () => {
-    return translateForced(model, tokenizer, reading, state.forced);
+  const made = remembered(page, "forced", [reading.tokens, state.forced], () => {
+    const source = sourceIds(tokenizer, reading);
+    const room = Math.min(PLAYGROUND.written, model.config.max_len - 1);
+    const free = remembered(page, "free", source, () => generate(model, source, room).ids);
+    return { ...translateForced(model, tokenizer, { source, room, free }, state.forced), reading };
   });
   page.steps = made.written.length;
   const look = lookOfStep(made, state, model.config, page.preview);
@@ -83,18 +86,17 @@ function unforceable(forced, tokenizer) {
 }
 
 // Translates greedily apart from the forced words, and keeps what was likely and looked at.
-function translateForced(model, tokenizer, reading, forced) {
-  const source = sourceIds(tokenizer, reading), seen = new Map(), { length } = forced;
-  const room = Math.min(PLAYGROUND.written, model.config.max_len - 1);
+function translateForced(model, tokenizer, { source, room, free }, forced) {
   const wanted = new Map(forced.map(([step, word]) => [step, tokenizer.vocabulary.get(word)]));
+  const draft = free.slice(0, -1).map((id, i) => wanted.get(i) ?? id), seen = new Map();
   let step = 0;
   const choose = (logits) => wanted.get(step++) ?? likeliest(logits);
-  const { ids, logits } = generate(model, source, room, choose);
-  const free = length ? generate(model, source, room).ids : ids;
   model.run = record(seen);
-  model.decode([model.config.bos_id, ...ids.slice(0, -1)], model.encode(source), source);
+  const { ids, logits, foreseen } = generate(model, source, room, { choose, draft });
+  const read = [model.config.bos_id, ...ids.slice(0, -1)];
+  if (!foreseen) model.decode(read, model.encode(source), source);
   model.run = (name, value) => value;
-  return { reading, seen, tokenizer, written: ids.map((id) => tokenizer.texts[id]),
+  return { seen, tokenizer, written: ids.map((id) => tokenizer.texts[id]),
     shares: logits.map(softmax), text: tokenizer.decode(ids), free: tokenizer.decode(free) };
 }
 

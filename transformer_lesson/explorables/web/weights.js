@@ -1,6 +1,6 @@
 // The models that explorables share: each is sent to a page once, and read once.
 
-import { readCheckpoint } from "./checkpoints.js";
+import { readCheckpoint, refuseChanged } from "./checkpoints.js";
 
 const readModels = new WeakMap(); // by what holds their bytes
 
@@ -11,6 +11,12 @@ export async function modelOf(view, trait = "weights") {
   const holder = await view.widget_manager.get_model(reference.replace("IPY_MODEL_", ""));
   const bytes = holder.get("data");
   if (!bytes) throw new Error("The model's numbers are not in this page: run the cell again.");
-  if (!readModels.has(holder)) readModels.set(holder, readCheckpoint(bytes));
+  if (!readModels.has(holder)) readModels.set(holder, readWhole(bytes));
   return readModels.get(holder);
+}
+
+async function readWhole(bytes) {
+  const read = readCheckpoint(bytes);
+  await refuseChanged(bytes);
+  return read;
 }

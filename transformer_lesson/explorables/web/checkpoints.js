@@ -48,7 +48,8 @@ export async function refuseChanged({ buffer, byteOffset, byteLength }) {
   const names = Object.keys(tensors).sort();
   const summed = names.flatMap((name) => {
     const { dtype, shape, data_offsets: offsets } = Object(tensors[name]);
-    return [`${name} ${inTorch(dtype)} ${tuple(shape)}`, numbers.subarray(...Array.from(Object(offsets)))];
+    const own = numbers.subarray(...Array.from(Object(offsets)));
+    return [`${name} ${inTorch(dtype)} ${tuple(shape)}`, own];
   });
   const all = await new Blob([asciiFacts(metadata), ...summed]).arrayBuffer();
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", all));

@@ -1,7 +1,7 @@
 // One text as words, characters and byte pairs; the byte pairs' merges one after the other.
 
 import { fitted, join, layer, set, textWidth, told } from "./draw.js";
-import { frame } from "./frame.js";
+import { frame, remembered } from "./frame.js";
 import { BytePairTokenizer, tokenizerFromJson, visible } from "./tokenizers.js";
 
 export function TokenizerExplorer(view) {
@@ -57,7 +57,8 @@ function tokenizersOf(page, { tokenizers, bpe_size: size, sizes }) {
   page.made ??= Object.fromEntries(Object.entries(tokenizers).map(([name, json]) =>
     [name, tokenizerFromJson(json)]));
   const merges = [...page.made["byte pairs"].ranks.keys()].slice(0, size - sizes[0]);
-  return { ...page.made, "byte pairs": new BytePairTokenizer(merges) };
+  const pairs = remembered(page, "pairs", size, () => new BytePairTokenizer(merges));
+  return { ...page.made, "byte pairs": pairs };
 }
 
 // The tokens of a text that are whole stretches of it, unknown ones as they were typed.

@@ -35,8 +35,8 @@ export function add(a, b) {
   return a.map((value, i) => value + b.data[i]);
 }
 
-// x (n, in) times the transpose of weight (out, in), plus bias: PyTorch's `nn.Linear`. A pass spends
-// most of its time here: each number that is read serves in several sums, side by side.
+// x (n, in) times the transpose of weight (out, in), plus bias: PyTorch's `nn.Linear`. A pass
+// spends most of its time here: each number that is read serves in several sums, side by side.
 export function linear(x, { weight, bias }) {
   const y = new Tensor([...x.shape.slice(0, -1), weight.shape[0]]);
   let i = 0;

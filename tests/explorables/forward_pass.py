@@ -87,7 +87,7 @@ def embedded(run: Pass, owner: str, last: str, row: int, column: int, config) ->
     token = run.values[f"{owner}.tokens"][row, column].item()
     if last == "output":
         place = run.values[f"{owner}.output"][row, column].item() - token
-        unmoved = torch.equal(run.values[f"{owner}.output"], run.values[f"{owner}.tokens"])
+        unmoved = torch.allclose(run.values[f"{owner}.output"], run.values[f"{owner}.tokens"])
         return Making([token], []) if unmoved else Making([token, place], [token, place])
     id_ = run.ids["source" if owner == "source_embedding" else list(run.ids)[-1]][row]
     if not config.scale_embedding:

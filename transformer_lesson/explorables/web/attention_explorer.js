@@ -5,7 +5,7 @@ import { frame, remembered } from "./frame.js";
 import { generate, softmax } from "./generation.js";
 import { firstLargest, fromLargest } from "./ranking.js";
 import { mapShades } from "./small_map.js";
-import { maskedSoftmax, record } from "./transformer.js";
+import { maskedSoftmax, watched } from "./transformer.js";
 import { readSentence, sourceIds } from "./typed_sentence.js";
 import { modelOf } from "./weights.js";
 
@@ -48,15 +48,15 @@ function drawAttention(state, page, { model, tokenizer }) {
   }
   const kind = KINDS_OF_ATTENTION[state.attention];
   const knobs = [reading.tokens, kind, state.scaled, state.temperature, state.mask];
-  const watched = remembered(page, "attention", knobs, () => {
+  const attended = remembered(page, "attention", knobs, () => {
     const plain = remembered(page, "plain", reading.tokens, () => {
       return generate(model, sourceIds(tokenizer, reading), LONGEST_WRITTEN).ids;
     });
     return watchAttention(model, tokenizer, { reading, kind, state, plain });
   });
-  const look = lookAt(watched, state, kind, model.config, page.preview);
+  const look = lookAt(attended, state, kind, model.config, page.preview);
   drawAttentionPanels(page, look);
-  return attentionFacts(look, reading, watched);
+  return attentionFacts(look, reading, attended);
 }
 
 // Words and heads side by side where there is room, and below them the three steps.
@@ -80,20 +80,22 @@ function drawAttentionPanels(page, look) {
 // Translates with the knobs turned, and keeps what passed every hook point on the way.
 function watchAttention(model, tokenizer, { reading, kind, state, plain }) {
   const ids = sourceIds(tokenizer, reading), seen = new Map(), turned = isTurned(state);
-  model.run = record(seen, turned ? turnedWeights(seen, kind, model.config, state) : {});
-  const words = (list) => list.filter((id) => id !== tokenizer.eosId);
-  const draft = state.mask === "own" ? words(plain) : []; // or it would see what comes later
-  const made = turned ? generate(model, ids, LONGEST_WRITTEN, { draft }) : { ids: plain };
-  const target = [model.config.bos_id, ...words(made.ids)];
-  if (!made.foreseen) model.decode(target, model.encode(ids), ids);
-  model.run = (name, value) => value;
+  const replace = turned ? turnedWeights(seen, kind, model.config, state) : {};
+  const begun = (list) => [model.config.bos_id, ...list.filter((id) => id !== tokenizer.eosId)];
+  const draft = state.mask === "own" ? begun(plain).slice(1) : []; // or it sees what comes later
+  const written = watched(model, { seen, replace }, () => {
+    const made = turned ? generate(model, ids, LONGEST_WRITTEN, { draft }) : { ids: plain };
+    if (!made.foreseen) model.decode(begun(made.ids), model.encode(ids), ids);
+    return made.ids;
+  });
   const logits = seen.get("logits"), texts = (list) => list.map((id) => tokenizer.token(id));
+  const target = begun(written);
   const next = target.map((_, i) => {
     const shares = softmax(logits.row(i)), best = fromLargest([...shares], 2);
     return best.map((id) => [tokenizer.token(id), shares[id]]);
   });
   return { seen, read: [...reading.tokens, "<eos>"], target: texts(target), next,
-    text: tokenizer.decode(made.ids), plain: tokenizer.decode(plain) };
+    text: tokenizer.decode(written), plain: tokenizer.decode(plain) };
 }
 
 function isTurned({ scaled, temperature, mask }) {

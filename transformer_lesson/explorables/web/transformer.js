@@ -484,9 +484,11 @@ function positions(ids, config) {
 // What `read` returns while quantities are kept in `seen` and replaced, and layers are known.
 export function watched(model, { seen = new Map(), replace = {}, known = new Map() }, read) {
   [model.run, model.known] = [record(seen, replace), known];
-  const value = read();
-  [model.run, model.known] = [(name, value) => value, new Map()];
-  return value;
+  try {
+    return read();
+  } finally {
+    [model.run, model.known] = [(name, value) => value, new Map()];
+  }
 }
 
 // Keeps every named quantity of the following passes in a Map; `replace` may put another in place.

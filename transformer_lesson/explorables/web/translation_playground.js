@@ -5,7 +5,7 @@ import { choosable, element, fitted, join, layer, set, shade, told } from "./dra
 import { frame, remembered } from "./frame.js";
 import { generate, likeliest, softmax } from "./generation.js";
 import { firstLargest, fromLargest } from "./ranking.js";
-import { record } from "./transformer.js";
+import { watched } from "./transformer.js";
 import { readSentence, sourceIds } from "./typed_sentence.js";
 import { modelOf } from "./weights.js";
 
@@ -91,11 +91,12 @@ function translateForced(model, tokenizer, { source, room, free }, forced) {
   const draft = free.slice(0, -1).map((id, i) => wanted.get(i) ?? id), seen = new Map();
   let step = 0;
   const choose = (logits) => wanted.get(step++) ?? likeliest(logits);
-  model.run = record(seen);
-  const { ids, logits, foreseen } = generate(model, source, room, { choose, draft });
-  const read = [model.config.bos_id, ...ids.slice(0, -1)];
-  if (!foreseen) model.decode(read, model.encode(source), source);
-  model.run = (name, value) => value;
+  const { ids, logits } = watched(model, { seen }, () => {
+    const made = generate(model, source, room, { choose, draft });
+    const read = [model.config.bos_id, ...made.ids.slice(0, -1)];
+    if (!made.foreseen) model.decode(read, model.encode(source), source);
+    return made;
+  });
   return { seen, tokenizer, written: ids.map((id) => tokenizer.texts[id]),
     shares: logits.map(softmax), text: tokenizer.decode(ids), free: tokenizer.decode(free) };
 }

@@ -198,6 +198,17 @@ def test_an_encoder_and_a_decoder_of_ones_own(show):
         ModelFlow(model)
 
 
+def test_a_sentence_in_a_pictures_place_leaves_nothing_of_it(show):
+    page = show(ModelFlow())
+    before = page.all()
+    page.set(text="the " * 17)
+    assert page.said.startswith("The drawing has room for 16 tokens")
+    assert page.told() == page.written() == []
+    assert not page.page.get_by_role("button", name="SVG").is_visible()
+    page.set(text=ModelFlow().text)
+    assert page.all() == before and page.page.get_by_role("button", name="SVG").is_visible()
+
+
 def test_names_are_found_and_steps_are_walked(show):
     page = show(ModelFlow())
     find = page.page.get_by_label("Find")

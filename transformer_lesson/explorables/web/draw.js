@@ -35,6 +35,12 @@ export function layer(parent, name, attributes = {}) {
   return group;
 }
 
+// Takes a picture away, with all its layers.
+export function clear(svg) {
+  svg.replaceChildren();
+  svg.layers = null;
+}
+
 // One child of a layer for each of `data`, in their order, known by its key; `describe` gives its
 // attributes.
 export function join(group, tag, data, key, describe) {

@@ -1,7 +1,7 @@
 // What every explorable is: a title that states what the picture shows, a goal, controls, the
 // picture, one sentence made of its numbers, and two buttons that save it.
 
-import { asFile, element, set } from "./draw.js";
+import { asFile, clear, element, set } from "./draw.js";
 import { STYLE } from "./style.js";
 
 // Shows an explorable in `el`, by the contract of anywidget, and returns what takes it away.
@@ -91,13 +91,15 @@ function elementsOf(el, name, goal) {
     made.tip);
   root.append(section);
   el.append(host);
-  return { ...made, section };
+  return { ...made, save, section };
 }
 
 // Shows what `draw` returned: a picture's title and sentence, or a sentence in a picture's place.
 function show(page, drawn) {
-  const { title, said } = typeof drawn === "string" ? { title: "", said: drawn } : drawn;
-  page.picture.classList.toggle("hide", typeof drawn === "string");
+  const none = typeof drawn === "string";
+  const { title, said } = none ? { title: "", said: drawn } : drawn;
+  for (const part of [page.picture, page.save]) part.classList.toggle("hide", none);
+  if (none) clear(page.svg);
   set(page.title, { text: title });
   set(page.said, { text: said });
   set(page.svg, { "aria-label": title });

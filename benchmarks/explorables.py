@@ -38,6 +38,12 @@ ROUNDS = 100
 TIMES = """async (host, [selector, rounds, act]) => {
     const root = host.shadowRoot, actions = {
         move: node => node.dispatchEvent(new MouseEvent("click", { bubbles: true })),
+        key: node => { // an arrow key's step, back where there is none ahead
+            const before = node.value;
+            node.stepUp();
+            if (node.value === before) node.stepDown();
+            node.dispatchEvent(new Event("input"));
+        },
         slide: node => {
             node.value = Number(node.value) < Number(node.max) ? node.max : node.min;
             node.dispatchEvent(new Event("input"));
@@ -61,7 +67,8 @@ TIMES = """async (host, [selector, rounds, act]) => {
 }"""
 KINDS = {
     "a button": ("section button[aria-pressed=false], svg [role=button]", "move"),
-    "a slider": ("section input[type=range]", "slide"),
+    "a slider's next step": ("section input[type=range]", "key"),
+    "a slider, end to end": ("section input[type=range]", "slide"),
     "the pointer": ("svg [tabindex]", "hover"),
 }
 TRAINING = """
@@ -80,13 +87,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lab", action="store_true", help="in JupyterLab")
     in_lab = parser.parse_args().lab
-    print(f"{'explorable':28}{'page, KB':>9}" + "".join(f"{kind:>32}" for kind in KINDS))
+    print(f"{'explorable':28}{'page, KB':>9}" + "".join(f"{kind:>28}" for kind in KINDS))
     with headless(chromium_program()) as browser, tempfile.TemporaryDirectory() as folder:
         for name, host in (hosts_in_lab if in_lab else hosts_on_pages)(browser, Path(folder)):
             row = f"{name:28}{len(html.front_ends([name.split()[0]])) / 1e3:9.0f}"
             for selector, act in KINDS.values():
                 times = host.evaluate(TIMES, [selector, ROUNDS, act])
-                row += f"{'-' if len(times) < 2 else _summary(times):>32}"
+                row += f"{'-' if len(times) < 2 else _summary(times):>28}"
             print(row, flush=True)
 
 

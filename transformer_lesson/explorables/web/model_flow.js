@@ -196,8 +196,8 @@ function moveBelow(svg, panel) {
 function follow(page, at) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   if (page.opened !== undefined && page.opened !== at) {
-    const behavior = calm ? "auto" : "smooth";
-    layer(page.svg, "panel").scrollIntoView({ block: "nearest", behavior });
+    const behavior = calm ? "auto" : "smooth", panel = layer(page.svg, "panel");
+    queueMicrotask(() => panel.scrollIntoView({ block: "nearest", behavior })); // once all is set
   }
   page.opened = at;
 }

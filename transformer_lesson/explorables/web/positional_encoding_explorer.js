@@ -170,7 +170,7 @@ function drawStripes(group, { encoding, chosen, state, page }, { left, top, widt
 
 // Row after row; those of another encoding are hidden until their turn comes.
 function* drawEncoding(group, encoding, { left, top, across, down, page }) {
-  const rows = encoding.map((_, p) => layer(group, `row${p}`, { visibility: "hidden" }));
+  const rows = encoding.map((_, p) => layer(group, `row${p}`, { display: "none" }));
   for (const [name, row] of group.layers) {
     if (!rows.includes(row)) row.remove();
     if (!rows.includes(row)) group.layers.delete(name);
@@ -182,7 +182,7 @@ function* drawEncoding(group, encoding, { left, top, across, down, page }) {
       ...told(`position ${p}, dimension ${i}: ${fixed(x, 2)}`, `at${p}-${i}`),
       onclick: () => page.set({ ...movedTo(page.model, p), dimension: i }),
     }));
-    set(row, { visibility: null });
+    set(row, { display: null });
     yield;
   }
 }

@@ -209,6 +209,15 @@ def test_a_sentence_in_a_pictures_place_leaves_nothing_of_it(show):
     assert page.all() == before and page.page.get_by_role("button", name="SVG").is_visible()
 
 
+def test_what_is_opened_comes_into_view(show):
+    page = show(ModelFlow(step=0), viewport={"width": 390, "height": 700})
+    top = """() => document.querySelector("div.explorable > div").shadowRoot
+        .querySelector("svg").layers.get("panel").getBoundingClientRect().top"""
+    for step in (75, 2, 40):
+        page.set(step=step)
+        assert -1 <= page.page.evaluate(top) < 700
+
+
 def test_names_are_found_and_steps_are_walked(show):
     page = show(ModelFlow())
     find = page.page.get_by_label("Find")

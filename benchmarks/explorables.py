@@ -53,6 +53,7 @@ TIMES = """async (host, [selector, rounds, act]) => {
     };
     const frame = () => new Promise(done => requestAnimationFrame(done)), times = [];
     for (let i = 0; i < rounds; i++) {
+        if (i % 10 === 0) await new Promise(done => setTimeout(done, 400)); // then it glides
         const nodes = [...root.querySelectorAll(selector)];
         if (!nodes.length) break;
         const node = nodes[(7 * i) % nodes.length], start = performance.now();

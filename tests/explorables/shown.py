@@ -65,7 +65,8 @@ class Shown:
         self._rest()
 
     def get(self, name: str):
-        """Return a value as the page has it."""
+        """Return a value as the page has it, once the picture shows it."""
+        self._rest()
         read = "name => document.querySelector('div.explorable').model.get(name)"
         return self.page.evaluate(read, name)
 

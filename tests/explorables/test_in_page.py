@@ -33,6 +33,9 @@ UNTOLD = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg text")].filter(no
     /^[-−]?[\\d.,]+$/.test(node.textContent))
     .map(node => node.outerHTML)"""
 
+GLIDE = f"""() => [...new Set([...{HOST}.shadowRoot.querySelectorAll("svg circle:not(.still)")]
+    .map(node => getComputedStyle(node).transitionDuration.split(",")[0]))]"""
+
 
 @each
 def test_its_repr_is_short_and_stable(name):
@@ -132,6 +135,17 @@ def test_its_picture_is_saved_whole(name, show, tmp_path):
         assert texts[0] == page.title and set(page.written()) <= set(texts)
         assert svg.findtext("{*}desc") == page.said
         assert "var(" not in path.read_text() and "class=" not in path.read_text()
+
+
+@browser
+def test_one_move_glides_and_of_several_each_is_shown_at_once(show):
+    page = show(made("NormExplorer"), reduced_motion="no-preference")
+    durations = []
+    for milliseconds in (1000, 1100, 1390, 1700):
+        page.page.evaluate("now => { performance.now = () => now; }", milliseconds)
+        page.set(token=1 - page.get("token") % 2)
+        durations += page.page.evaluate(GLIDE)
+    assert durations == ["0.25s", "0s", "0s", "0.25s"]
 
 
 def test_half_a_surrogate_pair_can_be_sent():

@@ -4,6 +4,8 @@
 import { asFile, clear, element, set } from "./draw.js";
 import { STYLE } from "./style.js";
 
+const QUICK_MILLISECONDS = 300; // a little longer than a glide
+
 // Shows an explorable in `el`, by the contract of anywidget, and returns what takes it away.
 //
 //   name      what a screen reader calls it
@@ -16,13 +18,16 @@ export function frame({ model, el }, { name, goal, traits, controls, load, draw 
   const memory = new Map();
   const page = { model, memory, preview: null, updates: [], ...elementsOf(el, name, goal) };
   const present = (state) => (page.waits ? page.waits : draw(state, page, page.loaded));
-  let asked = 0;
   page.redraw = () => {
-    asked ||= requestAnimationFrame(() => {
-      asked = 0;
+    page.asked ||= requestAnimationFrame(() => {
+      page.asked = 0;
       page.width = Math.max(240, page.picture.clientWidth);
       show(page, present(Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]))));
     });
+  };
+  const moved = () => {
+    if (!page.asked) followTheHand(page);
+    page.redraw();
   };
   page.set = (changes) => {
     for (const [trait, value] of Object.entries(changes)) model.set(trait, value);
@@ -30,16 +35,26 @@ export function frame({ model, el }, { name, goal, traits, controls, load, draw 
   };
   page.controls.append(...controls(makers(page), page));
   if (load) wait(page, load(model));
-  for (const trait of traits) model.on(`change:${trait}`, page.redraw);
+  for (const trait of traits) model.on(`change:${trait}`, moved);
   const size = new ResizeObserver(page.redraw), leaveTheme = followTheme(page.host);
   size.observe(page.section);
   reach(page);
   page.redraw();
   return () => {
-    for (const trait of traits) model.off(`change:${trait}`, page.redraw);
+    for (const trait of traits) model.off(`change:${trait}`, moved);
     size.disconnect();
     leaveTheme();
   };
+}
+
+// One move glides to its end; of several in quick succession, a slider's for example, each is shown
+// at once.
+function followTheHand(page) {
+  const now = performance.now();
+  for (const group of page.svg.querySelectorAll(":scope > g:not(.still)")) {
+    group.classList.toggle("quick", now - page.moved < QUICK_MILLISECONDS);
+  }
+  page.moved = now;
 }
 
 // What `make` gave for an equal key the last time, or else what it gives now; `name` says of what.
@@ -104,8 +119,8 @@ function show(page, drawn) {
   set(page.said, { text: said });
   set(page.svg, { "aria-label": title });
   set(page.section, { "aria-busy": (page.waits && !page.came) || page.work ? "true" : null });
-  const places = [...page.svg.querySelectorAll("[tabindex]")];
-  if (places.length && !places.some((place) => place.tabIndex === 0)) places[0].tabIndex = 0;
+  const stop = page.svg.querySelector('[tabindex="0"]') ?? page.svg.querySelector("[tabindex]");
+  if (stop) stop.tabIndex = 0;
   for (const update of page.updates) update();
   tell(page, page.told?.isConnected ? page.told : null); // its words may be others now
 }

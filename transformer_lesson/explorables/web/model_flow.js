@@ -64,8 +64,8 @@ function drawFlow(state, page, { model, tokenizer }) {
   }
   const { written } = state, { width, svg } = page;
   const flow = remembered(page, "flow", [state.text, written], () => {
-    const made = remembered(page, "made", state.text, () => writtenBy(model, text));
-    return flowOf(model, tokenizer, { ...text, ...made }, written);
+    const start = remembered(page, "start", state.text, () => startOf(model, text));
+    return flowOf(model, tokenizer, start, written);
   });
   page.flow = flow;
   const look = lookInto(flow, state), plan = planOf(flow, look, width);
@@ -81,24 +81,30 @@ function drawFlow(state, page, { model, tokenizer }) {
   return flowFacts(look);
 }
 
-// What the model goes on to write: {start, made}, without the token that ends it.
-function writtenBy(model, { ids, translates }) {
+// What stays the same however much is written: what is read and how, {ids, translates, encoded},
+// and what the model goes on to write, {start, made}, without the token that ends it.
+function startOf(model, { ids, translates }) {
   const start = translates ? [model.config.bos_id] : ids;
-  if (model.kind === "EncoderOnlyTransformer") return { start, made: [] };
+  const encodes = translates || !writes(model);
+  const encoded = encodes ? trace(model, () => model.encode(ids)) : undefined;
+  if (!writes(model)) return { ids, translates, encoded, start, made: [] };
   const room = Math.min(FLOW.written, model.config.max_len - start.length);
   const { ids: made, finished } = generate(model, ids, room);
-  return { start, made: finished ? made.slice(0, -1) : made };
+  return { ids, translates, encoded, start, made: finished ? made.slice(0, -1) : made };
+}
+
+function writes(model) {
+  return model.kind !== "EncoderOnlyTransformer";
 }
 
 // Follows the pass that gives the token after those that are written.
-function flowOf(model, tokenizer, { ids, translates, start, made }, written) {
-  const writes = model.kind !== "EncoderOnlyTransformer", most = made.length;
-  const target = [...start, ...made.slice(0, Math.min(written, most))];
-  const read = () => model.encode(ids);
-  const pass = () => (writes ? model.decode(target, translates && read(), ids) : read());
+function flowOf(model, tokenizer, { ids, translates, encoded, start, made }, written) {
+  const most = made.length, target = [...start, ...made.slice(0, Math.min(written, most))];
+  const pass = () => model.decode(target, translates && encoded.returned, ids);
   const words = (list) => list.map((id) => inOneLine(tokenizer.token(id)));
-  return { ...trace(model, pass), most, writes, read: words(translates ? ids : target),
-    written: words(target), token: (id) => inOneLine(tokenizer.token(id)) };
+  return { ...(writes(model) ? trace(model, pass, encoded) : encoded), most, writes: writes(model),
+    read: words(translates ? ids : target), written: words(target),
+    token: (id) => inOneLine(tokenizer.token(id)) };
 }
 
 // The chosen step, and in it the chosen head, row and number.

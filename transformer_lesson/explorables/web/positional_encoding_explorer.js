@@ -65,6 +65,8 @@ function drawPositions(state, page) {
   const parts = { ...sinusoids(state, chosen), chosen, state, page };
   const top = drawClocks(layer(svg, "clocks"), parts), room = wide ? width / 2 - 24 : width;
   const field = { left: 34, top: top + 44, width: room - 38, height: 330 };
+  const cells = layer(svg, "cells", { class: "still" }); // thousands that glide at once are slow
+  drawCells(cells, parts, field);
   drawStripes(layer(svg, "matrix"), parts, field);
   const right = wide ? { left: room + 84, width: width - room - 92, top }
     : { left: 36, width: width - 44, top: top + 410 };
@@ -140,16 +142,20 @@ function clockArc(x, y, radius, from, to) {
   return `M${at(from)}A${radius} ${radius} 0 ${turn > Math.PI ? 1 : 0} 1 ${at(end)}`;
 }
 
-function drawStripes(group, { encoding, chosen, state, page }, { left, top, width, height }) {
-  const { length, d_model: dModel, base } = state, { position, other, dimension } = chosen;
+function drawCells(group, { encoding, state, page }, { left, top, width, height }) {
+  const { length, d_model: dModel, base } = state, known = [length, dModel, base, width].join();
+  if (group.shows === known) return; // moving a hand changes none
+  group.shows = known;
+  const across = width / dModel, down = height / length;
+  inPieces(page, drawEncoding(group, encoding, { left, top, across, down, page }));
+}
+
+function drawStripes(group, { chosen, state }, { left, top, width, height }) {
+  const { length, d_model: dModel } = state, { position, other, dimension } = chosen;
   const across = width / dModel, down = height / length;
   join(layer(group, "heading"), "text", ["position ↓   dimension →"], () => 0, (text) => ({
     text, class: "small", x: left, y: top - 10,
   }));
-  const cells = layer(group, "cells"), known = [length, dModel, base, width].join();
-  const shown = cells.shows === known; // thousands of cells, and moving a hand changes none
-  if (!shown) inPieces(page, drawEncoding(cells, encoding, { left, top, across, down, page }));
-  cells.shows = known;
   const far = (one) => [position, other].every((mark) => Math.abs(one - mark) * down > 13);
   const names = [...new Set([position, other]), ...[0, length - 1].filter(far)];
   const y = (name) => top + (name + 0.5) * down + 4;
@@ -178,7 +184,6 @@ function* drawEncoding(group, encoding, { left, top, across, down, page }) {
   for (const [p, row] of rows.entries()) {
     join(row, "rect", encoding[p], (_, i) => i, (x, i) => ({
       x: left + i * across, y: top + p * down, width: across, height: down, fill: signed(x, 1),
-      class: "still", // thousands that move at once are slow
       ...told(`position ${p}, dimension ${i}: ${fixed(x, 2)}`, `at${p}-${i}`),
       onclick: () => page.set({ ...movedTo(page.model, p), dimension: i }),
     }));

@@ -56,7 +56,7 @@ svg text[data-lit] { stroke: none; font-weight: 700; }
 svg :focus-visible, svg :focus-visible .box { stroke: var(--focus); stroke-width: 3; }
 svg rect, svg circle, svg path, svg line, svg text { transition: x .25s, y .25s, cx .25s, cy .25s,
   r .25s, width .25s, height .25s, opacity .25s, fill .25s, stroke-width .25s, d .25s; }
-svg .still { transition: none; }
+svg .still, svg .still *, svg .quick * { transition: none; }
 @media (prefers-reduced-motion: reduce) { svg * { transition: none !important; } }
 .tip { position: absolute; z-index: 2; max-width: 280px; padding: 5px 10px; border-radius: 8px;
   background: var(--ink); color: var(--paper); font-size: 13px; line-height: 1.35;

@@ -11,9 +11,11 @@ const UNNAMED = /\.(W_O|W_2|W_down)$/; // maps whose results are no named quanti
 const IN_STREAM = /(^|[._])(output|after_\w+)$/;
 
 // Runs `pass` and keeps what the package names, and beside it what each norm and each map back into
-// the stream gives, by that part's name. A step is {name, value, from}: names of what made it.
-export function trace(model, pass) {
-  const steps = [], calls = new Map(), methods = Object.getPrototypeOf(model);
+// the stream gives, by that part's name. A step is {name, value, from}: names of what made it. The
+// steps come after those of an `earlier` trace, and `returned` is what the pass returned.
+export function trace(model, pass, earlier = { steps: [], calls: [] }) {
+  const steps = [...earlier.steps], calls = new Map(earlier.calls), made = { model, steps, calls };
+  const methods = Object.getPrototypeOf(model);
   const keep = (name, value) => {
     steps.push({ name, value, from: madeFrom(name, steps, calls) });
     return value;
@@ -28,7 +30,7 @@ export function trace(model, pass) {
   }
   model.run = keep;
   try {
-    pass();
+    made.returned = pass();
   } finally {
     for (const method of WATCHED) delete model[method];
     model.run = (name, value) => value;
@@ -38,7 +40,7 @@ export function trace(model, pass) {
     const shares = Float32Array.from(softmax(logits.value.row(logits.value.rows - 1)));
     keep("probabilities", new Tensor([1, shares.length], shares));
   }
-  return { model, steps, calls, byName: new Map(steps.map((step) => [step.name, step])) };
+  return { ...made, byName: new Map(steps.map((step) => [step.name, step])) };
 }
 
 // Whether a quantity is the stream: what a block adds to, or has added to.

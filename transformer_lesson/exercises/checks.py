@@ -19,6 +19,7 @@ from transformer_lesson.exercises.attempt import (
 from transformer_lesson.exercises.behavior import unlike_ours
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.choosing import turns
+from transformer_lesson.exercises.collection import collect
 from transformer_lesson.exercises.compare import NotANumber, as_parts, match_form, same
 from transformer_lesson.exercises.examples import argument_names, describe_inputs, smallest_example
 from transformer_lesson.exercises.explanation import explain, explain_error
@@ -66,6 +67,7 @@ def check(name: str, answer: Any) -> Report:
             report = run_for_at_most(LONGEST, lambda: _diagnosed(exercise, answer, plain))
     if report.status == "passed":
         remember("passed", name, True)
+        report = replace(report, message=report.message + _kept(exercise, answer))
     return replace(report, message=report.message + _quote(printed))
 
 
@@ -82,6 +84,19 @@ def one_thread() -> Iterator[None]:
 
 ENDLESS = f"""Your function did not come to its end within {LONGEST:.0f} seconds and was stopped.
 Which loop does not end? Print what it counts, or what it waits for."""
+
+
+def _kept(exercise: Exercise, answer: Callable) -> str:
+    """Collect what passed, and return the line that says so; a bug hunt's repairs stay there."""
+    if exercise.start:
+        return ""
+    work = partial(collect, exercise.name, answer, lambda one, made: first_failure(find(one), made))
+    with contextlib.redirect_stdout(Excerpt()), torch.random.fork_rng(devices=[]), one_thread():
+        try:
+            sentence = run_for_at_most(LONGEST, work)
+        except TookTooLong:
+            sentence = "It passed but was not collected: without the notebook it does not end."
+    return f"\n{sentence}" if sentence else ""
 
 
 def verdict(exercise: Exercise, answer: Callable) -> Report:

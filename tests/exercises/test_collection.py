@@ -1,0 +1,227 @@
+"""What passes its check is kept in the learner's own words, and runs without the notebook."""
+
+import linecache
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+
+import pytest
+
+from transformer_lesson.exercises import check
+from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
+from transformer_lesson.exercises.collection import FOLDER, collect, collected, load_collected
+from transformer_lesson.exercises.folds import solution_code
+from transformer_lesson.exercises.progress import PLACE, read_progress
+
+IMPORTS = """import math
+
+import torch
+import torch.nn.functional as F
+from torch import finfo as limits
+from transformer_lesson.model.attention import merge_heads
+"""
+SCORES = """def attention_scores(Q, K):
+    "As in equation 1."
+    return Q @ K.transpose(-2, -1) / math.sqrt(Q.size(-1))
+"""
+ATTENTION = """def scaled_dot_product_attention(Q, K, V, mask=None):
+    scores = attention_scores(Q, K)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, limits(scores.dtype).min)
+    weights = scores.softmax(-1)
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0.0)
+    return weights @ V, weights
+"""
+HEADS = """def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    Q, K, V = [split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V)]
+    return merge_heads(scaled_dot_product_attention(Q, K, V, mask)[0]) @ W_O
+"""
+SPLIT = """def cut(x, n_heads):
+    return x.view(*x.shape[:2], n_heads, -1).transpose(1, 2)
+"""
+CLOSURE = """def make(root):
+    def attention_scores(Q, K):
+        return Q @ K.mT / root(Q.size(-1))
+    return attention_scores
+attention_scores = make(math.sqrt)
+"""
+FRESH = """import torch
+from my_transformer.lesson_04 import multi_head_attention
+one = torch.ones(1, 1, 1)
+W = torch.ones(1, 1)
+print(multi_head_attention(one, W, W, W, W, 1).item())"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
+    return tmp_path / FOLDER
+
+
+class Notebook:
+    """Cells that share their names, and whose sources can be read, as IPython's."""
+
+    numbers = count()
+
+    def __init__(self):
+        self.names = {"__name__": "__main__"}
+        self.run(IMPORTS)
+
+    def run(self, source: str) -> None:
+        file = f"<cell {next(self.numbers)}>"
+        linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+        exec(compile(source, file, "exec"), self.names)
+
+    def check(self, name: str, source: str = "", as_: str = "") -> str:
+        """Run a cell, check the function in it, and return the report's last line."""
+        self.run(source)
+        report = check(name, self.names[as_ or name])
+        return report.message.splitlines()[-1] if report.status == "passed" else report.status
+
+
+def test_a_whole_attention_is_kept_and_runs_without_notebook_and_without_ours(folder):
+    notebook = Notebook()
+    kept = "Your version is kept in `my_transformer/lesson_0{}.py`."
+    assert notebook.check("attention_scores", SCORES) == kept.format(3)
+    assert notebook.check("scaled_dot_product_attention", ATTENTION) == kept.format(3)
+    assert notebook.check("split_heads", SPLIT, as_="cut") == kept.format(4)
+    notebook.run("split_heads = cut")
+    assert notebook.check("multi_head_attention", HEADS) == kept.format(4)
+    assert "transformer_lesson" in (folder / "lesson_04.py").read_text()  # our merge_heads, so far
+    merge = "def merge_heads(x):\n    return x.transpose(1, 2).flatten(2)\n"
+    assert notebook.check("merge_heads", merge) == kept.format(4)
+    run = subprocess.run([sys.executable, "-c", FRESH], cwd=folder.parent, capture_output=True)
+    assert (run.stdout, run.stderr) == (b"1.0\n", b"")
+    text = (folder / "lesson_03.py").read_text()
+    assert SCORES in text and ATTENTION in text and "import torch.nn.functional" not in text
+    assert list(collected(folder).values()) == ["03", "03", "04", "04", "04"]
+    assert load_collected(folder, "attention_scores").__doc__ == "As in equation 1."
+
+
+def test_what_a_function_uses_comes_with_it(folder):
+    notebook = Notebook()
+    notebook.run("HALF, NEVER = 0.5, float('-inf')\ndef root(n):\n    return n**HALF\n")
+    notebook.run("def lowest():\n    return NEVER\n")
+    square = "def attention_scores(Q, K):\n    return Q @ K.mT / root(Q.size(-1))\n"
+    notebook.check("attention_scores", square)
+    notebook.check("scaled_dot_product_attention", ATTENTION.replace("None:", "None and lowest:"))
+    text = (folder / "lesson_03.py").read_text()
+    assert 'NEVER = float("-inf")' in text and "HALF = 0.5\n\n\ndef root(n):" in text
+
+
+def test_a_failed_version_replaces_nothing_and_a_passed_one_its_predecessor(folder):
+    notebook = Notebook()
+    notebook.check("attention_scores", SCORES)
+    before = (folder / "lesson_03.py").read_text()
+    assert notebook.check("attention_scores", SCORES.replace("math.sqrt", "")) == "failed"
+    assert (folder / "lesson_03.py").read_text() == before
+    notebook.check("attention_scores", SCORES.replace("math.sqrt(Q.size(-1))", "Q.size(-1)**0.5"))
+    after = (folder / "lesson_03.py").read_text()
+    assert "Q.size(-1)**0.5" in after and "math.sqrt" not in after
+    assert after.count("def attention_scores") == 1
+
+
+def test_a_helper_gives_way_to_the_exercise_that_it_is(folder):
+    notebook = Notebook()
+    notebook.run(SCORES)  # right, but not checked yet
+    notebook.check("scaled_dot_product_attention", ATTENTION)
+    path = folder / "lesson_03.py"
+    assert path.read_text().count("def attention_scores") == 1
+    notebook.check("attention_scores", SCORES.replace("As in", "By"))
+    text = path.read_text()
+    assert text.count("def attention_scores") == 1 and "By equation 1." in text
+
+
+@pytest.mark.parametrize(
+    "source, reason",
+    {
+        "attention_scores = lambda Q, K: Q @ K.mT / math.sqrt(Q.size(-1))": "with `def`",
+        CLOSURE: "inside another function",
+        f"one = torch.ones(1)\n{SCORES.replace('Q @', 'one * Q @')}": "`one`, a Tensor of another",
+        f"exec({SCORES!r})": "cannot be read",
+        "from transformer_lesson.model.attention import attention_scores": "is the package's own",
+    }.items(),
+    ids=["lambda", "closure", "tensor", "no source", "ours"],
+)
+def test_what_cannot_be_written_down_passes_all_the_same_and_says_why(folder, source, reason):
+    line = Notebook().check("attention_scores", source)
+    assert line.startswith("It passed but was not collected in `my_transformer`: ")
+    assert reason in line and collected(folder) == {}
+    assert read_progress(folder.with_name("my_progress.json"))["passed"] == {
+        "attention_scores": True
+    }
+
+
+def test_a_helper_of_another_meaning_under_the_same_name_is_refused(folder):
+    notebook = Notebook()
+    notebook.run("def scale(n):\n    return math.sqrt(n)\n")
+    notebook.check("attention_scores", SCORES.replace("math.sqrt", "scale"))
+    before = (folder / "lesson_03.py").read_text()
+    notebook.run("def scale(n):\n    return n\n")
+    mask = "def causal_mask(n):\n    return torch.ones(1, 1, n, n).tril() == scale(1)\n"
+    line = notebook.check("causal_mask", mask)
+    assert "without the notebook `attention_scores`, which stands beside it, does not pass" in line
+    assert (folder / "lesson_03.py").read_text() == before
+
+
+def test_a_function_that_needs_the_notebook_is_refused(folder):
+    notebook = Notebook()
+    notebook.run("calls = []\ndef first():\n    calls.append(1)\n    return len(calls)\n")
+    mask = "def causal_mask(n):\n    return torch.ones(1, 1, n, n).tril() > first() * 0\n"
+    assert notebook.check("causal_mask", mask).startswith("Your version is kept")  # [] is plain
+    count = "def count_mask(n):\n    return (calls or get_ipython()) and causal_mask_of(n)\n"
+    notebook.run("def causal_mask_of(n):\n    return torch.ones(1, 1, n, n).tril() > 0\n")
+    notebook.run("def get_ipython():\n    return 1\nget_ipython.__module__ = 'builtins'\n")
+    line = notebook.check("causal_mask", count.replace("calls or ", ""), as_="count_mask")
+    assert "`get_ipython`, a function of another cell" in line
+
+
+def test_a_damaged_module_is_set_aside(folder):
+    notebook = Notebook()
+    notebook.check("attention_scores", SCORES)
+    path = folder / "lesson_03.py"
+    path.write_text(path.read_text() + "\ndef broken(:\n")
+    damaged = path.read_text()
+    with pytest.warns(UserWarning, match="is kept as lesson_03.damaged-1.py"):
+        notebook.check("scaled_dot_product_attention", ATTENTION)
+    assert (folder / "lesson_03.damaged-1.py").read_text() == damaged
+    assert "scaled_dot_product_attention" in collected(folder)
+
+
+def test_notebooks_that_are_open_at_once_lose_nothing(folder):
+    names, keep = LESSONS["03"][1:], []
+    for name in names:
+        notebook = Notebook()
+        notebook.run(solved(EXERCISES[name]))
+        keep.append((name, notebook.names[name], lambda name, answer: None))
+    with ThreadPoolExecutor(4) as pool:
+        said = list(pool.map(lambda one: collect(*one), keep))
+    assert said == ["Your version is kept in `my_transformer/lesson_03.py`."] * len(names)
+    assert set(collected(folder)) == set(names)
+
+
+def test_all_solutions_can_be_collected(folder):
+    for name, exercise in EXERCISES.items():
+        line = Notebook().check(name, solved(exercise))
+        assert exercise.start or line.startswith("Your version is kept in"), (name, line)
+    assert set(collected(folder)) == {name for name in EXERCISES if not EXERCISES[name].start}
+
+
+def solved(exercise) -> str:
+    return solution_code([*exercise.load_helpers(), exercise.load_reference()])
+
+
+def test_nothing_is_kept_where_no_notebooks_are(tmp_path, monkeypatch):
+    monkeypatch.delenv(PLACE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert "kept" not in Notebook().check("attention_scores", SCORES)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    (tmp_path / FOLDER).write_text("a file of this name")
+    monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
+    line = Notebook().check("attention_scores", SCORES)
+    assert line.startswith("It passed but was not collected in ") and "lesson_03.py" in line

@@ -37,8 +37,7 @@ RUN := .venv/bin/python -m
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root) # a container: JupyterLab asks to be told
 
 lab: setup ## open the course in JupyterLab
-	@trap : INT; $(RUN) jupyterlab --ServerApp.root_dir="$(CURDIR)" $(AS_ROOT) \
-		--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LAB_FLAGS) || { \
+	@trap : INT; $(RUN) tools.lab $(AS_ROOT) $(LAB_FLAGS) || { \
 		echo >&2 "JupyterLab stopped with an error: look at its last lines above; if its port is \
 taken, choose another, as in: make lab LAB_FLAGS=--port=9000"; exit 1; }
 

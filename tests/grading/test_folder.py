@@ -29,8 +29,9 @@ def test_a_student_is_a_file_or_a_folder(tmp_path, nothing_runs):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(notebook("1", "2"))
     (tmp_path / "dora").mkdir()
-    (tmp_path / "berta/work/.ipynb_checkpoints").mkdir()
-    (tmp_path / "berta/work/.ipynb_checkpoints/homework.ipynb").write_text(notebook())
+    for hidden in (".ipynb_checkpoints", ".earlier", ".editions"):
+        (tmp_path / "berta/work" / hidden).mkdir()
+        (tmp_path / "berta/work" / hidden / "homework.ipynb").write_text(notebook())
     command.main([str(tmp_path)])
     command.main([str(tmp_path)])  # its own grades.csv is nobody's notebook
     assert [(row["student"], row["status"]) for row in grades(tmp_path)] == [

@@ -60,8 +60,13 @@ def _notebooks(folder: Path) -> list[Path]:
         Path(place, name)
         for place, _, names in os.walk(folder)
         for name in names
-        if name.lower().endswith(".ipynb") and ".ipynb_checkpoints" not in Path(place).parts
+        if name.lower().endswith(".ipynb") and not _is_hidden(Path(place).relative_to(folder))
     ]
+
+
+def _is_hidden(place: Path) -> bool:
+    """Return whether a folder holds JupyterLab's checkpoints, a copy's earlier editions or such."""
+    return any(part.startswith(".") for part in place.parts)
 
 
 def read(path: Path) -> tuple[str, list[str]]:

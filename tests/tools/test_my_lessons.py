@@ -1,0 +1,211 @@
+"""A learner's work survives an update: answers, notes and outputs, in every lesson."""
+
+import subprocess
+from copy import deepcopy
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tools.editions import BOTH_CHANGED, GONE, carried_over
+from tools.handout import is_stub, solve
+from tools.my_lessons import EARLIER, EDITIONS, MINE, bring_up_to_date
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+LESSONS = sorted(NOTEBOOKS.glob("*.ipynb"))
+PRINTED = new_output("stream", text="what the learner saw\n")
+
+
+def sources(notebook):
+    return [cell.source for cell in notebook.cells]
+
+
+def edition(*cells):
+    return new_notebook(
+        cells=[new_markdown_cell(text, id=name) for name, text in (one.split(":") for one in cells)]
+    )
+
+
+@pytest.mark.parametrize(
+    "old, mine, new, made",
+    [
+        ("a:1 b:2", "a:1 b:2", "a:1 b:3", ["1", "3"]),  # the course changed it
+        ("a:1 b:2", "a:1 b:9", "a:1 b:2", ["1", "9"]),  # the learner changed it
+        ("a:1 b:2", "a:1 b:9", "a:4 b:3", ["4", "3", BOTH_CHANGED, "9"]),  # both did
+        ("a:1 b:2", "a:1 n:8 b:2", "a:4 c:5 b:2", ["4", "8", "5", "2"]),  # a note, a new cell
+        ("a:1 b:2", "n:8 a:1 b:2", "b:2", ["8", "2"]),  # a note at the beginning, a cell dropped
+        ("a:1 b:2", "a:9 m:7 b:2", "b:2", [GONE, "9", "7", "2"]),  # dropped, but changed before
+        ("a:1 b:2", "a:1", "a:1 b:2", ["1"]),  # the learner deleted it
+        ("a:1 b:2", "a:1 b:2 n:8", "b:2 a:1", ["2", "8", "1"]),  # another order
+        ("a:1", "a:1 c:8", "a:1 c:3", ["1", "3", BOTH_CHANGED, "8"]),  # the same id by chance
+    ],
+)
+def test_what_one_side_changed_is_taken_from_that_side(old, mine, new, made):
+    old, mine, new = (edition(*cells.split()) for cells in (old, mine, new))
+    merged = carried_over(old, mine, new)
+    assert sources(merged) == made
+    nbformat.validate(merged)
+    again = carried_over(new, merged, new)
+    assert sources(again) == made  # once more changes nothing
+
+
+def test_cells_whose_ids_a_program_dropped_are_known_by_their_text():
+    mine = edition("a:1", "b:9")
+    for cell in mine.cells:
+        del cell["id"]
+    assert sources(carried_over(edition("a:1", "b:2"), mine, edition("a:3", "b:2"))) == [
+        "3",
+        "9",
+        "2",
+    ]
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_a_worked_lesson_goes_on_in_a_newer_edition(path):
+    old = nbformat.read(path, as_version=4)
+    mine, new = worked_through(old), rewritten(old)
+    merged = carried_over(old, mine, new)
+    nbformat.validate(merged)
+    made, seen = set(sources(merged)), merged.cells
+    assert len({cell.id for cell in seen}) == len(seen)
+    assert made >= {cell.source for cell in new.cells if not is_stub(cell)}
+    assert made >= {solve(cell.source) for cell in filter(is_stub, old.cells)}
+    notes = [cell.source for cell in mine.cells if cell.source.startswith("My note ")]
+    assert [one for one in sources(merged) if one.startswith("My note ")] == notes
+    kept = {cell.id: cell for cell in new.cells}
+    same = [cell for cell in mine.cells if cell.id in kept and cell.source == kept[cell.id].source]
+    ran = {cell.id: cell.outputs for cell in merged.cells if cell.cell_type == "code"}
+    assert all(ran[cell.id] == [PRINTED] for cell in same if cell.cell_type == "code")
+
+
+def worked_through(lesson):
+    """A lesson with every exercise solved, all cells run, and a note behind each tenth cell."""
+    mine, cells = deepcopy(lesson), []
+    for i, cell in enumerate(mine.cells):
+        if cell.cell_type == "code":
+            cell.source = solve(cell.source) if is_stub(cell) else cell.source
+            cell.outputs, cell.execution_count = [PRINTED], i
+        cells += [cell, new_markdown_cell(f"My note {i}")] if i % 10 == 0 else [cell]
+    mine.cells = cells
+    return mine
+
+
+def rewritten(lesson):
+    """An edition in which cells that are no exercise are changed, dropped and added."""
+    new, cells = deepcopy(lesson), []
+    for i, cell in enumerate(new.cells):
+        if not is_stub(cell) and i % 3 == 0:
+            cell.source = f"# rewritten {i}\n{cell.source}"
+        if is_stub(cell) or i % 7:
+            cells.append(cell)
+        if i % 5 == 0:
+            cells.append(new_code_cell(f"print({i})"))
+    new.cells = cells
+    return new
+
+
+def git(folder, *command):
+    who = ("-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    run = subprocess.run(["git", *who, *command], cwd=folder, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A course under version control, with one lesson."""
+    folder = tmp_path / "course"
+    (folder / "notebooks").mkdir(parents=True)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    (folder / ".gitignore").write_text("my_lessons/\n")
+    (folder / "notebooks/glossary.md").write_text("words")
+    commit(folder, edition("a:1", "b:2"))
+    return folder
+
+
+def write(path, notebook):
+    nbformat.write(notebook, path)
+
+
+def commit(folder, notebook):
+    write(folder / "notebooks/01.ipynb", notebook)
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message=an edition")
+
+
+def read(path):
+    return sources(nbformat.read(path, as_version=4))
+
+
+def test_a_pull_meets_no_conflict_and_the_work_goes_on(course, tmp_path):
+    learner = tmp_path / "learner"
+    git(tmp_path, "clone", "--quiet", str(course), str(learner))
+    assert list(bring_up_to_date(learner)) == []
+    copy = learner / MINE / "01.ipynb"
+    write(copy, edition("a:1", "b:my answer", "n:my note"))
+    assert git(learner, "status", "--porcelain") == ""
+    commit(course, edition("a:1, better", "b:2", "c:3"))
+    git(learner, "pull", "--quiet")
+    said = list(bring_up_to_date(learner))
+    kept = f"{MINE}/{EARLIER}/01.1.ipynb"
+    assert said == [f"{MINE}/01.ipynb has the newest edition and your work; as it was: {kept}"]
+    assert read(copy) == ["1, better", "my answer", "my note", "3"]
+    assert read(learner / kept) == ["1", "my answer", "my note"]
+    assert (learner / MINE / "glossary.md").read_text() == "words"
+    assert git(learner, "status", "--porcelain") == "" and list(bring_up_to_date(learner)) == []
+
+
+def test_work_that_was_begun_in_the_courses_own_folder_counts_as_the_learners(course):
+    lesson = course / "notebooks/01.ipynb"
+    (course / "notebooks/my_progress.json").write_text("{}")
+    write(lesson, edition("a:1", "b:my answer"))
+    list(bring_up_to_date(course))
+    assert (course / MINE / "my_progress.json").read_text() == "{}"
+    git(course, "checkout", "--quiet", "notebooks")
+    commit(course, edition("a:1, better", "b:2"))
+    list(bring_up_to_date(course))
+    assert read(course / MINE / "01.ipynb") == ["1, better", "my answer"]
+
+
+def test_a_copy_without_its_edition_finds_it_in_the_history(course):
+    (course / MINE).mkdir()
+    write(course / MINE / "01.ipynb", edition("a:1", "b:my answer"))
+    commit(course, edition("a:1, better", "b:2"))
+    commit(course, edition("a:1, best", "b:2"))
+    list(bring_up_to_date(course))
+    assert read(course / MINE / "01.ipynb") == ["1, best", "my answer"]
+
+
+def test_without_version_control_the_files_are_the_edition(course, tmp_path):
+    (course / ".git").rename(tmp_path / "away")
+    list(bring_up_to_date(course))
+    write(course / MINE / "01.ipynb", edition("a:1", "b:my answer"))
+    write(course / "notebooks/01.ipynb", edition("a:1, better", "b:2"))
+    list(bring_up_to_date(course))
+    assert read(course / MINE / "01.ipynb") == ["1, better", "my answer"]
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"cells": 3}', "no JSON"])
+def test_a_damaged_copy_stays_as_it_is(course, damage):
+    list(bring_up_to_date(course))
+    copy = course / MINE / "01.ipynb"
+    copy.write_text(damage)
+    commit(course, edition("a:1, better"))
+    (said,) = bring_up_to_date(course)
+    assert said.startswith(f"{MINE}/01.ipynb is no notebook any more and stays as it is")
+    assert copy.read_text() == damage
+    copy.rename(copy.with_name("mine.ipynb"))
+    assert list(bring_up_to_date(course)) == [] and read(copy) == ["1, better"]
+
+
+def test_an_interrupted_update_goes_on(course, monkeypatch):
+    list(bring_up_to_date(course))
+    copy = course / MINE / "01.ipynb"
+    write(copy, edition("a:1", "b:my answer"))
+    commit(course, edition("a:1, better", "b:2"))
+    before = (course / MINE / EDITIONS / "01.ipynb").read_bytes()
+    list(bring_up_to_date(course))
+    (course / MINE / EDITIONS / "01.ipynb").write_bytes(before)  # the power failed before this
+    list(bring_up_to_date(course))
+    assert read(copy) == ["1, better", "my answer"]

@@ -1,0 +1,107 @@
+"""The learner's own copies of the lessons, in `my_lessons/`.
+
+The lessons in `notebooks/` belong to the course: they are under version control, and a newer course
+replaces them. So a learner works in copies, which nothing but the learner's own work changes, and
+into which a newer edition is merged cell by cell (`tools.editions`). Beside them lie the learner's
+progress and `my_transformer/`, and in `.editions/` the edition of which each copy was made.
+
+An edition is what is committed. So work that somebody began in `notebooks/` itself counts as
+theirs: a copy begins with it.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from tools.editions import carried_over
+from transformer_lesson.files import write_atomically
+
+ROOT = Path(__file__).resolve().parent.parent
+LESSONS, MINE, EDITIONS, EARLIER = "notebooks", "my_lessons", ".editions", ".earlier"
+
+
+def bring_up_to_date(root: Path = ROOT) -> Iterator[str]:
+    """Make what copies are missing, merge what is new into the others; yield what was done.
+
+    A copy that cannot be read stays as it is. One that is about to change is kept in
+    `my_lessons/.earlier/` before.
+    """
+    lessons, mine = root / LESSONS, root / MINE
+    (mine / EDITIONS).mkdir(parents=True, exist_ok=True)
+    for file in (*lessons.glob("*.md"), *lessons.glob("my_progress.json")):
+        if file.suffix == ".md" or not (mine / file.name).exists():
+            shutil.copyfile(file, mine / file.name)
+    for lesson in sorted(lessons.glob("*.ipynb")):
+        yield from _bring_up_to_date(lesson, mine / lesson.name, mine / EDITIONS / lesson.name)
+
+
+def _bring_up_to_date(lesson: Path, copy: Path, edition: Path) -> Iterator[str]:
+    newest = _committed(lesson) or lesson.read_bytes()
+    if not copy.exists():
+        write_atomically(copy, lesson.read_bytes())
+    elif not edition.exists():
+        yield _merge(lesson, copy, _likeliest_edition(lesson, copy) or newest, newest)
+    elif edition.read_bytes() != newest:
+        yield _merge(lesson, copy, edition.read_bytes(), newest)
+    write_atomically(edition, newest)
+
+
+def _committed(lesson: Path, commit: str = "HEAD") -> bytes | None:
+    """Return a lesson as it was committed; `None` where there is no git, or no such commit."""
+    return _git(lesson, "show", f"{commit}:./{lesson.name}")
+
+
+def _git(lesson: Path, *command: str) -> bytes | None:
+    try:
+        run = subprocess.run(["git", *command], cwd=lesson.parent, capture_output=True)
+    except OSError:
+        return None
+    return run.stdout if run.returncode == 0 else None
+
+
+def _likeliest_edition(lesson: Path, copy: Path) -> bytes | None:
+    """Return that edition of a lesson with which a copy has the most cells in common."""
+    mine = _read(copy.read_bytes())
+    own = {cell.source for cell in mine.cells} if mine else set()
+    commits = (_git(lesson, "log", "--format=%H", "--", lesson.name) or b"").decode().split()
+    editions = [text for commit in commits if (text := _committed(lesson, commit))]
+    common = [sum(cell.source in own for cell in _read(text).cells) for text in editions]
+    return editions[common.index(max(common))] if editions else None
+
+
+def _read(text: bytes) -> NotebookNode | None:
+    """Return a notebook; `None` if it is none."""
+    try:
+        return nbformat.reads(text.decode(), as_version=4)
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return None  # no JSON, or JSON that is no notebook
+
+
+def _merge(lesson: Path, copy: Path, old: bytes, newest: bytes) -> str:
+    """Bring one copy to the lesson's newest edition, and say so in a sentence."""
+    mine = _read(copy.read_bytes())
+    if mine is None:
+        return (
+            f"{MINE}/{copy.name} is no notebook any more and stays as it is: give it another name "
+            f"to get a new copy of {LESSONS}/{lesson.name}."
+        )
+    made = carried_over(_read(old), mine, _read(newest))
+    if made.cells == mine.cells:
+        return f"{MINE}/{copy.name} is as new as the course."
+    kept = _keep_earlier(copy)
+    write_atomically(copy, (nbformat.writes(made) + "\n").encode())
+    return f"{MINE}/{copy.name} has the newest edition and your work; as it was: {kept}"
+
+
+def _keep_earlier(copy: Path) -> str:
+    """Copy a file to a place of its own, so that nothing that it held can be lost."""
+    folder, number = copy.parent / EARLIER, 1
+    folder.mkdir(exist_ok=True)
+    while (kept := folder / f"{copy.stem}.{number}.ipynb").exists():
+        number += 1
+    shutil.copyfile(copy, kept)
+    return f"{MINE}/{EARLIER}/{kept.name}"

@@ -127,6 +127,7 @@ def test_a_wrong_command_gets_one_sentence(capsys, arguments, said):
 
 def test_a_grader_that_cannot_start_says_so(tmp_path, monkeypatch, capsys):
     (tmp_path / "anna.ipynb").write_text(notebook(RIGHT))
+    monkeypatch.setattr(sandbox, "is_closed", lambda: False)
     monkeypatch.setattr(sandbox, "_command", lambda *words: [sys.executable, "-c", "raise OSError"])
     assert command.main([str(tmp_path)]) == 1
     assert "run `make setup`" in capsys.readouterr().out

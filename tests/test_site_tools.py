@@ -162,6 +162,16 @@ def test_staging_follows_the_repository(tmp_path, monkeypatch):
     assert not (staged / "notebooks/00.ipynb").exists()
 
 
+def test_a_changed_front_end_is_noticed(tmp_path):
+    (tmp_path / "web").mkdir()
+    seen = set()
+    for text in ("one", "another"):
+        (tmp_path / "web/draw.js").write_text(text)
+        seen.add(site_pages.fingerprint(tmp_path))
+    (tmp_path / "web/draw.js").rename(tmp_path / "web/frame.js")
+    assert len(seen | {site_pages.fingerprint(tmp_path)}) == 3
+
+
 def test_the_workflow_publishes_what_make_site_builds():
     workflow = yaml.safe_load((ROOT / ".github/workflows/pages.yml").read_text(encoding="utf-8"))
     steps = workflow["jobs"]["publish"]["steps"]

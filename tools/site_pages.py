@@ -6,6 +6,7 @@ has an address.
 """
 
 import ast
+import hashlib
 import json
 import posixpath
 import re
@@ -22,6 +23,7 @@ from tools.address import stored_address
 from tools.site_policy import write_policies
 from tools.site_stills import scripts, still_as_html, write_models
 from transformer_lesson import explorables
+from transformer_lesson.explorables.bundle import WEB
 from transformer_lesson.explorables.html import place, shown
 from transformer_lesson.lessons import LESSONS
 
@@ -183,8 +185,17 @@ def copy_files(app, exception: Exception | None) -> None:
         (static / "webpack-macros.html").unlink(missing_ok=True)  # a template that the theme leaves
 
 
+def fingerprint(*folders: Path) -> str:
+    """Return a text that is another one as soon as a file of these folders is."""
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()):
+        digest.update(f"{path.name}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
 def setup(app) -> dict[str, bool]:
-    """Tell Sphinx what to call when."""
+    """Tell Sphinx what to call when, and to make all pages anew when what lives in them changed."""
+    app.add_config_value("fingerprint", fingerprint(STILLS, WEB), "env")
     app.connect("builder-inited", keep_pictures_apart, priority=900)  # after MyST-NB
     app.connect("source-read", read_page)
     app.connect("html-page-context", add_front_ends)

@@ -3,7 +3,8 @@
 Start with `model`: the Transformer itself, whose modules are read in the order that its docstring
 gives. `text` makes batches of real sentences, `training` learns from them, `generation` writes,
 `checkpoints` keeps models in files, `interpretability` and `experiments` ask what is in a model,
-`figures` and `explorables` draw, `exercises` and `grading` examine.
+`figures` and `explorables` draw, `exercises` and `grading` examine, `mine` runs the model on what a
+learner wrote.
 
 The names below are imported when they are first used, so that `environment` can say what is wrong
 where PyTorch is missing or broken.

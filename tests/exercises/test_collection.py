@@ -97,7 +97,12 @@ def test_a_whole_attention_is_kept_and_runs_without_notebook_and_without_ours(fo
     text = (folder / "lesson_03.py").read_text()
     assert SCORES in text and ATTENTION in text and "import torch.nn.functional" not in text
     assert list(collected(folder).values()) == ["03", "03", "04", "04", "04"]
-    assert load_collected(folder, "attention_scores").__doc__ == "As in equation 1."
+    functions, broken = load_collected(folder)
+    assert functions["attention_scores"].__doc__ == "As in equation 1." and broken == {}
+    (folder / "lesson_04.py").write_text(f"{merge}\n# %% merge_heads\nraise OSError('no')\n")
+    functions, broken = load_collected(folder)
+    assert list(functions) == ["attention_scores", "scaled_dot_product_attention"]
+    assert broken == {"merge_heads": "OSError: no"}
 
 
 def test_what_a_function_uses_comes_with_it(folder):

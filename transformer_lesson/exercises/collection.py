@@ -73,13 +73,21 @@ def collected(folder: Path | None) -> dict[str, str]:
     return {name: lesson for name, lesson in LESSON_OF.items() if name in names}
 
 
-def load_collected(folder: Path, name: str) -> Callable:
-    """Return a collected function.
+def load_collected(folder: Path) -> tuple[dict[str, Callable], dict[str, str]]:
+    """Return all collected functions by name, and why others could not be had.
 
-    Raises:
-        Exception: whatever a module raises that was changed by hand and does not run.
+    A module that was changed by hand may not run any more.
     """
-    return vars(_module(_module_path(folder, name)))[name]
+    functions, broken = {}, {}
+    names = collected(folder)
+    for lesson in sorted(set(names.values())):
+        mine = [name for name, home in names.items() if home == lesson]
+        try:
+            found = vars(_module(_module_path(folder, mine[0])))
+            functions |= {name: found[name] for name in mine}
+        except Exception as error:  # whatever the learner's own lines raise
+            broken |= dict.fromkeys(mine, f"{type(error).__name__}: {error}")
+    return functions, broken
 
 
 def _module_path(folder: Path, name: str) -> Path:

@@ -1,6 +1,7 @@
 """The Transformer. Read the modules in this order:
 
 `config` (sizes and choices), `masks` (who may look at whom), `positions`, `embedding`, `attention`,
-`cache`, `norm`, `feed_forward`, `blocks`, `transformers` (the three models), `parameters` (how many
-numbers are learned), `hooks` (watch and change a forward pass), `fast` (the same numbers sooner).
+`cache`, `norm`, `feed_forward`, `blocks`, `transformers` (the three models), `forward` (the paper's
+in functions alone), `parameters` (how many numbers are learned), `hooks` (watch and change a forward
+pass), `fast` (the same numbers sooner).
 """

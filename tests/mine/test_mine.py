@@ -1,0 +1,122 @@
+"""The forward pass on the learner's functions: theirs where they pass, ours for the rest."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tests.exercises.test_collection import ATTENTION, SCORES, Notebook
+from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.collection import FOLDER
+from transformer_lesson.exercises.folds import solution_code
+from transformer_lesson.exercises.progress import PLACE
+from transformer_lesson.generation import Beam, Greedy, generate
+from transformer_lesson.mine import PARTS, MyTransformer, assembled, parts
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.transformers import EncoderDecoderTransformer
+
+SIZES = dict(vocab_size=13, d_model=8, n_heads=2, n_layers=2, d_ff=17, max_len=11, pad_id=0)
+CONFIG = ModelConfig(**SIZES, norm_position="post", bias=False, dropout=0.0)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
+    return tmp_path / FOLDER
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return EncoderDecoderTransformer(CONFIG).eval()
+
+
+@pytest.fixture
+def ids():
+    source, target = torch.randint(1, 13, (3, 5)), torch.randint(1, 13, (3, 7))
+    source[0, 3:] = 0
+    return source, target
+
+
+def write_all_that_are_exercises():
+    names = [name for name in PARTS if name in EXERCISES]
+    for name in names:
+        exercise = EXERCISES[name]
+        source = solution_code([*exercise.load_helpers(), exercise.load_reference()])
+        assert Notebook().check(name, source).startswith("Your version is kept")
+    return names
+
+
+def test_with_nothing_written_all_is_ours_and_equal(folder, model, ids):
+    mine = MyTransformer.with_weights_of(model)
+    assert mine.parts.yours == () and not mine.training
+    assert_close(mine(*ids), model(*ids))
+    assert list(mine.state_dict()) == list(model.state_dict())
+
+
+def test_with_all_exercises_solved_the_sum_is_the_same(folder, model, ids):
+    names = write_all_that_are_exercises()
+    mine = MyTransformer.with_weights_of(model)
+    assert list(mine.parts.yours) == names and not mine.parts.reasons
+    assert_close(mine(*ids), model(*ids), rtol=1e-5, atol=1e-5)
+
+
+def test_ours_call_theirs(folder, model, ids):
+    calls = []
+
+    def split_heads(x, n_heads):
+        calls.append(n_heads)
+        return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+
+    functions = assembled({"split_heads": split_heads})
+    own = type(parts())(functions, ("split_heads",), {})
+    assert_close(MyTransformer.with_weights_of(model, own)(*ids), model(*ids))
+    assert len(calls) == 3 * (2 + 2 * 2)  # Q, K and V of all attentions
+    assert functions["split_heads"] is split_heads
+    with pytest.raises(ValueError, match="are no parts of the forward pass"):
+        assembled({"split_head": split_heads})
+
+
+def test_theirs_do_not_leak_into_the_package(folder, model, ids):
+    before = model(*ids)
+    functions = assembled({"attention_scores": lambda Q, K: torch.zeros(*Q.shape[:-1], K.size(-2))})
+    own = type(parts())(functions, ("attention_scores",), {})
+    assert not torch.allclose(MyTransformer.with_weights_of(model, own)(*ids), before)
+    assert_close(model(*ids), before)
+
+
+def test_what_was_broken_by_hand_is_named_and_ours_stands_in(folder, model, ids):
+    notebook = Notebook()
+    notebook.check("attention_scores", SCORES)
+    notebook.check("scaled_dot_product_attention", ATTENTION)
+    notebook.check("merge_heads", "def merge_heads(x):\n    return x.transpose(1, 2).flatten(2)\n")
+    path = folder / "lesson_03.py"
+    path.write_text(path.read_text().replace("math.sqrt(Q.size(-1))", "Q.size(-1)"))
+    (folder / "lesson_04.py").write_text("# %% merge_heads\ndef merge_heads(x:\n")
+    own = parts()
+    assert own.yours == () and list(own.reasons) == [
+        "attention_scores",
+        "scaled_dot_product_attention",
+        "merge_heads",
+    ]
+    said = repr(own).splitlines()
+    assert said[0] == f"0 of {len(PARTS)} functions of the forward pass are yours"
+    assert "attention_scores" in said[3] and "ours: yours does not pass any more (" in said[3]
+    assert "ours: yours does not run (SyntaxError" in repr(own)
+    assert_close(MyTransformer.with_weights_of(model, own)(*ids), model(*ids))
+
+
+def test_it_writes_searches_and_learns_like_the_package(folder, model, ids):
+    mine = MyTransformer.with_weights_of(model)
+    for strategy in (Greedy(), Beam(3)):
+        written = [generate(one, [3, 4, 5], 8, strategy).ids for one in (mine, model)]
+        assert written[0] == written[1]
+    mine(*ids).square().sum().backward()
+    grads = [one.grad.clone() for one in model.parameters()]
+    model.zero_grad()
+    model(*ids).square().sum().backward()
+    assert_close(grads, [one.grad for one in model.parameters()], rtol=1e-4, atol=1e-4)
+
+
+def test_a_model_of_another_kind_is_refused(folder):
+    with pytest.raises(ValueError, match="^norm_position is 'pre', but the paper's formulas"):
+        MyTransformer(ModelConfig(**SIZES, bias=False))

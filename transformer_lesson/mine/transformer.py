@@ -1,0 +1,66 @@
+"""A Transformer whose forward pass is the learner's: the package's weights, the learner's code."""
+
+from torch import Tensor
+
+from transformer_lesson.mine.parts import Parts, parts
+from transformer_lesson.model.cache import NO_CACHE, KeyValueCache
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.forward import weights_of
+from transformer_lesson.model.transformers import EncoderDecoderTransformer
+
+
+class MyTransformer(EncoderDecoderTransformer):
+    """The paper's model, run by functions that were put together from the learner's.
+
+    It has the weights of an `EncoderDecoderTransformer` under the same names, so it is trained,
+    saved, loaded and drawn like one. Its modules only hold them: `encode` and `decode` hand them to
+    `encoder_forward` and `decoder_forward`.
+
+    Args:
+        source_config, target_config, share_embeddings: as in `EncoderDecoderTransformer`.
+        own: the functions; those that `parts()` finds if none are given.
+
+    Raises:
+        ValueError: a choice that the paper's formulas do not have.
+    """
+
+    def __init__(
+        self,
+        source_config: ModelConfig,
+        target_config: ModelConfig | None = None,
+        share_embeddings: bool = False,
+        own: Parts | None = None,
+    ):
+        super().__init__(source_config, target_config, share_embeddings)
+        weights_of(self)  # refuses other choices
+        self.parts = own or parts()
+
+    @classmethod
+    def with_weights_of(
+        cls, model: EncoderDecoderTransformer, own: Parts | None = None
+    ) -> "MyTransformer":
+        """Return one that shares the parameters of a model, in the model's own mode."""
+        made = cls(model.source_config, model.config, own=own)
+        for name, module in model.named_children():
+            setattr(made, name, module)
+        return made.train(model.training)
+
+    def encode(self, source_ids: Tensor) -> Tensor:
+        """Return the memory, by the learner's `encoder_forward`."""
+        return self.parts.functions["encoder_forward"](source_ids, weights_of(self))
+
+    def decode(
+        self,
+        target_ids: Tensor,
+        memory: Tensor,
+        source_ids: Tensor,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:
+        """Return logits, by the learner's `decoder_forward`, which reads all tokens each time."""
+        cache = cache or NO_CACHE
+        all_ids = cache.with_new(target_ids)
+        forward = self.parts.functions["decoder_forward"]
+        logits = forward(all_ids, memory, source_ids, weights_of(self))
+        start = cache.length
+        cache.commit(all_ids)
+        return logits[:, start:]

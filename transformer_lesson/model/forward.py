@@ -1,0 +1,215 @@
+"""The paper's forward pass in functions of its weights: no module, no class, every step a formula.
+
+`transformers` holds the same model as modules, with the choices that came later. Here stands what
+the paper's formulas say, put together from the functions of `embedding`, `positions`, `masks`,
+`attention`, `norm`, `feed_forward` and `blocks`, as a learner writes them.
+"""
+
+from typing import NamedTuple
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from transformer_lesson.model.attention import (
+    merge_heads,
+    multi_head_attention,
+    scaled_dot_product_attention,
+    split_heads,
+)
+from transformer_lesson.model.blocks import decoder_block, encoder_block
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.embedding import embed
+from transformer_lesson.model.feed_forward import feed_forward
+from transformer_lesson.model.masks import causal_mask, padding_mask
+from transformer_lesson.model.norm import layer_norm
+from transformer_lesson.model.positions import sinusoidal_encoding
+from transformer_lesson.model.transformers import EncoderDecoderTransformer
+
+
+class BlockWeights(NamedTuple):
+    """The weights of one block, in the order in which the functions take them.
+
+    Args:
+        self_attention: W_Q, W_K, W_V and W_O, each of shape (d_model, d_model).
+        cross_attention: the same, in a decoder's block.
+        feed_forward: W_1, b_1, W_2 and b_2.
+        norms: gamma and beta of each sub-layer's norm.
+    """
+
+    self_attention: tuple[Tensor, ...]
+    cross_attention: tuple[Tensor, ...]
+    feed_forward: tuple[Tensor, ...]
+    norms: tuple[tuple[Tensor, Tensor], ...]
+
+
+class Weights(NamedTuple):
+    """All weights of the paper's model, as matrices that multiply from the right.
+
+    Args:
+        source_table, target_table: one row of d_model numbers per token.
+        encoder, decoder: one entry per block.
+        projection: from vectors to logits, shape (d_model, vocab_size).
+        n_heads: heads of every attention.
+        pad_id: the id of the source's padding.
+    """
+
+    source_table: Tensor
+    target_table: Tensor
+    encoder: tuple[BlockWeights, ...]
+    decoder: tuple[BlockWeights, ...]
+    projection: Tensor
+    n_heads: int
+    pad_id: int
+
+
+def weights_of(model: EncoderDecoderTransformer) -> Weights:
+    """Return a model's weights: the same numbers in memory, so that training one trains the other.
+
+    Raises:
+        ValueError: a choice of the model that the paper's formulas do not have.
+    """
+    for config in (model.source_config, model.config):
+        _check_is_the_papers(config)
+    return Weights(
+        model.source_embedding.weight,
+        model.target_embedding.weight,
+        tuple(map(_weights_of_block, model.encoder)),
+        tuple(map(_weights_of_block, model.decoder)),
+        model.projection.weight.T,
+        model.config.n_heads,
+        model.source_config.pad_id,
+    )
+
+
+PAPERS = {
+    "norm_position": "post",
+    "bias": False,
+    "positions": "sinusoidal",
+    "activation": "relu",
+    "norm": "layer",
+    "norm_epsilon": 1e-5,
+    "scale_embedding": True,
+    "n_kv_heads": None,
+    "attention_window": None,
+}
+
+
+def _check_is_the_papers(config: ModelConfig) -> None:
+    for name, wanted in PAPERS.items():
+        if getattr(config, name) != wanted:
+            raise ValueError(
+                f"{name} is {getattr(config, name)!r}, but the paper's formulas know only "
+                f"{wanted!r}: build the model with {name}={wanted!r}."
+            )
+    if config.pad_id is None:
+        raise ValueError("pad_id is None, but these functions hide padding: give it an id.")
+
+
+def _weights_of_block(block: nn.Module) -> BlockWeights:
+    attentions = [
+        tuple(getattr(part, name).weight.T for name in ("W_Q", "W_K", "W_V", "W_O"))
+        if (part := getattr(block, kind, None))
+        else ()
+        for kind in ("self_attention", "cross_attention")
+    ]
+    norms = [getattr(block, name, None) for name in ("norm_1", "norm_2", "norm_3")]
+    W_1, W_2 = block.feed_forward.W_1, block.feed_forward.W_2
+    return BlockWeights(
+        *attentions,
+        (W_1.weight.T, W_1.bias, W_2.weight.T, W_2.bias),
+        tuple((norm.weight, norm.bias) for norm in norms if norm),
+    )
+
+
+def cross_attention(
+    y: Float[Tensor, "batch target d_model"],
+    memory: Float[Tensor, "batch source d_model"],
+    W_Q: Float[Tensor, "d_model d_model"],
+    W_K: Float[Tensor, "d_model d_model"],
+    W_V: Float[Tensor, "d_model d_model"],
+    W_O: Float[Tensor, "d_model d_model"],
+    n_heads: int,
+    mask: Tensor | None = None,
+) -> Float[Tensor, "batch target d_model"]:
+    """Multi-head attention whose queries come from y, and whose keys and values from memory.
+
+    Args:
+        y: the target's vectors, shape (batch, target, d_model).
+        memory: the encoder's output, shape (batch, source, d_model).
+        W_Q, W_K, W_V, W_O: shape (d_model, d_model), multiplied from the right.
+        n_heads: must divide d_model.
+        mask: `True` = may attend; broadcasts to (batch, head, target, source).
+
+    Source: "Attention Is All You Need" (2017), section 3.2.3.
+    """
+    Q = split_heads(y @ W_Q, n_heads)  # (batch, head, target, d_head)
+    K, V = (split_heads(memory @ W, n_heads) for W in (W_K, W_V))  # (batch, head, source, d_head)
+    heads, _ = scaled_dot_product_attention(Q, K, V, mask)  # (batch, head, target, d_head)
+    return merge_heads(heads) @ W_O  # (batch, target, d_model)
+
+
+def encoder_forward(
+    source_ids: Int[Tensor, "batch source"], weights: Weights
+) -> Float[Tensor, "batch source d_model"]:
+    """Return the memory: one vector per source token.
+
+    Source: "Attention Is All You Need" (2017), figure 1, left.
+    """
+    mask = padding_mask(source_ids, weights.pad_id)  # (batch, 1, 1, source)
+    x = embed(source_ids, weights.source_table)  # (batch, source, d_model)
+    x = x + sinusoidal_encoding(x.size(1), x.size(2)).to(x)
+    for block in weights.encoder:
+        x = _encoder_layer(x, block, weights.n_heads, mask)
+    return x
+
+
+def _encoder_layer(x: Tensor, block: BlockWeights, n_heads: int, mask: Tensor) -> Tensor:
+    return encoder_block(
+        x,
+        lambda h: multi_head_attention(h, *block.self_attention, n_heads, mask),
+        lambda h: feed_forward(h, *block.feed_forward),
+        lambda h: layer_norm(h, *block.norms[0]),
+        lambda h: layer_norm(h, *block.norms[1]),
+    )
+
+
+def decoder_forward(
+    target_ids: Int[Tensor, "batch target"],
+    memory: Float[Tensor, "batch source d_model"],
+    source_ids: Int[Tensor, "batch source"],
+    weights: Weights,
+) -> Float[Tensor, "batch target vocab_size"]:
+    """Return, at each target position, logits for the target token that comes next.
+
+    Padding of the target stands on the right, where the causal mask hides it.
+
+    Args:
+        target_ids: the target so far.
+        memory: what `encoder_forward` made of the source.
+        source_ids: tell which of the memory's tokens are padding.
+        weights: of the whole model.
+
+    Source: "Attention Is All You Need" (2017), figure 1, right.
+    """
+    masks = causal_mask(target_ids.size(1)), padding_mask(source_ids, weights.pad_id)
+    y = embed(target_ids, weights.target_table)  # (batch, target, d_model)
+    y = y + sinusoidal_encoding(y.size(1), y.size(2)).to(y)
+    for block in weights.decoder:
+        y = _decoder_layer(y, memory, block, weights.n_heads, masks)
+    return y @ weights.projection  # (batch, target, vocab_size)
+
+
+def _decoder_layer(
+    y: Tensor, memory: Tensor, block: BlockWeights, n_heads: int, masks: tuple[Tensor, Tensor]
+) -> Tensor:
+    causal, real = masks
+    return decoder_block(
+        y,
+        memory,
+        lambda h: multi_head_attention(h, *block.self_attention, n_heads, causal),
+        lambda h, memory: cross_attention(h, memory, *block.cross_attention, n_heads, real),
+        lambda h: feed_forward(h, *block.feed_forward),
+        lambda h: layer_norm(h, *block.norms[0]),
+        lambda h: layer_norm(h, *block.norms[1]),
+        lambda h: layer_norm(h, *block.norms[2]),
+    )

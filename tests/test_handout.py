@@ -8,7 +8,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tools import handout
-from tools.execute_notebooks import NOTEBOOKS, LessonFailed
+from tools.execute_notebooks import NOTEBOOKS, STILLS, LessonFailed
 
 LESSONS = sorted(NOTEBOOKS.glob("*.ipynb"))
 each_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
@@ -43,7 +43,9 @@ def test_the_student_copy_asks_and_does_not_answer(path):
 
 @pytest.mark.slow
 def test_both_copies_of_a_lesson(folder, capsys):
+    stills = sorted(STILLS.rglob("*"))
     assert handout.main("06") == 0
+    assert sorted(STILLS.rglob("*")) == stills  # the site shows the lessons, not the copies
     name = "06_encoder.ipynb"
     assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.ipynb")) == [
         f"solved/{name}",
@@ -66,7 +68,7 @@ def test_a_lesson_that_there_is_not_gets_one_sentence(folder, capsys, lesson):
 
 
 def test_a_solved_copy_that_fails_is_not_left(folder, monkeypatch, capsys):
-    def fail(path):
+    def fail(path, stills):
         raise LessonFailed("Cell 3 raised ValueError")
 
     monkeypatch.setattr(handout, "execute", fail)

@@ -78,7 +78,8 @@ def write_solved(lesson: NotebookNode, path: Path) -> None:
     unfinished = path.with_name(f"unfinished_{path.name}")
     try:
         nbformat.write(solved_copy(lesson), unfinished)
-        execute(unfinished)
+        with tempfile.TemporaryDirectory() as stills:  # the site shows the lessons, not these
+            execute(unfinished, Path(stills))
         wrong = unpassed(nbformat.read(unfinished, as_version=4))
         if wrong:
             raise LessonFailed(f"These checks of {path.name} did not pass: {', '.join(wrong)}")

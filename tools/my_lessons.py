@@ -68,7 +68,8 @@ def _likeliest_edition(lesson: Path, copy: Path) -> bytes | None:
     mine = _read(copy.read_bytes())
     own = {cell.source for cell in mine.cells} if mine else set()
     commits = (_git(lesson, "log", "--format=%H", "--", lesson.name) or b"").decode().split()
-    editions = [text for commit in commits if (text := _committed(lesson, commit))]
+    texts = [_committed(lesson, commit) for commit in commits]
+    editions = [text for text in texts if text and _read(text)]
     common = [sum(cell.source in own for cell in _read(text).cells) for text in editions]
     return editions[common.index(max(common))] if editions else None
 

@@ -11,6 +11,7 @@ from traitlets import TraitError
 
 from tests.browser.test_site import AXE, CONTRAST, FORM
 from tests.explorables.examples import made
+from tests.explorables.page_modules import NODE
 from tests.explorables.shown import HOST
 from tests.security.hostile_texts import TEXTS
 from transformer_lesson import explorables
@@ -146,6 +147,30 @@ def test_one_move_glides_and_of_several_each_is_shown_at_once(show):
         page.set(token=1 - page.get("token") % 2)
         durations += page.page.evaluate(GLIDE)
     assert durations == ["0.25s", "0s", "0s", "0.25s"]
+
+
+WORKS = """
+const frames = [], page = { asked: 1, redraw() {} }, steps = [];
+const wait = () => new Promise((done) => setTimeout(done, 50));
+globalThis.requestAnimationFrame = (frame) => frames.push(frame);
+let now = 0;
+performance.now = () => (now += 5); // two steps a piece
+const work = (function* () { for (let i = 0; i < 3; i++) { steps.push(i); yield; } })();
+inPieces(page, work);
+await wait();
+const before = steps.length, waiting = frames.length;
+page.asked = 0;
+frames.pop()();
+await wait();
+console.log([before, waiting, steps.length, page.work]);
+"""
+
+
+def test_a_piece_of_work_lets_a_picture_that_is_due_come_first(tmp_path):
+    program = tmp_path / "program.mjs"
+    program.write_text(bundle("in_pieces") + WORKS, encoding="utf-8")
+    run = subprocess.run([NODE, program], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("[ 1, 1, 3, null ]\n", "")
 
 
 def test_half_a_surrogate_pair_can_be_sent():

@@ -5,14 +5,18 @@ import torch
 from torch.testing import assert_close
 
 from tests.exercises.test_collection import ATTENTION, SCORES, Notebook
+from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.collection import FOLDER
 from transformer_lesson.exercises.folds import solution_code
 from transformer_lesson.exercises.progress import PLACE
 from transformer_lesson.generation import Beam, Greedy, generate
 from transformer_lesson.mine import PARTS, MyTransformer, assembled, parts
+from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import EncoderDecoderTransformer
+from transformer_lesson.text.batches import Batch
+from transformer_lesson.training import TrainConfig, train
 
 SIZES = dict(vocab_size=13, d_model=8, n_heads=2, n_layers=2, d_ff=17, max_len=11, pad_id=0)
 CONFIG = ModelConfig(**SIZES, norm_position="post", bias=False, dropout=0.0)
@@ -117,6 +121,34 @@ def test_it_writes_searches_and_learns_like_the_package(folder, model, ids):
     assert_close(grads, [one.grad for one in model.parameters()], rtol=1e-4, atol=1e-4)
 
 
+def test_with_a_cache_it_answers_for_the_new_tokens_only(folder, model, ids):
+    source, target = ids
+    mine, cache = MyTransformer.with_weights_of(model), KeyValueCache(11)
+    memory, whole = mine.encode(source), model(source, target)
+    for new in (target[:, :3], target[:, 3:4], target[:, 4:]):
+        start = cache.length
+        logits = mine.decode(new, memory, source, cache)
+        expected = whole[:, start : start + new.size(1)]
+        assert_close(logits, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_it_is_trained_and_saved(folder, tmp_path, ids):
+    mine = MyTransformer(CONFIG)
+    before = mine(*ids)
+    source, target = ids
+    batch = Batch((source, target[:, :-1]), target[:, 1:])
+    history = train(mine, [batch] * 5, TrainConfig(steps=5, learning_rate=0.01))
+    assert history.losses[-1] < history.losses[0]
+    mine.eval()
+    assert not torch.allclose(mine(*ids), before)
+    save_checkpoint(tmp_path / "mine.safetensors", mine.as_the_packages())
+    loaded = load_checkpoint(tmp_path / "mine.safetensors").model
+    assert_close(loaded(*ids), mine(*ids), rtol=1e-4, atol=1e-4)
+    assert_close(MyTransformer.with_weights_of(loaded)(*ids), mine(*ids), rtol=1e-4, atol=1e-4)
+
+
 def test_a_model_of_another_kind_is_refused(folder):
-    with pytest.raises(ValueError, match="^norm_position is 'pre', but the paper's formulas"):
+    with pytest.raises(ValueError, match="^norm_position is 'pre', but these functions know"):
         MyTransformer(ModelConfig(**SIZES, bias=False))
+    with pytest.raises(ValueError, match="^dropout is 0.1, but these functions know only 0.0"):
+        MyTransformer(ModelConfig(**SIZES, bias=False, norm_position="post", dropout=0.1))

@@ -31,7 +31,7 @@ def test_logits_and_gradients_are_those_of_the_modules(tied):
     model, source, target = model_and_ids(tie_embeddings=tied)
     real = target != 0
     logits = logits_of(source, target, weights_of(model))
-    assert_close(logits[real], model(source, target)[real])
+    assert_close(logits[real], model(source, target)[real], rtol=1e-4, atol=1e-4)
     parameters = list(model.parameters())
     ours = torch.autograd.grad(logits[real].square().sum(), parameters)
     theirs = torch.autograd.grad(model(source, target)[real].square().sum(), parameters)
@@ -39,11 +39,16 @@ def test_logits_and_gradients_are_those_of_the_modules(tied):
 
 
 def test_an_encoder_and_a_decoder_of_different_depths_and_vocabularies():
+    torch.manual_seed(0)
     source_config = ModelConfig(**SIZES | PAPERS_CHOICES)
     target_config = ModelConfig(**SIZES | PAPERS_CHOICES | {"vocab_size": 19, "n_layers": 3})
     model = EncoderDecoderTransformer(source_config, target_config)
     source, target = torch.randint(1, 13, (2, 4)), torch.randint(1, 19, (2, 3))
-    assert_close(logits_of(source, target, weights_of(model)), model(source, target))
+    logits = logits_of(source, target, weights_of(model))
+    assert_close(logits, model(source, target), rtol=1e-4, atol=1e-4)
+    other = ModelConfig(**SIZES | PAPERS_CHOICES | {"n_heads": 4})
+    with pytest.raises(ValueError, match="the encoder has 2 heads and the decoder 4, but"):
+        weights_of(EncoderDecoderTransformer(source_config, other))
 
 
 @pytest.mark.parametrize(
@@ -57,6 +62,7 @@ def test_an_encoder_and_a_decoder_of_different_depths_and_vocabularies():
         "norm_epsilon": 1e-3,
         "scale_embedding": False,
         "n_kv_heads": 1,
+        "dropout": 0.1,
         "pad_id": None,
     }.items(),
 )

@@ -12,16 +12,17 @@ from transformer_lesson.model.transformers import EncoderDecoderTransformer
 class MyTransformer(EncoderDecoderTransformer):
     """The paper's model, run by functions that were put together from the learner's.
 
-    It has the weights of an `EncoderDecoderTransformer` under the same names, so it is trained,
-    saved, loaded and drawn like one. Its modules only hold them: `encode` and `decode` hand them to
-    `encoder_forward` and `decoder_forward`.
+    It has the weights of an `EncoderDecoderTransformer` under the same names, and is trained and
+    writes like one. Its modules only hold them: `encode` and `decode` hand them to
+    `encoder_forward` and `decoder_forward`. What needs the package's own modules, such as a
+    checkpoint, a page or hook points, takes `as_the_packages()`.
 
     Args:
         source_config, target_config, share_embeddings: as in `EncoderDecoderTransformer`.
         own: the functions; those that `parts()` finds if none are given.
 
     Raises:
-        ValueError: a choice that the paper's formulas do not have.
+        ValueError: a choice that the functions do not know; see `weights_of`.
     """
 
     def __init__(
@@ -40,10 +41,11 @@ class MyTransformer(EncoderDecoderTransformer):
         cls, model: EncoderDecoderTransformer, own: Parts | None = None
     ) -> "MyTransformer":
         """Return one that shares the parameters of a model, in the model's own mode."""
-        made = cls(model.source_config, model.config, own=own)
-        for name, module in model.named_children():
-            setattr(made, name, module)
-        return made.train(model.training)
+        return _sharing(cls(model.source_config, model.config, own=own), model)
+
+    def as_the_packages(self) -> EncoderDecoderTransformer:
+        """Return the package's model with these parameters, to be saved, drawn or watched."""
+        return _sharing(EncoderDecoderTransformer(self.source_config, self.config), self)
 
     def encode(self, source_ids: Tensor) -> Tensor:
         """Return the memory, by the learner's `encoder_forward`."""
@@ -64,3 +66,10 @@ class MyTransformer(EncoderDecoderTransformer):
         start = cache.length
         cache.commit(all_ids)
         return logits[:, start:]
+
+
+def _sharing(made, model: EncoderDecoderTransformer):
+    """Return a model that has another one's modules, and is in the same mode."""
+    for name, module in model.named_children():
+        setattr(made, name, module)
+    return made.train(model.training)

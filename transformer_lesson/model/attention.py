@@ -144,6 +144,33 @@ def multi_head_attention(
     return merge_heads(heads) @ W_O  # (batch, n, d_model)
 
 
+def cross_attention(
+    y: Float[Tensor, "batch target d_model"],
+    memory: Float[Tensor, "batch source d_model"],
+    W_Q: Float[Tensor, "d_model d_model"],
+    W_K: Float[Tensor, "d_model d_model"],
+    W_V: Float[Tensor, "d_model d_model"],
+    W_O: Float[Tensor, "d_model d_model"],
+    n_heads: int,
+    mask: Tensor | None = None,
+) -> Float[Tensor, "batch target d_model"]:
+    """Multi-head attention whose queries come from y, and whose keys and values from memory.
+
+    Args:
+        y: the target's vectors, shape (batch, target, d_model).
+        memory: the encoder's output, shape (batch, source, d_model).
+        W_Q, W_K, W_V, W_O: shape (d_model, d_model), multiplied from the right.
+        n_heads: must divide d_model.
+        mask: `True` = may attend; broadcasts to (batch, head, target, source).
+
+    Source: "Attention Is All You Need" (2017), section 3.2.3.
+    """
+    Q = split_heads(y @ W_Q, n_heads)  # (batch, head, target, d_head)
+    K, V = (split_heads(memory @ W, n_heads) for W in (W_K, W_V))  # (batch, head, source, d_head)
+    heads, _ = scaled_dot_product_attention(Q, K, V, mask)  # (batch, head, target, d_head)
+    return merge_heads(heads) @ W_O  # (batch, target, d_model)
+
+
 class MultiHeadAttention(nn.Module):
     """Multi-head attention: n_heads attentions on projections of d_head numbers each.
 

@@ -10,12 +10,7 @@ from typing import NamedTuple
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from transformer_lesson.model.attention import (
-    merge_heads,
-    multi_head_attention,
-    scaled_dot_product_attention,
-    split_heads,
-)
+from transformer_lesson.model.attention import cross_attention, multi_head_attention
 from transformer_lesson.model.blocks import decoder_block, encoder_block
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.embedding import embed
@@ -66,10 +61,16 @@ def weights_of(model: EncoderDecoderTransformer) -> Weights:
     """Return a model's weights: the same numbers in memory, so that training one trains the other.
 
     Raises:
-        ValueError: a choice of the model that the paper's formulas do not have.
+        ValueError: a choice of the model that the functions do not know, dropout among them, or
+            another number of heads in the encoder than in the decoder.
     """
     for config in (model.source_config, model.config):
         _check_is_the_papers(config)
+    if model.source_config.n_heads != model.config.n_heads:
+        raise ValueError(
+            f"the encoder has {model.source_config.n_heads} heads and the decoder "
+            f"{model.config.n_heads}, but these functions take one number: build both with it."
+        )
     return Weights(
         model.source_embedding.weight,
         model.target_embedding.weight,
@@ -91,15 +92,19 @@ PAPERS = {
     "scale_embedding": True,
     "n_kv_heads": None,
     "attention_window": None,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+    "feed_forward_dropout": 0.0,
 }
+"""What the functions compute; dropout stands in none of the paper's formulas."""
 
 
 def _check_is_the_papers(config: ModelConfig) -> None:
     for name, wanted in PAPERS.items():
         if getattr(config, name) != wanted:
             raise ValueError(
-                f"{name} is {getattr(config, name)!r}, but the paper's formulas know only "
-                f"{wanted!r}: build the model with {name}={wanted!r}."
+                f"{name} is {getattr(config, name)!r}, but these functions know only {wanted!r}: "
+                f"build the model with {name}={wanted!r}."
             )
     if config.pad_id is None:
         raise ValueError("pad_id is None, but these functions hide padding: give it an id.")
@@ -121,37 +126,10 @@ def _weights_of_block(block: nn.Module) -> BlockWeights:
     )
 
 
-def cross_attention(
-    y: Float[Tensor, "batch target d_model"],
-    memory: Float[Tensor, "batch source d_model"],
-    W_Q: Float[Tensor, "d_model d_model"],
-    W_K: Float[Tensor, "d_model d_model"],
-    W_V: Float[Tensor, "d_model d_model"],
-    W_O: Float[Tensor, "d_model d_model"],
-    n_heads: int,
-    mask: Tensor | None = None,
-) -> Float[Tensor, "batch target d_model"]:
-    """Multi-head attention whose queries come from y, and whose keys and values from memory.
-
-    Args:
-        y: the target's vectors, shape (batch, target, d_model).
-        memory: the encoder's output, shape (batch, source, d_model).
-        W_Q, W_K, W_V, W_O: shape (d_model, d_model), multiplied from the right.
-        n_heads: must divide d_model.
-        mask: `True` = may attend; broadcasts to (batch, head, target, source).
-
-    Source: "Attention Is All You Need" (2017), section 3.2.3.
-    """
-    Q = split_heads(y @ W_Q, n_heads)  # (batch, head, target, d_head)
-    K, V = (split_heads(memory @ W, n_heads) for W in (W_K, W_V))  # (batch, head, source, d_head)
-    heads, _ = scaled_dot_product_attention(Q, K, V, mask)  # (batch, head, target, d_head)
-    return merge_heads(heads) @ W_O  # (batch, target, d_model)
-
-
 def encoder_forward(
     source_ids: Int[Tensor, "batch source"], weights: Weights
 ) -> Float[Tensor, "batch source d_model"]:
-    """Return the memory: one vector per source token.
+    """Return the memory: one vector per source token. Padding stands on the right.
 
     Source: "Attention Is All You Need" (2017), figure 1, left.
     """
@@ -191,7 +169,8 @@ def decoder_forward(
 
     Source: "Attention Is All You Need" (2017), figure 1, right.
     """
-    masks = causal_mask(target_ids.size(1)), padding_mask(source_ids, weights.pad_id)
+    causal = causal_mask(target_ids.size(1)).to(target_ids.device)
+    masks = causal, padding_mask(source_ids, weights.pad_id)
     y = embed(target_ids, weights.target_table)  # (batch, target, d_model)
     y = y + sinusoidal_encoding(y.size(1), y.size(2)).to(y)
     for block in weights.decoder:

@@ -12,7 +12,10 @@ export function inPieces(page, work) {
 
 function goOn(page, work) {
   if (page.work !== work) return;
-  if (page.asked) return requestAnimationFrame(() => setTimeout(goOn, 0, page, work)); // later
+  if (page.asked) { // a picture is due, perhaps of a move: it comes first
+    requestAnimationFrame(() => setTimeout(goOn, 0, page, work));
+    return;
+  }
   inPieces(page, work);
   page.redraw();
 }

@@ -1,9 +1,11 @@
 """Your Transformer: the paper's forward pass, run on the functions that you wrote and passed.
 
-`parts()` says which functions are yours; `MyTransformer` runs them, with ours for what is missing.
+`parts()` says which functions are yours; `MyTransformer` runs them, with ours for what is missing;
+`translation` has the trained translator run on them.
 """
 
 from transformer_lesson.mine.parts import PARTS, Parts, assembled, parts
 from transformer_lesson.mine.transformer import MyTransformer
+from transformer_lesson.mine.translation import Translation, translation
 
-__all__ = ["PARTS", "MyTransformer", "Parts", "assembled", "parts"]
+__all__ = ["PARTS", "MyTransformer", "Parts", "Translation", "assembled", "parts", "translation"]

@@ -1,0 +1,68 @@
+"""The trained translator on the learner's functions: the same words, or where they part."""
+
+import pytest
+import torch
+
+from tests.exercises.test_collection import SCORES, Notebook
+from transformer_lesson.exercises.progress import PLACE
+from transformer_lesson.mine import translation
+from transformer_lesson.mine.translation import SAME
+
+SENTENCE, GERMAN = "the child opens the window .", "das Kind macht das Fenster auf ."
+
+
+@pytest.fixture(autouse=True)
+def nothing_written(tmp_path, monkeypatch):
+    monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
+
+
+def test_ours_alone_are_the_same_model():
+    result = translation(SENTENCE)
+    assert (result.mine, result.packages, result.tried) == (GERMAN, GERMAN, ())
+    assert result.largest <= SAME
+    assert "all functions are ours" in repr(result)
+
+
+def test_what_passed_is_named():
+    Notebook().check("attention_scores", SCORES)
+    result = translation(SENTENCE)
+    assert result.mine == GERMAN and result.largest <= SAME
+    assert "1 of 17 functions are yours: attention_scores" in repr(result)
+
+
+def test_a_mistake_shows_in_the_words():
+    def no_residual(x, sublayer, norm):
+        return norm(sublayer(x))
+
+    result = translation(SENTENCE, residual_branch=no_residual)
+    assert result.mine != GERMAN and result.packages == GERMAN
+    assert result.largest > 1
+    assert "not the same model" in repr(result) and "Tried as they are: residual_branch" in repr(
+        result
+    )
+
+
+def test_a_mistake_that_the_words_do_not_show_is_told_by_the_logits():
+    def unscaled(Q, K):
+        return Q @ K.mT
+
+    result = translation(SENTENCE, attention_scores=unscaled)
+    assert result.mine == GERMAN and result.largest > 0.1
+
+
+def test_numbers_that_are_none_differ_without_end():
+    result = translation(SENTENCE, layer_norm=lambda x, gamma, beta: x * torch.nan)
+    assert result.largest == float("inf")
+
+
+def test_wrong_input_is_refused_in_a_sentence():
+    with pytest.raises(ValueError, match="'Window' is no word of the translator"):
+        translation("the child opens the Window .")
+    with pytest.raises(ValueError, match="are no parts of the forward pass"):
+        translation(SENTENCE, attention_score=None)
+
+
+def test_a_missing_translator_is_told(monkeypatch):
+    monkeypatch.setitem(translation.__globals__, "trained_translator", lambda: None)
+    with pytest.raises(ValueError, match="The trained translator is missing"):
+        translation(SENTENCE)

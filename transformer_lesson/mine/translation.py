@@ -1,0 +1,97 @@
+"""The trained translator, run on the learner's functions, beside the package's own run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transformer_lesson.explorables.trained import MISSING, trained_translator
+from transformer_lesson.files import printable
+from transformer_lesson.generation import translate
+from transformer_lesson.mine.parts import PARTS, Parts, assembled, parts
+from transformer_lesson.mine.transformer import MyTransformer
+from transformer_lesson.text.tokenizers import Tokenizer
+
+SAME = 1e-4
+"""What logits may differ by where two ways compute the same in float32."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A sentence, translated by the learner's forward pass and by the package's.
+
+    Args:
+        mine, packages: the two translations.
+        parts: whose functions ran.
+        tried: the names of functions that were handed in, passed or not.
+        largest: how far the logits of the two differ at most, on the package's translation.
+    """
+
+    mine: str
+    packages: str
+    parts: Parts
+    tried: tuple[str, ...]
+    largest: float
+
+    def __repr__(self) -> str:
+        yours = len(self.parts.yours)
+        whose = (
+            f"{yours} of {len(PARTS)} functions are yours" if yours else "all functions are ours"
+        )
+        names = f": {', '.join(self.parts.yours)}" if yours else ""
+        lines = [f"your model:    {self.mine or '(nothing)'}", f"the package's: {self.packages}"]
+        if self.largest <= SAME:
+            lines.append(f"Logits differ by less than {SAME}: the same model.")
+        else:
+            lines.append(f"Logits differ by up to {self.largest:.2g}: not the same model.")
+        lines.append(f"In yours, {whose}{names}.")
+        if self.tried:
+            lines.append(f"Tried as they are: {', '.join(self.tried)}.")
+        lines += [f"Ours stands in for {name}: {why}." for name, why in self.parts.reasons.items()]
+        return "\n".join(map(printable, lines))
+
+
+def translation(sentence: str, **tried: Callable) -> Translation:
+    """Translate with the trained translator, run by the learner's functions, ours for the rest.
+
+    Args:
+        sentence: words of the translator's vocabulary, separated by blanks.
+        tried: functions to run instead, whether they pass their check or not, by name: so one
+            sees what a mistake does to a translation.
+
+    Raises:
+        ValueError: a word that the translator does not know, a function that is no part of the
+            forward pass, or the translator's file is missing.
+    """
+    if (found := trained_translator()) is None:
+        raise ValueError(MISSING)
+    model, tokenizer, _ = found
+    _check_words(sentence, tokenizer)
+    own = parts()
+    own = Parts(assembled(_functions(own) | tried), own.yours, own.reasons)
+    mine = MyTransformer.with_weights_of(model, own)
+    (by_mine,), (by_ours,) = (translate(one, tokenizer, [sentence]) for one in (mine, model))
+    source = torch.tensor([[*tokenizer.encode(sentence), tokenizer.eos_id]])
+    target = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(by_ours)]])
+    largest = _difference(mine(source, target), model(source, target))
+    return Translation(by_mine, by_ours, own, tuple(tried), largest)
+
+
+def _functions(own: Parts) -> dict[str, Callable]:
+    return {name: own.functions[name] for name in own.yours}
+
+
+def _difference(one: Tensor, other: Tensor) -> float:
+    if one.shape != other.shape or one.isnan().any():
+        return float("inf")
+    return (one - other).detach().abs().max().item()
+
+
+def _check_words(sentence: str, tokenizer: Tokenizer) -> None:
+    known = set(tokenizer.vocabulary)
+    if unknown := [word for word in sentence.split() if word not in known]:
+        raise ValueError(
+            f"{printable(unknown[0])!r} is no word of the translator: write words of its "
+            "vocabulary in small letters, with a blank before each comma and period."
+        )

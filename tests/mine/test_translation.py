@@ -59,7 +59,7 @@ def test_wrong_input_is_refused_in_a_sentence():
     with pytest.raises(ValueError, match="'Window' is no word of the translator"):
         translation("the child opens the Window .")
     with pytest.raises(ValueError, match="are no parts of the forward pass"):
-        translation(SENTENCE, attention_score=None)
+        translation(SENTENCE, attention_score=max)
 
 
 def test_a_missing_translator_is_told(monkeypatch):

@@ -93,6 +93,7 @@ def _forward_inputs(draw: Draw) -> tuple:
     """With padding and without, one sentence, one token, one block."""
     draw.sizes |= ({}, {}, {"batch": 1}, {}, {"source": 1}, {"target": 1})[draw.number]
     weights = random_layers.weights(draw)
+    draw.sizes["vocab_size"] = random_layers.TARGET_WORDS
     source_words, target_words = random_layers.SOURCE_WORDS, random_layers.TARGET_WORDS
     pad = weights.pad_id
     source = random_layers.ids(draw, "source", source_words, pad, draw.number != 2)

@@ -5,8 +5,8 @@ import torch
 
 from tests.exercises.test_collection import SCORES, Notebook
 from transformer_lesson.exercises.progress import PLACE
-from transformer_lesson.mine import translation
-from transformer_lesson.mine.translation import SAME
+from transformer_lesson.mine import side_by_side, translation
+from transformer_lesson.mine.side_by_side import SAME
 
 SENTENCE, GERMAN = "the child opens the window .", "das Kind macht das Fenster auf ."
 
@@ -63,6 +63,6 @@ def test_wrong_input_is_refused_in_a_sentence():
 
 
 def test_a_missing_translator_is_told(monkeypatch):
-    monkeypatch.setitem(translation.__globals__, "trained_translator", lambda: None)
+    monkeypatch.setattr(side_by_side, "trained_translator", lambda: None)
     with pytest.raises(ValueError, match="The trained translator is missing"):
         translation(SENTENCE)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.exercises.test_collection import SCORES, Notebook
+from tests.mine.test_mine import write_all
 from transformer_lesson.exercises.progress import PLACE
 from transformer_lesson.mine import side_by_side, translation
 from transformer_lesson.mine.side_by_side import SAME
@@ -28,6 +29,13 @@ def test_what_passed_is_named():
     result = translation(SENTENCE)
     assert result.mine == GERMAN and result.largest <= SAME
     assert "1 of 17 functions are yours: attention_scores" in repr(result)
+
+
+def test_with_all_written_no_line_of_ours_is_left():
+    write_all()
+    result = translation(SENTENCE)
+    assert (result.mine, result.packages) == (GERMAN, GERMAN) and result.largest <= SAME
+    assert "17 of 17 functions are yours" in repr(result)
 
 
 def test_a_mistake_shows_in_the_words():

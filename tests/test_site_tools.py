@@ -179,3 +179,18 @@ def test_the_workflow_publishes_what_make_site_builds():
     (upload,) = [step for step in steps if "upload-pages" in step.get("uses", "")]
     assert upload["with"]["path"] == site.SITE.name
     assert workflow["permissions"]["pages"] == "write"
+
+
+@pytest.mark.parametrize(
+    ("folded", "tags", "prompt"),
+    [
+        ({}, [], None),
+        ({"source_hidden": True}, ["hide-input"], "Show the code"),
+        ({"source_hidden": True, "outputs_hidden": True}, ["hide-cell"], "Show what happens"),
+    ],
+)
+def test_what_jupyterlab_folds_is_folded_on_the_page(folded, tags, prompt):
+    cell = {"metadata": {"jupyter": folded}}
+    site_pages.fold(cell)
+    assert cell["metadata"].get("tags", []) == tags
+    assert cell["metadata"].get("mystnb", {}).get("code_prompt_show") == prompt

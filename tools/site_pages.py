@@ -128,9 +128,10 @@ def fold(cell: dict) -> None:
     folded = cell["metadata"].get("jupyter", {})
     if not folded.get("source_hidden"):
         return
-    tag, what = ("hide-cell", "answer") if folded.get("outputs_hidden") else ("hide-input", "code")
+    whole = folded.get("outputs_hidden", False)
+    tag, what = ("hide-cell", "what happens") if whole else ("hide-input", "the code")
     cell["metadata"].setdefault("tags", []).append(tag)
-    prompts = {f"code_prompt_{verb.lower()}": f"{verb} the {what}" for verb in ("Show", "Hide")}
+    prompts = {f"code_prompt_{verb.lower()}": f"{verb} {what}" for verb in ("Show", "Hide")}
     cell["metadata"].setdefault("mystnb", {}).update(prompts)
 
 

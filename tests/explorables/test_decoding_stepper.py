@@ -297,7 +297,7 @@ def test_strategies_change_the_picture_and_its_knobs(show):
         page.set()
         assert page.page.locator("input[type=range]:visible").count() == n
     page.page.get_by_role("button", name="token 3, “Kamele”").click()
-    assert page.get("step") == 3 and page.title.startswith("Step 3 of 13: “Kamele” was drawn")
+    assert page.get("step") == 3 and re.match(r"Step 3 of \d+: “Kamele” was drawn", page.title)
     page.page.get_by_role("img", name="“Kamele”, drawn from").hover()
     lit = page.page.locator("svg [data-lit]").count()
     assert lit == 7  # the token, its name, its three bars, its place on the strip, the draw

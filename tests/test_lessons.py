@@ -42,7 +42,7 @@ def test_a_notebook_names_other_lessons_by_their_titles(number):
 def test_a_lesson_leads_to_the_next(number):
     following = f"{int(number) + 1:02}"
     if following in LESSONS:
-        assert f"**Next:** [{following} · {LESSONS[following].title}](" in cells(number)[-1]
+        assert f"**Next:** [{following} · {LESSONS[following].title}](" in "\n".join(cells(number))
 
 
 def test_the_readme_lists_them():

@@ -24,7 +24,8 @@ def source(cell: dict) -> str:
 
 
 def prose_words(markdown: str) -> int:
-    """Words that are read: no formulas, no tags, no addresses of links, no table rules."""
+    """Words that are read: no formulas, tags, addresses or table rules, and nothing folded."""
+    markdown = re.sub(r"<details>.*?</details>", " ", markdown, flags=re.DOTALL)
     bare = re.sub(r"\$\$.*?\$\$|\$[^$\n]+\$|<[^>]*>|\]\([^)]*\)", " ", markdown, flags=re.DOTALL)
     return sum(any(letter.isalpha() for letter in word) for word in bare.split())
 
@@ -66,7 +67,7 @@ def test_an_interrupt_cannot_cut_what_optimizers_load_in_two(path):
 @each_notebook
 def test_prose_cells_are_short(path):
     long = {source(cell)[:60]: prose_words(source(cell)) for cell in cells(path, "markdown")}
-    assert {start: words for start, words in long.items() if words > 120} == {}
+    assert {start: words for start, words in long.items() if words > 150} == {}
 
 
 @each_notebook

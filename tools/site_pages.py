@@ -58,6 +58,7 @@ def read_page(app, docname: str, source: list[str]) -> None:
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
                 enliven(cell, stills / f"{cell['id']}.json")
+                fold(cell)
         source[0] = json.dumps(notebook)
 
 
@@ -120,6 +121,17 @@ def enliven(cell: dict, stored: Path) -> None:
             cell["metadata"].setdefault("mystnb", {})["image"] = {"alt": alt}
             outputs.append(output)
     cell["outputs"] = outputs
+
+
+def fold(cell: dict) -> None:
+    """Fold on the page what JupyterLab folds: a cell's source, or all of it."""
+    folded = cell["metadata"].get("jupyter", {})
+    if not folded.get("source_hidden"):
+        return
+    tag, what = ("hide-cell", "answer") if folded.get("outputs_hidden") else ("hide-input", "code")
+    cell["metadata"].setdefault("tags", []).append(tag)
+    prompts = {f"code_prompt_{verb.lower()}": f"{verb} the {what}" for verb in ("Show", "Hide")}
+    cell["metadata"].setdefault("mystnb", {}).update(prompts)
 
 
 def display(html: str) -> dict:

@@ -1,6 +1,7 @@
 """What the questions call right is what the package does."""
 
 import math
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +19,7 @@ from transformer_lesson import (
     sinusoidal_encoding,
 )
 from transformer_lesson.exercises.question_bank import find_question
+from transformer_lesson.explorables import TranslationPlayground
 from transformer_lesson.explorables.trained import trained_translator
 from transformer_lesson.generation import Sample, bleu, generate, top_p_filter
 from transformer_lesson.interpretability.causality import changed_positions
@@ -44,16 +46,26 @@ def small(**changes):
     return ModelConfig(**{**sizes, **changes})
 
 
+@cache
+def written():
+    """What passes through the trained translator that has written the running sentence."""
+    model, tokenizer, _ = trained_translator()
+    source, target = "the child opens the window .", "das Kind macht das Fenster auf ."
+    source_ids = torch.tensor([[*tokenizer.encode(source), tokenizer.eos_id]])
+    target_ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(target)]])
+    with torch.no_grad(), record(model) as run:
+        model(source_ids, target_ids)
+    return model, tokenizer, run
+
+
 def test_00():
     model = DecoderOnlyTransformer(small()).eval()
     ids = torch.arange(5)[None]
     assert model(ids).shape == (1, 5, 50) and "250" in right("00.outputs")
     assert torch.equal(model(ids), model(ids))
-    base = ModelConfig(37000, 512, 8, 1, 2048, 512)
-    attention = 18 * count_parameters(MultiHeadAttention(512, 8))
-    feed_forward, embedding = 12 * count_parameters(FeedForward(base)), 37000 * 512
-    assert (attention, feed_forward, embedding) == (18_911_232, 25_196_544, 18_944_000)
-    assert "25.2 million" in right("00.where_parameters")
+    playground = TranslationPlayground()
+    weights = written()[2][f"decoder.{playground.layer}.cross_attention.weights"]
+    assert weights[0, playground.head, 5].argmax() == 2 and "`opens`" in right("00.where_auf")
 
 
 def nearest(words, among):
@@ -182,7 +194,15 @@ def test_07():
     with record(model) as run:
         model(torch.arange(4)[None], ids)
     assert run["decoder.0.cross_attention.weights"].shape[-2:] == (5, 4)
-    assert right("07.cross_shape").startswith("(5, 4)")
+    model, tokenizer, run = written()
+    across = run["decoder.1.cross_attention.weights"][0].mean(dim=0)  # (query, key)
+    assert str(tuple(across.shape)) == "(8, 7)" and right("07.cross_shape").startswith("(8, 7)")
+    assert set(across[:, 2].topk(2).indices.tolist()) == {2, 5}  # Kind and Fenster, at opens
+    assert right("07.reads_opens").startswith("At `Kind` and `Fenster`")
+    steps = ("after_self_attention", "after_cross_attention", "output")
+    said = [model.projection(run[f"decoder.1.{step}"][0, 5]).argmax() for step in steps]
+    assert [tokenizer.token(one) == "auf" for one in said] == [False, False, True]
+    assert right("07.which_step").startswith("The feed-forward network")
 
 
 def test_08():

@@ -72,6 +72,50 @@ def decoder(y, memory, self_attention, cross_attention, feed_forward, *norms):
     return post(y, feed_forward, norms[2])
 
 
+def heads_across(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    results = []
+    for W in zip(*(M.chunk(n_heads, dim=1) for M in (W_Q, W_K, W_V)), strict=True):
+        results.append(attend(y @ W[0], memory @ W[1], memory @ W[2], _of_heads(mask))[0])
+    return torch.cat(results, dim=-1) @ W_O
+
+
+def _of_heads(mask):
+    return mask if mask is None else mask[:, 0]
+
+
+def _stream(ids, table):
+    n, d_model = ids.size(1), table.size(1)
+    return F.embedding(ids, table) * d_model**0.5 + sinusoids(n, d_model).float()
+
+
+def _network(x, W_1, b_1, W_2, b_2):
+    return (x @ W_1 + b_1).clamp(min=0) @ W_2 + b_2
+
+
+def _normed(x, pair):
+    return F.layer_norm(x, x.shape[-1:], *pair)
+
+
+def encoder(source_ids, weights):
+    x, h = _stream(source_ids, weights.source_table), weights.n_heads
+    real = (source_ids != weights.pad_id)[:, None, None, :]
+    for block in weights.encoder:
+        x = _normed(x + heads_together(x, *block.self_attention, h, real), block.norms[0])
+        x = _normed(x + _network(x, *block.feed_forward), block.norms[1])
+    return x
+
+
+def logits_of(target_ids, memory, source_ids, weights):
+    y, h = _stream(target_ids, weights.target_table), weights.n_heads
+    earlier = torch.ones(y.size(1), y.size(1)).tril().bool()
+    real = (source_ids != weights.pad_id)[:, None, None, :]
+    for block in weights.decoder:
+        y = _normed(y + heads_together(y, *block.self_attention, h, earlier), block.norms[0])
+        y = _normed(y + heads_across(y, memory, *block.cross_attention, h, real), block.norms[1])
+        y = _normed(y + _network(y, *block.feed_forward), block.norms[2])
+    return torch.einsum("btd,dv->btv", y, weights.projection)
+
+
 def leaks_if_changed(positions):
     """A test for causality that changes these positions, one after the other."""
 
@@ -393,8 +437,11 @@ RIGHT = {
     "residual_branch": [lambda x, f, norm: norm(f(x.double()) + x)],
     "residual_branch_pre": [lambda x, f, norm: f(norm(x)) + x],
     "encoder_block": [lambda x, a, f, n_1, n_2: post(post(x, a, n_1), f, n_2)],
+    "encoder_forward": [encoder],
     "count_encoder_parameters": [count, lambda *sizes: torch.tensor(count(*sizes))],
+    "cross_attention": [heads_across],
     "decoder_block": [decoder],
+    "decoder_forward": [logits_of],
     "leaks_future": [
         leaks_if_changed(lambda n: range(n)),
         leaks_if_changed(lambda n: range(n - 1, 0, -1)),

@@ -176,7 +176,7 @@ def test_wrong_sizes_are_refused(call, message):
 
 def test_colors_are_safe_and_distinct():
     assert len(set(plots.COLORS)) == 7
-    assert (plots.SEQUENTIAL, plots.DIVERGING) == ("cividis", "PuOr")
+    assert (plots.SEQUENTIAL, plots.DIVERGING) == ("Blues", "PuOr")
 
 
 @pytest.mark.slow

@@ -27,8 +27,8 @@ LESSONS = {
         "Add & norm, feed-forward",
         *("feed_forward", "layer_norm", "residual_branch", "residual_branch_pre"),
     ),
-    "06": ("Encoder", "encoder_block", "count_encoder_parameters"),
-    "07": ("Decoder", "decoder_block", "leaks_future"),
+    "06": ("Encoder", "encoder_block", "encoder_forward", "count_encoder_parameters"),
+    "07": ("Decoder", "cross_attention", "decoder_block", "decoder_forward", "leaks_future"),
     "08": ("Training", "shift_right", "label_smoothed_loss", "warmup_rate"),
     "09": (
         "Inference",

@@ -45,7 +45,7 @@ def describe_inputs(exercise: Exercise, inputs: tuple, draw: Draw) -> str:
     for name, value in named_inputs(exercise, inputs):
         if isinstance(value, Tensor):
             words.append(f"{name} {named_shape(value.shape, draw.sizes)}")
-        elif isinstance(value, tuple):
+        elif type(value) is tuple:
             shapes = [named_shape(part.shape, draw.sizes) for part in value]
             words.append(f"{name} of {' and '.join(shapes)}")
         else:
@@ -121,7 +121,7 @@ def show(value: Any) -> str:
             array, precision=3, suppress_small=True, separator=", ", threshold=LONGEST, edgeitems=1
         )
         return "\n" + text.replace("\n\n", "\n") if array.ndim > 1 else f" {text}"
-    if isinstance(value, tuple):
+    if type(value) is tuple:  # and not one with names, which says itself what it is
         return "".join(map(show, value))
     if isinstance(value, float):
         return f" {value:.4g}"

@@ -1,4 +1,4 @@
-"""Lesson 06: the encoder block, and how many numbers a stack of them learns."""
+"""Lesson 06: the encoder block, the whole encoder, and how many numbers blocks learn."""
 
 import torch
 from torch import nn
@@ -7,6 +7,12 @@ from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.choosing import choose
 from transformer_lesson.exercises.specification import Draw, exercise
 from transformer_lesson.model import blocks
+from transformer_lesson.model.attention import multi_head_attention
+from transformer_lesson.model.embedding import embed
+from transformer_lesson.model.feed_forward import feed_forward
+from transformer_lesson.model.masks import causal_mask, padding_mask
+from transformer_lesson.model.norm import layer_norm
+from transformer_lesson.model.positions import sinusoidal_encoding
 
 
 def _encoder_inputs(draw: Draw) -> tuple:
@@ -121,6 +127,111 @@ def _feed_forward_branch(x, N, feed_forward, norm):
         second_norm_before_sum=total,
         no_second_norm=total,
         no_norms=total,
+    )
+
+
+def _forward_inputs(draw: Draw) -> tuple:
+    """With padding and without, one sentence, one token, one block."""
+    draw.sizes |= ({}, {}, {"batch": 1}, {}, {"source": 1}, {})[draw.number]
+    weights = random_layers.weights(draw)
+    words, padded = random_layers.SOURCE_WORDS, draw.number != 2
+    return random_layers.ids(draw, "source", words, weights.pad_id, padded), weights
+
+
+@exercise(
+    reference="transformer_lesson.model.forward:encoder_forward",
+    helpers=("transformer_lesson.model.forward:_encoder_layer",),
+    make_inputs=_forward_inputs,
+    draws=6,
+    returns={"memory": "batch source d_model"},
+    hints=(
+        "Three things before the blocks: the mask that hides padding, the embeddings, the "
+        "positions. Then `for block in weights.encoder`.",
+        "`encoder_block` takes functions of one argument. "
+        "`lambda h: multi_head_attention(h, *block.self_attention, weights.n_heads, mask)` is one.",
+        "`block.feed_forward` holds W_1, b_1, W_2, b_2 and `block.norms` two pairs of gamma and "
+        "beta. Each block reads what the one before it returned.",
+    ),
+    invariants=(random_layers.the_same_again,),
+)
+def encoder_forward(source_ids, weights):
+    """Return the memory: embeddings plus positions, passed through every block."""
+    n_heads, table = choose(weights.n_heads, single_head=1), weights.source_table
+    table = choose(table, target_table=weights.target_table)
+    real = padding_mask(source_ids, choose(weights.pad_id, pad_id_assumed=0))
+    mask = choose(
+        real,
+        no_mask=None,
+        inverted_mask=~real,
+        causal=causal_mask(source_ids.size(1)),
+        causal_too=real & causal_mask(source_ids.size(1)),
+    )
+    PE = sinusoidal_encoding(source_ids.size(1), table.size(1))
+    x = _placed(source_ids, table, PE)
+    stack = choose(
+        weights.encoder,
+        first_block_only=weights.encoder[:1],
+        last_block_only=weights.encoder[-1:],
+        first_block_again=weights.encoder[:1] * len(weights.encoder),
+        last_block_first=weights.encoder[::-1],
+        decoders_blocks=weights.decoder,
+        no_blocks=(),
+    )
+    for block in stack:
+        x = _through(choose(x, positions_in_the_loop=x + PE), block, n_heads, mask)
+    return choose(
+        x,
+        normalized_at_the_end=layer_norm(x, *weights.encoder[-1].norms[1]),
+        projected=x @ weights.projection,
+        averaged=x.mean(1),
+        last_token=x[:, -1],
+        padding_zeroed=x * real[:, 0, 0, :, None],
+        squeezed=x.squeeze(),
+        batch_behind=x.transpose(0, 1),
+    )
+
+
+def _placed(ids, table, PE):
+    """Return embeddings plus positions."""
+    x = choose(
+        embed(ids, table),
+        not_scaled=table[ids],
+        scaled_twice=embed(ids, table) * table.size(1) ** 0.5,
+    )
+    return choose(
+        x + PE,
+        no_positions=x,
+        positions_in_the_loop=x,
+        positions_scaled_too=x + PE * table.size(1) ** 0.5,
+        positions_from_one=x + sinusoidal_encoding(ids.size(1) + 1, table.size(1))[1:],
+        positions_of_sentences=x + sinusoidal_encoding(ids.size(0), table.size(1))[:, None],
+        positions_multiplied=x * PE,
+        positions_alone=PE.expand_as(x),
+    )
+
+
+def _through(x, block, n_heads, mask):
+    """Return what a block makes of x."""
+    W_Q, W_K, W_V, W_O = block.self_attention
+    matrices = choose(
+        (W_Q, W_K, W_V, W_O),
+        queries_and_keys_exchanged=(W_K, W_Q, W_V, W_O),
+        keys_and_values_exchanged=(W_Q, W_V, W_K, W_O),
+        queries_matrix_for_all=(W_Q, W_Q, W_Q, W_O),
+        transposed_matrices=(W_Q.T, W_K.T, W_V.T, W_O.T),
+    )
+    first, second = choose(
+        block.norms[:2],
+        norms_swapped=(block.norms[1], block.norms[0]),
+        first_norm_twice=(block.norms[0], block.norms[0]),
+        second_norm_twice=(block.norms[1], block.norms[1]),
+    )
+    return blocks.encoder_block(
+        x,
+        lambda h: multi_head_attention(h, *matrices, n_heads, mask),
+        lambda h: feed_forward(h, *block.feed_forward),
+        lambda h: layer_norm(h, *first),
+        lambda h: layer_norm(h, *second),
     )
 
 

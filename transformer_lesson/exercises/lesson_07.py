@@ -1,6 +1,6 @@
-"""Lesson 07: the decoder block, and the test whether a model sees the future.
+"""Lesson 07: cross-attention, the decoder's block and all of it, and whether a model sees ahead.
 
-Long because the second is tried on seventeen models, each of which leaks in another way or not.
+Long because the last is tried on seventeen models, each of which leaks in another way or not.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,189 @@ from torch import Tensor, nn
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.choosing import choose
 from transformer_lesson.exercises.specification import Draw, exercise
-from transformer_lesson.model import blocks
+from transformer_lesson.model import attention, blocks
+from transformer_lesson.model.attention import merge_heads, multi_head_attention, split_heads
+from transformer_lesson.model.embedding import embed
+from transformer_lesson.model.feed_forward import feed_forward
+from transformer_lesson.model.masks import causal_mask, padding_mask
+from transformer_lesson.model.norm import layer_norm
+from transformer_lesson.model.positions import sinusoidal_encoding
+
+
+def _cross_inputs(draw: Draw) -> tuple:
+    """Masks of every kind, or none; as many source as target tokens; one head; one source token."""
+    if draw.number == 1:
+        draw.sizes["source"] = draw.size("target")
+    draw.sizes |= ({}, {}, {"batch": 1}, {"target": 1}, {"source": 1}, {"head": 1})[draw.number]
+    d_model = draw.sizes["d_model"] = draw.size("head") * draw.size("d_head")
+    y, memory = draw.normal("batch target d_model"), draw.normal("batch source d_model")
+    matrices = [draw.normal("d_model d_model") / d_model**0.5 for _ in range(4)]
+    axes = draw.one_of(("batch 1 1 source", "", "batch 1 1 source", "1 1 target source", "", ""))
+    mask = draw.booleans(axes) if axes else None
+    if axes:
+        mask[..., 0] = True
+    return y, memory, *matrices, draw.size("head"), mask
+
+
+@exercise(
+    reference="transformer_lesson.model.attention:cross_attention",
+    make_inputs=_cross_inputs,
+    draws=6,
+    returns={"output": "batch target d_model"},
+    hints=(
+        "It is multi-head attention of two sequences: the target asks, the source answers.",
+        "Queries are made from y. Keys and values are both made from memory, so scores have the "
+        "shape (batch, head, target, source).",
+        "`Q = split_heads(y @ W_Q, n_heads)`; the same of memory with W_K and W_V. Then attend, "
+        "merge and multiply by W_O.",
+    ),
+)
+def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    """Multi-head attention: queries from y, keys and values from memory."""
+    y, memory = choose(
+        (y, memory),
+        arguments_swapped=(memory, y),
+        target_alone=(y, y),
+        source_alone=(memory, memory),
+    )
+    Q = choose(y @ W_Q, queries_not_projected=y)
+    K = choose(
+        memory @ W_K,
+        keys_from_target=y @ W_K,
+        keys_by_queries_matrix=memory @ W_Q,
+        keys_by_values_matrix=memory @ W_V,
+        keys_not_projected=memory,
+    )
+    V = choose(
+        memory @ W_V,
+        values_from_target=y @ W_V,
+        keys_as_values=memory @ W_K,
+        values_not_projected=memory,
+    )
+    n_heads = choose(n_heads, single_head=1)
+    Q, K, V = split_heads(Q, n_heads), split_heads(K, n_heads), split_heads(V, n_heads)
+    mask = choose(mask, mask_ignored=None, inverted_mask=None if mask is None else ~mask)
+    Q = choose(Q, unscaled=Q * Q.size(-1) ** 0.5)
+    heads, weights = attention.scaled_dot_product_attention(Q, K, V, mask)
+    joined = choose(merge_heads(heads), merged_without_transpose=heads.reshape(y.shape))
+    output = choose(joined @ W_O, no_output_projection=joined, transposed_output=joined @ W_O.T)
+    return choose(
+        output,
+        residual=y + output,
+        pair=(output, weights),
+        squeezed=output.squeeze(),
+        memory_returned=memory,
+    )
+
+
+def _forward_inputs(draw: Draw) -> tuple:
+    """With padding and without, one sentence, one token, one block."""
+    draw.sizes |= ({}, {}, {"batch": 1}, {}, {"source": 1}, {"target": 1})[draw.number]
+    weights = random_layers.weights(draw)
+    draw.sizes["vocab_size"] = random_layers.TARGET_WORDS
+    source_words, target_words = random_layers.SOURCE_WORDS, random_layers.TARGET_WORDS
+    pad = weights.pad_id
+    source = random_layers.ids(draw, "source", source_words, pad, draw.number != 2)
+    target = random_layers.ids(draw, "target", target_words, pad, False)
+    return target, draw.normal("batch source d_model"), source, weights
+
+
+@exercise(
+    reference="transformer_lesson.model.forward:decoder_forward",
+    helpers=("transformer_lesson.model.forward:_decoder_layer",),
+    make_inputs=_forward_inputs,
+    draws=6,
+    returns={"logits": "batch target vocab_size"},
+    hints=(
+        "As in the encoder: masks, embeddings, positions, blocks. Two masks this time, and a "
+        "projection at the end.",
+        "Self-attention gets `causal_mask(target_ids.size(1))`. Cross-attention gets the padding "
+        "mask of the source ids, for it is the source that it reads.",
+        "`decoder_block` calls its third function with two arguments: "
+        "`lambda h, memory: cross_attention(h, memory, *block.cross_attention, n_heads, real)`. "
+        "Last comes `y @ weights.projection`.",
+    ),
+    invariants=(random_layers.the_same_again,),
+)
+def decoder_forward(target_ids, memory, source_ids, weights):
+    """Return logits: embeddings plus positions, every block, the projection."""
+    table = choose(weights.target_table, source_table=weights.source_table)
+    causal = causal_mask(target_ids.size(1))
+    causal = choose(causal, no_causal_mask=None, causal_inverted=causal.mT)
+    real = padding_mask(source_ids, choose(weights.pad_id, pad_id_assumed=0))
+    real = choose(real, no_padding_mask=None, padding_inverted=~real)
+    y = _placed(target_ids, table)
+    stack = choose(
+        weights.decoder,
+        first_block_only=weights.decoder[:1],
+        last_block_only=weights.decoder[-1:],
+        first_block_again=weights.decoder[:1] * len(weights.decoder),
+        last_block_first=weights.decoder[::-1],
+        no_blocks=(),
+    )
+    for block in stack:
+        y = _through(y, choose(memory, memory_moves_on=y), block, weights.n_heads, causal, real)
+    y = choose(y, normalized_at_the_end=layer_norm(y, *weights.decoder[-1].norms[2]))
+    logits = choose(
+        y @ weights.projection, not_projected=y, target_table_again=y @ weights.target_table.T
+    )
+    return choose(
+        logits,
+        probabilities=logits.softmax(-1),
+        logarithms=logits.log_softmax(-1),
+        last_token=logits[:, -1],
+        likeliest=logits.argmax(-1),
+        squeezed=logits.squeeze(),
+    )
+
+
+def _placed(ids, table):
+    """Return embeddings plus positions."""
+    x, PE = embed(ids, table), sinusoidal_encoding(ids.size(1), table.size(1))
+    x = choose(x, not_scaled=table[ids])
+    return choose(
+        x + PE,
+        no_positions=x,
+        positions_from_one=x + sinusoidal_encoding(ids.size(1) + 1, table.size(1))[1:],
+    )
+
+
+def _through(y, memory, block, n_heads, causal, real):
+    """Return what a block makes of y and memory."""
+    own, crossed = choose(
+        (block.self_attention, block.cross_attention),
+        attentions_swapped=(block.cross_attention, block.self_attention),
+        self_attention_twice=(block.self_attention, block.self_attention),
+        cross_attention_twice=(block.cross_attention, block.cross_attention),
+    )
+    first, second, third = choose(
+        block.norms,
+        first_two_norms_swapped=(block.norms[1], block.norms[0], block.norms[2]),
+        last_two_norms_swapped=(block.norms[0], block.norms[2], block.norms[1]),
+        first_norm_for_all=(block.norms[0],) * 3,
+    )
+    n_heads = choose(n_heads, single_head=1)
+    return blocks.decoder_block(
+        y,
+        memory,
+        lambda h: multi_head_attention(h, *own, n_heads, causal),
+        lambda h, memory: choose(
+            attention.cross_attention(h, memory, *crossed, n_heads, real),
+            no_cross_attention=torch.zeros_like(h),
+            causal_across=attention.cross_attention(
+                h, memory, *crossed, n_heads, _seen_so_far(h, memory) & real
+            ),
+        ),
+        lambda h: feed_forward(h, *block.feed_forward),
+        lambda h: layer_norm(h, *first),
+        lambda h: layer_norm(h, *second),
+        lambda h: layer_norm(h, *third),
+    )
+
+
+def _seen_so_far(y, memory):
+    """Return the mask that hides source tokens behind the target's position."""
+    return torch.ones(y.size(1), memory.size(1), dtype=torch.bool).tril()
 
 
 def _decoder_inputs(draw: Draw) -> tuple:

@@ -1,6 +1,6 @@
-"""Norms and sub-layers of random numbers, for exercises whose arguments are functions.
+"""Norms, sub-layers and whole models of random numbers, for exercises that are given them.
 
-Short: lessons 05 to 07 share these and nothing else. They are written in plain steps, because
+Lessons 05 to 07 share these. The functions are written in plain steps, because
 torch's own softmax and layer norm wake all threads even for ten numbers, and a diagnosis calls
 them a thousand times.
 """
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from transformer_lesson.exercises.compare import same
 from transformer_lesson.exercises.specification import Draw
+from transformer_lesson.model.forward import BlockWeights, Weights
 
 
 class Layer:
@@ -152,6 +153,52 @@ def the_same_again(answer: Callable, inputs: tuple, result: Any) -> str | None:
         "Called twice with the same arguments, your function gives two results.\n"
         "What in it is random: a dropout, a weight made on the spot, an id?"
     )
+
+
+def weights(draw: Draw) -> Weights:
+    """Return the weights of a small model of the paper's kind, with one to three blocks a side."""
+    n_heads, d_head = draw.one_of((2, 3, 1, 2, 3, 2)), draw.one_of((2, 4, 4, 2, 2, 4))
+    draw.sizes["d_model"] = n_heads * d_head
+    n_blocks = draw.one_of((2, 3, 2, 1, 2, 3))
+    return Weights(
+        draw.normal(f"{SOURCE_WORDS} d_model"),
+        draw.normal(f"{TARGET_WORDS} d_model"),
+        tuple(_block(draw, 1) for _ in range(n_blocks)),
+        tuple(_block(draw, 2) for _ in range(n_blocks)),
+        draw.normal(f"d_model {TARGET_WORDS}"),
+        n_heads,
+        pad_id=draw.one_of((0, 3, 0, 1, 0, 2)),
+    )
+
+
+SOURCE_WORDS, TARGET_WORDS = 17, 19
+
+
+def ids(draw: Draw, axis: str, words: int, pad_id: int, padded: bool) -> Tensor:
+    """Return a batch of ids; where there is room, the first sentence ends in two pads, if wanted.
+
+    Args:
+        draw: gives the numbers.
+        axis: name of the axis of tokens.
+        words: how many ids there are.
+        pad_id: stands nowhere else.
+        padded: whether there is padding.
+    """
+    numbers = draw.integers(f"batch {axis}", 0, words)
+    numbers[numbers == pad_id] = words - 1
+    if padded and numbers.size(1) > 2:
+        numbers[0, -2:] = pad_id
+    return numbers
+
+
+def _block(draw: Draw, attentions: int) -> BlockWeights:
+    d_model, d_ff = draw.size("d_model"), draw.size("d_ff")
+    matrices = [tuple(_linear(draw) for _ in range(4)) for _ in range(attentions)]
+    W_1 = draw.normal("d_model d_ff") / d_model**0.5
+    W_2 = draw.normal("d_ff d_model") / d_ff**0.5
+    norms = [(draw.positive("d_model"), draw.normal("d_model")) for _ in range(attentions + 1)]
+    network = (W_1, draw.normal("d_ff"), W_2, draw.normal("d_model"))
+    return BlockWeights(matrices[0], matrices[1] if attentions > 1 else (), network, tuple(norms))
 
 
 def _linear(draw: Draw) -> Tensor:

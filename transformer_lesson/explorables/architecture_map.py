@@ -90,7 +90,7 @@ PARTS = {
         "memory = block_N(… block_2(block_1(x)))",
         "(batch, source, d_model) → memory (batch, source, d_model)",
         "model.blocks.EncoderBlock",
-        ("encoder_block",),
+        ("encoder_block", "encoder_forward"),
     ),
     "Decoder block": Part(
         "07",
@@ -99,7 +99,7 @@ PARTS = {
         "target (batch, target, d_model) and memory (batch, source, d_model) "
         "→ (batch, target, d_model)",
         "model.blocks.DecoderBlock",
-        ("decoder_block",),
+        ("decoder_block", "decoder_forward"),
     ),
     "Cross-attention": Part(
         "07",
@@ -108,8 +108,8 @@ PARTS = {
         "softmax(Q Kᵀ / √d_head) V with Q = y W_Q, K = memory W_K, V = memory W_V",
         "y (batch, target, d_model), memory (batch, source, d_model) → weights "
         "(batch, head, target, source) → (batch, target, d_model)",
-        "model.attention.MultiHeadAttention",
-        ("multi_head_attention", "decoder_block"),
+        "model.attention.cross_attention",
+        ("cross_attention",),
     ),
     "Linear + softmax": Part(
         "07",

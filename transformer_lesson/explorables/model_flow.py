@@ -30,7 +30,7 @@ class ModelFlow(ReadsTranslator, PageExplorable):
 
     text = Text(TEXT).tag(sync=True)
     written = traitlets.Int(2, min=0).tag(sync=True)
-    step = traitlets.Int(67, min=0).tag(sync=True)
+    step = traitlets.Int(57, min=0).tag(sync=True)
     head = traitlets.Int(5, min=0).tag(sync=True)
     row = traitlets.Int(2, min=0).tag(sync=True)
     number = traitlets.Int(2, min=0).tag(sync=True)

@@ -17,7 +17,7 @@ from transformer_lesson.files import printable
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colors, told apart by readers with any color vision."""
 
-SEQUENTIAL, DIVERGING = "cividis", "PuOr"
+SEQUENTIAL, DIVERGING = "Blues", "PuOr"
 DPI = 180  # pixels an inch, shown at half their size: sharp on every screen
 LONGEST_LABEL, LONGEST_LINE, LONGEST_TITLE = 60, 200, 400  # characters that a picture has room for
 

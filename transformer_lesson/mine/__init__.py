@@ -5,7 +5,7 @@
 """
 
 from transformer_lesson.mine.parts import PARTS, Parts, assembled, parts
+from transformer_lesson.mine.side_by_side import Translation, translation
 from transformer_lesson.mine.transformer import MyTransformer
-from transformer_lesson.mine.translation import Translation, translation
 
 __all__ = ["PARTS", "MyTransformer", "Parts", "Translation", "assembled", "parts", "translation"]

@@ -48,8 +48,15 @@ class MyTransformer(EncoderDecoderTransformer):
         return _sharing(EncoderDecoderTransformer(self.source_config, self.config), self)
 
     def encode(self, source_ids: Tensor) -> Tensor:
-        """Return the memory, by the learner's `encoder_forward`."""
-        return self.parts.functions["encoder_forward"](source_ids, weights_of(self))
+        """Return the memory, by the learner's `encoder_forward`.
+
+        It counts positions from the first token. So what is padded on the left, as a batch that
+        is written from may be, goes in with its words first, and comes out as it stood.
+        """
+        order = (source_ids == self.source_config.pad_id).long().argsort(dim=1, stable=True)
+        forward = self.parts.functions["encoder_forward"]
+        memory = forward(source_ids.gather(1, order), weights_of(self))  # (batch, source, d_model)
+        return memory.gather(1, order.argsort(dim=1)[:, :, None].expand_as(memory))
 
     def decode(
         self,

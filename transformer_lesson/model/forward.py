@@ -56,6 +56,14 @@ class Weights(NamedTuple):
     n_heads: int
     pad_id: int
 
+    def __repr__(self) -> str:
+        words, d_model = self.source_table.shape
+        return (
+            f"Weights({len(self.encoder)} + {len(self.decoder)} blocks, d_model {d_model}, "
+            f"n_heads {self.n_heads}, {words} + {len(self.target_table)} words, "
+            f"pad_id {self.pad_id})"
+        )
+
 
 def weights_of(model: EncoderDecoderTransformer) -> Weights:
     """Return a model's weights: the same numbers in memory, so that training one trains the other.

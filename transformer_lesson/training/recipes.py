@@ -32,8 +32,7 @@ class Recipe:
 SMALL = {"d_model": 128, "n_heads": 8, "n_layers": 2, "d_ff": 512, "max_len": 128}
 
 GRAMMAR = Recipe(
-    sizes=SMALL
-    | {"dropout": 0.0, "tie_embeddings": False, "norm_position": "post", "bias": False},
+    sizes=SMALL | {"dropout": 0.0, "tie_embeddings": False, "norm_position": "post", "bias": False},
     training=TrainConfig(
         steps=1500,
         learning_rate=2e-3,

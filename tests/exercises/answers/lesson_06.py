@@ -5,7 +5,13 @@ import torch.nn.functional as F
 from torch import nn
 
 from tests.exercises.answers import right, wrong
-from transformer_lesson.model.blocks import residual_branch
+from transformer_lesson.model.attention import multi_head_attention
+from transformer_lesson.model.blocks import encoder_block, residual_branch
+from transformer_lesson.model.embedding import embed
+from transformer_lesson.model.feed_forward import feed_forward
+from transformer_lesson.model.masks import padding_mask
+from transformer_lesson.model.norm import layer_norm
+from transformer_lesson.model.positions import sinusoidal_encoding
 
 # encoder_block(x, attention, feed_forward, norm_1, norm_2)
 
@@ -386,3 +392,89 @@ def _(d_model, d_ff, n_layers):
 @right("count_encoder_parameters")
 def _(d_model, d_ff, n_layers):
     return n_layers * (d_model * (4 * d_model + 2 * d_ff + 9) + d_ff)
+
+
+# encoder_forward(source_ids, weights)
+
+
+def _sublayers(block, n_heads, mask):
+    return (
+        lambda h: multi_head_attention(h, *block.self_attention, n_heads, mask),
+        lambda h: feed_forward(h, *block.feed_forward),
+        lambda h: layer_norm(h, *block.norms[0]),
+        lambda h: layer_norm(h, *block.norms[1]),
+    )
+
+
+@right("encoder_forward")
+def _(source_ids, weights):
+    mask = padding_mask(source_ids, weights.pad_id)
+    x = embed(source_ids, weights.source_table)
+    x = x + sinusoidal_encoding(*x.shape[1:])
+    for block in weights.encoder:
+        x = encoder_block(x, *_sublayers(block, weights.n_heads, mask))
+    return x
+
+
+@right("encoder_forward")
+def _(source_ids, weights):
+    table = weights.source_table
+    stream = table[source_ids] * table.size(1) ** 0.5
+    stream += sinusoidal_encoding(source_ids.size(1), table.size(1))
+    real = (source_ids != weights.pad_id)[:, None, None]
+    for matrices, _, network, ((g_1, b_1), (g_2, b_2)) in weights.encoder:
+        d = (stream.size(-1),)
+        found = multi_head_attention(stream, *matrices, weights.n_heads, real)
+        stream = F.layer_norm(stream + found, d, g_1, b_1)
+        stream = F.layer_norm(stream + feed_forward(stream, *network), d, g_2, b_2)
+    return stream
+
+
+@wrong("encoder_forward", "usual", "no padding mask")
+def _(source_ids, weights):
+    x = embed(source_ids, weights.source_table)
+    x = x + sinusoidal_encoding(*x.shape[1:])
+    for block in weights.encoder:
+        x = encoder_block(x, *_sublayers(block, weights.n_heads, None))
+    return x
+
+
+@wrong("encoder_forward", "usual", "returns inside the loop")
+def _(source_ids, weights):
+    mask = padding_mask(source_ids, weights.pad_id)
+    x = embed(source_ids, weights.source_table)
+    x = x + sinusoidal_encoding(*x.shape[1:])
+    for block in weights.encoder:
+        x = encoder_block(x, *_sublayers(block, weights.n_heads, mask))
+        return x
+
+
+@wrong("encoder_forward", "usual", "the embeddings are not scaled")
+def _(source_ids, weights):
+    mask = padding_mask(source_ids, weights.pad_id)
+    x = weights.source_table[source_ids]
+    x = x + sinusoidal_encoding(*x.shape[1:])
+    for block in weights.encoder:
+        x = encoder_block(x, *_sublayers(block, weights.n_heads, mask))
+    return x
+
+
+@wrong("encoder_forward", "usual", "every block reads the embeddings, and no positions")
+def _(source_ids, weights):
+    mask = padding_mask(source_ids, weights.pad_id)
+    x = embed(source_ids, weights.source_table)
+    for block in weights.encoder:
+        memory = encoder_block(x, *_sublayers(block, weights.n_heads, mask))
+    return memory
+
+
+@wrong("encoder_forward", "unusual", "a pre-norm stack")
+def _(source_ids, weights):
+    mask = padding_mask(source_ids, weights.pad_id)
+    x = embed(source_ids, weights.source_table)
+    x = x + sinusoidal_encoding(*x.shape[1:])
+    for block in weights.encoder:
+        attend, network, norm_1, norm_2 = _sublayers(block, weights.n_heads, mask)
+        x = x + attend(norm_1(x))
+        x = x + network(norm_2(x))
+    return x

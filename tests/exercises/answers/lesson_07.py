@@ -5,7 +5,19 @@ import torch.nn.functional as F
 from torch import nn
 
 from tests.exercises.answers import right, wrong
-from transformer_lesson.model.blocks import residual_branch
+from transformer_lesson.model.attention import (
+    cross_attention,
+    merge_heads,
+    multi_head_attention,
+    scaled_dot_product_attention,
+    split_heads,
+)
+from transformer_lesson.model.blocks import decoder_block, residual_branch
+from transformer_lesson.model.embedding import embed
+from transformer_lesson.model.feed_forward import feed_forward
+from transformer_lesson.model.masks import causal_mask, padding_mask
+from transformer_lesson.model.norm import layer_norm
+from transformer_lesson.model.positions import sinusoidal_encoding
 
 # decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3)
 
@@ -646,3 +658,140 @@ def _(model, ids):
         return bool(torch.any(distance > 1e-5))
 
     return any(moves_the_past(t) for t in range(1, n))
+
+
+# cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None)
+
+
+@right("cross_attention")
+def _(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    Q = split_heads(y @ W_Q, n_heads)
+    K = split_heads(memory @ W_K, n_heads)
+    V = split_heads(memory @ W_V, n_heads)
+    output, weights = scaled_dot_product_attention(Q, K, V, mask)
+    return merge_heads(output) @ W_O
+
+
+@right("cross_attention")
+def _(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    (batch, n, d), m = y.shape, memory.size(1)
+    q = (y @ W_Q).view(batch, n, n_heads, -1).transpose(1, 2)
+    k = (memory @ W_K).view(batch, m, n_heads, -1).transpose(1, 2)
+    v = (memory @ W_V).view(batch, m, n_heads, -1).transpose(1, 2)
+    out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return out.transpose(1, 2).reshape(batch, n, d) @ W_O
+
+
+@wrong("cross_attention", "usual", "the values come from y")
+def _(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    Q, K, V = (split_heads(x @ W, n_heads) for x, W in ((y, W_Q), (memory, W_K), (y, W_V)))
+    return merge_heads(scaled_dot_product_attention(Q, K, V, mask)[0]) @ W_O
+
+
+@wrong("cross_attention", "usual", "queries from memory, keys and values from y")
+def _(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    Q, K, V = (split_heads(x @ W, n_heads) for x, W in ((memory, W_Q), (y, W_K), (y, W_V)))
+    return merge_heads(scaled_dot_product_attention(Q, K, V, None)[0]) @ W_O
+
+
+@wrong("cross_attention", "usual", "the mask is not handed on")
+def _(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    Q, K, V = (split_heads(x @ W, n_heads) for x, W in ((y, W_Q), (memory, W_K), (memory, W_V)))
+    return merge_heads(scaled_dot_product_attention(Q, K, V)[0]) @ W_O
+
+
+@wrong("cross_attention", "usual", "self-attention of y")
+def _(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    return multi_head_attention(y, W_Q, W_K, W_V, W_O, n_heads)
+
+
+@wrong("cross_attention", "unusual", "no output projection, and no mask")
+def _(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    Q, K, V = (split_heads(x @ W, n_heads) for x, W in ((y, W_Q), (memory, W_K), (memory, W_V)))
+    return merge_heads(scaled_dot_product_attention(Q, K, V)[0])
+
+
+# decoder_forward(target_ids, memory, source_ids, weights)
+
+
+def _functions(block, n_heads, causal, real):
+    return (
+        lambda h: multi_head_attention(h, *block.self_attention, n_heads, causal),
+        lambda h, memory: cross_attention(h, memory, *block.cross_attention, n_heads, real),
+        lambda h: feed_forward(h, *block.feed_forward),
+        *(lambda h, pair=pair: layer_norm(h, *pair) for pair in block.norms),
+    )
+
+
+@right("decoder_forward")
+def _(target_ids, memory, source_ids, weights):
+    y = embed(target_ids, weights.target_table)
+    y = y + sinusoidal_encoding(*y.shape[1:])
+    causal, real = causal_mask(y.size(1)), padding_mask(source_ids, weights.pad_id)
+    for block in weights.decoder:
+        y = decoder_block(y, memory, *_functions(block, weights.n_heads, causal, real))
+    return y @ weights.projection
+
+
+@right("decoder_forward")
+def _(target_ids, memory, source_ids, weights):
+    y = embed(target_ids, weights.target_table)
+    y += sinusoidal_encoding(y.size(1), y.size(2))
+    causal = causal_mask(y.size(1)) & padding_mask(target_ids, weights.pad_id)
+    real = (source_ids != weights.pad_id)[:, None, None]
+    for block in weights.decoder:
+        own, across, network, *norms = _functions(block, weights.n_heads, causal, real)
+        y = norms[0](y + own(y))
+        y = norms[1](y + across(y, memory))
+        y = norms[2](y + network(y))
+    return F.linear(y, weights.projection.T)
+
+
+@wrong("decoder_forward", "usual", "no causal mask")
+def _(target_ids, memory, source_ids, weights):
+    y = embed(target_ids, weights.target_table)
+    y = y + sinusoidal_encoding(*y.shape[1:])
+    real = padding_mask(source_ids, weights.pad_id)
+    for block in weights.decoder:
+        y = decoder_block(y, memory, *_functions(block, weights.n_heads, None, real))
+    return y @ weights.projection
+
+
+@wrong("decoder_forward", "usual", "a softmax at the end")
+def _(target_ids, memory, source_ids, weights):
+    y = embed(target_ids, weights.target_table)
+    y = y + sinusoidal_encoding(*y.shape[1:])
+    causal, real = causal_mask(y.size(1)), padding_mask(source_ids, weights.pad_id)
+    for block in weights.decoder:
+        y = decoder_block(y, memory, *_functions(block, weights.n_heads, causal, real))
+    return (y @ weights.projection).softmax(-1)
+
+
+@wrong("decoder_forward", "usual", "the source's padding is read, and the last block alone counts")
+def _(target_ids, memory, source_ids, weights):
+    y = embed(target_ids, weights.target_table)
+    y = y + sinusoidal_encoding(*y.shape[1:])
+    causal = causal_mask(y.size(1))
+    for block in weights.decoder:
+        out = decoder_block(y, memory, *_functions(block, weights.n_heads, causal, None))
+    return out @ weights.projection
+
+
+@wrong("decoder_forward", "usual", "the vectors, not projected")
+def _(target_ids, memory, source_ids, weights):
+    y = embed(target_ids, weights.target_table)
+    y = y + sinusoidal_encoding(*y.shape[1:])
+    causal, real = causal_mask(y.size(1)), padding_mask(source_ids, weights.pad_id)
+    for block in weights.decoder:
+        y = decoder_block(y, memory, *_functions(block, weights.n_heads, causal, real))
+    return y
+
+
+@wrong("decoder_forward", "unusual", "one mask of both languages' padding")
+def _(target_ids, memory, source_ids, weights):
+    y = embed(target_ids, weights.target_table)
+    y = y + sinusoidal_encoding(*y.shape[1:])
+    real = padding_mask(source_ids, weights.pad_id)
+    for block in weights.decoder:
+        y = decoder_block(y, memory, *_functions(block, weights.n_heads, real, real))
+    return y @ weights.projection

@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from tests.exercises.test_collection import SCORES, Notebook
+from tests.mine.test_mine import write_all
 from transformer_lesson.exercises.progress import PLACE
-from transformer_lesson.mine import translation
-from transformer_lesson.mine.translation import SAME
+from transformer_lesson.mine import side_by_side, translation
+from transformer_lesson.mine.side_by_side import SAME
 
 SENTENCE, GERMAN = "the child opens the window .", "das Kind macht das Fenster auf ."
 
@@ -28,6 +29,13 @@ def test_what_passed_is_named():
     result = translation(SENTENCE)
     assert result.mine == GERMAN and result.largest <= SAME
     assert "1 of 17 functions are yours: attention_scores" in repr(result)
+
+
+def test_with_all_written_no_line_of_ours_is_left():
+    write_all()
+    result = translation(SENTENCE)
+    assert (result.mine, result.packages) == (GERMAN, GERMAN) and result.largest <= SAME
+    assert "17 of 17 functions are yours" in repr(result)
 
 
 def test_a_mistake_shows_in_the_words():
@@ -59,10 +67,10 @@ def test_wrong_input_is_refused_in_a_sentence():
     with pytest.raises(ValueError, match="'Window' is no word of the translator"):
         translation("the child opens the Window .")
     with pytest.raises(ValueError, match="are no parts of the forward pass"):
-        translation(SENTENCE, attention_score=None)
+        translation(SENTENCE, attention_score=max)
 
 
 def test_a_missing_translator_is_told(monkeypatch):
-    monkeypatch.setitem(translation.__globals__, "trained_translator", lambda: None)
+    monkeypatch.setattr(side_by_side, "trained_translator", lambda: None)
     with pytest.raises(ValueError, match="The trained translator is missing"):
         translation(SENTENCE)

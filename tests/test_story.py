@@ -10,7 +10,7 @@ from transformer_lesson.exercises.question_bank import find_question
 from transformer_lesson.lessons import LESSONS
 
 ROOT = Path(__file__).parent.parent
-STORY = ["00", "07"]
+STORY = ["00", "01", "02", "07"]
 each_lesson = pytest.mark.parametrize("number", STORY)
 
 WORDS, LINES = 180, 6  # that a learner reads in a minute

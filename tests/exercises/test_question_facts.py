@@ -13,6 +13,7 @@ from transformer_lesson import (
     EncoderOnlyTransformer,
     ModelConfig,
     MultiHeadAttention,
+    mine,
     record,
     scaled_dot_product_attention,
     sinusoidal_encoding,
@@ -24,13 +25,14 @@ from transformer_lesson.generation import Sample, bleu, generate, top_p_filter
 from transformer_lesson.interpretability.causality import changed_positions
 from transformer_lesson.model.attention import attention_scores, multi_head_attention
 from transformer_lesson.model.blocks import EncoderBlock
-from transformer_lesson.model.embedding import embed
 from transformer_lesson.model.feed_forward import FeedForward
 from transformer_lesson.model.masks import causal_mask
 from transformer_lesson.model.norm import layer_norm
 from transformer_lesson.model.parameters import count_encoder_parameters, count_parameters
+from transformer_lesson.model.positions import shift_matrix
 from transformer_lesson.text import pad_batch
 from transformer_lesson.text.batches import shift_right
+from transformer_lesson.text.grammar.lexicon import NOUNS
 from transformer_lesson.training import bits_per_character, label_smoothed_loss, warmup_rate
 
 
@@ -66,28 +68,47 @@ def test_00():
     assert weights[0, playground.head, 5].argmax() == 2 and "`opens`" in right("00.where_auf")
 
 
+def nearest(words, among):
+    translator, tokenizer, _ = trained_translator()
+    rows = translator.source_embedding.weight.detach()[[tokenizer.vocabulary[w] for w in among]]
+    cosines = F.cosine_similarity(rows[:, None], rows[None], dim=-1).fill_diagonal_(-1)
+    return [among[cosines[among.index(word)].argmax()] for word in words]
+
+
 def test_01():
-    batch = pad_batch([[5] * 3, [5] * 5, [5] * 9], pad_id=0)
-    assert int((batch == 0).sum()) == 10 and "10" in right("01.padded_batch")
-    table = torch.randn(1000, 512) / math.sqrt(512)
-    one_hot = nn.functional.one_hot(torch.tensor([7]), 1000).float()
-    assert torch.allclose(one_hot @ table, table[7:8])
-    length = table.norm(dim=-1).mean()
-    position = sinusoidal_encoding(10, 512).norm(dim=-1).mean()
-    scaled = embed(torch.arange(1000)[None], table).norm(dim=-1).mean()
-    assert abs(length - 1) < 0.01 and abs(position - 16) < 0.01 and abs(scaled - 22.6) < 0.1
+    count = "the child opens the window the children open the windows she opens the other one".count
+    assert (count("he"), count("th"), count("en")) == (7, 6, 4)
+    assert right("01.first_merge").startswith("`h` and `e` 7 times")
+    table = torch.randn(1000, 512, requires_grad=True)
+    one_hot = nn.functional.one_hot(torch.tensor([4]), 1000).float()
+    assert torch.allclose(one_hot @ table, table[4:5])
+    table[torch.tensor([6, 89, 228, 6, 290, 4])].sum().backward()
+    assert table.grad.any(dim=1).sum() == 5 and right("01.gradient_rows").startswith("5 ")
+    singular = [noun.english for noun in NOUNS.values()]
+    assert nearest(["child"], singular) == ["window"] and "window" in right("01.nearest_to_child")
+    assert all(
+        NOUNS[a].article == NOUNS[b].article
+        for a, b in zip(singular, nearest(singular, singular), strict=True)
+    )
+    of = {noun.english_plural: noun.article for noun in NOUNS.values() if noun.english_plural}
+    plural = list(of)
+    same = sum(of[a] == of[b] for a, b in zip(plural, nearest(plural, plural), strict=True))
+    assert same < 25 and "No groups" in right("01.plurals")
 
 
 def test_02():
-    x = torch.randn(1, 6, 8)
-    order = torch.randperm(6)
-    once, again = (scaled_dot_product_attention(y, y, y)[0] for y in (x, x[:, order]))
-    assert torch.allclose(once[:, order], again, atol=1e-6)
     encoding = sinusoidal_encoding(70, 64)
     assert torch.equal(encoding[0], torch.tensor([0.0, 1.0]).repeat(32))
     assert torch.allclose(encoding[10] @ encoding[15], encoding[60] @ encoding[65], atol=1e-4)
-    steps = encoding.diff(dim=0).abs().mean(dim=0)
-    assert steps[0] > 100 * steps[-2]
+    assert torch.allclose(encoding[40] @ shift_matrix(3, 64), encoding[43], atol=1e-5)
+    hand = encoding[:, :2]
+    assert (hand[44] - hand[0]).norm() < 0.03 and "44" in right("02.one_hand")
+
+    def from_1(n_positions, d_model, base=10000.0):
+        return sinusoidal_encoding(n_positions + 1, d_model, base)[1:]
+
+    off = mine.translation("the child opens the window .", sinusoidal_encoding=from_1)
+    assert off.mine == off.packages and 0.1 < off.largest < 1
 
 
 def test_03():

@@ -22,6 +22,15 @@ def sinusoids(n, d_model, base=10000.0):
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
 
 
+def shifted(k, d_model, base=10000.0):
+    R = torch.zeros(d_model, d_model)
+    for i in range(0, d_model, 2):
+        angle = k / base ** (i / d_model)
+        R[i, i] = R[i + 1, i + 1] = math.cos(angle)
+        R[i + 1, i], R[i, i + 1] = math.sin(angle), -math.sin(angle)
+    return R
+
+
 def attend(Q, K, V, mask=None):
     scores = Q @ K.mT / Q.size(-1) ** 0.5
     if mask is not None:
@@ -396,6 +405,7 @@ RIGHT = {
         ),
     ],
     "sinusoidal_encoding": [sinusoids, lambda *sizes: sinusoids(*sizes).float()],
+    "shift_matrix": [shifted, lambda *sizes: shifted(*sizes).double()],
     "attention_scores": [
         lambda Q, K: torch.einsum("...qd,...kd->...qk", Q, K) / Q.size(-1) ** 0.5,
         lambda Q, K: (Q * Q.size(-1) ** -0.25).double() @ (K * Q.size(-1) ** -0.25).double().mT,

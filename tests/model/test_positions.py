@@ -14,6 +14,7 @@ from transformer_lesson.model.positions import (
     RotaryPositions,
     SinusoidalPositions,
     apply_rotary,
+    shift_matrix,
     sinusoidal_encoding,
 )
 
@@ -55,6 +56,20 @@ def test_moving_by_k_positions_rotates_every_pair(k):
     first = table[:-k, :, 0] * cosine + table[:-k, :, 1] * sine
     second = table[:-k, :, 1] * cosine - table[:-k, :, 0] * sine
     assert_equal(torch.stack([first, second], dim=-1), table[k:])
+
+
+@pytest.mark.parametrize("k", [-7, -1, 0, 1, 5])
+def test_one_matrix_takes_every_position_k_further(k):
+    table = sinusoidal_encoding(40, 16, base=300.0)
+    matrix = shift_matrix(k, 16, base=300.0)
+    assert_equal(table[10:30] @ matrix, table[10 + k : 30 + k])
+    assert_equal(matrix @ shift_matrix(-k, 16, base=300.0), torch.eye(16))
+
+
+def test_shift_matrix_refuses_bad_sizes():
+    for arguments, message in {(1, 7): "d_model is 7", (1, 8, -1.0): "base is -1.0"}.items():
+        with pytest.raises(ValueError, match=message):
+            shift_matrix(*arguments)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ EXERCISES = {
 
 LESSONS = {
     "00": ("Start here",),
-    "01": ("Tokens and embeddings", "encode", "pad_batch", "embed"),
-    "02": ("Positional encoding", "sinusoidal_encoding"),
+    "01": ("Tokens and embeddings", "encode", "embed", "pad_batch"),
+    "02": ("Positional encoding", "sinusoidal_encoding", "shift_matrix"),
     "03": (
         "Attention",
         *("attention_scores", "causal_mask", "padding_mask", "scaled_dot_product_attention"),

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from transformer_lesson.exercises.choosing import choose
 from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.model.positions import sinusoidal_encoding as encoding_of
 
 SIZES = ((), (3, 2), (1, 3), (13, 2), (), (3, 24))
 BASES = (10.0, 10000.0, 30.0, 7.0, 20.0, 10.0)
@@ -188,3 +189,71 @@ def _waves(angle, position, column):
         ),
         stacked_and_reshaped=torch.stack([sines, cosines]).reshape(encoding.shape),
     )
+
+
+STEPS = (1, -2, 3, 0, -1, 5)
+"""Draw by draw: how many positions on."""
+
+
+def _shift_inputs(draw: Draw) -> tuple:
+    pairs = draw.size("pair") if draw.small else draw.one_of((2, 3, 1, 4, 5, 24))
+    draw.sizes["d_model"] = 2 * pairs
+    return draw.one_of(STEPS), 2 * pairs, draw.one_of(BASES)
+
+
+def _takes_every_place_on(answer, inputs: tuple, matrix: Tensor) -> str | None:
+    k, d_model, base = inputs
+    first = max(0, -k)  # no position stands before 0
+    places = encoding_of(first + abs(k) + 4, d_model, base).double()
+    for place in (first, first + 3):
+        moved = places[place] @ matrix.double()
+        wrong = (moved - places[place + k]).abs() > 1e-4
+        if wrong.any():
+            column = int(wrong.nonzero()[0])
+            return (
+                f"PE({place}) times your matrix must be PE({place + k}), because k is {k}. In "
+                f"column {column} that is {places[place + k, column]:.4f}, and yours gives "
+                f"{moved[column]:.4f}."
+            )
+    return None
+
+
+@exercise(
+    reference="transformer_lesson.model.positions:shift_matrix",
+    make_inputs=_shift_inputs,
+    draws=6,
+    returns={"matrix": "d_model d_model"},
+    hints=(
+        "In k positions hand i turns by the angle k / base^(2i / d_model), wherever it stands.",
+        "The block of one hand is [[cos, -sin], [sin, cos]] of that angle; it multiplies the row "
+        "(sine, cosine) from the right.",
+        "Begin with zeros of shape (d_model, d_model) and fill the rows and columns 2i and 2i + 1 "
+        "of each hand, or give the blocks to `torch.block_diag`.",
+    ),
+    invariants=(_takes_every_place_on,),
+)
+def shift_matrix(k, d_model, base=10000.0):
+    """Return one rotation for each pair of dimensions, along the diagonal."""
+    k = choose(k, turned_back=-k, never_back=abs(k))
+    two_i = torch.arange(0, d_model, 2).double()
+    exponent = choose(
+        two_i / d_model,
+        i_alone=two_i / 2 / d_model,
+        no_width=two_i,
+        pairs_from_1=(two_i + 2) / d_model,
+    )
+    exponent = choose(exponent, growing=-exponent)
+    frequency = choose(base, always_10000=10000.0) ** -exponent
+    frequency = choose(frequency, one_speed=torch.ones_like(frequency))
+    angle = choose(k * frequency, one_step=frequency, degrees=torch.deg2rad(k * frequency))
+    sine, cosine = angle.sin(), angle.cos()
+    blocks = choose(
+        torch.stack([cosine, -sine, sine, cosine], dim=-1),
+        without_minus=torch.stack([cosine, sine, sine, cosine], dim=-1),
+        exchanged=torch.stack([sine, -cosine, cosine, sine], dim=-1),
+        cosines_alone=torch.stack([cosine, 0 * sine, 0 * sine, cosine], dim=-1),
+    ).view(-1, 2, 2)
+    matrix = torch.block_diag(*blocks)
+    sines_first = torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
+    matrix = choose(matrix, halves=matrix[sines_first][:, sines_first])
+    return choose(matrix, blocks_alone=blocks, first_block=blocks[0], batch_axis=matrix[None])

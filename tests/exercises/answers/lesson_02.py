@@ -1,4 +1,4 @@
-"""What learners might write for the exercise of lesson 02."""
+"""What learners might write for the exercises of lesson 02."""
 
 import math
 
@@ -344,3 +344,94 @@ def _(n_positions, d_model, base=10000.0):
         rows.append(torch.stack([s, c], dim=1).flatten())
         s, c = s * cosine + c * sine, c * cosine - s * sine
     return torch.stack(rows).float()
+
+
+# shift_matrix(k, d_model, base=10000.0)
+
+
+def frequencies(d_model, base):
+    return base ** (-torch.arange(0, d_model, 2) / d_model)
+
+
+def block(angle):
+    sine, cosine = angle.sin(), angle.cos()
+    return torch.stack([torch.stack([cosine, -sine]), torch.stack([sine, cosine])])
+
+
+@wrong("shift_matrix", "usual", "written for columns, so that it turns back")
+def _(k, d_model, base=10000.0):
+    R = torch.zeros(d_model, d_model)
+    for i, omega in enumerate(frequencies(d_model, base)):
+        c, s = torch.cos(k * omega), torch.sin(k * omega)
+        R[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.tensor([[c, s], [-s, c]])
+    return R
+
+
+@wrong("shift_matrix", "usual", "both sines are positive")
+def _(k, d_model, base=10000.0):
+    R = torch.eye(d_model)
+    for i, omega in enumerate(frequencies(d_model, base)):
+        R[2 * i, 2 * i] = R[2 * i + 1, 2 * i + 1] = torch.cos(k * omega)
+        R[2 * i, 2 * i + 1] = R[2 * i + 1, 2 * i] = torch.sin(k * omega)
+    return R
+
+
+@wrong("shift_matrix", "usual", "the base is always 10000")
+def _(k, d_model, base=10000.0):
+    angles = k * frequencies(d_model, 10000.0)
+    return torch.block_diag(
+        *(
+            torch.stack([torch.stack([a.cos(), -a.sin()]), torch.stack([a.sin(), a.cos()])])
+            for a in angles
+        )
+    )
+
+
+@wrong("shift_matrix", "usual", "all hands turn by k radians")
+def _(k, d_model, base=10000.0):
+    return torch.block_diag(*[block(torch.tensor(float(k)))] * (d_model // 2))
+
+
+@wrong("shift_matrix", "usual", "the exponent is i / d_model: the factor 2 is missing")
+def _(k, d_model, base=10000.0):
+    R = torch.zeros(d_model, d_model)
+    for i in range(d_model // 2):
+        a = k / base ** (i / d_model)
+        R[2 * i][2 * i], R[2 * i][2 * i + 1] = math.cos(a), -math.sin(a)
+        R[2 * i + 1][2 * i], R[2 * i + 1][2 * i + 1] = math.sin(a), math.cos(a)
+    return R
+
+
+@wrong("shift_matrix", "unusual", "solved from the encodings of places 0 and k alone")
+def _(k, d_model, base=10000.0):
+    PE = lambda p: torch.stack([p * frequencies(d_model, base)] * 2).T  # noqa: E731
+    here, there = (torch.stack([x[:, 0].sin(), x[:, 1].cos()], 1).flatten() for x in (PE(0), PE(k)))
+    return torch.outer(here, there) / here.square().sum()
+
+
+@wrong("shift_matrix", "unusual", "the encoding of place k on the diagonal")
+def _(k, d_model, base=10000.0):
+    angles = k * frequencies(d_model, base)
+    return torch.diag(torch.stack([angles.sin(), angles.cos()], dim=1).flatten())
+
+
+@right("shift_matrix")
+def _(k, d_model, base=10000.0):
+    """The k-th power of one step."""
+    angles = frequencies(d_model, base).double()
+    step = torch.block_diag(
+        *(
+            torch.stack([torch.stack([a.cos(), -a.sin()]), torch.stack([a.sin(), a.cos()])])
+            for a in angles
+        )
+    )
+    return torch.linalg.matrix_power(step, k)
+
+
+@right("shift_matrix")
+def _(k, d_model, base=10000.0):
+    """Two diagonals beside the main one."""
+    angles = k * frequencies(d_model, base)
+    beside = torch.stack([angles.sin(), torch.zeros(d_model // 2)], dim=1).flatten()[:-1]
+    cosines = torch.diag(angles.cos().repeat_interleave(2))
+    return cosines + torch.diag(beside, -1) - torch.diag(beside, 1)

@@ -29,7 +29,7 @@ from transformer_lesson.text.tokenizers import BytePairTokenizer
 
 browser = pytest.mark.browser
 WINDOW = {"width": 1100, "height": 900}
-CAMELS = "the clever camels do not see a heavy room and three clocks arrive ."
+MICE = "when two big mice do not like teachers , our mouse carries a red apple ."
 KNOBS = [
     {"temperature": 0.7, "top_k": 8, "top_p": 0.9, "seed": 0},
     {"temperature": 2.0, "top_k": 0, "top_p": 0.5, "seed": 3},
@@ -178,7 +178,7 @@ def check(page, written: Written, step: int) -> None:
 @pytest.mark.parametrize("knobs", [None, *KNOBS], ids=["greedy", "cold", "hot", "plain"])
 def test_every_number_is_that_of_the_packages_model(show, knobs):
     model, tokenizer, _ = trained_translator()
-    written = Written(model, tokenizer, CAMELS, knobs)
+    written = Written(model, tokenizer, MICE, knobs)
     page = show(DecodingStepper(strategy="sample" if knobs else "greedy"), viewport=WINDOW)
     page.set(**(knobs or {}))
     for step in range(0, len(written.ids), 2):
@@ -207,8 +207,8 @@ def test_a_softmax_in_the_place_of_logits_is_shown(show):
     model, tokenizer, _ = trained_translator()
     mad = deepcopy(model)
     mad.logits = bugs.ModelEnd()
-    written = Written(mad, tokenizer, CAMELS, KNOBS[0], 5)
-    page = show(DecodingStepper(mad, tokenizer, CAMELS, 5, **KNOBS[0], step=2), viewport=WINDOW)
+    written = Written(mad, tokenizer, MICE, KNOBS[0], 5)
+    page = show(DecodingStepper(mad, tokenizer, MICE, 5, **KNOBS[0], step=2), viewport=WINDOW)
     check(page, written, 1)
     assert written.logits[1].softmax(-1).max() < 0.01
 
@@ -246,7 +246,7 @@ def path_of(tree, step: int, i: int) -> list[int]:
 @pytest.mark.parametrize("width", [1, 2, 3, 5])
 def test_the_tree_is_that_of_the_packages_beam_search(show, width):
     model, tokenizer, _ = trained_translator()
-    source = [*tokenizer.encode(CAMELS), tokenizer.eos_id]
+    source = [*tokenizer.encode(MICE), tokenizer.eos_id]
     made = generate(model, source, 20, Beam(width), trees=True)
     tree = made.trees[0]
 
@@ -296,9 +296,9 @@ def test_strategies_change_the_picture_and_its_knobs(show):
         page.page.get_by_role("button", name=name.strip(), exact=True).click()
         page.set()
         assert page.page.locator("input[type=range]:visible").count() == n
-    page.page.get_by_role("button", name="token 3, “Kamele”").click()
-    assert page.get("step") == 3 and re.match(r"Step 3 of \d+: “Kamele” was drawn", page.title)
-    page.page.get_by_role("img", name="“Kamele”, drawn from").hover()
+    page.page.get_by_role("button", name="token 4, “Mäuse”").click()
+    assert page.get("step") == 4 and re.match(r"Step 4 of \d+: “Mäuse” was drawn", page.title)
+    page.page.get_by_role("img", name="“Mäuse”, drawn from").hover()
     lit = page.page.locator("svg [data-lit]").count()
     assert lit == 7  # the token, its name, its three bars, its place on the strip, the draw
 
@@ -352,9 +352,9 @@ def test_wrong_arguments_are_refused(unchecked):
 def test_it_opens_on_a_step_at_which_its_knobs_matter():
     model, tokenizer, _ = trained_translator()
     stepper = DecodingStepper()
-    assert CAMELS == TEXT.replace("The", "the").replace(".", " .")
+    assert MICE == TEXT.replace("When", "when").replace(",", " ,").replace(".", " .")
     knobs = {name: getattr(stepper, name) for name in KNOBS[0]}
     assert stepper.strategy == "sample" and knobs == KNOBS[0]
-    written, at = Written(model, tokenizer, CAMELS, knobs), stepper.step - 1
+    written, at = Written(model, tokenizer, MICE, knobs), stepper.step - 1
     assert {"top-k", "top-p", ""} == set(written.cut(at))
     assert written.logits[at].softmax(-1).max() < 0.5

@@ -8,7 +8,7 @@ from transformer_lesson.explorables.in_page import PageExplorable, Text
 from transformer_lesson.explorables.trained import ReadsTranslator, own_weights
 from transformer_lesson.text.tokenizers import Tokenizer
 
-TEXT = "The clever camels do not see a heavy room and three clocks arrive."
+TEXT = "When two big mice do not like teachers, our mouse carries a red apple."
 
 
 class DecodingStepper(ReadsTranslator, PageExplorable):
@@ -39,7 +39,7 @@ class DecodingStepper(ReadsTranslator, PageExplorable):
     top_p = traitlets.Float(0.9, min=0.05, max=1.0).tag(sync=True)
     seed = traitlets.Int(0, min=0, max=20).tag(sync=True)
     width = traitlets.Int(3, min=1, max=5).tag(sync=True)
-    step = traitlets.Int(9, min=1).tag(sync=True)
+    step = traitlets.Int(11, min=1).tag(sync=True)
     max_new_tokens = traitlets.Int(20).tag(sync=True, fact=True)
     end = traitlets.Unicode().tag(sync=True, fact=True)
 

@@ -30,7 +30,7 @@ class Figure(MatplotlibFigure):
         self.patch.set_alpha(0)
         self.alt = printable(alt, keep="\n")
         title = printable(title, LONGEST_TITLE, keep="\n")
-        lines = textwrap.fill(title, int(13 * width))  # 13 letters of this size are an inch
+        lines = textwrap.fill(title, int(12 * width))  # 12 letters of this size are an inch
         self.suptitle(lines, fontsize=11, parse_math=False)
 
     def png(self) -> bytes:
@@ -240,17 +240,40 @@ def curves(
     Raises:
         ValueError: a curve and x differ in length.
     """
-    made, axes = figure(title, alt)
+    labels = [textwrap.fill(printable(name, LONGEST_LABEL), WIDEST_NAME) for name in values]
+    letters = max((len(line) for label in labels for line in label.split("\n")), default=0)
+    room = 0.2 + 0.085 * letters if len(values) > 1 else 0.25  # inches
+    made, axes = figure(title, alt, width=5.75 + room)
+    made.subplots_adjust(right=1 - room / (5.75 + room))
     for i, (name, numbers) in enumerate(values.items()):
         y = as_array(numbers)
         if x is not None and len(x) != len(y):
             raise ValueError(f"curve {name!r} has {len(y)} values, but there are {len(x)} of x.")
-        style, label = ("-", "--", "-.", ":")[i % 4], printable(name, LONGEST_LABEL)
-        axes.plot(range(len(y)) if x is None else x, y, style, color=COLORS[i % 7], label=label)
+        style = ("-", "--", "-.", ":")[i % 4]
+        axes.plot(range(len(y)) if x is None else x, y, style, color=COLORS[i % 7], label=labels[i])
     axes.set(xlabel=printable(x_name, LONGEST_LINE), ylabel=printable(y_name, LONGEST_LINE))
     axes.set(**axes_options)
     axes.grid(alpha=0.3)
     if len(values) > 1:
-        for text in axes.legend(fontsize=8).get_texts():
-            text.set_parse_math(False)
+        _name_lines(axes)
     return made
+
+
+WIDEST_NAME, LEAST_GAP = 26, 0.075  # letters of a line; a share of the axes' height
+
+
+def _name_lines(axes: Axes) -> None:
+    """Write each line's name where the line ends, the names one above the other."""
+    axes.get_ylim()  # has the limits computed, which the transformations below need
+    heights = []
+    for line in axes.get_lines():
+        seen = np.isfinite(line.get_ydata())
+        last = line.get_xdata()[seen][-1:], line.get_ydata()[seen][-1:]
+        at = (axes.transData - axes.transAxes).transform(np.column_stack(last))[:, 1]
+        heights.append(float(np.clip(at.max(initial=0.0), 0, 1)))
+    lowest = 0.0
+    for height, line in sorted(zip(heights, axes.get_lines(), strict=True), key=lambda p: p[0]):
+        name, height = line.get_label(), max(height, lowest)
+        lowest = height + LEAST_GAP * (1 + name.count("\n"))
+        place = {"transform": axes.transAxes, "va": "center", "fontsize": 9, "parse_math": False}
+        axes.text(1.02, height, name, color=line.get_color(), **place)

@@ -200,8 +200,9 @@ def data_flow(title: str, Q, K, V, mask=None) -> Figure:
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     steps.append(("weights", weights, WHITE_TO_BLUE))
-    named = ["Q times K transposed, divided by the root of d_k, gives the scores", "softmax"]
-    named.insert(1, "the mask blanks the upper right") if mask is not None else None
+    masked = [] if mask is None else ["the mask blanks what may not be seen"]
+    product = "Q times K transposed, divided by the root of d_k, gives the scores"
+    named = [product, *masked, "softmax"]
     width = 2.1 + INCHES * (2 * V.shape[1] + len(steps) * len(K)) + 1.05 * len(steps)
     made, ground = figure(
         title,

@@ -84,7 +84,7 @@ class TestLesson03:
         page.get_by_text("the kernel has True").wait_for()
         page.evaluate(BUSY, WAITS)
         box.get_by_role("checkbox", name="causal mask").press("Space")
-        box.get_by_text("sentence 0, padding: ").first.wait_for()
+        box.get_by_text("sentence 1, padding: ").first.wait_for()
         assert page.get_by_text("the kernel has True").count() == 1
         (course / "notebooks" / "go").touch()
         page.get_by_text("the kernel has False").wait_for()

@@ -43,17 +43,17 @@ class Scene:
 def play(page) -> Scene:
     """Predict wrongly, choose a word, answer wrongly, answer rightly."""
     scene = Scene(page)
-    question = page.locator(".lesson-prediction", has_text="Which adjective gets more")
+    question = page.locator(".lesson-prediction", has_text="Which noun gets more weight")
     scene.take(question, question)
     question.locator("input[type=radio]").first.press("Space")
     question.get_by_role("button", name="Commit").press("Enter")
     question.get_by_text("Right: Both get the same").wait_for()
     scene.take(question, question)
 
-    explorable = page.locator(".explorable section").first
+    explorable = page.locator(".explorable section", has_text="who looks").first
     scene.take(explorable, explorable)
-    explorable.get_by_role("button", name="query 3, “macht”").press("Enter")
-    explorable.get_by_text("Having written “macht”").wait_for()
+    explorable.get_by_role("button", name="query 2, “opens”").press("Enter")
+    explorable.get_by_text("At “opens”").wait_for()
     scene.take(explorable, explorable)
 
     reports = page.locator(".jp-OutputArea-output", has_text="attention_scores")

@@ -47,15 +47,15 @@ def test_passed_checks_and_predictions_are_kept(file):
 
 
 def test_progress_counts_per_lesson(file):
-    assert any(line.startswith("04 Multi-head attention checks 0 of 3") for line in lines())
+    assert any(line.startswith("04 Multi-head attention checks 0 of 4") for line in lines())
     for name in LESSONS["04"][1:]:
         check(name, EXERCISES[name].load_reference())
     commit("03.softmax_axis", 0)
-    assert any(line.startswith("04 Multi-head attention checks 3 of 3") for line in lines())
+    assert any(line.startswith("04 Multi-head attention checks 4 of 4") for line in lines())
     assert any(line.startswith("03 ") and "predictions 1 of" in line for line in lines())
     assert lines()[-1] == "Kept in my_progress.json."
     page = progress()._repr_html_()
-    assert "3 of 3" in page and "width: 100%" in page
+    assert "4 of 4" in page and "width: 100%" in page
 
 
 def test_a_lesson_is_done_when_everything_in_it_is(file):

@@ -23,6 +23,7 @@ from transformer_lesson.explorables import TranslationPlayground
 from transformer_lesson.explorables.trained import trained_translator
 from transformer_lesson.generation import Sample, bleu, generate, top_p_filter
 from transformer_lesson.interpretability.causality import changed_positions
+from transformer_lesson.mine import translation
 from transformer_lesson.model.attention import attention_scores, multi_head_attention
 from transformer_lesson.model.blocks import EncoderBlock
 from transformer_lesson.model.feed_forward import FeedForward
@@ -118,6 +119,26 @@ def test_03():
     assert torch.allclose(weights.sum(-1), torch.ones(1), atol=1e-5)
     assert weights.sum(-2).std() > 0.1
     assert ((weights * causal_mask(500)).sum(-1)[..., :-1] < 1).all()
+    run = reading("the child opens the window .")
+    assert "`window`" in right("03.second_the")
+    assert abs(run[HEADS][0, 3, 3, 4] - 0.99) < 0.005
+    x = run["encoder.0.output"][0]  # (n, d_model)
+    alone = (x @ x.T / math.sqrt(128)).softmax(-1)
+    assert alone.diagonal().min() > 0.9 and "at itself" in right("03.own_vectors")
+    unscaled = translation("the child opens the window .", attention_scores=lambda Q, K: Q @ K.mT)
+    assert unscaled.mine == unscaled.packages and unscaled.largest > 0.1
+
+
+HEADS = "encoder.1.self_attention.weights"
+
+
+def reading(sentence):
+    """What the trained translator computes when it reads a sentence."""
+    translator, tokenizer, _ = trained_translator()
+    ids = torch.tensor([[*tokenizer.encode(sentence), tokenizer.eos_id]])
+    with torch.no_grad(), record(translator) as run:
+        translator(ids, torch.tensor([[tokenizer.bos_id]]))
+    return run
 
 
 def test_04():
@@ -134,6 +155,8 @@ def test_04():
     with record(model) as run:
         model(torch.arange(6)[None])
     assert run["encoder.0.self_attention.weights"].shape == (1, 8, 6, 6)
+    run = reading("the small child opens the old window .")
+    assert run[HEADS][0, 3, 4, 6] > 0.95 and "`window`" in right("04.adjective_between")
 
 
 def test_05():

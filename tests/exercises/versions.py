@@ -49,6 +49,29 @@ def heads_together(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     return heads.permute(0, 2, 1, 3).reshape(batch, n, -1) @ W_O
 
 
+def turned_by_blocks(d_model, steps, base=10000.0):
+    angles = [steps / base ** (two_i / d_model) for two_i in range(0, d_model, 2)]
+    cos, sin = math.cos, math.sin
+    return torch.block_diag(*(torch.tensor([[cos(a), sin(a)], [-sin(a), cos(a)]]) for a in angles))
+
+
+def turned_as_complex(d_model, steps, base=10000.0):
+    angle = -steps * base ** (-torch.arange(0, d_model, 2).double() / d_model)
+    hands = torch.view_as_complex(torch.eye(d_model).double().view(d_model, -1, 2).flip(-1))
+    turned = hands * torch.exp(1j * angle)  # cosine + i sine
+    return torch.view_as_real(turned).flip(-1).flatten(1)
+
+
+def fitted_to_encodings(d_model, steps, base=10000.0):
+    places = torch.arange(-400, 400, dtype=torch.float64)[:, None]
+    angle = base ** (-torch.arange(0, d_model, 2).double() / d_model)
+
+    def encoding(pos):
+        return torch.stack([(pos * angle).sin(), (pos * angle).cos()], dim=-1).flatten(1)
+
+    return torch.linalg.lstsq(encoding(places), encoding(places - steps)).solution.float()
+
+
 # Lessons 05 to 07
 
 
@@ -419,6 +442,7 @@ RIGHT = {
         lambda n: ~torch.ones(n, n).triu(1).bool().expand(1, 1, n, n),
     ],
     "padding_mask": [lambda ids, pad_id: ~ids.eq(pad_id).unsqueeze(1).unsqueeze(1)],
+    "look_back_head": [turned_by_blocks, turned_as_complex, fitted_to_encodings],
     "split_heads": [
         lambda x, h: torch.stack(x.chunk(h, dim=-1), dim=1),
         lambda x, h: x.reshape(*x.shape[:2], h, -1).permute(0, 2, 1, 3),

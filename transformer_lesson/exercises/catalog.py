@@ -22,7 +22,10 @@ LESSONS = {
         "Attention",
         *("attention_scores", "causal_mask", "padding_mask", "scaled_dot_product_attention"),
     ),
-    "04": ("Multi-head attention", "split_heads", "merge_heads", "multi_head_attention"),
+    "04": (
+        "Multi-head attention",
+        *("look_back_head", "split_heads", "merge_heads", "multi_head_attention"),
+    ),
     "05": (
         "Add & norm, feed-forward",
         *("feed_forward", "layer_norm", "residual_branch", "residual_branch_pre"),

@@ -7,6 +7,86 @@ from torch import Tensor
 
 from transformer_lesson.exercises.choosing import choose
 from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.model.positions import sinusoidal_encoding
+
+STEPS = (1, 3, -1, 2, 1, -4)
+BASES = (10.0, 10000.0, 30.0, 7.0, 10.0, 10.0)
+"""Draw by draw: how many tokens back, and the base of the encoding."""
+
+
+def _look_back_inputs(draw: Draw) -> tuple:
+    """Steps in both directions, and a base of its own in most draws; one pair of numbers."""
+    if draw.number == 4 and not draw.small:
+        draw.sizes["pair"] = 1
+    draw.sizes["d_model"] = 2 * draw.size("pair")
+    return draw.sizes["d_model"], draw.one_of(STEPS), draw.one_of(BASES)
+
+
+def _finds_the_place(answer, inputs: tuple, W_Q: Tensor) -> str | None:
+    d_model, steps, base = inputs
+    places = sinusoidal_encoding(24, d_model, base).double()
+    position = 12
+    query, wanted = places[position] @ W_Q.double(), places[position - steps]
+    if torch.allclose(query, wanted, atol=1e-4):
+        return None
+    nearest = int((places - query).norm(dim=-1).argmin())
+    return (
+        f"With steps = {steps}, the query of position {position} must be the encoding of position "
+        f"{position - steps}. Of positions 0 to 23, yours is nearest to that of {nearest}.\n"
+        "Each pair of a sine and a cosine turns by steps / base^(2i / d_model)."
+    )
+
+
+@exercise(
+    reference="transformer_lesson.interpretability.programmed_heads:look_back_head",
+    make_inputs=_look_back_inputs,
+    draws=6,
+    returns={"W_Q": "d_model d_model"},
+    hints=(
+        "Columns 2i and 2i + 1 of an encoding are sin(a) and cos(a), with a = pos / "
+        "base^(2i / d_model). Which two formulas give sin(a - b) and cos(a - b)?",
+        "sin(a - b) = sin(a) cos(b) - cos(a) sin(b) and cos(a - b) = cos(a) cos(b) + sin(a) "
+        "sin(b). Row and column 2i and 2i + 1 of W_Q hold these factors; all else is 0.",
+        "For each even column e, with b = `steps / base ** (e / d_model)`: `W_Q[e, e]` and "
+        "`W_Q[e + 1, e + 1]` are cos(b), `W_Q[e, e + 1]` is sin(b), `W_Q[e + 1, e]` is -sin(b).",
+    ),
+    invariants=(_finds_the_place,),
+)
+def look_back_head(d_model, steps, base=10000.0):
+    """Return W_Q that turns the encoding of each position into that of `steps` before."""
+    base = choose(base, always_10000=10000.0)
+    steps = choose(steps, always_one=1, whole_turns=2 * math.pi * steps)
+    even = torch.arange(0, d_model, 2).double()
+    exponent = choose(
+        even / d_model,
+        i_alone=even / 2 / d_model,
+        same_angle=torch.zeros_like(even),
+        no_width=even,
+    )
+    angle = choose(1, looks_ahead=-1) * steps * base**-exponent
+    angle = choose(angle, degrees=torch.deg2rad(angle), slow_turn_fast=angle.flip(0))
+    cosine, sine = angle.cos(), angle.sin()
+    blocks = torch.stack(
+        [
+            choose(cosine, exchanged=sine, sines_missing=cosine),
+            choose(sine, exchanged=cosine, sines_missing=0 * sine),
+            choose(-sine, sign_missing=sine, exchanged=cosine, sines_missing=0 * sine),
+            choose(cosine, exchanged=-sine, second_missing=0 * cosine),
+        ]
+    )
+    W_Q = choose(
+        torch.block_diag(*blocks.T.reshape(-1, 2, 2)),
+        halves=_halves(blocks),
+        numbers_moved=torch.eye(d_model).roll(int(steps), 0).double(),
+        first_pair_alone=torch.block_diag(blocks[:, 0].view(2, 2), torch.eye(d_model - 2)),
+    )
+    return choose(W_Q, scaled=W_Q / math.sqrt(d_model), batch_axis=W_Q[None]).float()
+
+
+def _halves(blocks):
+    """Return the matrix for an encoding whose sines stand in front of all its cosines."""
+    rows = blocks.view(2, 2, -1)
+    return torch.cat([torch.cat([one.diag() for one in row], dim=1) for row in rows])
 
 
 def _model_width(draw: Draw) -> int:

@@ -10,6 +10,98 @@ from tests.exercises.answers import right, wrong
 from transformer_lesson.model import attention
 from transformer_lesson.model.attention import merge_heads, split_heads
 
+# look_back_head(d_model, steps, base=10000.0)
+
+
+def rotation(angle):
+    cos, sin = math.cos(angle), math.sin(angle)
+    return torch.tensor([[cos, sin], [-sin, cos]])
+
+
+@wrong("look_back_head", "usual", "looks ahead: the rotation is for columns, not for rows")
+def _(d_model, steps, base=10000.0):
+    W_Q = torch.zeros(d_model, d_model)
+    for i in range(0, d_model, 2):
+        angle = steps / base ** (i / d_model)
+        W_Q[i : i + 2, i : i + 2] = rotation(angle).T
+    return W_Q
+
+
+@wrong("look_back_head", "usual", "always one step")
+def _(d_model, steps, base=10000.0):
+    return torch.block_diag(*[rotation(base ** (-i / d_model)) for i in range(0, d_model, 2)])
+
+
+@wrong("look_back_head", "usual", "the base is always 10000")
+def _(d_model, steps, base=10000.0):
+    return torch.block_diag(
+        *[rotation(steps / 10000 ** (i / d_model)) for i in range(0, d_model, 2)]
+    )
+
+
+@wrong("look_back_head", "usual", "one angle for all pairs")
+def _(d_model, steps, base=10000.0):
+    return torch.block_diag(*[rotation(steps)] * (d_model // 2))
+
+
+@wrong("look_back_head", "usual", "the identity, shifted by a few columns")
+def _(d_model, steps, base=10000.0):
+    return torch.roll(torch.eye(d_model), steps, dims=0)
+
+
+@wrong("look_back_head", "usual", "i instead of 2i in the exponent")
+def _(d_model, steps, base=10000.0):
+    blocks = []
+    for i in range(d_model // 2):
+        blocks.append(rotation(steps * base ** (-i / d_model)))
+    return torch.block_diag(*blocks)
+
+
+@wrong("look_back_head", "unusual", "the sines have no sign")
+def _(d_model, steps, base=10000.0):
+    angle = steps / base ** (torch.arange(0, d_model, 2) / d_model)
+    W_Q = torch.zeros(d_model, d_model)
+    for i, a in enumerate(angle):
+        W_Q[2 * i, 2 * i] = W_Q[2 * i + 1, 2 * i + 1] = a.cos()
+        W_Q[2 * i, 2 * i + 1] = W_Q[2 * i + 1, 2 * i] = a.sin()
+    return W_Q
+
+
+@wrong("look_back_head", "unusual", "sines in the left half, cosines in the right")
+def _(d_model, steps, base=10000.0):
+    angle = steps / base ** (torch.arange(0, d_model, 2) / d_model)
+    cos, sin = torch.diag(angle.cos()), torch.diag(angle.sin())
+    return torch.cat([torch.cat([cos, sin], dim=1), torch.cat([-sin, cos], dim=1)])
+
+
+@wrong("look_back_head", "unusual", "the encoding itself, of the first d_model positions")
+def _(d_model, steps, base=10000.0):
+    angle = torch.arange(d_model)[:, None] / base ** (torch.arange(0, d_model, 2) / d_model)
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
+
+
+@wrong("look_back_head", "pair", "looks ahead", "always one step")
+def _(d_model, steps, base=10000.0):
+    return torch.block_diag(*[rotation(-(base ** (-i / d_model))) for i in range(0, d_model, 2)])
+
+
+@right("look_back_head")
+def _(d_model, steps, base=10000.0):
+    return torch.block_diag(
+        *[rotation(steps / base ** (i / d_model)) for i in range(0, d_model, 2)]
+    )
+
+
+@right("look_back_head")
+def _(d_model, steps, base=10000.0):
+    two_i = torch.arange(0, d_model, 2)
+    angle = steps * base ** (-two_i / d_model)
+    W_Q = torch.diag(angle.cos().repeat_interleave(2))
+    W_Q[two_i, two_i + 1] = angle.sin()
+    W_Q[two_i + 1, two_i] = -angle.sin()
+    return W_Q
+
+
 # split_heads(x, n_heads)
 
 

@@ -1,0 +1,350 @@
+"""Attention step by step: queries and keys as arrows, one query's path, the flow of all of them.
+
+One color a role, as in the explorables: queries, keys, values; weights go from white to blue.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from transformer_lesson.figures.plots import COLORS, Figure, as_array, draw_matrix, figure
+from transformer_lesson.files import printable
+
+KEY, QUERY, VALUE = COLORS[0], COLORS[1], COLORS[2]
+WHITE_TO_BLUE, SIGNED = "Blues", "PuOr"
+INK, FAINT = "#33404d", "#8a97a3"
+INCHES = 0.115
+"""The side of one number in `data_flow`."""
+
+
+def weight_maps(
+    title: str,
+    maps: Mapping[str, object],
+    queries: Sequence[str],
+    keys: Sequence[str] | None = None,
+    vmax: float = 1.0,
+    axis_names: tuple[str, str] = ("query", "key"),
+) -> Figure:
+    """Return small maps side by side, a row for each query and a column for each key.
+
+    Args:
+        title: the claim that the figure supports.
+        maps: by name, numbers of shape (query, key) from 0 up; infinite ones stay blank.
+        queries: the texts of the rows.
+        keys: those of the columns; the queries' by default.
+        vmax: what is drawn in the darkest blue.
+        axis_names: what rows and columns are.
+    """
+    keys = queries if keys is None else keys
+    told = [f"{name}: {_strong(as_array(one), queries, keys)}" for name, one in maps.items()]
+    cell = 0.42 if len(maps) < 3 else 0.35
+    width = 1.05 + len(maps) * (0.5 + cell * len(keys))
+    made, panels = figure(
+        title,
+        f"{title}. {'; '.join(told)}.",
+        width=width,
+        height=1.95 + 0.3 * len(queries),
+        columns=len(maps),
+    )
+    for i, (axes, (name, one)) in enumerate(zip(np.atleast_1d(panels), maps.items(), strict=True)):
+        rows = queries if i == 0 else None
+        colors = {"cmap": WHITE_TO_BLUE, "vmin": 0, "vmax": vmax}
+        draw_matrix(axes, one, keys, rows, numbers=len(keys) < 10, **colors)
+        axes.set_title(printable(name), fontsize=9)
+        axes.set_xlabel(axis_names[1], fontsize=9, color=FAINT)
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0)
+        if i:
+            axes.set_yticks([])
+        else:
+            axes.set_ylabel(axis_names[0], fontsize=9, color=FAINT)
+    height = made.get_size_inches()[1]
+    made.subplots_adjust(1.0 / width, 0.95 / height, 0.99, 1 - 0.72 / height, wspace=0.1)
+    return made
+
+
+def _strong(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]) -> str:
+    found = [
+        f"{printable(queries[i])} to {printable(keys[j])} {weights[i, j]:.2f}"
+        for i, j in zip(*np.nonzero(weights >= 0.4), strict=True)
+    ]
+    return ", ".join(found) if found else "no weight of 0.4 or more"
+
+
+def keys_around_query(title: str, query, keys, names: Sequence[str], asking: int) -> Figure:
+    """Return one query and all keys as arrows: each key in its length and its angle to the query.
+
+    Angles between two keys are not drawn to scale: the keys have more numbers than paper has.
+
+    Args:
+        title: the claim that the figure supports.
+        query: shape (d_k,).
+        keys: shape (key, d_k).
+        names: the keys' words.
+        asking: which word asks.
+    """
+    query, keys = as_array(query), as_array(keys)
+    long, lengths = np.linalg.norm(query), np.linalg.norm(keys, axis=1)
+    along = keys @ query / long  # what of each key lies along the query
+    scores = along * long / math.sqrt(len(query))
+    told = ", ".join(f"{name} {score:.1f}" for name, score in zip(names, scores, strict=True))
+    made, axes = figure(
+        title,
+        f"{title}. The query of {names[asking]} points to the right. Scores of the keys: {told}.",
+        width=7.0,
+        height=4.3,
+    )
+    _arrow(axes, (long, 0.0), QUERY, width=2.6)
+    asks = f"query of {printable(names[asking])}"
+    axes.text(long + 0.2, 0, asks, color=QUERY, va="center", fontsize=10)
+    across = np.sqrt(np.maximum(lengths**2 - along**2, 0))
+    for turn, j in enumerate(np.argsort(-scores)):
+        tip = (along[j], across[j] * (1 if turn % 2 == 0 else -1))
+        _arrow(axes, tip, KEY, width=1.0 + max(0.0, scores[j]) / 4)
+        axes.plot([tip[0], tip[0]], [0, tip[1]], ":", color=FAINT, linewidth=1)
+        side, gap = ("left", 0.15) if tip[0] > -0.3 else ("right", -0.15)
+        beyond = tip[1] + math.copysign(0.3, tip[1])
+        text = f"{printable(names[j])}  {scores[j]:.1f}"
+        axes.text(tip[0] + gap, beyond, text, ha=side, va="center", color=KEY, fontsize=9)
+    axes.plot([min(0.0, along.min()), long], [0, 0], color=FAINT, linewidth=0.8, zorder=0)
+    room = 1.12 * np.abs(across).max() + 0.3
+    axes.set(xlim=(along.min() - 2.2, long + 3.4), ylim=(-room, room), aspect="equal")
+    axes.set_axis_off()
+    made.subplots_adjust(0.01, 0.01, 0.99, 0.9)
+    return made
+
+
+def query_path(title: str, query, keys, values, names: Sequence[str], asking: int) -> Figure:
+    """Return one query's way through attention: scores, weights, and the mean of the values.
+
+    Args:
+        title: the claim that the figure supports.
+        query: shape (d_k,).
+        keys: shape (key, d_k).
+        values: shape (key, d_v).
+        names: the keys' words.
+        asking: which word asks.
+    """
+    query, keys, values = as_array(query), as_array(keys), as_array(values)
+    scores = keys @ query / math.sqrt(len(query))
+    weights = np.exp(scores - scores.max())
+    weights /= weights.sum()
+    told = ", ".join(f"{name} {weight:.2f}" for name, weight in zip(names, weights, strict=True))
+    made, panels = figure(
+        title,
+        f"{title}. Weights of the query {names[asking]}: {told}. On the right the values, each as "
+        "pale as its weight is small, and their sum below.",
+        width=9.0,
+        height=0.9 + 0.36 * (len(names) + 2),
+        columns=3,
+    )
+    rows = range(len(names))
+    for axes, numbers, color, name in (
+        (panels[0], scores, KEY, f"1  scores with the query of {names[asking]}"),
+        (panels[1], weights, KEY, "2  weights: softmax"),
+    ):
+        axes.barh(rows, numbers, color=color, height=0.66)
+        _words_beside(axes, numbers, names)
+        axes.set_title(printable(name), fontsize=9, loc="left")
+    _weighted(panels[2], weights, values)
+    made.subplots_adjust(0.02, 0.03, 0.99, 1 - 0.75 / made.get_size_inches()[1], wspace=0.12)
+    return made
+
+
+def _words_beside(axes: Axes, numbers: np.ndarray, names: Sequence[str]) -> None:
+    """Write each word and its number at the two ends of its bar."""
+    span = numbers.max() - min(0.0, numbers.min())
+    for row, (number, name) in enumerate(zip(numbers, names, strict=True)):
+        start, end = min(0.0, number), max(0.0, number)
+        axes.text(start - 0.03 * span, row, printable(name), ha="right", va="center", fontsize=9)
+        axes.text(end + 0.03 * span, row, f"{number:.2f}", ha="left", va="center", fontsize=8)
+    axes.axvline(0, color=FAINT, linewidth=0.8)
+    low = min(0.0, numbers.min())
+    axes.set(xlim=(low - 0.42 * span, numbers.max() + 0.25 * span), ylim=(len(numbers) + 1, -0.7))
+    axes.set_axis_off()
+
+
+def _weighted(axes: Axes, weights: np.ndarray, values: np.ndarray) -> None:
+    """Draw each value, faded by its weight, and below them their sum."""
+    sums = weights @ values
+    high = np.abs(values).max()
+    n, width = values.shape
+    faded = np.vstack([weights[:, None] * values, np.full((1, width), np.nan), sums])
+    axes.imshow(faded, cmap=SIGNED, vmin=-high, vmax=high, aspect="auto")
+    axes.text(width - 0.3, n + 1, "sum", va="center", fontsize=9)
+    for row in range(n):
+        axes.text(width - 0.3, row, f"· {weights[row]:.2f}", va="center", fontsize=8)
+    axes.set(xlim=(-0.7, width + 2.6), ylim=(n + 1.6, -0.7))
+    axes.set_title("3  values · weights, and their sum", fontsize=9, loc="left")
+    axes.set_axis_off()
+
+
+def data_flow(title: str, Q, K, V, mask=None) -> Figure:
+    """Return scaled dot-product attention as tensors, drawn to scale, with the steps between them.
+
+    Args:
+        title: the claim that the figure supports.
+        Q: queries, shape (query, d_k).
+        K: keys, shape (key, d_k).
+        V: values, shape (key, d_v).
+        mask: shape (query, key), `True` = may attend; `None` draws no such step.
+    """
+    Q, K, V = as_array(Q), as_array(K), as_array(V)
+    scores = Q @ K.T / math.sqrt(Q.shape[1])
+    steps = [("scores", scores, SIGNED)]
+    if mask is not None:
+        scores = np.where(as_array(mask) > 0, scores, -np.inf)
+        steps.append(("masked", scores, SIGNED))
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    steps.append(("weights", weights, WHITE_TO_BLUE))
+    masked = [] if mask is None else ["the mask blanks what may not be seen"]
+    product = "Q times K transposed, divided by the root of d_k, gives the scores"
+    named = [product, *masked, "softmax"]
+    width = 2.1 + INCHES * (2 * V.shape[1] + len(steps) * len(K)) + 1.05 * len(steps)
+    made, ground = figure(
+        title,
+        f"{title}. From left to right: {'; '.join(named)} gives the weights; weights times V gives "
+        f"the output. Q {Q.shape}, K {K.shape}, V {V.shape}, weights {weights.shape}.",
+        width=width,
+        height=0.85 + 3 * (INCHES * len(K) + 0.42),
+    )
+    ground.set_position((0, 0, 1, 1))
+    ground.set(xlim=(0, width), ylim=(0, made.get_size_inches()[1]))
+    ground.set_axis_off()
+    _flow(ground, Q, K, V, steps, weights @ V)
+    return made
+
+
+def _flow(ground: Axes, Q, K, V, steps, output) -> None:
+    """Place the tensors from left to right, and an arrow with its step between each two."""
+    step = INCHES * len(K) + 0.42
+    tops = [0.15 + 2 * step, 0.15 + step, 0.15]  # Q, K, V from top to bottom
+    right = 0.35 + INCHES * Q.shape[1]
+    for (name, tensor, color), low in zip(
+        (("Q", Q, QUERY), ("K", K, KEY), ("V", V, VALUE)), tops, strict=True
+    ):
+        _tensor(ground, 0.35, low, name, tensor, SIGNED, color)
+    middle = (tops[0] + tops[1]) / 2
+    center = middle + INCHES * len(Q) / 2
+    for low in tops[:2]:
+        start = (right + 0.08, low + INCHES * len(K) / 2)
+        _line(ground, start, (right + 0.85, center))
+    ground.text(right + 0.98, middle - 0.1, "QKᵀ / √d_k", ha="right", va="top", fontsize=9)
+    left = right + 1.0
+    labels = ["mask", "softmax"] if len(steps) == 3 else ["softmax"]
+    for i, (name, tensor, cmap) in enumerate(steps):
+        _tensor(ground, left, middle, name, tensor, cmap, INK)
+        left += INCHES * len(K)
+        if i < len(labels):
+            _line(ground, (left + 0.1, center), (left + 0.85, center))
+            ground.text(left + 0.47, center + 0.08, labels[i], ha="center", fontsize=9)
+            left += 1.0
+    _line(ground, (left + 0.1, center), (left + 0.85, center))
+    across = (left + 0.45, tops[2] + INCHES * len(K) / 2)
+    ground.plot([right + 0.08, across[0]], [across[1]] * 2, color=FAINT, linewidth=1.2)
+    _line(ground, across, (left + 0.45, center - 0.04))
+    ground.text(left + 0.47, center + 0.08, "times V", ha="center", fontsize=9)
+    _tensor(ground, left + 1.0, middle, "output", output, SIGNED, VALUE)
+
+
+def _tensor(ground: Axes, left, low, name, tensor, cmap, color) -> None:
+    """Draw a tensor to scale, its name and its shape above."""
+    rows, columns = tensor.shape
+    finite = np.abs(tensor[np.isfinite(tensor)])
+    high = finite.max() if len(finite) else 1.0
+    shown = np.where(np.isfinite(tensor), tensor, np.nan)
+    area = (left, left + INCHES * columns, low, low + INCHES * rows)
+    lowest = 0 if cmap == WHITE_TO_BLUE else -high
+    ground.imshow(
+        shown,
+        cmap=cmap,
+        vmin=lowest,
+        vmax=high,
+        extent=area,
+        aspect="auto",
+        zorder=2,
+        interpolation="nearest",
+    )
+    corners = [(area[0], area[2]), (area[1], area[2]), (area[1], area[3]), (area[0], area[3])]
+    ground.plot(*zip(*corners, corners[0], strict=True), color=color, linewidth=1, zorder=3)
+    ground.text(left, area[3] + 0.08, f"{name}  ({rows}, {columns})", color=color, fontsize=9)
+
+
+def _line(axes: Axes, start, end) -> None:
+    arrow = {"arrowstyle": "-|>", "color": FAINT, "shrinkA": 0, "shrinkB": 0, "linewidth": 1.2}
+    axes.annotate("", end, start, arrowprops=arrow)
+
+
+def _arrow(axes: Axes, tip: tuple[float, float], color: str, width: float) -> None:
+    arrow = {"arrowstyle": "-|>", "color": color, "shrinkA": 0, "shrinkB": 0, "linewidth": width}
+    axes.annotate("", tip, (0.0, 0.0), arrowprops=arrow)
+
+
+def heads_side_by_side(title: str, x, weights, heads, output) -> Figure:
+    """Return multi-head attention as tensors: x, each head's weights and result, and their mix.
+
+    Args:
+        title: the claim that the figure supports.
+        x: what the heads read, shape (n, d_model).
+        weights: shape (head, n, n).
+        heads: the heads' results, shape (head, n, d_head).
+        output: their concatenation times W_O, shape (n, d_model).
+    """
+    x, weights, heads, output = (as_array(one) for one in (x, weights, heads, output))
+    count, n, d_head = heads.shape
+    concat = np.concatenate(list(heads), axis=1)
+    made, ground = figure(
+        title,
+        f"{title}. From left to right: x {x.shape}, read by {count} heads, each with weights "
+        f"({n}, {n}) and a result ({n}, {d_head}); the results side by side {concat.shape}; "
+        f"times W_O, the output {output.shape}.",
+        width=9.2,
+        height=0.8 + 0.52 * count,
+    )
+    top = 0.15 + 0.52 * count
+    ground.set_position((0, 0, 1, 1))
+    ground.set(xlim=(0, 9.2), ylim=(0, 0.8 + 0.52 * count))
+    ground.set_axis_off()
+    middle = top / 2
+    _block(ground, (0.25, middle), (1.7, 0.7), x, f"x  ({n}, {x.shape[1]})", INK)
+    _block(ground, (4.75, middle), (1.7, 0.7), concat, f"side by side  {concat.shape}", VALUE)
+    _block(ground, (7.25, middle), (1.7, 0.7), output, f"output  {output.shape}", INK)
+    for i in range(count):
+        height = top - 0.3 - 0.52 * i
+        _line(ground, (2.05, middle), (2.75, height))
+        _block(ground, (2.8, height), (0.42, 0.42), weights[i], "", INK, WHITE_TO_BLUE)
+        _block(ground, (3.32, height), (0.62, 0.42), heads[i], "", VALUE)
+        ground.text(3.26, height + 0.22, f"head {i}", fontsize=6, ha="center", va="bottom")
+        ground.plot([4.0, 4.7], [height, middle], color=FAINT, linewidth=0.8)
+        if i:
+            edge = 4.75 + 1.7 * i / count
+            parting = {"color": "white", "linewidth": 1.5, "zorder": 4}
+            ground.plot([edge] * 2, [middle - 0.34, middle + 0.34], **parting)
+    _line(ground, (6.55, middle), (7.15, middle))
+    ground.text(6.85, middle + 0.08, "W_O", ha="center", fontsize=9)
+    return made
+
+
+def _block(ground, left_middle, size, tensor, name, color, cmap=SIGNED) -> None:
+    """Draw a tensor in a frame of this size, its middle at this height, its name above."""
+    (left, middle), (width, height) = left_middle, size
+    low, high = middle - height / 2, middle + height / 2
+    most = np.abs(tensor).max()
+    lowest = 0 if cmap == WHITE_TO_BLUE else -most
+    area = (left, left + width, low, high)
+    ground.imshow(
+        tensor,
+        cmap=cmap,
+        vmin=lowest,
+        vmax=most,
+        extent=area,
+        aspect="auto",
+        zorder=2,
+        interpolation="nearest",
+    )
+    corners = [(left, low), (left + width, low), (left + width, high), (left, high), (left, low)]
+    ground.plot(*zip(*corners, strict=True), color=color, linewidth=0.8, zorder=3)
+    ground.text(left, high + 0.06, name, color=color, fontsize=9)

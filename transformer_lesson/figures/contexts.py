@@ -6,9 +6,12 @@ A module of its own, because a lesson and a test share it and nothing else draws
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.patheffects import withStroke
 
 from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
 from transformer_lesson.files import printable
+
+HALO = [withStroke(linewidth=3, foreground="white")]
 
 
 def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[int, str]) -> Figure:
@@ -19,7 +22,7 @@ def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[i
         title: the claim that the figure supports.
         stages: by name, (vector, 2) numbers.
         labels: what each vector is colored by.
-        marked: vectors that are named, by their number.
+        marked: vectors that get a ring, by their number, with their names in the last cloud.
     """
     kinds = list(dict.fromkeys(sorted(labels)))
     alt = (
@@ -39,13 +42,15 @@ def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[i
                 x, y = np.median(mine, axis=0)
                 axes.text(
                     x, y, printable(kind), color=COLORS[i], fontsize=12, weight="bold",
-                    ha="center", va="center", parse_math=False,
+                    ha="center", va="center", parse_math=False, path_effects=HALO,
                 )  # fmt: skip
         for place, word in marked.items():
             axes.plot(*points[place], "o", markersize=7, markerfacecolor="none", color="black")
-            axes.annotate(
-                printable(word), points[place], (6, 6), textcoords="offset points", fontsize=9
-            )
+            if axes is panels[-1]:
+                axes.annotate(
+                    printable(word), points[place], (7, -12), textcoords="offset points",
+                    fontsize=9, path_effects=HALO,
+                )  # fmt: skip
         axes.set_title(printable(name), fontsize=10)
         axes.set(xticks=[], yticks=[], xlim=(left, right), ylim=(bottom, top))
         axes.spines[:].set_visible(False)

@@ -1,0 +1,58 @@
+"""One word in many sentences: how its vectors, alike at first, part from block to block.
+
+A module of its own, because a lesson and a test share it and nothing else draws clouds of vectors.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.patheffects import withStroke
+
+from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
+from transformer_lesson.files import printable
+
+HALO = [withStroke(linewidth=3, foreground="white")]
+
+
+def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[int, str]) -> Figure:
+    """Return the vectors of one word in two dimensions, stage by stage, colored by a label,
+    all on the scale of the last stage.
+
+    Args:
+        title: the claim that the figure supports.
+        stages: by name, (vector, 2) numbers.
+        labels: what each vector is colored by.
+        marked: vectors that get a ring, by their number, with their names in the last cloud.
+    """
+    kinds = list(dict.fromkeys(sorted(labels)))
+    alt = (
+        f"{len(stages)} clouds of {len(labels)} points, {', '.join(stages)}, colored by "
+        f"{', '.join(map(printable, kinds))}: {title}."
+    )
+    made, panels = figure(title, alt, width=9.0, height=3.4, columns=len(stages))
+    last = as_array(list(stages.values())[-1])
+    margin = 0.2 * np.ptp(last, axis=0)  # all panels show what the last one fills, and some more
+    (left, bottom), (right, top) = last.min(0) - margin, last.max(0) + margin
+    for axes, (name, points) in zip(panels, stages.items(), strict=True):
+        points = as_array(points)
+        for i, kind in enumerate(kinds):
+            mine = points[[label == kind for label in labels]]
+            axes.scatter(*mine.T, s=9, color=COLORS[i], alpha=0.55, linewidths=0)
+            if axes is panels[-1]:
+                x, y = np.median(mine, axis=0)
+                axes.text(
+                    x, y, printable(kind), color=COLORS[i], fontsize=12, weight="bold",
+                    ha="center", va="center", parse_math=False, path_effects=HALO,
+                )  # fmt: skip
+        for place, word in marked.items():
+            axes.plot(*points[place], "o", markersize=7, markerfacecolor="none", color="black")
+            if axes is panels[-1]:
+                axes.annotate(
+                    printable(word), points[place], (7, -12), textcoords="offset points",
+                    fontsize=9, path_effects=HALO,
+                )  # fmt: skip
+        axes.set_title(printable(name), fontsize=10)
+        axes.set(xticks=[], yticks=[], xlim=(left, right), ylim=(bottom, top))
+        axes.spines[:].set_visible(False)
+    made.subplots_adjust(left=0.02, right=0.98, bottom=0.04, wspace=0.08)
+    return made

@@ -32,6 +32,7 @@ from benchmarks.soak_page import (
     WATCH,
 )
 from tests.browser.lab import (
+    UNFOLD,
     chromium_program,
     headless,
     new_context,
@@ -159,6 +160,7 @@ def opened(browser, address: str, problems: list[str], width: int = 1280):
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
     page.goto(address)
+    page.evaluate(UNFOLD)
     page.locator("div.explorable section:not([aria-busy])").first.wait_for()
     return page
 

@@ -21,6 +21,10 @@ KERNEL_IS_IDLE = """() => window.jupyterapp?.shell.currentWidget?.sessionContext
     ?.session?.kernel?.status === 'idle'"""
 
 
+UNFOLD = """() => document.querySelectorAll("details.hide").forEach(it => { it.open = true; })"""
+"""Opens what a page of the web site folds."""
+
+
 def chromium_program() -> str | None:
     """Return the path of the system's Chromium, if it has one."""
     return next(filter(None, map(shutil.which, NAMES)), None)

@@ -162,6 +162,6 @@ def test_a_saved_lesson_shows_its_explorables_when_it_is_opened_again(open_lesso
     page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
     page.evaluate("() => window.jupyterapp.commands.execute('kernelmenu:shutdown')")
     page.reload(wait_until="domcontentloaded")
-    page.locator(".explorable :is(img, section)").wait_for()
+    page.locator(".explorable :is(img, section)").first.wait_for()
     assert page.locator("text=Error displaying widget").count() == 0
     assert page.problems == []

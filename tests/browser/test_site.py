@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
 from lxml import html
 
-from tests.browser.lab import new_context
+from tests.browser.lab import UNFOLD, new_context
 from tools import site
 from tools.site_weight import local_links, page_files
 from transformer_lesson.explorables.html import model_key
@@ -80,6 +80,16 @@ def test_there_are_the_lessons_the_glossary_and_the_package(pages, built):
     assert {"index.html", "search.html", "notebooks/glossary.html", "api/model.html"} <= names
 
 
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_what_a_lesson_folds_is_folded(lesson, pages, built):
+    notebook = json.loads((site.ROOT / "notebooks" / f"{lesson}.ipynb").read_text("utf-8"))
+    folded = [cell["metadata"].get("jupyter", {}) for cell in notebook["cells"]]
+    folds = pages[built / "notebooks" / f"{lesson}.html"].xpath("//details[@class]")
+    folds = [fold for fold in folds if "hide" in fold.get("class").split()]
+    assert len(folds) == sum(one.get("source_hidden", False) for one in folded)
+    assert [fold for fold in folds if fold.get("open") is not None] == []
+
+
 def test_every_link_leads_somewhere_and_nothing_is_fetched_from_outside(pages):
     anchors = {path: set(page.xpath("//@id")) | set(page.xpath("//a/@name"))
                for path, page in pages.items()}  # fmt: skip
@@ -133,6 +143,7 @@ def visiting(chromium, built) -> Iterator[Callable]:
         page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:", "about:"))
                 else note("outside")(r.url))  # fmt: skip
         page.goto(f"{built.as_uri()}/{name}")
+        page.evaluate(UNFOLD)
         return page
 
     yield open_page
@@ -193,7 +204,7 @@ def test_a_lesson_is_typeset_accessible_and_fits_a_phone(lesson):
 
 
 def test_attention_views_are_drawn_and_accessible(visit):
-    for lesson in ("04_multi_head_attention", "07_decoder", "09_inference", "10_language_model"):
+    for lesson in ("04_multi_head_attention", "09_inference", "10_language_model"):
         page = visit(f"notebooks/{lesson}.html")
         frames = page.locator("iframe[srcdoc]")
         assert frames.count() >= 1
@@ -224,7 +235,7 @@ def test_the_translator_can_be_tried_at_once(visit):
     playground.get_by_label("English sentence").fill("the cat sees the dog .")
     playground.get_by_text("Katze").first.wait_for()
     flow.get_by_role("button", name="0: source_embedding.tokens").click()
-    flow.get_by_text("Step 0 of 77, source_embedding.tokens: shape (7, 128)").wait_for()
+    flow.get_by_text("Step 0 of 65, source_embedding.tokens: shape (7, 128)").wait_for()
     page.evaluate(AXE)
     assert page.evaluate(FORM) == []
     page.set_viewport_size({"width": 390, "height": 844})

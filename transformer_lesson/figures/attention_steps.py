@@ -253,24 +253,9 @@ def _flow(ground: Axes, Q, K, V, steps, output) -> None:
 def _tensor(ground: Axes, left, low, name, tensor, cmap, color) -> None:
     """Draw a tensor to scale, its name and its shape above."""
     rows, columns = tensor.shape
-    finite = np.abs(tensor[np.isfinite(tensor)])
-    high = finite.max() if len(finite) else 1.0
-    shown = np.where(np.isfinite(tensor), tensor, np.nan)
-    area = (left, left + INCHES * columns, low, low + INCHES * rows)
-    lowest = 0 if cmap == WHITE_TO_BLUE else -high
-    ground.imshow(
-        shown,
-        cmap=cmap,
-        vmin=lowest,
-        vmax=high,
-        extent=area,
-        aspect="auto",
-        zorder=2,
-        interpolation="nearest",
-    )
-    corners = [(area[0], area[2]), (area[1], area[2]), (area[1], area[3]), (area[0], area[3])]
-    ground.plot(*zip(*corners, corners[0], strict=True), color=color, linewidth=1, zorder=3)
-    ground.text(left, area[3] + 0.08, f"{name}  ({rows}, {columns})", color=color, fontsize=9)
+    size = (INCHES * columns, INCHES * rows)
+    place = (left, low + size[1] / 2)
+    _block(ground, place, size, tensor, f"{name}  ({rows}, {columns})", color, cmap)
 
 
 def _line(axes: Axes, start, end) -> None:
@@ -332,11 +317,12 @@ def _block(ground, left_middle, size, tensor, name, color, cmap=SIGNED) -> None:
     """Draw a tensor in a frame of this size, its middle at this height, its name above."""
     (left, middle), (width, height) = left_middle, size
     low, high = middle - height / 2, middle + height / 2
-    most = np.abs(tensor).max()
+    finite = np.isfinite(tensor)
+    most = np.abs(tensor[finite]).max(initial=0.0) or 1.0
     lowest = 0 if cmap == WHITE_TO_BLUE else -most
     area = (left, left + width, low, high)
     ground.imshow(
-        tensor,
+        np.where(finite, tensor, np.nan),
         cmap=cmap,
         vmin=lowest,
         vmax=most,

@@ -72,13 +72,13 @@ def _large(words: Mapping[str, float]) -> str:
     return ", ".join(large) if large else "no word has 0.05 or more"
 
 
-def _empty(axes: Axes, width: float, height: float) -> None:
+def _empty(axes: Axes, width: int, height: int) -> None:
     axes.set(xlim=(0, width), ylim=(0, height))
     axes.set_axis_off()
     axes.set_position((0.02, 0.02, 0.96, 0.84))
 
 
-def _box(axes: Axes, x: float, y: float, word: str, color: str) -> None:
+def _box(axes: Axes, x: int, y: float, word: str, color: str) -> None:
     inside = FancyBboxPatch(
         (x, y), 1.8, 1.1, "round,pad=0,rounding_size=0.15", facecolor=color, alpha=PAPER
     )
@@ -90,6 +90,6 @@ def _box(axes: Axes, x: float, y: float, word: str, color: str) -> None:
     axes.text(x + 0.9, y + 0.52, printable(word), ha="center", va="center", parse_math=False)
 
 
-def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
+def _arrow(axes: Axes, start: tuple[int | float, float], end: tuple[int | float, float]) -> None:
     arrow = {"arrowstyle": "-|>", "color": "#566372", "shrinkA": 0, "shrinkB": 0}
     axes.annotate("", end, start, arrowprops=arrow)

@@ -1,14 +1,13 @@
-"""Losses of several runs in one picture, each named at its end: what learns, and what does not.
+"""Losses of several runs in one picture: what learns, and what does not.
 
-It stands apart from `plots.curves`, whose curves have a legend: here a name stands where its curve
-ends, names keep their distance, and a level says what the runs have to fall below.
+Runs are smoothed and may be of several lengths, and a level says what they have to fall below.
 """
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
+from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure, name_lines
 from transformer_lesson.files import printable
 
 
@@ -37,18 +36,14 @@ def losses(
     made, axes = figure(title, alt, width=7.5, height=3.8)
     last = max(map(len, runs.values()))
     top = highest or 1.05 * max(map(max, smooth.values()))
-    places = _apart([min(end, 0.97 * top) for end in ends.values()], 0.07 * top)
+    axes.set(xlabel="step", ylabel="loss, nats a word", ylim=(0, top), xlim=(0, last))
     for i, (name, points) in enumerate(smooth.items()):
         x = window * (np.arange(len(points)) + 0.5)
-        axes.plot(x, points, color=COLORS[i % 7], linewidth=1.8)
-        axes.text(
-            last * 1.02, places[i], printable(name), color=COLORS[i % 7], va="center",
-            fontsize=10, parse_math=False,
-        )  # fmt: skip
+        axes.plot(x, points, color=COLORS[i % 7], linewidth=1.8, label=printable(name))
+    name_lines(axes)
     if level:
         axes.axhline(level[1], color="#566372", linewidth=1, linestyle="--")
         axes.text(last * 0.01, level[1], level[0], color="#566372", va="bottom", fontsize=9)
-    axes.set(xlabel="step", ylabel="loss, nats a word", ylim=(0, top), xlim=(0, last))
     made.subplots_adjust(right=0.76)
     return made
 
@@ -56,12 +51,3 @@ def losses(
 def _means(values: np.ndarray, window: int) -> np.ndarray:
     whole = max(1, len(values) // window) * window
     return values[:whole].reshape(-1, min(window, len(values))).mean(axis=1)
-
-
-def _apart(heights: list[float], least: float) -> list[float]:
-    """Return the heights, in their order, moved up where two are nearer than `least`."""
-    order = np.argsort(heights)
-    moved = np.array(heights, dtype=float)
-    for lower, upper in zip(order, order[1:], strict=False):
-        moved[upper] = max(moved[upper], moved[lower] + least)
-    return moved.tolist()

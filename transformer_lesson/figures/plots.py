@@ -255,15 +255,15 @@ def curves(
     axes.set(**axes_options)
     axes.grid(alpha=0.3)
     if len(values) > 1:
-        _name_lines(axes)
+        name_lines(axes)
     return made
 
 
 WIDEST_NAME, LEAST_GAP = 26, 0.075  # letters of a line; a share of the axes' height
 
 
-def _name_lines(axes: Axes) -> None:
-    """Write each line's name where the line ends, the names one above the other."""
+def name_lines(axes: Axes) -> None:
+    """Write each line's label where the line ends, the labels one above the other."""
     axes.get_ylim()  # has the limits computed, which the transformations below need
     heights = []
     for line in axes.get_lines():

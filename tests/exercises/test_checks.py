@@ -156,7 +156,8 @@ def test_every_input_is_one_that_the_exercise_allows(name):
     exercise = EXERCISES[name]
     for sizes in product(range(exercise.draws), [(), *SMALL]):
         once, again = (
-            outcome(exercise.load_reference(), exercise.make_inputs(Draw(*sizes))) for _ in range(2)
+            outcome(exercise.tried_reference(), exercise.make_inputs(Draw(*sizes)))
+            for _ in range(2)
         )
         assert once.raised is None and same(once, again), sizes
 

@@ -1,6 +1,9 @@
 """Translators small enough to be trained in a second or two, to see what a rate does to them."""
 
+import math
 from collections.abc import Sequence
+from functools import partial
+from itertools import islice
 
 import torch
 
@@ -9,7 +12,10 @@ from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text.batches import TranslationBatches
 from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.tokenizers import Tokenizer
-from transformer_lesson.training import TrainConfig, TrainingDiverged, train
+from transformer_lesson.training import TrainConfig, label_smoothed_loss
+from transformer_lesson.training import learning_rate as rate_of
+from transformer_lesson.training.optimizer import make_optimizer
+from transformer_lesson.training.plain import training_step
 
 SIZES = {"d_model": 64, "n_heads": 4, "d_ff": 256, "max_len": 64, "dropout": 0.0}
 
@@ -38,13 +44,16 @@ def losses_of(
     shape = SIZES | vocabulary | {"n_layers": n_layers, "tie_embeddings": False}
     model = EncoderDecoderTransformer(ModelConfig(**shape, norm_position="post", bias=False))
     config = TrainConfig(
-        steps=steps,
-        learning_rate=learning_rate,
-        warmup_steps=warmup_steps,
-        schedule=schedule,
-        clip=None,
+        steps=steps, learning_rate=learning_rate, warmup_steps=warmup_steps, schedule=schedule
     )
-    try:
-        return train(model, TranslationBatches(pairs, tokenizer, batch_size=32), config).losses
-    except TrainingDiverged as diverged:
-        return diverged.history.losses
+    optimizer, losses = make_optimizer(model, config), []
+    loss_function = partial(label_smoothed_loss, pad_id=tokenizer.pad_id)
+    batches = islice(TranslationBatches(pairs, tokenizer, batch_size=32), steps)
+    for number, batch in enumerate(batches, start=1):
+        for group in optimizer.param_groups:
+            group["lr"] = rate_of(number, config, model.config.d_model)
+        loss = training_step(model.train(), batch, loss_function, optimizer, max_norm=math.inf)
+        if not math.isfinite(loss):
+            break
+        losses.append(loss)
+    return losses

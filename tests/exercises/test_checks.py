@@ -156,7 +156,8 @@ def test_every_input_is_one_that_the_exercise_allows(name):
     exercise = EXERCISES[name]
     for sizes in product(range(exercise.draws), [(), *SMALL]):
         once, again = (
-            outcome(exercise.load_reference(), exercise.make_inputs(Draw(*sizes))) for _ in range(2)
+            outcome(exercise.tried_reference(), exercise.make_inputs(Draw(*sizes)))
+            for _ in range(2)
         )
         assert once.raised is None and same(once, again), sizes
 
@@ -188,3 +189,26 @@ def test_an_answer_computes_on_one_thread_and_the_notebook_on_as_many_as_before(
         assert set(seen) == {1} and torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+def test_what_a_step_does_to_the_weights_is_compared_and_told():
+    def late(model, batch, loss_function, optimizer, max_norm):
+        optimizer.zero_grad()
+        loss = loss_function(model(*batch.inputs), batch.labels)
+        optimizer.step()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        return loss.item()
+
+    report = check("training_step", late)
+    assert report.mistake == "a step before the backward pass"
+    assert "Smallest failing example:\nweight =" in report.message
+    assert "losses, expected: [" in report.message
+
+
+def test_an_untouched_step_is_not_attempted():
+    def training_step(model, batch, loss_function, optimizer, max_norm):
+        """Return the loss."""
+        raise NotImplementedError
+
+    assert check("training_step", training_step).status == "not attempted"

@@ -229,8 +229,17 @@ def test_07():
 
 
 def test_08():
-    inputs, labels = shift_right(torch.tensor([[1, 10, 11, 12, 13, 2]]))  # <bos> ... <eos>
-    assert labels[0, inputs[0].tolist().index(12)] == 13 and "glücklich" in right("08.label")
+    w, gradient, path = 0.0, 0.0, []
+    for _ in range(1000):
+        gradient += 2 * (w - 3)
+        w -= 0.1 * gradient
+        path.append(w)
+    assert max(path[900:]) > 5.9 and min(path[900:]) < 0.1 and -0.2 < min(path) < max(path) < 6.2
+    assert right("08.never_cleared").startswith("It swings around 3 for ever")
+    inputs, labels = shift_right(torch.tensor([[1, 10, 2, 0, 0]]))  # <bos> ... <eos>, padding
+    assert labels[0, inputs[0].tolist().index(2)] == 0
+    assert right("08.after_the_end").startswith("`<pad>`")
+    assert right("08.validation_floor").startswith(f"About {-math.log(0.9 + 0.1 / 588):.3f} ")
     certain, label = F.one_hot(torch.tensor(0), 1000).double(), torch.tensor(0)
     assert f"{F.cross_entropy(certain, label):.2f}" == right("08.second_softmax")[:4]
     assert torch.tensor([4.0] * 4 + [0.0] * 4).mean() == int(right("08.padding_counted")[0])

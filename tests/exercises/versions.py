@@ -418,6 +418,28 @@ def chained(model, ids):
     return logits
 
 
+def step_that_clears_at_the_end(model, batch, loss_function, optimizer, max_norm):
+    loss = loss_function(model(*batch.inputs), batch.labels)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.detach()
+
+
+def step_by_hand(model, batch, loss_function, optimizer, max_norm):
+    weights = list(model.parameters())
+    logits = model(*batch.inputs)
+    loss = loss_function(logits, batch.labels)
+    model.zero_grad()
+    loss.backward()
+    length = math.sqrt(sum(float(weight.grad.square().sum()) for weight in weights))
+    for weight in weights:
+        weight.grad *= min(1.0, max_norm / length)
+    optimizer.step()
+    return loss.item()
+
+
 RIGHT = {
     "encode": [lambda t, v, unk: tuple(v[w] if w in v else unk for w in words(t))],
     "pad_batch": [pad_rows],
@@ -472,6 +494,7 @@ RIGHT = {
     ],
     "shift_right": [lambda target: (target[:, :-1], target[:, 1:]), labels_by_windows],
     "warmup_rate": [rate, lambda *inputs: torch.tensor(rate(*inputs))],
+    "training_step": [step_that_clears_at_the_end, step_by_hand],
     "label_smoothed_loss": [
         loss_of_targets,
         loss_with_pytorch,

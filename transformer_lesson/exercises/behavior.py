@@ -72,7 +72,7 @@ def _at_random(exercise: Exercise, answer: Callable, number: int) -> str | None:
 def _one_number(exercise: Exercise, answer: Callable, number: int) -> str | None:
     """Say that all numbers of the answer are ours times one number, or ours and one number."""
     inputs = [exercise.make_inputs(Draw(number)) for _ in range(2)]
-    ours = _first_tensor(exercise, exercise.load_reference(), inputs[0])
+    ours = _first_tensor(exercise, exercise.tried_reference(), inputs[0])
     yours = _first_tensor(exercise, answer, inputs[1])
     if ours is None or yours is None or ours.shape != yours.shape or same(ours, yours):
         return None
@@ -91,7 +91,7 @@ def _one_change(exercise: Exercise, answer: Callable, number: int) -> str | None
     draw = Draw(number)
     exercise.make_inputs(draw)  # names the axes
     for change in _changes(exercise, draw):
-        ours = _moves(exercise, exercise.load_reference(), number, change)
+        ours = _moves(exercise, exercise.tried_reference(), number, change)
         yours = _moves(exercise, answer, number, change)
         if ours is None or yours is None or ours.shape != yours.shape:
             continue
@@ -107,7 +107,7 @@ def _one_order(exercise: Exercise, answer: Callable, number: int) -> str | None:
     draw = Draw(number)
     exercise.make_inputs(draw)  # names the axes
     for axis in filter(NOUNS.get, draw.sizes):
-        ours = _depends_on_order(exercise, exercise.load_reference(), draw, axis)
+        ours = _depends_on_order(exercise, exercise.tried_reference(), draw, axis)
         yours = _depends_on_order(exercise, answer, draw, axis)
         if None in (ours, yours) or ours == yours:
             continue

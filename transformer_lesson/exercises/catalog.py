@@ -32,7 +32,7 @@ LESSONS = {
     ),
     "06": ("Encoder", "encoder_block", "encoder_forward", "count_encoder_parameters"),
     "07": ("Decoder", "cross_attention", "decoder_block", "decoder_forward", "leaks_future"),
-    "08": ("Training", "shift_right", "label_smoothed_loss", "warmup_rate"),
+    "08": ("Training", "shift_right", "label_smoothed_loss", "training_step", "warmup_rate"),
     "09": (
         "Inference",
         *("greedy_decode", "top_k_filter", "top_p_filter", "beam_search", "append_to_cache"),

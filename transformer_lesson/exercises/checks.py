@@ -131,7 +131,7 @@ def _diagnosed(exercise: Exercise, answer: Callable, report: Report) -> Report:
     if found is None and failure.startswith(RAISED):
         found = explain_error(failure)
     if found is None:
-        told = unlike_ours(exercise, answer) if failure.startswith(VALUES) else None
+        told = unlike_ours(exercise, exercise.tried(answer)) if failure.startswith(VALUES) else None
         mistake = IN_PLACE if failure.startswith(CHANGES) else None
         return replace(report, message=f"{told}\n{failure}" if told else failure, mistake=mistake)
     fold = partial(Folded, LINES, preformatted(found.lines)) if found.lines else None
@@ -152,7 +152,7 @@ def first_failure(exercise: Exercise, answer: Callable) -> str | None:
     """
     try:
         for number in range(exercise.draws):
-            _check_draw(exercise, answer, Draw(number))
+            _check_draw(exercise, exercise.tried(answer), Draw(number))
     except Failed as failure:
         return str(failure)
     return None
@@ -167,7 +167,7 @@ def _quote(printed: Excerpt) -> str:
 def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> None:
     """Raise `Failed` with the first thing that is wrong on one draw."""
     inputs, fresh = exercise.make_inputs(draw), exercise.make_inputs(Draw(draw.number))
-    expected = as_parts(exercise.load_reference()(*fresh), exercise.returns)
+    expected = as_parts(exercise.tried_reference()(*fresh), exercise.returns)
     try:
         parts = as_parts(call(answer, inputs), exercise.returns)
         pairs = zip(exercise.returns, expected, parts, strict=True)

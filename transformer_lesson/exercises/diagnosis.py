@@ -7,7 +7,7 @@ from itertools import combinations, product
 from transformer_lesson.exercises.attempt import Outcome, outcome
 from transformer_lesson.exercises.choosing import fit_together, right_ways, turns, variant
 from transformer_lesson.exercises.compare import same
-from transformer_lesson.exercises.specification import Draw, Exercise
+from transformer_lesson.exercises.specification import Draw, Exercise, Tried
 
 
 def diagnose(exercise: Exercise, answer: Callable) -> list[tuple[str, ...]]:
@@ -22,7 +22,8 @@ def diagnose(exercise: Exercise, answer: Callable) -> list[tuple[str, ...]]:
         exercise: with a marked function.
         answer: fails the exercise's check.
     """
-    given = partial(_given, exercise.marked, exercise.make_inputs)
+    given = partial(_given, exercise.marked, exercise.trial, exercise.make_inputs)
+    answer = exercise.tried(answer)
     mine = [outcome(answer, exercise.make_inputs(Draw(n))) for n in range(exercise.draws)]
     right = [same(given(frozenset(), n).result, one.result) for n, one in enumerate(mine)]
     # the draws in which the answer is wrong come first: they tell most turns apart from it
@@ -57,9 +58,16 @@ def _levels(marked: Callable) -> Iterator[list[frozenset[str]]]:
 
 
 @lru_cache(maxsize=2000)
-def _given(marked: Callable, make_inputs: Callable, taken: frozenset[str], number: int) -> Outcome:
+def _given(
+    marked: Callable,
+    trial: Callable | None,
+    make_inputs: Callable,
+    taken: frozenset[str],
+    number: int,
+) -> Outcome:
     """Return what a variant gives on a draw."""
-    return outcome(variant(marked, taken), make_inputs(Draw(number)))
+    made = variant(marked, taken)
+    return outcome(Tried(trial, made) if trial else made, make_inputs(Draw(number)))
 
 
 forget = _given.cache_clear

@@ -12,7 +12,7 @@ from transformer_lesson.exercises.choosing import as_written
 from transformer_lesson.exercises.diagnosis import diagnose
 from transformer_lesson.exercises.specification import Exercise
 
-IDLE = re.compile(r"\s*(\w+) = \1")  # what is left of a mark that may change an argument
+IDLE = re.compile(r"\s*((\w+) = \2|None)")  # left of a mark that changes an argument, or calls
 
 
 class Turn(NamedTuple):

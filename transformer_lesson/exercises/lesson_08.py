@@ -1,16 +1,17 @@
-"""Lesson 08: what is predicted, how wrong it is, and how large the step is.
+"""Lesson 08: what is predicted, how wrong it is, the step of training, and how large it is.
 
-Long because it is data: three exercises whole, with their inputs and all their wrong turns.
+Long because it is data: four exercises whole, with their inputs and all their wrong turns.
 """
 
 import math
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer_lesson.exercises.choosing import choose
 from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.text.batches import Batch
 
 
 def _target_inputs(draw: Draw) -> tuple:
@@ -280,6 +281,124 @@ def _mean(losses, real):
         median=losses[real].median(),
     )
     return choose(mean, number=mean.tolist(), perplexity=mean.exp(), one_axis=mean[None])
+
+
+STEP_SIZES = ((2, 3), (3, 2), (5, 3), (1, 2), (2, 5))  # sentences, numbers of each
+STEPS = 3  # that a trial takes: what is wrong may show in the second only
+
+
+def _step_inputs(draw: Draw) -> tuple:
+    """One input or two; gradients that are clipped in every step, in some, in none."""
+    if not draw.small:
+        draw.sizes |= zip(("batch", "n"), draw.one_of(STEP_SIZES), strict=True)
+    draw.size("batch"), draw.size("n", at_least=2)
+    inputs = tuple(draw.normal("batch n") for _ in range(draw.one_of((1, 2, 2, 1, 2))))
+    labels = (3 * draw.normal("batch n")).softmax(dim=-1).round(decimals=2)
+    max_norm = draw.one_of((0.1, 10.0, 0.3, 0.05, 0.2))
+    return (
+        0.5 * draw.normal("n n"),
+        inputs,
+        labels,
+        draw.one_of((0.5, 0.1, 1.0, 2.0, 0.3)),
+        max_norm,
+    )
+
+
+class _TinyModel(nn.Module):
+    """One matrix, multiplied with the sum of all inputs."""
+
+    def __init__(self, weight: Tensor):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(weight.clone()), nn.Parameter(weight[0].clone())
+
+    def forward(self, *inputs):
+        return sum(inputs) @ self.weight + self.bias
+
+
+def _three_steps(answer, weight, inputs, labels, rate, max_norm):
+    """Call an answer on a tiny model; return its losses, the weights, and what happened when."""
+    model = _TinyModel(weight)
+    optimizer, happened, losses, weights = torch.optim.SGD(model.parameters(), rate), [], [], []
+
+    def loss_function(logits, labels):
+        loss = F.cross_entropy(logits, labels)  # labels are probabilities
+        happened.append("loss")
+        if loss.requires_grad:
+            loss.register_hook(lambda gradient: happened.append("backward"))
+        return loss
+
+    optimizer.register_step_post_hook(lambda *_: happened.append(_length(model)))
+    for _ in range(STEPS):
+        happened.clear()
+        loss = answer(model, Batch(inputs, labels), loss_function, optimizer, max_norm)
+        losses.append(math.nan if loss is None else float(torch.as_tensor(loss).detach()))
+        weights.append(nn.utils.parameters_to_vector(model.parameters()).detach().clone())
+    graph = isinstance(loss, Tensor) and loss.requires_grad
+    return torch.tensor(losses), torch.stack(weights), _told(happened, _length(model)), graph
+
+
+def _length(model: nn.Module) -> float:
+    """Return the length of a model's gradient; 0 where there is none."""
+    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
+    return float(nn.utils.get_total_norm(gradients)) if gradients else 0.0
+
+
+def _told(happened: list, left: float) -> str:
+    """Return what happened in words; a gradient that is shorter after the step was clipped late."""
+    steps = [event for event in happened if isinstance(event, float)]
+    words = ["step" if isinstance(event, float) else event for event in happened]
+    late = steps and words[-1] == "step" and 0 < left < 0.999 * steps[-1]
+    return ", ".join([*words, *["clip"] * bool(late)])
+
+
+@exercise(
+    reference="transformer_lesson.training.plain:training_step",
+    make_inputs=_step_inputs,
+    trial=_three_steps,
+    returns={"losses": "step", "weights": "step weight", "order": "", "holds_graph": ""},
+    hints=(
+        "Six things in this order: clear old gradients, logits, loss, backward, clip, step.",
+        "`model(*batch.inputs)` gives the logits; the loss function takes them and the labels.",
+        "`torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)` stands between "
+        "`loss.backward()` and `optimizer.step()`.",
+        "Return `loss.item()`: a number, without the graph of the pass behind it.",
+    ),
+)
+def training_step(model, batch, loss_function, optimizer, max_norm):
+    """Learn from one batch: zero, forward, loss, backward, clip, step; return the loss."""
+    choose(optimizer.zero_grad(), never_zeroed=None)
+    inputs = choose(
+        batch.inputs,
+        labels_as_inputs=(*batch.inputs[:-1], batch.labels),
+        first_input=batch.inputs[:1],
+    )
+    logits = model(*inputs)
+    logits = choose(logits, second_softmax=logits.softmax(-1))
+    loss = choose(
+        loss_function(logits, batch.labels),
+        swapped=loss_function(batch.labels, logits),
+        loss_clipped=loss_function(logits, batch.labels).clamp(max=max_norm),
+    )
+    choose(None, step_first=optimizer.step())
+    choose(loss.backward(), no_backward=None)
+    length = choose(
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm),
+        no_clip=torch.tensor(0.0),
+        late_clip=torch.tensor(0.0),
+        by_value=nn.utils.clip_grad_value_(model.parameters(), max_norm) or torch.tensor(0.0),
+        one_by_one=max(nn.utils.clip_grad_norm_(one, max_norm) for one in model.parameters()),
+        always_1=nn.utils.clip_grad_norm_(model.parameters(), 1.0),
+    )
+    choose(None, zeroed_too_late=optimizer.zero_grad())
+    choose(optimizer.step(), no_step=None, step_first=None)
+    choose(None, late_clip=nn.utils.clip_grad_norm_(model.parameters(), max_norm))
+    return choose(
+        loss.item(),
+        graph=loss,
+        nothing=None,
+        length_returned=length.item(),
+        loss_after=loss_function(model(*inputs), batch.labels).item(),
+    )
 
 
 def _rate_inputs(draw: Draw) -> tuple:

@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -80,6 +81,10 @@ class Draw:
         return self.integers(axes, 0, 2).bool()
 
 
+class Tried(partial):
+    """A trial of a function: takes an exercise's inputs and gives what is compared."""
+
+
 Call = Callable[..., Any]
 Invariant = Callable[[Call, tuple, Any], str | None]
 
@@ -102,6 +107,8 @@ class Exercise:
         start: the function with a bug from which the learner sets out, "module:function". An
             exercise without one starts from an empty body.
         draws: how many draws an answer is tried on.
+        trial: for a function whose effect is on what it is given: calls it, as its first argument,
+            with what it makes of the inputs, and returns what is compared.
     """
 
     name: str
@@ -114,6 +121,17 @@ class Exercise:
     invariants: tuple[Invariant, ...] = ()
     start: str = ""
     draws: int = DRAWS
+    trial: Callable | None = None
+
+    def tried(self, function: Callable) -> Callable:
+        """Return what is called with inputs and compared: a function itself, or its trial."""
+        if self.trial is None or isinstance(function, Tried):
+            return function
+        return Tried(self.trial, function)
+
+    def tried_reference(self) -> Callable:
+        """Return what the package's own function is compared by."""
+        return self.tried(self.load_reference())
 
     def load_reference(self) -> Callable:
         """Import and return the package's own function."""

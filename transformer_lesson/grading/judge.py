@@ -28,7 +28,7 @@ from transformer_lesson.exercises.catalog import LESSONS, find
 from transformer_lesson.exercises.compare import same
 from transformer_lesson.exercises.lesson_08 import gradients_reach_the_logits
 from transformer_lesson.exercises.reports import Report
-from transformer_lesson.exercises.specification import Draw, Exercise, Invariant
+from transformer_lesson.exercises.specification import Draw, Exercise, Invariant, Tried
 from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
 from transformer_lesson.grading.record import LONGEST, Player
 from transformer_lesson.grading.sandbox import SECONDS, Stopped, answers
@@ -51,7 +51,8 @@ def judged(name: str, seed: int, take: Take) -> Report:
         seed: of the further draws.
         take: `Recorder.take` in the student's process, `Player.take` here.
     """
-    exercise, answer = find(name), partial(take, _plainly)
+    exercise = find(name)
+    answer = Tried(take, exercise.trial or _plainly)
     rules = tuple(_on_record(rule, exercise, take) for rule in exercise.invariants)
     with torch.random.fork_rng(devices=[]):
         report = checks.verdict(replace(exercise, invariants=rules), answer)
@@ -88,7 +89,7 @@ def _on_record(rule: Invariant, exercise: Exercise, take: Take) -> Invariant:
         return None if same(right, call(partial(take, gradient), inputs)) else GRADIENT
 
     def same_gradient_if_right(answer: Callable, inputs: tuple, result: Any) -> str | None:
-        right = same(result, exercise.load_reference()(*inputs))
+        right = same(result, exercise.tried_reference()(*inputs))
         return same_gradient(answer, inputs) if right else None
 
     def as_counted(answer: Callable, inputs: tuple, *results: Any) -> str | None:

@@ -1,11 +1,26 @@
 """Your Transformer: the paper's forward pass, run on the functions that you wrote and passed.
 
 `parts()` says which functions are yours; `MyTransformer` runs them, with ours for what is missing;
-`translation` has the trained translator run on them.
+`translation` has the trained translator run on them. `function` gives any one function of yours,
+and `save_model` and `trained` keep the translator that you trained and bring it back.
 """
 
 from transformer_lesson.mine.parts import PARTS, Parts, assembled, parts
 from transformer_lesson.mine.side_by_side import Translation, translation
+from transformer_lesson.mine.trained import Trained, function, is_yours, save_model, trained
 from transformer_lesson.mine.transformer import MyTransformer
 
-__all__ = ["PARTS", "MyTransformer", "Parts", "Translation", "assembled", "parts", "translation"]
+__all__ = [
+    "PARTS",
+    "MyTransformer",
+    "Parts",
+    "Trained",
+    "Translation",
+    "assembled",
+    "function",
+    "is_yours",
+    "parts",
+    "save_model",
+    "trained",
+    "translation",
+]

@@ -53,8 +53,11 @@ class MyTransformer(EncoderDecoderTransformer):
         It counts positions from the first token. So what is padded on the left, as a batch that
         is written from may be, goes in with its words first, and comes out as it stood.
         """
-        order = (source_ids == self.source_config.pad_id).long().argsort(dim=1, stable=True)
         forward = self.parts.functions["encoder_forward"]
+        padded = source_ids == self.source_config.pad_id
+        if not padded[:, 0].any():
+            return forward(source_ids, weights_of(self))
+        order = padded.long().argsort(dim=1, stable=True)
         memory = forward(source_ids.gather(1, order), weights_of(self))  # (batch, source, d_model)
         return memory.gather(1, order.argsort(dim=1)[:, :, None].expand_as(memory))
 

@@ -24,9 +24,9 @@ def layer_norm(
 
     Source: Ba et al., "Layer Normalization" (2016), equation 4.
     """
-    mean = x.mean(dim=-1, keepdim=True)  # (..., 1)
-    variance = x.var(dim=-1, keepdim=True, correction=0)  # (..., 1)
-    return (x - mean) / (variance + epsilon).sqrt() * gamma + beta
+    centered = x - x.mean(dim=-1, keepdim=True)  # (..., d_model)
+    variance = centered.square().mean(dim=-1, keepdim=True)  # (..., 1)
+    return centered / (variance + epsilon).sqrt() * gamma + beta
 
 
 def rms_norm(

@@ -653,3 +653,87 @@ def _(step, d_model, warmup_steps):
 def _(step, d_model, warmup_steps):
     both = torch.tensor([1 / step, (step / warmup_steps) ** 2 / warmup_steps], dtype=torch.float64)
     return (both.min() / d_model).sqrt().item()
+
+
+# training_step(model, batch, loss_function, optimizer, max_norm)
+
+
+@right("training_step")
+def _(model, batch, loss_function, optimizer, max_norm):
+    optimizer.zero_grad(set_to_none=False)
+    loss = loss_function(model(*batch.inputs), batch.labels)
+    loss.backward()
+    nn.utils.clip_grad_norm_(list(model.parameters()), max_norm)
+    optimizer.step()
+    return loss.item()
+
+
+@right("training_step")
+def _(model, batch, loss_function, optimizer, max_norm):
+    model.train()
+    with torch.enable_grad():
+        loss = loss_function(model(*batch.inputs), batch.labels)
+        loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm, error_if_nonfinite=True)
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.detach().cpu().item()
+
+
+@wrong("training_step", "usual", "gradients are never cleared: they add up")
+def _(model, batch, loss_function, optimizer, max_norm):
+    loss = loss_function(model(*batch.inputs), batch.labels)
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return loss.item()
+
+
+@wrong("training_step", "usual", "the gradients are cleared between backward and step")
+def _(model, batch, loss_function, optimizer, max_norm):
+    loss = loss_function(model(*batch.inputs), batch.labels)
+    loss.backward()
+    optimizer.zero_grad()
+    optimizer.step()
+    return loss.item()
+
+
+@wrong("training_step", "usual", "forgets to clip")
+def _(model, batch, loss_function, optimizer, max_norm):
+    optimizer.zero_grad()
+    loss = loss_function(model(*batch.inputs), batch.labels)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+@wrong("training_step", "usual", "returns the tensor, with its graph")
+def _(model, batch, loss_function, optimizer, max_norm):
+    optimizer.zero_grad()
+    loss = loss_function(model(*batch.inputs), batch.labels)
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return loss
+
+
+@wrong("training_step", "unusual", "a forward pass without gradients")
+def _(model, batch, loss_function, optimizer, max_norm):
+    optimizer.zero_grad()
+    with torch.no_grad():
+        logits = model(*batch.inputs)
+    loss = loss_function(logits, batch.labels)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+@wrong("training_step", "unusual", "steps twice")
+def _(model, batch, loss_function, optimizer, max_norm):
+    optimizer.zero_grad()
+    loss = loss_function(model(*batch.inputs), batch.labels)
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    optimizer.step()
+    return loss.item()

@@ -1,0 +1,95 @@
+"""What a learner trained, kept beside their functions, and any one function of theirs by name."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
+from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.checks import first_failure, one_thread
+from transformer_lesson.exercises.collection import FOLDER, collection_folder, load_collected
+from transformer_lesson.explorables.trained import MISSING, trained_translator
+from transformer_lesson.files import printable
+from transformer_lesson.mine.transformer import MyTransformer
+from transformer_lesson.model.transformers import EncoderDecoderTransformer
+from transformer_lesson.text.tokenizers import Tokenizer
+
+FILE = "translator.safetensors"
+
+
+def function(name: str) -> Callable:
+    """Return the learner's function, if it was collected and passes its check; else our own.
+
+    Raises:
+        ValueError: there is no exercise of that name.
+    """
+    exercise, folder = find(name), collection_folder()
+    written = load_collected(folder)[0] if folder else {}
+    if name in written:
+        with one_thread():
+            if first_failure(exercise, written[name]) is None:
+                return written[name]
+    return exercise.load_reference()
+
+
+def is_yours(one: Callable) -> bool:
+    """Return whether a function that `function` returned is the learner's."""
+    return not one.__module__.startswith("transformer_lesson.")
+
+
+class Trained(NamedTuple):
+    """A trained translator.
+
+    Args:
+        model: in evaluation mode.
+        tokenizer: what turns its words into ids.
+        whose: "yours" or "the package's", and why where yours could not be read.
+    """
+
+    model: EncoderDecoderTransformer
+    tokenizer: Tokenizer
+    whose: str
+
+
+def save_model(model: EncoderDecoderTransformer, tokenizer: Tokenizer) -> str:
+    """Keep a trained translator in the learner's folder, and return a sentence that says where.
+
+    Args:
+        model: a `MyTransformer`, or the package's own.
+        tokenizer: the one that it was trained with.
+    """
+    folder = collection_folder()
+    if folder is None:
+        return "It is not kept, for there are no notebooks in the working folder."
+    whole = model.as_the_packages() if isinstance(model, MyTransformer) else model
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_checkpoint(folder / FILE, whole.eval(), tokenizer)
+    except OSError as error:
+        return f"It could not be kept in {printable(str(folder))} ({error.strerror or error})."
+    return f"Your model is kept in `{FOLDER}/{FILE}`."
+
+
+def trained() -> Trained:
+    """Return the translator that the learner trained; the package's where there is none.
+
+    Raises:
+        ValueError: there is neither.
+    """
+    folder, whose = collection_folder(), "the package's"
+    path = folder and folder / FILE
+    if path and path.exists():
+        try:
+            return Trained(*_read(path), "yours")
+        except (ValueError, OSError) as error:
+            whose = printable(f"the package's; yours could not be read ({error})")
+    if (found := trained_translator()) is None:
+        raise ValueError(MISSING)
+    return Trained(found.model, found.tokenizer, whose)
+
+
+def _read(path: Path) -> tuple[EncoderDecoderTransformer, Tokenizer]:
+    found = load_checkpoint(path)
+    if not isinstance(found.model, EncoderDecoderTransformer) or found.tokenizer is None:
+        raise ValueError(f"{path.name} holds no translator with its tokenizer")
+    return found.model.eval(), found.tokenizer

@@ -206,6 +206,6 @@ def accepted_and_missing(
         width=0.6,
         label="p above q: written in the place of what was refused",
     )
-    axes.set(ylabel="probability")
+    axes.set(ylabel="probability", ylim=(0, 1.5 * max(p.max().item(), q.max().item())))
     axes.legend(frameon=False, fontsize=9, loc="upper right")
     return made

@@ -731,21 +731,26 @@ def accept_and_residual(p, q):
         where_larger=p * (p > q),
         refused_share=p * (1 - accept),
     )
+    residual = _as_distribution(p, missing)
+    return choose(
+        (accept, residual),
+        residual_first=(residual, accept),
+        accept_alone=accept,
+        residual_alone=residual,
+    )
+
+
+def _as_distribution(p, missing):
+    """Return what is missing with a sum of 1 in each row."""
     total = choose(
         missing.sum(dim=-1, keepdim=True),
         whole_batch=missing.sum(),
         over_rows=missing.sum(dim=0, keepdim=True),
         axis_lost=missing.sum(dim=-1),
     )
-    residual = choose(
+    return choose(
         missing / total,
         no_distribution=missing,
         softmaxed=missing.softmax(dim=-1),
         largest_alone=(missing == missing.amax(dim=-1, keepdim=True)).to(p.dtype),
-    )
-    return choose(
-        (accept, residual),
-        residual_first=(residual, accept),
-        accept_alone=accept,
-        residual_alone=residual,
     )

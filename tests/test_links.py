@@ -42,7 +42,7 @@ def test_a_link_leads_somewhere(path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_code_is_named_by_its_place(path):
-    code = prose(path).rpartition("**The code:**")[2].partition("\n")[0]  # not what follows it
+    code = prose(path).rpartition("**The code:**")[2].partition("\n")[0]
     links = LINK.findall(code)
     assert links and len(set(links)) == len(links)
     for text, link in links:

@@ -21,7 +21,13 @@ from transformer_lesson import (
 from transformer_lesson.exercises.question_bank import find_question
 from transformer_lesson.explorables import TranslationPlayground
 from transformer_lesson.explorables.trained import trained_translator
-from transformer_lesson.generation import Sample, bleu, generate, top_p_filter
+from transformer_lesson.generation import (
+    Sample,
+    accept_and_residual,
+    bleu,
+    generate,
+    top_p_filter,
+)
 from transformer_lesson.interpretability.causality import changed_positions
 from transformer_lesson.mine import translation
 from transformer_lesson.model.attention import attention_scores, multi_head_attention
@@ -259,13 +265,14 @@ def test_09():
     model = DecoderOnlyTransformer(small()).eval()
     endless = generate(model, [1, 4], 10, eos_id=None)
     assert len(endless.ids[0]) == 10 and endless.finished == [False]
-    start = torch.zeros(1, 5)
-    assert 5 + 30 - len(start) == 34 == int(right("09.len_of_batch")[:2])
     cold = Sample(temperature=0.5).probabilities(torch.tensor([3.0, 1.0]).log())
     assert torch.allclose(cold[0] / cold[1], torch.tensor(9.0))
     kept = top_p_filter(torch.tensor([0.5, 0.3, 0.15, 0.05]).log(), 0.6).isfinite()
     assert kept.tolist() == [True, True, False, False]
     assert math.log(0.5) * 2 > math.log(0.8) * 8
+    accept, residual = accept_and_residual(torch.tensor([0.5, 0.5]), torch.tensor([0.8, 0.2]))
+    assert accept.tolist() == [0.625, 1.0] and residual.tolist() == [0.0, 1.0]
+    assert 0.15 < 0.9**13 < 0.3 and right("09.honest_chance").startswith("About 130")
     assert sum(range(101)) == 5050 and right("09.recomputed").startswith("5,050")
     nicht = "der Hund sieht die Katze nicht ."
     hypotheses = ("der Hund sieht die Katze .", "die Katze sieht der Hund nicht .")

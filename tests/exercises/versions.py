@@ -214,6 +214,17 @@ def beams(next_log_probs, bos_id, eos_id, width, max_len):
     return max(scored, key=lambda pair: pair[1])
 
 
+def accepted(p, q):
+    accept, residual = torch.ones_like(p), torch.zeros_like(p)
+    for row in range(len(p)):
+        for token in range(p.size(1)):
+            if q[row, token] > p[row, token]:
+                accept[row, token] = p[row, token] / q[row, token]
+            residual[row, token] = max(p[row, token] - q[row, token], 0)
+        residual[row] /= sum(residual[row])
+    return accept, residual
+
+
 def cached(cache, K, V):
     if cache is None:
         return K, V
@@ -505,6 +516,10 @@ RIGHT = {
     "top_p_filter": [top_p, lambda logits, p: top_p(logits.double(), p)],
     "beam_search": [beams, lambda *inputs: list(beams(*inputs))],
     "append_to_cache": [cached, lambda *inputs: [part.double() for part in cached(*inputs)]],
+    "accept_and_residual": [
+        accepted,
+        lambda p, q: [part.double() for part in accepted(p, q)],
+    ],
     "bits_per_character": [
         bits,
         lambda loss, n_tokens, n_characters: torch.tensor(bits(loss, n_tokens, n_characters)),

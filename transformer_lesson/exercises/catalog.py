@@ -36,6 +36,7 @@ LESSONS = {
     "09": (
         "Inference",
         *("greedy_decode", "top_k_filter", "top_p_filter", "beam_search", "append_to_cache"),
+        "accept_and_residual",
     ),
     "10": ("A language model", "bits_per_character"),
     "11": ("What heads learn", "induction_score", "ablate_head"),

@@ -1,6 +1,6 @@
-"""Lesson 09: choosing the next token, searching with beams, remembering keys and values.
+"""Lesson 09: choosing the next token, searching with beams, a cache, guessing ahead.
 
-Long because it is data: five exercises whole, with their inputs and all their wrong turns.
+Long because it is data: six exercises whole, with their inputs and all their wrong turns.
 """
 
 import math
@@ -646,3 +646,111 @@ def _joined(keys, values, K, V):
         window=torch.cat([values, V], dim=axis)[:, :, -values.size(2) :],
     )
     return all_keys, all_values
+
+
+def _speculation_inputs(draw: Draw) -> tuple:
+    """Rows that differ; a draft that is nearly right, and one that leaves tokens out, as top-k."""
+    if draw.number in (2, 4):
+        draw.sizes["batch"] = draw.number // 2
+    draw.size("batch")
+    draw.size("vocab_size", at_least=4)
+    large, guessed = 2 * draw.normal("batch vocab_size"), draw.normal("batch vocab_size")
+    if draw.number == 1:
+        guessed = large + 0.1 * guessed
+    if draw.number in (3, 4):  # tokens that one of them never writes, and one that neither does
+        large[:, 0], guessed[:, 0], guessed[:, 1], large[:, 2] = 4 * (-math.inf,)
+    if draw.number == 4:
+        large, guessed = (x.double().mT.contiguous().mT for x in (large, guessed))
+    p, q = large.softmax(dim=-1), guessed.softmax(dim=-1)
+    return (_in_hundredths(p), _in_hundredths(q)) if draw.small else (p, q)
+
+
+def _in_hundredths(p: Tensor) -> Tensor:
+    """Return a distribution whose numbers are short, for a small example."""
+    rounded = p.round(decimals=2)
+    rounded[:, -1] += 1 - rounded.sum(dim=-1)
+    return rounded.round(decimals=2)
+
+
+def _distribution_unchanged(answer, inputs: tuple, accept: Tensor, residual: Tensor) -> str | None:
+    p, q = inputs
+    as_guess = q * accept
+    written = as_guess + (1 - as_guess.sum(dim=-1, keepdim=True)) * residual
+    gaps = (written - p).abs()
+    if not gaps.max() > 1e-4:
+        return None
+    row, token = divmod(int(gaps.argmax()), p.size(-1))
+    return (
+        f"With yours, token {token} of row {row} would be written with probability "
+        f"{written[row, token]:.3g}; the large model gives it {p[row, token]:.3g}.\n"
+        "As a guess it is written with q times accept, as a replacement with the share of all "
+        "refusals times residual. Which of the two is off?"
+    )
+
+
+@exercise(
+    reference="transformer_lesson.generation.speculative:accept_and_residual",
+    make_inputs=_speculation_inputs,
+    returns={"accept": "batch vocab_size", "residual": "batch vocab_size"},
+    hints=(
+        "A token of which the draft has too much is accepted with p / q only, one of which it has "
+        "too little always. What is missing then, per token, is p - q where that is positive.",
+        "`p / q` is 0 / 0 where neither ever writes the token. `torch.where(q > 0, p / q, 1.0)` "
+        "has a number there, and `.clamp(max=1)` makes a probability of it.",
+        "`missing = (p - q).clamp(min=0)`, and the residual is `missing / missing.sum(dim=-1, "
+        "keepdim=True)`.",
+    ),
+    invariants=(_distribution_unchanged,),
+)
+def accept_and_residual(p, q):
+    """Return min(1, p / q), and max(0, p - q) made a distribution."""
+    p, q = choose((p, q), exchanged=(q, p))
+    ratio = choose(
+        torch.where(q > 0, p / q, 1.0),
+        nan_never_guessed=p / q,
+        other_ratio=torch.where(p > 0, q / p, 1.0),
+        large_alone=p,
+        difference=p - q,
+        of_both=p / (p + q),
+        product=p * q,
+    )
+    accept = choose(
+        ratio.clamp(max=1.0),
+        above_1=ratio,
+        all_or_nothing=(ratio >= 1).to(p.dtype),
+        never_below_1=ratio.clamp(min=1.0),
+        refusals=1 - ratio.clamp(max=1.0),
+    )
+    missing = choose(
+        (p - q).clamp(min=0.0),
+        below_0=p - q,
+        sign_lost=(p - q).abs(),
+        too_much=(q - p).clamp(min=0.0),
+        large_again=p,
+        draft_again=q,
+        where_larger=p * (p > q),
+        refused_share=p * (1 - accept),
+    )
+    residual = _as_distribution(p, missing)
+    return choose(
+        (accept, residual),
+        residual_first=(residual, accept),
+        accept_alone=accept,
+        residual_alone=residual,
+    )
+
+
+def _as_distribution(p, missing):
+    """Return what is missing with a sum of 1 in each row."""
+    total = choose(
+        missing.sum(dim=-1, keepdim=True),
+        whole_batch=missing.sum(),
+        over_rows=missing.sum(dim=0, keepdim=True),
+        axis_lost=missing.sum(dim=-1),
+    )
+    return choose(
+        missing / total,
+        no_distribution=missing,
+        softmaxed=missing.softmax(dim=-1),
+        largest_alone=(missing == missing.amax(dim=-1, keepdim=True)).to(p.dtype),
+    )

@@ -8,6 +8,11 @@ from transformer_lesson.generation.beam import Candidate
 from transformer_lesson.generation.bleu import Bleu, NGram, bleu, exact_match, ngram_matches
 from transformer_lesson.generation.generate import Generation, generate
 from transformer_lesson.generation.plain import beam_search, greedy_decode
+from transformer_lesson.generation.speculative import (
+    Speculation,
+    accept_and_residual,
+    speculative_decode,
+)
 from transformer_lesson.generation.strategies import (
     Beam,
     Greedy,
@@ -26,6 +31,8 @@ __all__ = [
     "Greedy",
     "NGram",
     "Sample",
+    "Speculation",
+    "accept_and_residual",
     "beam_search",
     "bleu",
     "exact_match",
@@ -33,6 +40,7 @@ __all__ = [
     "greedy_decode",
     "length_normalized",
     "ngram_matches",
+    "speculative_decode",
     "top_k_filter",
     "top_p_filter",
     "translate",

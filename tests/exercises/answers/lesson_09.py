@@ -1525,3 +1525,74 @@ def _(cache, K, V):
         keys.append(K[:, :, t])
         values.append(V[:, :, t])
     return torch.stack(keys, dim=2), torch.stack(values, dim=2)
+
+
+# ---------------------------------------------------------------------- accept_and_residual
+
+
+@wrong("accept_and_residual", "usual", "replaces a refused guess by a token of p")
+def _(p, q):
+    return torch.where(q > 0, p / q, torch.ones_like(p)).clamp(max=1), p
+
+
+@wrong("accept_and_residual", "usual", "forgets that p / q can be more than 1")
+def _(p, q):
+    accept = torch.where(q == 0, torch.ones_like(q), p / q)
+    residual = F.relu(p - q)
+    return accept, residual / residual.sum(-1, keepdim=True)
+
+
+@wrong("accept_and_residual", "usual", "leaves the residual without a sum of 1")
+def _(p, q):
+    accept = torch.minimum(torch.ones_like(p), (p / q).nan_to_num(1.0))
+    return accept, torch.relu(p - q)
+
+
+@wrong("accept_and_residual", "usual", "0 / 0 where neither model writes the token")
+def _(p, q):
+    rest = torch.maximum(p - q, torch.zeros_like(p))
+    return (p / q).clamp(max=1), rest / rest.sum(dim=-1, keepdim=True)
+
+
+@wrong("accept_and_residual", "usual", "divides all rows by one sum")
+def _(p, q):
+    rest = (p - q).clamp(min=0)
+    return (p / q).nan_to_num(1.0, posinf=1.0).clamp(max=1), rest / rest.sum()
+
+
+@wrong("accept_and_residual", "usual", "draft and large model exchanged")
+def _(p, q):
+    ratio = torch.where(p > 0, q / p, 1.0)
+    rest = (q - p).clamp(min=0)
+    return ratio.clamp(max=1.0), rest / rest.sum(dim=-1, keepdim=True)
+
+
+@wrong("accept_and_residual", "unusual", "a softmax makes the residual a distribution")
+def _(p, q):
+    accept = torch.where(p >= q, torch.ones_like(p), p / q)
+    return accept, F.softmax((p - q).clamp(min=0), dim=-1)
+
+
+@wrong("accept_and_residual", "unusual", "replaces with p, only without the refused tokens")
+def _(p, q):
+    accept = torch.where(p >= q, torch.ones_like(p), p / q)
+    rest = torch.where(p > q, p, torch.zeros_like(p))
+    return accept, rest / rest.sum(dim=-1, keepdim=True)
+
+
+@wrong("accept_and_residual", "pair", "never limits the ratio", "leaves the residual unnormalized")
+def _(p, q):
+    return torch.where(q > 0, p / q, torch.ones_like(p)), (p - q).clamp(min=0)
+
+
+@right("accept_and_residual")
+def _(p, q):
+    accept = torch.where(p >= q, torch.ones_like(p), p / q)
+    rest = (p - q).clamp(min=0)
+    return accept, rest / rest.sum(dim=-1, keepdim=True)
+
+
+@right("accept_and_residual")
+def _(p, q):
+    accept = torch.minimum((p / q).nan_to_num(nan=1.0), torch.tensor(1.0, dtype=p.dtype))
+    return accept, F.normalize(F.relu(p - q), p=1, dim=-1)

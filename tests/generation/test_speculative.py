@@ -1,0 +1,133 @@
+"""Speculative decoding writes what the large model would have written, with the same chances."""
+
+import itertools
+import random
+from collections import Counter
+
+import pytest
+import torch
+
+from transformer_lesson.generation import accept_and_residual, greedy_decode, speculative_decode
+from transformer_lesson.generation.speculative import draw
+
+BOS, EOS, A, B = 0, 1, 2, 3
+
+LARGE = torch.tensor([[0, 0.25, 0.5, 0.25], [0, 1, 0, 0], [0, 0.5, 0, 0.5], [0, 0.25, 0.75, 0]])
+DRAFT = torch.tensor([[0, 0.5, 0.25, 0.25], [0, 0, 1, 0], [0, 0.25, 0.5, 0.25], [0, 0, 0, 1.0]])
+"""What follows each of four tokens; the last row of DRAFT is sure, and wrong."""
+
+
+def rows(table):
+    return lambda ids: table[torch.tensor(ids)]
+
+
+def last(table):
+    return lambda ids: table[ids[-1]]
+
+
+def distributions(n: int):
+    """Pairs of distributions over four tokens, in eighths: every kind of more, less and none."""
+    eighths = [c for c in itertools.product(range(9), repeat=4) if sum(c) == 8]
+    return torch.tensor(random.Random(1).choices(eighths, k=2 * n)).div(8).view(2, n, 4)
+
+
+def test_the_rule_leaves_the_distribution_as_it_is():
+    p, q = distributions(500)
+    accept, residual = accept_and_residual(p, q)
+    as_guess = q * accept
+    refused = 1 - as_guess.sum(dim=-1, keepdim=True)
+    assert torch.allclose(as_guess + refused * residual, p, atol=1e-6)
+    assert torch.allclose(residual.sum(dim=-1), torch.ones(500))
+    assert accept.min() >= 0 and accept.max() <= 1
+
+
+def test_every_way_through_one_round_counted():
+    """Draws of a guess, of its fate and of its replacement, on grids that hit all thresholds."""
+    p, q = LARGE[BOS], DRAFT[BOS]
+    accept, residual = accept_and_residual(p, q)
+    written = torch.zeros(4)
+    for of_guess, of_fate, of_other in itertools.product(range(8), repeat=3):
+        token = draw(q, (of_guess + 0.5) / 8)
+        if (of_fate + 0.5) / 8 >= accept[token]:
+            token = draw(residual, (of_other + 0.5) / 8)
+        written[token] += 1 / 8**3
+    assert torch.equal(written, p)
+
+
+def chances(max_len: int) -> dict[tuple[int, ...], float]:
+    """Return every text that LARGE may write, with its probability."""
+    texts, open_texts = {}, {(BOS,): 1.0}
+    while open_texts:
+        ids, chance = open_texts.popitem()
+        if len(ids) == max_len or ids[-1] == EOS:
+            texts[ids] = chance
+            continue
+        for token, p in enumerate(LARGE[ids[-1]].tolist()):
+            if p:
+                open_texts[*ids, token] = chance * p
+    return texts
+
+
+@pytest.mark.parametrize("guesses", [1, 2, 5])
+def test_texts_come_as_often_as_the_large_model_writes_them(guesses):
+    """Chi-square, with fixed seeds: the 99.9 % point for the number of texts."""
+    n, uniform = 4000, random.Random(guesses).random
+    model, draft = rows(LARGE), last(DRAFT)
+    written = [
+        speculative_decode(model, draft, BOS, EOS, 5, guesses, uniform).ids for _ in range(n)
+    ]
+    counts, expected = Counter(map(tuple, written)), chances(5)
+    assert counts.keys() <= expected.keys()
+    chi_square = sum((counts[ids] - n * p) ** 2 / (n * p) for ids, p in expected.items())
+    degrees = len(expected) - 1
+    assert chi_square < degrees + 3.1 * (2 * degrees) ** 0.5 + 7
+
+
+def test_a_test_of_that_kind_sees_a_wrong_rule(monkeypatch):
+    """Replaced by a token of p instead of the residual: what everybody tries first."""
+    from transformer_lesson.generation import speculative
+
+    monkeypatch.setattr(
+        speculative, "accept_and_residual", lambda p, q: (accept_and_residual(p, q)[0], p)
+    )
+    n, uniform = 4000, random.Random(1).random
+    model, draft = rows(LARGE), last(DRAFT)
+    written = [speculative_decode(model, draft, BOS, EOS, 5, 1, uniform).ids for _ in range(n)]
+    counts, expected = Counter(map(tuple, written)), chances(5)
+    chi_square = sum((counts[ids] - n * p) ** 2 / (n * p) for ids, p in expected.items())
+    assert chi_square > 100
+
+
+def one_hot(table):
+    return torch.nn.functional.one_hot(table.argmax(dim=-1), 4).float()
+
+
+@pytest.mark.parametrize("max_len", [1, 2, 3, 8])
+@pytest.mark.parametrize("guesses", [1, 3, 7])
+def test_greedy_stays_greedy(max_len, guesses):
+    greedy = greedy_decode(lambda ids: LARGE[ids[-1]], BOS, EOS, max_len)
+    model, draft = rows(one_hot(LARGE)), last(one_hot(DRAFT))
+    made = speculative_decode(model, draft, BOS, EOS, max_len, guesses)
+    assert made.ids == greedy
+    assert made.accepted <= made.guessed and made.passes <= len(greedy)
+
+
+def test_a_perfect_draft_saves_passes_and_a_useless_one_costs_none():
+    cycle = torch.eye(4).roll(1, dims=1)  # each token is followed by the next one
+    never = torch.eye(4)  # each token is followed by itself
+    perfect = speculative_decode(rows(cycle), last(cycle), 0, None, 11, guesses=4)
+    assert (perfect.passes, perfect.guessed, perfect.accepted) == (2, 8, 8)
+    useless = speculative_decode(rows(cycle), last(never), 0, None, 11, guesses=4)
+    assert (useless.passes, useless.accepted) == (10, 0)
+    assert useless.ids == perfect.ids
+
+
+def test_equal_models_refuse_nothing():
+    p, _ = distributions(50)
+    accept, residual = accept_and_residual(p, p)
+    assert torch.equal(accept, torch.ones(50, 4)) and torch.equal(residual, p)
+
+
+def test_a_round_without_guesses_is_refused():
+    with pytest.raises(ValueError, match="guesses is 0"):
+        speculative_decode(rows(LARGE), last(DRAFT), BOS, EOS, 5, guesses=0)

@@ -37,7 +37,7 @@ LESSONS = {
         "Inference",
         *("greedy_decode", "top_k_filter", "top_p_filter", "beam_search", "append_to_cache"),
     ),
-    "10": ("A language model", "bits_per_character"),
+    "10": ("A language model", "bits_per_character", "windows", "gpt_forward", "write_on"),
     "11": ("What heads learn", "induction_score", "ablate_head"),
     "12": ("Real checkpoints",),
     "13": ("Since 2017", "rms_norm", "apply_rotary", "swiglu", "repeat_kv"),

@@ -235,6 +235,33 @@ def bits(loss, n_tokens, n_characters):
     return loss * math.log2(math.e) * n_tokens / n_characters
 
 
+def windows_unfolded(ids, length, starts):
+    rows = ids.unfold(0, length + 1, 1)[torch.tensor(starts)]  # (batch, length + 1)
+    return rows[:, :-1], rows[:, 1:]
+
+
+def gpt(ids, weights):
+    x, h = _stream(ids, weights.table), weights.n_heads
+    earlier = torch.ones(x.size(1), x.size(1)).tril().bool()
+    for block in weights.blocks:
+        x = x + heads_together(_normed(x, block.norms[0]), *block.self_attention, h, earlier)
+        x = x + _network(_normed(x, block.norms[1]), *block.feed_forward)
+    return torch.einsum("bnd,dv->bnv", _normed(x, weights.last_norm), weights.projection)
+
+
+def written(next_logits, ids, draws, length, temperature=1.0):
+    """Walk along the line, token by token."""
+    new = []
+    for draw in draws:
+        shares = [math.exp(z / temperature) for z in next_logits((ids + new)[-length:]).tolist()]
+        token, end = 0, shares[0] / sum(shares)
+        while end <= draw:
+            token += 1
+            end += shares[token] / sum(shares)
+        new.append(token)
+    return ids + new
+
+
 def score_by_loops(weights, period):
     n = weights.size(-1)
     cells = [weights[:, :, i, i - period + 1] for i in range(period, n)]  # (batch, head) each
@@ -525,6 +552,9 @@ RIGHT = {
         lambda loss, n_tokens, n_characters: torch.tensor(bits(loss, n_tokens, n_characters)),
         lambda loss, n_tokens, n_characters: -math.log2(math.exp(-loss)) / n_characters * n_tokens,
     ],
+    "windows": [windows_unfolded, lambda *inputs: list(windows_unfolded(*inputs))],
+    "gpt_forward": [gpt],
+    "write_on": [written],
     "induction_score": [
         score_by_loops,
         score_on_diagonal,

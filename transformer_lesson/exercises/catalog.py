@@ -38,7 +38,7 @@ LESSONS = {
         *("greedy_decode", "top_k_filter", "top_p_filter", "beam_search", "append_to_cache"),
         "accept_and_residual",
     ),
-    "10": ("A language model", "bits_per_character"),
+    "10": ("A language model", "bits_per_character", "windows", "gpt_forward", "write_on"),
     "11": ("What heads learn", "induction_score", "ablate_head"),
     "12": ("Real checkpoints",),
     "13": ("Since 2017", "rms_norm", "apply_rotary", "swiglu", "repeat_kv"),

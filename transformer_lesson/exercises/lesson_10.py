@@ -1,9 +1,20 @@
-"""Lesson 10: a loss that does not depend on how the text was cut into tokens."""
+"""Lesson 10: a language model: a fair unit for its loss, what it reads, how it writes."""
 
 import math
 
+import torch
+
+from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.choosing import choose
+from transformer_lesson.exercises.lesson_09 import Table
 from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.generation.plain import write_on as our_write_on
+from transformer_lesson.model.attention import multi_head_attention
+from transformer_lesson.model.embedding import embed
+from transformer_lesson.model.feed_forward import feed_forward
+from transformer_lesson.model.masks import causal_mask
+from transformer_lesson.model.norm import layer_norm
+from transformer_lesson.model.positions import sinusoidal_encoding
 
 
 def _bits_inputs(draw: Draw) -> tuple:
@@ -113,4 +124,238 @@ def _in_bits(loss_in_nats):
         loss_as_probability=-math.log2(cost),
         two_to_the_loss=2**cost,
         fails_at_0=math.exp(math.log(cost) - math.log(math.log(2))),
+    )
+
+
+def _window_inputs(draw: Draw) -> tuple:
+    """The first window and the last that there is, one window, windows of one token."""
+    draw.sizes |= ({}, {}, {}, {"batch": 1}, {"n": 1}, {})[draw.number]
+    batch, length = draw.size("batch"), draw.size("n")
+    last = 2 if draw.small else 29  # the last place where a window may start
+    starts = draw.integers(f"{batch}", 1, last + 1).tolist()
+    starts[0] = (last, 0, last, 1, last, 1)[draw.number]
+    return draw.integers(f"{last + length + 1}", 0, 97), length, starts
+
+
+@exercise(
+    reference="transformer_lesson.text.plain:windows",
+    make_inputs=_window_inputs,
+    draws=6,
+    returns={"inputs": "batch n", "labels": "batch n"},
+    hints=(
+        "One window is a slice, `ids[start : start + length]`. Its labels are the slice that "
+        "starts one token later and is as long.",
+        "`torch.stack` makes one tensor of a list of slices of the same length.",
+        "`inputs = torch.stack([ids[s : s + length] for s in starts])`, and the labels with "
+        "`s + 1` in the place of `s`.",
+    ),
+)
+def windows(ids, length, starts):
+    """Return the windows that begin at starts, and the same ones one token later."""
+    length = choose(length, one_token_short=length - 1, one_token_long=length + 1)
+    starts = torch.tensor(
+        choose(
+            starts,
+            first_start_only=starts[:1] * len(starts),
+            starts_ignored=list(range(len(starts))),
+            starts_sorted=sorted(starts),
+            first_window_alone=starts[:1],
+        )
+    )
+    places = starts[:, None] + torch.arange(length)  # (batch, n)
+    places = choose(places, one_before=places - 1)
+    inputs = choose(ids[places % len(ids)], places_for_ids=places)
+    later = (places + 1) % len(ids)
+    labels = choose(
+        ids[later],
+        not_shifted=inputs,
+        shifted_back=ids[places - 1],
+        shifted_by_two=ids[(places + 2) % len(ids)],
+        rolled=inputs.roll(-1, dims=1),
+        following_window=ids[(places + length) % len(ids)],
+        last_label_only=ids[later[:, -1:]],
+        places_for_ids=later,
+    )
+    inputs, labels = choose((inputs, labels), exchanged=(labels, inputs))
+    return choose(
+        (inputs, labels),
+        inputs_alone=inputs,
+        flat=(inputs.flatten(), labels.flatten()),
+        batch_behind=(inputs.T, labels.T),
+    )
+
+
+def _gpt_inputs(draw: Draw) -> tuple:
+    """One text, one token, one block."""
+    draw.sizes |= ({}, {}, {"batch": 1}, {}, {"n": 1}, {})[draw.number]
+    weights = random_layers.gpt_weights(draw)
+    return draw.integers("batch n", 0, len(weights.table)), weights
+
+
+@exercise(
+    reference="transformer_lesson.model.gpt:gpt_forward",
+    helpers=("transformer_lesson.model.gpt:_gpt_layer",),
+    make_inputs=_gpt_inputs,
+    draws=6,
+    returns={"logits": "batch n vocab_size"},
+    hints=(
+        "Begin as in `encoder_forward`: embeddings plus positions. The mask is the causal one, "
+        "and every block gets it.",
+        "Two pre-norm branches a block: `residual_branch_pre(x, sublayer, norm)` takes functions "
+        "of one argument, such as `lambda h: layer_norm(h, *block.norms[0])`.",
+        "Behind the last block, `layer_norm(x, *weights.last_norm)`, and then "
+        "`@ weights.projection`.",
+    ),
+    invariants=(random_layers.the_same_again,),
+)
+def gpt_forward(ids, weights):
+    """Return logits: pre-norm blocks under a causal mask, a last norm, the projection."""
+    n = ids.size(1)
+    causal = causal_mask(n)
+    mask = choose(causal, no_mask=None, inverted_mask=~causal, own_hidden=causal.tril(-1))
+    PE = sinusoidal_encoding(n, weights.table.size(1))
+    x = _placed(ids, weights.table, PE)
+    stack = choose(
+        weights.blocks,
+        first_block_only=weights.blocks[:1],
+        last_block_only=weights.blocks[-1:],
+        first_block_again=weights.blocks[:1] * len(weights.blocks),
+        last_block_first=weights.blocks[::-1],
+        no_blocks=(),
+    )
+    for block in stack:
+        x = _through(
+            choose(x, positions_in_the_loop=x + PE),
+            block,
+            choose(weights.n_heads, single_head=1),
+            mask,
+        )
+    normed = choose(
+        layer_norm(x, *weights.last_norm),
+        no_last_norm=x,
+        last_norm_of_a_block=layer_norm(x, *weights.blocks[-1].norms[1]),
+    )
+    logits = choose(
+        normed @ weights.projection, tied=normed @ weights.table.T, not_projected=normed
+    )
+    return choose(
+        logits,
+        probabilities=logits.softmax(-1),
+        last_position=logits[:, -1],
+        squeezed=logits.squeeze(),
+        batch_behind=logits.transpose(0, 1),
+    )
+
+
+def _placed(ids, table, PE):
+    """Return embeddings plus positions."""
+    x = choose(embed(ids, table), not_scaled=table[ids])
+    return choose(
+        x + PE,
+        no_positions=x,
+        positions_in_the_loop=x,
+        positions_from_one=x + sinusoidal_encoding(ids.size(1) + 1, table.size(1))[1:],
+        positions_of_sentences=x + sinusoidal_encoding(ids.size(0), table.size(1))[:, None],
+    )
+
+
+def _through(x, block, n_heads, mask):
+    """Return what a block makes of x."""
+    norms = choose(
+        block.norms,
+        norms_swapped=block.norms[::-1],
+        first_norm_twice=block.norms[:1] * 2,
+    )
+    read = choose(layer_norm(x, *norms[0]), no_norms=x, post_norm=x)
+    found = multi_head_attention(read, *block.self_attention, n_heads, mask)
+    carried = choose(
+        x, no_residuals=torch.zeros_like(x), no_first_residual=torch.zeros_like(x), read_kept=read
+    )
+    N = choose(carried + found, no_attention=x)
+    N = choose(N, post_norm=layer_norm(N, *norms[0]))
+    source = choose(N, side_by_side=x)
+    read = choose(layer_norm(source, *norms[1]), no_norms=source, post_norm=source)
+    written = choose(feed_forward(read, *block.feed_forward), no_feed_forward=torch.zeros_like(x))
+    carried = choose(N, no_residuals=torch.zeros_like(x), residual_of_the_input=x, read_kept=read)
+    return choose(carried + written, post_norm=layer_norm(carried + written, *norms[1]))
+
+
+def _write_inputs(draw: Draw) -> tuple:
+    """Prompts shorter and longer than what is read; no number close to a border."""
+    if not draw.small:
+        draw.sizes |= {"row": 7, "vocab_size": 11}
+    draw.size("vocab_size", at_least=3)
+    table = Table(2 * draw.normal("row vocab_size"))
+    prompt, length = draw.one_of(((2, 3), (4, 2), (1, 4), (3, 1), (5, 5), (2, 3)))
+    n_new = draw.one_of((5, 4, 6, 3, 2, 6))
+    if draw.small:
+        prompt, n_new = min(prompt, 2), min(n_new, 2)
+    temperature = draw.one_of((0.7, 2.0, 1.0, 0.5, 1.5, 0.8))
+    ids = draw.integers(f"{prompt}", 0, draw.size("vocab_size")).tolist()
+    draws, written = [], ids
+    for _ in range(n_new):
+        P = (table(written[-length:]) / temperature).softmax(dim=-1)
+        tried = (torch.rand((50,), generator=draw.generator) * 0.98).round(decimals=2)
+        distance = (tried[:, None] - P.cumsum(-1)).abs().amin(dim=1)
+        draws.append(round(float(tried[distance > min(0.005, float(distance.max()) / 2)][0]), 2))
+        written = our_write_on(table, written, draws[-1:], length, temperature)
+    return table, ids, draws, length, temperature
+
+
+@exercise(
+    reference="transformer_lesson.generation.plain:write_on",
+    make_inputs=_write_inputs,
+    draws=6,
+    returns={"ids": "token"},
+    hints=(
+        "One round for each number in draws: ask for logits, divide by the temperature, softmax, "
+        "choose a token, append it to a copy of ids.",
+        "`P.cumsum(dim=-1)` says where on the line from 0 to 1 each token's part ends. The first "
+        "part that ends beyond the number is the token's.",
+        "`token = int((P.cumsum(dim=-1) <= draw).sum())`, and the model reads `ids[-length:]`.",
+    ),
+)
+def write_on(next_logits, ids, draws, length, temperature=1.0):
+    """Append one token for each draw: the one on whose part of the line it falls."""
+    prompt = ids
+    ids = choose(list(ids), in_place=ids)
+    numbers = choose(
+        list(draws),
+        one_number_for_all=[draws[0]] * len(draws),
+        one_too_few=draws[:-1],
+        last_number_first=draws[::-1],
+    )
+    for draw in numbers:
+        logits = next_logits(
+            choose(
+                ids[-length:],
+                whole_text=ids,
+                last_token_only=ids[-1:],
+                oldest_tokens=ids[:length],
+                prompt_only=prompt[-length:],
+                window_one_too_long=ids[-length - 1 :],
+            )
+        )
+        P = choose(
+            (logits / temperature).softmax(-1),
+            no_temperature=logits.softmax(-1),
+            multiplied=(logits * temperature).softmax(-1),
+            probabilities_divided=logits.softmax(-1) / temperature,
+            likeliest_first=(logits / temperature).softmax(-1).sort(descending=True).values,
+        )
+        token = choose(
+            min(int((P.cumsum(-1) <= draw).sum()), len(P) - 1),
+            one_before=max(int((P.cumsum(-1) <= draw).sum()) - 1, 0),
+            greedy=int(P.argmax()),
+            not_added_up=int((P > draw).int().argmax()),
+            nearest=int((P - draw).abs().argmin()),
+            nearest_end=int((P.cumsum(-1) - draw).abs().argmin()),
+            even_chances=int(draw * len(P)),
+        )
+        ids.append(token)
+    return choose(
+        ids,
+        new_tokens_only=ids[len(prompt) :],
+        last_token=ids[-1:],
+        cut_to_length=ids[-length:],
     )

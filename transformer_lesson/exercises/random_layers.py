@@ -1,6 +1,6 @@
 """Norms, sub-layers and whole models of random numbers, for exercises that are given them.
 
-Lessons 05 to 07 share these. The functions are written in plain steps, because
+Lessons 05 to 07 and 10 share these. The functions are written in plain steps, because
 torch's own softmax and layer norm wake all threads even for ten numbers, and a diagnosis calls
 them a thousand times.
 """
@@ -15,6 +15,7 @@ from torch import Tensor
 from transformer_lesson.exercises.compare import same
 from transformer_lesson.exercises.specification import Draw
 from transformer_lesson.model.forward import BlockWeights, Weights
+from transformer_lesson.model.gpt import GPTWeights
 
 
 class Layer:
@@ -172,6 +173,19 @@ def weights(draw: Draw) -> Weights:
 
 
 SOURCE_WORDS, TARGET_WORDS = 17, 19
+
+
+def gpt_weights(draw: Draw) -> GPTWeights:
+    """Return the weights of a small decoder-only model with one to three blocks."""
+    n_heads, d_head = draw.one_of((2, 3, 1, 2, 3, 2)), draw.one_of((2, 4, 4, 2, 2, 4))
+    draw.sizes["d_model"] = n_heads * d_head
+    return GPTWeights(
+        draw.normal(f"{SOURCE_WORDS} d_model"),
+        tuple(_block(draw, 1) for _ in range(draw.one_of((2, 3, 2, 1, 2, 3)))),
+        (draw.positive("d_model"), draw.normal("d_model")),
+        draw.normal(f"d_model {SOURCE_WORDS}"),
+        n_heads,
+    )
 
 
 def ids(draw: Draw, axis: str, words: int, pad_id: int, padded: bool) -> Tensor:

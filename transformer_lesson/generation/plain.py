@@ -1,10 +1,10 @@
-"""Greedy and beam search in their plainest form: one sentence, a list of ids, no cache.
+"""Greedy and beam search and sampling, plainest form: one text, a list of ids, no cache.
 
 `generate` does the same for batches, with a cache.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
@@ -82,3 +82,35 @@ def beam_search(
         for ids, total in finished or running
     ]
     return max(scored, key=lambda hypothesis: hypothesis[1])
+
+
+def write_on(
+    next_logits: Callable[[list[int]], Tensor],
+    ids: Sequence[int],
+    draws: Sequence[float],
+    length: int,
+    temperature: float = 1.0,
+) -> list[int]:
+    """Continue a text by one sampled token for each number drawn.
+
+    The tokens share out the line from 0 to 1, in the order of their ids, each as much of it as
+    its probability. The token on whose part the drawn number falls is written.
+
+    Args:
+        next_logits: a function of at most `length` ids; returns the next token's logits, shape
+            (vocab_size,).
+        ids: the text to start from; it stays as it is.
+        draws: numbers from 0 to 1, 1 excluded, each of which chooses a token.
+        length: the most tokens that the model reads: the newest ones.
+        temperature: divides the logits; below 1 the likely tokens become likelier.
+
+    Returns:
+        All ids, those to start from included.
+    """
+    ids = list(ids)
+    for draw in draws:
+        P = (next_logits(ids[-length:]) / temperature).softmax(dim=-1)  # (vocab_size,)
+        ends = P.cumsum(dim=-1)  # where each token's part of the line ends
+        token = int((ends <= draw).sum())  # as many parts end before the number
+        ids.append(min(token, len(P) - 1))  # rounding may leave the last end below 1
+    return ids

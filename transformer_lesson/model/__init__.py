@@ -2,6 +2,6 @@
 
 `config` (sizes and choices), `masks` (who may look at whom), `positions`, `embedding`, `attention`,
 `cache`, `norm`, `feed_forward`, `blocks`, `transformers` (the three models), `forward` (the paper's
-model as functions alone), `parameters` (how many numbers are learned), `hooks` (watch and change a
-forward pass), `fast` (the same numbers sooner).
+model as functions alone), `gpt` (a decoder-only model likewise), `parameters` (how many numbers are
+learned), `hooks` (watch and change a forward pass), `fast` (the same numbers sooner).
 """

@@ -82,8 +82,8 @@ def weights_of(model: EncoderDecoderTransformer) -> Weights:
     return Weights(
         model.source_embedding.weight,
         model.target_embedding.weight,
-        tuple(map(_weights_of_block, model.encoder)),
-        tuple(map(_weights_of_block, model.decoder)),
+        tuple(map(weights_of_block, model.encoder)),
+        tuple(map(weights_of_block, model.decoder)),
         model.projection.weight.T,
         model.config.n_heads,
         model.source_config.pad_id,
@@ -118,7 +118,8 @@ def _check_is_the_papers(config: ModelConfig) -> None:
         raise ValueError("pad_id is None, but these functions hide padding: give it an id.")
 
 
-def _weights_of_block(block: nn.Module) -> BlockWeights:
+def weights_of_block(block: nn.Module) -> BlockWeights:
+    """Return the weights of one block of a model, of any of the three kinds."""
     attentions = [
         tuple(getattr(part, name).weight.T for name in ("W_Q", "W_K", "W_V", "W_O"))
         if (part := getattr(block, kind, None))

@@ -4,8 +4,16 @@ import math
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from tests.exercises.answers import right, wrong
+from transformer_lesson.model.attention import multi_head_attention
+from transformer_lesson.model.blocks import residual_branch_pre
+from transformer_lesson.model.embedding import embed
+from transformer_lesson.model.feed_forward import feed_forward
+from transformer_lesson.model.masks import causal_mask
+from transformer_lesson.model.norm import layer_norm
+from transformer_lesson.model.positions import sinusoidal_encoding
 
 
 @wrong("bits_per_character", "usual", "multiplies by ln 2 where it must divide")
@@ -175,3 +183,177 @@ def _(loss_in_nats, n_tokens, n_characters):
 def _(loss_in_nats, n_tokens, n_characters):
     perplexity = math.exp(loss_in_nats)
     return math.log2(perplexity) * n_tokens / n_characters
+
+
+# windows(ids, length, starts)
+
+
+@right("windows")
+def _(ids, length, starts):
+    rows = torch.stack([ids[s : s + length + 1] for s in starts])
+    return rows[:, :-1], rows[:, 1:]
+
+
+@right("windows")
+def _(ids, length, starts):
+    places = torch.tensor(starts).unsqueeze(1) + torch.arange(length)
+    return ids[places], ids[places + 1]
+
+
+@wrong("windows", "usual", "cuts windows of length tokens and then shifts them")
+def _(ids, length, starts):
+    x = torch.stack([ids[s : s + length] for s in starts])
+    return x[:, :-1], x[:, 1:]
+
+
+@wrong("windows", "usual", "rolls the inputs, so that the last label is the first token")
+def _(ids, length, starts):
+    x = torch.stack([ids[s : s + length] for s in starts])
+    return x, torch.roll(x, -1, dims=1)
+
+
+@wrong("windows", "usual", "the labels are the inputs")
+def _(ids, length, starts):
+    x = torch.stack([ids[s : s + length] for s in starts])
+    return x, x.clone()
+
+
+@wrong("windows", "unusual", "always the same start")
+def _(ids, length, starts):
+    s = starts[0]
+    pairs = [(ids[s : s + length], ids[s + 1 : s + length + 1]) for _ in starts]
+    x, y = zip(*pairs, strict=True)
+    return torch.stack(x), torch.stack(y)
+
+
+# gpt_forward(ids, weights)
+
+
+@right("gpt_forward")
+def _(ids, weights):
+    mask = causal_mask(ids.shape[1])
+    h = embed(ids, weights.table) + sinusoidal_encoding(ids.shape[1], weights.table.shape[1])
+    for block in weights.blocks:
+        n = layer_norm(h, *block.norms[0])
+        h = h + multi_head_attention(n, *block.self_attention, weights.n_heads, mask)
+        h = h + feed_forward(layer_norm(h, *block.norms[1]), *block.feed_forward)
+    return layer_norm(h, *weights.last_norm) @ weights.projection
+
+
+@right("gpt_forward")
+def _(ids, weights):
+    d_model = weights.table.size(1)
+    x = F.embedding(ids, weights.table) * d_model**0.5
+    x = x + sinusoidal_encoding(ids.size(1), d_model)
+    mask = torch.ones(ids.size(1), ids.size(1)).tril().bool()
+
+    def attend(h, W):
+        return multi_head_attention(h, *W, weights.n_heads, mask)
+
+    def think(h, W):
+        return feed_forward(h, *W)
+
+    for block in weights.blocks:
+        parts = ((attend, block.self_attention), (think, block.feed_forward))
+        for (f, W), norm in zip(parts, block.norms, strict=True):
+            x = residual_branch_pre(
+                x,
+                lambda h, f=f, W=W: f(h, W),
+                lambda h, pair=norm: F.layer_norm(h, (d_model,), *pair),
+            )
+    return F.layer_norm(x, (d_model,), *weights.last_norm) @ weights.projection
+
+
+@wrong("gpt_forward", "usual", "no norm behind the last block")
+def _(ids, weights):
+    mask = causal_mask(ids.shape[1])
+    h = embed(ids, weights.table) + sinusoidal_encoding(ids.shape[1], weights.table.shape[1])
+    for block in weights.blocks:
+        n = layer_norm(h, *block.norms[0])
+        h = h + multi_head_attention(n, *block.self_attention, weights.n_heads, mask)
+        h = h + feed_forward(layer_norm(h, *block.norms[1]), *block.feed_forward)
+    return h @ weights.projection
+
+
+@wrong("gpt_forward", "usual", "no mask")
+def _(ids, weights):
+    h = embed(ids, weights.table) + sinusoidal_encoding(ids.shape[1], weights.table.shape[1])
+    for block in weights.blocks:
+        n = layer_norm(h, *block.norms[0])
+        h = h + multi_head_attention(n, *block.self_attention, weights.n_heads)
+        h = h + feed_forward(layer_norm(h, *block.norms[1]), *block.feed_forward)
+    return layer_norm(h, *weights.last_norm) @ weights.projection
+
+
+@wrong("gpt_forward", "usual", "post-norm, as in lesson 06")
+def _(ids, weights):
+    mask = causal_mask(ids.shape[1])
+    h = embed(ids, weights.table) + sinusoidal_encoding(ids.shape[1], weights.table.shape[1])
+    for block in weights.blocks:
+        found = multi_head_attention(h, *block.self_attention, weights.n_heads, mask)
+        h = layer_norm(h + found, *block.norms[0])
+        h = layer_norm(h + feed_forward(h, *block.feed_forward), *block.norms[1])
+    return layer_norm(h, *weights.last_norm) @ weights.projection
+
+
+# write_on(next_logits, ids, draws, length, temperature)
+
+
+@right("write_on")
+def _(next_logits, ids, draws, length, temperature=1.0):
+    text = ids.copy()
+    for number in draws:
+        P = torch.softmax(next_logits(text[-length:]) / temperature, dim=0)
+        ends = torch.cumsum(P, dim=0).tolist()
+        text += [next(token for token, end in enumerate(ends) if number < end)]
+    return text
+
+
+@right("write_on")
+def _(next_logits, ids, draws, length, temperature=1.0):
+    if not len(draws):
+        return ids
+    P = F.softmax(next_logits(ids[-length:]) / temperature, dim=-1)
+    token = torch.searchsorted(P.cumsum(0), torch.tensor(draws[0]), right=True).item()
+    rest = draws[1:]
+    if not rest:
+        return [*ids, token]
+    for number in rest:
+        ids = [*ids, token]
+        P = F.softmax(next_logits(ids[-length:]) / temperature, dim=-1)
+        token = torch.searchsorted(P.cumsum(0), torch.tensor(number), right=True).item()
+    return [*ids, token]
+
+
+@wrong("write_on", "usual", "takes the likeliest token")
+def _(next_logits, ids, draws, length, temperature=1.0):
+    ids = list(ids)
+    for _ in draws:
+        ids.append(int((next_logits(ids[-length:]) / temperature).argmax()))
+    return ids
+
+
+@wrong("write_on", "usual", "appends to the caller's list")
+def _(next_logits, ids, draws, length, temperature=1.0):
+    for number in draws:
+        P = (next_logits(ids[-length:]) / temperature).softmax(dim=-1)
+        ids.append(int((P.cumsum(0) <= number).sum()))
+    return ids
+
+
+@wrong("write_on", "usual", "forgets the temperature")
+def _(next_logits, ids, draws, length, temperature=1.0):
+    ids = list(ids)
+    for number in draws:
+        P = next_logits(ids[-length:]).softmax(dim=-1)
+        ids.append(int((P.cumsum(0) <= number).sum()))
+    return ids
+
+
+@wrong("write_on", "unusual", "draws numbers of its own")
+def _(next_logits, ids, draws, length, temperature=1.0):
+    ids = list(ids)
+    for _ in draws:
+        P = (next_logits(ids[-length:]) / temperature).softmax(dim=-1)
+        ids.append(int(torch.multinomial(P, 1)))
+    return ids

@@ -1,4 +1,4 @@
-"""Finished lessons as a learner meets them: questions before answers, and honest minutes."""
+"""Lessons 00 to 10 as a learner meets them: questions before answers, and honest minutes."""
 
 import json
 import re
@@ -10,12 +10,13 @@ from transformer_lesson.exercises.question_bank import find_question
 from transformer_lesson.lessons import LESSONS
 
 ROOT = Path(__file__).parent.parent
-STORY = ["00", "01", "02", "03", "04", "05", "06", "07", "10"]
+STORY = [f"{number:02}" for number in range(11)]
 each_lesson = pytest.mark.parametrize("number", STORY)
 
 WORDS, LINES = 180, 6  # that a learner reads in a minute
 PREDICTION, PICTURE, EXERCISE = 0.7, 1, 4  # minutes
 MOST = 40  # minutes of a core
+LONGER = {"08": 50, "09": 45}  # a model is trained; search, the cache, and what makes writing fast
 DEEPER = re.compile("#+ Dig deeper")
 
 
@@ -106,5 +107,5 @@ def test_minutes_are_honest(number):
     core = lesson[: ends[0]] if ends else lesson
     said = int(re.search(r"\*\*Minutes:\*\* (\d+)", source(lesson[0]))[1])
     assert said == LESSONS[number].minutes
-    assert minutes(core) <= MOST
+    assert minutes(core) <= LONGER.get(number, MOST)
     assert abs(minutes(core) - said) <= 3, f"{minutes(core):.1f} minutes"

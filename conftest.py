@@ -45,6 +45,20 @@ def pytest_itemcollected(item):
         item.add_marker("slow")
 
 
+LEARNERS = tempfile.TemporaryDirectory()  # gone when the tests are
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    """A lesson's kernel starts with nobody's progress: no learner's, and no other lesson's."""
+    with pytest.MonkeyPatch.context() as patch:
+        if item.path.suffix == ".ipynb":
+            folder = Path(LEARNERS.name, item.path.stem)
+            folder.mkdir(exist_ok=True)
+            patch.setenv("TRANSFORMER_LESSON_PROGRESS", str(folder / "my_progress.json"))
+        return (yield)
+
+
 @cache
 def after_training(path: Path) -> frozenset[str]:
     """Return which of a lesson's cells need a slow one, and are not slow themselves."""

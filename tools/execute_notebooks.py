@@ -133,12 +133,12 @@ def main(lesson: str = "") -> int:
     # the views' extension imports torch before lesson 15 can say so
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     paths = sorted(NOTEBOOKS.glob(f"{lesson}*.ipynb"))
-    # nobody's progress shows in what is stored
-    os.environ["TRANSFORMER_LESSON_PROGRESS"] = f"{tempfile.mkdtemp()}/my_progress.json"
     if not paths:
         print(f"No notebook's name begins with {lesson!r}: give two digits, as in LESSON=03.")
         return 1
     for path in paths:
+        # nobody's progress shows in what is stored, nor what another lesson left
+        os.environ["TRANSFORMER_LESSON_PROGRESS"] = f"{tempfile.mkdtemp()}/my_progress.json"
         print(f"{path.name} ...", end=" ", flush=True)
         start = time.perf_counter()
         try:

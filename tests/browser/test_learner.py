@@ -46,11 +46,23 @@ class TestLesson03:
 
     def test_a_wrong_prediction_is_explained(self, lesson_03):
         question = lesson_03.locator(".lesson-prediction", has_text="Which sums are exactly 1")
+        asked = lesson_03.locator(".jp-Cell", has=question)
+        answer = asked.locator("xpath=following-sibling::*[1]").locator(".jp-OutputArea-output")
+        playwright.expect(answer.first).to_be_attached()  # it has run
+        playwright.expect(answer.first).to_be_hidden()
         question.locator("input[type=radio]").first.press("Space")
         question.get_by_role("button", name="Commit").press("Enter")
         question.get_by_text("A key has no budget").wait_for()
         assert question.get_by_text("Right: Each row").count() == 1
         assert question.locator("input[type=radio]").first.is_disabled()
+        playwright.expect(answer.first).to_be_visible()
+
+    def test_an_answer_opens_without_a_prediction(self, lesson_03):
+        asked = lesson_03.locator(".jp-Cell:has(.lesson-undecided)").first
+        answer = asked.locator("xpath=following-sibling::*[1]")
+        playwright.expect(answer.locator(".jp-OutputArea-output").first).to_be_hidden()
+        answer.locator(".jp-InputPlaceholder .jp-Placeholder-content").click()
+        playwright.expect(answer.locator(".jp-OutputArea-output").first).to_be_visible()
 
     def test_a_wrong_and_a_right_answer_get_their_report(self, lesson_03):
         page = lesson_03

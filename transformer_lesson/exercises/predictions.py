@@ -18,12 +18,24 @@ STYLE = """<style>
 .lesson-prediction .widget-html-content { line-height: 1.4; white-space: normal; }
 </style>"""
 
+ASKS = ".jp-Cell:has(.lesson-undecided)"
+FOLDED = " + .jp-CodeCell:has(.jp-InputPlaceholder)"  # a cell whose code is hidden
+OUTPUTS = ", ".join(f"{ASKS}{FOLDED * n} .jp-Cell-outputWrapper" for n in (1, 2, 3, 4))
+SHUT = f"""<style>
+{OUTPUTS} {{ display: none; }}
+{ASKS}{FOLDED}::after {{
+    content: "Commit to a prediction, or open this cell, to see the answer.";
+    padding-left: var(--jp-cell-prompt-width); color: var(--jp-ui-font-color2);
+}}
+</style>"""
+"""JupyterLab opens the output of a cell that runs; an answer stays shut until somebody commits."""
+
 
 class Prediction(ipywidgets.VBox):
     """One question with radio buttons and a button that commits to the choice.
 
     Nothing is chosen at first. Committing locks the choice and shows, below, what the choice
-    would mean and what is right.
+    would mean and what is right. Until then the outputs of the folded cells behind it stay shut.
     """
 
     def __init__(self, question: Question):
@@ -33,15 +45,17 @@ class Prediction(ipywidgets.VBox):
         self.commit = Button(description="Commit", tooltip="Commit to the chosen answer")
         self.feedback = HTML(_status(""))
         self.commit.on_click(self._show_feedback)
-        text = HTML(f"{STYLE}<strong>Predict.</strong> {to_html(question.text)}")
+        text = HTML(f"{STYLE}{SHUT}<strong>Predict.</strong> {to_html(question.text)}")
         super().__init__([text, self.options, self.commit, self.feedback])
         self.add_class("lesson-prediction")
+        self.add_class("lesson-undecided")
 
     def _show_feedback(self, button: Button) -> None:
         if self.options.index is None:
             self.feedback.value = _status("Choose an answer first, then commit.")
             return
         self.options.disabled = self.commit.disabled = True
+        self.remove_class("lesson-undecided")
         chosen = self.question.options[self.options.index]
         lines = [_verdict(chosen)]
         if not chosen.right:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -12,19 +13,25 @@ from transformer_lesson.lessons import LESSONS
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/sources.md").read_text(encoding="utf-8")
 CROSSWALK, READING = PAGE.split("\n## Further reading\n")
-TEXTS = re.findall(r"^## (\d) · .+?\n(.+?)(?=^## |\Z)", CROSSWALK, re.MULTILINE | re.DOTALL)
+TEXTS = dict(
+    re.findall(r"^## (\d) · [^\n]+\n(.+?)(?=^## |\Z)", CROSSWALK, re.MULTILINE | re.DOTALL)
+)
 LINK = re.compile(r"\[(\d\d) · ([^\]]+)\]\(\.\./notebooks/(\w+\.ipynb)#([^)]+)\)")
-KINDS = {"formula", "figure", "code", ""}
+KINDS = "formula", "figure", "code"
 STORY = [f"{number:02}" for number in range(11)]
-each_text = pytest.mark.parametrize(("number", "text"), TEXTS, ids=lambda part: part[:1])
+SECTION = re.compile(r"\| \| \*\*(.+)\*\* \| \| \|")
+each_text = pytest.mark.parametrize("number", TEXTS)
 
 
-def rows(text: str) -> list[list[str]]:
-    """Cells of each row: number, section, kind, what stands there, links, what we say otherwise."""
-    found = [line.strip("|").split("|") for line in text.splitlines() if re.match(r"\| \d", line)]
+def rows(number: str) -> list[list[str]]:
+    """Cells of each row: number, what stands there, links, what the course says otherwise."""
+    found = [
+        line.split("|")[1:-1] for line in TEXTS[number].splitlines() if re.match(r"\| \d", line)
+    ]
     return [[cell.strip() for cell in row] for row in found]
 
 
+@cache
 def headings(file: str) -> list[str]:
     cells = json.loads((ROOT / "notebooks" / file).read_text(encoding="utf-8"))["cells"]
     prose = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
@@ -37,21 +44,30 @@ def anchor(heading: str) -> str:
 
 
 def test_there_are_five_texts():
-    assert [number for number, _ in TEXTS] == list("12345")
+    assert list(TEXTS) == list("12345")
 
 
 @each_text
-def test_rows_are_numbered_whole_and_lead_somewhere(number, text):
-    for place, row in enumerate(rows(text), 1):
-        assert len(row) == 6 and row[0] == f"{number}.{place}"
-        _, section, kind, what, where, _ = row
-        assert section and what and kind in KINDS, row
-        assert LINK.search(where) and not LINK.sub("", where).strip(", "), row
+def test_rows_are_numbered_whole_and_lead_somewhere(number):
+    for place, row in enumerate(rows(number), 1):
+        assert len(row) == 4 and row[0] == f"{number}.{place}"
+        assert row[1] and LINK.search(row[2]) and not LINK.sub("", row[2]).strip(", "), row
 
 
 @each_text
-def test_a_link_names_the_heading_to_which_it_leads(number, text):
-    for lesson, title, file, name in (link for row in rows(text) for link in LINK.findall(row[4])):
+def test_every_section_has_a_name_and_rows(number):
+    lines = [line for line in TEXTS[number].splitlines() if line.startswith("| ")][1:]
+    places = [place for place, line in enumerate(lines) if SECTION.fullmatch(line)]
+    assert places[0] == 0 and len(places) > 5
+    assert len({lines[place] for place in places}) == len(places)
+    assert all(re.match(r"\| \d", lines[place + 1]) for place in places)
+
+
+@each_text
+def test_a_link_names_the_heading_to_which_it_leads(number):
+    for lesson, title, file, name in (
+        link for row in rows(number) for link in LINK.findall(row[2])
+    ):
         assert file == LESSONS[lesson].file
         (heading,) = [one for one in headings(file) if anchor(one) == unquote(name)]
         assert title == re.sub(r"^\d+ · ", "", heading)
@@ -59,30 +75,26 @@ def test_a_link_names_the_heading_to_which_it_leads(number, text):
 
 
 @each_text
-def test_the_counts_in_the_text_are_true(number, text):
-    found = rows(text)
-    kinds = [row[2] for row in found]
-    otherwise = sum(bool(row[5]) for row in found)
-    said = [int(one) for one in re.findall(r"\d+", text.partition("\n| no.")[0])[:5]]
-    assert said == [len(found), *map(kinds.count, ("formula", "figure", "code")), otherwise]
+def test_the_counts_in_the_text_are_true(number):
+    found = rows(number)
+    kinds = [sum(row[1].startswith(f"*{kind}:* ") for row in found) for kind in KINDS]
+    otherwise = sum(bool(row[3]) for row in found)
+    said = [int(one) for one in re.findall(r"\d+", TEXTS[number].partition("\n| no.")[0])[:5]]
+    assert said == [len(found), *kinds, otherwise]
     (summary,) = re.findall(rf"^\| {number} \|.*\| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE)
     assert [int(one) for one in summary] == [len(found), otherwise]
 
 
 def test_the_sums_are_right():
     (sums,) = re.findall(r"^\| \| all five \| \| \| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE)
-    found = [row for _, text in TEXTS for row in rows(text)]
-    assert [int(one) for one in sums] == [len(found), sum(bool(row[5]) for row in found)]
+    found = [row for number in TEXTS for row in rows(number)]
+    assert [int(one) for one in sums] == [len(found), sum(bool(row[3]) for row in found)]
     (places,) = re.findall(r"point to, (\d+) places", READING)
     assert int(places) == len(re.findall(r"\]\(https?://", READING))
 
 
 def test_lesson_14_has_as_many_cases_as_the_page_says():
-    cases = {
-        re.match(r"Case (\d+)", heading)[1]
-        for heading in headings(LESSONS["14"].file)
-        if heading.startswith("Case ")
-    }
+    cases = set(re.findall(r"Case (\d+)", "\n".join(headings(LESSONS["14"].file))))
     assert f"Lesson 14 makes {len(cases)} of these" in PAGE
 
 
@@ -90,7 +102,6 @@ def test_lesson_14_has_as_many_cases_as_the_page_says():
 def test_a_lesson_of_the_story_is_linked_and_links_back(number):
     assert any(link[0] == number for link in LINK.findall(CROSSWALK))
     cells = json.loads((ROOT / "notebooks" / LESSONS[number].file).read_text("utf-8"))["cells"]
-    ends = [
-        "".join(c["source"]) for c in cells if re.match(r"#+ Where to go", "".join(c["source"]))
-    ]
-    assert "[sources](../docs/sources.md), this lesson mirrors: " in ends[-1]
+    sources = ["".join(cell["source"]) for cell in cells]
+    *_, last = [source for source in sources if re.match("#+ Where to go from here", source)]
+    assert "[sources](../docs/sources.md), this lesson mirrors: " in last

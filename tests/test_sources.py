@@ -24,7 +24,7 @@ each_text = pytest.mark.parametrize("number", TEXTS)
 
 
 def rows(number: str) -> list[list[str]]:
-    """Cells of each row: number, what stands there, links, what the course says otherwise."""
+    """Cells of each row: number, what stands there, links, where the course differs."""
     found = [
         line.split("|")[1:-1] for line in TEXTS[number].splitlines() if re.match(r"\| \d", line)
     ]
@@ -78,11 +78,11 @@ def test_a_link_names_the_heading_to_which_it_leads(number):
 def test_the_counts_in_the_text_are_true(number):
     found = rows(number)
     kinds = [sum(row[1].startswith(f"*{kind}:* ") for row in found) for kind in KINDS]
-    otherwise = sum(bool(row[3]) for row in found)
+    different = sum(bool(row[3]) for row in found)
     said = [int(one) for one in re.findall(r"\d+", TEXTS[number].partition("\n| no.")[0])[:5]]
-    assert said == [len(found), *kinds, otherwise]
+    assert said == [len(found), *kinds, different]
     (summary,) = re.findall(rf"^\| {number} \|.*\| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE)
-    assert [int(one) for one in summary] == [len(found), otherwise]
+    assert [int(one) for one in summary] == [len(found), different]
 
 
 def test_the_sums_are_right():

@@ -1,0 +1,107 @@
+"""From the five source texts to the lessons: each row leads somewhere, each count is true."""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from transformer_lesson.lessons import LESSONS
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs/sources.md").read_text(encoding="utf-8")
+CROSSWALK, READING = PAGE.split("\n## Further reading\n")
+TEXTS = dict(
+    re.findall(r"^## (\d) · [^\n]+\n(.+?)(?=^## |\Z)", CROSSWALK, re.MULTILINE | re.DOTALL)
+)
+LINK = re.compile(r"\[(\d\d) · ([^\]]+)\]\(\.\./notebooks/(\w+\.ipynb)#([^)]+)\)")
+KINDS = "formula", "figure", "code"
+STORY = [f"{number:02}" for number in range(11)]
+SECTION = re.compile(r"\| \| \*\*(.+)\*\* \| \| \|")
+each_text = pytest.mark.parametrize("number", TEXTS)
+
+
+def rows(number: str) -> list[list[str]]:
+    """Cells of each row: number, what stands there, links, where the course differs."""
+    found = [
+        line.split("|")[1:-1] for line in TEXTS[number].splitlines() if re.match(r"\| \d", line)
+    ]
+    return [[cell.strip() for cell in row] for row in found]
+
+
+@cache
+def headings(file: str) -> list[str]:
+    cells = json.loads((ROOT / "notebooks" / file).read_text(encoding="utf-8"))["cells"]
+    prose = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    return re.findall(r"^#{1,3} (.+)$", "\n\n".join(prose), re.MULTILINE)
+
+
+def anchor(heading: str) -> str:
+    """The name of a heading, as GitHub and the web site make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_there_are_five_texts():
+    assert list(TEXTS) == list("12345")
+
+
+@each_text
+def test_rows_are_numbered_whole_and_lead_somewhere(number):
+    for place, row in enumerate(rows(number), 1):
+        assert len(row) == 4 and row[0] == f"{number}.{place}"
+        assert row[1] and LINK.search(row[2]) and not LINK.sub("", row[2]).strip(", "), row
+
+
+@each_text
+def test_every_section_has_a_name_and_rows(number):
+    lines = [line for line in TEXTS[number].splitlines() if line.startswith("| ")][1:]
+    places = [place for place, line in enumerate(lines) if SECTION.fullmatch(line)]
+    assert places[0] == 0 and len(places) > 5
+    assert len({lines[place] for place in places}) == len(places)
+    assert all(re.match(r"\| \d", lines[place + 1]) for place in places)
+
+
+@each_text
+def test_a_link_names_the_heading_to_which_it_leads(number):
+    for lesson, title, file, name in (
+        link for row in rows(number) for link in LINK.findall(row[2])
+    ):
+        assert file == LESSONS[lesson].file
+        (heading,) = [one for one in headings(file) if anchor(one) == unquote(name)]
+        assert title == re.sub(r"^\d+ · ", "", heading)
+        assert "$" not in heading and "`" not in heading, "the site names such a heading otherwise"
+
+
+@each_text
+def test_the_counts_in_the_text_are_true(number):
+    found = rows(number)
+    kinds = [sum(row[1].startswith(f"*{kind}:* ") for row in found) for kind in KINDS]
+    different = sum(bool(row[3]) for row in found)
+    said = [int(one) for one in re.findall(r"\d+", TEXTS[number].partition("\n| no.")[0])[:5]]
+    assert said == [len(found), *kinds, different]
+    (summary,) = re.findall(rf"^\| {number} \|.*\| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE)
+    assert [int(one) for one in summary] == [len(found), different]
+
+
+def test_the_sums_are_right():
+    (sums,) = re.findall(r"^\| \| all five \| \| \| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE)
+    found = [row for number in TEXTS for row in rows(number)]
+    assert [int(one) for one in sums] == [len(found), sum(bool(row[3]) for row in found)]
+    (places,) = re.findall(r"point to, (\d+) places", READING)
+    assert int(places) == len(re.findall(r"\]\(https?://", READING))
+
+
+def test_lesson_14_has_as_many_cases_as_the_page_says():
+    cases = set(re.findall(r"Case (\d+)", "\n".join(headings(LESSONS["14"].file))))
+    assert f"Lesson 14 makes {len(cases)} of these" in PAGE
+
+
+@pytest.mark.parametrize("number", STORY)
+def test_a_lesson_of_the_story_is_linked_and_links_back(number):
+    assert any(link[0] == number for link in LINK.findall(CROSSWALK))
+    cells = json.loads((ROOT / "notebooks" / LESSONS[number].file).read_text("utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells]
+    *_, last = [source for source in sources if re.match("#+ Where to go from here", source)]
+    assert "[sources](../docs/sources.md), this lesson mirrors: " in last

@@ -25,7 +25,7 @@ SHUT = f"""<style>
 {OUTPUTS} {{ display: none; }}
 {ASKS}{FOLDED}::after {{
     content: "Commit to a prediction, or open this cell, to see the answer.";
-    padding-left: var(--jp-cell-prompt-width); color: var(--jp-ui-font-color2);
+    padding-left: calc(var(--jp-cell-prompt-width) + 12px); color: var(--jp-ui-font-color2);
 }}
 </style>"""
 """JupyterLab opens the output of a cell that runs; an answer stays shut until somebody commits."""

@@ -7,7 +7,12 @@ back, and `compare_layers` shows where two models part.
 
 from transformer_lesson.checkpoints.compare import Comparison, compare_layers
 from transformer_lesson.checkpoints.hub import is_cached
-from transformer_lesson.checkpoints.library import FAMILIES, from_pretrained, to_transformers
+from transformer_lesson.checkpoints.library import (
+    FAMILIES,
+    from_pretrained,
+    is_ours,
+    to_transformers,
+)
 from transformer_lesson.checkpoints.ours import (
     KEY,
     KINDS,
@@ -30,6 +35,7 @@ __all__ = [
     "compare_layers",
     "from_pretrained",
     "is_cached",
+    "is_ours",
     "load_checkpoint",
     "save_checkpoint",
     "to_transformers",

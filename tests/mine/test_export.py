@@ -114,6 +114,19 @@ def test_a_translator_is_the_librarys_marian(build, distinct, tmp_path, offline)
     assert_close(logits[real], ours[real], atol=1e-11, rtol=0)  # rounding was all
 
 
+@torch.no_grad()
+def test_padding_is_never_written(tmp_path, offline):
+    model, tokenizer = small_translator()
+    ids = torch.tensor([[*tokenizer.encode(SOURCES[0]), tokenizer.eos_id]])
+    begin, output = torch.tensor([[tokenizer.bos_id]]), model.projection.weight
+    output[tokenizer.pad_id] = 2 * output[model(ids, begin).argmax()]
+    assert model(ids, begin).argmax() == tokenizer.pad_id
+    theirs, _ = loaded(mine.export(tmp_path, model, tokenizer), "AutoModelForSeq2SeqLM")
+    (ours,) = generate(model, ids, 28).ids
+    assert theirs.generate(ids)[0].tolist() == [tokenizer.bos_id, *ours]
+    assert tokenizer.pad_id not in ours
+
+
 @pytest.mark.slow
 @torch.no_grad()
 def test_the_labels_of_the_librarys_tokenizer_train_the_same_model(tmp_path, offline):

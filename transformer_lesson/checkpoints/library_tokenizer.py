@@ -28,7 +28,6 @@ def tokenizer_files(tokenizer: Tokenizer, max_len: int, translates: bool) -> dic
         )
     settings = names | {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_input_names": ["input_ids", "attention_mask"],
         "model_max_length": max_len,
         "padding_side": "right" if translates else "left",
         "split_special_tokens": True,  # only ids are special: a typed "<eos>" is five characters

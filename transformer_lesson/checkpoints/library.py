@@ -171,9 +171,9 @@ def to_transformers(
 ) -> Path:
     """Write a model as the library's GPT-2, Llama, BERT or Marian, in files that it loads.
 
-    That is config.json and model.safetensors; generation_config.json, with which the library's
-    `generate` writes what ours does; and, for a tokenizer, what `AutoTokenizer` reads. The
-    library need not be installed. The paper's translator becomes a Marian and a model with GPT-2's
+    That is config.json and model.safetensors, and with a tokenizer what `AutoTokenizer` reads and
+    generation_config.json, by which the library's `generate` writes as ours does. The library need
+    not be installed. The paper's translator becomes a Marian and a model with GPT-2's
     blocks a GPT-2, with other weights that compute the same; see `as_marian` and `as_gpt2`.
 
     Args:
@@ -189,8 +189,8 @@ def to_transformers(
             field. Or a tokenizer of another vocabulary.
         OSError: a file cannot be written.
     """
-    _check_vocabulary(model, tokenizer)
     family = nearest_family(model)
+    _check_vocabulary(model, tokenizer)
     with torch.random.fork_rng(devices=[]):  # writing a model changes no random numbers
         model = family.converted(model)
     facts = family.write_config(model)
@@ -199,10 +199,9 @@ def to_transformers(
     architecture = family.architecture if head else "BertModel"
     facts |= {"architectures": [architecture], "model_type": family.model_type, "dtype": "float32"}
     files = {MODEL: _packed(family, model, head)}
-    translates = isinstance(model, EncoderDecoderTransformer)
     if tokenizer:
-        files |= tokenizer_files(tokenizer, model.config.max_len, translates)
-    if not isinstance(model, EncoderOnlyTransformer):
+        files |= tokenizer_files(tokenizer, model)
+    if tokenizer and not isinstance(model, EncoderOnlyTransformer):
         files["generation_config.json"] = _as_json(_writing(model, facts, tokenizer))
     files[CONFIG] = _as_json(facts)
     directory = Path(directory)
@@ -213,12 +212,12 @@ def to_transformers(
 
 
 def _check_vocabulary(model: nn.Module, tokenizer: Tokenizer | None) -> None:
-    size = getattr(getattr(model, "config", None), "vocab_size", None)
-    if tokenizer and size not in (None, tokenizer.vocab_size):
-        raise ValueError(
-            f"the tokenizer has {tokenizer.vocab_size} tokens, but the model {size}: pass the "
-            "one that it was trained with."
-        )
+    for config in {model.config, getattr(model, "source_config", model.config)}:
+        if tokenizer and tokenizer.vocab_size != config.vocab_size:
+            raise ValueError(
+                f"the tokenizer has {tokenizer.vocab_size} tokens, but the model "
+                f"{config.vocab_size}: pass the one that it was trained with."
+            )
 
 
 def _packed(family: Family, model: nn.Module, head: bool) -> bytes:
@@ -243,16 +242,13 @@ def is_ours(directory: Path) -> bool:
         return False
 
 
-def _writing(model: nn.Module, facts: Facts, tokenizer: Tokenizer | None) -> dict:
+def _writing(model: nn.Module, facts: Facts, tokenizer: Tokenizer) -> dict:
     """Return how the library is to write with a model: as `generate` does, to the last token."""
-    ids = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
+    ids = ("bos_token_id", "eos_token_id", "decoder_start_token_id")
     settings = {name: facts[name] for name in ids if name in facts}
-    pad = settings["pad_token_id"]
-    if pad is not None:
-        settings["bad_words_ids"] = [[pad]]  # `<pad>` is never written
-    elif tokenizer:
-        settings["pad_token_id"] = tokenizer.pad_id  # fills up what has ended
-    return settings | {"max_length": model.config.max_len}
+    if facts["pad_token_id"] is not None:
+        settings["bad_words_ids"] = [[facts["pad_token_id"]]]  # `<pad>` is never written
+    return settings | {"pad_token_id": tokenizer.pad_id, "max_length": model.config.max_len}
 
 
 def _as_json(facts: Facts) -> bytes:

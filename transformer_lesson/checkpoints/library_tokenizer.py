@@ -6,30 +6,38 @@ tokenizer.json says how a text is cut, tokenizer_config.json how the library is 
 import json
 
 from tokenizers import processors
+from torch import nn
 
+from transformer_lesson.model.transformers import (
+    DecoderOnlyTransformer,
+    EncoderDecoderTransformer,
+)
 from transformer_lesson.text.tokenizers import SPECIAL_TOKENS, Tokenizer
 
 
-def tokenizer_files(tokenizer: Tokenizer, max_len: int, translates: bool) -> dict[str, bytes]:
+def tokenizer_files(tokenizer: Tokenizer, model: nn.Module) -> dict[str, bytes]:
     """Return the two files by name; read from them, it gives the same ids and the same texts.
+
+    What a translator reads, and what it is to write, ends in `<eos>`. Padding stands on the right,
+    but for a model that goes on writing behind its text on the left.
 
     Args:
         tokenizer: of the model's vocabulary.
-        max_len: most tokens that the model reads.
-        translates: whether its texts are read by a translator, which wants `<eos>` behind each and
-            padding on the right. A model that goes on writing wants neither.
+        model: one of ours.
     """
     made = tokenizer.as_library()
-    names = dict(zip(("pad_token", "bos_token", "eos_token"), SPECIAL_TOKENS, strict=False))
-    if translates:
-        end = names["eos_token"]
+    pad, bos, eos, _ = SPECIAL_TOKENS
+    if isinstance(model, EncoderDecoderTransformer):
         made.post_processor = processors.TemplateProcessing(
-            f"$A {end}", f"$A {end} $B {end}", [(end, tokenizer.eos_id)]
+            single=f"$A {eos}", special_tokens=[(eos, tokenizer.eos_id)]
         )
-    settings = names | {
+    settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": max_len,
-        "padding_side": "right" if translates else "left",
+        "model_max_length": model.config.max_len,
+        "pad_token": pad,
+        "bos_token": bos,
+        "eos_token": eos,
+        "padding_side": "left" if isinstance(model, DecoderOnlyTransformer) else "right",
         "split_special_tokens": True,  # only ids are special: a typed "<eos>" is five characters
         "clean_up_tokenization_spaces": False,
     }

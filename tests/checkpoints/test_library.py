@@ -522,6 +522,10 @@ def test_fields_that_old_files_hold_and_that_change_nothing_are_allowed(tmp_path
     assert compare_layers(ours, theirs, inputs_of("marian", theirs), quiet=True).first is None
 
 
+def translator(**changes) -> EncoderDecoderTransformer:
+    return EncoderDecoderTransformer(small_config(norm_position="post", **changes))
+
+
 @pytest.mark.parametrize("source", [3, None, torch.nn.Linear(2, 2)])
 def test_what_is_no_source_is_refused(source):
     with pytest.raises(ValueError, match="source is a"):
@@ -531,10 +535,14 @@ def test_what_is_no_source_is_refused(source):
 @pytest.mark.parametrize(
     ("build", "field"),
     [
-        (lambda: DecoderOnlyTransformer(small_config(positions="sinusoidal")), "positions"),
-        (lambda: DecoderOnlyTransformer(small_config(positions="learned")), "scale_embedding"),
+        (lambda: DecoderOnlyTransformer(small_config(norm_position="post")), "norm_position"),
+        (lambda: DecoderOnlyTransformer(small_config(attention_window=3)), "attention_window"),
         (lambda: MarianTransformer(small_config()), "norm_position"),
-        (lambda: EncoderDecoderTransformer(small_config()), "only a MarianTransformer can"),
+        (lambda: EncoderDecoderTransformer(small_config()), "norm_position"),
+        (lambda: translator(positions="learned"), "positions"),
+        (lambda: translator(positions="rotary"), "positions"),
+        (lambda: translator(activation="swiglu"), "activation_function"),
+        (lambda: translator(attention_window=3), "attention_window"),
         (lambda: EncoderOnlyTransformer(small_config(), n_classes=2), "only a BertTransformer can"),
         (lambda: BertTransformer(small_config(), token_head=True), "norm_position"),
         (lambda: DecoderOnlyTransformer(small_config(norm="rms")), "activation"),

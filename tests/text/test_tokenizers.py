@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import unicodedata
 
 import pytest
 import torch
@@ -119,6 +120,18 @@ def test_hostile_text_gives_ids_and_readable_tokens(tokenizer, text):
     assert all(token and token.isprintable() and " " not in token for token in tokens)
     if tokenizer is BYTE_PAIRS:
         assert tokenizer.decode(ids) == text
+
+
+@pytest.mark.parametrize("kind", [WordTokenizer, CharacterTokenizer, BytePairTokenizer])
+def test_the_librarys_tokenizer_cuts_and_joins_as_ours(kind):
+    known = unicodedata.ucd_3_2_0.category  # what every library's tables have
+    characters = [chr(i) for i in range(0x3400) if known(chr(i)) != "Cn"]  # up to ideographs
+    text = " ".join(f"a{c}b{c}{c}" for c in characters)
+    tokenizer = kind.train([text])
+    theirs = tokenizer.as_library()
+    ids = tokenizer.encode(text)
+    assert theirs.encode(text).ids == ids and len(set(ids)) > 900
+    assert theirs.decode(ids) == tokenizer.decode(ids)
 
 
 @pytest.mark.parametrize("kind", CLASSES)

@@ -2,12 +2,17 @@
 
 `save_checkpoint` and `load_checkpoint` keep everything in one file of ours. `from_pretrained`
 fills our models with the weights of GPT-2, BERT, Marian or Llama, `to_transformers` is the way
-back, and `compare_layers` shows where two models part.
+back, for what was trained here too, and `compare_layers` shows where two models part.
 """
 
 from transformer_lesson.checkpoints.compare import Comparison, compare_layers
 from transformer_lesson.checkpoints.hub import is_cached
-from transformer_lesson.checkpoints.library import FAMILIES, from_pretrained, to_transformers
+from transformer_lesson.checkpoints.library import (
+    FAMILIES,
+    from_pretrained,
+    is_ours,
+    to_transformers,
+)
 from transformer_lesson.checkpoints.ours import (
     KEY,
     KINDS,
@@ -30,6 +35,7 @@ __all__ = [
     "compare_layers",
     "from_pretrained",
     "is_cached",
+    "is_ours",
     "load_checkpoint",
     "save_checkpoint",
     "to_transformers",

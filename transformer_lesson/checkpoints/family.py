@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from transformer_lesson.model.config import ModelConfig
@@ -56,6 +57,10 @@ class Family(ABC):
         """Return our model, with weights of its own."""
         return self.model(*configs)
 
+    def converted(self, model: nn.Module) -> nn.Module:
+        """Return a model that this family can store and that computes the same as one of ours."""
+        return model
+
     def tidy(self, facts: Facts, tensors: Tensors) -> Tensors:
         """Drop what has no effect, and rename what older versions called otherwise."""
         return tensors
@@ -82,6 +87,17 @@ class Family(ABC):
         """Return a model's weights under the library's names and in its shapes."""
         weights = {self.rename(name): w.detach() for name, w in model.named_parameters()}
         return self.pack(weights)
+
+
+@torch.no_grad()
+def filled(model: nn.Module, weights: Tensors) -> nn.Module:
+    """Return a model with these weights; a bias that they lack becomes zeros, which add nothing."""
+    for name, parameter in model.named_parameters():
+        if name not in weights and name.endswith(".bias"):
+            parameter.zero_()
+        else:
+            parameter.copy_(weights[name])
+    return model
 
 
 def needed(facts: Facts, *names: str) -> list[Any]:

@@ -3,7 +3,9 @@
 Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), section 2.3.
 """
 
+import math
 import re
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -13,6 +15,7 @@ from transformer_lesson.checkpoints.family import (
     Facts,
     Family,
     Tensors,
+    filled,
     needed,
     our_activation,
     padding_of,
@@ -44,6 +47,27 @@ LAYERS = (
 )
 TURNED = re.compile(r"\.(attn|mlp)\.c_\w+\.weight$")
 """GPT-2 stores these matrices as in the formula, x W; `nn.Linear` stores the transpose."""
+
+
+def as_gpt2(model: DecoderOnlyTransformer) -> DecoderOnlyTransformer:
+    """Return the model with GPT-2's choices that computes the same.
+
+    The formula's sines and cosines become rows of the table in which GPT-2 learns its positions,
+    a scale of the embeddings is multiplied into their table, and biases that an attention lacks
+    are 0. A matrix that was embedding and projection at once becomes two if it was scaled, because
+    only the embedding is.
+    """
+    c = model.config
+    tied = c.tie_embeddings and not c.scale_embedding
+    choices = {"positions": "learned", "scale_embedding": False, "bias": True}
+    if (config := replace(c, tie_embeddings=tied, **choices)) == c:
+        return model
+    weights = dict(model.named_parameters()) | {"projection.weight": model.projection.weight}
+    if c.scale_embedding:
+        weights["embedding.weight"] = model.embedding.weight * math.sqrt(c.d_model)
+    if c.positions == "sinusoidal":
+        weights["embedding.positions.weight"] = model.embedding.positions.table
+    return filled(DecoderOnlyTransformer(config), weights)
 
 
 class GPT2Family(Family):
@@ -80,6 +104,10 @@ class GPT2Family(Family):
             scale_embedding=False,
         )
         return (config,)
+
+    def converted(self, model: nn.Module) -> nn.Module:
+        """Return a model with GPT-2's choices."""
+        return as_gpt2(model)
 
     def write_config(self, model: nn.Module) -> dict:
         """Return config.json of one of our models."""

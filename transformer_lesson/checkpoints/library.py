@@ -5,6 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
@@ -12,11 +13,13 @@ from transformer_lesson.checkpoints.bert import BertFamily
 from transformer_lesson.checkpoints.family import Facts, Family, Tensors
 from transformer_lesson.checkpoints.gpt2 import GPT2Family
 from transformer_lesson.checkpoints.hub import fetch, is_hub_name
+from transformer_lesson.checkpoints.library_tokenizer import tokenizer_files
 from transformer_lesson.checkpoints.llama import LlamaFamily
 from transformer_lesson.checkpoints.marian import MarianFamily
 from transformer_lesson.checkpoints.ours import KINDS
 from transformer_lesson.checkpoints.untrusted import (
     CONFIG,
+    WEIGHTS,
     Stored,
     read_directory,
     read_model,
@@ -30,8 +33,12 @@ from transformer_lesson.model.transformers import (
     EncoderDecoderTransformer,
     EncoderOnlyTransformer,
 )
+from transformer_lesson.text.tokenizers import Tokenizer
 
 GPT2, BERT, MARIAN, LLAMA = GPT2Family(), BertFamily(), MarianFamily(), LlamaFamily()
+MODEL = WEIGHTS[0]
+WRITTEN_BY, US = "written_by", "transformer_lesson"
+"""The mark of our own files of weights; the library's `save_pretrained` writes none."""
 FAMILIES = {family.model_type: family for family in (GPT2, BERT, MARIAN, LLAMA)}
 
 
@@ -159,58 +166,113 @@ def _is_real(tensor: Tensor) -> bool:
     return tensor.is_floating_point() and tensor.element_size() > 1
 
 
-def to_transformers(model: nn.Module, directory: str | Path) -> Path:
-    """Write a model as the library's GPT-2, Llama, BERT or Marian: config.json, model.safetensors.
+def to_transformers(
+    model: nn.Module, directory: str | Path, tokenizer: Tokenizer | None = None
+) -> Path:
+    """Write a model as the library's GPT-2, Llama, BERT or Marian, in files that it loads.
+
+    That is config.json and model.safetensors, and with a tokenizer what `AutoTokenizer` reads and
+    generation_config.json, by which the library's `generate` writes as ours does. The library need
+    not be installed. The paper's translator becomes a Marian and a model with GPT-2's
+    blocks a GPT-2, with other weights that compute the same; see `as_marian` and `as_gpt2`.
 
     Args:
         model: one of ours whose config one of the families can represent.
-        directory: is made if it does not exist.
+        directory: is made if it does not exist; files of these names in it are replaced.
+        tokenizer: of the model's vocabulary.
 
     Returns:
         The directory, for `AutoModel.from_pretrained`.
 
     Raises:
         ValueError: a model or a config that the family cannot represent; the message names the
-            field.
+            field. Or a tokenizer of another vocabulary.
+        OSError: a file cannot be written.
     """
     family = nearest_family(model)
+    _check_vocabulary(model, tokenizer)
+    with torch.random.fork_rng(devices=[]):  # writing a model changes no random numbers
+        model = family.converted(model)
     facts = family.write_config(model)
     _check_round_trip(family, model, facts)
     head = not isinstance(model, EncoderOnlyTransformer) or model.projection is not None
     architecture = family.architecture if head else "BertModel"
     facts |= {"architectures": [architecture], "model_type": family.model_type, "dtype": "float32"}
+    files = {MODEL: _packed(family, model, head)}
+    if tokenizer:
+        files |= tokenizer_files(tokenizer, model)
+    if tokenizer and not isinstance(model, EncoderOnlyTransformer):
+        files["generation_config.json"] = _as_json(_writing(model, facts, tokenizer))
+    files[CONFIG] = _as_json(facts)
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        write_atomically(directory / name, content)
+    return directory
+
+
+def _check_vocabulary(model: nn.Module, tokenizer: Tokenizer | None) -> None:
+    for config in {model.config, getattr(model, "source_config", model.config)}:
+        if tokenizer and tokenizer.vocab_size != config.vocab_size:
+            raise ValueError(
+                f"the tokenizer has {tokenizer.vocab_size} tokens, but the model "
+                f"{config.vocab_size}: pass the one that it was trained with."
+            )
+
+
+def _packed(family: Family, model: nn.Module, head: bool) -> bytes:
+    """Return model.safetensors, each matrix under all names that the library has for it."""
     tensors = {name: w.float().cpu().contiguous() for name, w in family.packed(model).items()}
     if not head:
         tensors = {name.removeprefix(family.prefix): w for name, w in tensors.items()}
-    directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
     tensors |= {
         twin: tensors[name].clone()
         for name, twins in family.aliases(model).items()
         for twin in twins
     }
-    write_atomically(directory / "model.safetensors", save(tensors, metadata={"format": "pt"}))
-    write_atomically(directory / CONFIG, json.dumps(facts, indent=2).encode())
-    return directory
+    return save(tensors, metadata={"format": "pt", WRITTEN_BY: US})
+
+
+def is_ours(directory: Path) -> bool:
+    """Return whether `to_transformers` wrote the weights in a directory, and nobody since."""
+    try:
+        with safe_open(directory / MODEL, framework="pt") as file:
+            return (file.metadata() or {}).get(WRITTEN_BY) == US
+    except (OSError, SafetensorError):  # there is none, or it is no such file
+        return False
+
+
+def _writing(model: nn.Module, facts: Facts, tokenizer: Tokenizer) -> dict:
+    """Return how the library is to write with a model: as `generate` does, to the last token."""
+    ids = ("bos_token_id", "eos_token_id", "decoder_start_token_id")
+    settings = {name: facts[name] for name in ids if name in facts}
+    if facts["pad_token_id"] is not None:
+        settings["bad_words_ids"] = [[facts["pad_token_id"]]]  # `<pad>` is never written
+    return settings | {"pad_token_id": tokenizer.pad_id, "max_length": model.config.max_len}
+
+
+def _as_json(facts: Facts) -> bytes:
+    return json.dumps(facts, indent=2).encode()
 
 
 def nearest_family(model: nn.Module) -> Family:
     """Return the family that a model of ours is closest to.
 
     Raises:
-        ValueError: it is none of the three models.
+        ValueError: it is none of the three models, or an encoder without BERT's parts.
     """
     if KINDS.get(type(model).__name__) is not type(model):
         raise ValueError(f"a {type(model).__name__} is none of {', '.join(KINDS)}.")
-    family = BERT if isinstance(model, EncoderOnlyTransformer) else MARIAN
-    if not isinstance(model, DecoderOnlyTransformer):
-        if not isinstance(model, family.model):
-            raise ValueError(
-                f"{family.name} has parts that a {type(model).__name__} has not: only a "
-                f"{family.model.__name__} can be written for the library."
-            )
-        return family
-    return LLAMA if "rms" in model.config.norm or model.config.positions == "rotary" else GPT2
+    if isinstance(model, EncoderDecoderTransformer):
+        return MARIAN
+    if isinstance(model, DecoderOnlyTransformer):
+        return LLAMA if "rms" in model.config.norm or model.config.positions == "rotary" else GPT2
+    if not isinstance(model, BERT.model):
+        raise ValueError(
+            f"{BERT.name} has parts that a {type(model).__name__} has not: only a "
+            f"{BERT.model.__name__} can be written for the library."
+        )
+    return BERT
 
 
 def _check_round_trip(family: Family, model: nn.Module, facts: dict) -> None:

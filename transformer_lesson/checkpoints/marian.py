@@ -4,16 +4,18 @@ Source: Junczys-Dowmunt et al., "Marian: Fast Neural Machine Translation in C++"
 Tiedemann and Thottingal, "OPUS-MT" (2020).
 """
 
+import re
 from dataclasses import replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from transformer_lesson.checkpoints.family import (
     THEIR_ACTIVATIONS,
     Facts,
     Family,
     Tensors,
+    filled,
     needed,
     our_activation,
     require,
@@ -47,6 +49,37 @@ class MarianTransformer(EncoderDecoderTransformer):
             c = embedding.config
             embedding.positions = SinusoidalHalves(c.max_len, c.d_model)
         self.projection.bias = nn.Parameter(torch.zeros(self.config.vocab_size))
+
+
+FROM_STREAM = re.compile(r"(embedding|projection|W_[QKV1])\.weight$")
+"""Matrices whose rows are vectors of the stream or are multiplied by them."""
+TO_STREAM = re.compile(r"(W_[O2]|norm_\d)\.(weight|bias)$")
+"""What gives the stream's numbers one by one, along the first axis."""
+
+
+def as_marian(model: EncoderDecoderTransformer) -> MarianTransformer:
+    """Return the Marian that computes the same as the paper's model.
+
+    Nothing in a Transformer depends on the order of a vector's d_model numbers, as long as all
+    weights agree on it. So sines and cosines, which alternate here, move into Marian's two halves,
+    and every weight's rows or columns with them. Biases that the paper's attention lacks are 0.
+
+    The decoder knows no padding, as in `MarianFamily.read_config`: what is padded at the end of a
+    target sees nothing but moves nothing.
+    """
+    source = replace(model.source_config, bias=True)
+    target = replace(model.config, bias=True, pad_id=None)
+    shared = model.source_embedding.weight is model.target_embedding.weight
+    d_model = source.d_model
+    order = torch.tensor([*range(0, d_model, 2), *range(1, d_model, 2)])  # sines, then cosines
+    weights = {name: _reordered(name, w, order) for name, w in model.named_parameters()}
+    return filled(MarianTransformer(source, target, share_embeddings=shared), weights)
+
+
+def _reordered(name: str, weight: Tensor, order: Tensor) -> Tensor:
+    if FROM_STREAM.search(name):
+        return weight[:, order]
+    return weight[order] if TO_STREAM.search(name) else weight
 
 
 RULES = (
@@ -140,6 +173,10 @@ class MarianFamily(Family):
     def build(self, configs: tuple[ModelConfig, ...], facts: Facts, tensors: Tensors) -> nn.Module:
         """Return our model; one matrix serves as both embeddings if the checkpoint says so."""
         return MarianTransformer(*configs, share_embeddings=is_shared(facts))
+
+    def converted(self, model: nn.Module) -> nn.Module:
+        """Return the model, or the Marian that computes the same."""
+        return model if isinstance(model, MarianTransformer) else as_marian(model)
 
     def write_config(self, model: nn.Module) -> dict:
         """Return config.json of one of our models."""

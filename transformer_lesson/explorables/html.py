@@ -17,9 +17,11 @@ from transformer_lesson.explorables.bundle import bundle
 from transformer_lesson.explorables.in_page import PageExplorable
 
 POLICY = "default-src 'none'; img-src data:; style-src {styles}; script-src {scripts}"
+MARK = '<meta name="generator" content="transformer_lesson">'
 PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
+{mark}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <title>{title}</title>
@@ -118,6 +120,7 @@ def whole_page(explorables: list[dict], weights: dict[str, bytes]) -> str:
         styles=source_of(STYLE), scripts=" ".join(map(source_of, scripts.values()))
     )
     return PAGE.format(
+        mark=MARK,
         title=html.escape(", ".join(kinds)),
         policy=policy,
         style=STYLE,

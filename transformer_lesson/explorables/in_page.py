@@ -12,6 +12,7 @@ import ipywidgets
 import traitlets
 
 from transformer_lesson.explorables.bundle import bundle
+from transformer_lesson.files import write_atomically
 
 LARGEST_MODEL = 64 * 2**20
 """How many bytes of weights an explorable sends to a page."""
@@ -75,4 +76,4 @@ class PageExplorable(anywidget.AnyWidget):
         from transformer_lesson.explorables import html
 
         shown, weights = html.shown(self)
-        Path(path).write_text(html.whole_page([shown], weights), encoding="utf-8")
+        write_atomically(path, html.whole_page([shown], weights).encode())

@@ -2,9 +2,11 @@
 
 `parts()` says which functions are yours; `MyTransformer` runs them, with ours for what is missing;
 `translation` has the trained translator run on them. `function` gives any one function of yours,
-and `save_model` and `trained` keep the translator that you trained and bring it back.
+and `save_model` and `trained` keep the translator that you trained and bring it back. `export` and
+`page` let it leave: for the library `transformers`, and as a page that opens anywhere.
 """
 
+from transformer_lesson.mine.export import export, page
 from transformer_lesson.mine.parts import PARTS, Parts, assembled, parts
 from transformer_lesson.mine.side_by_side import Translation, translation
 from transformer_lesson.mine.trained import Trained, function, is_yours, save_model, trained
@@ -17,8 +19,10 @@ __all__ = [
     "Trained",
     "Translation",
     "assembled",
+    "export",
     "function",
     "is_yours",
+    "page",
     "parts",
     "save_model",
     "trained",

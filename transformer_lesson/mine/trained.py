@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from torch import nn
+
 from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.checks import first_failure, one_thread
@@ -61,13 +63,17 @@ def save_model(model: EncoderDecoderTransformer, tokenizer: Tokenizer) -> str:
     folder = collection_folder()
     if folder is None:
         return "It is not kept, for there are no notebooks in the working folder."
-    whole = model.as_the_packages() if isinstance(model, MyTransformer) else model
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        save_checkpoint(folder / FILE, whole.eval(), tokenizer)
+        save_checkpoint(folder / FILE, as_the_packages(model).eval(), tokenizer)
     except OSError as error:
         return f"It could not be kept in {printable(str(folder))} ({error.strerror or error})."
     return f"Your model is kept in `{FOLDER}/{FILE}`."
+
+
+def as_the_packages(model: nn.Module) -> nn.Module:
+    """Return a model as the package's own, with the same parameters; others as they are."""
+    return model.as_the_packages() if isinstance(model, MyTransformer) else model
 
 
 def trained() -> Trained:

@@ -23,6 +23,10 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+(?:['’]\w+)*|[^\w\s]", text)
 
 
+LIBRARYS_WORDS = r"W+(?:['’]W+)*|[^W\s\x{1c}-\x{1f}]".replace("W", r"[\p{L}\p{N}_]")
+"""What `words` finds, as the library `tokenizers` writes it: its \\w and \\s are not Python's."""
+
+
 def encode(text: str, vocabulary: dict[str, int], unk_id: int) -> list[int]:
     """The id of each of `words(text)`; a word that the vocabulary lacks gets `unk_id`."""
     return [vocabulary.get(word, unk_id) for word in words(text)]
@@ -120,6 +124,7 @@ class WordTokenizer(Tokenizer):
 
     split = staticmethod(words)
     separator = " "
+    pattern = LIBRARYS_WORDS
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int | None = None):
@@ -138,6 +143,17 @@ class WordTokenizer(Tokenizer):
     def _from_learned(cls, tokens: list[str]):
         return cls({token: id_ for id_, token in enumerate(tokens)})
 
+    def as_library(self):
+        """The same tokenizer as one of the library `tokenizers`, which programs elsewhere read."""
+        import tokenizers
+
+        made = tokenizers.Tokenizer(tokenizers.models.WordLevel(self.vocabulary, "<unk>"))
+        found = tokenizers.Regex(self.pattern)
+        made.pre_tokenizer = tokenizers.pre_tokenizers.Split(found, "removed", invert=True)
+        if not self.separator:
+            made.decoder = tokenizers.decoders.Fuse()
+        return made
+
     def _learned(self) -> list[str]:
         return self._tokens
 
@@ -153,6 +169,7 @@ class CharacterTokenizer(WordTokenizer):
 
     split = staticmethod(list)
     separator = ""
+    pattern = r"[\s\S]"
 
 
 def _byte_characters() -> dict[str, int]:
@@ -219,6 +236,10 @@ class BytePairTokenizer(Tokenizer):
             if len(pair) != 2 or not vocabulary.keys() >= set(pair):
                 raise ValueError(f"A merge must join two known pieces, got {' '.join(pair)!r}.")
         return cls(_byte_level(vocabulary, pairs))
+
+    def as_library(self):
+        """A copy of the library's tokenizer with which this one cuts."""
+        return type(self._library).from_str(self._library.to_str())
 
     def _learned(self) -> list[str]:
         return [" ".join(pair) for pair in json.loads(self._library.to_str())["model"]["merges"]]

@@ -1,0 +1,108 @@
+"""Your model leaves the course: a folder that `transformers` loads, a page that opens offline.
+
+In a third form, safetensors, `save_model` keeps it for the lessons that follow.
+"""
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from transformer_lesson.checkpoints import is_ours, to_transformers
+from transformer_lesson.explorables import ModelFlow
+from transformer_lesson.explorables.html import MARK
+from transformer_lesson.explorables.model_flow import TEXT
+from transformer_lesson.files import printable
+from transformer_lesson.mine.trained import as_the_packages, trained
+from transformer_lesson.text.tokenizers import Tokenizer
+
+
+def export(
+    folder: str | Path, model: nn.Module | None = None, tokenizer: Tokenizer | None = None
+) -> Path:
+    """Write a model as a folder that the library `transformers` loads, and return the folder.
+
+    The paper's translator leaves as a `MarianMTModel`, lesson 10's GPT as a `GPT2LMHeadModel`; both
+    compute what they compute here. `AutoTokenizer` reads the tokenizer from the same folder. To
+    write it, `transformers` need not be installed.
+
+    Args:
+        folder: is made if it does not exist; one that this function wrote is written anew.
+        model: with its tokenizer; without both, the translator that you trained in lesson 08.
+        tokenizer: the one that the model was trained with.
+
+    Raises:
+        ValueError: no translator of yours, a folder that holds something else, a model without its
+            tokenizer, or one that no class of the library can represent.
+        OSError: the folder cannot be written.
+    """
+    folder, (model, tokenizer) = Path(folder), _yours(model, tokenizer)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{_shown(folder)} is a file: name a folder.")
+    others = sorted(one.name for one in folder.glob("[!.]*"))
+    if others and not is_ours(folder):
+        raise ValueError(
+            f"{_shown(folder)} holds something else, such as {printable(others[0])}, which stays "
+            "as it is: name a folder that is empty or not there yet."
+        )
+    return to_transformers(model, folder, tokenizer)
+
+
+def page(
+    path: str | Path,
+    text: str = TEXT,
+    model: nn.Module | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> Path:
+    """Write one HTML file with a model's `ModelFlow`, and return its path.
+
+    The weights, the tokenizer and all programs are in the file, so it opens from the disk, without
+    Python and without a network.
+
+    Args:
+        path: ends in .html; a page that this function wrote is written anew.
+        text: what the model reads when the page opens; in the page it can be changed.
+        model: with its tokenizer; without both, the translator that you trained in lesson 08.
+        tokenizer: the one that the model was trained with.
+
+    Raises:
+        ValueError: no translator of yours, another file of that name, a model without its
+            tokenizer, or one that is too large for a page.
+        OSError: the file cannot be written.
+    """
+    path, (model, tokenizer) = Path(path), _yours(model, tokenizer)
+    if path.suffix != ".html":
+        raise ValueError(f"{_shown(path)} does not end in .html, by which a browser knows a page.")
+    if path.exists() and not _is_our_page(path):
+        raise ValueError(
+            f"{_shown(path)} is there already and no page of this course: name another file."
+        )
+    flow = ModelFlow(model, tokenizer, text)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    flow.save_html(path)
+    flow.weights.close(), flow.close()  # nothing of it is shown in the notebook
+    return path
+
+
+def _yours(model: nn.Module | None, tokenizer: Tokenizer | None) -> tuple[nn.Module, Tokenizer]:
+    if (model is None) != (tokenizer is None):
+        raise ValueError("A model and its tokenizer belong together: pass both or none.")
+    if model is not None:
+        with torch.random.fork_rng(devices=[]):  # what is trained next is as it would have been
+            return as_the_packages(model), tokenizer
+    found = trained()
+    if found.whose != "yours":
+        why = found.whose.partition("; ")[2] or "no translator of yours is kept yet"
+        raise ValueError(f"{why}: train one in lesson 08, or pass a model and its tokenizer.")
+    return found.model, found.tokenizer
+
+
+def _is_our_page(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return MARK in file.read(1000)
+
+
+def _shown(path: Path) -> str:
+    return printable(str(path))

@@ -35,6 +35,13 @@ def model(tokenizer):
     return mine.MyTransformer(ModelConfig(**sizes, **vocabulary, norm_position="post", bias=False))
 
 
+def test_what_is_yours_lies_beside_your_progress(folder, monkeypatch, tmp_path):
+    assert mine.folder() == folder
+    monkeypatch.delenv(PLACE)
+    monkeypatch.chdir(tmp_path)  # no lesson is there
+    assert str(mine.folder()) == FOLDER
+
+
 def test_a_function_is_ours_until_the_learners_passes(folder):
     assert mine.function("training_step") is training_step
     assert not mine.is_yours(training_step)

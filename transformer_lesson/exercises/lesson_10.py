@@ -343,19 +343,22 @@ def write_on(next_logits, ids, draws, length, temperature=1.0):
             probabilities_divided=logits.softmax(-1) / temperature,
             likeliest_first=(logits / temperature).softmax(-1).sort(descending=True).values,
         )
-        token = choose(
-            min(int((P.cumsum(-1) <= draw).sum()), len(P) - 1),
-            one_before=max(int((P.cumsum(-1) <= draw).sum()) - 1, 0),
-            greedy=int(P.argmax()),
-            not_added_up=int((P > draw).int().argmax()),
-            nearest=int((P - draw).abs().argmin()),
-            nearest_end=int((P.cumsum(-1) - draw).abs().argmin()),
-            even_chances=int(draw * len(P)),
-        )
-        ids.append(token)
+        ids.append(_hit(P, draw))
     return choose(
         ids,
         new_tokens_only=ids[len(prompt) :],
         last_token=ids[-1:],
         cut_to_length=ids[-length:],
+    )
+
+
+def _hit(P, draw):
+    return choose(
+        min(int((P.cumsum(-1) <= draw).sum()), len(P) - 1),
+        one_before=max(int((P.cumsum(-1) <= draw).sum()) - 1, 0),
+        greedy=int(P.argmax()),
+        not_added_up=int((P > draw).int().argmax()),
+        nearest=int((P - draw).abs().argmin()),
+        nearest_end=int((P.cumsum(-1) - draw).abs().argmin()),
+        even_chances=int(draw * len(P)),
     )

@@ -2,14 +2,15 @@
 
 `parts()` says which functions are yours; `MyTransformer` runs them, with ours for what is missing;
 `translation` has the trained translator run on them. `function` gives any one function of yours,
-and `save_model` and `trained` keep the translator that you trained and bring it back. `export` and
-`page` let it leave: for the library `transformers`, and as a page that opens anywhere.
+and `save_model` and `trained` keep the translator that you trained and bring it back; `folder` is
+where all of it lies. `export` and `page` let a model leave: for the library `transformers`, and as a
+page that opens anywhere.
 """
 
 from transformer_lesson.mine.export import export, page
 from transformer_lesson.mine.parts import PARTS, Parts, assembled, parts
 from transformer_lesson.mine.side_by_side import Translation, translation
-from transformer_lesson.mine.trained import Trained, function, is_yours, save_model, trained
+from transformer_lesson.mine.trained import Trained, folder, function, is_yours, save_model, trained
 from transformer_lesson.mine.transformer import MyTransformer
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Translation",
     "assembled",
     "export",
+    "folder",
     "function",
     "is_yours",
     "page",

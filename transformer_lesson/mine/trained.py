@@ -19,6 +19,11 @@ from transformer_lesson.text.tokenizers import Tokenizer
 FILE = "translator.safetensors"
 
 
+def folder() -> Path:
+    """Return the folder of what is yours: functions that passed, the model that you trained."""
+    return collection_folder() or Path(FOLDER)
+
+
 def function(name: str) -> Callable:
     """Return the learner's function, if it was collected and passes its check; else our own.
 

@@ -74,13 +74,15 @@ def halves_from_neighbors(
 
     Args:
         W: as `nn.Linear` stores it; d_out = n_heads * d_head.
-        n_heads: heads that the rows belong to, fewer for keys than for queries where keys are shared.
+        n_heads: heads that the rows belong to; keys may have fewer than queries.
     """
     pairs = W.view(n_heads, -1, 2, W.size(1))  # (head, d_head / 2, of a pair, d_in)
     return pairs.transpose(1, 2).reshape(W.shape)
 
 
 def _their_name(name: str) -> str:
+    if name.startswith("model."):  # else two tensors could have one name
+        raise ValueError(f"tensor {name[:80]!r} is no name of llama.cpp's: get the file again.")
     for pattern, replacement in NAMES:
         name = re.sub(pattern, replacement, name)
     return name

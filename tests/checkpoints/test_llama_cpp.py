@@ -153,6 +153,7 @@ def test_missing_and_unknown_tensors_are_named(tmp_path):
 
 MARKS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 LINES = ["The tallest tower has 1234 steps, and it's 56 m high.", "Türme und 日本, 1999 999 99"]
+WIDE = "a  b  c  d  e  f"
 
 
 def trained() -> tokenizers.Tokenizer:
@@ -165,7 +166,7 @@ def trained() -> tokenizers.Tokenizer:
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=300, special_tokens=list(MARKS), initial_alphabet=alphabet, show_progress=False
     )
-    made.train_from_iterator(LINES * 3, trainer)
+    made.train_from_iterator([*LINES, WIDE] * 3, trainer)
     return made
 
 
@@ -193,6 +194,7 @@ def test_the_tokenizer_is_the_one_that_was_written(tmp_path):
         assert ours.encode(line) == theirs.encode(line).ids
         assert ours.decode(ours.encode(line)) == line
     assert ours.tokens(" 123") == ["␣", "1", "2", "3"]
+    assert ours.tokens("x  5") == ["x", "␣␣", "5"]  # uncut, the second space goes with the number
     assert (ours.bos_id, ours.eos_id, ours.pad_id, ours.unk_id) == (1, 2, 2, 0)
 
 

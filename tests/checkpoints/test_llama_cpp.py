@@ -153,7 +153,7 @@ def test_missing_and_unknown_tensors_are_named(tmp_path):
 
 MARKS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 LINES = ["The tallest tower has 1234 steps, and it's 56 m high.", "Türme und 日本, 1999 999 99"]
-WIDE = "a  b  c  d  e  f"
+WIDE = "a  1  2  3  4  5"
 
 
 def trained() -> tokenizers.Tokenizer:
@@ -166,7 +166,7 @@ def trained() -> tokenizers.Tokenizer:
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=300, special_tokens=list(MARKS), initial_alphabet=alphabet, show_progress=False
     )
-    made.train_from_iterator([*LINES, WIDE] * 3, trainer)
+    made.train_from_iterator([*LINES, *[WIDE] * 9], trainer)
     return made
 
 
@@ -207,6 +207,7 @@ def test_the_tokenizer_is_the_one_that_was_written(tmp_path):
         ({"token_type": np.zeros(5, dtype="<i4")}, "300 differ and 5 have a type, but all must"),
         ({"merges": ["Ġ t", "nothing here"]}, "it merges 'nothing here', but a merge must"),
         ({"merges": ["Ġ"]}, "it merges 'Ġ', but a merge must make a token of two"),
+        ({"merges": ["Q Z"]}, "it merges 'Q Z', but a merge must make a token of two"),
         ({"merges": ["a b c"]}, "it merges 'a b c', but a merge must make a token of two"),
         ({"merges": None}, "holds a value of a wrong kind or size (KeyError"),
         ({"tokens": 5}, "holds a value of a wrong kind or size (TypeError"),

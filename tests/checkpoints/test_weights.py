@@ -2,8 +2,10 @@
 
 import hashlib
 import os
+import resource
 import subprocess
 import sys
+import tarfile
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -104,12 +106,17 @@ def test_without_a_network_pip_is_pointed_to(place, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_what_only_comes_as_a_program_is_not_downloaded(place, tmp_path, monkeypatch):
-    """A source package runs its setup.py when pip asks for its name."""
-    import tarfile
-
-    (tmp_path / "setup.py").write_text(f"open({str(tmp_path / 'harm')!r}, 'w')")
+    """pip runs a source package's own builder, if only to ask for its name."""
+    backend = 'requires = []\nbuild-backend = "b"\nbackend-path = ["."]\n'
+    files = {
+        "pyproject.toml": f"[build-system]\n{backend}",
+        "b.py": f"open({str(tmp_path / 'harm')!r}, 'w')",
+    }
     with tarfile.open(tmp_path / "small_model-1.0.tar.gz", "w:gz") as made:
-        made.add(tmp_path / "setup.py", "small_model-1.0/setup.py")
+        for name, text in files.items():
+            info = tarfile.TarInfo(f"small_model-1.0/{name}")
+            info.size = len(text)
+            made.addfile(info, BytesIO(text.encode()))
     with_index(tmp_path, monkeypatch)
     with pytest.raises(ConnectionError):
         fetch("small")
@@ -167,8 +174,6 @@ def test_a_changed_byte_is_found_or_changes_nothing(tmp_path):
 
 def test_a_bomb_takes_no_more_room_than_the_listed_file(tmp_path):
     """A gigabyte of zeros packs into a megabyte; of it, 3 bytes are unpacked."""
-    import resource
-
     path = tmp_path / "bomb.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
         with made.open("p/config.json", "w", force_zip64=True) as member:

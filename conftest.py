@@ -30,6 +30,7 @@ import pytest  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 from tests.cells import without_slow_cells  # noqa: E402
+from tests.real_weights import closing_line  # noqa: E402
 
 # From here on every shape in a signature is checked on every call. Most of `exercises` is left out:
 # a diagnosis calls small functions without shapes so often that checking takes 15 times as long.
@@ -89,3 +90,8 @@ class OneWorkerPerFile(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config, log):
     return OneWorkerPerFile(config, log)
+
+
+def pytest_terminal_summary(terminalreporter):
+    if line := closing_line(terminalreporter.stats.get("skipped", ())):
+        terminalreporter.write_line(line)

@@ -225,6 +225,7 @@ def test_a_comparison_leaves_modes_and_random_numbers_alone():
         ("llama", "rope_parameters", {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}),
         ("llama", "rope_scaling", {"type": "dynamic", "factor": 2.0}),
         ("llama", "partial_rotary_factor", 0.5),
+        ("llama", "rope_parameters", {"rope_type": "default", "rope_theta": "high"}),
         ("gpt2", "model_type", "gpt_neox"),
         ("gpt2", "model_type", None),
         ("gpt2", "n_embd", None),
@@ -233,9 +234,26 @@ def test_a_comparison_leaves_modes_and_random_numbers_alone():
 def test_what_our_models_cannot_represent_is_refused_by_its_field(family, field, value, tmp_path):
     directory, _ = saved(tmp_path, family)
     edit(directory, **{field: value})
+    field = "rope_theta" if "high" in str(value) else field
     with pytest.raises(ValueError, match=field) as caught:
         from_pretrained(directory)
     assert str(caught.value).startswith(f"{directory}: ")
+
+
+def test_a_gguf_quantization_that_the_library_has_undone_is_none(tmp_path):
+    theirs = library_model("llama", **drawn_fields("llama", 0))
+    theirs.config.quantization_config = {"quant_method": "gguf", "dequantize": False}
+    ours = from_pretrained(theirs)
+    assert compare_layers(ours, theirs, inputs_of("llama", theirs), quiet=True).first is None
+    directory, _ = saved(tmp_path, "llama")
+    edit(directory, quantization_config={"quant_method": "gguf"})
+    from_pretrained(directory)
+    path = directory / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    tensors["model.layers.0.mlp.up_proj.weight"] = torch.zeros(3, 20, dtype=torch.uint8)  # blocks
+    safetensors.torch.save_file(tensors, path)
+    with pytest.raises(ValueError, match="quantization_config is {'quant_method': 'gguf'}, but"):
+        from_pretrained(directory)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -3,15 +3,19 @@
 import json
 import warnings
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.checkpoints.families import drawn_fields, library_model
+from tests.checkpoints.gguf_files import gguf
+from tests.checkpoints.test_llama_cpp import llama_file, small_llama, vocabulary_file
 from tests.checkpoints.test_ours import signed
 from tests.parity import small_config
 from tests.training.small import batches_of, model_of, short
 from transformer_lesson.checkpoints import from_pretrained, load_checkpoint, save_checkpoint
+from transformer_lesson.checkpoints.llama_cpp import read_tokenizer
 from transformer_lesson.exercises.progress import FORMAT, read_progress
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text import parallel_text
@@ -142,6 +146,26 @@ def test_weights_of_others(directory, changes):
     (folder / "model.safetensors").write_bytes(mutated(data, changes))
     (folder / "config.json").write_text(json.dumps(facts))
     assert "\n" not in refusal(from_pretrained, folder)
+
+
+@pytest.fixture(scope="module")
+def gguf_data():
+    """A GGUF file with a Llama and a tokenizer in it, and the length of its header."""
+    metadata, tensors = llama_file(small_llama())
+    tokenizer = vocabulary_file(tokens=["<e>", "a", "b", "ab"], merges=["a b"])
+    tokenizer["tokenizer.ggml.token_type"] = np.array([3, 1, 1, 1], dtype="<i4")
+    data = gguf(metadata | tokenizer, tensors)
+    return data, len(data) - 4 * sum(tensor.size for tensor in tensors.values())
+
+
+@settings(FUZZ, max_examples=400)
+@given(changes=BYTES)
+def test_gguf_files(gguf_data, tmp_path_factory, changes):
+    data, header = gguf_data
+    path = tmp_path_factory.getbasetemp() / "model.gguf"
+    path.write_bytes(mutated(data[:header], changes) + data[header:])
+    for reader in (from_pretrained, read_tokenizer):
+        assert "\n" not in refusal(reader, path)
 
 
 @settings(FUZZ, max_examples=100)

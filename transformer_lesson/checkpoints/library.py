@@ -15,6 +15,7 @@ from transformer_lesson.checkpoints.gpt2 import GPT2Family
 from transformer_lesson.checkpoints.hub import fetch, is_hub_name
 from transformer_lesson.checkpoints.library_tokenizer import tokenizer_files
 from transformer_lesson.checkpoints.llama import LlamaFamily
+from transformer_lesson.checkpoints.llama_cpp import read_llama
 from transformer_lesson.checkpoints.marian import MarianFamily
 from transformer_lesson.checkpoints.ours import KINDS
 from transformer_lesson.checkpoints.untrusted import (
@@ -52,9 +53,10 @@ def from_pretrained(source) -> nn.Module:
 
     Args:
         source: a directory in the library's format (config.json and model.safetensors, or a
-            pickle, which is read with `weights_only=True`); a file of weights in one; a live
-            model of the library; or a name on the Hugging Face Hub. Only a name reaches out to
-            the network, and only if it is not on this machine yet.
+            pickle, which is read with `weights_only=True`); a file of weights in one; a Llama in
+            a GGUF file, whose numbers are dequantized; a live model of the library; or a name on
+            the Hugging Face Hub. Only a name reaches out to the network, and only if it is not on
+            this machine yet.
 
     Raises:
         ValueError: a family that our models do not have, a field of the config that they cannot
@@ -95,6 +97,8 @@ def _read(source) -> Stored:
             "or a model of the library transformers."
         )
     path = Path(source)
+    if path.suffix == ".gguf":
+        return read_llama(path)
     if path.exists():
         return read_directory(path)
     if isinstance(source, str) and is_hub_name(source):
@@ -103,7 +107,7 @@ def _read(source) -> Stored:
 
 
 def _fill(stored: Stored) -> nn.Module:
-    facts = stored.facts
+    facts = _without_dequantized(stored)
     family = family_of(facts)
     with readable_errors(CONFIG):
         configs = family.read_config(facts)
@@ -118,6 +122,18 @@ def _fill(stored: Stored) -> nn.Module:
         for name, parameter in model.named_parameters():
             parameter.copy_(weights[family.rename(name)])
     return model.eval()
+
+
+def _without_dequantized(stored: Stored) -> Facts:
+    """Leave out how a GGUF file held the numbers, where the library has dequantized them.
+
+    Its config goes on naming the file's quantization.
+    """
+    named = stored.facts.get("quantization_config")
+    of_a_file = isinstance(named, dict) and named.get("quant_method") == "gguf"
+    if of_a_file and all(map(_is_real, stored.tensors.values())):
+        return {name: fact for name, fact in stored.facts.items() if fact is not named}
+    return stored.facts
 
 
 def _with_prefix(family: Family, tensors: Tensors) -> Tensors:

@@ -15,7 +15,7 @@ from transformer_lesson.checkpoints.family import (
     text_ids,
     their_ids,
 )
-from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.config import ModelConfig, positive
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 RULES = (
@@ -44,7 +44,7 @@ def rotary_base(facts: Facts) -> float:
     """Return the base of the rotary positions.
 
     Raises:
-        ValueError: positions that are stretched, or turn only a part of each head.
+        ValueError: positions that are stretched, or turn only a part of each head; no number.
     """
     rope = dict(facts.get("rope_parameters") or {})
     older = facts.get("rope_scaling") or {}
@@ -58,7 +58,9 @@ def rotary_base(facts: Facts) -> float:
         )
     require(facts, partial_rotary_factor=1.0)
     require(rope, partial_rotary_factor=1.0)
-    return float(rope.get("rope_theta", facts.get("rope_theta", 10000.0)))
+    theta = rope.get("rope_theta", facts.get("rope_theta", 10000.0))
+    positive.check("rope_theta", theta)
+    return float(theta)
 
 
 class LlamaFamily(Family):

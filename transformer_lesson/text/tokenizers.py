@@ -10,6 +10,7 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from typing import SupportsIndex
 
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>")
@@ -172,7 +173,8 @@ class CharacterTokenizer(WordTokenizer):
     pattern = r"[\s\S]"
 
 
-def _byte_characters() -> dict[str, int]:
+@cache
+def byte_characters() -> dict[str, int]:
     """The printable character by which byte-level BPE writes each of the 256 bytes (GPT-2)."""
     same = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in same]
@@ -204,7 +206,7 @@ class BytePairTokenizer(Tokenizer):
         # Only ids are special: without this, the text "<eos>" would become the id 2.
         library_tokenizer.encode_special_tokens = True
         self._library = library_tokenizer
-        ids, byte_of = library_tokenizer.get_vocab(), _byte_characters()
+        ids, byte_of = library_tokenizer.get_vocab(), byte_characters()
         tokens = [bytes(byte_of[c] for c in token) for token in sorted(ids, key=ids.get)]
         super().__init__({t.decode(errors="backslashreplace"): i for i, t in enumerate(tokens)})
 
@@ -221,7 +223,7 @@ class BytePairTokenizer(Tokenizer):
         trainer = BpeTrainer(
             vocab_size=vocab_size or 1000,
             special_tokens=list(SPECIAL_TOKENS),
-            initial_alphabet=list(_byte_characters()),
+            initial_alphabet=list(byte_characters()),
             show_progress=False,
         )
         library_tokenizer.train_from_iterator(texts, trainer)
@@ -230,7 +232,7 @@ class BytePairTokenizer(Tokenizer):
     @classmethod
     def _from_learned(cls, merges: list[str]):
         pairs = [tuple(merge.split(" ")) for merge in merges]
-        pieces = [*SPECIAL_TOKENS, *_byte_characters(), *map("".join, pairs)]
+        pieces = [*SPECIAL_TOKENS, *byte_characters(), *map("".join, pairs)]
         vocabulary = {piece: id_ for id_, piece in enumerate(dict.fromkeys(pieces))}
         for pair in pairs:
             if len(pair) != 2 or not vocabulary.keys() >= set(pair):

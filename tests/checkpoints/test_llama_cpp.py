@@ -1,0 +1,219 @@
+"""A Llama and its tokenizer out of a GGUF file are those that went in."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import tokenizers
+import torch
+from tokenizers import pre_tokenizers
+from transformers import LlamaForCausalLM
+
+from tests.checkpoints.families import drawn_fields, inputs_of, library_model
+from tests.checkpoints.gguf_files import gguf
+from transformer_lesson.checkpoints import compare_layers, from_pretrained
+from transformer_lesson.checkpoints.llama_cpp import halves_from_neighbors, read_tokenizer
+from transformer_lesson.model.positions import apply_rotary
+
+NAMES = {
+    "model.embed_tokens.weight": "token_embd.weight",
+    "model.norm.weight": "output_norm.weight",
+    "lm_head.weight": "output.weight",
+}
+PARTS = {
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+}
+
+
+def neighbors_from_halves(W: np.ndarray, n_heads: int) -> np.ndarray:
+    """Row j and row j + d_head / 2 of a head become neighbors, one row at a time."""
+    d_head = len(W) // n_heads
+    rows = []
+    for head in range(n_heads):
+        for j in range(d_head // 2):
+            rows += [W[head * d_head + j], W[head * d_head + j + d_head // 2]]
+    return np.stack(rows)
+
+
+def llama_file(theirs: LlamaForCausalLM, **changes) -> tuple[dict, dict]:
+    """The metadata and the tensors that llama.cpp would write of a model of the library."""
+    config = theirs.config
+    metadata = {
+        "general.architecture": "llama",
+        "llama.embedding_length": config.hidden_size,
+        "llama.feed_forward_length": config.intermediate_size,
+        "llama.context_length": config.max_position_embeddings,
+        "llama.attention.head_count": config.num_attention_heads,
+        "llama.attention.head_count_kv": config.num_key_value_heads,
+        "llama.block_count": config.num_hidden_layers,
+        "llama.attention.layer_norm_rms_epsilon": config.rms_norm_eps,
+        "llama.rope.dimension_count": config.hidden_size // config.num_attention_heads,
+        "llama.rope.freq_base": config.rope_parameters["rope_theta"],
+        "tokenizer.ggml.bos_token_id": 1,
+        "tokenizer.ggml.eos_token_id": 2,
+        "tokenizer.ggml.padding_token_id": 3,
+    }
+    heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
+    tensors = {}
+    for name, weight in theirs.state_dict().items():
+        weight = weight.numpy()
+        if turned := re.search("[qk]_proj", name):
+            weight = neighbors_from_halves(weight, heads[turned.group()])
+        if layer := re.fullmatch(r"model\.layers\.(\d+)\.(.+)\.weight", name):
+            name = f"blk.{layer[1]}.{PARTS[layer[2]]}.weight"
+        tensors[NAMES.get(name, name)] = weight
+    if config.tie_word_embeddings:
+        del tensors["output.weight"]
+    return metadata | changes, tensors
+
+
+def saved(tmp_path, metadata: dict, tensors: dict):
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf({k: v for k, v in metadata.items() if v is not None}, tensors))
+    return path
+
+
+def small_llama(seed: int = 0, **fields) -> LlamaForCausalLM:
+    return library_model(
+        "llama", **drawn_fields("llama", seed) | {"attention_bias": False} | fields
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+@torch.no_grad()
+def test_logits_equal_the_librarys(seed, tmp_path):
+    theirs = small_llama(seed)
+    ours = from_pretrained(saved(tmp_path, *llama_file(theirs)))
+    comparison = compare_layers(ours, theirs, inputs_of("llama", theirs, "left"), quiet=True)
+    assert comparison.first is None, str(comparison)
+    live = from_pretrained(theirs)
+    for ours_one, live_one in zip(ours.parameters(), live.parameters(), strict=True):
+        assert torch.equal(ours_one, live_one)
+    assert (ours.config.bos_id, ours.config.eos_ids, ours.config.pad_id) == (1, (2,), 3)
+
+
+def test_rows_in_halves_turn_as_neighbors_did():
+    W, x, positions = torch.randn(2 * 6, 5), torch.randn(7, 5), torch.arange(7)
+    neighbors = torch.tensor(neighbors_from_halves(W.numpy(), 2))
+    assert torch.equal(halves_from_neighbors(neighbors, 2), W)
+    head = (x @ neighbors[:6].T).view(7, 3, 2)  # llama.cpp's: pairs of neighbors
+    angle = positions[:, None] * 10000.0 ** (-torch.arange(3) / 3)
+    turned = torch.view_as_complex(head) * torch.polar(torch.ones_like(angle), angle)
+    ours = apply_rotary(x @ W[:6].T, positions, 10000.0)
+    assert torch.allclose(torch.cat([turned.real, turned.imag], dim=1), ours, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"general.architecture": "qwen2"}, "architecture is 'qwen2', but only 'llama' is read"),
+        ({"general.architecture": None}, "architecture is None, but only 'llama' is read"),
+        ({"llama.block_count": None}, "has no llama.block_count: it is not complete"),
+        ({"llama.block_count": 2**31}, "d_model is 24, but there are only 3,192 numbers"),
+        ({"llama.embedding_length": "24"}, "of a wrong kind or size .TypeError"),
+        ({"llama.attention.head_count": 0}, "value of a wrong kind or size"),
+        ({"llama.attention.head_count": 7}, "value of a wrong kind or size"),
+        ({"llama.attention.head_count_kv": np.arange(3, dtype="<u4")}, "of a wrong kind or size"),
+        ({"llama.rope.dimension_count": 2}, "head_dim is 2, but our model can only represent"),
+        ({"llama.rope.scaling.type": "yarn"}, "rope_scaling has rope_type 'yarn'"),
+        ({"llama.rope.freq_base": "high"}, "rope_theta is 'high', but it must be a number > 0"),
+    ],
+)
+def test_metadata_that_our_model_cannot_represent(changes, message, tmp_path):
+    path = saved(tmp_path, *llama_file(small_llama(), **changes))
+    with pytest.raises(ValueError, match=message) as caught:
+        from_pretrained(path)
+    assert str(path) in str(caught.value)
+
+
+def test_missing_and_unknown_tensors_are_named(tmp_path):
+    metadata, tensors = llama_file(small_llama())
+    experts = tensors | {"blk.0.ffn_gate_exps.weight": np.ones((2, 3), dtype="<f4")}
+    with pytest.raises(ValueError, match="extra: model.layers.0.ffn_gate_exps.weight"):
+        from_pretrained(saved(tmp_path, metadata, experts))
+    fewer = {name: w for name, w in tensors.items() if name != "blk.0.ffn_up.weight"}
+    with pytest.raises(ValueError, match="missing: model.layers.0.mlp.up_proj.weight"):
+        from_pretrained(saved(tmp_path, metadata, fewer))
+    twice = tensors | {"model.norm.weight": tensors["output_norm.weight"]}
+    with pytest.raises(ValueError, match="'model.norm.weight' is no name of llama.cpp's"):
+        from_pretrained(saved(tmp_path, metadata, twice))
+    del tensors["token_embd.weight"]
+    with pytest.raises(ValueError, match="has no token_embd.weight: it is not complete"):
+        from_pretrained(saved(tmp_path, metadata, tensors))
+
+
+MARKS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+LINES = ["The tallest tower has 1234 steps, and it's 56 m high.", "Türme und 日本, 1999 999 99"]
+WIDE = "a  1  2  3  4  5"
+
+
+def trained() -> tokenizers.Tokenizer:
+    """A tokenizer of the library that cuts numbers into digits, as SmolLM2's own does."""
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    digits, pieces = pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.pre_tokenizer = pre_tokenizers.Sequence([digits, pieces])
+    made.decoder = tokenizers.decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=300, special_tokens=list(MARKS), initial_alphabet=alphabet, show_progress=False
+    )
+    made.train_from_iterator([*LINES, *[WIDE] * 9], trainer)
+    return made
+
+
+def vocabulary_file(**changes) -> dict:
+    model = json.loads(trained().to_str())["model"]
+    tokens = sorted(model["vocab"], key=model["vocab"].get)
+    fields = {
+        "model": "gpt2",
+        "pre": "smollm",
+        "tokens": tokens,
+        "token_type": np.array([3] * 3 + [1] * (len(tokens) - 3), dtype="<i4"),
+        "merges": [" ".join(pair) for pair in model["merges"]],
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "padding_token_id": 2,
+        "unknown_token_id": 0,
+    }
+    return {f"tokenizer.ggml.{field}": value for field, value in (fields | changes).items()}
+
+
+def test_the_tokenizer_is_the_one_that_was_written(tmp_path):
+    ours, theirs = read_tokenizer(saved(tmp_path, vocabulary_file(), {})), trained()
+    assert ours.vocab_size == theirs.get_vocab_size() and ours.vocabulary == theirs.get_vocab()
+    for line in (*LINES, "x  57\n\n 8's", " \t", "", "\x00é"):
+        assert ours.encode(line) == theirs.encode(line).ids
+        assert ours.decode(ours.encode(line)) == line
+    assert ours.tokens(" 123") == ["␣", "1", "2", "3"]
+    assert ours.tokens("x  5") == ["x", "␣␣", "5"]  # uncut, the second space goes with the number
+    assert (ours.bos_id, ours.eos_id, ours.pad_id, ours.unk_id) == (1, 2, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "llama"}, "its tokenizer is ('llama', 'smollm'), but only ('gpt2', 'smollm')"),
+        ({"pre": None}, "its tokenizer is ('gpt2', None), but only"),
+        ({"tokens": ["a", "a"]}, "of its 2 tokens 1 differ and 300 have a type, but all must"),
+        ({"token_type": np.zeros(5, dtype="<i4")}, "300 differ and 5 have a type, but all must"),
+        ({"merges": ["Ġ t", "nothing here"]}, "it merges 'nothing here', but a merge must"),
+        ({"merges": ["Ġ"]}, "it merges 'Ġ', but a merge must make a token of two"),
+        ({"merges": ["Q Z"]}, "it merges 'Q Z', but a merge must make a token of two"),
+        ({"merges": ["a b c"]}, "it merges 'a b c', but a merge must make a token of two"),
+        ({"merges": None}, "holds a value of a wrong kind or size (KeyError"),
+        ({"tokens": 5}, "holds a value of a wrong kind or size (TypeError"),
+        ({"eos_token_id": 300}, "Token id 300 is outside the vocabulary of 300 tokens"),
+    ],
+)
+def test_a_tokenizer_that_contradicts_itself_is_refused(changes, message, tmp_path):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read_tokenizer(saved(tmp_path, vocabulary_file(**changes), {}))

@@ -1,0 +1,99 @@
+"""Other people's tokenizers keep their ids, show their tokens as ours do, and read no commands."""
+
+import json
+
+import pytest
+import tokenizers
+from tokenizers import models, pre_tokenizers, processors
+
+from transformer_lesson.text.pretrained import PretrainedTokenizer, chat_prompt
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "##s", "<", ">", "[", "]", "sep"]
+ROLES = {"bos": "[CLS]", "eos": "[SEP]", "pad": "[PAD]", "unk": "[UNK]"}
+MARKS = ["<|im_start|>", "<|im_end|>"]
+
+
+def pieces_file(tmp_path):
+    """A `tokenizer.json` like BERT's, which pads, cuts and adds marks by itself."""
+    vocabulary = {word: id_ for id_, word in enumerate(WORDS)}
+    made = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.decoder = tokenizers.decoders.WordPiece()
+    made.add_special_tokens(list(ROLES.values()))
+    around = [("[CLS]", 2), ("[SEP]", 3)]
+    made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, around)
+    made.enable_padding(length=50), made.enable_truncation(4)
+    path = tmp_path / "tokenizer.json"
+    made.save(str(path))
+    return path
+
+
+def byte_pairs(*merges: tuple[str, str]) -> tokenizers.Tokenizer:
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    pieces = [*MARKS, *alphabet, *map("".join, merges)]
+    made = tokenizers.Tokenizer(models.BPE({p: i for i, p in enumerate(pieces)}, list(merges)))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    made.add_special_tokens(MARKS)
+    return made
+
+
+def test_a_file_of_word_pieces(tmp_path):
+    words = PretrainedTokenizer.from_file(pieces_file(tmp_path), **ROLES)
+    assert words.encode("the cats the cats") == [4, 5, 6, 4, 5, 6]  # neither cut nor padded
+    assert words.encode("cat", add_special=True) == [2, 5, 3]
+    assert words.tokens("the cats dog") == ["the", "cat", "##s", "[UNK]"]
+    assert (words.pad_id, words.unk_id, words.bos_id, words.eos_id) == (0, 1, 2, 3)
+    assert words.vocab_size == len(WORDS) and words.vocabulary["sep"] == 11
+    assert words.decode([2, 4, 5, 6, 3]) == "the cats"
+    assert words.decode([2, 4, 3], keep_special=True) == "[CLS] the [SEP]"
+
+
+def test_a_typed_mark_is_no_mark(tmp_path):
+    words = PretrainedTokenizer.from_file(pieces_file(tmp_path), **ROLES)
+    assert words.encode("[sep] [SEP]")[:3] == [9, 11, 10] and 3 not in words.encode("[SEP]")
+    chat = PretrainedTokenizer(byte_pairs(), {"eos": 1})
+    ids = chat_prompt(chat, [("user", "a<|im_end|>b")])
+    assert [ids.count(0), ids.count(1)] == [2, 1]
+
+
+def test_a_conversation_in_marks():
+    chat = PretrainedTokenizer(byte_pairs(), {})
+    messages = [("system", "Be brief."), ("user", "Why?\n")]
+    written = chat.decode(chat_prompt(chat, messages), keep_special=True)
+    told = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhy?\n<|im_end|>\n"
+    assert written == f"{told}<|im_start|>assistant\n"
+    assert chat.decode(chat_prompt(chat, messages, answer=False), keep_special=True) == told
+    assert chat.bos_id is None and chat.eos_id is None
+
+
+def test_tokens_are_shown_as_those_of_the_course():
+    chat = PretrainedTokenizer(byte_pairs(("Ġ", "t"), ("Ã", "¼")), {})
+    assert chat.tokens("ü to\n") == ["ü", "␣t", "o", "\\n"]
+    assert chat.token(0) == "<|im_start|>"
+    assert chat.tokens("é") == ["\\xc3", "\\xa9"]
+
+
+def test_what_is_no_tokenizer_is_refused(tmp_path):
+    path = pieces_file(tmp_path)
+    whole = path.read_text()
+    with pytest.raises(ValueError, match=r"tokenizer.json has no token '<s>' for bos: look into"):
+        PretrainedTokenizer.from_file(path, bos="<s>")
+    for text in ("", "{}", whole[:100]):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="tokenizer.json is no tokenizer, or only a part of"):
+            PretrainedTokenizer.from_file(path)
+    with pytest.raises(ValueError, match="nothing.json is no tokenizer"):
+        PretrainedTokenizer.from_file(tmp_path / "nothing.json")
+    facts = json.loads(whole)
+    facts["model"]["vocab"]["sep"] = 99
+    path.write_text(json.dumps(facts))
+    with pytest.raises(ValueError, match=r"ids must be 0, 1, 2, \.\.\.: get its file again"):
+        PretrainedTokenizer.from_file(path)
+    with pytest.raises(ValueError, match="Token id 300 is outside the vocabulary"):
+        PretrainedTokenizer(byte_pairs(), {"eos": 300})
+
+
+def test_it_is_kept_by_its_own_file():
+    with pytest.raises(ValueError, match="kept in the file that it came from"):
+        PretrainedTokenizer(byte_pairs(), {}).to_json()

@@ -1,0 +1,272 @@
+"""GGUF: a model's metadata, tokenizer and weights in one file, as llama.cpp reads it.
+
+A file is, in this order, every number little-endian:
+
+    "GGUF"                       and the format's version (uint32)
+    two counts                   of tensors and of metadata (uint64 each)
+    for each piece of metadata   its key, the kind of its value (uint32), the value
+    for each tensor              its name, the number of its axes (uint32), the length of each axis
+                                 (uint64, the fastest first), its format (uint32), and where its
+                                 bytes begin (uint64)
+    zeros                        up to a multiple of `general.alignment`
+    the tensors' bytes           counted from here
+
+A text is its length in bytes (uint64) and its UTF-8. Most weights are quantized: cut into blocks of
+32 numbers, which keep a few bits for each number and share a scale.
+
+Nothing in a file is believed: every length is compared with the bytes that are there before any
+memory is taken for it.
+
+Source: ggml's docs/gguf.md (the file) and src/ggml-common.h (the blocks).
+"""
+
+import math
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from transformer_lesson.checkpoints.untrusted import LARGEST_TEXT
+
+MAGIC, VERSION = b"GGUF", 3
+SCALARS = dict(enumerate("BbHhIif?")) | dict(enumerate("Qqd", start=10))
+"""The kinds of numbers in metadata, by struct's letter for each."""
+TEXT, ARRAY = 8, 9
+MOST_AXES = 4
+ALIGNMENT = 32  # bytes, where the metadata names no other
+
+
+def numbers_f32(blocks: UInt8[Tensor, "block 4"]) -> Float[Tensor, "block 1"]:
+    """Return numbers that are stored as they are, 4 bytes each."""
+    return blocks.view(torch.float32)
+
+
+def dequantize_q8_0(blocks: UInt8[Tensor, "block 34"]) -> Float[Tensor, "block 32"]:
+    """Return scale * step for each number of each block.
+
+    Args:
+        blocks: of each 34 bytes: 2 for the scale (float16), 32 for the steps (int8, -128 to 127).
+
+    Source: ggml, `block_q8_0`.
+    """
+    scale = blocks[:, :2].view(torch.float16).float()  # (block, 1)
+    return scale * blocks[:, 2:].view(torch.int8).float()  # (block, 32)
+
+
+def dequantize_q4_1(blocks: UInt8[Tensor, "block 20"]) -> Float[Tensor, "block 32"]:
+    """Return scale * step + smallest for each number of each block.
+
+    Args:
+        blocks: of each 20 bytes: 2 for the scale and 2 for the block's smallest number (float16),
+            16 for the steps (0 to 15). A byte holds two of these: its lower half a step of the
+            first 16 numbers, its upper half one of the last 16.
+
+    Source: ggml, `block_q4_1`.
+    """
+    scale = blocks[:, 0:2].view(torch.float16).float()  # (block, 1)
+    smallest = blocks[:, 2:4].view(torch.float16).float()  # (block, 1)
+    pairs = blocks[:, 4:]  # (block, 16)
+    steps = torch.cat([pairs & 15, pairs >> 4], dim=1)  # (block, 32)
+    return scale * steps + smallest
+
+
+class Format(NamedTuple):
+    """How numbers are stored: so many a block, in so many bytes, and what makes numbers of them."""
+
+    name: str
+    numbers: int
+    n_bytes: int
+    dequantize: Callable[[Tensor], Tensor]
+
+
+FORMATS = {
+    0: Format("F32", 1, 4, numbers_f32),
+    3: Format("Q4_1", 32, 20, dequantize_q4_1),
+    8: Format("Q8_0", 32, 34, dequantize_q8_0),
+}
+"""The formats that are read here, by their number in a file."""
+
+
+class Entry(NamedTuple):
+    """A row of the table of tensors: format, PyTorch's shape, first byte in the file, and bytes."""
+
+    format: Format
+    shape: tuple[int, ...]
+    start: int
+    n_bytes: int
+
+
+class GGUF(NamedTuple):
+    """A file's header; the numbers stay in the file until they are asked for.
+
+    `metadata` has numbers, strings, lists of strings, and NumPy arrays of numbers.
+    """
+
+    path: Path
+    metadata: dict[str, Any]
+    table: dict[str, Entry]
+
+    def blocks(self, name: str) -> UInt8[Tensor, "block n_bytes"]:
+        """Return a tensor's bytes as the file has them, one row a block.
+
+        Raises:
+            ValueError: the file has become shorter since its header was read.
+        """
+        entry = self.table[name]
+        data = bytearray(entry.n_bytes)
+        with self.path.open("rb") as file:
+            file.seek(entry.start)
+            if file.readinto(data) < entry.n_bytes:
+                raise ValueError(f"{self.path} ends within {name}: get the file again.")
+        return torch.frombuffer(data, dtype=torch.uint8).view(-1, entry.format.n_bytes)
+
+    def tensor(self, name: str) -> Float[Tensor, "..."]:
+        """Return a tensor's numbers in float32, in PyTorch's shape."""
+        entry = self.table[name]
+        return entry.format.dequantize(self.blocks(name)).view(entry.shape)
+
+
+def read_gguf(path: str | Path) -> GGUF:
+    """Read the header of a GGUF file.
+
+    Raises:
+        ValueError: no GGUF file, a part of one, one whose header says what cannot be, or a format
+            of numbers that is not read here; the message says which.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file.")
+    with path.open("rb") as file:
+        try:
+            return GGUF(path, *_header(_Header(file)))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+
+class _Header:
+    """Reads what a header is made of, and never more than there is."""
+
+    def __init__(self, file: BinaryIO):
+        self.file, self.size = file, os.fstat(file.fileno()).st_size
+
+    def take(self, n: int) -> bytes:
+        """Return the next n bytes."""
+        here = self.file.tell()
+        left = min(self.size, LARGEST_TEXT) - here
+        if n > left:
+            raise ValueError(
+                f"at byte {here:,} its header asks for {n:,} more, but there can only be {left:,}: "
+                "get the file again."
+            )
+        return self.file.read(n)
+
+    def number(self, letter: str) -> Any:
+        """Return the next number, of the kind that struct has this letter for."""
+        return struct.unpack(f"<{letter}", self.take(struct.calcsize(f"<{letter}")))[0]
+
+    def text(self) -> str:
+        """Return the next text."""
+        data = self.take(self.number("Q"))
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"the text that ends at byte {self.file.tell():,} is no UTF-8 ({error.reason}): "
+                "get the file again."
+            ) from error
+
+    def value(self) -> Any:
+        """Return the next value of the metadata."""
+        kind = self.number("I")
+        if kind == TEXT:
+            return self.text()
+        if kind == ARRAY:
+            kind, n = self.number("I"), self.number("Q")
+            if kind == TEXT:
+                return [self.text() for _ in range(n)]
+            return np.frombuffer(self.take(n * struct.calcsize(_letter(kind))), f"<{_letter(kind)}")
+        return self.number(_letter(kind))
+
+    def entry(self) -> tuple[Format, tuple[int, ...], int]:
+        """Return what follows a tensor's name: format, shape, and where its bytes begin."""
+        n_axes = self.number("I")
+        if not 1 <= n_axes <= MOST_AXES:
+            raise ValueError(f"it has {n_axes:,} axes, but it must have 1 to {MOST_AXES}.")
+        axes = struct.unpack(f"<{n_axes}Q", self.take(8 * n_axes))
+        number, offset = self.number("I"), self.number("Q")
+        if number not in FORMATS:
+            known = ", ".join(f"{number} ({one.name})" for number, one in FORMATS.items())
+            raise ValueError(f"its numbers have the format {number}, but only {known} are read.")
+        return FORMATS[number], axes[::-1], offset
+
+
+def _letter(kind: int) -> str:
+    if kind not in SCALARS:
+        known = ", ".join(map(str, SCALARS))
+        raise ValueError(
+            f"a value in its metadata is of the kind {kind}, but numbers are one of {known}."
+        )
+    return SCALARS[kind]
+
+
+def _header(header: _Header) -> tuple[dict[str, Any], dict[str, Entry]]:
+    """Return the metadata and the table of tensors."""
+    if header.size < len(MAGIC) or header.take(len(MAGIC)) != MAGIC:
+        raise ValueError('it is no GGUF file: it does not begin with "GGUF".')
+    version = header.number("I")
+    if version != VERSION:
+        raise ValueError(f"it has version {version} of the format, but only {VERSION} is read.")
+    n_tensors, n_values = header.number("Q"), header.number("Q")
+    metadata, rows = {}, {}
+    for _ in range(n_values):
+        key = _new(header.text(), metadata)
+        metadata[key] = header.value()
+    for _ in range(n_tensors):
+        name = _new(header.text(), rows)
+        try:
+            rows[name] = header.entry()
+        except ValueError as error:
+            raise ValueError(f"tensor {name[:80]!r}: {error}") from error
+    alignment = metadata.get("general.alignment", ALIGNMENT)
+    if type(alignment) is not int or alignment < 8 or alignment % 8:
+        raise ValueError(f"general.alignment is {alignment!r}, but it must be a multiple of 8.")
+    first = math.ceil(header.file.tell() / alignment) * alignment
+    return metadata, _table(rows, first, alignment, header.size)
+
+
+def _new(name: str, known: dict[str, Any]) -> str:
+    if name in known:
+        raise ValueError(f"{name[:80]!r} stands in its header twice: get the file again.")
+    return name
+
+
+def _table(
+    rows: dict[str, tuple[Format, tuple[int, ...], int]], first: int, alignment: int, size: int
+) -> dict[str, Entry]:
+    """Return where each tensor lies, if each has bytes of its own within the file."""
+    table = {}
+    for name, (kind, shape, offset) in rows.items():
+        if shape[-1] % kind.numbers or offset % alignment:
+            raise ValueError(
+                f"tensor {name[:80]!r} has rows of {shape[-1]:,} numbers from byte {offset:,}, but "
+                f"they must fill blocks of {kind.numbers} and begin at a multiple of {alignment}."
+            )
+        n_bytes = math.prod(shape) // kind.numbers * kind.n_bytes
+        table[name] = Entry(kind, shape, first + offset, n_bytes)
+    end, before = first, "header"
+    for name, entry in sorted(table.items(), key=lambda row: row[1].start):
+        stop = entry.start + entry.n_bytes
+        if entry.start < end or not 0 < entry.n_bytes <= size - entry.start:
+            raise ValueError(
+                f"tensor {name[:80]!r} lies at bytes {entry.start:,} to {stop:,}, but it must hold "
+                f"numbers, begin after {before[:80]!r}, which ends at {end:,}, and end within the "
+                f"file's {size:,}: get the file again."
+            )
+        end, before = stop, name
+    return table

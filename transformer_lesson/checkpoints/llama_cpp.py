@@ -1,0 +1,179 @@
+"""A Llama as llama.cpp keeps it in a GGUF file: its config, its names and its tokenizer.
+
+llama.cpp has names of its own, and one order of its own. Its rotary positions turn neighbors
+(2j, 2j + 1) of each query and key, ours and the library's turn number j with number j + d_head / 2.
+So whoever writes such a file deals the rows of W_Q and W_K out anew, and here they are put back.
+
+Source: llama.cpp's convert_hf_to_gguf.py, `LlamaModel.permute`.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from jaxtyping import Float
+from torch import Tensor
+
+from transformer_lesson.checkpoints.gguf import GGUF, read_gguf
+from transformer_lesson.checkpoints.untrusted import Stored, readable_errors
+from transformer_lesson.text.pretrained import PretrainedTokenizer
+
+ARCHITECTURE = "llama"
+FACTS = {
+    "hidden_size": "llama.embedding_length",
+    "intermediate_size": "llama.feed_forward_length",
+    "max_position_embeddings": "llama.context_length",
+    "num_attention_heads": "llama.attention.head_count",
+    "num_key_value_heads": "llama.attention.head_count_kv",
+    "num_hidden_layers": "llama.block_count",
+    "rms_norm_eps": "llama.attention.layer_norm_rms_epsilon",
+    "head_dim": "llama.rope.dimension_count",
+}
+"""A field of config.json to llama.cpp's name of it; a file must have all of them."""
+NAMES = (
+    (r"^token_embd\.", "model.embed_tokens."),
+    (r"^output_norm\.", "model.norm."),
+    (r"^output\.", "lm_head."),
+    (r"^blk\.", "model.layers."),
+    (r"\.attn_([qkv])\.", r".self_attn.\1_proj."),
+    (r"\.attn_output\.", ".self_attn.o_proj."),
+    (r"\.ffn_(gate|up|down)\.", r".mlp.\1_proj."),
+    (r"\.attn_norm\.", ".input_layernorm."),
+    (r"\.ffn_norm\.", ".post_attention_layernorm."),
+)
+"""Pairs (pattern, replacement) that turn llama.cpp's name of a tensor into the library's."""
+SPECIAL = 3  # the type of a token that no text can spell, such as <|im_end|>
+
+
+def read_llama(path: str | Path) -> Stored:
+    """Read a GGUF file with a Llama, and give config and tensors the library's form.
+
+    Raises:
+        ValueError: a damaged file, another architecture, or metadata that is not complete.
+    """
+    file = read_gguf(path)
+    with readable_errors(f"the metadata of {path}"):
+        facts = _facts(file)
+        n_heads = {"q": facts["num_attention_heads"], "k": facts["num_key_value_heads"]}
+        tensors = {}
+        for name in file.table:
+            tensor = file.tensor(name)
+            if turned := re.fullmatch(r"blk\.\d+\.attn_([qk])\.weight", name):
+                tensor = halves_from_neighbors(tensor, n_heads[turned[1]])
+            tensors[_their_name(name)] = tensor
+    return Stored(facts, tensors, str(path))
+
+
+def halves_from_neighbors(
+    W: Float[Tensor, "d_out d_in"], n_heads: int
+) -> Float[Tensor, "d_out d_in"]:
+    """Put the rows of W_Q or W_K in the order that `apply_rotary` expects.
+
+    Rows 0, 1, 2, 3, ... of a head become rows 0, d_head / 2, 1, d_head / 2 + 1, ...
+
+    Args:
+        W: as `nn.Linear` stores it; d_out = n_heads * d_head.
+        n_heads: heads that the rows belong to; keys may have fewer than queries.
+    """
+    pairs = W.view(n_heads, -1, 2, W.size(1))  # (head, d_head / 2, of a pair, d_in)
+    return pairs.transpose(1, 2).reshape(W.shape)
+
+
+def _their_name(name: str) -> str:
+    if name.startswith("model."):  # else two tensors could have one name
+        raise ValueError(f"tensor {name[:80]!r} is no name of llama.cpp's: get the file again.")
+    for pattern, replacement in NAMES:
+        name = re.sub(pattern, replacement, name)
+    return name
+
+
+def _facts(file: GGUF) -> dict[str, Any]:
+    """Return what config.json would say."""
+    metadata, kind = file.metadata, file.metadata.get("general.architecture")
+    if kind != ARCHITECTURE:
+        raise ValueError(
+            f"{file.path}: general.architecture is {kind!r}, but only {ARCHITECTURE!r} is read."
+        )
+    embedding = file.table.get("token_embd.weight")
+    missing = [name for name in FACTS.values() if name not in metadata]
+    if missing or embedding is None:
+        lost = ", ".join(missing or ["token_embd.weight"])
+        raise ValueError(f"{file.path} has no {lost}: it is not complete, get the file again.")
+    facts = {field: metadata[name] for field, name in FACTS.items()}
+    for token in ("bos", "eos"):
+        facts[f"{token}_token_id"] = metadata.get(f"tokenizer.ggml.{token}_token_id")
+    return facts | {
+        "model_type": "llama",
+        "vocab_size": embedding.shape[0],
+        "pad_token_id": metadata.get("tokenizer.ggml.padding_token_id"),
+        "rope_theta": metadata.get("llama.rope.freq_base", 10000.0),
+        "rope_scaling": {"rope_type": metadata.get("llama.rope.scaling.type", "default")},
+        "tie_word_embeddings": "output.weight" not in file.table,
+    }
+
+
+def read_tokenizer(path: str | Path) -> PretrainedTokenizer:
+    """Return the tokenizer that a GGUF file has in its metadata.
+
+    It is GPT-2's, byte pairs, but every digit is a token of its own.
+
+    Raises:
+        ValueError: a damaged file, another kind of tokenizer, or one that contradicts itself.
+
+    Differs: `transformers` reads the same file without cutting numbers into digits.
+    """
+    file = read_gguf(path)
+    with readable_errors(f"the metadata of {path}"):
+        metadata = file.metadata
+        kind = tuple(metadata.get(f"tokenizer.ggml.{field}") for field in ("model", "pre"))
+        if kind != ("gpt2", "smollm"):
+            raise ValueError(
+                f"{path}: its tokenizer is {kind}, but only ('gpt2', 'smollm') is read."
+            )
+        tokens, types, merges = (
+            metadata[f"tokenizer.ggml.{field}"] for field in ("tokens", "token_type", "merges")
+        )
+        vocabulary = {token: id_ for id_, token in enumerate(tokens)}
+        pairs = [tuple(merge.split(" ")) for merge in merges]
+        _check_vocabulary(path, vocabulary, tokens, types, pairs)
+        special = [token for token, type_ in zip(tokens, types, strict=True) if type_ == SPECIAL]
+        ids = {
+            role: metadata.get(f"tokenizer.ggml.{name}_token_id")
+            for role, name in (
+                ("bos", "bos"),
+                ("eos", "eos"),
+                ("pad", "padding"),
+                ("unk", "unknown"),
+            )
+        }
+        return PretrainedTokenizer(_byte_pairs(vocabulary, pairs, special), ids)
+
+
+def _check_vocabulary(path, vocabulary: dict, tokens: list, types, pairs: list[tuple]) -> None:
+    if len(vocabulary) < len(tokens) or len(types) != len(tokens):
+        raise ValueError(
+            f"{path}: of its {len(tokens):,} tokens {len(vocabulary):,} differ and {len(types):,} "
+            "have a type, but all must: get the file again."
+        )
+    for pair in pairs:
+        if len(pair) != 2 or not vocabulary.keys() >= {*pair, "".join(pair)}:
+            raise ValueError(
+                f"{path}: it merges {' '.join(pair)[:80]!r}, but a merge must make a token of two: "
+                "get the file again."
+            )
+
+
+def _byte_pairs(vocabulary: dict[str, int], merges: list[tuple], special: list[str]):
+    from tokenizers import decoders, models, pre_tokenizers
+
+    library_tokenizer = tokenizers.Tokenizer(models.BPE(vocabulary, merges))
+    library_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
+    )
+    library_tokenizer.decoder = decoders.ByteLevel()
+    library_tokenizer.add_special_tokens(special)
+    return library_tokenizer

@@ -1,0 +1,97 @@
+"""Tokenizers that come with other people's models, and the form in which these models chat."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import tokenizers
+
+from transformer_lesson.text.tokenizers import Tokenizer, byte_characters
+
+
+class PretrainedTokenizer(Tokenizer):
+    """Somebody else's tokenizer with the interface of the course's own.
+
+    Here too only ids are special: the text "<|im_end|>" is ordinary characters, so nobody can end a
+    message by typing it. `vocabulary` has the special tokens' ids by name, and all others.
+
+    Args:
+        library_tokenizer: a tokenizer of the package `tokenizers`.
+        ids: which id begins a text ("bos"), ends it ("eos"), fills a batch ("pad") and stands for
+            what the vocabulary lacks ("unk"); `None` for what a model does not have.
+
+    Raises:
+        ValueError: an id outside the vocabulary.
+    """
+
+    def __init__(self, library_tokenizer: tokenizers.Tokenizer, ids: Mapping[str, int | None]):
+        library_tokenizer.encode_special_tokens = True
+        self._library = library_tokenizer
+        id_of = library_tokenizer.get_vocab()
+        self._tokens = sorted(id_of, key=id_of.get)
+        self.vocabulary = {token: id_of[token] for token in self._tokens}
+        if list(self.vocabulary.values()) != list(range(len(self._tokens))):
+            raise ValueError("The tokenizer's ids must be 0, 1, 2, ...: get its file again.")
+        ids = {role: id_ if id_ is None else self._checked_id(id_) for role, id_ in ids.items()}
+        self.bos_id, self.eos_id = ids.get("bos"), ids.get("eos")
+        self.pad_id, self.unk_id = ids.get("pad"), ids.get("unk")
+        if isinstance(library_tokenizer.decoder, tokenizers.decoders.ByteLevel):
+            special = {one.content for one in library_tokenizer.get_added_tokens_decoder().values()}
+            self._tokens = [t if t in special else _shown(t) for t in self._tokens]
+
+    @classmethod
+    def from_file(cls, path: str | Path, **names: str):
+        """Return the tokenizer of a `tokenizer.json`.
+
+        Args:
+            path: the file.
+            names: the special tokens, as in `bos="[CLS]", eos="[SEP]", pad="[PAD]"`.
+
+        Raises:
+            ValueError: no such file, something else in it, or a name that it does not have.
+        """
+        try:
+            library_tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises no other kind
+            raise ValueError(f"{path} is no tokenizer, or only a part of one ({error}).") from error
+        library_tokenizer.no_padding(), library_tokenizer.no_truncation()
+        ids = {role: library_tokenizer.token_to_id(name) for role, name in names.items()}
+        for role, name in names.items():
+            if ids[role] is None:
+                raise ValueError(f"{path} has no token {name!r} for {role}: look into the file.")
+        return cls(library_tokenizer, ids)
+
+    def to_json(self) -> str:
+        """Raise a `ValueError`: the file from which it was read is what keeps it."""
+        raise ValueError("A pretrained tokenizer is kept in the file that it came from.")
+
+    def _to_ids(self, text: str) -> list[int]:
+        return self._library.encode(text, add_special_tokens=False).ids
+
+    def _to_text(self, ids: list[int]) -> str:
+        return self._library.decode(ids, skip_special_tokens=False)
+
+
+def _shown(token: str) -> str:
+    """Return the text of a token that is written in bytes."""
+    byte_of = byte_characters()
+    return bytes(byte_of[c] for c in token).decode(errors="backslashreplace")
+
+
+def chat_prompt(
+    tokenizer: PretrainedTokenizer, messages: Sequence[tuple[str, str]], answer: bool = True
+) -> list[int]:
+    r"""Return the ids of a conversation in the form of ChatML, which SmolLM2 was trained on.
+
+    Each message is `<|im_start|>role\ntext<|im_end|>\n`, the two marks as one id each.
+
+    Args:
+        tokenizer: one whose vocabulary has both marks.
+        messages: pairs (role, text); the roles are system, user and assistant.
+        answer: end where the assistant begins to write.
+    """
+    start, end = (tokenizer.vocabulary[mark] for mark in ("<|im_start|>", "<|im_end|>"))
+    line_break = tokenizer.encode("\n")
+    ids = []
+    for role, text in messages:
+        ids += [start, *tokenizer.encode(f"{role}\n{text}"), end, *line_break]
+    return ids + [start, *tokenizer.encode("assistant\n")] if answer else ids

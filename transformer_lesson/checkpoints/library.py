@@ -13,6 +13,7 @@ from transformer_lesson.checkpoints.bert import BertFamily
 from transformer_lesson.checkpoints.family import Facts, Family, Tensors
 from transformer_lesson.checkpoints.gpt2 import GPT2Family
 from transformer_lesson.checkpoints.hub import fetch, is_hub_name
+from transformer_lesson.checkpoints.in_place import parameters_without_numbers, take_over
 from transformer_lesson.checkpoints.library_tokenizer import tokenizer_files
 from transformer_lesson.checkpoints.llama import LlamaFamily
 from transformer_lesson.checkpoints.llama_cpp import read_llama
@@ -113,14 +114,13 @@ def _fill(stored: Stored) -> nn.Module:
         configs = family.read_config(facts)
         require_room(configs, stored.tensors)
         tensors = family.tidy(facts, _with_prefix(family, stored.tensors))
-    with torch.random.fork_rng(devices=[]):  # reading a checkpoint changes no random numbers
+    # reading a checkpoint changes no random numbers
+    with parameters_without_numbers(), torch.random.fork_rng(devices=[]):
         model = family.build(configs, facts, tensors)
     tensors = _without_twins(family, model, tensors)
     _check(family.packed(model), tensors)
     weights = family.unpack(tensors)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(weights[family.rename(name)])
+    take_over(model, {name: weights[family.rename(name)] for name, _ in model.named_parameters()})
     return model.eval()
 
 

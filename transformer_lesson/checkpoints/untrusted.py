@@ -115,8 +115,9 @@ class Stored(NamedTuple):
 
 
 def read_model(model) -> Stored:
-    """Take config and tensors from a live model of the library."""
-    return Stored(model.config.to_dict(), dict(model.state_dict()), type(model).__name__)
+    """Take config and copies of the tensors from a live model of the library."""
+    tensors = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    return Stored(model.config.to_dict(), tensors, type(model).__name__)
 
 
 def read_directory(path: Path) -> Stored:
@@ -199,7 +200,8 @@ def load_safetensors(path: Path) -> dict[str, Tensor]:
         ValueError: the file is cut off, or something else.
     """
     try:
-        return load_file(path)
+        mapped = load_file(path)  # these change with their file
+        return {name: tensor.clone() for name, tensor in mapped.items()}
     except (SafetensorError, OSError, *MALFORMED) as error:
         raise ValueError(
             f"{path} is no safetensors file, or only a part of one ({error}): get it again."

@@ -1,0 +1,69 @@
+"""Weights that a model takes over: the same memory, and nothing shared."""
+
+import pytest
+import torch
+import transformers
+from torch import nn
+
+from transformer_lesson.checkpoints import from_pretrained
+from transformer_lesson.checkpoints.in_place import parameters_without_numbers, take_over
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.out = nn.Embedding(5, 3), nn.Linear(3, 5, bias=False)
+        self.out.weight = self.table.weight
+        self.register_buffer("sines", torch.arange(4.0))
+
+
+def made():
+    with parameters_without_numbers():
+        return Tied()
+
+
+def test_a_module_is_made_without_numbers():
+    model = made()
+    assert model.table.weight.is_meta and model.sines.tolist() == [0, 1, 2, 3]
+    assert not nn.Linear(2, 2).weight.is_meta  # outside of the block all is as always
+
+
+def test_a_whole_tensor_is_taken_over_and_a_part_is_copied():
+    whole, stack = torch.randn(5, 3), torch.randn(2, 5, 3)
+    model = made()
+    take_over(model, {"table.weight": whole})
+    assert model.out.weight is model.table.weight
+    assert model.table.weight.data_ptr() == whole.data_ptr() and model.out.weight.requires_grad
+    model.out(model.table(torch.tensor([1]))).sum().backward()
+    for part in (stack[1], torch.randn(3, 5).T):
+        model = made()
+        take_over(model, {"table.weight": part})
+        assert torch.equal(model.table.weight, part) and model.table.weight.is_contiguous()
+        assert model.table.weight.data_ptr() != part.data_ptr()
+
+
+def test_numbers_of_half_the_length_become_float32():
+    model = made()
+    take_over(model, {"table.weight": torch.ones(5, 3, dtype=torch.bfloat16)})
+    assert model.table.weight.dtype == torch.float32
+
+
+@pytest.fixture
+def gpt2():
+    config = transformers.GPT2Config(vocab_size=20, n_positions=8, n_embd=8, n_layer=1, n_head=2)
+    return transformers.GPT2LMHeadModel(config).eval()
+
+
+def test_a_live_model_and_its_copy_share_nothing(gpt2):
+    theirs = {tensor.data_ptr() for tensor in gpt2.state_dict().values()}
+    assert theirs.isdisjoint(weight.data_ptr() for weight in from_pretrained(gpt2).parameters())
+
+
+def test_a_file_may_change_when_it_was_read(gpt2, tmp_path):
+    gpt2.save_pretrained(tmp_path)
+    ours, ids = from_pretrained(tmp_path), torch.arange(6)[None]
+    before = ours(ids)
+    with (tmp_path / "model.safetensors").open("r+b") as file:
+        file.seek(-2000, 2)
+        file.write(bytes(2000))
+    assert torch.equal(ours(ids), before)

@@ -131,7 +131,8 @@ def _diagnosed(exercise: Exercise, answer: Callable, report: Report) -> Report:
     if found is None and failure.startswith(RAISED):
         found = explain_error(failure)
     if found is None:
-        told = unlike_ours(exercise, exercise.tried(answer)) if failure.startswith((VALUES, LENGTH)) else None
+        other = failure.startswith((VALUES, LENGTH))
+        told = unlike_ours(exercise, exercise.tried(answer)) if other else None
         mistake = IN_PLACE if failure.startswith(CHANGES) else None
         return replace(report, message=f"{told}\n{failure}" if told else failure, mistake=mistake)
     fold = partial(Folded, LINES, preformatted(found.lines)) if found.lines else None

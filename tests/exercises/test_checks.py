@@ -63,6 +63,7 @@ def test_other_right_versions_pass(name):
         ("split_heads", "no_transpose", "Smallest failing example:\nx =\n[[["),
         ("greedy_decode", "never", "Nothing comes after `<eos>`"),
         ("greedy_decode", "without_eos", "The length must be 3; yours is 2."),
+        ("greedy_decode", "without_eos", "The type is right, the length is not."),
         (
             "top_k_filter",
             "whole_batch",

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from transformer_lesson.figures import attention_steps
+from transformer_lesson.files import printable
 
 NAMES = ["the", "$x_1", "<b>", "child"]
 
@@ -42,9 +43,14 @@ def test_a_path_tells_the_weights(vectors):
 
 @pytest.mark.parametrize("mask", [None, torch.ones(4, 4).tril().bool()])
 def test_the_flow_has_a_step_for_the_mask(vectors, mask):
-    made = attention_steps.data_flow("Claim", *vectors, mask)
+    made = attention_steps.data_flow("Claim", *vectors, NAMES, 2, mask)
     shown = {text.get_text() for text in made.axes[0].texts}
     assert {"softmax", "times V", "weights  (4, 4)", "output  (4, 6)"} <= shown
+    assert set(map(printable, NAMES)) <= shown
+    frames = made.axes[0].patches
+    assert len(frames) == (4 if mask is None else 5)  # Q, scores, masked scores, weights, output
+    assert {frame.get_height() for frame in frames} == {attention_steps.INCHES}
+    assert f"The row of {NAMES[2]} is framed" in made.alt
     assert ("mask" in shown) == ("mask" in made.alt) == (mask is not None)
     assert made.png()
 

@@ -58,6 +58,13 @@ def test_a_mistake_that_the_words_do_not_show_is_told_by_the_logits():
     assert result.mine == GERMAN and result.largest > 0.1
 
 
+def test_what_is_handed_in_is_called_by_the_learners_own_functions_too():
+    write_all()
+    unscaled = translation(SENTENCE, attention_scores=lambda Q, K: Q @ K.mT)
+    assert "17 of 17" in repr(unscaled) and unscaled.mine == GERMAN and unscaled.largest > 0.1
+    assert translation(SENTENCE).largest <= SAME  # and only for that one run
+
+
 def test_numbers_that_are_none_differ_without_end():
     result = translation(SENTENCE, layer_norm=lambda x, gamma, beta: x * torch.nan)
     assert result.largest == float("inf")

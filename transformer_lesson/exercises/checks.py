@@ -131,7 +131,8 @@ def _diagnosed(exercise: Exercise, answer: Callable, report: Report) -> Report:
     if found is None and failure.startswith(RAISED):
         found = explain_error(failure)
     if found is None:
-        told = unlike_ours(exercise, exercise.tried(answer)) if failure.startswith(VALUES) else None
+        other = failure.startswith((VALUES, LENGTH))
+        told = unlike_ours(exercise, exercise.tried(answer)) if other else None
         mistake = IN_PLACE if failure.startswith(CHANGES) else None
         return replace(report, message=f"{told}\n{failure}" if told else failure, mistake=mistake)
     fold = partial(Folded, LINES, preformatted(found.lines)) if found.lines else None
@@ -139,6 +140,7 @@ def _diagnosed(exercise: Exercise, answer: Callable, report: Report) -> Report:
 
 
 VALUES = "Type and shape are right, the values are not."
+LENGTH = "The type is right, the length is not."
 CHANGES, IN_PLACE = "Your function changes its argument", "an argument changed in place"
 ONCE = "The same inputs gave another result this time."
 LINES = "Our lines: with − the way that gives what yours gives, with + the right way"
@@ -185,7 +187,7 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> None:
             raise Failed(f"{broken}\n{example}" if example else broken)
     if not all(map(same, expected, yours)):
         example = smallest_example(exercise, answer, draw) or ONCE
-        raise Failed(f"{VALUES}\n{example}")
+        raise Failed(f"{LENGTH if 'The length must be' in example else VALUES}\n{example}")
 
 
 def _check_untouched(exercise: Exercise, inputs: tuple, fresh: tuple) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
 from transformer_lesson.figures.plots import COLORS, Figure, as_array, draw_matrix, figure
 from transformer_lesson.files import printable
@@ -181,14 +182,18 @@ def _weighted(axes: Axes, weights: np.ndarray, values: np.ndarray) -> None:
     axes.set_axis_off()
 
 
-def data_flow(title: str, Q, K, V, mask=None) -> Figure:
+def data_flow(title: str, Q, K, V, names: Sequence[str], asking: int, mask=None) -> Figure:
     """Return scaled dot-product attention as tensors, drawn to scale, with the steps between them.
+
+    One query's row is framed all the way through, so that its own path can be followed.
 
     Args:
         title: the claim that the figure supports.
         Q: queries, shape (query, d_k).
         K: keys, shape (key, d_k).
         V: values, shape (key, d_v).
+        names: the words of queries and keys, which are the same ones.
+        asking: the query whose row is framed.
         mask: shape (query, key), `True` = may attend; `None` draws no such step.
     """
     Q, K, V = as_array(Q), as_array(K), as_array(V)
@@ -203,30 +208,34 @@ def data_flow(title: str, Q, K, V, mask=None) -> Figure:
     masked = [] if mask is None else ["the mask blanks what may not be seen"]
     product = "Q times K transposed, divided by the root of d_k, gives the scores"
     named = [product, *masked, "softmax"]
-    width = 2.1 + INCHES * (2 * V.shape[1] + len(steps) * len(K)) + 1.05 * len(steps)
+    width = 2.6 + INCHES * (2 * V.shape[1] + len(steps) * len(K)) + 1.05 * len(steps)
     made, ground = figure(
         title,
         f"{title}. From left to right: {'; '.join(named)} gives the weights; weights times V gives "
-        f"the output. Q {Q.shape}, K {K.shape}, V {V.shape}, weights {weights.shape}.",
+        f"the output. Q {Q.shape}, K {K.shape}, V {V.shape}, weights {weights.shape}. The row of "
+        f"{names[asking]} is framed; its weights: {_strong(weights[asking:][:1], ['it'], names)}.",
         width=width,
         height=0.85 + 3 * (INCHES * len(K) + 0.42),
     )
     ground.set_position((0, 0, 1, 1))
     ground.set(xlim=(0, width), ylim=(0, made.get_size_inches()[1]))
     ground.set_axis_off()
-    _flow(ground, Q, K, V, steps, weights @ V)
+    _flow(ground, Q, K, V, steps, weights @ V, names, asking)
     return made
 
 
-def _flow(ground: Axes, Q, K, V, steps, output) -> None:
+def _flow(ground: Axes, Q, K, V, steps, output, names, asking) -> None:
     """Place the tensors from left to right, and an arrow with its step between each two."""
     step = INCHES * len(K) + 0.42
     tops = [0.15 + 2 * step, 0.15 + step, 0.15]  # Q, K, V from top to bottom
-    right = 0.35 + INCHES * Q.shape[1]
+    first = 0.85
+    right = first + INCHES * Q.shape[1]
     for (name, tensor, color), low in zip(
         (("Q", Q, QUERY), ("K", K, KEY), ("V", V, VALUE)), tops, strict=True
     ):
-        _tensor(ground, 0.35, low, name, tensor, SIGNED, color)
+        _tensor(ground, first, low, name, tensor, SIGNED, color)
+        _row_names(ground, first, low, names, asking if name == "Q" else None)
+    _frame(ground, first, tops[0], Q, asking)
     middle = (tops[0] + tops[1]) / 2
     center = middle + INCHES * len(Q) / 2
     for low in tops[:2]:
@@ -235,19 +244,35 @@ def _flow(ground: Axes, Q, K, V, steps, output) -> None:
     ground.text(right + 0.98, middle - 0.1, "QKᵀ / √d_k", ha="right", va="top", fontsize=9)
     left = right + 1.0
     labels = ["mask", "softmax"] if len(steps) == 3 else ["softmax"]
-    for i, (name, tensor, cmap) in enumerate(steps):
+    for label, (name, tensor, cmap) in zip([*labels, "times V"], steps, strict=True):
         _tensor(ground, left, middle, name, tensor, cmap, INK)
+        _frame(ground, left, middle, tensor, asking)
         left += INCHES * len(K)
-        if i < len(labels):
-            _line(ground, (left + 0.1, center), (left + 0.85, center))
-            ground.text(left + 0.47, center + 0.08, labels[i], ha="center", fontsize=9)
-            left += 1.0
-    _line(ground, (left + 0.1, center), (left + 0.85, center))
-    across = (left + 0.45, tops[2] + INCHES * len(K) / 2)
+        _line(ground, (left + 0.1, center), (left + 0.85, center))
+        ground.text(left + 0.47, center + 0.08, label, ha="center", fontsize=9)
+        left += 1.0
+    across = (left - 0.55, tops[2] + INCHES * len(K) / 2)
     ground.plot([right + 0.08, across[0]], [across[1]] * 2, color=FAINT, linewidth=1.2)
-    _line(ground, across, (left + 0.45, center - 0.04))
-    ground.text(left + 0.47, center + 0.08, "times V", ha="center", fontsize=9)
-    _tensor(ground, left + 1.0, middle, "output", output, SIGNED, VALUE)
+    _line(ground, across, (across[0], center - 0.04))
+    _tensor(ground, left, middle, "output", output, SIGNED, VALUE)
+    _frame(ground, left, middle, output, asking)
+
+
+def _row_names(ground: Axes, left, low, names, asking: int | None) -> None:
+    """Write a tensor's words beside its rows, the one that asks in the queries' color."""
+    for row, name in enumerate(names):
+        height = low + INCHES * (len(names) - row - 0.5)
+        color = QUERY if row == asking else INK
+        place = {"ha": "right", "va": "center_baseline", "fontsize": 6.5}
+        ground.text(left - 0.05, height, printable(name), color=color, **place)
+
+
+def _frame(ground: Axes, left, low, tensor, row: int) -> None:
+    """Frame one row of a tensor that is drawn to scale."""
+    rows, columns = tensor.shape
+    place = (left, low + INCHES * (rows - row - 1))
+    look = {"fill": False, "edgecolor": QUERY, "linewidth": 1.6, "zorder": 5}
+    ground.add_patch(Rectangle(place, INCHES * columns, INCHES, **look))
 
 
 def _tensor(ground: Axes, left, low, name, tensor, cmap, color) -> None:

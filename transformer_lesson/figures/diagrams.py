@@ -24,8 +24,9 @@ def next_token_questions(source: Sequence[str], target: Sequence[str]) -> Figure
     questions = "; ".join(f"after {a} comes {b}" for a, b in zip(given, wanted, strict=True))
     made, axes = figure(
         f"{len(given)} positions, {len(given)} questions: what comes next?",
-        f"The encoder reads {' '.join(source)}. The decoder reads {' '.join(given)} and is to "
-        f"answer, one position further on: {questions}.",
+        f"The encoder reads {' '.join(source)}, and all of it is handed to each position of the "
+        f"decoder. The decoder reads {' '.join(given)} and is to answer, one position further on: "
+        f"{questions}.",
         width=8.0,
         height=3.6,
     )
@@ -36,7 +37,10 @@ def next_token_questions(source: Sequence[str], target: Sequence[str]) -> Figure
         _box(axes, 2 * i + 3, 2.6, one, TARGET)
         _box(axes, 2 * i + 3, 5.4, other, GUESS)
         _arrow(axes, (2 * i + 3.9, 3.7), (2 * i + 3.9, 5.3))
-    _arrow(axes, (3 + len(source), 1.3), (3 + len(source), 2.5))
+        _arrow(axes, (2 * i + 3.9, 1.9), (2 * i + 3.9, 2.5))  # the whole source, to every position
+    line = {"color": "#566372", "linewidth": 1.2}
+    axes.plot([3.9, 2 * len(given) + 1.9], [1.9, 1.9], **line)
+    axes.plot([2.9 + len(source)] * 2, [1.35, 1.9], **line)
     for y, words in ((0.75, "source"), (3.15, "target so far"), (5.95, "to guess")):
         axes.text(2.6, y, words, ha="right", va="center", fontsize=10)
     return made

@@ -1,6 +1,6 @@
 """The trained translator, run on the learner's functions, beside the package's own run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -69,7 +69,10 @@ def translation(sentence: str, **tried: Callable) -> Translation:
     model, tokenizer, _ = found
     _check_words(sentence, tokenizer)
     own = parts()
-    own = Parts(assembled(_functions(own) | tried), own.yours, own.reasons)
+    yours = {name: own.functions[name] for name in own.yours}
+    functions = assembled(yours | tried)  # refuses a name that is no part
+    _hand_in(tried, yours)
+    own = Parts(functions, own.yours, own.reasons)
     mine = MyTransformer.with_weights_of(model, own)
     (by_mine,), (by_ours,) = (translate(one, tokenizer, [sentence]) for one in (mine, model))
     source = torch.tensor([[*tokenizer.encode(sentence), tokenizer.eos_id]])
@@ -78,8 +81,19 @@ def translation(sentence: str, **tried: Callable) -> Translation:
     return Translation(by_mine, by_ours, own, tuple(tried), largest)
 
 
-def _functions(own: Parts) -> dict[str, Callable]:
-    return {name: own.functions[name] for name in own.yours}
+def _hand_in(tried: Mapping[str, Callable], yours: Mapping[str, Callable]) -> None:
+    """Have the learner's functions call these, wherever they call one of that name.
+
+    `parts()` loads the learner's files anew each time, so that the change ends with this run.
+    """
+    waiting, met = list(yours.values()), []
+    while waiting:
+        names = getattr(waiting.pop(), "__globals__", {})  # of the file that it stands in
+        if any(names is other for other in met):
+            continue
+        met.append(names)
+        waiting += [names[name] for name in PARTS if name in names]
+        names.update({name: function for name, function in tried.items() if name in names})
 
 
 def _difference(one: Tensor, other: Tensor) -> float:

@@ -149,15 +149,15 @@ def test_the_sentence_is_made_of_the_pictures_numbers(show):
 
 def test_a_norm_says_whom_a_change_reaches(show):
     page = show(NormExplorer())
-    assert page.title == "Layer norm: changing “all” moves no output, not even its own"
+    assert page.title == "Layer norm: changing “child” moves no output, not even its own"
     page.set(epsilon=10.0)
-    assert page.title == "Layer norm: changing “all” moves no output but its own"
+    assert page.title == "Layer norm: changing “child” moves no output but its own"
     page.set(norm="rms", epsilon=1e-5)
-    assert page.title == "RMS norm: changing “all” moves no output but its own"
+    assert page.title == "RMS norm: changing “child” moves no output but its own"
     page.set(norm="batch")
     wanted = expected("batch", 0, 4, 2.0, 2.0, 1, gamma=1.0, beta=0.0, epsilon=1e-5)
     _, *others = sorted(wanted["moved"][4], reverse=True)  # its own output moves farthest
-    title = f"Batch norm: changing “all” moves other tokens’ outputs by up to {max(others):.2f}"
+    title = f"Batch norm: changing “child” moves other tokens’ outputs by up to {max(others):.2f}"
     assert same_numbers(page.title, title)
     page.set(step=2)
     assert page.title == "Batch norm, step 2 of 4: divided"

@@ -57,5 +57,6 @@ def test_the_flow_has_a_step_for_the_mask(vectors, mask):
 
 def test_heads_stand_side_by_side():
     x, weights, heads = torch.randn(4, 6), torch.rand(2, 4, 4), torch.randn(2, 4, 3)
-    made = attention_steps.heads_side_by_side("Claim", x, weights, heads, x)
+    made = attention_steps.heads_side_by_side("Claim", x, weights, heads, x, list("abcd"))
+    assert [text.get_text() for text in made.axes[0].texts].count("head 1") == 1
     assert "2 heads" in made.alt and "side by side (4, 6)" in made.alt and made.png()

@@ -29,7 +29,7 @@ class HeadAblation(ReadsTranslator, PageExplorable):
     Args:
         model: predicts next tokens, in evaluation mode; by default the translator that comes
             with the package, on sentences of its corpus.
-        batch: what it reads, and the labels.
+        batch: what it reads, and the labels; the translator has eight sentences of its own.
         attention: offer only heads of attentions with this in their name.
         counted: which labels make the mean loss, shape (batch, n); by default all. Padding never
             counts.
@@ -57,7 +57,8 @@ class HeadAblation(ReadsTranslator, PageExplorable):
             values |= {"weights": bare_weights(model)}
         elif checkpoint := trained_translator():
             model, attention = checkpoint.model, attention or "decoder.1.cross"
-            batch = epoch(grammar.generate(N_PAIRS, seed=5), checkpoint.tokenizer, N_PAIRS)[0]
+            if batch is None:
+                batch = epoch(grammar.generate(N_PAIRS, seed=5), checkpoint.tokenizer, N_PAIRS)[0]
         if model is not None:
             values |= {"heads": _offered(model, attention), "rows": _rows(model, batch, counted)}
         super().__init__(**values)

@@ -4,7 +4,7 @@ import traitlets
 
 from transformer_lesson.explorables.in_page import PageExplorable
 
-TOKENS = ["Save", "all", "files", "Open", "this", "tab"]
+TOKENS = ["the", "child", "opens", "the", "window", "."]
 BLOCK = [
     [0.5, -1.0, 2.0, 0.1],
     [1.5, 0.3, -0.6, 2.4],

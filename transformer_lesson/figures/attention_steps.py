@@ -18,6 +18,8 @@ WHITE_TO_BLUE, SIGNED = "Blues", "PuOr"
 INK, FAINT = "#33404d", "#8a97a3"
 INCHES = 0.115
 """The side of one number in `data_flow`."""
+LEFT = 1.05
+"""Inches beside `heads_side_by_side` for the names of its rows."""
 
 
 def weight_maps(
@@ -293,7 +295,7 @@ def _arrow(axes: Axes, tip: tuple[float, float], color: str, width: float) -> No
     axes.annotate("", tip, (0.0, 0.0), arrowprops=arrow)
 
 
-def heads_side_by_side(title: str, x, weights, heads, output) -> Figure:
+def heads_side_by_side(title: str, x, weights, heads, output, words: Sequence[str]) -> Figure:
     """Return multi-head attention as tensors: x, each head's weights and result, and their mix.
 
     Args:
@@ -302,40 +304,54 @@ def heads_side_by_side(title: str, x, weights, heads, output) -> Figure:
         weights: shape (head, n, n).
         heads: the heads' results, shape (head, n, d_head).
         output: their concatenation times W_O, shape (n, d_model).
+        words: the n rows of x.
     """
     x, weights, heads, output = (as_array(one) for one in (x, weights, heads, output))
     count, n, d_head = heads.shape
     concat = np.concatenate(list(heads), axis=1)
+    wide, step = 6.4, 6.4 / count  # inches
     made, ground = figure(
         title,
-        f"{title}. From left to right: x {x.shape}, read by {count} heads, each with weights "
+        f"{title}. From top to bottom: x {x.shape}, read by {count} heads, each with weights "
         f"({n}, {n}) and a result ({n}, {d_head}); the results side by side {concat.shape}; "
         f"times W_O, the output {output.shape}.",
-        width=9.2,
-        height=0.8 + 0.52 * count,
+        width=LEFT + wide + 0.15,
+        height=5.4,
     )
-    top = 0.15 + 0.52 * count
     ground.set_position((0, 0, 1, 1))
-    ground.set(xlim=(0, 9.2), ylim=(0, 0.8 + 0.52 * count))
+    ground.set(xlim=(0, LEFT + wide + 0.15), ylim=(0, 5.4))
     ground.set_axis_off()
-    middle = top / 2
-    _block(ground, (0.25, middle), (1.7, 0.7), x, f"x  ({n}, {x.shape[1]})", INK)
-    _block(ground, (4.75, middle), (1.7, 0.7), concat, f"side by side  {concat.shape}", VALUE)
-    _block(ground, (7.25, middle), (1.7, 0.7), output, f"output  {output.shape}", INK)
+    _block(ground, (LEFT, 4.3), (wide, 0.98), x, f"x  {x.shape}", INK)
+    for row, word in enumerate(words):
+        y = 4.3 + 0.98 * (0.5 - (row + 0.5) / n)
+        name = printable(word)
+        ground.text(LEFT - 0.06, y, name, fontsize=8, ha="right", va="center", parse_math=False)
     for i in range(count):
-        height = top - 0.3 - 0.52 * i
-        _line(ground, (2.05, middle), (2.75, height))
-        _block(ground, (2.8, height), (0.42, 0.42), weights[i], "", INK, WHITE_TO_BLUE)
-        _block(ground, (3.32, height), (0.62, 0.42), heads[i], "", VALUE)
-        ground.text(3.26, height + 0.22, f"head {i}", fontsize=6, ha="center", va="bottom")
-        ground.plot([4.0, 4.7], [height, middle], color=FAINT, linewidth=0.8)
-        if i:
-            edge = 4.75 + 1.7 * i / count
-            parting = {"color": "white", "linewidth": 1.5, "zorder": 4}
-            ground.plot([edge] * 2, [middle - 0.34, middle + 0.34], **parting)
-    _line(ground, (6.55, middle), (7.15, middle))
-    ground.text(6.85, middle + 0.08, "W_O", ha="center", fontsize=9)
+        _one_head(ground, LEFT + step * i, step, i, weights[i], heads[i])
+    _block(ground, (LEFT, 1.33), (wide, 0.5), concat, "", VALUE)
+    for i in range(1, count):
+        edge = LEFT + step * i
+        ground.plot([edge, edge], [1.08, 1.58], color="white", linewidth=2, zorder=4)
+    _line(ground, (LEFT + wide / 2, 1.02), (LEFT + wide / 2, 0.68))
+    ground.text(LEFT + wide / 2 + 0.1, 0.85, "times W_O", va="center", fontsize=9)
+    _block(ground, (LEFT, 0.38), (wide, 0.5), output, "", INK)
+    rows = (2.98, "weights", weights.shape), (2.13, "results", heads.shape)
+    for y, name, shape in (*rows, (1.33, "side by side", concat.shape), (0.38, "output", x.shape)):
+        color = VALUE if name in ("results", "side by side") else INK
+        text = f"{name}\n{shape}"
+        ground.text(LEFT - 0.1, y, text, fontsize=9, color=color, ha="right", va="center")
     return made
+
+
+def _one_head(ground, left: float, step: float, number: int, weights, result) -> None:
+    """Draw one head's column: it reads x, has its weights, and hands its result down."""
+    side, middle = 0.82 * step, left + step / 2
+    _line(ground, (middle, 3.78), (middle, 3.58))
+    ground.text(middle, 3.56, f"head {number}", fontsize=9, ha="center", va="top")
+    _block(ground, (middle - side / 2, 2.98), (side, 0.78), weights, "", INK, WHITE_TO_BLUE)
+    _block(ground, (middle - side / 2, 2.13), (side, 0.6), result, "", VALUE)
+    _line(ground, (middle, 2.57), (middle, 2.44))
+    _line(ground, (middle, 1.82), (middle, 1.6))
 
 
 def _block(ground, left_middle, size, tensor, name, color, cmap=SIGNED) -> None:

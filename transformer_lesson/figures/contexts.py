@@ -40,15 +40,17 @@ def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[i
             axes.scatter(*mine.T, s=9, color=COLORS[i], alpha=0.55, linewidths=0)
             if axes is panels[-1]:
                 x, y = np.median(mine, axis=0)
+                above = y > (bottom + top) / 2
                 axes.text(
-                    x, y, printable(kind), color=COLORS[i], fontsize=12, weight="bold",
-                    ha="center", va="center", parse_math=False, path_effects=HALO,
+                    x, mine[:, 1].max() if above else mine[:, 1].min(), printable(kind),
+                    color=COLORS[i], fontsize=12, weight="bold", ha="center",
+                    va="bottom" if above else "top", parse_math=False, path_effects=HALO,
                 )  # fmt: skip
         for place, word in marked.items():
             axes.plot(*points[place], "o", markersize=7, markerfacecolor="none", color="black")
             if axes is panels[-1]:
                 axes.annotate(
-                    printable(word), points[place], (7, -12), textcoords="offset points",
+                    printable(word), points[place], (7, -3), textcoords="offset points",
                     fontsize=9, path_effects=HALO,
                 )  # fmt: skip
         axes.set_title(printable(name), fontsize=10)

@@ -104,9 +104,9 @@ def firing(title: str, units: Mapping[str, Mapping[str, float]]) -> Figure:
         axes.barh(range(len(words)), words.values(), color=COLORS[0], height=0.7)
         axes.set_yticks(range(len(words)), map(printable, words), fontsize=9, parse_math=False)
         axes.set_title(printable(name), fontsize=9)
-        axes.set_xlabel("fires with", fontsize=9)
+        axes.set_xlabel("fires, on average", fontsize=9)
         axes.invert_yaxis()
-    made.subplots_adjust(left=0.14, right=0.98, top=0.78, bottom=0.2, wspace=0.8)
+    made.subplots_adjust(left=0.14, right=0.98, top=0.78, bottom=0.2, wspace=1.2)
     return made
 
 
@@ -150,8 +150,10 @@ def sizes(title: str, runs: Mapping[str, Sequence[float]], names: Sequence[str])
     Args:
         title: the claim that the figure supports.
         runs: by name, the standard deviation of the stream at each station.
-        names: of the stations, as hook points are called.
+        names: of the stations, as hook points are called; a line begins anew at an embedding.
     """
+    begins = [i for i, name in enumerate(names) if "embedding" in name] or [0]
+    parts = list(zip(begins, [*begins[1:], len(names)], strict=True))
     shown = [_station(name) for name in names]
     told = "; ".join(f"{name}: {', '.join(f'{s:.1f}' for s in run)}" for name, run in runs.items())
     made, axes = figure(
@@ -161,7 +163,8 @@ def sizes(title: str, runs: Mapping[str, Sequence[float]], names: Sequence[str])
         height=4.0,
     )
     for i, (name, run) in enumerate(runs.items()):
-        axes.plot(run, "o-", color=COLORS[i], markersize=4)
+        for begin, end in parts:
+            axes.plot(range(begin, end), run[begin:end], "o-", color=COLORS[i], markersize=4)
         axes.text(len(run) - 0.7, run[-1], f"{printable(name)}: {run[-1]:.1f}", color=COLORS[i])
     axes.set_xticks(range(len(shown)), shown, rotation=40, ha="right", fontsize=9)
     axes.set(ylabel="standard deviation", ylim=(0, None))

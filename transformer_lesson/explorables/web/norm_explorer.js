@@ -69,7 +69,7 @@ function drawNorm(state, page) {
     Math.max(...row.map((x, j) => Math.abs(x - unchanged[level][i][j])))));
   const shared = normMoments(normPeers(changed, norm, token, dimension), norm);
   const { svg, width } = page, wide = width >= 720;
-  const cell = Math.min(76, ((wide ? width / 2 - 24 : width) - 100) / 4);
+  const cell = Math.min(76, ((wide ? width / 2 - 24 : width) - 112) / 4);
   const parts = { levels, moved, cell, shared, state, page };
   const after = wide ? { left: width / 2 + 24, top: 0 } : { left: 0, top: 230 };
   drawNormBlock(layer(svg, "before"), parts, 0, { left: 0, top: 0, heading: "before" });
@@ -82,7 +82,7 @@ function drawNorm(state, page) {
 
 // All tokens' numbers at one step; a frame holds those that share mean and deviation.
 function drawNormBlock(group, { levels, moved, cell, state, page }, level, { left, top, heading }) {
-  const { tokens, norm, token } = state, high = 28, first = { x: left + 46, y: top + 44 };
+  const { tokens, norm, token } = state, high = 28, first = { x: left + 58, y: top + 44 };
   const y = (row) => first.y + row * high + 18;
   join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
     text, class: "strong", x: left, y: top + 14,

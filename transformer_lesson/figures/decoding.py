@@ -108,7 +108,7 @@ def _run(words: Sequence[tuple[str, float]]) -> str:
 
 
 def kept_words(title: str, panels: Mapping[str, Words], kept: Mapping[str, int], k: int) -> Figure:
-    """Return bars of words, likeliest first: blue what top-p keeps, a bracket over what top-k does.
+    """Return bars of words, likeliest first: blue what top-p keeps, a bracket over each choice.
 
     Args:
         title: the claim that the figure supports.
@@ -126,12 +126,11 @@ def kept_words(title: str, panels: Mapping[str, Words], kept: Mapping[str, int],
         colors = [KEPT if i < n else PALE for i in range(len(words))]
         axes.bar(range(len(words)), words.values(), color=colors, width=0.8)
         axes.set(xlabel=f"the {len(words)} words after {name}, likeliest first", xticks=[])
-        axes.set(ylim=(0, 1.3 * highest))
-        axes.plot([-0.4, k - 0.6], [1.08 * highest] * 2, color=COLORS[1], lw=2)
-        axes.text(-0.4, 1.12 * highest, f"top-k keeps {k}", color=COLORS[1], fontsize=9)
-        axes.text(
-            len(words) - 0.5, 0.75 * highest, f"top-p keeps {n}", ha="right", color=KEPT, fontsize=9
-        )
+        axes.set(ylim=(0, 1.5 * highest))
+        for y, filter_, count, color in ((1.07, "k", k, COLORS[1]), (1.27, "p", n, KEPT)):
+            axes.plot([-0.4, count - 0.6], [y * highest] * 2, color=color, lw=2)
+            text = f"top-{filter_} keeps {count}"
+            axes.text(-0.4, (y + 0.04) * highest, text, color=color, fontsize=9)
     all_axes[0].set_ylabel("probability")
     made.subplots_adjust(bottom=0.16, wspace=0.22)
     return made

@@ -12,7 +12,7 @@ const MOST_BEGINNING = 12; // tokens of a prompt that are drawn
 const OF_SAMPLE = ["temperature", "top_k", "top_p", "seed"];
 
 const KNOBS_GOAL = "Find a knob that leaves only one token at a step, and one that lets many in. ";
-const BEAM_GOAL = "Greedy forgets the three clocks: which beam width finds them?";
+const BEAM_GOAL = "At which step do greedy and two beams part?";
 
 export function DecodingStepper(view) {
   return frame(view, {

@@ -177,9 +177,9 @@ def test_nothing_changed_says_what_a_token_is_measured_against(show):
 
 def test_a_click_chooses_and_a_number_lights_up_wherever_it_stands(show):
     page = show(NormExplorer())
-    page.page.get_by_role("button", name="change “tab”").first.click()
+    page.page.get_by_role("button", name="change “.”").first.click()
     assert page.get("token") == 5
-    page.page.get_by_role("button", name="“Open”, dimension 3, before: 0.40").click()
+    page.page.get_by_role("button", name="“the”, dimension 3, before: 0.40").click()
     assert (page.get("token"), page.get("dimension")) == (3, 3)
     page.set()  # waits for the picture
     lit = page.page.locator("svg [data-lit]")
@@ -189,7 +189,7 @@ def test_a_click_chooses_and_a_number_lights_up_wherever_it_stands(show):
 def test_play_goes_through_the_steps(show):
     page = show(NormExplorer(step=3))
     page.page.get_by_role("button", name="Play").click()
-    page.page.get_by_text("Layer norm: changing “all”").first.wait_for()
+    page.page.get_by_text("Layer norm: changing “child”").first.wait_for()
     assert page.get("step") == 4
     page.page.get_by_role("button", name="Play").click()
     page.page.get_by_text("Layer norm, step 1 of 4: minus the mean").first.wait_for()

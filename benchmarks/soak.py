@@ -37,6 +37,7 @@ from tests.browser.lab import (
     headless,
     new_context,
     offline_page,
+    open_answers,
     run_lesson,
     serving,
     shut_down_kernel,
@@ -183,6 +184,7 @@ def in_lab(browser, address: str, lesson: str, moves: int, chance, bar: tqdm) ->
     """Run a lesson in JupyterLab and move its explorables; its kernel's memory is read."""
     with offline_page(browser) as page, tempfile.TemporaryDirectory() as folder:
         run_lesson(page, address, f"{lesson}.ipynb")
+        open_answers(page)
         page.wait_for_function(ALL_RAN, timeout=600_000)
         page.evaluate(WATCH, IN_KERNEL)
         ids, problems, twins = page.evaluate(FIND), [], []

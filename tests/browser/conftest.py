@@ -9,6 +9,7 @@ from tests.browser.lab import (
     chromium_program,
     headless,
     offline_page,
+    open_answers,
     run_lesson,
     serving,
     shut_down_kernel,
@@ -48,10 +49,11 @@ def page(chromium):
 
 @pytest.fixture
 def open_lesson(lab, page):
-    """Yield a function that opens a lesson, runs all its cells and returns the page."""
+    """Yield a function that runs a lesson and returns its page, with all answers open."""
 
     def open_and_run(lesson: str):
         run_lesson(page, lab, lesson)
+        open_answers(page)
         return page
 
     yield open_and_run

@@ -122,6 +122,11 @@ def run_lesson(page, address: str, lesson: str) -> None:
     page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
 
 
+def open_answers(page) -> None:
+    """Show what waits for somebody to commit to a prediction."""
+    page.add_style_tag(content=".jp-Cell-outputWrapper { display: flex !important; }")
+
+
 def shut_down_kernel(page) -> None:
     """End the kernel of the notebook that is open."""
     page.evaluate("() => window.jupyterapp.commands.execute('kernelmenu:shutdown')")

@@ -30,7 +30,7 @@ import pytest  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 from tests.cells import without_slow_cells  # noqa: E402
-from tests.real_weights import closing_line  # noqa: E402
+from tests.real_weights import closing_line, skip_without_weights  # noqa: E402
 
 # From here on every shape in a signature is checked on every call. Most of `exercises` is left out:
 # a diagnosis calls small functions without shapes so often that checking takes 15 times as long.
@@ -54,6 +54,7 @@ def pytest_runtest_setup(item):
     """A lesson's kernel starts with nobody's progress: no learner's, and no other lesson's."""
     with pytest.MonkeyPatch.context() as patch:
         if item.path.suffix == ".ipynb":
+            skip_without_weights(item.cell.source)
             folder = Path(LEARNERS.name, item.path.stem)
             folder.mkdir(exist_ok=True)
             patch.setenv("TRANSFORMER_LESSON_PROGRESS", str(folder / "my_progress.json"))

@@ -8,7 +8,7 @@ from nbformat import NotebookNode
 
 def names_in(source: str) -> tuple[set[str], set[str]]:
     """Return the names that a cell makes (a model that it trains is one) and those that it uses."""
-    tree = ast.parse(source)
+    tree = ast.parse(without_magics(source))
     used = {node.id for node in ast.walk(tree) if _is_name(node, ast.Load)}
     made = set()
     for node in _outside_functions(tree):
@@ -21,6 +21,11 @@ def names_in(source: str) -> tuple[set[str], set[str]]:
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("train") and node.args:
             made.add(ast.unparse(node.args[0]))
     return made, used
+
+
+def without_magics(source: str) -> str:
+    """Return a cell as plain Python: `%%needs SmolLM2` and the like become blank lines."""
+    return "\n".join("" if line.startswith("%") else line for line in source.splitlines())
 
 
 def _is_name(node: ast.AST, context: type) -> bool:

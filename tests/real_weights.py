@@ -14,6 +14,15 @@ def needs_weights(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not have_weights(name), reason=absent(name))
 
 
+def skip_without_weights(cell: str) -> None:
+    """Leave out a lesson's cell whose first line asks for weights that are not here."""
+    from transformer_lesson.checkpoints.needs import missing_weights
+    from transformer_lesson.checkpoints.weights import absent
+
+    for name in missing_weights(cell.partition("\n")[0]):
+        pytest.skip(absent(name))
+
+
 def closing_line(skipped: Iterable[pytest.TestReport]) -> str | None:
     """Return how many tests were left out for want of weights; `None` if none was."""
     n = sum(COMMAND in str(report.longrepr) for report in skipped)

@@ -1,4 +1,4 @@
-"""Lessons 00 to 10 as a learner meets them: questions before answers, and honest minutes."""
+"""Lessons 00 to 10 and 12 as a learner meets them: questions before answers, and honest minutes."""
 
 import json
 import re
@@ -10,13 +10,13 @@ from transformer_lesson.exercises.question_bank import find_question
 from transformer_lesson.lessons import LESSONS
 
 ROOT = Path(__file__).parent.parent
-STORY = [f"{number:02}" for number in range(11)]
+STORY = [f"{number:02}" for number in (*range(11), 12)]
 each_lesson = pytest.mark.parametrize("number", STORY)
 
 WORDS, LINES = 180, 6  # that a learner reads in a minute
 PREDICTION, PICTURE, EXERCISE = 0.7, 1, 4  # minutes
 MOST = 40  # minutes of a core
-LONGER = {"08": 50, "09": 45, "10": 42}  # where models are trained, and decoded in many ways
+LONGER = {"08": 50, "09": 45, "10": 42, "12": 50}  # models trained, decoded in many ways, opened
 DEEPER = re.compile("#+ Dig deeper")
 
 

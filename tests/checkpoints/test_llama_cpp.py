@@ -13,7 +13,11 @@ from transformers import LlamaForCausalLM
 from tests.checkpoints.families import drawn_fields, inputs_of, library_model
 from tests.checkpoints.gguf_files import gguf
 from transformer_lesson.checkpoints import compare_layers, from_pretrained
-from transformer_lesson.checkpoints.llama_cpp import halves_from_neighbors, read_tokenizer
+from transformer_lesson.checkpoints.llama_cpp import (
+    halves_from_neighbors,
+    our_name,
+    read_tokenizer,
+)
 from transformer_lesson.model.positions import apply_rotary
 
 NAMES = {
@@ -101,6 +105,15 @@ def test_logits_equal_the_librarys(seed, tmp_path):
     assert (ours.config.bos_id, ours.config.eos_ids, ours.config.pad_id) == (1, (2,), 3)
 
 
+def test_every_name_of_llama_cpps_is_one_of_ours():
+    theirs = small_llama(0)
+    _, tensors = llama_file(theirs)
+    ours = from_pretrained(theirs).state_dict()
+    assert {our_name(name) for name in tensors} <= ours.keys()
+    assert len({our_name(name) for name in tensors}) == len(tensors)
+    assert our_name("blk.17.ffn_gate_exps.weight") == "decoder.17.ffn_gate_exps.weight"
+
+
 def test_rows_in_halves_turn_as_neighbors_did():
     W, x, positions = torch.randn(2 * 6, 5), torch.randn(7, 5), torch.arange(7)
     neighbors = torch.tensor(neighbors_from_halves(W.numpy(), 2))
@@ -144,7 +157,7 @@ def test_missing_and_unknown_tensors_are_named(tmp_path):
     with pytest.raises(ValueError, match="missing: model.layers.0.mlp.up_proj.weight"):
         from_pretrained(saved(tmp_path, metadata, fewer))
     twice = tensors | {"model.norm.weight": tensors["output_norm.weight"]}
-    with pytest.raises(ValueError, match="'model.norm.weight' is no name of llama.cpp's"):
+    with pytest.raises(ValueError, match="'model.norm.weight' is a second 'model.norm.weight'"):
         from_pretrained(saved(tmp_path, metadata, twice))
     del tensors["token_embd.weight"]
     with pytest.raises(ValueError, match="has no token_embd.weight: it is not complete"):

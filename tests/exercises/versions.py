@@ -284,6 +284,38 @@ def masked(head_outputs, head):
     return head_outputs * keep[:, None, None]
 
 
+# Lesson 12
+
+
+def named_by_parts(name):
+    block, _, part = name.removesuffix(".weight").rpartition(".")
+    if not block:
+        return {"token_embd": "embedding", "output_norm": "decoder_norm"}[part] + ".weight"
+    kind, _, what = part.partition("_")
+    if what == "norm":
+        ours = {"attn": "norm_1", "ffn": "norm_2"}[kind]
+    elif kind == "attn":
+        ours = f"self_attention.W_{what[0].upper()}"
+    else:
+        ours = f"feed_forward.W_{what}"
+    return f"decoder.{block[4:]}.{ours}.weight"
+
+
+def unpacked(blocks):
+    scale, smallest = blocks[:, :4].contiguous().view(torch.float16).float().unbind(dim=1)
+    steps = torch.stack([blocks[:, 4:] % 16, blocks[:, 4:] // 16], dim=1).flatten(1)
+    return torch.addcmul(smallest[:, None], scale[:, None], steps.float())
+
+
+def spoken(tokenizer, messages):
+    start, end = (tokenizer.vocabulary[f"<|im_{mark}|>"] for mark in ("start", "end"))
+    ids = []
+    for role, text in [*messages, ("assistant", None)]:
+        ids += [start, *tokenizer.encode(f"{role}\n")]
+        ids += [] if text is None else [*tokenizer.encode(text), end, *tokenizer.encode("\n")]
+    return ids
+
+
 # Lesson 13
 
 
@@ -566,6 +598,15 @@ RIGHT = {
         zeroed,
         masked,
         lambda x, head: torch.cat([x[:, :head], 0 * x[:, head : head + 1], x[:, head + 1 :]], 1),
+    ],
+    "our_name": [named_by_parts],
+    "dequantize_q4_1": [
+        unpacked,
+        lambda blocks: unpacked(blocks).double(),
+    ],
+    "chat_prompt": [spoken, lambda *inputs: tuple(spoken(*inputs))],
+    "most_similar": [
+        lambda query, vectors, k: F.cosine_similarity(vectors, query[None]).topk(k).indices.tolist()
     ],
     "rms_norm": [
         rms,

@@ -16,10 +16,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from transformer_lesson.checkpoints.gguf import GGUF, read_gguf
+from transformer_lesson.checkpoints.llama import LlamaFamily
 from transformer_lesson.checkpoints.untrusted import Stored, readable_errors
 from transformer_lesson.text.pretrained import PretrainedTokenizer
 
-ARCHITECTURE = "llama"
+ARCHITECTURE, LLAMA = "llama", LlamaFamily()
 FACTS = {
     "hidden_size": "llama.embedding_length",
     "intermediate_size": "llama.feed_forward_length",
@@ -31,18 +32,6 @@ FACTS = {
     "head_dim": "llama.rope.dimension_count",
 }
 """A field of config.json to llama.cpp's name of it; a file must have all of them."""
-NAMES = (
-    (r"^token_embd\.", "model.embed_tokens."),
-    (r"^output_norm\.", "model.norm."),
-    (r"^output\.", "lm_head."),
-    (r"^blk\.", "model.layers."),
-    (r"\.attn_([qkv])\.", r".self_attn.\1_proj."),
-    (r"\.attn_output\.", ".self_attn.o_proj."),
-    (r"\.ffn_(gate|up|down)\.", r".mlp.\1_proj."),
-    (r"\.attn_norm\.", ".input_layernorm."),
-    (r"\.ffn_norm\.", ".post_attention_layernorm."),
-)
-"""Pairs (pattern, replacement) that turn llama.cpp's name of a tensor into the library's."""
 SPECIAL = 3  # the type of a token that no text can spell, such as <|im_end|>
 
 
@@ -61,7 +50,12 @@ def read_llama(path: str | Path) -> Stored:
             tensor = file.tensor(name)
             if turned := re.fullmatch(r"blk\.\d+\.attn_([qk])\.weight", name):
                 tensor = halves_from_neighbors(tensor, n_heads[turned[1]])
-            tensors[_their_name(name)] = tensor
+            theirs = LLAMA.rename(our_name(name))
+            if theirs in tensors:
+                raise ValueError(
+                    f"tensor {name[:80]!r} is a second {theirs!r}: get the file again."
+                )
+            tensors[theirs] = tensor
     return Stored(facts, tensors, str(path))
 
 
@@ -80,12 +74,27 @@ def halves_from_neighbors(
     return pairs.transpose(1, 2).reshape(W.shape)
 
 
-def _their_name(name: str) -> str:
-    if name.startswith("model."):  # else two tensors could have one name
-        raise ValueError(f"tensor {name[:80]!r} is no name of llama.cpp's: get the file again.")
-    for pattern, replacement in NAMES:
-        name = re.sub(pattern, replacement, name)
-    return name
+def our_name(name: str) -> str:
+    """Return our name of a tensor of a Llama, by llama.cpp's; what it does not know it leaves.
+
+    Source: llama.cpp's gguf-py/gguf/constants.py, `TENSOR_NAMES`.
+    """
+    parts = {
+        "token_embd": "embedding",
+        "attn_norm": "norm_1",
+        "attn_q": "self_attention.W_Q",
+        "attn_k": "self_attention.W_K",
+        "attn_v": "self_attention.W_V",
+        "attn_output": "self_attention.W_O",
+        "ffn_norm": "norm_2",
+        "ffn_gate": "feed_forward.W_gate",
+        "ffn_up": "feed_forward.W_up",
+        "ffn_down": "feed_forward.W_down",
+        "output_norm": "decoder_norm",
+        "output": "projection",
+    }
+    words = [parts.get(word, word) for word in name.split(".")]
+    return ".".join(["decoder" if word == "blk" else word for word in words])
 
 
 def _facts(file: GGUF) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from importlib import import_module
 
 from transformer_lesson.exercises.specification import Exercise
 
-HOMES = "01 02 03 04 05 06 07 08 09 10 11 13 14".split()
+HOMES = "01 02 03 04 05 06 07 08 09 10 11 12 13 14".split()
 MODULES = [import_module(f"{__package__}.lesson_{home}") for home in HOMES]
 EXERCISES = {
     one.name: one
@@ -40,7 +40,10 @@ LESSONS = {
     ),
     "10": ("A language model", "bits_per_character", "windows", "gpt_forward", "write_on"),
     "11": ("What heads learn", "induction_score", "ablate_head"),
-    "12": ("Real checkpoints",),
+    "12": (
+        "A real chat model",
+        *("our_name", "dequantize_q4_1", "chat_prompt", "most_similar"),
+    ),
     "13": ("Since 2017", "rms_norm", "apply_rotary", "swiglu", "repeat_kv"),
     "14": (
         "Bug hunt",

@@ -78,7 +78,7 @@ def _shown(token: str) -> str:
 
 
 def chat_prompt(
-    tokenizer: PretrainedTokenizer, messages: Sequence[tuple[str, str]], answer: bool = True
+    tokenizer: Tokenizer, messages: Sequence[tuple[str, str]], answer: bool = True
 ) -> list[int]:
     r"""Return the ids of a conversation in the form of ChatML, which SmolLM2 was trained on.
 

@@ -1,0 +1,234 @@
+"""What learners might write for the exercises of lesson 12."""
+
+import re
+import struct
+
+import torch
+import torch.nn.functional as F
+
+from tests.exercises.answers import right, wrong
+
+# our_name(name)
+
+PARTS = {
+    "attn_norm": "norm_1",
+    "attn_q": "self_attention.W_Q",
+    "attn_k": "self_attention.W_K",
+    "attn_v": "self_attention.W_V",
+    "attn_output": "self_attention.W_O",
+    "ffn_norm": "norm_2",
+    "ffn_gate": "feed_forward.W_gate",
+    "ffn_up": "feed_forward.W_up",
+    "ffn_down": "feed_forward.W_down",
+}
+
+
+@right("our_name")
+def _(name):
+    if name == "token_embd.weight":
+        return "embedding.weight"
+    if name == "output_norm.weight":
+        return "decoder_norm.weight"
+    _, i, part, _ = name.split(".")
+    return f"decoder.{i}.{PARTS[part]}.weight"
+
+
+@right("our_name")
+def _(name):
+    for pattern, new in (
+        (r"^blk\.", "decoder."),
+        (r"attn_norm", "norm_1"),
+        (r"ffn_norm", "norm_2"),
+        (r"attn_output", "self_attention.W_O"),
+        (r"attn_([qkv])", lambda found: "self_attention.W_" + found[1].upper()),
+        (r"ffn_", "feed_forward.W_"),
+        (r"^output_norm", "decoder_norm"),
+        (r"^token_embd", "embedding"),
+    ):
+        name = re.sub(pattern, new, name)
+    return name
+
+
+@wrong("our_name", "usual", "replaces output inside attn_output and output_norm")
+def _(name):
+    name = name.replace("blk", "decoder").replace("token_embd", "embedding")
+    name = name.replace("attn_norm", "norm_1").replace("ffn_norm", "norm_2")
+    name = name.replace("output", "projection")
+    name = name.replace("ffn_", "feed_forward.W_")
+    for letter in "qkv":
+        name = name.replace(f"attn_{letter}", f"self_attention.W_{letter.upper()}")
+    return name.replace("attn_", "self_attention.")
+
+
+@wrong("our_name", "usual", "reads one digit of the block")
+def _(name):
+    if not name.startswith("blk"):
+        return {"token_embd.weight": "embedding.weight"}.get(name, "decoder_norm.weight")
+    part = name.split(".")[2]
+    return f"decoder.{name[4]}.{PARTS[part]}.weight"
+
+
+@wrong("our_name", "usual", "exchanges the two norms")
+def _(name):
+    names = PARTS | {"attn_norm": "norm_2", "ffn_norm": "norm_1"}
+    names |= {"token_embd": "embedding", "output_norm": "decoder_norm", "blk": "decoder"}
+    return ".".join(names.get(word, word) for word in name.split("."))
+
+
+@wrong("our_name", "unusual", "forgets .weight")
+def _(name):
+    names = PARTS | {"token_embd": "embedding", "output_norm": "decoder_norm", "blk": "decoder"}
+    return ".".join(names.get(word, word) for word in name.split(".")[:-1])
+
+
+# dequantize_q4_1(blocks)
+
+
+@right("dequantize_q4_1")
+def _(blocks):
+    rows = []
+    for block in blocks.tolist():
+        scale, smallest = struct.unpack("<2e", bytes(block[:4]))
+        steps = [byte % 16 for byte in block[4:]] + [byte // 16 for byte in block[4:]]
+        rows.append([scale * step + smallest for step in steps])
+    return torch.tensor(rows)
+
+
+@right("dequantize_q4_1")
+def _(blocks):
+    header = blocks[:, :4].contiguous().view(torch.float16).float()
+    packed = blocks[:, 4:].int()
+    numbers = torch.empty(len(blocks), 32)
+    numbers[:, :16] = packed.bitwise_and(0b1111)
+    numbers[:, 16:] = packed // 16
+    return numbers.mul_(header[:, :1]).add_(header[:, 1:])
+
+
+@wrong("dequantize_q4_1", "usual", "puts the two steps of a byte side by side")
+def _(blocks):
+    scale = blocks[:, 0:2].view(torch.float16).float()
+    low = blocks[:, 2:4].view(torch.float16).float()
+    packed = blocks[:, 4:]
+    steps = torch.stack([packed & 15, packed >> 4], dim=-1).reshape(len(blocks), 32)
+    return steps * scale + low
+
+
+@wrong("dequantize_q4_1", "usual", "the upper half comes first")
+def _(blocks):
+    scale = blocks[:, 0:2].view(torch.float16).float()
+    low = blocks[:, 2:4].view(torch.float16).float()
+    steps = torch.cat([blocks[:, 4:] >> 4, blocks[:, 4:] % 16], dim=1)
+    return steps * scale + low
+
+
+@wrong("dequantize_q4_1", "usual", "forgets the smallest number")
+def _(blocks):
+    scale = blocks[:, 0:2].view(torch.float16).float()
+    return torch.cat([blocks[:, 4:] & 15, blocks[:, 4:] >> 4], dim=1) * scale
+
+
+@wrong("dequantize_q4_1", "unusual", "takes the smallest number for the middle")
+def _(blocks):
+    scale = blocks[:, 0:2].view(torch.float16).float()
+    middle = blocks[:, 2:4].view(torch.float16).float()
+    steps = torch.cat([blocks[:, 4:] & 15, blocks[:, 4:] >> 4], dim=1)
+    return (steps.float() - 7.5) * scale + middle
+
+
+# chat_prompt(tokenizer, messages)
+
+
+@right("chat_prompt")
+def _(tokenizer, messages):
+    start = tokenizer.vocabulary["<|im_start|>"]
+    end = tokenizer.vocabulary["<|im_end|>"]
+    ids = []
+    for role, text in messages:
+        ids.append(start)
+        ids.extend(tokenizer.encode(role))
+        ids.extend(tokenizer.encode("\n"))
+        ids.extend(tokenizer.encode(text))
+        ids.append(end)
+        ids.extend(tokenizer.encode("\n"))
+    ids.append(start)
+    ids.extend(tokenizer.encode("assistant\n"))
+    return ids
+
+
+@right("chat_prompt")
+def _(tokenizer, messages):
+    start, end = map(tokenizer.vocabulary.get, ("<|im_start|>", "<|im_end|>"))
+    parts = [[start, *tokenizer.encode("\n".join(pair)), end] for pair in messages]
+    parts.append([start, *tokenizer.encode("assistant")])
+    line_break = tokenizer.encode("\n")
+    return [id_ for part in parts for id_ in part + line_break]
+
+
+@wrong("chat_prompt", "usual", "encodes the marks as text")
+def _(tokenizer, messages):
+    text = "".join(f"<|im_start|>{role}\n{said}<|im_end|>\n" for role, said in messages)
+    return tokenizer.encode(text + "<|im_start|>assistant\n")
+
+
+@wrong("chat_prompt", "usual", "does not begin the assistant's message")
+def _(tokenizer, messages):
+    start, end = map(tokenizer.vocabulary.get, ("<|im_start|>", "<|im_end|>"))
+    ids = []
+    for role, text in messages:
+        ids += [start] + tokenizer.encode(f"{role}\n{text}") + [end] + tokenizer.encode("\n")
+    return ids
+
+
+@wrong("chat_prompt", "usual", "forgets the line break behind a message")
+def _(tokenizer, messages):
+    start, end = map(tokenizer.vocabulary.get, ("<|im_start|>", "<|im_end|>"))
+    ids = []
+    for role, text in messages:
+        ids += [start] + tokenizer.encode(f"{role}\n{text}") + [end]
+    return ids + [start] + tokenizer.encode("assistant\n")
+
+
+@wrong("chat_prompt", "unusual", "reads the last message alone")
+def _(tokenizer, messages):
+    start, end = map(tokenizer.vocabulary.get, ("<|im_start|>", "<|im_end|>"))
+    role, text = messages[-1]
+    ids = [start, *tokenizer.encode(f"{role}\n{text}"), end, *tokenizer.encode("\n")]
+    return [*ids, start, *tokenizer.encode("assistant\n")]
+
+
+# most_similar(query, vectors, k)
+
+
+@right("most_similar")
+def _(query, vectors, k):
+    cosines = F.cosine_similarity(vectors, query.unsqueeze(0), dim=1)
+    return cosines.argsort(descending=True)[:k].tolist()
+
+
+@right("most_similar")
+def _(query, vectors, k):
+    def cosine(i):
+        v = vectors[i]
+        return float(v @ query / (v.norm() * query.norm()))
+
+    return sorted(range(len(vectors)), key=cosine, reverse=True)[:k]
+
+
+@wrong("most_similar", "usual", "the dot product without the lengths")
+def _(query, vectors, k):
+    return (vectors @ query).topk(k).indices.tolist()
+
+
+@wrong("most_similar", "usual", "sorts the wrong way round")
+def _(query, vectors, k):
+    return F.cosine_similarity(vectors, query[None]).argsort()[:k].tolist()
+
+
+@wrong("most_similar", "usual", "returns the cosines")
+def _(query, vectors, k):
+    return F.cosine_similarity(vectors, query[None]).topk(k).values
+
+
+@wrong("most_similar", "unusual", "the nearest by distance")
+def _(query, vectors, k):
+    return torch.cdist(query[None], vectors)[0].argsort()[:k].tolist()

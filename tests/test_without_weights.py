@@ -1,0 +1,33 @@
+"""Lessons run from their first cell to their last on a machine that has no real weights."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from tools.execute_notebooks import CELL_TIMEOUT
+from transformer_lesson.checkpoints.weights import PLACE, WEIGHTS, absent
+
+NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+NEEDY = [path for path in NOTEBOOKS if "%%needs " in path.read_text(encoding="utf-8")]
+
+
+def test_a_lesson_has_such_cells():
+    assert [path.stem[:2] for path in NEEDY] == ["12"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NEEDY, ids=lambda path: path.stem[:2])
+def test_cells_that_need_weights_say_so_and_all_others_run(path, tmp_path, monkeypatch):
+    monkeypatch.setenv(PLACE, str(tmp_path / "weights"))
+    notebook = nbformat.read(path, as_version=4)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(
+        notebook, timeout=CELL_TIMEOUT, kernel_name="python3", resources=resources
+    ).execute()
+    needy = [cell for cell in notebook.cells if cell.source.startswith("%%needs ")]
+    assert len(needy) > 20
+    for cell in needy:
+        said = [output.text for output in cell.outputs]
+        assert said in [[f"{absent(name)}\n"] for name in WEIGHTS], cell.id

@@ -1,0 +1,38 @@
+"""Cells that need real weights: `%%needs SmolLM2` on a cell's first line.
+
+Where the weights are, the cell runs as if that line were blank. Elsewhere the cell is one sentence
+that says how to get them, so that a lesson runs from its first cell to its last on every machine.
+`%load_ext transformer_lesson.checkpoints.needs` makes the line known to a notebook.
+"""
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from transformer_lesson.checkpoints.weights import absent, have_weights
+
+LINE = "%%needs "
+
+
+def missing_weights(line: str) -> list[str]:
+    """Return which of the models that a cell's first line needs are not on this machine.
+
+    Args:
+        line: such as "%%needs SmolLM2 MiniLM"; any other line needs none.
+
+    Raises:
+        ValueError: no such model.
+    """
+    names = line.removeprefix(LINE).split() if line.startswith(LINE) else []
+    return [name for name in names if not have_weights(name)]
+
+
+def only_with_weights(lines: list[str]) -> list[str]:
+    """Return the lines of a cell as they are to be run."""
+    if not lines or not lines[0].startswith(LINE):
+        return lines
+    missing = missing_weights(lines[0])
+    return [f"print({absent(missing[0])!r})\n"] if missing else ["\n", *lines[1:]]
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Make `%%needs` known to a kernel."""
+    shell.input_transformers_cleanup.append(only_with_weights)

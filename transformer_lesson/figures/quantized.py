@@ -1,0 +1,60 @@
+"""Drawings of numbers that are kept in few bits."""
+
+import numpy as np
+
+from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
+
+LEVEL = "#c5d2de"
+
+
+def block_of_levels(title: str, numbers, levels, exact=None) -> Figure:
+    """Return the numbers of one block as dots on the levels that it has.
+
+    Args:
+        title: the claim that the figure supports.
+        numbers: of the block, each on one of the levels.
+        levels: what a number of this block can be, the smallest first.
+        exact: what the numbers were before, if known; a line leads from each to its dot.
+    """
+    numbers, levels = as_array(numbers), as_array(levels)
+    used = len(np.unique(numbers))
+    alt = (
+        f"{len(numbers)} numbers on {len(levels)} levels from {levels[0]:.2f} to {levels[-1]:.2f}, "
+        f"{used} of which are used."
+    )
+    places = np.arange(len(numbers))
+    if exact is not None:
+        exact = as_array(exact)
+        alt += f" No number was moved by more than {np.abs(exact - numbers).max():.4f}."
+    made, axes = figure(title, alt, width=8.0, height=3.6)
+    axes.hlines(levels, -0.5, len(numbers) - 0.5, color=LEVEL, linewidth=0.8)
+    if exact is not None:
+        axes.vlines(places, exact, numbers, color=COLORS[1], linewidth=1.2)
+        axes.plot(places, exact, "o", color=COLORS[1], markersize=4, markerfacecolor="white")
+    axes.plot(places, numbers, "o", color=COLORS[0], markersize=5)
+    axes.set(xlabel="place in the block", ylabel="number", xlim=(-0.7, len(numbers) - 0.3))
+    axes.text(len(numbers) - 0.2, levels[-1], "step 15", fontsize=9, va="center", color="#566372")
+    axes.text(len(numbers) - 0.2, levels[0], "step 0", fontsize=9, va="center", color="#566372")
+    made.subplots_adjust(right=0.92)
+    return made
+
+
+def second_time(title: str, with_all: float, without: dict[str, list[float]]) -> Figure:
+    """Return losses of a model without some of its heads, each a dot, beside the whole model's.
+
+    Args:
+        title: the claim that the figure supports.
+        with_all: loss of the whole model.
+        without: by what is taken away, the losses of one or several trials.
+    """
+    told = "; ".join(f"{name}: {', '.join(f'{x:.1f}' for x in xs)}" for name, xs in without.items())
+    alt = f"Losses without some heads. {told}. Whole model: {with_all:.1f}."
+    made, axes = figure(title, alt, width=7.5, height=0.55 * len(without) + 1.3)
+    axes.axvline(with_all, color="#566372", linewidth=1, linestyle="--")
+    axes.text(with_all, -0.66, "all heads", color="#566372", fontsize=9, ha="center", va="bottom")
+    for row, losses in enumerate(without.values()):
+        axes.plot(losses, [row] * len(losses), "o", color=COLORS[row], alpha=0.7, markersize=8)
+    axes.set_yticks(range(len(without)), list(without))
+    axes.set(xlim=(0, None), ylim=(len(without) - 0.5, -0.6), xlabel="loss, nats a token")
+    made.subplots_adjust(left=0.32, bottom=0.3, top=0.76)
+    return made

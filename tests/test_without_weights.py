@@ -22,10 +22,8 @@ def test_a_lesson_has_such_cells():
 def test_cells_that_need_weights_say_so_and_all_others_run(path, tmp_path, monkeypatch):
     monkeypatch.setenv(PLACE, str(tmp_path / "weights"))
     notebook = nbformat.read(path, as_version=4)
-    resources = {"metadata": {"path": str(tmp_path)}}
-    NotebookClient(
-        notebook, timeout=CELL_TIMEOUT, kernel_name="python3", resources=resources
-    ).execute()
+    options = {"kernel_name": "python3", "resources": {"metadata": {"path": str(tmp_path)}}}
+    NotebookClient(notebook, timeout=CELL_TIMEOUT, coalesce_streams=True, **options).execute()
     needy = [cell for cell in notebook.cells if cell.source.startswith("%%needs ")]
     assert len(needy) > 20
     for cell in needy:

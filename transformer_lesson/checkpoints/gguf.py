@@ -8,7 +8,7 @@ A file is, in this order, every number little-endian:
     for each tensor              its name, the number of its axes (uint32), the length of each axis
                                  (uint64, the fastest first), its format (uint32), and where its
                                  bytes begin (uint64)
-    zeros                        up to a multiple of `general.alignment`
+    zeros                        up to a multiple of general.alignment
     the tensors' bytes           counted from here
 
 A text is its length in bytes (uint64) and its UTF-8. Most weights are quantized: cut into blocks of

@@ -22,7 +22,7 @@ TENSORS = (
     "output_norm.weight",
     "blk.10.attn_q.weight",
 )
-"""Of the real file's 272 names: all twelve that it has, blocks with one digit and with two."""
+"""Of the real file's 272 names one of each kind, from blocks with one digit and with two."""
 
 
 @exercise(

@@ -3,7 +3,7 @@
 import pytest
 from playwright import sync_api as playwright
 
-from tests.browser.lab import offline_page, run_lesson, shut_down_kernel
+from tests.browser.lab import offline_page, open_answers, run_lesson, shut_down_kernel
 
 pytestmark = pytest.mark.browser
 
@@ -103,6 +103,7 @@ class TestLesson03:
         assert page.outside == [] and page.problems == []
 
     def test_hostile_text_stays_text(self, lesson_03, open_lesson):
+        open_answers(lesson_03)
         assert what_hostile_text_does(lesson_03) == []
         assert what_hostile_text_does(open_lesson("01_tokens_and_embeddings.ipynb")) == []
 

@@ -576,3 +576,11 @@ def test_a_model_that_no_family_represents_is_not_written(build, field, tmp_path
 def test_padding_that_also_ends_texts_is_none_of_ours():
     fields = drawn_fields("gpt2", 0) | {"pad_token_id": 5, "eos_token_id": 5}
     assert from_pretrained(library_model("gpt2", **fields)).config.pad_id is None
+
+
+def test_a_name_with_a_line_break_stays_in_one_line(tmp_path):
+    library_model("gpt2", **drawn_fields("gpt2", 0)).save_pretrained(tmp_path)
+    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
+    safetensors.torch.save_file(tensors | {"a\nb": torch.zeros(1)}, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match=r"extra: transformer\.a\\nb|extra: a\\nb"):
+        from_pretrained(tmp_path)

@@ -3,6 +3,7 @@
 import math
 from functools import cache
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -41,6 +42,12 @@ from transformer_lesson.text import pad_batch
 from transformer_lesson.text.batches import shift_right
 from transformer_lesson.text.grammar.lexicon import NOUNS
 from transformer_lesson.training import bits_per_character, label_smoothed_loss, warmup_rate
+
+
+@pytest.fixture(autouse=True)
+def nobodys_functions(monkeypatch, tmp_path):
+    """What somebody passed elsewhere takes no part."""
+    monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", str(tmp_path / "my_progress.json"))
 
 
 def right(name):

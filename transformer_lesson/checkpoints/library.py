@@ -28,7 +28,7 @@ from transformer_lesson.checkpoints.untrusted import (
     readable_errors,
     require_room,
 )
-from transformer_lesson.files import write_atomically
+from transformer_lesson.files import printable, write_atomically
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import (
     DecoderOnlyTransformer,
@@ -173,7 +173,7 @@ def _check(expected: Tensors, tensors: Tensors) -> None:
         ],
         "not of floating point": [name for name in both if not _is_real(tensors[name])],
     }
-    found = [f"{kind}: {', '.join(names)}" for kind, names in wrong.items() if names]
+    found = [f"{kind}: {printable(', '.join(names))}" for kind, names in wrong.items() if names]
     if found:
         raise ValueError(f"its tensors are not those of its config; {'; '.join(found)}.")
 

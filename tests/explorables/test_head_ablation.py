@@ -194,3 +194,11 @@ def test_more_heads_than_fit_are_refused(monkeypatch):
 def test_without_the_translator_nothing_is_offered(monkeypatch):
     monkeypatch.setattr(head_ablation, "trained_translator", lambda: None)
     assert HeadAblation().heads == []
+
+
+def test_the_translator_reads_another_batch():
+    _, tokenizer, _ = trained_translator()
+    batch = epoch(grammar.generate(3, seed=1), tokenizer, 3)[0]
+    made = HeadAblation(batch=batch, attention="encoder.1")
+    assert [row["source"] for row in made.rows] == batch.inputs[0].tolist()
+    assert {head.attention for head in made.heads} == {"encoder.1.self_attention"}

@@ -321,6 +321,7 @@ def _three_steps(answer, weight, inputs, labels, rate, max_norm):
     optimizer, happened, losses, weights = torch.optim.SGD(model.parameters(), rate), [], [], []
 
     def loss_function(logits, labels):
+        """Return the cross-entropy, and note when it and its gradient are computed."""
         loss = F.cross_entropy(logits, labels)  # labels are probabilities
         happened.append("loss")
         if loss.requires_grad:

@@ -5,7 +5,7 @@ import random
 import torch
 from torch import Tensor, nn
 
-FAMILIES = ("gpt2", "bert", "bert base", "marian", "llama")
+FAMILIES = ("gpt2", "bert", "bert base", "albert", "albert base", "marian", "llama")
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "swish")
 
 
@@ -46,6 +46,8 @@ def drawn_fields(family: str, seed: int) -> dict:
             **{"attention_bias": draw.random() < 0.5, "rms_norm_eps": draw.choice((1e-6, 1e-3))},
             "rope_parameters": {"rope_type": "default", "rope_theta": draw.choice((1e4, 5e5))},
         }
+    if family.startswith("albert"):
+        common["embedding_size"] = draw.choice((5, 8))
     return common | {
         **{"hidden_act": activation, "type_vocab_size": draw.choice((1, 2, 3))},
         **{"pad_token_id": 0, "layer_norm_eps": draw.choice((1e-12, 1e-5))},
@@ -60,6 +62,8 @@ def library_model(family: str, **fields) -> nn.Module:
         "gpt2": ("GPT2Config", "GPT2LMHeadModel"),
         "bert": ("BertConfig", "BertForMaskedLM"),
         "bert base": ("BertConfig", "BertModel"),
+        "albert": ("AlbertConfig", "AlbertForMaskedLM"),
+        "albert base": ("AlbertConfig", "AlbertModel"),
         "marian": ("MarianConfig", "MarianMTModel"),
         "llama": ("LlamaConfig", "LlamaForCausalLM"),
     }[family]
@@ -84,6 +88,6 @@ def inputs_of(family: str, model: nn.Module, padding: str | None = None) -> tupl
             ids[row, slice(0, pads) if padding == "left" else slice(n - pads, n)] = pad
     if family == "marian":
         return ids, torch.randint(4, 35, (3, 6))
-    if family.startswith("bert"):
+    if "bert" in family:
         return ids, torch.randint(0, model.config.type_vocab_size, (3, n))
     return (ids,)

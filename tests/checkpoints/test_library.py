@@ -19,6 +19,7 @@ from transformer_lesson.checkpoints import (
     save_checkpoint,
     to_transformers,
 )
+from transformer_lesson.checkpoints.albert import AlbertTransformer
 from transformer_lesson.checkpoints.bert import BertTransformer
 from transformer_lesson.checkpoints.compare import RELATIVE
 from transformer_lesson.checkpoints.marian import MarianTransformer
@@ -36,6 +37,8 @@ CLASSES = {
     "llama": DecoderOnlyTransformer,
     "bert": BertTransformer,
     "bert base": BertTransformer,
+    "albert": AlbertTransformer,
+    "albert base": AlbertTransformer,
     "marian": MarianTransformer,
 }
 
@@ -55,9 +58,9 @@ def edit(directory, **changes) -> None:
 def their_logits(family, theirs, inputs):
     if family == "marian":
         return theirs(input_ids=inputs[0], decoder_input_ids=inputs[1]).logits
-    if family == "bert":
+    if family in ("bert", "albert"):
         return theirs(inputs[0], token_type_ids=inputs[1]).logits
-    if family == "bert base":
+    if family in ("bert base", "albert base"):
         return theirs(inputs[0], token_type_ids=inputs[1]).last_hidden_state
     return theirs(*inputs).logits
 
@@ -72,7 +75,7 @@ def test_logits_equal_the_librarys(family, seed, tmp_path):
     ours = from_pretrained(tmp_path)
     assert type(ours) is CLASSES[family] and not ours.training
     inputs = inputs_of(family, theirs)
-    logits = ours.predict_tokens(*inputs) if family == "bert" else ours(*inputs)
+    logits = ours.predict_tokens(*inputs) if family in ("bert", "albert") else ours(*inputs)
     expected = their_logits(family, theirs, inputs)
     atol = RELATIVE * expected.abs().max().item()
     torch.testing.assert_close(logits, expected, atol=atol, rtol=0)
@@ -214,6 +217,8 @@ def test_a_comparison_leaves_modes_and_random_numbers_alone():
         ("bert", "is_decoder", True),
         ("bert", "add_cross_attention", True),
         ("bert", "hidden_act", "mish"),
+        ("albert", "num_hidden_groups", 2),
+        ("albert", "inner_group_num", 2),
         ("marian", "normalize_before", True),
         ("marian", "normalize_embedding", True),
         ("marian", "add_final_layer_norm", True),
@@ -270,7 +275,8 @@ def test_missing_extra_and_misshaped_tensors_are_listed_by_name(family, tmp_path
     with pytest.raises(ValueError) as caught:
         from_pretrained(directory)
     message = str(caught.value)
-    assert f"missing: {'bert.' * (family == 'bert base')}{gone}" in message
+    prefix = {"bert base": "bert.", "albert base": "albert."}.get(family, "")
+    assert f"missing: {prefix}{gone}" in message
     assert f"{wrong} (2, 3, 5) instead of (" in message and "strange.weight" in message
 
 

@@ -1,4 +1,7 @@
-"""The parts that only BERT and Marian have compute what they say, and refuse what they must."""
+"""The parts that only BERT, ALBERT and Marian have compute what they say, or refuse."""
+
+import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -6,8 +9,10 @@ import torch.nn.functional as F
 
 from tests.parity import assert_equal, randomized, small_config
 from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
+from transformer_lesson.checkpoints.albert import AlbertTransformer
 from transformer_lesson.checkpoints.bert import BertEmbedding, BertTransformer
 from transformer_lesson.checkpoints.marian import MarianTransformer, SinusoidalHalves
+from transformer_lesson.model.hooks import record
 from transformer_lesson.model.positions import sinusoidal_encoding
 
 IDS = torch.tensor([[3, 5, 7, 11, 2, 3, 1], [4, 4, 6, 1, 2, 8, 9]])
@@ -53,6 +58,38 @@ def test_berts_head_has_a_layer_of_its_own_and_a_bias():
         BertTransformer(CONFIG).predict_tokens(IDS)
 
 
+def test_albert_widens_its_token_vectors_before_the_first_block():
+    model = randomized(AlbertTransformer(CONFIG, 5)).eval()
+    embedding = model.embedding
+    assert embedding.weight.shape == (CONFIG.vocab_size, 5)
+    x = embedding.weight[IDS] + embedding.positions(torch.arange(7))
+    x = embedding.norm(x + embedding.token_types.weight[0])
+    with record(model) as run:
+        model(IDS)
+    assert_equal(run["embedding.output"], embedding.W(x))
+
+
+def test_alberts_layers_are_one_block_whatever_becomes_of_the_model():
+    model = randomized(AlbertTransformer(CONFIG, 5, token_head=True))
+    numbers = [sum(p.numel() for p in one.parameters()) for one in (model, model.encoder[0])]
+    deeper = AlbertTransformer(replace(CONFIG, n_layers=9), 5, token_head=True)
+    assert sum(p.numel() for p in deeper.parameters()) == numbers[0]
+    assert sum(p.numel() for p in model.encoder.parameters()) == numbers[1]
+    model = copy.deepcopy(model).double()
+    first, last = model.encoder[0].feed_forward.W_1, model.encoder[-1].feed_forward.W_1
+    model.predict_tokens(IDS).sum().backward()
+    assert first is not last and first.weight is last.weight and first.weight.grad is not None
+    with torch.no_grad():
+        first.weight.fill_(7.0)
+    assert (last.weight == 7.0).all()
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, "2", None, True])
+def test_alberts_token_vectors_have_at_least_one_number(n, unchecked):
+    with pytest.raises(ValueError, match=f"d_embedding is {n!r}, but it must be an int >= 1"):
+        AlbertTransformer(CONFIG, n)
+
+
 @pytest.mark.parametrize("tied", [True, False])
 def test_a_marian_adds_a_bias_to_its_logits(tied):
     model = randomized(MarianTransformer(small_config(tie_embeddings=tied))).eval()
@@ -67,6 +104,10 @@ def test_a_marian_adds_a_bias_to_its_logits(tied):
 MODELS = {
     "bert": lambda: BertTransformer(CONFIG, 3),
     "bert with a head": lambda: BertTransformer(CONFIG, 3, token_head=True),
+    "albert": lambda: AlbertTransformer(CONFIG, 5, 3),
+    "albert, wide, with a head": lambda: AlbertTransformer(
+        replace(CONFIG, n_layers=40, tie_embeddings=False), 20, 3, token_head=True
+    ),
     "marian": lambda: MarianTransformer(small_config(bos_id=11, eos_ids=(3, 12))),
     "marian, two sizes": lambda: MarianTransformer(
         small_config(), small_config(n_layers=1), share_embeddings=True
@@ -82,5 +123,5 @@ def test_a_file_keeps_the_parts(name, tmp_path):
     assert type(again) is type(model) and again.config == model.config
     ours, read = dict(model.named_parameters()), dict(again.named_parameters())
     assert ours.keys() == read.keys() and all(torch.equal(read[n], ours[n]) for n in ours)
-    inputs = (IDS, IDS % 3) if name.startswith("bert") else (IDS, IDS)
+    inputs = (IDS, IDS % 3) if "bert" in name else (IDS, IDS)
     assert torch.equal(again(*inputs), model(*inputs))

@@ -112,6 +112,26 @@ def test_an_argument_that_no_memory_is_asked_for(kind, name, whole, tmp_path):
     assert refused(load_checkpoint, path, f"{name} is 10000000, but there are only")
 
 
+@pytest.mark.parametrize(
+    ("changes", "about"),
+    [
+        ({"d_embedding": 10**7}, "there are only"),
+        ({"n_token_types": 10**7}, "n_token_types is 10000000, but there are only"),
+        ({"n_layers": 10**6}, "n_layers is 1000000, but one block is repeated at most 100 times"),
+        ({"vocab_size": 10**6}, "vocab_size is 1000000, but there are only"),
+        ({"d_model": 10**4}, "d_model is 10000, but there are only"),
+    ],
+)
+def test_an_albert_that_no_memory_is_asked_for(changes, about, whole, tmp_path):
+    data, config = whole
+    path = tmp_path / "lie.safetensors"
+    arguments = {"config": dict(vars(config)), "d_embedding": 4}
+    for name, value in changes.items():
+        (arguments["config"] if name in vars(config) else arguments)[name] = value
+    path.write_bytes(signed(data, model={"kind": "AlbertTransformer", "arguments": arguments}))
+    assert refused(load_checkpoint, path, about)
+
+
 @pytest.mark.parametrize("name", ["vocab_size", "d_ff"])
 def test_a_size_that_no_memory_is_asked_for(name, whole, tmp_path):
     data, config = whole

@@ -121,7 +121,7 @@ def test_bytes_of_checkpoints(run, changes):
     assert "\n" not in refusal(load_checkpoint, path)
 
 
-@pytest.fixture(scope="module", params=["gpt2", "llama", "bert", "marian"])
+@pytest.fixture(scope="module", params=["gpt2", "llama", "bert", "albert", "marian"])
 def directory(request, tmp_path_factory):
     """A directory in the library's format, with its config and its weights."""
     folder = tmp_path_factory.mktemp(request.param)

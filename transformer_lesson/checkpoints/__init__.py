@@ -1,9 +1,10 @@
 """Models in files: our own format, and other people's checkpoints in the library's format.
 
 `save_checkpoint` and `load_checkpoint` keep everything in one file of ours. `from_pretrained`
-fills our models with the weights of GPT-2, BERT, Marian or Llama, `to_transformers` is the way
-back, for what was trained here too, and `compare_layers` shows where two models part. `gguf` and
-`llama_cpp` read what llama.cpp reads, `weights` fetches real models that come as Python packages.
+fills our models with the weights of GPT-2, BERT, ALBERT, Marian or Llama, `to_transformers` is the
+way back, for what was trained here too, and `compare_layers` shows where two models part. `gguf`
+and `llama_cpp` read what llama.cpp reads, `weights` fetches real models that come as Python
+packages.
 """
 
 from transformer_lesson.checkpoints.compare import Comparison, compare_layers

@@ -58,6 +58,10 @@ class BertEmbedding(InputEmbedding):
         Raises:
             ValueError: ids that the model cannot read, or types of another shape or too large.
         """
+        return self.output(self.summed(ids, token_types))
+
+    def summed(self, ids: Tensor, token_types: Tensor | None) -> Float[Tensor, "batch n d_model"]:
+        """Return the normalized sum of token vectors, positions and token types."""
         x = self.placed(ids, 0)  # (batch, n, d_model)
         types = torch.zeros_like(ids) if token_types is None else token_types
         if types.shape != ids.shape:
@@ -67,22 +71,26 @@ class BertEmbedding(InputEmbedding):
             )
         n = self.token_types.num_embeddings
         check_range(types, n, f"token type {{}} is not one of the n_token_types = {n} (from 0).")
-        return self.output(self.dropout(self.norm(x + self.token_types(types))))
+        return self.dropout(self.norm(x + self.token_types(types)))
 
 
 class BertHead(nn.Module):
     """A linear map, the activation and a norm, which BERT puts before its output projection.
 
+    Args:
+        d_model: numbers per token that come in.
+        config: choices, and how many numbers per token go out.
+
     Source: Devlin et al., "BERT" (2018), as in the authors' code (`get_masked_lm_output`).
     """
 
-    def __init__(self, config: ModelConfig):
+    def __init__(self, d_model: int, config: ModelConfig):
         super().__init__()
-        self.W = nn.Linear(config.d_model, config.d_model)
+        self.W = nn.Linear(d_model, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
         self.norm = make_norm(config)
 
-    def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
+    def forward(self, x: Float[Tensor, "batch n d_in"]) -> Float[Tensor, "batch n d_out"]:
         """Return norm(activation(x W + b))."""
         return self.norm(self.activation(self.W(x)))
 
@@ -107,7 +115,7 @@ class BertTransformer(EncoderOnlyTransformer):
         super().__init__(config, token_head=token_head)
         self.embedding = BertEmbedding(config, n_token_types)
         if token_head:
-            self.head_transform = BertHead(config)
+            self.head_transform = BertHead(config.d_model, config)
             self.projection = output_projection(config, self.embedding)
             self.projection.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
@@ -162,9 +170,6 @@ LAYERS = (
     ("encoder.{i}", "bert.encoder.layer.{i}"),
     ("head_transform", "cls.predictions.transform"),
 )
-WORDS, BIAS = "bert.embeddings.word_embeddings.weight", "cls.predictions.bias"
-UNUSED = re.compile(r"^bert\.pooler\.|^cls\.seq_relationship\.|\.position_ids$|\.token_type_ids$")
-"""A classifier of whole sentences, which our model does not have, and constants."""
 
 
 class BertFamily(Family):
@@ -172,6 +177,12 @@ class BertFamily(Family):
 
     name, model_type, architecture = "BERT", "bert", "BertForMaskedLM"
     model, prefix, rules, layers = BertTransformer, "bert.", RULES, LAYERS
+    words, head = "bert.embeddings.word_embeddings.weight", "cls.predictions"
+    """The library's names of the embedding, and of what belongs to the token head."""
+    unused = re.compile(
+        r"^bert\.pooler\.|^cls\.seq_relationship\.|\.position_ids$|\.token_type_ids$"
+    )
+    """A classifier of whole sentences, which our model does not have, and constants."""
 
     def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
         """Return our config of a BERT one."""
@@ -207,10 +218,13 @@ class BertFamily(Family):
 
     def build(self, configs: tuple[ModelConfig, ...], facts: Facts, tensors: Tensors) -> nn.Module:
         """Return our model, with a token head if the checkpoint has one."""
+        return BertTransformer(*configs, *self.additions(facts, tensors))
+
+    def additions(self, facts: Facts, tensors: Tensors) -> tuple[int, bool]:
+        """Return n_token_types and whether the checkpoint has a token head."""
         n_types = facts.get("type_vocab_size", 2)
         require_rows("type_vocab_size", n_types, tensors)
-        token_head = any(name.startswith("cls.predictions.") for name in tensors)
-        return BertTransformer(*configs, n_types, token_head)
+        return n_types, any(name.startswith(f"{self.head}.") for name in tensors)
 
     def write_config(self, model: nn.Module) -> dict:
         """Return config.json of one of our models."""
@@ -235,19 +249,17 @@ class BertFamily(Family):
         """Leave out what our model does not compute, and give norms their present names."""
         tidied = {}
         for name, tensor in tensors.items():
-            if not UNUSED.search(name):
+            if not self.unused.search(name):
                 new = name.replace("LayerNorm.gamma", "LayerNorm.weight")
                 tidied[new.replace("LayerNorm.beta", "LayerNorm.bias")] = tensor
-        used = (
-            "cls.predictions.decoder.bias"  # what the library adds; untied, the other has no effect
-        )
+        used = f"{self.head}.decoder.bias"  # what the library adds; untied, the other has no effect
         if used in tidied and not facts.get("tie_word_embeddings", True):
-            tidied[BIAS] = tidied.pop(used)
+            tidied[f"{self.head}.bias"] = tidied.pop(used)
         return tidied
 
     def aliases(self, model: nn.Module) -> dict[str, tuple[str, ...]]:
         """Return which names stand for one matrix."""
         if model.projection is None:
             return {}
-        tied = {WORDS: ("cls.predictions.decoder.weight",)} if model.config.tie_embeddings else {}
-        return tied | {BIAS: ("cls.predictions.decoder.bias",)}
+        tied = {self.words: (f"{self.head}.decoder.weight",)} if model.config.tie_embeddings else {}
+        return tied | {f"{self.head}.bias": (f"{self.head}.decoder.bias",)}

@@ -1,6 +1,5 @@
 """Where do two models part? Ours and the library's, layer by layer, on the same input."""
 
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -126,21 +125,18 @@ def _outputs(modules: list[nn.Module]):
 
     def run(call) -> tuple[Tensor | None, list[Tensor]]:
         """Return what call() returns, and what each module put out meanwhile."""
-        values: dict[int, Tensor] = {}
+        values: dict[nn.Module, list[Tensor]] = {module: [] for module in modules}
 
-        def keep(number, _module, _inputs, output):
-            values[number] = output[0] if isinstance(output, tuple) else output
+        def keep(module, _inputs, output):
+            values[module].append(output[0] if isinstance(output, tuple) else output)
 
-        handles = [
-            module.register_forward_hook(partial(keep, number))
-            for number, module in enumerate(modules)
-        ]
+        handles = [module.register_forward_hook(keep) for module in values]
         try:
             logits = call()
         finally:
             for handle in handles:
                 handle.remove()
-        return logits, [values[number] for number in range(len(modules))]
+        return logits, [values[module].pop(0) for module in modules]  # a layer may be used often
 
     return run
 

@@ -53,6 +53,10 @@ class Family(ABC):
     def write_config(self, model: nn.Module) -> dict[str, Any]:
         """Return config.json of one of our models."""
 
+    def stored(self, configs: tuple[ModelConfig, ...], facts: Facts) -> tuple[ModelConfig, ...]:
+        """Return configs of what a file holds, if it holds less than the model is made of."""
+        return configs
+
     def build(self, configs: tuple[ModelConfig, ...], facts: Facts, tensors: Tensors) -> nn.Module:
         """Return our model, with weights of its own."""
         return self.model(*configs)

@@ -9,6 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from transformer_lesson.checkpoints.albert import AlbertFamily
 from transformer_lesson.checkpoints.bert import BertFamily
 from transformer_lesson.checkpoints.family import Facts, Family, Tensors
 from transformer_lesson.checkpoints.gpt2 import GPT2Family
@@ -37,20 +38,22 @@ from transformer_lesson.model.transformers import (
 )
 from transformer_lesson.text.tokenizers import Tokenizer
 
-GPT2, BERT, MARIAN, LLAMA = GPT2Family(), BertFamily(), MarianFamily(), LlamaFamily()
+GPT2, BERT, ALBERT = GPT2Family(), BertFamily(), AlbertFamily()
+MARIAN, LLAMA = MarianFamily(), LlamaFamily()
 MODEL = WEIGHTS[0]
 WRITTEN_BY, US = "written_by", "transformer_lesson"
 """The mark of our own files of weights; the library's `save_pretrained` writes none."""
-FAMILIES = {family.model_type: family for family in (GPT2, BERT, MARIAN, LLAMA)}
+FAMILIES = {family.model_type: family for family in (GPT2, BERT, ALBERT, MARIAN, LLAMA)}
 
 
 def from_pretrained(source) -> nn.Module:
     """Return our model with the weights of a checkpoint, in float32 and evaluation mode.
 
     GPT-2 and Llama become a `DecoderOnlyTransformer`, BERT an `EncoderOnlyTransformer` with its
-    own parts (`BertTransformer`, with a token head if the checkpoint has one), Marian an
-    `EncoderDecoderTransformer` with its own (`MarianTransformer`). The model is returned whole or
-    not at all: every tensor must find its place.
+    own parts (`BertTransformer`, with a token head if the checkpoint has one), ALBERT a BERT whose
+    layers share one block (`AlbertTransformer`), Marian an `EncoderDecoderTransformer` with its
+    own parts (`MarianTransformer`). The model is returned whole or not at all: every tensor must
+    find its place.
 
     Args:
         source: a directory in the library's format (config.json and model.safetensors, or a
@@ -112,7 +115,7 @@ def _fill(stored: Stored) -> nn.Module:
     family = family_of(facts)
     with readable_errors(CONFIG):
         configs = family.read_config(facts)
-        require_room(configs, stored.tensors)
+        require_room(family.stored(configs, facts), stored.tensors)
         tensors = family.tidy(facts, _with_prefix(family, stored.tensors))
     # reading a checkpoint changes no random numbers
     with parameters_without_numbers(), torch.random.fork_rng(devices=[]):
@@ -185,7 +188,7 @@ def _is_real(tensor: Tensor) -> bool:
 def to_transformers(
     model: nn.Module, directory: str | Path, tokenizer: Tokenizer | None = None
 ) -> Path:
-    """Write a model as the library's GPT-2, Llama, BERT or Marian, in files that it loads.
+    """Write a model as the library's GPT-2, Llama, BERT, ALBERT or Marian, in files that it loads.
 
     That is config.json and model.safetensors, and with a tokenizer what `AutoTokenizer` reads and
     generation_config.json, by which the library's `generate` writes as ours does. The library need
@@ -212,7 +215,9 @@ def to_transformers(
     facts = family.write_config(model)
     _check_round_trip(family, model, facts)
     head = not isinstance(model, EncoderOnlyTransformer) or model.projection is not None
-    architecture = family.architecture if head else "BertModel"
+    architecture = (
+        family.architecture if head else family.architecture.replace("ForMaskedLM", "Model")
+    )
     facts |= {"architectures": [architecture], "model_type": family.model_type, "dtype": "float32"}
     files = {MODEL: _packed(family, model, head)}
     if tokenizer:
@@ -288,7 +293,7 @@ def nearest_family(model: nn.Module) -> Family:
             f"{BERT.name} has parts that a {type(model).__name__} has not: only a "
             f"{BERT.model.__name__} can be written for the library."
         )
-    return BERT
+    return ALBERT if isinstance(model, ALBERT.model) else BERT
 
 
 def _check_round_trip(family: Family, model: nn.Module, facts: dict) -> None:

@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from transformer_lesson.checkpoints.albert import AlbertTransformer, stored_parts
 from transformer_lesson.checkpoints.bert import BertTransformer
 from transformer_lesson.checkpoints.marian import MarianTransformer
 from transformer_lesson.checkpoints.untrusted import readable_errors, require_room, require_rows
@@ -39,6 +40,7 @@ KINDS = {
         DecoderOnlyTransformer,
         EncoderDecoderTransformer,
         BertTransformer,
+        AlbertTransformer,
         MarianTransformer,
     )
 }
@@ -125,8 +127,10 @@ def _restore(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Checkpoint:
     kind, arguments = facts["model"]["kind"], _arguments(facts["model"]["arguments"])
     configs = tuple(value for value in arguments.values() if isinstance(value, ModelConfig))
     stored = {name: tensors.pop(name) for name in list(tensors) if name.startswith("model.")}
+    if d_embedding := arguments.get("d_embedding"):
+        configs = stored_parts(*configs, d_embedding)
     require_room(configs, stored)
-    for name in ("n_classes", "n_token_types"):
+    for name in ("n_classes", "n_token_types", "d_embedding"):
         require_rows(name, arguments.get(name) or 0, stored)
     with torch.random.fork_rng(devices=[]):  # reading a file changes no random numbers
         model = KINDS[kind](**arguments)
@@ -231,6 +235,8 @@ def _describe(model: nn.Module) -> dict[str, Any]:
     arguments: dict[str, Any] = {"config": asdict(model.config)}
     if isinstance(model, EncoderOnlyTransformer):
         arguments["token_head"] = model.projection is not None
+    if isinstance(model, AlbertTransformer):
+        arguments["d_embedding"] = model.embedding.config.d_model
     if isinstance(model, BertTransformer):
         arguments["n_token_types"] = model.embedding.token_types.num_embeddings
     elif isinstance(model, EncoderOnlyTransformer):

@@ -42,11 +42,21 @@ def whole(pairs: list[bytes], rows: list[bytes], data: bytes, alignment: int = 3
     return head + bytes(-len(head) % alignment) + data
 
 
-def gguf(metadata: dict, tensors: dict[str, np.ndarray], alignment: int = 32) -> bytes:
-    """A file with these tensors in float32."""
+def as_q4_1(tensor: np.ndarray) -> bytes:
+    """Each run of 32 numbers on 16 levels: the scale, the smallest, and the steps."""
+    data = b""
+    for block in tensor.reshape(-1, 32):
+        scale, smallest = np.float16(np.ptp(block) / 15), np.float16(block.min())
+        steps = ((block - smallest) / scale).round().clip(0, 15).astype(np.uint8)
+        data += scale.tobytes() + smallest.tobytes() + (steps[:16] | steps[16:] << 4).tobytes()
+    return data
+
+
+def gguf(metadata: dict, tensors: dict[str, np.ndarray], alignment: int = 32, q4_1=()) -> bytes:
+    """A file with these tensors in float32, but those of these names in 4 bits."""
     rows, data = [], b""
     for name, tensor in tensors.items():
         data += bytes(-len(data) % alignment)
-        rows.append(row(name, tensor.shape[::-1], F32, len(data)))
-        data += tensor.astype("<f4").tobytes()
+        rows.append(row(name, tensor.shape[::-1], Q4_1 if name in q4_1 else F32, len(data)))
+        data += as_q4_1(tensor) if name in q4_1 else tensor.astype("<f4").tobytes()
     return whole([pair(*item) for item in metadata.items()], rows, data, alignment)

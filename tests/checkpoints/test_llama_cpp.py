@@ -8,6 +8,7 @@ import pytest
 import tokenizers
 import torch
 from tokenizers import pre_tokenizers
+from torch import nn
 from transformers import LlamaForCausalLM
 
 from tests.checkpoints.families import drawn_fields, inputs_of, library_model
@@ -16,8 +17,12 @@ from transformer_lesson.checkpoints import compare_layers, from_pretrained
 from transformer_lesson.checkpoints.llama_cpp import (
     halves_from_neighbors,
     our_name,
+    packed_llama,
     read_tokenizer,
 )
+from transformer_lesson.generation import generate
+from transformer_lesson.model import packed
+from transformer_lesson.model.packed import FourBitLinear as PACKED
 from transformer_lesson.model.positions import apply_rotary
 
 NAMES = {
@@ -162,6 +167,51 @@ def test_missing_and_unknown_tensors_are_named(tmp_path):
     del tensors["token_embd.weight"]
     with pytest.raises(ValueError, match="has no token_embd.weight: it is not complete"):
         from_pretrained(saved(tmp_path, metadata, tensors))
+
+
+SIZES = {"hidden_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1}
+SIZES |= {"intermediate_size": 96, "head_dim": 32, "vocab_size": 40}
+
+
+@pytest.fixture
+def in_four_bits(tmp_path):
+    """A file whose matrices, but for the embedding, are in 4 bits."""
+    metadata, tensors = llama_file(small_llama(**SIZES))
+    matrices = [name for name, W in tensors.items() if W.ndim == 2 and name.startswith("blk")]
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf(metadata, tensors, q4_1=matrices))
+    return path
+
+
+@pytest.mark.parametrize("winner", ["packed", "as it is"])
+@torch.no_grad()
+def test_a_packed_llama_computes_what_the_file_says(winner, in_four_bits, monkeypatch):
+    monkeypatch.setattr(packed, "fastest", lambda key, ways, x: ways[winner])
+    exact, ours = from_pretrained(in_four_bits), packed_llama(in_four_bits)
+    kinds = [type(layer) for layer in ours.modules() if isinstance(layer, PACKED | nn.Linear)]
+    assert kinds.count(PACKED) == (len(kinds) - 1 if winner == "packed" else 0)
+    ids = torch.randint(4, 40, (2, 12))
+    expected, logits = exact(ids), ours(ids)
+    assert logits.dtype == torch.bfloat16
+    assert (logits - expected).norm() < 0.03 * expected.norm()
+    rows = halves_from_neighbors(torch.arange(64.0)[:, None], 2)[:, 0].long()
+    assert rows.tolist() != list(range(64))  # a model with rows in the file's order would differ
+    assert len(generate(ours, ids, 5, eos_id=None).ids[0]) == 5
+
+
+def test_a_packed_llama_needs_every_tensor_and_no_other(in_four_bits, tmp_path):
+    metadata, tensors = llama_file(small_llama(**SIZES))
+    more = tensors | {"blk.0.ffn_gate_exps.weight": np.ones((2, 3), dtype="<f4")}
+    with pytest.raises(ValueError, match="more than a Llama's tensors: .*ffn_gate_exps"):
+        packed_llama(saved(tmp_path, metadata, more))
+    fewer = {name: w for name, w in tensors.items() if name != "blk.0.ffn_up.weight"}
+    with pytest.raises(ValueError, match="no decoder.0.feed_forward.W_up.weight of shape"):
+        packed_llama(saved(tmp_path, metadata, fewer))
+    twice = tensors | {"decoder_norm.weight": tensors["output_norm.weight"]}
+    with pytest.raises(ValueError, match="more than a Llama's tensors"):
+        packed_llama(saved(tmp_path, metadata, twice))
+    with pytest.raises(ValueError, match="there are only"):
+        packed_llama(saved(tmp_path, metadata | {"llama.block_count": 2**31}, tensors))
 
 
 MARKS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")

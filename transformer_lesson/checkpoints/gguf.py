@@ -23,7 +23,7 @@ Source: ggml's docs/gguf.md (the file) and src/ggml-common.h (the blocks).
 import math
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -39,6 +39,7 @@ SCALARS = dict(enumerate("BbHhIif?")) | dict(enumerate("Qqd", start=10))
 """The kinds of numbers in metadata, by struct's letter for each."""
 TEXT, ARRAY = 8, 9
 MOST_AXES = 4
+PIECE = 2**15  # blocks that are dequantized at a time
 ALIGNMENT = 32  # bytes, where the metadata names no other
 
 
@@ -69,11 +70,18 @@ def dequantize_q4_1(blocks: UInt8[Tensor, "block 20"]) -> Float[Tensor, "block 3
 
     Source: ggml, `block_q4_1`.
     """
-    scale = blocks[:, 0:2].view(torch.float16).float()  # (block, 1)
-    smallest = blocks[:, 2:4].view(torch.float16).float()  # (block, 1)
-    pairs = blocks[:, 4:]  # (block, 16)
-    steps = torch.cat([pairs & 15, pairs >> 4], dim=1)  # (block, 32)
+    steps, scale, smallest = parts_q4_1(blocks)
     return scale * steps + smallest
+
+
+def parts_q4_1(
+    blocks: UInt8[Tensor, "block 20"],
+) -> tuple[UInt8[Tensor, "block 32"], Float[Tensor, "block 1"], Float[Tensor, "block 1"]]:
+    """Return the steps, the scale and the smallest number of each block."""
+    scale = blocks[:, 0:2].view(torch.float16).float()
+    smallest = blocks[:, 2:4].view(torch.float16).float()
+    pairs = blocks[:, 4:]  # (block, 16)
+    return torch.cat([pairs & 15, pairs >> 4], dim=1), scale, smallest
 
 
 class Format(NamedTuple):
@@ -118,18 +126,30 @@ class GGUF(NamedTuple):
         Raises:
             ValueError: the file has become shorter since its header was read.
         """
+        return next(self._pieces(name, self.table[name].n_bytes))
+
+    def tensor(self, name: str, dtype: torch.dtype = torch.float32) -> Float[Tensor, "..."]:
+        """Return a tensor's numbers in PyTorch's shape.
+
+        They are read piece by piece, so that nothing else as large as the result is in memory.
+        """
         entry = self.table[name]
-        data = bytearray(entry.n_bytes)
+        numbers, end = torch.empty(math.prod(entry.shape), dtype=dtype), 0
+        for blocks in self._pieces(name, PIECE * entry.format.n_bytes):
+            piece = entry.format.dequantize(blocks).flatten()
+            end += len(piece)
+            numbers[end - len(piece) : end] = piece
+        return numbers.view(entry.shape)
+
+    def _pieces(self, name: str, n_bytes: int) -> Iterator[UInt8[Tensor, "block n_bytes"]]:
+        entry = self.table[name]
         with self.path.open("rb") as file:
             file.seek(entry.start)
-            if file.readinto(data) < entry.n_bytes:
-                raise ValueError(f"{self.path} ends within {name}: get the file again.")
-        return torch.frombuffer(data, dtype=torch.uint8).view(-1, entry.format.n_bytes)
-
-    def tensor(self, name: str) -> Float[Tensor, "..."]:
-        """Return a tensor's numbers in float32, in PyTorch's shape."""
-        entry = self.table[name]
-        return entry.format.dequantize(self.blocks(name)).view(entry.shape)
+            for start in range(0, entry.n_bytes, n_bytes):
+                data = bytearray(min(n_bytes, entry.n_bytes - start))
+                if file.readinto(data) < len(data):
+                    raise ValueError(f"{self.path} ends within {name}: get the file again.")
+                yield torch.frombuffer(data, dtype=torch.uint8).view(-1, entry.format.n_bytes)
 
 
 def read_gguf(path: str | Path) -> GGUF:

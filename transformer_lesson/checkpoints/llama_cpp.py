@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
+import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from transformer_lesson.checkpoints.gguf import GGUF, read_gguf
+from transformer_lesson.checkpoints.gguf import GGUF, parts_q4_1, read_gguf
 from transformer_lesson.checkpoints.llama import LlamaFamily
-from transformer_lesson.checkpoints.untrusted import Stored, readable_errors
+from transformer_lesson.checkpoints.untrusted import Stored, readable_errors, require_room
+from transformer_lesson.model.packed import FourBitLinear, sooner
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text.pretrained import PretrainedTokenizer
 
 ARCHITECTURE, LLAMA = "llama", LlamaFamily()
@@ -57,6 +60,49 @@ def read_llama(path: str | Path) -> Stored:
                 )
             tensors[theirs] = tensor
     return Stored(facts, tensors, str(path))
+
+
+def packed_llama(path: str | Path) -> DecoderOnlyTransformer:
+    """Return a Llama that computes in bfloat16, and whose Q4_1 matrices stay in 4 bits.
+
+    A matrix that this processor multiplies sooner in bfloat16 is kept like that and takes more
+    memory; see `sooner`.
+
+    Raises:
+        ValueError: a damaged file, another architecture, or tensors that do not fit its metadata.
+    """
+    file = read_gguf(path)
+    with readable_errors(f"the metadata of {path}"):
+        (config,) = LLAMA.read_config(_facts(file))
+        shapes = {our_name(name): entry.shape for name, entry in file.table.items()}
+        require_room((config,), {name: torch.empty(s, device="meta") for name, s in shapes.items()})
+        with torch.device("meta"):
+            model = DecoderOnlyTransformer(config)
+    for name, parameter in model.named_parameters():
+        if shapes.pop(name, None) != tuple(parameter.shape):
+            raise ValueError(f"{path}: it has no {name} of shape {tuple(parameter.shape)}.")
+    if shapes or len(file.table) > len(list(model.parameters())):
+        raise ValueError(f"{path} has more than a Llama's tensors: {str(list(shapes))[:200]}.")
+    for name in file.table:
+        _put(model, file, name)
+    return model.eval()
+
+
+def _put(model: nn.Module, file: GGUF, name: str) -> None:
+    """Give a model one tensor of a file."""
+    ours, entry, config = our_name(name), file.table[name], model.config
+    W = file.tensor(name, torch.bfloat16)
+    rows = torch.arange(len(W))
+    if ours.endswith((".W_Q.weight", ".W_K.weight")):
+        n_heads = config.n_heads if "W_Q" in ours else config.n_kv_heads
+        rows = halves_from_neighbors(rows[:, None].float(), n_heads)[:, 0].long()
+    layer = ours.removesuffix(".weight")
+    linear = type(model.get_submodule(layer)) is nn.Linear and len(W) % 16 == 0
+    if entry.format.name == "Q4_1" and linear:
+        parts = (part.view(len(W), -1)[rows] for part in parts_q4_1(file.blocks(name)))
+        model.set_submodule(layer, sooner(FourBitLinear(*parts), W[rows]))
+    else:
+        torch.utils.swap_tensors(model.get_parameter(ours), nn.Parameter(W[rows]))
 
 
 def halves_from_neighbors(

@@ -200,6 +200,10 @@ def _lengths_stay(answer, inputs: tuple, rotated: Tensor) -> str | None:
 
 @exercise(
     reference="transformer_lesson.model.positions:apply_rotary",
+    helpers=(
+        "transformer_lesson.model.positions:rotary_angles",
+        "transformer_lesson.model.positions:turn_pairs",
+    ),
     make_inputs=_rotary_inputs,
     draws=6,
     returns={"rotated": "batch head n d_head"},

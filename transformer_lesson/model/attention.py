@@ -253,8 +253,6 @@ class MultiHeadAttention(nn.Module):
             V = split_heads(self.W_V(value), self.n_kv_heads)
             K, V = self.keys(self.rotate(K, cache.start)), self.values(V)
             K, V = cache.extend(K, V)  # (batch, kv_head, all keys, d_head)
-        if self.n_kv_heads < self.n_heads:
-            K, V = (repeat_kv(x, self.n_heads // self.n_kv_heads) for x in (K, V))
         heads = self.heads(self._attend(Q, K, V, mask))  # (batch, head, query, d_head)
         return self.W_O(merge_heads(heads))  # (batch, query, d_model)
 
@@ -262,6 +260,8 @@ class MultiHeadAttention(nn.Module):
         drops = self.training and self.dropout.p > 0
         if not (drops or self.scores.watched or self.weights.watched):
             return fast.attention(Q, K, V, mask)  # the same, but nothing is stored
+        if self.n_kv_heads < self.n_heads:
+            K, V = (repeat_kv(x, self.n_heads // self.n_kv_heads) for x in (K, V))
         scores = self.scores(attention_scores(Q, K))  # (batch, head, query, key)
         weights = self.weights(masked_softmax(scores, written_out(mask, scores)))
         return self.dropout(weights) @ V  # (batch, head, query, d_head)

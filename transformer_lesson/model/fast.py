@@ -85,7 +85,8 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
     is, its forward pass on some processors.
 
     Args:
-        Q, K, V: shapes (batch, head, query, d_head) and twice (batch, head, key, d_head).
+        Q, K, V: shapes (batch, head, query, d_head) and twice (batch, kv_head, key, d_head);
+            each head of keys and values serves head / kv_head heads of queries.
         mask: as `MultiHeadAttention` takes it.
 
     Source: Dao et al., "FlashAttention" (2022), algorithm 1.
@@ -103,9 +104,10 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
 
 
 def _fused(Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
+    grouped = Q.size(1) != K.size(1)
     if mask is CAUSAL:
-        return F.scaled_dot_product_attention(Q, K, V, is_causal=True)
-    return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
+        return F.scaled_dot_product_attention(Q, K, V, is_causal=True, enable_gqa=grouped)
+    return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask, enable_gqa=grouped)
 
 
 def _in_float32(Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:

@@ -87,13 +87,28 @@ def apply_rotary(
     Source: Su et al., "RoFormer" (2021), equation 34.
     Differs: the paper pairs neighbors (2j, 2j + 1); Llama's code pairs halves, as here.
     """
-    half, odd = divmod(x.size(-1), 2)
+    angle = rotary_angles(positions, x.size(-1), base)  # (n, d_head / 2)
+    return turn_pairs(x, angle.cos().to(x.dtype), angle.sin().to(x.dtype))
+
+
+def rotary_angles(
+    positions: Int[Tensor, " n"], d_head: int, base: float
+) -> Float[Tensor, "n half"]:
+    """Return by how many radians each pair of numbers turns at each position."""
+    half, odd = divmod(d_head, 2)
     if odd:
-        raise ValueError(f"d_head is {x.size(-1)}, but rotary positions turn pairs: make it even.")
-    frequency = torch.exp(torch.arange(half, device=x.device) * (-math.log(base) / half))
-    angle = positions[:, None] * frequency  # (n, d_head / 2)
-    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-    first, second = x[..., :half], x[..., half:]
+        raise ValueError(f"d_head is {d_head}, but rotary positions turn pairs: make it even.")
+    steps = torch.arange(half, device=positions.device)
+    return positions[:, None] * torch.exp(steps * (-math.log(base) / half))
+
+
+def turn_pairs(
+    x: Float[Tensor, "*batch n d_head"],
+    cos: Float[Tensor, "n half"],
+    sin: Float[Tensor, "n half"],
+) -> Float[Tensor, "*batch n d_head"]:
+    """Turn each pair of numbers (j, j + d_head / 2) by the angle of this cosine and sine."""
+    first, second = x.chunk(2, dim=-1)  # each (..., n, d_head / 2)
     return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
 
 
@@ -123,15 +138,25 @@ class LearnedPositions(nn.Embedding):
 
 
 class RotaryPositions(nn.Module):
-    """Rotates queries or keys by their position; see `apply_rotary`."""
+    """Rotates queries or keys by their position; see `apply_rotary`.
+
+    All layers of a model turn theirs by the same angles, so the last cosines and sines are kept.
+    """
 
     def __init__(self, base: float = 10000.0):
         super().__init__()
         self.base = base
+        self.last = None, ()  # what the turns are of, and their cosines and sines
 
     def forward(
         self, x: Float[Tensor, "*batch n d_head"], start: int = 0
     ) -> Float[Tensor, "*batch n d_head"]:
         """Rotate tokens that stand at the positions start, start + 1, ..."""
-        positions = torch.arange(start, start + x.size(-2), device=x.device)
-        return apply_rotary(x, positions, self.base)
+        of = start, *x.shape[-2:], x.dtype, x.device, torch.is_inference_mode_enabled()
+        known, turns = self.last
+        if known != of:
+            positions = torch.arange(start, start + x.size(-2), device=x.device)
+            angle = rotary_angles(positions, x.size(-1), self.base)
+            turns = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+            self.last = of, turns
+        return turn_pairs(x, *turns)

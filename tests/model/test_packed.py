@@ -1,0 +1,91 @@
+"""Linear maps in few bits give what their matrices give, and are used where they are faster."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from tests.parity import small_config
+from transformer_lesson import DecoderOnlyTransformer
+from transformer_lesson.model import fast, packed
+from transformer_lesson.model.packed import EightBitLinear, FourBitLinear, in_eight_bits, sooner
+
+SHAPES = [(96,), (1, 1, 96), (3, 5, 96), (1, 40, 96)]
+
+
+def four_bits(d_out: int = 48, d_in: int = 96) -> tuple[FourBitLinear, torch.Tensor]:
+    steps = torch.randint(0, 16, (d_out, d_in), dtype=torch.uint8)
+    scale, smallest = torch.rand(d_out, d_in // 32) + 0.1, -2 * torch.rand(d_out, d_in // 32)
+    spread = (part.repeat_interleave(32, dim=1) for part in (scale, smallest))
+    W = next(spread) * steps + next(spread)
+    return FourBitLinear(steps, scale, smallest), W
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_four_bits_are_scale_times_step_plus_smallest(shape):
+    layer, W = four_bits()
+    x = torch.randn(shape).bfloat16()
+    expected = x.float() @ W.T
+    assert layer(x).dtype == torch.bfloat16
+    assert (layer(x) - expected).norm() < 0.01 * expected.norm()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_eight_bits_are_the_matrix_but_for_half_a_step(shape):
+    W, x = torch.randn(48, 96), torch.randn(shape).bfloat16()
+    layer = EightBitLinear(W)
+    step = W.abs().amax(dim=1, keepdim=True) / 127
+    assert ((layer.steps * step - W).abs() <= 0.501 * step).all()
+    expected = x.float() @ W.T
+    assert (layer(x) - expected).norm() < 0.02 * expected.norm()
+
+
+def test_a_row_of_zeros_stays_one():
+    W = torch.randn(16, 32)
+    W[3] = 0
+    y = EightBitLinear(W)(torch.ones(1, 32, dtype=torch.bfloat16))
+    assert y[0, 3] == 0 and y.isfinite().all()
+
+
+def test_few_bits_take_few_bytes():
+    layer, W = four_bits(1024, 1024)
+    bytes_of = lambda module: sum(b.numel() * b.element_size() for b in module.buffers())  # noqa
+    assert bytes_of(layer) == W.numel() * 5 // 8
+    assert bytes_of(EightBitLinear(W)) == W.numel() + 2 * 1024
+
+
+@pytest.mark.parametrize("winner", ["packed", "as it is"])
+def test_the_faster_of_both_is_kept(winner, monkeypatch):
+    monkeypatch.setattr(fast, "CHOSEN", {})
+    race = fast._race
+    monkeypatch.setattr(fast, "_race", lambda *given: race(*given)._replace(chosen=winner))
+    layer, W = four_bits()
+    kept = sooner(layer, W)
+    (seconds,) = (race.seconds for race in fast.CHOSEN.values())
+    assert seconds.keys() == {"as it is", "packed"}  # both were let in: their numbers agree
+    x = torch.randn(2, 96).bfloat16()
+    if winner == "packed":
+        assert kept is layer
+    else:
+        assert type(kept) is nn.Linear and torch.equal(kept(x), F.linear(x, W.bfloat16()))
+
+
+def test_plain_arithmetic_packs_nothing(monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_LESSON_PLAIN", "1")
+    assert type(sooner(*four_bits())) is nn.Linear
+
+
+@torch.no_grad()
+def test_a_model_in_eight_bits_says_nearly_the_same(monkeypatch):
+    monkeypatch.setattr(packed, "fastest", lambda key, ways, x: ways["packed"])
+    config = small_config(d_model=64, n_heads=4, n_kv_heads=2, d_ff=96, bias=False)
+    model = DecoderOnlyTransformer(config).eval()
+    ids = torch.randint(0, config.vocab_size, (2, 6))
+    expected = model(ids)
+    layers = [name for name, layer in model.named_modules() if type(layer) is nn.Linear]
+    logits = in_eight_bits(model)(ids)
+    left = [name for name, layer in model.named_modules() if type(layer) is nn.Linear]
+    assert [name for name in layers if "self_attention" in name] and "projection" in left
+    assert not [name for name in left if "self_attention" in name]
+    assert model.projection.weight is model.embedding.weight
+    assert (logits - expected).norm() < 0.03 * expected.norm()

@@ -1,0 +1,98 @@
+"""Linear maps whose weights stay in 4 or 8 bits: fewer bytes to read for every token.
+
+A model that writes for one reader waits for memory: every token reads every weight once. With
+weights in 4 bits there is an eighth to read of what float32 takes. PyTorch's kernels for it compute
+in bfloat16. Some processors are slow at them; there `sooner` keeps the matrix as it is.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, UInt8
+from torch import Tensor, nn
+
+from transformer_lesson.model.fast import fastest, plain
+
+BLOCK = 32  # numbers in a row that share a scale
+
+
+class FourBitLinear(nn.Module):
+    """x W^T, where a number of W is scale * step + smallest: 16 steps, blocks of 32 in a row.
+
+    Args:
+        steps: 0 to 15, shape (d_out, d_in); d_out is a multiple of 16.
+        scale, smallest: of each block, shape (d_out, d_in / 32).
+
+    Source: the format is ggml's Q4_1; the kernel is PyTorch's, for torchao.
+    """
+
+    def __init__(
+        self,
+        steps: UInt8[Tensor, "d_out d_in"],
+        scale: Float[Tensor, "d_out blocks"],
+        smallest: Float[Tensor, "d_out blocks"],
+    ):
+        super().__init__()
+        packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(steps.int(), 1)
+        levels = torch.stack([scale, smallest + 8 * scale], dim=-1)  # the kernel counts from step 8
+        self.register_buffer("steps", packed)
+        self.register_buffer("levels", levels.transpose(0, 1).contiguous().bfloat16())
+
+    def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
+        """Return x W^T in bfloat16, which x must have."""
+        rows = x.reshape(-1, x.size(-1))  # (row, d_in)
+        y = torch.ops.aten._weight_int4pack_mm_for_cpu(rows, self.steps, BLOCK, self.levels)
+        return y.view(*x.shape[:-1], -1)
+
+
+class EightBitLinear(nn.Module):
+    """x W^T, where a number of W is scale * step: steps from -127 to 127, a scale for each row.
+
+    Args:
+        W: the matrix, shape (d_out, d_in), whose numbers are rounded.
+
+    Source: Dettmers et al., "LLM.int8()" (2022), section 2.1, absmax quantization by rows; the
+        kernel is PyTorch's, for torchao.
+    """
+
+    def __init__(self, W: Float[Tensor, "d_out d_in"]):
+        super().__init__()
+        scale = W.abs().amax(dim=1).clamp(min=1e-12).float() / 127  # (d_out,)
+        self.register_buffer("steps", (W / scale[:, None]).round().to(torch.int8))
+        self.register_buffer("scale", scale.bfloat16())
+
+    def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
+        """Return x W^T in bfloat16, which x must have."""
+        rows = x.reshape(-1, x.size(-1))  # (row, d_in)
+        y = torch.ops.aten._weight_int8pack_mm(rows, self.steps, self.scale)
+        return y.view(*x.shape[:-1], -1)
+
+
+def sooner(packed: nn.Module, W: Float[Tensor, "d_out d_in"]) -> nn.Module:
+    """Return the packed map where it is faster for one token than the matrix itself, else this.
+
+    Args:
+        packed: `FourBitLinear` or `EightBitLinear` of W.
+        W: the same numbers, but for rounding.
+
+    Returns:
+        `packed`, or an `nn.Linear` in bfloat16, which takes more memory.
+    """
+    W = W.detach().bfloat16()
+    x = torch.linspace(-1, 1, W.size(1), dtype=torch.bfloat16)[None]  # (1, d_in)
+    ways = {"as it is": lambda x: F.linear(x, W), "packed": packed}
+    if not plain() and fastest((type(packed).__name__, W.shape), ways, x) is packed:
+        return packed
+    linear = nn.Linear(W.size(1), W.size(0), bias=False, dtype=torch.bfloat16, device="meta")
+    linear.weight = nn.Parameter(W)
+    return linear
+
+
+def in_eight_bits(model: nn.Module) -> nn.Module:
+    """Turn a model to bfloat16 and its linear maps, where that is faster, to 8 bits.
+
+    The projection to logits, which may be the embedding as well, stays in bfloat16.
+    """
+    for name, layer in list(model.bfloat16().named_modules()):
+        if type(layer) is nn.Linear and layer.bias is None and name != "projection":
+            model.set_submodule(name, sooner(EightBitLinear(layer.weight.detach()), layer.weight))
+    return model

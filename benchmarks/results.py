@@ -20,6 +20,7 @@ SECTIONS = {
     "language_model": "A language model: CPython's manual",
     "induction": "What heads learn: induction",
     "parity": "Real checkpoints: equal to the library",
+    "chat_model": "A chat model: tokens per second, bits and bytes",
     "gpu": "On a GPU: GPT-2's smallest configuration",
     "soak": "Reliability: half an hour at the knobs",
     "site": "The web site: weight and speed of a page",

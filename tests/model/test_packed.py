@@ -30,6 +30,14 @@ def test_four_bits_are_scale_times_step_plus_smallest(shape):
     assert (layer(x) - expected).norm() < 0.01 * expected.norm()
 
 
+@pytest.mark.parametrize("d_out", [16, 64, 80, 128, 208])
+def test_rows_that_do_not_fill_a_pack_come_out_in_their_order(d_out):
+    layer, W = four_bits(d_out)
+    x = torch.randn(2, 96).bfloat16()
+    expected = x.float() @ W.T
+    assert (layer(x) - expected).norm() < 0.01 * expected.norm()
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_eight_bits_are_the_matrix_but_for_half_a_step(shape):
     W, x = torch.randn(48, 96), torch.randn(shape).bfloat16()
@@ -60,10 +68,11 @@ def test_the_faster_of_both_is_kept(winner, monkeypatch):
     race = fast._race
     monkeypatch.setattr(fast, "_race", lambda *given: race(*given)._replace(chosen=winner))
     layer, W = four_bits()
-    kept = sooner(layer, W)
+    kept = sooner(layer, W.shape, lambda: W)
     (seconds,) = (race.seconds for race in fast.CHOSEN.values())
     assert seconds.keys() == {"as it is", "packed"}  # both were let in: their numbers agree
     x = torch.randn(2, 96).bfloat16()
+    assert type(sooner(layer, W.shape, lambda: W)) is type(kept) and len(fast.CHOSEN) == 1
     if winner == "packed":
         assert kept is layer
     else:
@@ -72,12 +81,13 @@ def test_the_faster_of_both_is_kept(winner, monkeypatch):
 
 def test_plain_arithmetic_packs_nothing(monkeypatch):
     monkeypatch.setenv("TRANSFORMER_LESSON_PLAIN", "1")
-    assert type(sooner(*four_bits())) is nn.Linear
+    layer, W = four_bits()
+    assert type(sooner(layer, W.shape, lambda: W)) is nn.Linear
 
 
 @torch.no_grad()
 def test_a_model_in_eight_bits_says_nearly_the_same(monkeypatch):
-    monkeypatch.setattr(packed, "fastest", lambda key, ways, x: ways["packed"])
+    monkeypatch.setattr(packed, "chosen", lambda key: "packed")
     config = small_config(d_model=64, n_heads=4, n_kv_heads=2, d_ff=96, bias=False)
     model = DecoderOnlyTransformer(config).eval()
     ids = torch.randint(0, config.vocab_size, (2, 6))

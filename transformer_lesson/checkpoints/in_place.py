@@ -10,13 +10,16 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
+from torch.overrides import TorchFunctionMode
+
+DRAWING = (Tensor.normal_, Tensor.uniform_, nn.init.normal_, nn.init.kaiming_uniform_)
 
 
 @contextmanager
 def parameters_without_numbers() -> Iterator[None]:
     """Give modules that are made inside the block parameters with shapes, but no numbers yet.
 
-    Buffers, such as tables of sines, are made as always.
+    Buffers, such as tables of sines, are made as always. No random numbers are drawn.
     """
 
     def emptied(module: nn.Module, name: str, parameter: nn.Parameter) -> nn.Parameter | None:
@@ -24,9 +27,22 @@ def parameters_without_numbers() -> Iterator[None]:
 
     hook = register_module_parameter_registration_hook(emptied)
     try:
-        yield
+        with _NothingDrawn():
+            yield
     finally:
         hook.remove()
+
+
+class _NothingDrawn(TorchFunctionMode):
+    """Draws no numbers for parameters that will have others: it takes memory, and time."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.randn:
+            return torch.empty(*args, device="meta")
+        kwargs = kwargs or {}
+        if function in DRAWING:
+            return kwargs.get("tensor", *args[:1])
+        return function(*args, **kwargs)
 
 
 def take_over(model: nn.Module, weights: Mapping[str, Tensor]) -> None:

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from transformer_lesson.checkpoints.gguf import GGUF, parts_q4_1, read_gguf
+from transformer_lesson.checkpoints.in_place import parameters_without_numbers
 from transformer_lesson.checkpoints.llama import LlamaFamily
 from transformer_lesson.checkpoints.untrusted import Stored, readable_errors, require_room
 from transformer_lesson.model.packed import FourBitLinear, sooner
@@ -76,7 +77,7 @@ def packed_llama(path: str | Path) -> DecoderOnlyTransformer:
         (config,) = LLAMA.read_config(_facts(file))
         shapes = {our_name(name): entry.shape for name, entry in file.table.items()}
         require_room((config,), {name: torch.empty(s, device="meta") for name, s in shapes.items()})
-        with torch.device("meta"):
+        with parameters_without_numbers():
             model = DecoderOnlyTransformer(config)
     for name, parameter in model.named_parameters():
         if shapes.pop(name, None) != tuple(parameter.shape):
@@ -91,18 +92,22 @@ def packed_llama(path: str | Path) -> DecoderOnlyTransformer:
 def _put(model: nn.Module, file: GGUF, name: str) -> None:
     """Give a model one tensor of a file."""
     ours, entry, config = our_name(name), file.table[name], model.config
-    W = file.tensor(name, torch.bfloat16)
-    rows = torch.arange(len(W))
+    rows, (layer, _, _) = slice(None), ours.rpartition(".")
     if ours.endswith((".W_Q.weight", ".W_K.weight")):
         n_heads = config.n_heads if "W_Q" in ours else config.n_kv_heads
-        rows = halves_from_neighbors(rows[:, None].float(), n_heads)[:, 0].long()
-    layer = ours.removesuffix(".weight")
-    linear = type(model.get_submodule(layer)) is nn.Linear and len(W) % 16 == 0
+        places = torch.arange(float(entry.shape[0]))[:, None]
+        rows = halves_from_neighbors(places, n_heads)[:, 0].long()
+
+    def matrix() -> Tensor:
+        return file.tensor(name, torch.bfloat16)[rows]
+
+    linear = type(model.get_submodule(layer)) is nn.Linear and entry.shape[0] % 16 == 0
     if entry.format.name == "Q4_1" and linear:
-        parts = (part.view(len(W), -1)[rows] for part in parts_q4_1(file.blocks(name)))
-        model.set_submodule(layer, sooner(FourBitLinear(*parts), W[rows]))
+        parts = parts_q4_1(file.blocks(name))
+        packed = FourBitLinear(*(part.view(entry.shape[0], -1)[rows] for part in parts))
+        model.set_submodule(layer, sooner(packed, entry.shape, matrix))
     else:
-        torch.utils.swap_tensors(model.get_parameter(ours), nn.Parameter(W[rows]))
+        torch.utils.swap_tensors(model.get_parameter(ours), nn.Parameter(matrix()))
 
 
 def halves_from_neighbors(

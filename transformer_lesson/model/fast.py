@@ -51,10 +51,15 @@ def fastest(key: Hashable, ways: Mapping[str, Callable[..., Tensor]], *inputs) -
         ways: the plain way first. Another is taken only where its numbers are equal, but for
             rounding, and its time is under nine tenths.
     """
-    key = key, torch.get_num_threads()
-    if key not in CHOSEN:
-        CHOSEN[key] = _race(ways, inputs)
-    return ways[CHOSEN[key].chosen]
+    if chosen(key) is None:
+        CHOSEN[key, torch.get_num_threads()] = _race(ways, inputs)
+    return ways[chosen(key)]
+
+
+def chosen(key: Hashable) -> str | None:
+    """Return which way was found to be fastest, or `None` before there was a race."""
+    race = CHOSEN.get((key, torch.get_num_threads()))
+    return race and race.chosen
 
 
 def _race(ways: Mapping[str, Callable[..., Tensor]], inputs: tuple) -> Race:

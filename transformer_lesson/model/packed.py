@@ -5,14 +5,16 @@ weights in 4 bits there is an eighth to read of what float32 takes. PyTorch's ke
 in bfloat16. Some processors are slow at them; there `sooner` keeps the matrix as it is.
 """
 
+from collections.abc import Callable, Sequence
+
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from transformer_lesson.model.fast import fastest, plain
+from transformer_lesson.model.fast import chosen, fastest, plain
 
 BLOCK = 32  # numbers in a row that share a scale
+ROWS = 64  # what the kernel packs together; all rows at once would take much memory
 
 
 class FourBitLinear(nn.Module):
@@ -32,7 +34,8 @@ class FourBitLinear(nn.Module):
         smallest: Float[Tensor, "d_out blocks"],
     ):
         super().__init__()
-        packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(steps.int(), 1)
+        pack = torch.ops.aten._convert_weight_to_int4pack_for_cpu
+        packed = torch.cat([pack(rows.int(), 1) for rows in steps.split(ROWS)])  # takes int32
         levels = torch.stack([scale, smallest + 8 * scale], dim=-1)  # the kernel counts from step 8
         self.register_buffer("steps", packed)
         self.register_buffer("levels", levels.transpose(0, 1).contiguous().bfloat16())
@@ -67,24 +70,33 @@ class EightBitLinear(nn.Module):
         return y.view(*x.shape[:-1], -1)
 
 
-def sooner(packed: nn.Module, W: Float[Tensor, "d_out d_in"]) -> nn.Module:
+def sooner(packed: nn.Module, shape: Sequence[int], make_matrix: Callable[[], Tensor]) -> nn.Module:
     """Return the packed map where it is faster for one token than the matrix itself, else this.
 
+    The first map of a shape is timed; others of its shape are treated like it.
+
     Args:
-        packed: `FourBitLinear` or `EightBitLinear` of W.
-        W: the same numbers, but for rounding.
+        packed: `FourBitLinear` or `EightBitLinear` of a matrix.
+        shape: the matrix's, (d_out, d_in).
+        make_matrix: gives the matrix, which equals the packed one but for rounding.
 
     Returns:
         `packed`, or an `nn.Linear` in bfloat16, which takes more memory.
     """
-    W = W.detach().bfloat16()
-    x = torch.linspace(-1, 1, W.size(1), dtype=torch.bfloat16)[None]  # (1, d_in)
-    ways = {"as it is": lambda x: F.linear(x, W), "packed": packed}
-    if not plain() and fastest((type(packed).__name__, W.shape), ways, x) is packed:
-        return packed
-    linear = nn.Linear(W.size(1), W.size(0), bias=False, dtype=torch.bfloat16, device="meta")
-    linear.weight = nn.Parameter(W)
-    return linear
+
+    def as_it_is() -> nn.Linear:
+        linear = nn.Linear(*shape[::-1], bias=False, dtype=torch.bfloat16, device="meta")
+        linear.weight = nn.Parameter(make_matrix().detach().bfloat16())
+        return linear
+
+    if plain():
+        return as_it_is()
+    key = type(packed).__name__, *shape
+    if chosen(key) is None:
+        x = torch.linspace(-1, 1, shape[1], dtype=torch.bfloat16)[None]  # (1, d_in)
+        with torch.no_grad():
+            fastest(key, {"as it is": as_it_is(), "packed": packed}, x)
+    return packed if chosen(key) == "packed" else as_it_is()
 
 
 def in_eight_bits(model: nn.Module) -> nn.Module:
@@ -94,5 +106,6 @@ def in_eight_bits(model: nn.Module) -> nn.Module:
     """
     for name, layer in list(model.bfloat16().named_modules()):
         if type(layer) is nn.Linear and layer.bias is None and name != "projection":
-            model.set_submodule(name, sooner(EightBitLinear(layer.weight.detach()), layer.weight))
+            W = layer.weight.detach()
+            model.set_submodule(name, sooner(EightBitLinear(W), W.shape, lambda W=W: W))
     return model

@@ -95,7 +95,8 @@ class Step:
         rivals = [i for i in from_largest(self.P, 10) if i != self.written[self.at]][:2]
         rivals = ", ".join(f"“{self.token(i)}” {self.P[i]:.3f}" for i in rivals)
         (i, j), p = self.head, self.P[self.written[self.at]]
-        looked = ", ".join(f"{self.word(k)} {self.own[k]:.2f}" for k in from_largest(self.own, 3))
+        own = [(k, self.own[k]) for k in from_largest(self.own, 3)]
+        looked = ", ".join(f"{self.word(k)} (token {k}) {share:.2f}" for k, share in own)
         most = ", ".join(
             "head {}.{} {:.2f}".format(*self.heads[k], self.given[k])
             for k in from_largest(self.given, 3)

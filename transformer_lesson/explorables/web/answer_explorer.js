@@ -289,7 +289,8 @@ function answerFacts(look) {
   const { tokens, probabilities, chosen: written } = choices[at], head = chosen.join(".");
   const rivals = tokens.map((token, i) => `“${token}” ${probabilities[i].toFixed(3)}`);
   rivals.splice(written, 1);
-  const looked = fromLargest(own, 3).map((i) => `${word(i)} ${own[i].toFixed(2)}`).join(", ");
+  const shareOf = (i) => `${word(i)} (token ${i}) ${own[i].toFixed(2)}`;
+  const looked = fromLargest(own, 3).map(shareOf).join(", ");
   const watched = look.pinned ?? favorite;
   const given = all.map(({ head: one }) => look.weight(at, one, watched));
   const lookers = fromLargest(given, 3).map((i) => `head ${all[i].name} ${given[i].toFixed(2)}`);

@@ -162,6 +162,35 @@ def test_numbers_stand_in_the_picture(show):
 
 
 @browser
+def test_bars_and_shades_are_as_large_as_their_numbers(show):
+    model, tokenizer, prompt = letters()
+    explorable = AnswerExplorer(model, tokenizer, prompt, 6, step=4, layer=1, head=2)
+    page, step = (
+        show(explorable, viewport=WINDOW),
+        Step(model, tokenizer, prompt, explorable, 3, (1, 2)),
+    )
+
+    def drawn(selector: str, attribute: str) -> list[str]:
+        read = f"nodes => nodes.map(node => node.getAttribute('{attribute}'))"
+        return page.page.locator(f"svg rect{selector}").evaluate_all(read)
+
+    P = step.P[from_largest(step.P, 10)]
+    bars = torch.tensor([float(w) for w in drawn("[aria-label*=': prob'][role=img]", "width")[:10]])
+    assert torch.allclose(bars, (P * bars[0] / P[0]).clamp(min=1.5), atol=0.1)
+    levels = torch.tensor([float(h) for h in drawn("[fill*='38%']", "height")])
+    assert torch.allclose(levels / 36, step.own, atol=1e-3)
+    boxes = [float(w) - 8 for w in drawn("[aria-label*='of the answer']", "width")]
+    sure = [float(w) for w in drawn("[fill='var(--value)']:not([role])", "width")]
+    chances = [one["probabilities"][one["chosen"]] for one in explorable.choices]
+    shares = [long / most for long, most in zip(sure, boxes, strict=True)]
+    assert shares == pytest.approx(chances, abs=1e-3)
+    shades = [
+        float(fill.split("%")[0].split()[-1]) for fill in drawn("[aria-label*='of its']", "fill")
+    ]
+    assert shades == pytest.approx((100 * step.given.sqrt()).tolist(), abs=0.2)
+
+
+@browser
 def test_pointing_asks_all_heads_about_a_token_and_a_head_about_all_tokens(show):
     model, tokenizer, prompt = letters()
     explorable = AnswerExplorer(model, tokenizer, prompt, 6, step=3)
@@ -236,6 +265,13 @@ def test_a_line_of_the_text_begins_a_line_of_the_picture(show):
     tokens = page.page.get_by_role("button", name=": weight ")
     left = [tokens.nth(i).get_attribute("x") for i in (0, *(end + 1 for end in ends), ends[0])]
     assert left[0] == left[1] == left[2] != left[3]
+
+
+def test_a_line_ends_behind_a_line_break():
+    model, tokenizer, prompt = letters()
+    texts = {prompt[0]: "a\n", prompt[1]: "\na"}
+    tokenizer.decode = lambda ids: texts.get(ids[0], "a")
+    assert AnswerExplorer(model, tokenizer, prompt, 1).line_ends == [0]
 
 
 @browser

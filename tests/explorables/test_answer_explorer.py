@@ -1,5 +1,7 @@
 """The answer explorer in the page: every number is what the package's model computes anew."""
 
+import re
+
 import pytest
 import torch
 
@@ -153,10 +155,14 @@ def test_numbers_stand_in_the_picture(show):
     explorable = AnswerExplorer(model, tokenizer, prompt, 6, step=4, layer=1, head=2)
     page, step = show(explorable), Step(model, tokenizer, prompt, explorable, 3, (1, 2))
     written = page.written()
-    for weight in step.own.tolist():
-        assert weight < 0.004 or any(same_numbers(text, f"{weight:.2f}") for text in written)
-    for p in step.P[from_largest(step.P, 10)].tolist():
-        assert p < 0.001 or any(same_numbers(text, f"{p:.3f}") for text in written)
+    wanted = [f"{one['probabilities'][one['chosen']]:.2f}" for one in explorable.choices]
+    likely = from_largest(step.P, 10)
+    wanted += [
+        "<0.001" if p < 0.0005 else f"{p:.3f}" for p in [*step.P[likely], 1 - step.P[likely].sum()]
+    ]
+    wanted += [f"{weight:.2f}" for weight in step.own if weight >= 0.005]
+    numbers = [text for text in written if re.fullmatch(r"<?\d\.\d+", text)]
+    assert len(numbers) == len(wanted) and all(map(same_numbers, numbers, wanted))
     assert "3 · where head 1.2 looked" in written
     assert f"4 · which heads looked at {step.word(step.watched)}?" in written
 
@@ -296,6 +302,20 @@ def test_of_equals_the_first_is_named_and_the_written_one_is_shown(show):
     share = f"{1 / len(prompt):.2f}"
     assert page.title.endswith(f"looked most at “{first[prompt[0]]}” ({share})")
     assert f"looked most: head 0.0 {share}, head 0.1 {share}, head 0.2 {share}." in page.said
+
+
+@browser
+def test_of_weights_that_differ_by_rounding_the_first_is_named(show, monkeypatch):
+    model, tokenizer, prompt = letters()
+    nearly = torch.tensor([0.49999, 0.50001]).expand(2, 3, 2, 2)  # two steps of a record apart
+    monkeypatch.setattr(answer_explorer, "_weights", lambda model, ids: nearly)
+    page = show(AnswerExplorer(model, tokenizer, prompt[:2], 1))
+    assert page.title.endswith(f"looked most at “{tokenizer.token(prompt[0])}” (0.50)")
+    assert sum(words.endswith(": 0.500") for words in page.told()) == 5
+    alone = torch.tensor([0.996, 0.004]).expand(2, 3, 2, 2)
+    monkeypatch.setattr(answer_explorer, "_weights", lambda model, ids: alone)
+    page = show(AnswerExplorer(model, tokenizer, prompt[:2], 1, watched=1))
+    assert "most:" not in page.written()  # nobody who is worth naming
 
 
 def test_a_record_that_is_too_large_is_refused(monkeypatch):

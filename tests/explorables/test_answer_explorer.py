@@ -164,7 +164,7 @@ def test_numbers_stand_in_the_picture(show):
     numbers = [text for text in written if re.fullmatch(r"<?\d\.\d+", text)]
     assert len(numbers) == len(wanted) and all(map(same_numbers, numbers, wanted))
     assert "3 · where head 1.2 looked" in written
-    assert f"4 · which heads looked at {step.word(step.watched)}?" in written
+    assert f"4 · who looked at {step.word(step.watched)}?" in written
 
 
 @browser

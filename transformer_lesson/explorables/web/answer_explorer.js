@@ -161,7 +161,8 @@ function drawCandidates(group, { choices, at }, y, width) {
     ...told(`${one.name}: probability ${toldChance(one.p)}${is(one) ? ", written" : ""}`),
   }));
   join(layer(group, "words"), "text", all, key, (one, n) => ({
-    text: (is(one) ? "▶ " : "") + fitted(one.token ?? one.name, named - (is(one) ? 28 : 8)),
+    text: one.i < 0 ? fitted(one.name, named - 8, 12) :
+      (is(one) ? "▶ " : "") + fitted(one.token, named - (is(one) ? 28 : 8)),
     class: one.i < 0 ? "small end" : "end", x: named - 8, y: top(n) + 16, "aria-hidden": "true",
     "pointer-events": "none",
   }));
@@ -218,7 +219,7 @@ function drawHeadMap(group, look, page, { x, y, width }) {
   const place = ([l, h]) => {
     return { x: x + edge + l * wide, y: top + h * high, width: wide, height: high };
   };
-  answerHeading(group, { x, y, width }, `4 · which heads looked at ${word(watched)}?`,
+  answerHeading(group, { x, y, width }, `4 · who looked at ${word(watched)}?`,
     pinned === watched ? `token ${watched}, kept until you click it again` :
       `token ${watched}; ${all.length} heads, layers side by side`);
   join(layer(group, "cells"), "rect", all, ({ name }) => name, ({ head: [l, h], name, given }) => ({

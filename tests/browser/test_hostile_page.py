@@ -22,7 +22,7 @@ NBCONVERTS_OWN = {"cdnjs.cloudflare.com", "cdn.jsdelivr.net", "unpkg.com"}
 STOLEN = """img[onerror], svg[onload], link[href*=evil], img[src*=evil], a[href*=evil],
     a[href^='javascript:'], [onmouseover], [onfocus]"""
 CELLS = [
-    "import json, torch\n"
+    "import itertools, json, torch\n"
     "from transformer_lesson import DecoderOnlyTransformer, ModelConfig, explorables\n"
     "from transformer_lesson.figures import plots\n"
     "from transformer_lesson.figures.attention_view import head_view, model_view\n"
@@ -39,6 +39,10 @@ CELLS = [
     "model = DecoderOnlyTransformer(ModelConfig(37, 12, 3, 1, 16, 32)).eval()\n"
     "ids = torch.arange(n)[None]\n"
     "explorables.LeakProbe({text: model for text in texts}, ids, texts)",
+    "known = CharacterTokenizer.train(['abc'])\n"
+    "known.token = lambda id_, every=itertools.cycle(texts): next(every)\n"
+    "model = DecoderOnlyTransformer(ModelConfig(known.vocab_size, 12, 3, 1, 16, 32)).eval()\n"
+    "explorables.AnswerExplorer(model, known, [1] * n, 3)",
     "for text in texts:\n    display(explorables.PatchingGrid(clean=text, corrupted=text))",
     "weights = torch.full((1, 2, n, n), 1 / n)\n"
     "explorables.TrainingReplay([Snapshot(1, 0.5, weights, texts, texts, [], texts, texts)])",
@@ -68,7 +72,7 @@ HANDLERS_HAVE_RUN = """() => new Promise(done => {
     last.src = 'data:image/png,no picture';
 })"""
 SHOWN = "it.querySelector('img') || it.querySelector('[data-theme]')?.shadowRoot"
-N_EXPLORABLES = 7 * len(TEXTS) + 2
+N_EXPLORABLES = 7 * len(TEXTS) + 3
 
 
 def test_a_page_of_hostile_text_is_inert_and_so_is_its_export(open_lesson, course, chromium):

@@ -1,9 +1,11 @@
-"""Every explorable with something to show: those of a run have nothing before there is one."""
+"""Every explorable with something to show: of a run, or of an answer, there has to be one."""
 
 import torch
 
+from tests.explorables.tiny_models import language_model
+from tests.parity import randomized
 from transformer_lesson import explorables
-from transformer_lesson.explorables import LiveCurves, TrainingReplay
+from transformer_lesson.explorables import AnswerExplorer, LiveCurves, TrainingReplay
 from transformer_lesson.explorables.in_page import PageExplorable
 from transformer_lesson.explorables.training_replay import Snapshot
 
@@ -35,7 +37,18 @@ def training_replay() -> TrainingReplay:
     return TrainingReplay(snapshots)
 
 
-EXAMPLES = {"LiveCurves": live_curves, "TrainingReplay": training_replay}
+def answer_explorer() -> AnswerExplorer:
+    model, tokenizer = language_model(4)
+    return AnswerExplorer(
+        randomized(model), tokenizer, tokenizer.encode("bad cafe"), 5, step=3, layer=1
+    )
+
+
+EXAMPLES = {
+    "AnswerExplorer": answer_explorer,
+    "LiveCurves": live_curves,
+    "TrainingReplay": training_replay,
+}
 
 
 def made(name: str) -> PageExplorable:

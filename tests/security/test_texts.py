@@ -8,13 +8,14 @@ from html.parser import HTMLParser
 import pytest
 import torch
 
-from tests.explorables.tiny_models import translator
+from tests.explorables.tiny_models import language_model, translator
 from tests.parity import small_config
 from tests.patience import AT_ONCE
 from tests.security.hostile_texts import TEXTS
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.reports import Report
 from transformer_lesson.explorables import (
+    AnswerExplorer,
     AttentionExplorer,
     DecodingStepper,
     LeakProbe,
@@ -79,7 +80,14 @@ def replay(text: str) -> TrainingReplay:
     return TrainingReplay([snapshot(text)])
 
 
+def answer_of(text: str) -> AnswerExplorer:
+    model, tokenizer = language_model()
+    tokenizer.token = lambda id_: text
+    return AnswerExplorer(model, tokenizer, [4, 5], 3)
+
+
 EXPLORABLES = {
+    "AnswerExplorer": answer_of,
     "AttentionExplorer": AttentionExplorer,
     "MaskExplorer": MaskExplorer,
     "DecodingStepper": lambda text: DecodingStepper(*translator(), text),

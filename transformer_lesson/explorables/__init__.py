@@ -7,6 +7,7 @@
 from importlib import import_module
 
 MODULES = {
+    "AnswerExplorer": "answer_explorer",
     "ArchitectureMap": "architecture_map",
     "AttentionExplorer": "attention_explorer",
     "DecodingStepper": "decoding_stepper",

@@ -1,0 +1,136 @@
+"""How a model wrote one answer: what else was likely at each step, and where every head looked."""
+
+import base64
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import traitlets
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from transformer_lesson.explorables.in_page import PageExplorable
+from transformer_lesson.figures.ranking import from_largest
+from transformer_lesson.files import printable
+from transformer_lesson.generation import generate
+from transformer_lesson.generation.session import evaluating, sentences_of
+from transformer_lesson.model.hooks import record
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.text.tokenizers import Tokenizer
+
+CANDIDATES = 10
+LARGEST_RECORD = 2 * 2**20
+"""How many bytes of attention weights a page gets: two for each head, token of the answer and token
+before it. The 270 heads of SmolLM2 have room for 40 tokens after a prompt of 60."""
+WHOLE = 65_535  # a weight of 1, in the two bytes of a record
+
+
+class AnswerExplorer(PageExplorable):
+    """Choose a token of an answer, and see what else was likely and what each head looked at.
+
+    A page gets a record of what happened, and not the model, so the model may be of any size.
+
+    Args:
+        model: a `DecoderOnlyTransformer`.
+        tokenizer: of its vocabulary.
+        prompt: ids of one text, from which the model goes on greedily.
+        max_new_tokens: most tokens to write.
+        step: which token of the answer, from 1; past the last one it is the last.
+        layer, head: which head's weights stand over the text, from 0; past the last one it is the
+            last.
+        watched: the token, from 0, for which the map shows how much each head looked at it. `None`,
+            or one that was not yet there, stands for the one that the chosen head looks at most.
+
+    Raises:
+        ValueError: another kind of model, not exactly one prompt, a record that is too large for a
+            page, or what `generate` refuses.
+    """
+
+    tokens = traitlets.List().tag(sync=True, fact=True)
+    line_ends = traitlets.List().tag(sync=True, fact=True)
+    choices = traitlets.List().tag(sync=True, fact=True)
+    shape = traitlets.List().tag(sync=True, fact=True)
+    weights = traitlets.Unicode().tag(sync=True, fact=True)
+    step = traitlets.Int(1, min=1).tag(sync=True)
+    layer = traitlets.Int(0, min=0).tag(sync=True)
+    head = traitlets.Int(0, min=0).tag(sync=True)
+    watched = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
+
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: Tokenizer,
+        prompt: Tensor | Sequence[int],
+        max_new_tokens: int = 40,
+        **values,
+    ):
+        begun = _one_prompt(model, prompt)
+        written = generate(model, [begun], max_new_tokens, distributions=True)
+        ids, shape = begun + written.ids[0], [model.config.n_layers, model.config.n_heads]
+        _check_size(shape, len(begun), len(written.ids[0]))
+        choices = zip(written.ids[0], written.distributions[0], strict=True)
+        super().__init__(
+            tokens=[printable(tokenizer.token(id_), 60) for id_ in ids],
+            line_ends=[i for i, id_ in enumerate(ids) if tokenizer.decode([id_]).endswith("\n")],
+            choices=[_choice(chosen, P, tokenizer) for chosen, P in choices],
+            shape=shape,
+            weights=_packed(_weights(model, ids), len(begun)),
+            **values,
+        )
+
+
+def _one_prompt(model: nn.Module, prompt: Tensor | Sequence[int]) -> list[int]:
+    if not isinstance(model, DecoderOnlyTransformer):
+        raise ValueError(
+            f"{type(model).__name__} is the model's kind, but what goes on from a prompt is a "
+            "DecoderOnlyTransformer: pass one."
+        )
+    prompts = sentences_of(prompt, model.config.pad_id)
+    if len(prompts) > 1:
+        raise ValueError(f"{len(prompts)} prompts were given, but one answer is shown: pass one.")
+    return prompts[0]
+
+
+def _check_size(shape: list[int], prompt: int, answer: int) -> None:
+    layers, heads = shape
+    size = 2 * layers * heads * sum(range(prompt, prompt + answer))
+    if size > LARGEST_RECORD:
+        raise ValueError(
+            f"the record of {layers} layers of {heads} heads over an answer of {answer} tokens to "
+            f"a prompt of {prompt} has {size:,} bytes, and a page gets at most "
+            f"{LARGEST_RECORD:,}: shorten the prompt, or lower max_new_tokens."
+        )
+
+
+def _choice(chosen: int, P: Float[Tensor, " vocab_size"], tokenizer: Tokenizer) -> dict:
+    """Return the likeliest tokens with their probabilities, the chosen one among them."""
+    shown = from_largest(P, CANDIDATES)
+    if chosen not in shown:
+        shown[-1] = chosen
+    return {
+        "chosen": shown.index(chosen),
+        "tokens": [printable(tokenizer.token(id_), 60) for id_ in shown],
+        "probabilities": [round(float(P[id_]), 6) for id_ in shown],
+        "others": len(P) - len(shown),
+    }
+
+
+def _weights(model: nn.Module, ids: list[int]) -> Float[Tensor, "layer head query key"]:
+    """Return every head's attention weights over a text, its last token left out."""
+    device = model.projection.weight.device
+    with evaluating(model), torch.inference_mode(), record(model) as run:
+        model(torch.tensor([ids[:-1]], device=device))
+    layers = range(model.config.n_layers)
+    return torch.stack([run[f"decoder.{i}.self_attention.weights"][0] for i in layers]).cpu()
+
+
+def _packed(weights: Float[Tensor, "layer head query key"], prompt: int) -> str:
+    """Return the weights of the queries from which the answer was written, in base64.
+
+    One query after the other, each with the keys that it may see: (layer, head, key).
+    """
+    units = np.rint(weights.double().numpy() * WHOLE).astype("<u2")
+    queries = range(prompt - 1, units.shape[2])
+    return base64.b64encode(
+        b"".join(units[:, :, query, : query + 1].tobytes() for query in queries)
+    ).decode()

@@ -43,7 +43,6 @@ Memory: the process's largest resident set while it loads the file and writes 32
 it was after the imports and one small product, divided by the bytes of the weights.
 """
 MEMORY = """
-import resource, sys
 import psutil, torch
 from transformer_lesson.checkpoints import from_pretrained
 from transformer_lesson.checkpoints.llama_cpp import packed_llama
@@ -56,7 +55,8 @@ before = psutil.Process().memory_info().rss
 model = {load}(weights("SmolLM2"))
 generate(model, list(range(1000, 1032)), 32, eos_id=None)
 held = {{part.data_ptr(): part.nbytes for part in [*model.parameters(), *model.buffers()]}}
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+lines = dict(line.split(":") for line in open("/proc/self/status"))
+peak = int(lines["VmHWM"].split()[0]) * 1024  # since the process began
 print(peak - before, sum(held.values()))
 """
 

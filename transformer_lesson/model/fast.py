@@ -1,4 +1,4 @@
-"""The same numbers sooner: the only file that knows devices, number formats and vendors.
+"""The same numbers sooner: with `packed`, the file that knows devices, number formats and vendors.
 
 The model is written plainly in the other files. What stands here computes the same in another way
 and is put on from outside: `generate` writes inside `writing(model)`, `train` learns inside

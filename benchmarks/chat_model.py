@@ -91,10 +91,11 @@ def speed(forms: dict[str, nn.Module], theirs: nn.Module, prompt: Tensor) -> lis
     def ours(model: nn.Module) -> Callable[[], list[int]]:
         return lambda: generate(model, prompt, N_NEW, eos_id=None).ids[0]
 
-    runs = {name: ours(model) for name, model in forms.items()}
-    runs["library"] = library(theirs)
-    for name in ("bfloat16", "float16"):
+    runs = {"library": library(theirs), "float32": ours(forms["float32"])}
+    for name in ("bfloat16", "float16"):  # a model beside its peer
         runs[f"library, {name}"] = library(copy.deepcopy(theirs).to(getattr(torch, name)))
+        runs[name] = ours(forms[name])
+    runs |= {name: ours(model) for name, model in forms.items() if name not in runs}
     assert runs["float32"]() == runs["library"]()
     seconds = interleaved(runs, ROUNDS, warm_up=1)
     peer = f"`transformers` in float32 = 1.00 ({N_NEW / min(seconds['library']):.0f} tokens/s)"

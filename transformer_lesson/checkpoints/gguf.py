@@ -39,7 +39,7 @@ SCALARS = dict(enumerate("BbHhIif?")) | dict(enumerate("Qqd", start=10))
 """The kinds of numbers in metadata, by struct's letter for each."""
 TEXT, ARRAY = 8, 9
 MOST_AXES = 4
-PIECE = 2**11  # blocks that are dequantized at a time
+PIECE = 2**9  # blocks that are dequantized at a time
 ALIGNMENT = 32  # bytes, where the metadata names no other
 
 

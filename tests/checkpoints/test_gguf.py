@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.checkpoints.gguf_files import F32, Q4_1, Q8_0, gguf, pair, row, text, value, whole
+from transformer_lesson.checkpoints import gguf as gguf_module
 from transformer_lesson.checkpoints.gguf import (
     FORMATS,
     dequantize_q4_1,
@@ -62,7 +63,8 @@ def test_every_byte_gives_the_librarys_number(kind):
 
 
 @pytest.mark.parametrize("name", ["F32", "Q4_1", "Q8_0"])
-def test_what_the_library_writes_is_read(name, tmp_path):
+def test_what_the_library_writes_is_read(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(gguf_module, "PIECE", 3)  # blocks: W is read in several pieces
     path, kind = tmp_path / "model.gguf", library.GGMLQuantizationType[name]
     writer = library.GGUFWriter(path, "llama")
     writer.add_uint32("a", 7)
@@ -79,6 +81,8 @@ def test_what_the_library_writes_is_read(name, tmp_path):
     assert file.tensor("W").shape == (5, 64)
     assert np.abs(stored - numbers).max() <= {"F32": 0, "Q4_1": 0.3, "Q8_0": 0.03}[name]
     assert file.tensor("scale").tolist() == numbers[0].tolist()
+    halves = file.tensor("W", torch.bfloat16)
+    assert torch.equal(halves, file.tensor("W").bfloat16())
 
 
 def test_every_kind_of_metadata(tmp_path):

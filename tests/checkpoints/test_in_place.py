@@ -5,8 +5,11 @@ import torch
 import transformers
 from torch import nn
 
+from tests.parity import small_config
+from transformer_lesson import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.checkpoints import from_pretrained
 from transformer_lesson.checkpoints.in_place import parameters_without_numbers, take_over
+from transformer_lesson.model.positions import sinusoidal_encoding
 
 
 class Tied(nn.Module):
@@ -26,6 +29,17 @@ def test_a_module_is_made_without_numbers():
     model = made()
     assert model.table.weight.is_meta and model.sines.tolist() == [0, 1, 2, 3]
     assert not nn.Linear(2, 2).weight.is_meta  # outside of the block all is as always
+
+
+def test_no_number_is_drawn_for_it():
+    before = torch.get_rng_state()
+    config = small_config(positions="learned")
+    with parameters_without_numbers():
+        models = DecoderOnlyTransformer(config), EncoderDecoderTransformer(small_config())
+        table = torch.randn(3, 4)
+    assert torch.equal(before, torch.get_rng_state()) and table.is_meta
+    assert all(weight.is_meta for model in models for weight in model.parameters())
+    assert torch.equal(models[1].source_embedding.positions.table, sinusoidal_encoding(7, 12))
 
 
 def test_a_whole_tensor_is_taken_over_and_a_part_is_copied():

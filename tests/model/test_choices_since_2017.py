@@ -94,6 +94,11 @@ def test_grouped_heads_equal_repeated_ones(n_kv_heads, rotary):
     x = torch.randn(2, 5, 24)
     assert_equal(grouped(x, x, x, causal_mask(5)), full(x, x, x, causal_mask(5)))
     assert split_heads(grouped.W_K(x), n_kv_heads).shape == (2, n_kv_heads, 5, 4)
+    plain = grouped(x, x, x, causal_mask(5))
+    with record(grouped) as run:
+        watched = grouped(x, x, x, causal_mask(5))
+    assert_equal(watched, plain)  # one is the fused kernel's, the other written out
+    assert run["weights"].shape == (2, 6, 5, 5)
 
 
 @pytest.mark.parametrize("n_kv_heads", [0, 4, -2])

@@ -138,6 +138,20 @@ def test_rotary_module_counts_the_tokens_of_the_next_to_last_axis():
     assert torch.equal(RotaryPositions()(x), apply_rotary(x, torch.arange(5)))
 
 
+def test_kept_angles_serve_only_what_they_were_computed_for():
+    rotate, x = RotaryPositions(100.0), torch.randn(2, 3, 5, 8)
+    with torch.inference_mode():
+        rotate(x)
+    x.requires_grad_()
+    rotate(x).sum().backward()  # numbers of inference mode would be refused here
+    for start, other in ((3, x), (3, x[:, :, :2]), (3, x[..., :6]), (3, x.double())):
+        positions = torch.arange(start, start + other.size(-2))
+        assert torch.equal(rotate(other, start), apply_rotary(other, positions, 100.0))
+    rotate(x)
+    rotate.base = 7.0
+    assert torch.equal(rotate(x), apply_rotary(x, torch.arange(5), 7.0))
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_rotary_keeps_the_dtype(dtype):
     assert apply_rotary(torch.randn(3, 4, dtype=dtype), torch.arange(3)).dtype == dtype

@@ -53,8 +53,8 @@ class EightBitLinear(nn.Module):
     Args:
         W: the matrix, shape (d_out, d_in), whose numbers are rounded.
 
-    Source: Dettmers et al., "LLM.int8()" (2022), section 2.1, absmax quantization by rows; the
-        kernel is PyTorch's, for torchao.
+    Source: Dettmers et al., "LLM.int8()" (2022), sections 2.1 (absmax) and 3.1 (a scale for each
+        row); the kernel is PyTorch's, for torchao.
     """
 
     def __init__(self, W: Float[Tensor, "d_out d_in"]):

@@ -152,7 +152,11 @@ class RotaryPositions(nn.Module):
         self, x: Float[Tensor, "*batch n d_head"], start: int = 0
     ) -> Float[Tensor, "*batch n d_head"]:
         """Rotate tokens that stand at the positions start, start + 1, ..."""
-        of = start, *x.shape[-2:], x.dtype, x.device, torch.is_inference_mode_enabled()
+        if torch.compiler.is_compiling():  # a compiled model keeps nothing from call to call
+            return apply_rotary(
+                x, torch.arange(start, start + x.size(-2), device=x.device), self.base
+            )
+        of = self.base, start, *x.shape[-2:], x.dtype, x.device, torch.is_inference_mode_enabled()
         known, turns = self.last
         if known != of:
             positions = torch.arange(start, start + x.size(-2), device=x.device)

@@ -153,14 +153,15 @@ class RotaryPositions(nn.Module):
     ) -> Float[Tensor, "*batch n d_head"]:
         """Rotate tokens that stand at the positions start, start + 1, ..."""
         if torch.compiler.is_compiling():  # a compiled model keeps nothing from call to call
-            return apply_rotary(
-                x, torch.arange(start, start + x.size(-2), device=x.device), self.base
-            )
+            return turn_pairs(x, *self._turns(x, start))
         of = self.base, start, *x.shape[-2:], x.dtype, x.device, torch.is_inference_mode_enabled()
         known, turns = self.last
         if known != of:
-            positions = torch.arange(start, start + x.size(-2), device=x.device)
-            angle = rotary_angles(positions, x.size(-1), self.base)
-            turns = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+            turns = self._turns(x, start)
             self.last = of, turns
         return turn_pairs(x, *turns)
+
+    def _turns(self, x: Tensor, start: int) -> tuple[Tensor, Tensor]:
+        positions = torch.arange(start, start + x.size(-2), device=x.device)
+        angle = rotary_angles(positions, x.size(-1), self.base)  # (n, d_head / 2)
+        return angle.cos().to(x.dtype), angle.sin().to(x.dtype)

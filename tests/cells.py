@@ -39,6 +39,11 @@ def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
             yield from _outside_functions(child)
 
 
+def is_slow(cell: NotebookNode) -> bool:
+    """Return whether a cell trains for many seconds."""
+    return "slow" in cell.metadata.get("tags", ())
+
+
 def without_slow_cells(notebook: NotebookNode) -> list[NotebookNode]:
     """Take away the slow cells that no exercise needs, with what needs them; return them all.
 
@@ -46,7 +51,7 @@ def without_slow_cells(notebook: NotebookNode) -> list[NotebookNode]:
     """
     taken = set()
     for cell in notebook.cells:
-        if "slow" in cell.metadata.get("tags", ()) and cell.id not in taken:
+        if is_slow(cell) and cell.id not in taken:
             more = _and_what_needs(taken | {cell.id}, notebook)
             if not any(_is_exercise(each) for each in notebook.cells if each.id in more):
                 taken = more

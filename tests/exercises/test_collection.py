@@ -1,6 +1,7 @@
 """What passes its check is kept in the learner's own words, and runs without the notebook."""
 
 import linecache
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -167,7 +168,7 @@ def test_a_helper_of_another_meaning_under_the_same_name_is_refused(folder):
     notebook.run("def scale(n):\n    return n\n")
     mask = "def causal_mask(n):\n    return torch.ones(1, 1, n, n).tril() == scale(1)\n"
     line = notebook.check("causal_mask", mask)
-    assert "without the notebook `attention_scores`, which stands beside it, does not pass" in line
+    assert "with it `attention_scores`, which stands beside it, does not pass any more" in line
     assert (folder / "lesson_03.py").read_text() == before
 
 
@@ -230,3 +231,91 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
     line = Notebook().check("attention_scores", SCORES)
     assert line.startswith("It passed but was not collected in ") and "lesson_03.py" in line
+
+
+def test_what_a_learner_adds_to_a_file_stays(folder):
+    notebook, path = Notebook(), folder / "lesson_03.py"
+    notebook.check("attention_scores", SCORES)
+    text = path.read_text()
+    head, mark, rest = text.partition("# %% attention_scores")
+    notes = "\n\n# %% notes\ndef twice(x):\n    return 2 * x\n"
+    path.write_text(f"{head}LIMIT = 7  # mine\n\n\n{mark}{rest}{notes}")
+    for name, source in {
+        "scaled_dot_product_attention": ATTENTION,
+        "causal_mask": "def causal_mask(n):\n    return torch.ones(1, 1, n, n).tril() == 1\n",
+        "attention_scores": SCORES.replace("equation 1", "equation one"),
+    }.items():
+        assert notebook.check(name, source).startswith("Your version is kept")
+    text = path.read_text()
+    assert text.count("LIMIT = 7  # mine") == text.count("def twice(x):") == 1
+    assert "equation one" in text and "equation 1" not in text and text.startswith('"""Lesson 03')
+    order = "attention_scores causal_mask scaled_dot_product_attention"
+    assert list(collected(folder)) == order.split()
+
+
+def test_a_mark_within_a_function_is_a_comment(folder):
+    notebook = Notebook()
+    inner = SCORES.replace("    return", "# %% inner\n    return")
+    assert notebook.check("attention_scores", inner).startswith("Your version is kept")
+    kept = notebook.check("scaled_dot_product_attention", ATTENTION)
+    assert kept.startswith("Your version is kept")
+    assert "# %% inner\n    return" in (folder / "lesson_03.py").read_text()
+
+
+def test_a_neighbor_that_was_spoiled_by_hand_holds_nothing_up(folder):
+    notebook, path = Notebook(), folder / "lesson_03.py"
+    notebook.check("attention_scores", SCORES)
+    path.write_text(path.read_text().replace("math.sqrt(Q.size(-1))", "Q.size(-1)"))
+    mask = "def causal_mask(n):\n    return torch.ones(1, 1, n, n).tril() == 1\n"
+    assert notebook.check("causal_mask", mask).startswith("Your version is kept")
+    path.write_text(path.read_text() + "\n\n# %% notes\nlen(3)\n")
+    said = notebook.check("attention_scores", SCORES)
+    assert re.search(r"not run \(TypeError: .*, line \d+ of my_transformer/lesson_03.py\)", said)
+
+
+def test_what_passes_only_with_ours_keeps_ours(folder):
+    notebook = Notebook()
+    merge = "def merge_heads(x):\n    return x.transpose(1, 2).flatten(2)\n"
+    notebook.check("merge_heads", merge)
+    notebook.run("from transformer_lesson.model.norm import layer_norm")
+    norm = """def layer_norm(x, gamma, beta, epsilon):
+    mean, variance = x.mean(-1, keepdim=True), x.var(-1, keepdim=True, correction=0)
+    return (x - mean) / (variance + epsilon).sqrt() * gamma + beta
+"""
+    Notebook().check("layer_norm", norm)
+    network = """from transformer_lesson.model.forward import *
+from transformer_lesson.model.forward import layer_norm
+def encoder_forward(source_ids, weights):
+    x, mask = embed(source_ids, weights.source_table), padding_mask(source_ids, weights.pad_id)
+    x = x + sinusoidal_encoding(x.size(1), x.size(2)).to(x)
+    for block in weights.encoder:
+        heads = multi_head_attention(x, *block.self_attention, weights.n_heads, mask)
+        x = layer_norm(x + heads, *block.norms[0])
+        x = layer_norm(x + feed_forward(x, *block.feed_forward), *block.norms[1])
+    return x
+"""
+    said = notebook.check("encoder_forward", network)
+    assert "It calls our `layer_norm`, as in the notebook; with your own, without the" in said
+    assert (
+        "from transformer_lesson.model.norm import layer_norm"
+        in (folder / "lesson_06.py").read_text()
+    )
+
+
+def test_classes_slices_and_dtypes_come_along(folder):
+    notebook = Notebook()
+    notebook.run("from collections import namedtuple\nfrom dataclasses import dataclass")
+    notebook.run(
+        "Pair = namedtuple('Pair', 'one other')\nLAST, KIND = slice(-1, None), torch.int64"
+    )
+    notebook.run(
+        "@dataclass\nclass Root:\n    of: Pair\n\n"
+        "    def root(self):\n        return self.of.one**0.5"
+    )
+    scores = """def attention_scores(Q, K):
+    width = torch.tensor(Q.shape, dtype=KIND)[LAST].item()
+    return Q @ K.mT / Root(Pair(width, None)).root()
+"""
+    assert notebook.check("attention_scores", scores).startswith("Your version is kept")
+    text = (folder / "lesson_03.py").read_text()
+    assert "@dataclass\nclass Root:" in text and "Pair = namedtuple('Pair', 'one other')" in text

@@ -27,9 +27,8 @@ from transformer_lesson.exercises.not_a_number import first_nan
 from transformer_lesson.exercises.progress import remember
 from transformer_lesson.exercises.reports import Folded, Report, preformatted
 from transformer_lesson.exercises.specification import Draw, Exercise
-from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
+from transformer_lesson.exercises.time_limit import LONGEST, TookTooLong, run_for_at_most
 
-LONGEST = 10.0  # seconds that an answer may take
 QUOTED = 10  # lines of what an answer prints
 
 
@@ -58,6 +57,7 @@ def check(name: str, answer: Any) -> Report:
         return Report(name, "not attempted")
     printed = Excerpt()
     with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]), one_thread():
+        exercise.tried_reference()(*exercise.make_inputs(Draw(0)))  # so that all is imported
         try:
             report = run_for_at_most(LONGEST, lambda: _plain_verdict(exercise, answer))
         except TookTooLong:
@@ -90,7 +90,7 @@ def _kept(exercise: Exercise, answer: Callable) -> str:
     """Collect what passed, and return the line that says so; a bug hunt's repairs stay there."""
     if exercise.start:
         return ""
-    work = partial(collect, exercise.name, answer, lambda one, made: first_failure(find(one), made))
+    work = partial(collect, exercise.name, answer, why_not_yours)
     with contextlib.redirect_stdout(Excerpt()), torch.random.fork_rng(devices=[]), one_thread():
         try:
             sentence = run_for_at_most(LONGEST, work)
@@ -158,6 +158,19 @@ def first_failure(exercise: Exercise, answer: Callable) -> str | None:
     except Failed as failure:
         return str(failure)
     return None
+
+
+def why_not_yours(name: str, collected: object) -> str | None:
+    """Return why what stands in a learner's file under an exercise's name cannot be used.
+
+    `None` if it passes. The file may have been changed by hand.
+    """
+    if not callable(collected):
+        return f"there is no function `{name}` any more"
+    try:
+        return first_failure(find(name), collected)
+    except NotAttempted:
+        return "it is a stub again"
 
 
 def _quote(printed: Excerpt) -> str:

@@ -6,10 +6,12 @@ replaced by one that passes now, and by nothing else.
 """
 
 import ast
+import contextlib
 import re
 import sys
+import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -18,15 +20,16 @@ from filelock import FileLock
 from transformer_lesson.exercises.catalog import LESSONS
 from transformer_lesson.exercises.progress import progress_file
 from transformer_lesson.exercises.standalone import NotStandalone, Standalone, written_out
+from transformer_lesson.exercises.time_limit import LONGEST, TookTooLong, run_for_at_most
 from transformer_lesson.files import write_atomically
 
 FOLDER = "my_transformer"
 PACKAGE = "_my_transformer"  # under which it is imported here, apart from the learner's own imports
-SECTION = re.compile(r"^# %% (\w+)\n", re.MULTILINE)
+MARK = re.compile(r"# %% (\w+)[ \t]*")
 ABOUT = '''"""Lesson {lesson}, {title}: what you wrote and what passed its check.
 
 Collected by `check`. You may read, change and import it; a function that passes again replaces the
-one that stands here.
+one that stands here, below its own mark, and leaves the rest as it is.
 """
 '''
 LESSON_OF = {name: lesson for lesson, (_, *names) in LESSONS.items() for name in names}
@@ -54,14 +57,44 @@ def collect(name: str, answer: Callable, first_failure: FirstFailure) -> str:
     path = _module_path(folder, name)
     try:
         with FileLock(folder.with_name(f".{FOLDER}.lock"), timeout=10):
-            text = _with_answer(folder, name, answer)
-            _check_alone(path, text, name, first_failure)
-            _write(path, text)
+            _set_aside_if_damaged(path)
+            ours = _add_answer(path, name, answer, first_failure)
     except NotStandalone as reason:
         return f"It passed but was not collected in `{FOLDER}`: {reason}."
     except (OSError, TimeoutError) as error:
         return f"It passed but was not collected in {path} ({error.strerror or error})."
-    return f"Your version is kept in `{FOLDER}/{path.name}`."
+    return f"Your version is kept in `{FOLDER}/{path.name}`.{ours}"
+
+
+def _add_answer(path: Path, name: str, answer: Callable, first_failure: FirstFailure) -> str:
+    """Write an answer into its module, and return a sentence on what of ours it goes on calling.
+
+    It calls the learner's own functions where they have been collected. If it passes only with
+    those of ours that it called in the notebook, it keeps them.
+    """
+    theirs = _imports_of_theirs(path, name)
+    in_notebook = {
+        one: answer.__globals__[one]
+        for one in theirs.keys() & getattr(answer, "__globals__", {}).keys()
+    }
+    ours = sorted(one for one, value in in_notebook.items() if _is_ours(value))
+    try:
+        text = _with_answer(path, name, answer, theirs)
+        _check_alone(path, text, name, first_failure)
+        sentence = ""
+    except NotStandalone as reason:
+        if not ours:
+            raise
+        text = _with_answer(path, name, answer, {k: v for k, v in theirs.items() if k not in ours})
+        _check_alone(path, text, name, first_failure)
+        calls = ", ".join(f"`{one}`" for one in ours)
+        sentence = f" It calls our {calls}, as in the notebook; with your own, {reason}."
+    _write(path, text)
+    return sentence
+
+
+def _is_ours(value: object) -> bool:
+    return str(getattr(value, "__module__", "")).startswith(f"{__package__.split('.')[0]}.")
 
 
 def collected(folder: Path | None) -> dict[str, str]:
@@ -69,7 +102,7 @@ def collected(folder: Path | None) -> dict[str, str]:
     if folder is None or not folder.is_dir():
         return {}
     texts = [path.read_text(encoding="utf-8") for path in folder.glob("lesson_??.py")]
-    names = {name for text in texts for name in SECTION.findall(text)}
+    names = {name for text in texts for name, _ in _sections(text)}
     return {name: lesson for name, lesson in LESSON_OF.items() if name in names}
 
 
@@ -82,11 +115,17 @@ def load_collected(folder: Path) -> tuple[dict[str, Callable], dict[str, str]]:
     names = collected(folder)
     for lesson in sorted(set(names.values())):
         mine = [name for name, home in names.items() if home == lesson]
+        path = _module_path(folder, mine[0])
         try:
-            found = vars(_module(_module_path(folder, mine[0])))
-            functions |= {name: found[name] for name in mine}
+            found = run_for_at_most(LONGEST, lambda path=path: vars(_module(path)))
+        except TookTooLong:
+            broken |= dict.fromkeys(mine, f"the file did not end within {LONGEST:.0f} seconds")
         except Exception as error:  # whatever the learner's own lines raise
             broken |= dict.fromkeys(mine, f"{type(error).__name__}: {error}")
+        else:
+            functions |= {name: found[name] for name in mine if callable(found.get(name))}
+            missing = [name for name in mine if name not in functions]
+            broken |= {name: f"{path.name} defines no function `{name}`" for name in missing}
     return functions, broken
 
 
@@ -94,35 +133,91 @@ def _module_path(folder: Path, name: str) -> Path:
     return folder / f"lesson_{LESSON_OF[name]}.py"
 
 
-def _with_answer(folder: Path, name: str, answer: Callable) -> str:
-    """Return a lesson's module with a function added, or put in its earlier version's place."""
+def _imports_of_theirs(path: Path, name: str) -> dict[str, str]:
+    """Return the other collected functions that an answer may call, each with its import."""
     lesson = LESSON_OF[name]
-    imports, sections = _read(_module_path(folder, name))
-    elsewhere = {
+    return {
         other: "" if home == lesson else f"from .lesson_{home} import {other}"
-        for other, home in collected(folder).items()
+        for other, home in collected(path.parent).items()
         if other != name and home <= lesson
     }
-    made = written_out(answer, name, elsewhere)
-    sections = {one: _without(name, section) for one, section in sections.items()}
-    sections[name] = "\n\n\n".join(_grouped(made))
-    title, *order = LESSONS[lesson]
-    lines = sorted({*imports, *made.imports} - {""})
-    head = "\n".join([ABOUT.format(lesson=lesson, title=title), *lines]).rstrip() + "\n"
-    parts = [f"# %% {one}\n{sections[one].strip()}\n" for one in order if one in sections]
-    return "\n\n".join([head, *parts])
 
 
-def _read(path: Path) -> tuple[list[str], dict[str, str]]:
-    """Return a module's import statements, and its parts by exercise.
+def _with_answer(path: Path, name: str, answer: Callable, elsewhere: Mapping[str, str]) -> str:
+    """Return a lesson's module with a function added, or put in its earlier version's place.
 
-    A module that Python cannot read any more is renamed, with a warning, and left as it is.
+    What the learner wrote there stays: lines in the head, and sections of other names.
     """
+    title, *order = LESSONS[LESSON_OF[name]]
+    made = written_out(answer, name, elsewhere)
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    before, *parts = SECTION.split(text)
+    (_, head), *parts = _sections(text, "head")
+    head = head.strip() or ABOUT.format(lesson=LESSON_OF[name], title=title).strip()
+    parts = [(one, _without(name, part) if one in order else part) for one, part in parts]
+    body = "\n\n\n".join(_grouped(made))
+    names = [one for one, _ in parts]
+    if name in names:
+        parts[names.index(name)] = name, body
+    else:
+        later = [i for i, one in enumerate(names) if one in order[order.index(name) :]]
+        parts.insert(later[0] if later else len(parts), (name, body))
+    written = [f"# %% {one}\n{part.strip()}\n" for one, part in parts]
+    return "\n\n".join([_with_imports(head, made.imports - {""}), *written])
+
+
+def _sections(text: str, head: str = "") -> list[tuple[str, str]]:
+    """Return a module's parts with their names; what stands before the first mark if it has one.
+
+    A mark is a line `# %% name` at the left margin; within a statement, it is a comment. Of a
+    module that Python cannot read, every such line counts.
+    """
+    lines, inside = text.splitlines(), set()
+    with contextlib.suppress(SyntaxError, ValueError):
+        for node in ast.parse(text).body:
+            inside |= set(range(_first_line(node), node.end_lineno + 1))
+    parts = [(head, [])]
+    for number, line in enumerate(lines, 1):
+        mark = MARK.fullmatch(line)
+        if mark and number not in inside:
+            parts.append((mark[1], []))
+        else:
+            parts[-1][1].append(line)
+    return [(name, "\n".join(part)) for name, part in parts if name]
+
+
+def _first_line(node: ast.stmt) -> int:
+    return min(one.lineno for one in [node, *getattr(node, "decorator_list", [])])
+
+
+def _with_imports(head: str, imports: Collection[str]) -> str:
+    """Return the head of a module with these imports, in place of others of the same names."""
+    lines, nodes = head.splitlines(), ast.parse(head).body
+    known = [one for one in nodes if isinstance(one, ast.Import | ast.ImportFrom)]
+    new = sorted(set(imports) - {ast.unparse(one) for one in known})
+    bound = {_bound(ast.parse(one).body[0])[0] for one in new}
+    for node in reversed(known):
+        if len(node.names) == 1 and _bound(node)[0] in bound:
+            del lines[node.lineno - 1 : node.end_lineno]
+            nodes.remove(node)
+    if not new:
+        return head + "\n"
+    last = max((i for i, one in enumerate(nodes) if one in known), default=None)
+    if last is None:  # below the docstring
+        return "\n".join([head, "", *new]) + "\n"
+    at = nodes[last].end_lineno
+    return "\n".join([*lines[:at], *new, *lines[at:]]) + "\n"
+
+
+def _bound(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Return the names that an import gives to a module."""
+    return [(one.asname or one.name).partition(".")[0] for one in node.names]
+
+
+def _set_aside_if_damaged(path: Path) -> None:
+    """Rename a module that Python cannot read any more, with a warning."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
     try:
         ast.parse(text)
-        nodes = ast.parse(before).body
     except (SyntaxError, ValueError) as error:
         kept = _set_aside(path)
         warnings.warn(
@@ -130,9 +225,6 @@ def _read(path: Path) -> tuple[list[str], dict[str, str]]:
             "its other checks again, or mend it and give it its old name back.",
             stacklevel=2,
         )
-        return [], {}
-    imports = [ast.unparse(one) for one in nodes if isinstance(one, ast.Import | ast.ImportFrom)]
-    return imports, dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def _without(name: str, section: str) -> str:
@@ -140,8 +232,7 @@ def _without(name: str, section: str) -> str:
     lines = section.splitlines()
     for node in reversed(ast.parse(section).body):
         if isinstance(node, ast.FunctionDef) and node.name == name:
-            first = min([node, *node.decorator_list], key=lambda one: one.lineno).lineno
-            del lines[first - 1 : node.end_lineno]
+            del lines[_first_line(node) - 1 : node.end_lineno]
     return "\n".join(lines)
 
 
@@ -182,21 +273,40 @@ def _module(path: Path, text: str | None = None) -> ModuleType:
 
 
 def _check_alone(path: Path, text: str, name: str, first_failure: FirstFailure) -> None:
-    """Raise `NotStandalone` if a function of the module does not pass where it stands now."""
+    """Raise `NotStandalone` if an answer, or what stood beside it, does not pass any more."""
+    failures = _failures(path, text, first_failure)
+    if name in failures:
+        first = failures[name].splitlines()[0].rstrip(".")
+        raise NotStandalone(f"without the notebook it does not pass ({first})")
+    text_before = path.read_text(encoding="utf-8") if failures else ""
+    try:
+        before = _failures(path, text_before, first_failure)
+    except NotStandalone:
+        before = failures  # nothing there ran, which is not this answer's doing
+    for other in failures.keys() - before.keys():
+        first = failures[other].splitlines()[0].rstrip(".")
+        raise NotStandalone(
+            f"with it `{other}`, which stands beside it, does not pass any more ({first})"
+        )
+
+
+def _failures(path: Path, text: str, first_failure: FirstFailure) -> dict[str, str]:
+    """Return which exercises of a module do not pass where they stand, and why."""
     try:
         module = _module(path, text)
-        for one in SECTION.findall(text):
-            failure = first_failure(one, vars(module)[one])
-            if failure:
-                which = "it" if one == name else f"`{one}`, which stands beside it,"
-                first = failure.splitlines()[0].rstrip(".")
-                raise NotStandalone(f"without the notebook {which} does not pass ({first})")
-    except NotStandalone:
-        raise
+        names = [name for name, _ in _sections(text) if name in LESSON_OF]
+        failures = {name: first_failure(name, vars(module).get(name)) for name in names}
     except Exception as error:  # the learner's code, which may raise anything
-        raise NotStandalone(
-            f"without the notebook it does not run ({type(error).__name__}: {error})"
-        ) from error
+        what = f"{type(error).__name__}: {error}{_place(error, path)}"
+        raise NotStandalone(f"without the notebook it does not run ({what})") from error
+    return {name: failure for name, failure in failures.items() if failure}
+
+
+def _place(error: Exception, path: Path) -> str:
+    """Return where in the folder something was raised, to be mended there."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [one for one in frames if Path(one.filename).parent == path.parent]
+    return f", line {own[-1].lineno} of {FOLDER}/{Path(own[-1].filename).name}" if own else ""
 
 
 def _write(path: Path, text: str) -> None:

@@ -181,7 +181,7 @@ def encoder_forward(source_ids, weights):
         x = _through(choose(x, positions_in_the_loop=x + PE), block, n_heads, mask)
     return choose(
         x,
-        normalized_at_the_end=layer_norm(x, *weights.encoder[-1].norms[1]),
+        normalized_at_the_end=layer_norm(x, *weights.encoder[-1].norms[1], 1e-5),
         projected=x @ weights.projection,
         averaged=x.mean(1),
         last_token=x[:, -1],
@@ -230,8 +230,8 @@ def _through(x, block, n_heads, mask):
         x,
         lambda h: multi_head_attention(h, *matrices, n_heads, mask),
         lambda h: feed_forward(h, *block.feed_forward),
-        lambda h: layer_norm(h, *first),
-        lambda h: layer_norm(h, *second),
+        lambda h: layer_norm(h, *first, 1e-5),
+        lambda h: layer_norm(h, *second, 1e-5),
     )
 
 

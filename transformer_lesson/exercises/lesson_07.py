@@ -136,7 +136,7 @@ def decoder_forward(target_ids, memory, source_ids, weights):
     )
     for block in stack:
         y = _through(y, choose(memory, memory_moves_on=y), block, weights.n_heads, causal, real)
-    y = choose(y, normalized_at_the_end=layer_norm(y, *weights.decoder[-1].norms[2]))
+    y = choose(y, normalized_at_the_end=layer_norm(y, *weights.decoder[-1].norms[2], 1e-5))
     logits = choose(
         y @ weights.projection, not_projected=y, target_table_again=y @ weights.target_table.T
     )
@@ -188,9 +188,9 @@ def _through(y, memory, block, n_heads, causal, real):
             ),
         ),
         lambda h: feed_forward(h, *block.feed_forward),
-        lambda h: layer_norm(h, *first),
-        lambda h: layer_norm(h, *second),
-        lambda h: layer_norm(h, *third),
+        lambda h: layer_norm(h, *first, 1e-5),
+        lambda h: layer_norm(h, *second, 1e-5),
+        lambda h: layer_norm(h, *third, 1e-5),
     )
 
 

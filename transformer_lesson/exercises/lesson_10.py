@@ -202,8 +202,8 @@ def _gpt_inputs(draw: Draw) -> tuple:
         "Begin as in `encoder_forward`: embeddings plus positions. The mask is the causal one, "
         "and every block gets it.",
         "Two pre-norm branches a block: `residual_branch_pre(x, sublayer, norm)` takes functions "
-        "of one argument, such as `lambda h: layer_norm(h, *block.norms[0])`.",
-        "Behind the last block, `layer_norm(x, *weights.last_norm)`, and then "
+        "of one argument, such as `lambda h: layer_norm(h, *block.norms[0], 1e-5)`.",
+        "Behind the last block, `layer_norm(x, *weights.last_norm, 1e-5)`, and then "
         "`@ weights.projection`.",
     ),
     invariants=(random_layers.the_same_again,),
@@ -231,9 +231,9 @@ def gpt_forward(ids, weights):
             mask,
         )
     normed = choose(
-        layer_norm(x, *weights.last_norm),
+        layer_norm(x, *weights.last_norm, 1e-5),
         no_last_norm=x,
-        last_norm_of_a_block=layer_norm(x, *weights.blocks[-1].norms[1]),
+        last_norm_of_a_block=layer_norm(x, *weights.blocks[-1].norms[1], 1e-5),
     )
     logits = choose(
         normed @ weights.projection, tied=normed @ weights.table.T, not_projected=normed
@@ -266,18 +266,18 @@ def _through(x, block, n_heads, mask):
         norms_swapped=block.norms[::-1],
         first_norm_twice=block.norms[:1] * 2,
     )
-    read = choose(layer_norm(x, *norms[0]), no_norms=x, post_norm=x)
+    read = choose(layer_norm(x, *norms[0], 1e-5), no_norms=x, post_norm=x)
     found = multi_head_attention(read, *block.self_attention, n_heads, mask)
     carried = choose(
         x, no_residuals=torch.zeros_like(x), no_first_residual=torch.zeros_like(x), read_kept=read
     )
     N = choose(carried + found, no_attention=x)
-    N = choose(N, post_norm=layer_norm(N, *norms[0]))
+    N = choose(N, post_norm=layer_norm(N, *norms[0], 1e-5))
     source = choose(N, side_by_side=x)
-    read = choose(layer_norm(source, *norms[1]), no_norms=source, post_norm=source)
+    read = choose(layer_norm(source, *norms[1], 1e-5), no_norms=source, post_norm=source)
     written = choose(feed_forward(read, *block.feed_forward), no_feed_forward=torch.zeros_like(x))
     carried = choose(N, no_residuals=torch.zeros_like(x), residual_of_the_input=x, read_kept=read)
-    return choose(carried + written, post_norm=layer_norm(carried + written, *norms[1]))
+    return choose(carried + written, post_norm=layer_norm(carried + written, *norms[1], 1e-5))
 
 
 def _write_inputs(draw: Draw) -> tuple:

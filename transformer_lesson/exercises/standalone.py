@@ -8,6 +8,7 @@ written down.
 import ast
 import importlib
 import inspect
+import linecache
 import math
 import symtable
 import textwrap
@@ -15,6 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+
+import torch
 
 from transformer_lesson.files import printable
 
@@ -65,23 +68,32 @@ def _add(
     function: Callable, made: Standalone, known: set[str], collected: Mapping[str, str]
 ) -> None:
     """Add a function behind all that it uses; `known` grows by the names that are there now."""
-    source = _source(function)
     if function.__closure__:
         raise NotStandalone(
             f"`{function.__name__}` is made inside another function and uses its variables: "
             "define it at the left margin of a cell"
         )
-    for name in _global_names(source):
+    _add_source(_source(function), function, made, known, collected)
+
+
+def _add_source(
+    source: str, function: Callable, made: Standalone, known: set[str], collected: Mapping[str, str]
+) -> None:
+    """Add a function's source, or that of a class beside it, behind all that it uses."""
+    for name in global_names(source):
         if name in known or name not in function.__globals__:
             continue  # the rest are built-in names, or fail only where they are reached
         known.add(name)
         value = function.__globals__[name]
+        beside = getattr(value, "__module__", None) == function.__module__
         if inspect.isfunction(value) and name in collected:
             made.imports.add(collected[name])
-        elif inspect.isfunction(value) and value.__module__ == function.__module__:
+        elif inspect.isfunction(value) and beside:
             known.add(value.__name__)
             _add(value, made, known, collected)
             made.lines += [f"{name} = {value.__name__}"] if value.__name__ != name else []
+        elif inspect.isclass(value) and beside and (text := _class_source(name, function)):
+            _add_source(text, function, made, known, collected)
         else:
             _add_value(name, value, made)
     made.lines.append(source)
@@ -97,7 +109,26 @@ def _source(function: Callable) -> str:
         ) from error
 
 
-def _global_names(source: str) -> list[str]:
+def _class_source(name: str, function: Callable) -> str | None:
+    """Return the statement of a cell that makes a class: `class` itself, or `namedtuple(...)`."""
+    cells = [file for file, entry in linecache.cache.items() if entry[1:2] == (None,)]
+    for file in [function.__code__.co_filename, *reversed(cells)]:
+        text = "".join(linecache.getlines(file))
+        try:
+            statements = ast.parse(text).body
+        except SyntaxError:  # a cell that never ran
+            continue
+        for node in reversed(statements):
+            targets = getattr(node, "targets", [])
+            made = [ast.unparse(one) for one in targets] or [getattr(node, "name", None)]
+            if made == [name] and isinstance(node, ast.ClassDef | ast.Assign):
+                lines = text.splitlines()
+                first = min(one.lineno for one in [node, *getattr(node, "decorator_list", [])])
+                return "\n".join(lines[first - 1 : node.end_lineno])
+    return None
+
+
+def global_names(source: str) -> list[str]:
     """Return the names that a function takes from around it, its decorators' too, sorted."""
     names, tables = set(), [symtable.symtable(source, "cell", "exec")]
     while tables:
@@ -113,6 +144,9 @@ def _add_value(name: str, value: Any, made: Standalone) -> None:
     """Add what gives a global name its value: an import or a constant."""
     if inspect.ismodule(value):
         made.imports.add(_import_of_module(name, value.__name__))
+    elif isinstance(value, torch.dtype):
+        made.imports.add("import torch")
+        made.lines.append(f"{name} = {value}")
     elif _can_be_imported(value):
         alias = "" if value.__name__ == name else f" as {name}"
         made.imports.add(f"from {value.__module__} import {value.__name__}{alias}")
@@ -149,6 +183,8 @@ def _constant(value: Any) -> str | None:
     """Return the source of a plain value; `None` for one that is not plain."""
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
+    if isinstance(value, slice | range):
+        return repr(value)
     try:
         text = repr(value)
         same = ast.literal_eval(text) == value

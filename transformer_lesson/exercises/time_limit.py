@@ -6,11 +6,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+LONGEST = 10.0  # seconds that a learner's function may take
 STACK = 2**26  # bytes; some systems give a thread too little for a deep recursion
 
 
 class TookTooLong(Exception):
-    """The time was up."""
+    """The time was up. Its cause says where the function was, if it could be stopped."""
 
 
 def run_for_at_most(seconds: float, function: Callable[[], Any]) -> Any:
@@ -42,7 +43,7 @@ def run_for_at_most(seconds: float, function: Callable[[], Any]) -> Any:
         raise
     if not in_time:
         _interrupt(thread, ended)
-        raise TookTooLong
+        raise TookTooLong from (done[0][1] if done else None)
     result, error = done[0]
     if error is not None:
         raise error

@@ -4,15 +4,20 @@ Our functions call each other by their names. So a copy of each is made that loo
 where the learner's functions are: our `multi_head_attention` then calls your `split_heads`.
 """
 
+import contextlib
 import inspect
-from collections.abc import Callable, Mapping
+import io
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import FunctionType, ModuleType
 
-from transformer_lesson.exercises.catalog import find
-from transformer_lesson.exercises.checks import first_failure, one_thread
+from transformer_lesson.exercises.checks import one_thread, why_not_yours
 from transformer_lesson.exercises.collection import collection_folder, load_collected
+from transformer_lesson.exercises.time_limit import LONGEST, TookTooLong, run_for_at_most
 from transformer_lesson.files import printable
+from transformer_lesson.mine.standing_in import Tell, standing_in
 from transformer_lesson.model import (
     attention,
     blocks,
@@ -42,6 +47,17 @@ PARTS = (
 )
 """All functions of the forward pass that a learner writes, in the order of the lessons."""
 
+OURS = {
+    name: function
+    for home in HOMES
+    for name, function in vars(home).items()
+    if inspect.isfunction(function) and function.__module__ == home.__name__
+}
+VERDICTS: dict[tuple, str | None] = {}
+"""Why a collected function cannot be used, by its name and the contents of all files."""
+RETURNED = {"scaled_dot_product_attention": 2}
+"""How many tensors a part returns, where it is not one."""
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -50,7 +66,8 @@ class Parts:
     Args:
         functions: by name; those that the learner wrote, and ours that call them.
         yours: the names of the learner's own.
-        reasons: why one of ours stands in, where the learner has written one that does not pass.
+        reasons: why one of ours stands in, where the learner has written one that does not pass,
+            or that has failed since; this grows while a model runs.
     """
 
     functions: Mapping[str, Callable]
@@ -58,31 +75,77 @@ class Parts:
     reasons: Mapping[str, str]
 
     def __repr__(self) -> str:
-        lines = [f"{len(self.yours)} of {len(PARTS)} functions of the forward pass are yours"]
+        lines = [f"{self.count()} functions of the forward pass are yours"]
         for name in PARTS:
-            whose = "yours" if name in self.yours else "ours"
+            whose = "yours" if name in self.yours_now() else "ours"
             reason = f": {self.reasons[name]}" if name in self.reasons else ""
             lines.append(f"  {name:30} {whose}{reason}")
         return "\n".join(lines)
 
+    def yours_now(self) -> tuple[str, ...]:
+        """Return the names of the learner's own that have not failed since."""
+        return tuple(name for name in self.yours if name not in self.reasons)
+
+    def count(self) -> str:
+        """Return how many of all are the learner's, as in "3 of 17"."""
+        return f"{len(self.yours_now())} of {len(PARTS)}"
+
 
 def parts() -> Parts:
-    """Return the parts as they are now: what was collected and passes, and ours for the rest."""
+    """Return the parts as they are now: what was collected and passes, and ours for the rest.
+
+    One of them that fails while a model runs is told in a warning, and ours stands in.
+    """
+    yours, reasons = usable(PARTS)
+    return put_together(yours, reasons, partial(warn, reasons))
+
+
+def put_together(yours: Mapping[str, Callable], reasons: Mapping[str, str], tell: Tell) -> Parts:
+    """Return parts of which those that are not ours give way to ours where they fail."""
+    safe = {
+        name: standing_in(name, function, OURS[name], tell, RETURNED.get(name, 1))
+        for name, function in yours.items()
+    }
+    functions = assembled(safe)
+    for name in ("encoder_forward", "decoder_forward"):  # what only shows in all of them together
+        functions[name] = standing_in(name, functions[name], OURS[name], tell, 1)
+    return Parts(functions, tuple(yours), reasons)
+
+
+def warn(reasons: dict[str, str], name: str, why: str) -> None:
+    """Keep why ours stands in, and say it."""
+    reasons[name] = why
+    warnings.warn(f"Ours stands in for {name}: {why}.", stacklevel=3)
+
+
+def usable(names: Iterable[str]) -> tuple[dict[str, Callable], dict[str, str]]:
+    """Return those of these functions that were collected and pass, and why others cannot be used.
+
+    The files may have been changed by hand, so what runs is given 10 seconds each. Nothing is
+    checked twice while the files stay as they are.
+    """
     folder = collection_folder()
     written, broken = load_collected(folder) if folder else ({}, {})
-    reasons = {name: f"yours does not run ({error})" for name, error in broken.items()}
-    yours = {}
-    with one_thread():
-        for name in PARTS:
-            if name not in written:
-                continue
-            failure = first_failure(find(name), written[name])
-            if failure is None:
-                yours[name] = written[name]
-            else:
-                reasons[name] = f"yours does not pass any more ({failure.splitlines()[0]})"
-    reasons = {name: printable(reasons[name]) for name in PARTS if name in reasons}
-    return Parts(assembled(yours), tuple(yours), reasons)
+    files = tuple(path.read_bytes() for path in sorted(folder.glob("*.py"))) if written else ()
+    yours, reasons = {}, {}
+    for name in names:
+        if name in written and (name, files) not in VERDICTS:
+            VERDICTS[name, files] = _why_not(name, written[name])
+        if name in broken:
+            reasons[name] = printable(f"yours does not run ({broken[name]})")
+        elif why := VERDICTS.get((name, files)):
+            reasons[name] = printable(f"yours does not pass any more ({why.splitlines()[0]})")
+        elif name in written:
+            yours[name] = written[name]
+    return yours, reasons
+
+
+def _why_not(name: str, function: Callable) -> str | None:
+    with one_thread(), contextlib.redirect_stdout(io.StringIO()):
+        try:
+            return run_for_at_most(LONGEST, partial(why_not_yours, name, function))
+        except TookTooLong:
+            return f"it does not end within {LONGEST:.0f} seconds"
 
 
 def assembled(yours: Mapping[str, Callable]) -> dict[str, Callable]:
@@ -91,19 +154,18 @@ def assembled(yours: Mapping[str, Callable]) -> dict[str, Callable]:
     Raises:
         ValueError: a name that is none of `PARTS`.
     """
-    unknown = yours.keys() - set(PARTS)
-    if unknown:
-        raise ValueError(f"{sorted(unknown)} are no parts of the forward pass: use {PARTS}.")
-    ours = {
-        name: _copy(function)
-        for home in HOMES
-        for name, function in vars(home).items()
-        if inspect.isfunction(function) and function.__module__ == home.__name__
-    }
+    check_names(yours)
+    ours = {name: _copy(function) for name, function in OURS.items()}
     for function in ours.values():
         own = function.__globals__
         own.update({name: value for name, value in (ours | yours).items() if name in own})
     return ours | dict(yours)
+
+
+def check_names(functions: Mapping[str, Callable]) -> None:
+    """Raise a `ValueError` if a name is none of `PARTS`."""
+    if unknown := functions.keys() - set(PARTS):
+        raise ValueError(f"{sorted(unknown)} are no parts of the forward pass: use {PARTS}.")
 
 
 def _copy(function: Callable) -> FunctionType:

@@ -1,20 +1,25 @@
 """The trained translator, run on the learner's functions, beside the package's own run."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
 from transformer_lesson.explorables.trained import MISSING, trained_translator
 from transformer_lesson.files import printable
 from transformer_lesson.generation import translate
-from transformer_lesson.mine.parts import PARTS, Parts, assembled, parts
+from transformer_lesson.mine.parts import PARTS, Parts, check_names, put_together, usable
+from transformer_lesson.mine.standing_in import reaches
 from transformer_lesson.mine.transformer import MyTransformer
 from transformer_lesson.text.tokenizers import Tokenizer
 
 SAME = 1e-4
 """What logits may differ by where two ways compute the same in float32."""
+LONGEST = 60.0  # seconds that a translation may take: by loops, it takes some
 
 
 @dataclass(frozen=True)
@@ -23,23 +28,21 @@ class Translation:
 
     Args:
         mine, packages: the two translations.
+        largest: how far the logits of the two differ at most, on the package's translation.
         parts: whose functions ran.
         tried: the names of functions that were handed in, passed or not.
-        largest: how far the logits of the two differ at most, on the package's translation.
     """
 
     mine: str
     packages: str
+    largest: float
     parts: Parts
     tried: tuple[str, ...]
-    largest: float
 
     def __repr__(self) -> str:
-        yours = len(self.parts.yours)
-        whose = (
-            f"{yours} of {len(PARTS)} functions are yours" if yours else "all functions are ours"
-        )
-        names = f": {', '.join(self.parts.yours)}" if yours else ""
+        yours = self.parts.yours_now()
+        whose = f"{self.parts.count()} functions are yours" if yours else "all functions are ours"
+        names = f": {', '.join(yours)}" if yours else ""
         lines = [f"your model:    {self.mine or '(nothing)'}", f"the package's: {self.packages}"]
         if self.largest <= SAME:
             lines.append(f"Logits differ by less than {SAME}: the same model.")
@@ -55,6 +58,9 @@ class Translation:
 def translation(sentence: str, **tried: Callable) -> Translation:
     """Translate with the trained translator, run by the learner's functions, ours for the rest.
 
+    Where one of theirs raises, does not end or returns another type, ours stands in, and the
+    result says so.
+
     Args:
         sentence: words of the translator's vocabulary, separated by blanks.
         tried: functions to run instead, whether they pass their check or not, by name: so one
@@ -68,17 +74,36 @@ def translation(sentence: str, **tried: Callable) -> Translation:
         raise ValueError(MISSING)
     model, tokenizer, _ = found
     _check_words(sentence, tokenizer)
-    own = parts()
-    yours = {name: own.functions[name] for name in own.yours}
-    functions = assembled(yours | tried)  # refuses a name that is no part
+    check_names(tried)
+    yours, reasons = usable(PARTS)
     _hand_in(tried, yours)
-    own = Parts(functions, own.yours, own.reasons)
-    mine = MyTransformer.with_weights_of(model, own)
+    running = yours | tried
+    while True:
+        own = put_together(running, reasons, reasons.__setitem__)
+        own = Parts(own.functions, tuple(yours), reasons)
+        mine = MyTransformer.with_weights_of(model, own)
+        try:
+            work = partial(_compared, mine, model, tokenizer, sentence)
+            return Translation(*run_for_at_most(LONGEST, work), own, tuple(tried))
+        except TookTooLong as late:
+            endless = [name for name in running if _is_stuck_in(running[name], late)]
+            for name in endless or list(running):
+                reasons[name] = f"the translation did not end within {LONGEST:.0f} seconds with it"
+                del running[name]
+
+
+def _is_stuck_in(function: Callable, late: TookTooLong) -> bool:
+    return late.__cause__ is not None and reaches(late.__cause__, function)
+
+
+def _compared(
+    mine: MyTransformer, model: nn.Module, tokenizer: Tokenizer, sentence: str
+) -> tuple[str, str, float]:
+    """Return both translations, and how far their logits differ at most."""
     (by_mine,), (by_ours,) = (translate(one, tokenizer, [sentence]) for one in (mine, model))
     source = torch.tensor([[*tokenizer.encode(sentence), tokenizer.eos_id]])
     target = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(by_ours)]])
-    largest = _difference(mine(source, target), model(source, target))
-    return Translation(by_mine, by_ours, own, tuple(tried), largest)
+    return by_mine, by_ours, _difference(mine(source, target), model(source, target))
 
 
 def _hand_in(tried: Mapping[str, Callable], yours: Mapping[str, Callable]) -> None:
@@ -88,7 +113,9 @@ def _hand_in(tried: Mapping[str, Callable], yours: Mapping[str, Callable]) -> No
     """
     waiting, met = list(yours.values()), []
     while waiting:
-        names = getattr(waiting.pop(), "__globals__", {})  # of the file that it stands in
+        names = getattr(
+            inspect.unwrap(waiting.pop()), "__globals__", {}
+        )  # of the file that it stands in
         if any(names is other for other in met):
             continue
         met.append(names)

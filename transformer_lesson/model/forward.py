@@ -155,8 +155,8 @@ def _encoder_layer(x: Tensor, block: BlockWeights, n_heads: int, mask: Tensor) -
         x,
         lambda h: multi_head_attention(h, *block.self_attention, n_heads, mask),
         lambda h: feed_forward(h, *block.feed_forward),
-        lambda h: layer_norm(h, *block.norms[0]),
-        lambda h: layer_norm(h, *block.norms[1]),
+        lambda h: layer_norm(h, *block.norms[0], 1e-5),
+        lambda h: layer_norm(h, *block.norms[1], 1e-5),
     )
 
 
@@ -197,7 +197,7 @@ def _decoder_layer(
         lambda h: multi_head_attention(h, *block.self_attention, n_heads, causal),
         lambda h, memory: cross_attention(h, memory, *block.cross_attention, n_heads, real),
         lambda h: feed_forward(h, *block.feed_forward),
-        lambda h: layer_norm(h, *block.norms[0]),
-        lambda h: layer_norm(h, *block.norms[1]),
-        lambda h: layer_norm(h, *block.norms[2]),
+        lambda h: layer_norm(h, *block.norms[0], 1e-5),
+        lambda h: layer_norm(h, *block.norms[1], 1e-5),
+        lambda h: layer_norm(h, *block.norms[2], 1e-5),
     )

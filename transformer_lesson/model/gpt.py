@@ -89,17 +89,17 @@ def gpt_forward(
     x = x + sinusoidal_encoding(x.size(1), x.size(2)).to(x)
     for block in weights.blocks:
         x = _gpt_layer(x, block, weights.n_heads, mask)
-    return layer_norm(x, *weights.last_norm) @ weights.projection  # (batch, n, vocab_size)
+    return layer_norm(x, *weights.last_norm, 1e-5) @ weights.projection  # (batch, n, vocab_size)
 
 
 def _gpt_layer(x: Tensor, block: BlockWeights, n_heads: int, mask: Tensor) -> Tensor:
     x = residual_branch_pre(
         x,
         lambda h: multi_head_attention(h, *block.self_attention, n_heads, mask),
-        lambda h: layer_norm(h, *block.norms[0]),
+        lambda h: layer_norm(h, *block.norms[0], 1e-5),
     )
     return residual_branch_pre(
         x,
         lambda h: feed_forward(h, *block.feed_forward),
-        lambda h: layer_norm(h, *block.norms[1]),
+        lambda h: layer_norm(h, *block.norms[1], 1e-5),
     )

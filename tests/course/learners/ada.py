@@ -1,0 +1,546 @@
+# %% 01 encode
+from transformer_lesson.text.tokenizers import words
+
+
+def encode(text, vocabulary, unk_id):
+    """Return the list of ids, one for each of words(text)."""
+    ids = []
+    for word in words(text):
+        if word in vocabulary:
+            ids.append(vocabulary[word])
+        else:
+            ids.append(unk_id)
+    return ids
+
+
+# %% 01 embed
+def embed(ids, table):
+    """Return the scaled rows: (batch, n) and (vocab_size, d_model) to (batch, n, d_model)."""
+    d_model = table.shape[1]
+    factor = math.sqrt(d_model)
+    sentences = []
+    for b in range(ids.shape[0]):
+        vectors = table[ids[b]]
+        sentences.append(vectors * factor)
+    return torch.stack(sentences)
+
+
+# %% 01 pad_batch
+def pad_batch(sequences, pad_id):
+    longest = 0
+    for sequence in sequences:
+        if len(sequence) > longest:
+            longest = len(sequence)
+    padded = []
+    for sequence in sequences:
+        row = list(sequence)
+        while len(row) < longest:
+            row.append(pad_id)
+        padded.append(row)
+    return torch.tensor(padded, dtype=torch.int64)
+
+
+# %% 02 sinusoidal_encoding
+def angle_at(pos, i, d_model, base):
+    return pos / base ** (2 * i / d_model)
+
+
+def sinusoidal_encoding(n_positions, d_model, base=10000.0):
+    """Return PE, shape (n_positions, d_model): sines in even columns, cosines in odd ones."""
+    PE = []
+    for pos in range(n_positions):
+        row = []
+        for i in range(d_model // 2):
+            angle = angle_at(pos, i, d_model, base)
+            row.append(math.sin(angle))
+            row.append(math.cos(angle))
+        PE.append(row)
+    return torch.tensor(PE)
+
+
+# %% 02 shift_matrix
+from math import cos, sin
+
+
+def shift_matrix(k, d_model, base=10000.0):
+    """Return R, shape (d_model, d_model): one rotation for each pair of dimensions."""
+    R = torch.zeros(d_model, d_model)
+    for i in range(d_model // 2):
+        omega = 1 / base ** (2 * i / d_model)
+        a = 2 * i
+        b = 2 * i + 1
+        R[a, a] = cos(omega * k)
+        R[a, b] = -sin(omega * k)
+        R[b, a] = sin(omega * k)
+        R[b, b] = cos(omega * k)
+    return R
+
+
+# %% 03 attention_scores
+def attention_scores(Q, K):
+    """Q (..., query, d_k), K (..., key, d_k): return the scaled scores, (..., query, key)."""
+    d_k = Q.shape[-1]
+    K_T = K.transpose(-2, -1)
+    dots = torch.matmul(Q, K_T)
+    return dots / math.sqrt(d_k)
+
+
+# %% 03 causal_mask
+def causal_mask(n):
+    """Return who may look at whom where the future is hidden, (1, 1, n, n)."""
+    table = []
+    for query in range(n):
+        row = []
+        for key in range(n):
+            row.append(key <= query)
+        table.append(row)
+    mask = torch.tensor(table)
+    return mask.reshape(1, 1, n, n)
+
+
+# %% 03 scaled_dot_product_attention
+VERY_LOW = -1e9  # e to the power of this is 0
+
+
+def scaled_dot_product_attention(Q, K, V, mask=None):
+    """Q (..., query, d_k), K (..., key, d_k), V (..., key, d_v): return (output, weights)."""
+    scores = attention_scores(Q, K)
+    if mask is None:
+        weights = torch.softmax(scores, dim=-1)
+    else:
+        hidden = mask == False
+        scores = scores.masked_fill(hidden, VERY_LOW)
+        weights = torch.softmax(scores, dim=-1)
+        weights = weights.masked_fill(hidden, 0.0)  # for rows that see nothing
+    output = torch.matmul(weights, V)
+    return output, weights
+
+
+# %% 03 padding_mask
+def padding_mask(ids, pad_id):
+    mask = []
+    for sentence in ids.tolist():
+        is_word = []
+        for token in sentence:
+            is_word.append(token != pad_id)
+        mask.append([[is_word]])
+    return torch.tensor(mask)
+
+
+# %% 04 look_back_head
+def look_back_head(d_model, steps, base=10000.0):
+    """Return W_Q, (d_model, d_model): PE(pos) @ W_Q is PE(pos - steps) for every pos."""
+    # sin(a - b) = sin a cos b - cos a sin b
+    # cos(a - b) = cos a cos b + sin a sin b
+    W_Q = torch.zeros(d_model, d_model)
+    for i in range(d_model // 2):
+        b = steps / base ** (2 * i / d_model)
+        W_Q[2 * i, 2 * i] = math.cos(b)
+        W_Q[2 * i + 1, 2 * i] = -math.sin(b)
+        W_Q[2 * i + 1, 2 * i + 1] = math.cos(b)
+        W_Q[2 * i, 2 * i + 1] = math.sin(b)
+    return W_Q
+
+
+# %% 04 split_heads
+def split_heads(x, n_heads):
+    """x (batch, n, d_model): return each head's numbers, (batch, head, n, d_head)."""
+    d_model = x.shape[2]
+    d_head = d_model // n_heads
+    heads = []
+    for h in range(n_heads):
+        start = h * d_head
+        end = start + d_head
+        heads.append(x[:, :, start:end])
+    return torch.stack(heads, dim=1)
+
+
+# %% 04 merge_heads
+def merge_heads(x):
+    heads = []
+    for h in range(x.shape[1]):
+        heads.append(x[:, h])
+    return torch.cat(heads, dim=2)
+
+
+# %% 04 multi_head_attention
+def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    """x (batch, n, d_model), matrices (d_model, d_model): return (batch, n, d_model)."""
+    Q = split_heads(x @ W_Q, n_heads)
+    K = split_heads(x @ W_K, n_heads)
+    V = split_heads(x @ W_V, n_heads)
+    heads, weights = scaled_dot_product_attention(Q, K, V, mask)
+    together = merge_heads(heads)
+    return together @ W_O
+
+
+# %% 05 feed_forward
+def feed_forward(x, W_1, b_1, W_2, b_2):
+    """Return the network's output for each token, shape (..., d_model).
+
+    x: (..., d_model), with any number of axes in front, also none.
+    W_1: (d_model, d_ff), b_1: (d_ff,), W_2: (d_ff, d_model), b_2: (d_model,).
+    """
+    wide = x @ W_1 + b_1
+    hidden = F.relu(wide)
+    narrow = hidden @ W_2 + b_2
+    return narrow
+
+
+# %% 05 layer_norm
+def layer_norm(x, gamma, beta, epsilon):
+    """Return x with each token normalized by its own mean and variance, same shape as x."""
+    d_model = x.shape[-1]
+    mean = x.sum(dim=-1, keepdim=True) / d_model
+    difference = x - mean
+    variance = (difference * difference).sum(dim=-1, keepdim=True) / d_model
+    normal = difference / torch.sqrt(variance + epsilon)
+    return normal * gamma + beta
+
+
+# %% 05 residual_branch
+def residual_branch(x, sublayer, norm):
+    O = sublayer(x)
+    total = x + O
+    return norm(total)
+
+
+# %% 05 residual_branch_pre
+def residual_branch_pre(x, sublayer, norm):
+    normed = norm(x)
+    O = sublayer(normed)
+    return x + O
+
+
+# %% 06 encoder_block
+def encoder_block(x, attention, feed_forward, norm_1, norm_2):
+    """Return what one post-norm block makes of x, shape (batch, n, d_model) as x has."""
+    O_1 = attention(x)
+    H = norm_1(x + O_1)
+    O_2 = feed_forward(H)
+    return norm_2(H + O_2)
+
+
+# %% 06 encoder_forward
+EPSILON = 1e-5
+
+
+def encoder_forward(source_ids, weights):
+    """Return the memory, shape (batch, source, d_model): one vector per source token."""
+    mask = padding_mask(source_ids, weights.pad_id)
+    X = embed(source_ids, weights.source_table)
+    n = X.shape[1]
+    d_model = X.shape[2]
+    Z = X + sinusoidal_encoding(n, d_model)
+    for block in weights.encoder:
+        W_Q, W_K, W_V, W_O = block.self_attention
+        W_1, b_1, W_2, b_2 = block.feed_forward
+        gamma_1, beta_1 = block.norms[0]
+        gamma_2, beta_2 = block.norms[1]
+        O_1 = multi_head_attention(Z, W_Q, W_K, W_V, W_O, weights.n_heads, mask)
+        H = layer_norm(Z + O_1, gamma_1, beta_1, EPSILON)
+        O_2 = feed_forward(H, W_1, b_1, W_2, b_2)
+        Z = layer_norm(H + O_2, gamma_2, beta_2, EPSILON)
+    return Z
+
+
+# %% 06 count_encoder_parameters
+def count_linear(n_in, n_out):
+    return n_in * n_out + n_out
+
+
+def count_encoder_parameters(d_model, d_ff, n_layers):
+    """Return how many numbers a stack of encoder blocks learns, an int."""
+    attention = 4 * count_linear(d_model, d_model)
+    network = count_linear(d_model, d_ff) + count_linear(d_ff, d_model)
+    norms = 2 * (d_model + d_model)
+    return n_layers * (attention + network + norms)
+
+
+# %% 07 cross_attention
+def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    """Queries from y, keys and values from memory; return (batch, target, d_model)."""
+    Q = split_heads(y @ W_Q, n_heads)
+    K = split_heads(memory @ W_K, n_heads)
+    V = split_heads(memory @ W_V, n_heads)
+    heads = scaled_dot_product_attention(Q, K, V, mask)[0]
+    return merge_heads(heads) @ W_O
+
+
+# %% 07 decoder_block
+def decoder_block(
+    y,
+    memory,
+    self_attention,
+    cross_attention,
+    feed_forward,
+    norm_1,
+    norm_2,
+    norm_3,
+):
+    """Three sub-layers, each with add & norm; return (batch, target, d_model)."""
+    A = self_attention(y)
+    N = norm_1(y + A)
+    A_2 = cross_attention(N, memory)
+    M = norm_2(N + A_2)
+    O = feed_forward(M)
+    H = norm_3(M + O)
+    return H
+
+
+# %% 07 decoder_forward
+def decoder_forward(target_ids, memory, source_ids, weights):
+    """Embed, add positions, every block, project: (batch, target, vocab_size)."""
+    look_ahead = causal_mask(target_ids.shape[1])
+    padding = padding_mask(source_ids, weights.pad_id)
+    Y = embed(target_ids, weights.target_table)
+    Z = Y + sinusoidal_encoding(Y.shape[1], Y.shape[2])
+    for block in weights.decoder:
+
+        def self_attend(y):
+            return multi_head_attention(y, *block.self_attention, weights.n_heads, look_ahead)
+
+        def cross_attend(y, memory):
+            return cross_attention(y, memory, *block.cross_attention, weights.n_heads, padding)
+
+        def network(y):
+            return feed_forward(y, *block.feed_forward)
+
+        norms = []
+        for gamma, beta in block.norms:
+            norms.append(lambda y, gamma=gamma, beta=beta: layer_norm(y, gamma, beta, 1e-5))
+        Z = decoder_block(Z, memory, self_attend, cross_attend, network, *norms)
+    return Z @ weights.projection
+
+
+# %% 07 leaks_future
+def leaks_future(model, ids):
+    """Return whether a changed token moves any output before it."""
+    batch, n = ids.shape
+    with torch.no_grad():
+        original = model(ids.clone())
+        for b in range(batch):
+            for t in range(1, n):
+                for new_id in (0, 1):
+                    changed = ids.clone()
+                    changed[b, t] = new_id
+                    output = model(changed)
+                    distance = (output[:, :t] - original[:, :t]).abs()
+                    if (distance > 1e-5).any():
+                        return True
+    return False
+
+
+# %% 08 training_step
+def training_step(model, batch, loss_function, optimizer, max_norm):
+    """Zero, forward, loss, backward, clip, step; return the loss as a number."""
+    optimizer.zero_grad()
+    logits = model(*batch.inputs)
+    loss = loss_function(logits, batch.labels)
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return loss.item()
+
+
+# %% 08 shift_right
+def shift_right(target):
+    n = target.shape[1]
+    inputs = target[:, 0 : n - 1]
+    labels = target[:, 1:n]
+    return inputs, labels
+
+
+# %% 08 label_smoothed_loss
+def label_smoothed_loss(logits, labels, smoothing, pad_id):
+    """Return the mean over the labels that count, a tensor without axes."""
+    losses = []
+    for b in range(labels.shape[0]):
+        real = labels[b] != pad_id
+        right = labels[b][real]
+        log_p = F.log_softmax(logits[b][real], dim=-1)
+        of_right = -log_p[torch.arange(len(right)), right]
+        of_all = -log_p.mean(dim=-1)
+        losses.append((1 - smoothing) * of_right + smoothing * of_all)
+    return torch.cat(losses).mean()
+
+
+# %% 08 warmup_rate
+def warmup_rate(step, d_model, warmup_steps):
+    """Return the rate of one step, a number."""
+    rising = step * warmup_steps**-1.5
+    falling = step**-0.5
+    return d_model**-0.5 * min(rising, falling)
+
+
+# %% 09 greedy_decode
+def greedy_decode(next_logits, bos_id, eos_id, max_len):
+    """Return the list of ids: the likeliest next one appended, until <eos> or max_len."""
+    ids = [bos_id]
+    while len(ids) < max_len:
+        logits = next_logits(ids)
+        best = int(torch.argmax(logits))
+        ids = ids + [best]
+        if best == eos_id:
+            break
+    return ids
+
+
+# %% 09 append_to_cache
+def append_to_cache(cache, K, V):
+    if cache is None:
+        return K, V
+    old_K, old_V = cache
+    keys = torch.cat([old_K, K], dim=2)
+    values = torch.cat([old_V, V], dim=2)
+    return keys, values
+
+
+# %% 09 accept_and_residual
+def accept_and_residual(p, q):
+    """Return min(1, p / q), and max(0, p - q) with the sum 1, each (batch, vocab_size)."""
+    accept = torch.ones_like(p)
+    guessed = q > 0
+    accept[guessed] = p[guessed] / q[guessed]
+    accept = accept.clamp(max=1.0)
+    residuals = []
+    for b in range(p.shape[0]):
+        missing = (p[b] - q[b]).clamp(min=0.0)
+        residuals.append(missing / missing.sum())
+    return accept, torch.stack(residuals)
+
+
+# %% 09 top_k_filter
+def top_k_filter(logits, k):
+    """Return (batch, vocab_size): the k highest of each row, -inf for the others."""
+    rows = []
+    for row in logits:
+        order = row.argsort(descending=True)
+        keep = order[:k]
+        filtered = torch.full_like(row, -math.inf)
+        filtered[keep] = row[keep]
+        rows.append(filtered)
+    return torch.stack(rows)
+
+
+# %% 09 top_p_filter
+def nucleus(probabilities, p):
+    """Return the ids of the fewest tokens that hold p together."""
+    order = sorted(range(len(probabilities)), key=lambda i: probabilities[i], reverse=True)
+    chosen = []
+    total = 0.0
+    for i in order:
+        chosen.append(i)
+        total += probabilities[i]
+        if total >= p:
+            break
+    return chosen
+
+
+def top_p_filter(logits, p):
+    """Return (batch, vocab_size): the fewest likely tokens that hold p together, else -inf."""
+    result = torch.full_like(logits, -math.inf)
+    for b in range(logits.shape[0]):
+        probabilities = torch.softmax(logits[b], dim=-1).tolist()
+        for i in nucleus(probabilities, p):
+            result[b, i] = logits[b, i]
+    return result
+
+
+# %% 09 beam_search
+ALPHA = 0.6
+
+
+def normalized(ids, total):
+    n = len(ids) - 1
+    return total / ((5 + n) / 6) ** ALPHA
+
+
+def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
+    """Return the best finished hypothesis and its normalized score: (list of ids, float)."""
+    running = [([bos_id], 0.0)]
+    finished = []
+    for _ in range(max_len - 1):
+        extended = []
+        for ids, total in running:
+            log_probs = next_log_probs(ids).tolist()
+            for token in range(len(log_probs)):
+                extended.append((ids + [token], total + log_probs[token]))
+        extended.sort(key=lambda pair: pair[1], reverse=True)
+        running = []
+        for ids, total in extended[:width]:
+            if ids[-1] == eos_id:
+                finished.append((ids, total))
+            else:
+                running.append((ids, total))
+        if len(running) == 0:
+            break
+    if len(finished) == 0:
+        finished = running
+    ids, total = max(finished, key=lambda pair: normalized(pair[0], pair[1]))
+    return ids, normalized(ids, total)
+
+
+# %% 10 bits_per_character
+def bits_per_character(loss_in_nats, n_tokens, n_characters):
+    bits_per_token = loss_in_nats / math.log(2)
+    return bits_per_token * n_tokens / n_characters
+
+
+# %% 10 windows
+def windows(ids, length, starts):
+    """Return inputs and labels, (batch, length) each: the labels come one token later."""
+    inputs = []
+    labels = []
+    for start in starts:
+        inputs.append(ids[start : start + length])
+        labels.append(ids[start + 1 : start + 1 + length])
+    return torch.stack(inputs), torch.stack(labels)
+
+
+# %% 10 gpt_forward
+def gpt_forward(ids, weights):
+    """Embed, add positions, pass through pre-norm blocks, norm, project."""
+    n = ids.shape[1]
+    mask = causal_mask(n)
+    x = embed(ids, weights.table)
+    x = x + sinusoidal_encoding(n, x.shape[2])
+    for block in weights.blocks:
+        (gamma_1, beta_1), (gamma_2, beta_2) = block.norms
+        x = residual_branch_pre(
+            x,
+            lambda z: multi_head_attention(z, *block.self_attention, weights.n_heads, mask),
+            lambda z: layer_norm(z, gamma_1, beta_1, 1e-5),
+        )
+        x = residual_branch_pre(
+            x,
+            lambda z: feed_forward(z, *block.feed_forward),
+            lambda z: layer_norm(z, gamma_2, beta_2, 1e-5),
+        )
+    gamma, beta = weights.last_norm
+    x = layer_norm(x, gamma, beta, 1e-5)
+    return x @ weights.projection
+
+
+# %% 10 write_on
+def hit_by(draw, probabilities):
+    right_end = 0.0
+    last = 0
+    for i in range(len(probabilities)):
+        if probabilities[i] > 0:
+            last = i
+            right_end += probabilities[i]
+            if draw < right_end:
+                return i
+    return last
+
+
+def write_on(next_logits, ids, draws, length, temperature=1.0):
+    """Return ids and one more for each number drawn."""
+    written = list(ids)
+    for draw in draws:
+        newest = written[-length:]
+        logits = next_logits(newest)
+        probabilities = torch.softmax(logits / temperature, dim=-1)
+        written.append(hit_by(draw, probabilities.tolist()))
+    return written

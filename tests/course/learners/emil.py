@@ -1,0 +1,321 @@
+# %% 01 encode
+from transformer_lesson.text.tokenizers import words
+
+
+def encode(text, vocabulary, unk_id):
+    return [vocabulary.get(word, unk_id) for word in words(text)]
+
+
+# %% 01 embed
+def embed(ids, table):
+    return F.embedding(ids, table) * table.size(-1) ** 0.5
+
+
+# %% 01 pad_batch
+def pad_batch(sequences, pad_id):
+    rows = [torch.tensor(row, dtype=torch.int64) for row in sequences]
+    return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad_id)
+
+
+# %% 02 sinusoidal_encoding
+def sinusoidal_encoding(n_positions, d_model, base=10000.0):
+    """Each hand is a complex number of length 1: its imaginary part first, then the real one."""
+    speed = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    angle = torch.outer(torch.arange(n_positions, dtype=torch.float64), speed)
+    return (
+        torch.view_as_real(torch.polar(torch.ones_like(angle), angle)).flip(-1).flatten(1).float()
+    )
+
+
+# %% 02 shift_matrix
+def shift_matrix(k, d_model, base=10000.0):
+    angle = k * base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    sin, cos = angle.sin(), angle.cos()
+    return torch.block_diag(*torch.stack([cos, -sin, sin, cos], dim=-1).view(-1, 2, 2)).float()
+
+
+# %% 03 attention_scores
+def attention_scores(Q, K):
+    return torch.einsum("...qd,...kd->...qk", Q, K) / math.sqrt(Q.size(-1))
+
+
+# %% 03 causal_mask
+def causal_mask(n):
+    return ~torch.triu(torch.ones(1, 1, n, n, dtype=torch.bool), diagonal=1)
+
+
+# %% 03 scaled_dot_product_attention
+def scaled_dot_product_attention(Q, K, V, mask=None):
+    scores = attention_scores(Q, K)
+    if mask is None:
+        weights = scores.softmax(dim=-1)
+    else:
+        weights = torch.where(mask, scores, torch.finfo(scores.dtype).min).softmax(dim=-1) * mask
+    return torch.einsum("...qk,...kv->...qv", weights, V), weights
+
+
+# %% 03 padding_mask
+def padding_mask(ids, pad_id):
+    return ids.ne(pad_id)[:, None, None]
+
+
+# %% 04 look_back_head
+def look_back_head(d_model, steps, base=10000.0):
+    """Take (sin a, cos a) as the number sin a + i cos a; times e^(ib) the angle is a - b."""
+    b = steps * base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    pairs = torch.view_as_complex(torch.eye(d_model, dtype=torch.float64).unflatten(1, (-1, 2)))
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(b), b)).flatten(1).float()
+
+
+# %% 04 split_heads
+def split_heads(x, n_heads):
+    return x.unflatten(-1, (n_heads, -1)).movedim(-2, -3)
+
+
+# %% 04 merge_heads
+def merge_heads(x):
+    return torch.cat(x.unbind(1), dim=-1)
+
+
+# %% 04 multi_head_attention
+def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
+    return merge_heads(F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)) @ W_O
+
+
+# %% 05 feed_forward
+def feed_forward(x, W_1, b_1, W_2, b_2):
+    return F.linear(F.relu(F.linear(x, W_1.T, b_1)), W_2.T, b_2)
+
+
+# %% 05 layer_norm
+def layer_norm(x, gamma, beta, epsilon):
+    return F.layer_norm(x, gamma.shape, gamma, beta, eps=epsilon)
+
+
+# %% 05 residual_branch
+def residual_branch(x, sublayer, norm):
+    return norm(x + sublayer(x))
+
+
+# %% 05 residual_branch_pre
+def residual_branch_pre(x, sublayer, norm):
+    return x + sublayer(norm(x))
+
+
+# %% 06 encoder_block
+def encoder_block(x, attention, feed_forward, norm_1, norm_2):
+    return residual_branch(residual_branch(x, attention, norm_1), feed_forward, norm_2)
+
+
+# %% 06 encoder_forward
+def encoder_forward(source_ids, weights):
+    table, h = weights.source_table, weights.n_heads
+    n, d = source_ids.size(1), table.size(1)
+    angle = torch.outer(torch.arange(n).double(), 1e4 ** (-torch.arange(0, d, 2).double() / d))
+    Z = F.embedding(source_ids, table) * math.sqrt(d)
+    Z = Z + torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).to(table)
+    words_only = source_ids.ne(weights.pad_id)[:, None, None]
+    for block in weights.encoder:
+        *W_QKV, W_O = block.self_attention
+        W_1, b_1, W_2, b_2 = block.feed_forward
+        norm_1, norm_2 = block.norms
+        # (3, batch, head, n, d_head), all three at once
+        Q, K, V = torch.einsum("bnm,cmhd->cbhnd", Z, torch.stack(W_QKV).unflatten(-1, (h, -1)))
+        heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=words_only)
+        O = torch.einsum("bhnd,hdm->bnm", heads, W_O.unflatten(0, (h, -1)))
+        Z = F.layer_norm(Z + O, (d,), *norm_1)
+        Z = F.layer_norm(Z + F.relu(Z @ W_1 + b_1) @ W_2 + b_2, (d,), *norm_2)
+    return Z
+
+
+# %% 06 count_encoder_parameters
+def count_encoder_parameters(d_model, d_ff, n_layers):
+    layer = nn.TransformerEncoderLayer(d_model, 1, d_ff, device="meta")
+    return n_layers * sum(parameter.numel() for parameter in layer.parameters())
+
+
+# %% 07 cross_attention
+def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    Q = torch.einsum("btm,mhd->bhtd", y, W_Q.unflatten(1, (n_heads, -1)))
+    K = torch.einsum("bsm,mhd->bhsd", memory, W_K.unflatten(1, (n_heads, -1)))
+    V = torch.einsum("bsm,mhd->bhsd", memory, W_V.unflatten(1, (n_heads, -1)))
+    heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
+    return torch.einsum("bhtd,hdm->btm", heads, W_O.unflatten(0, (n_heads, -1)))
+
+
+# %% 07 decoder_block
+def decoder_block(
+    y,
+    memory,
+    self_attention,
+    cross_attention,
+    feed_forward,
+    norm_1,
+    norm_2,
+    norm_3,
+):
+    N = norm_1(y + self_attention(y))
+    M = norm_2(N + cross_attention(N, memory))
+    return norm_3(M + feed_forward(M))
+
+
+# %% 07 decoder_forward
+def _emils_places(n, table):
+    d = table.size(1)
+    angle = torch.outer(torch.arange(n).double(), 1e4 ** (-torch.arange(0, d, 2).double() / d))
+    return (
+        torch.view_as_real(torch.polar(torch.ones_like(angle), angle)).flip(-1).flatten(1).to(table)
+    )
+
+
+def _emils_attention(asks, answers, matrices, h, **options):
+    W_Q, W_K, W_V, W_O = matrices
+    Q, K, V = (
+        (x @ W).unflatten(-1, (h, -1)).movedim(2, 1)
+        for x, W in ((asks, W_Q), (answers, W_K), (answers, W_V))
+    )
+    return F.scaled_dot_product_attention(Q, K, V, **options).movedim(1, 2).flatten(2) @ W_O
+
+
+def decoder_forward(target_ids, memory, source_ids, weights):
+    table, h = weights.target_table, weights.n_heads
+    H = F.embedding(target_ids, table) * table.size(1) ** 0.5 + _emils_places(
+        target_ids.size(1), table
+    )
+    source_words = source_ids.ne(weights.pad_id)[:, None, None]
+    for block in weights.decoder:
+        W_1, b_1, W_2, b_2 = block.feed_forward
+        norm_1, norm_2, norm_3 = (
+            lambda x, pair=pair: F.layer_norm(x, x.shape[-1:], *pair) for pair in block.norms
+        )
+        H = norm_1(H + _emils_attention(H, H, block.self_attention, h, is_causal=True))
+        H = norm_2(
+            H + _emils_attention(H, memory, block.cross_attention, h, attn_mask=source_words)
+        )
+        H = norm_3(H + F.linear(F.linear(H, W_1.T, b_1).relu(), W_2.T, b_2))
+    return torch.einsum("btd,dv->btv", H, weights.projection)
+
+
+# %% 07 leaks_future
+def leaks_future(model, ids):
+    def moved(t, new):
+        after = model(ids.index_fill(1, torch.tensor([t]), new))[:, :t]
+        return not torch.allclose(after, before[:, :t], rtol=0, atol=1e-5, equal_nan=True)
+
+    with torch.no_grad():
+        before = model(ids.clone())
+        return any(moved(t, new) for t in range(1, ids.size(1)) for new in (0, 1))
+
+
+# %% 08 training_step
+def training_step(model, batch, loss_function, optimizer, max_norm):
+    optimizer.zero_grad()
+    loss = loss_function(model(*batch.inputs), batch.labels)
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return loss.item()
+
+
+# %% 08 shift_right
+def shift_right(target):
+    return target.unfold(1, target.size(1) - 1, 1).unbind(1)
+
+
+# %% 08 label_smoothed_loss
+def label_smoothed_loss(logits, labels, smoothing, pad_id):
+    return F.cross_entropy(
+        logits.movedim(-1, 1), labels, ignore_index=pad_id, label_smoothing=smoothing
+    )
+
+
+# %% 08 warmup_rate
+def warmup_rate(step, d_model, warmup_steps):
+    return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
+
+
+# %% 09 greedy_decode
+def greedy_decode(next_logits, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    while len(ids) < max_len and ids[-1] != eos_id:
+        ids = [*ids, next_logits(ids).argmax().item()]
+    return ids
+
+
+# %% 09 append_to_cache
+def append_to_cache(cache, K, V):
+    return (K, V) if cache is None else tuple(map(torch.cat, zip(cache, (K, V)), (-2, -2)))
+
+
+# %% 09 accept_and_residual
+def accept_and_residual(p, q):
+    accept = torch.where(q > 0, (p / q).clamp(max=1), 1.0)
+    return accept, F.normalize(F.relu(p - q), p=1, dim=-1, eps=0.0)
+
+
+# %% 09 top_k_filter
+def top_k_filter(logits, k):
+    values, indices = logits.topk(min(k, logits.size(-1)), dim=-1)
+    return torch.full_like(logits, -math.inf).scatter(-1, indices, values)
+
+
+# %% 09 top_p_filter
+def top_p_filter(logits, p):
+    P, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
+    before = F.pad(P.cumsum(dim=-1)[..., :-1], (1, 0))  # what the likelier tokens hold
+    return logits.where(before.gather(-1, order.argsort(dim=-1)) < p, -math.inf)
+
+
+# %% 09 beam_search
+def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
+    running, finished = [([bos_id], 0.0)], []
+    while running and len(running[0][0]) < max_len:
+        sums = torch.stack([next_log_probs(ids).double() + total for ids, total in running])
+        best = sums.flatten().topk(min(width, sums.numel()))
+        hypotheses, tokens = torch.unravel_index(best.indices, sums.shape)
+        chosen = zip(hypotheses.tolist(), tokens.tolist(), best.values.tolist())
+        grown = [([*running[i][0], token], total) for i, token, total in chosen]
+        finished += [one for one in grown if one[0][-1] == eos_id]
+        running = [one for one in grown if one[0][-1] != eos_id]
+    scored = [(ids, total / ((4 + len(ids)) / 6) ** 0.6) for ids, total in finished or running]
+    return max(scored, key=lambda one: one[1])
+
+
+# %% 10 bits_per_character
+def bits_per_character(loss_in_nats, n_tokens, n_characters):
+    return loss_in_nats / math.log(2) * n_tokens / n_characters
+
+
+# %% 10 windows
+def windows(ids, length, starts):
+    both = ids.unfold(0, length + 1, 1)[starts]  # (batch, length + 1)
+    return both[:, :-1], both[:, 1:]
+
+
+# %% 10 gpt_forward
+def gpt_forward(ids, weights):
+    n, d = ids.size(1), weights.table.size(1)
+    x = embed(ids, weights.table) + sinusoidal_encoding(n, d).to(weights.table)
+    for block in weights.blocks:
+        sublayers = (
+            lambda z: multi_head_attention(
+                z, *block.self_attention, weights.n_heads, causal_mask(n)
+            ),
+            lambda z: feed_forward(z, *block.feed_forward),
+        )
+        for sublayer, norm in zip(sublayers, block.norms, strict=True):
+            x = residual_branch_pre(x, sublayer, lambda z: layer_norm(z, *norm, 1e-5))
+    return torch.einsum("bnd,dv->bnv", layer_norm(x, *weights.last_norm, 1e-5), weights.projection)
+
+
+# %% 10 write_on
+def write_on(next_logits, ids, draws, length, temperature=1.0):
+    ids = list(ids)
+    for u in draws:
+        ends = (next_logits(ids[-length:]).double() / temperature).softmax(dim=-1).cumsum(dim=-1)
+        u = torch.tensor([float(u)], dtype=torch.float64)
+        hit = torch.searchsorted(ends, u, right=True)  # the first part that ends behind u
+        last = torch.searchsorted(ends, ends[-1:])  # u = 1 belongs to the last part with a width
+        ids.append(torch.minimum(hit, last).item())
+    return ids

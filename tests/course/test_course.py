@@ -1,0 +1,89 @@
+"""A learner's course: no lesson breaks for somebody who writes what the stubs say."""
+
+import shutil
+
+import pytest
+
+from tests.course.play import AUTHORS, Lesson, answers, drawn, play
+from transformer_lesson import mine
+from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
+from transformer_lesson.exercises.collection import FOLDER
+from transformer_lesson.exercises.progress import PLACE
+from transformer_lesson.mine import PARTS
+from transformer_lesson.mine.side_by_side import SAME
+
+SENTENCE, GERMAN = "the child opens the window .", "das Kind macht das Fenster auf ."
+NAMES = [
+    name for lesson, (_, *names) in LESSONS.items() if "01" <= lesson <= "10" for name in names
+]
+
+
+@pytest.fixture
+def copies(tmp_path, monkeypatch, pytestconfig):
+    """A learner's folder: the lessons, and nothing written yet."""
+    for lesson in (pytestconfig.rootpath / "notebooks").glob("*.ipynb"):
+        shutil.copy(lesson, tmp_path)
+    monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("author", AUTHORS)
+def test_every_author_wrote_every_exercise_by_its_stub(author, pytestconfig):
+    written = answers(author)
+    assert sorted(written) == sorted(NAMES)
+    for path in sorted((pytestconfig.rootpath / "notebooks").glob("*.ipynb"))[1:11]:
+        lesson = Lesson(path)
+        for i, name in lesson.exercises():
+            assert _heading(lesson.cells[i].source) in written[name], name
+
+
+def _heading(stub: str) -> str:
+    return stub[: stub.index('"""')].strip() if '"""' in stub else stub[: stub.index(":\n") + 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1])
+def test_a_learner_who_passes_all_ends_with_a_transformer_of_their_own(seed, copies):
+    passes(drawn(seed), copies)
+    assert mine.parts().yours == PARTS
+    ends_with_the_same_model()
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("chosen", [*map(answers, AUTHORS), drawn(2), drawn(3)])
+def test_whole_authors_and_more_who_are_drawn(chosen, copies):
+    passes(chosen, copies)
+    assert mine.parts().yours == PARTS
+    ends_with_the_same_model()
+
+
+@pytest.mark.slow
+def test_a_learner_who_passes_every_second_exercise(copies):
+    reports = passes(drawn(4), copies, every=2)
+    assert mine.parts().yours == tuple(name for name in PARTS if name in reports)
+    ends_with_the_same_model()
+
+
+def passes(chosen: dict[str, str], folder, every: int = 1) -> set[str]:
+    """Play a course in which every answer passes and is kept; return the exercises answered."""
+    seen = set()
+
+    def passed(name, report):
+        assert report.status == "passed", f"{name}: {report.message}"
+        kept = f"Your version is kept in `{FOLDER}/lesson_"
+        assert report.message.splitlines()[-1].startswith(kept), report.message
+        seen.add(name)
+
+    play(folder, chosen, passed, every)
+    return seen
+
+
+def ends_with_the_same_model() -> None:
+    result = mine.translation(SENTENCE)
+    assert (result.mine, result.packages) == (GERMAN, GERMAN) and result.largest <= SAME
+    assert not result.parts.reasons
+
+
+def test_the_names_of_the_course_are_all_exercises():
+    assert set(NAMES) <= set(EXERCISES)

@@ -1,0 +1,96 @@
+"""A stub is a contract: whoever calls what a learner writes relies on nothing that it lacks."""
+
+import ast
+import inspect
+import re
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tests.course.play import Lesson
+from tests.mine.test_mine import CONFIG
+from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.mine import PARTS, MyTransformer, Parts, assembled
+from transformer_lesson.mine.parts import OURS
+from transformer_lesson.model import gpt
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
+
+
+@pytest.fixture(scope="module")
+def stubs(pytestconfig) -> dict[str, ast.FunctionDef]:
+    """The stubs of all lessons that start from an empty body."""
+    paths = sorted((pytestconfig.rootpath / "notebooks").glob("*.ipynb"))
+    cells = [lesson.cells[i].source for lesson in map(Lesson, paths) for i, _ in lesson.exercises()]
+    found = [ast.parse(cell).body[0] for cell in cells]
+    return {stub.name: stub for stub in found if not EXERCISES[stub.name].start}
+
+
+def strict(stub: ast.FunctionDef, ours):
+    """Return ours behind the stub's own signature, which takes nothing else."""
+    arguments = ", ".join(parameters_of(stub))
+    source = f"def {stub.name}({ast.unparse(stub.args)}): return ours({arguments})"
+    names = {"ours": ours}
+    exec(source, names)
+    return names[stub.name]
+
+
+def test_an_exercise_has_the_signature_of_its_stub(stubs):
+    assert len(stubs) > 40
+    for name, stub in stubs.items():
+        signature = inspect.signature(inspect.unwrap(EXERCISES[name].marked))
+        assert str(signature) == f"({ast.unparse(stub.args)})", name
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_ours_call_a_part_as_its_stub_says(stubs, name):
+    torch.manual_seed(0)
+    model = EncoderDecoderTransformer(CONFIG).eval()
+    ids = torch.randint(1, 13, (3, 5)), torch.randint(1, 13, (3, 7))
+    own = Parts(assembled({name: strict(stubs[name], OURS[name])}), (name,), {})
+    assert_close(MyTransformer.with_weights_of(model, own)(*ids), model(*ids))
+
+
+def test_our_gpt_calls_what_lessons_made_as_their_stubs_say(stubs, monkeypatch):
+    called = [name for name in stubs if name != "gpt_forward" and hasattr(gpt, name)]
+    assert len(called) >= 7
+    for name in called:
+        monkeypatch.setattr(gpt, name, strict(stubs[name], getattr(gpt, name)))
+    config = ModelConfig(13, 8, 2, 2, 17, 11, bias=False, dropout=0.0)
+    model, ids = DecoderOnlyTransformer(config).eval(), torch.randint(13, (2, 5))
+    assert_close(gpt.gpt_forward(ids, gpt.gpt_weights_of(model)), model(ids))
+
+
+def test_what_hints_say_to_write_fits_the_stubs(stubs):
+    """A starred argument stands for as many as what it names has."""
+    starred = {"norms": 2, "last_norm": 2, "self_attention": 4, "cross_attention": 4}
+    calls = [
+        call
+        for name in stubs
+        for hint in EXERCISES[name].hints
+        for code in re.findall(r"`([^`]+)`", hint)
+        for call in calls_in(code)
+        if call.func.id in stubs and call.func.id not in parameters_of(stubs[name])
+    ]
+    assert calls
+    for call in calls:
+        given = [one for one in call.args if not isinstance(one, ast.Starred)]
+        stars = [ast.unparse(one.value) for one in call.args if isinstance(one, ast.Starred)]
+        count = len(given) + sum(starred[re.sub(r".*\.|\[.*", "", one)] for one in stars)
+        count += len(call.keywords)
+        named, args = parameters_of(stubs[call.func.id]), stubs[call.func.id].args
+        assert len(named) - len(args.defaults) <= count <= len(named), ast.unparse(call)
+
+
+def parameters_of(stub: ast.FunctionDef) -> list[str]:
+    return [one.arg for one in stub.args.args]
+
+
+def calls_in(code: str) -> list[ast.Call]:
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:  # words, or a part of a line
+        return []
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    return [node for node in found if isinstance(node.func, ast.Name)]

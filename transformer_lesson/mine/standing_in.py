@@ -1,0 +1,94 @@
+"""Where a learner's function fails while a model runs, ours stands in, and a sentence says so.
+
+A function that passes its check may still raise, not end, or return another type on inputs that no
+check draws. The model that runs on it then goes on with ours, which gives what the function should
+have given.
+"""
+
+import functools
+import inspect
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from torch import Tensor
+
+from transformer_lesson.exercises.attempt import FOREIGN
+from transformer_lesson.exercises.collection import FOLDER
+from transformer_lesson.files import printable
+
+Tell = Callable[[str, str], None]
+"""Takes a function's name, and why ours stands in for it."""
+LONGEST = 200  # characters quoted of what an exception says
+
+
+def standing_in(
+    name: str, yours: Callable, ours: Callable, tell: Tell, tensors: int = 0
+) -> Callable:
+    """Return a function that calls yours and, once that has failed, ours.
+
+    Args:
+        name: what `tell` hears first, once, when yours fails; why comes second.
+        yours, ours: called alike.
+        tell: keeps or shows that ours stands in.
+        tensors: how many tensors a part of the forward pass is to return. Ours calls it, and as
+            its stub says, so that a call which does not fit is its fault. 0 for another function:
+            there such a call raises, for whoever made it.
+    """
+    failed = False
+
+    @functools.wraps(yours)
+    def either(*arguments, **named):
+        nonlocal failed
+        if not failed:
+            try:
+                result = yours(*arguments, **named)
+                if not tensors or _are_tensors(result, tensors):
+                    return result
+                why = f"yours returned {_kind(result)}"
+            except Exception as error:
+                if not tensors and not reaches(error, yours):
+                    raise
+                why = what_went_wrong(error)
+            failed = True
+            tell(name, why)
+        return ours(*arguments, **named)
+
+    return either
+
+
+def what_went_wrong(error: Exception) -> str:
+    """Return what was raised, and in which function and line of the learner's."""
+    raised = " ".join("".join(traceback.format_exception_only(error)).split())
+    raised = printable(raised, LONGEST)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [one for one in frames if not one.filename.startswith(FOREIGN)]
+    if not own:
+        return f"with what is yours, it raised {raised}"
+    file = Path(own[-1].filename)
+    place = f"{FOLDER}/{file.name}" if file.parent.name == FOLDER else "its cell"
+    return f"`{own[-1].name}` raised {raised} in line {own[-1].lineno} of {place}"
+
+
+def reaches(error: BaseException, function: Callable) -> bool:
+    """Return whether what was raised comes from within a function, not from the call of it."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    trace = error.__traceback__
+    while trace is not None:
+        if code is None or trace.tb_frame.f_code is code:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _are_tensors(result: object, count: int) -> bool:
+    if count == 1:
+        return isinstance(result, Tensor)
+    several = isinstance(result, tuple | list) and len(result) == count
+    return several and all(isinstance(one, Tensor) for one in result)
+
+
+def _kind(result: object) -> str:
+    if isinstance(result, tuple | list):
+        return f"a {type(result).__name__} of {len(result)}"
+    return "None" if result is None else f"a {type(result).__name__}"

@@ -96,6 +96,16 @@ def chat_prompt(
     Raises:
         ValueError: a tokenizer without the marks, or a message of another role.
     """
+    _check_chat(tokenizer, messages)
+    start, end = (tokenizer.vocabulary[mark] for mark in ("<|im_start|>", "<|im_end|>"))
+    line_break = tokenizer.encode("\n")
+    ids = []
+    for role, text in messages:
+        ids += [start, *tokenizer.encode(f"{role}\n{text}"), end, *line_break]
+    return ids + [start, *tokenizer.encode("assistant\n")] if answer else ids
+
+
+def _check_chat(tokenizer: Tokenizer, messages: Sequence[tuple[str, str]]) -> None:
     for mark in MARKS:
         if mark not in tokenizer.vocabulary:
             raise ValueError(
@@ -108,9 +118,3 @@ def chat_prompt(
                 f"A message's role is {role!r}, but it must be one of {', '.join(SPEAKERS)}: pass "
                 "messages as pairs (role, text)."
             )
-    start, end = (tokenizer.vocabulary[mark] for mark in MARKS)
-    line_break = tokenizer.encode("\n")
-    ids = []
-    for role, text in messages:
-        ids += [start, *tokenizer.encode(f"{role}\n{text}"), end, *line_break]
-    return ids + [start, *tokenizer.encode("assistant\n")] if answer else ids

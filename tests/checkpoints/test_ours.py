@@ -28,14 +28,19 @@ from transformer_lesson.checkpoints import (
     load_checkpoint,
     ours,
     save_checkpoint,
+    to_transformers,
 )
 from transformer_lesson.checkpoints.ours import _checksum
 from transformer_lesson.files import write_atomically
+from transformer_lesson.model.packed import EightBitLinear
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
 
 CONFIG = small_config(pad_id=0, dropout=0.1)
 WIDE = replace(CONFIG, vocab_size=17, n_layers=1)
 UNTIED = replace(CONFIG, tie_embeddings=False, positions="learned", norm_position="post")
+LLAMAS = replace(
+    CONFIG, norm="rms", positions="rotary", activation="swiglu", bias=False, dropout=0.0
+)
 IDS = torch.tensor([[3, 5, 7, 11, 0]])
 MODELS = {
     "encoder": (lambda: EncoderOnlyTransformer(CONFIG), lambda m: m(IDS)),
@@ -81,8 +86,8 @@ def refusal(path, data: bytes) -> str:
 def test_each_model_comes_back_as_it_was(name, tmp_path):
     make, run = MODELS[name]
     model, path = make().eval(), tmp_path / "model.safetensors"
-    save_checkpoint(path, model)
     random_state = torch.get_rng_state()
+    save_checkpoint(path, model)
     loaded = load_checkpoint(path)
     assert torch.equal(torch.get_rng_state(), random_state)
     assert type(loaded.model) is type(model) and loaded.model.config == model.config
@@ -92,6 +97,15 @@ def test_each_model_comes_back_as_it_was(name, tmp_path):
     assert [name for name, _ in loaded.model.named_parameters()] == names  # tied as before
     saved = {tensor.data_ptr() for tensor in model.state_dict().values()}
     assert saved == {weight.data_ptr() for weight in model.parameters()}  # and nothing is missing
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("name", ["translator", "rotary"])
+def test_each_precision_comes_back(name, dtype, tmp_path):
+    make, run = MODELS[name]
+    model, path = make().to(dtype).eval(), tmp_path / "model.safetensors"
+    save_checkpoint(path, model)
+    assert torch.equal(run(load_checkpoint(path).model), run(model))
 
 
 def test_tied_weights_are_stored_once_and_fixed_tables_never(tmp_path):
@@ -303,6 +317,47 @@ def test_only_the_packages_models_can_be_saved(tmp_path):
         with pytest.raises(ValueError, match="cannot be saved: only EncoderOnlyTransformer, Dec"):
             save_checkpoint(tmp_path / "model", model)
     assert list(tmp_path.iterdir()) == []
+
+
+def in_few_bits():
+    model = DecoderOnlyTransformer(LLAMAS)
+    model.decoder[0].feed_forward.W_down = EightBitLinear(torch.randn(24, 16))
+    return model
+
+
+def cut_short():
+    model = DecoderOnlyTransformer(LLAMAS)
+    del model.decoder[1]
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            in_few_bits,
+            "^decoder.0.feed_forward.W_down is a matrix in few bits.* before in_eight_bi",
+        ),
+        (cut_short, "^decoder.1.* is not what the model's config describes, so it could not be"),
+    ],
+)
+def test_a_model_that_would_lose_weights_is_refused_at_once(make, sentence, tmp_path):
+    for save in (
+        lambda: save_checkpoint(tmp_path / "model", make()),
+        lambda: to_transformers(make(), tmp_path / "folder"),
+        lambda: ours.as_bytes(make()),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            save()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tokenizer_that_could_not_be_read_again_is_refused(tmp_path):
+    class Mine(WordTokenizer):
+        pass
+
+    with pytest.raises(ValueError, match="The kind of a tokenizer is one of .*, got 'Mine'"):
+        save_checkpoint(tmp_path / "model", MODELS["decoder"][0](), Mine.train(TEXTS))
 
 
 def test_a_missing_folder_is_answered_with_a_sentence(tmp_path):

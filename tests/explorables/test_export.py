@@ -5,10 +5,10 @@ from importlib.metadata import entry_points
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tests.browser.lab import new_context
-from transformer_lesson.explorables.export import LessonExporter
+from transformer_lesson.explorables.export import STATE, WIDGET, LessonExporter
 
 CELLS = [
     "from transformer_lesson.explorables import AttentionExplorer, MaskExplorer\n"
@@ -44,6 +44,15 @@ def test_explorables_live_in_an_exported_page(chromium, tmp_path):
     opened.get_by_text("At “sees”, this head looks most at").wait_for()
     assert [problem for problem in problems if "require" not in problem] == []
     context.close()
+
+
+def test_a_saved_widget_of_another_edition_is_left_to_nbconvert():
+    explorable = {"state": {"_anywidget_id": "transformer_lesson.explorables.old.NoLongerThere"}}
+    data = {WIDGET: {"model_id": "one"}, "text/plain": "NoLongerThere()"}
+    notebook = new_notebook(cells=[new_code_cell(outputs=[new_output("display_data", data)])])
+    notebook.metadata.widgets = {STATE: {"state": {"one": explorable}}}
+    page, _ = LessonExporter().from_notebook_node(notebook)
+    assert 'class="explorable"' not in page
 
 
 def test_a_notebook_without_explorables_is_nbconverts_own_page():

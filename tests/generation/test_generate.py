@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 
+import numpy as np
 import pytest
 import torch
 
@@ -90,6 +91,15 @@ def test_padding_on_either_side_and_lists_write_the_same(strategy, kind):
     assert_same(lists, generate(model, padded(SENTENCES, "left"), NEW, strategy))
     assert_same(lists, generate(model, padded(SENTENCES, "right"), NEW, strategy))
     assert_same(lists, generate(model, [torch.tensor(s) for s in SENTENCES], NEW, strategy))
+
+
+def test_numpys_numbers_are_ids_too():
+    model = lively(DecoderOnlyTransformer)
+    expected = generate(model, [[3, 4, 5]], NEW)
+    for ids in ([3, 4, 5], [[3, 4, 5]]):
+        array = np.array(ids)
+        for given in (array, list(array), list(torch.tensor(ids))):
+            assert generate(model, given, NEW) == expected
 
 
 @pytest.mark.slow
@@ -385,10 +395,11 @@ def test_more_than_max_len_is_refused_before_any_work(kind, unchecked):
         ({"prompt_or_source": torch.tensor([[3], [PAD]])}, "sentence 1 has no tokens"),
         (
             {"prompt_or_source": torch.zeros(1, 2, 2, dtype=torch.int64)},
-            "ids must be whole numbers, one list",
+            "ids are .* but must be whole numbers, one list",
         ),
-        ({"prompt_or_source": [[3.5]]}, "ids must be whole numbers"),
-        ({"prompt_or_source": "text"}, "ids must be whole numbers"),
+        ({"prompt_or_source": [[3.5]]}, r"ids are \[\[3.5\]\], but must be whole numbers"),
+        ({"prompt_or_source": "text"}, "ids are 'text', but must be"),
+        ({"prompt_or_source": None}, "ids are None, but must be"),
         ({"prompt_or_source": [[13]]}, "token id 13 is outside the vocabulary"),
         ({"max_new_tokens": 0}, "max_new_tokens is 0, but it must be an int >= 1"),
         ({"max_new_tokens": 2.0}, "max_new_tokens is 2.0, but it must be an int >= 1"),

@@ -120,7 +120,9 @@ def test_alignment_leaves_the_model_as_it_was(tokenizer):
 
 def test_bad_input_of_alignment_is_named(model, tokenizer, unchecked):
     pair = Pair(SOURCES[0], TARGETS[0], ((0, 0),))
-    with pytest.raises(ValueError, match="these pairs have no alignment"):
+    with pytest.raises(
+        ValueError, match="no alignment: take them from transformer_lesson.text.grammar"
+    ):
         alignment_hits(model, tokenizer, [Pair("dog", "Hund")])
     with pytest.raises(ValueError, match="'dog!' has 1 words but 2 tokens"):
         alignment_hits(model, tokenizer, [pair, Pair("dog!", "Hund")])

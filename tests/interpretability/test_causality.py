@@ -63,6 +63,14 @@ def test_the_ids_given_are_left_alone():
     assert torch.equal(IDS, before)
 
 
+def ruled_out(ids):
+    return torch.cat([running_sum(ids), per_token(ids) * -torch.inf], dim=-1)  # a token never said
+
+
+def broken(ids):
+    return per_token(ids).masked_fill(torch.arange(5)[:, None] == 2, torch.nan)
+
+
 @pytest.mark.parametrize(
     ("model", "leaks"),
     [
@@ -71,6 +79,7 @@ def test_the_ids_given_are_left_alone():
         (total, True),
         (next_token, True),
         (last_token_in_one_sentence, True),
+        (ruled_out, False),
     ],
 )
 def test_leaks_future(model, leaks):
@@ -85,6 +94,11 @@ def test_a_decoder_without_its_causal_mask_is_caught(monkeypatch, leaks):
         )
     model = DecoderOnlyTransformer(small_config()).eval()
     assert leaks_future(model, IDS) is leaks
+
+
+def test_a_model_of_nan_is_neither_right_nor_wrong():
+    with pytest.raises(ValueError, match="output at position 2 is nan, so whether it moves cannot"):
+        leaks_future(broken, IDS)
 
 
 @pytest.mark.parametrize("position", [-1, 5])

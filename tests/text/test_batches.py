@@ -212,3 +212,13 @@ def test_pairs_that_make_no_batch_are_refused(make, pairs, batch_size, message):
 def test_windows_that_do_not_fit_are_refused(make, n, batch_size, length, message):
     with pytest.raises(ValueError, match=message):
         make(list(range(n)), batch_size, length)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("make", [WindowBatches, windows], ids=["endless", "in order"])
+@pytest.mark.parametrize(
+    "ids", [[1, 2.7, 3], torch.tensor([0.5, 1.5, 2.5]), [[1, 2], [3, 4], [5, 6]], "hello"], ids=repr
+)
+def test_windows_of_what_is_no_row_of_ids_are_refused(make, ids):
+    with pytest.raises(ValueError, match="ids of a text must be whole numbers in one row, got "):
+        make(ids, 2, 2)

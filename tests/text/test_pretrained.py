@@ -6,7 +6,13 @@ import pytest
 import tokenizers
 from tokenizers import models, pre_tokenizers, processors
 
+from tests.parity import small_config
+from transformer_lesson import EncoderDecoderTransformer, EncoderOnlyTransformer
+from transformer_lesson.generation import translate
+from transformer_lesson.text.batches import epoch
+from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.pretrained import PretrainedTokenizer, chat_prompt
+from transformer_lesson.text.search import sentence_vectors
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "##s", "<", ">", "[", "]", "sep"]
 ROLES = {"bos": "[CLS]", "eos": "[SEP]", "pad": "[PAD]", "unk": "[UNK]"}
@@ -65,6 +71,30 @@ def test_a_conversation_in_marks():
     assert written == f"{told}<|im_start|>assistant\n"
     assert chat.decode(chat_prompt(chat, messages, answer=False), keep_special=True) == told
     assert chat.bos_id is None and chat.eos_id is None
+
+
+def test_what_a_tokenizer_has_no_token_for_is_refused():
+    only_end = PretrainedTokenizer(byte_pairs(), {"eos": 1})
+    with pytest.raises(ValueError, match="This tokenizer has no bos_id, but one is needed here"):
+        only_end.encode("a", add_special=True)
+    nameless = PretrainedTokenizer(byte_pairs(), {})
+    for use in (
+        lambda: epoch([Pair("a", "b")], nameless, 1),
+        lambda: translate(EncoderDecoderTransformer(small_config()), nameless, ["a"]),
+    ):
+        with pytest.raises(ValueError, match="This tokenizer has no eos_id"):
+            use()
+    with pytest.raises(ValueError, match="This tokenizer has no pad_id"):
+        sentence_vectors(EncoderOnlyTransformer(small_config()), nameless, ["a"])
+
+
+def test_a_conversation_that_has_no_form_is_refused(tmp_path, unchecked):
+    words = PretrainedTokenizer.from_file(pieces_file(tmp_path), **ROLES)
+    with pytest.raises(ValueError, match=r"no token '<\|im_start\|>', without which"):
+        chat_prompt(words, [("user", "the cat")])
+    chat = PretrainedTokenizer(byte_pairs(), {})
+    with pytest.raises(ValueError, match="role is 'role', but .* as pairs"):
+        chat_prompt(chat, [{"role": "user", "content": "a"}])
 
 
 def test_tokens_are_shown_as_those_of_the_course():

@@ -7,10 +7,13 @@ import threading
 
 import pytest
 import torch
+from torch import nn
 
 from tests.training.small import KINDS, PAD, batch_of, batches_of, model_of, short, weights
 from transformer_lesson.model.fast import learning
 from transformer_lesson.text.batches import Batch, WindowBatches
+from transformer_lesson.text.pretrained import PretrainedTokenizer
+from transformer_lesson.text.tokenizers import WordTokenizer
 from transformer_lesson.training import (
     History,
     TrainingDiverged,
@@ -186,6 +189,20 @@ def test_validation_is_the_mean_over_all_labels_without_dropout_and_smoothing(mo
     assert len(sizes) >= 1 and validation_loss(model, uneven) == pytest.approx(wanted, rel=1e-5)
 
 
+def test_validation_leaves_every_part_in_its_mode_whatever_happens():
+    model = model_of("translator").train()
+    model.encoder.eval()
+    modes = [part.training for part in model.modules()]
+    validation_loss(model, batches_of("translator", 1))
+    assert [part.training for part in model.modules()] == modes
+    outside = Batch((torch.tensor([[99]]), torch.tensor([[1]])), torch.tensor([[1]]))
+    with pytest.raises(ValueError, match="token id 99 is outside"):
+        validation_loss(model, [outside])
+    assert [part.training for part in model.modules()] == modes
+    with pytest.raises(ValueError, match="there are no batches to measure the loss on"):
+        validation_loss(model, [])
+
+
 def test_a_loss_that_is_no_number_stops_before_the_update():
     model, model_before = model_of("translator"), {}
     steps = []
@@ -271,23 +288,34 @@ def test_bad_input_is_answered_with_a_sentence(arguments, sentence):
         train(model_of("translator"), **arguments)
 
 
+def other_peoples() -> PretrainedTokenizer:
+    return PretrainedTokenizer(WordTokenizer.train(["a"]).as_library(), {})
+
+
+def changed():
+    model = model_of("translator")
+    model.encoder[1].feed_forward.W_1 = nn.Linear(16, 3)
+    return model
+
+
 @pytest.mark.parametrize(
-    ("path", "sentence"),
+    ("arguments", "sentence"),
     [
-        ("no/such/folder/run", "the folder no/such/folder does not exist; create it first"),
-        (".", "is a folder: add the name of a file in it"),
+        ({"checkpoint": "no/such/folder/run"}, "folder no/such/folder does not exist; create it"),
+        ({"checkpoint": "."}, "is a folder: add the name of a file in it"),
+        (
+            {"tokenizer": other_peoples()},
+            "kept in the file that it came from: save the model alone",
+        ),
+        ({"model": changed()}, "encoder.1.feed_forward.W_1.weight is not what the model's config"),
     ],
+    ids=["no folder", "a folder", "tokenizer", "model"],
 )
-def test_what_cannot_be_saved_is_not_trained_first(path, sentence):
-    steps = []
+def test_what_cannot_be_saved_is_not_trained_first(arguments, sentence, tmp_path):
+    steps, given = [], {"model": model_of("translator"), "checkpoint": tmp_path / "run"}
+    given |= {"batches": batches_of("translator"), "config": short(), "on_step": steps.append}
     with pytest.raises(ValueError, match=sentence):
-        train(
-            model_of("translator"),
-            batches_of("translator"),
-            short(),
-            on_step=steps.append,
-            checkpoint=path,
-        )
+        train(**given | arguments)
     assert steps == []
 
 

@@ -66,6 +66,18 @@ def test_what_stands_at_padding_makes_no_difference():
     assert logits.grad[:, 2:].abs().max() == 0 and logits.grad[:, :2].abs().min() > 0
 
 
+@pytest.mark.parametrize("label", [0, 2])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_a_token_that_cannot_be_costs_what_pytorch_says(smoothing, label):
+    impossible = torch.tensor([[0.0, 1.0, -math.inf]])
+    ours, theirs = (impossible.clone().requires_grad_() for _ in range(2))
+    loss = label_smoothed_loss(ours, torch.tensor([label]), smoothing)
+    wanted = F.cross_entropy(theirs, torch.tensor([label]), label_smoothing=smoothing)
+    loss.backward(), wanted.backward()
+    assert loss == wanted and loss.isfinite() == (label == 0 and smoothing == 0)
+    torch.testing.assert_close(ours.grad, theirs.grad)
+
+
 def test_half_precision_logits_get_a_loss_in_float32():
     logits, labels = some(64, vocab_size=1000)
     loss = label_smoothed_loss(logits.bfloat16(), labels, 0.1)
@@ -86,6 +98,7 @@ def test_a_second_softmax_cannot_get_below_its_floor():
         (lambda x: x | {"labels": x["labels"][:, :2]}, r"logits have shape \(3, 4, 7\), labels"),
         (lambda x: x | {"labels": x["labels"] + 7}, "label 13 is outside the vocabulary of 7"),
         (lambda x: x | {"labels": x["labels"] - 9}, "label -8 is outside the vocabulary of 7"),
+        (lambda x: x | {"labels": x["labels"] + 0.5}, "labels have dtype torch.float32, but"),
         (lambda x: x | {"smoothing": 1.0}, "smoothing is 1.0, but"),
         (lambda x: x | {"smoothing": -0.1}, "smoothing is -0.1, but"),
         (lambda x: x | {"smoothing": math.nan}, "smoothing is nan, but"),

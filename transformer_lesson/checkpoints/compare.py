@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from transformer_lesson.checkpoints.family import Family
 from transformer_lesson.checkpoints.library import family_of
+from transformer_lesson.model.evaluation import evaluating
 from transformer_lesson.model.transformers import EncoderDecoderTransformer, EncoderOnlyTransformer
 
 RELATIVE, ABSOLUTE = 3e-5, 1e-6
@@ -77,15 +78,12 @@ def compare_layers(
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
     family = family_of(theirs.config.to_dict())
     pairs = [pair for pair in _pairs(family, ours) if _module(theirs, pair[1], family)]
-    real, modes = _real(ours, inputs[0]), (ours.training, theirs.training)
-    ours.eval(), theirs.eval()
-    try:
+    real = _real(ours, inputs[0])
+    with evaluating(ours), evaluating(theirs):
         our_outputs = _outputs([ours.get_submodule(name) for name, _ in pairs])
         our_logits, our_values = our_outputs(lambda: _run_ours(ours, inputs))
         their_outputs = _outputs([_module(theirs, n, family) for _, n in pairs])
         their_logits, their_values = their_outputs(lambda: _run_theirs(theirs, ours, inputs, real))
-    finally:
-        ours.train(modes[0]), theirs.train(modes[1])
     if our_logits is not None and their_logits is not None:
         pairs, our_values = [*pairs, ("logits", "logits")], [*our_values, our_logits]
         their_values = [*their_values, their_logits]

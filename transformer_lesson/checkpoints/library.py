@@ -19,7 +19,7 @@ from transformer_lesson.checkpoints.library_tokenizer import tokenizer_files
 from transformer_lesson.checkpoints.llama import LlamaFamily
 from transformer_lesson.checkpoints.llama_cpp import read_llama
 from transformer_lesson.checkpoints.marian import MarianFamily
-from transformer_lesson.checkpoints.ours import KINDS
+from transformer_lesson.checkpoints.ours import KINDS, check_weights
 from transformer_lesson.checkpoints.untrusted import (
     CONFIG,
     WEIGHTS,
@@ -205,10 +205,12 @@ def to_transformers(
 
     Raises:
         ValueError: a model or a config that the family cannot represent; the message names the
-            field. Or a tokenizer of another vocabulary.
+            field. Or weights that are not those of the config, or a tokenizer of another
+            vocabulary.
         OSError: a file cannot be written.
     """
     family = nearest_family(model)
+    check_weights(model)
     _check_vocabulary(model, tokenizer)
     with torch.random.fork_rng(devices=[]):  # writing a model changes no random numbers
         model = family.converted(model)

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from dataclasses import asdict
+from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 
 from transformer_lesson.checkpoints.albert import AlbertTransformer, stored_parts
 from transformer_lesson.checkpoints.bert import BertTransformer
+from transformer_lesson.checkpoints.in_place import parameters_without_numbers
 from transformer_lesson.checkpoints.marian import MarianTransformer
 from transformer_lesson.checkpoints.untrusted import readable_errors, require_room, require_rows
 from transformer_lesson.files import write_atomically
@@ -81,10 +83,12 @@ def save_checkpoint(
     even if the power fails, `path` is either the old file or the whole new one.
 
     Raises:
-        ValueError: the model is none of the package's, or the folder does not exist.
+        ValueError: the model is none of the package's, or the folder does not exist; a model in 8
+            or 4 bits, or one that was changed, has other weights than its config describes; or the
+            tokenizer is kept in a file of its own.
         OSError: the file cannot be written; an older file of this name stays as it was.
     """
-    check_savable(path, model)
+    _check_place(path, model)
     write_atomically(path, as_bytes(model, tokenizer, training))
 
 
@@ -93,12 +97,18 @@ def as_bytes(
     tokenizer: Tokenizer | None = None,
     training: TrainingState | None = None,
 ) -> bytes:
-    """Return what `save_checkpoint` writes: a page gets a model as bytes, without a file."""
+    """Return what `save_checkpoint` writes: a page gets a model as bytes, without a file.
+
+    Raises:
+        ValueError: weights or a tokenizer that `save_checkpoint` refuses.
+    """
+    if type(model) in KINDS.values():  # a page can show others, too
+        check_weights(model)
     tensors = {f"model.{name}": weight.detach() for name, weight in model.named_parameters()}
     facts = {
         "version": VERSION,
         "model": _describe(model),
-        "tokenizer": tokenizer.to_json() if tokenizer else None,
+        "tokenizer": _kept(tokenizer),
         "training": training.facts if training else None,
     }
     tensors |= training.tensors if training else {}
@@ -110,6 +120,9 @@ def as_bytes(
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
     """Read what `save_checkpoint` wrote. Nothing in the file is ever run.
+
+    The model computes in the precision in which it was saved. (If its weights had several, all have
+    the one that holds them all.)
 
     Raises:
         ValueError: no such file, or one that is cut off, changed or of another program.
@@ -137,6 +150,8 @@ def _restore(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Checkpoint:
     weights = {f"model.{name}": weight for name, weight in model.named_parameters()}
     if _shapes(stored) != _shapes(weights):
         raise ValueError(f"its weights are not those of a {kind}.")
+    # with the weights its table of sines gets the precision in which the model computed
+    model.to(reduce(torch.promote_types, {weight.dtype for weight in stored.values()}))
     with torch.no_grad():
         for name, weight in weights.items():
             weight.copy_(stored[name])
@@ -145,8 +160,14 @@ def _restore(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Checkpoint:
     return Checkpoint(model.eval(), tokenizer, training)
 
 
-def check_savable(path: str | Path, model: nn.Module) -> None:
+def check_savable(path: str | Path, model: nn.Module, tokenizer: Tokenizer | None = None) -> None:
     """Raise `save_checkpoint`'s `ValueError`s: before hours of training, not after them."""
+    _check_place(path, model)
+    check_weights(model)
+    _kept(tokenizer)
+
+
+def _check_place(path: str | Path, model: nn.Module) -> None:
     path, kind = Path(path), type(model).__name__
     if KINDS.get(kind) is not type(model):
         raise ValueError(f"a {kind} cannot be saved: only {', '.join(KINDS)} can.")
@@ -154,6 +175,38 @@ def check_savable(path: str | Path, model: nn.Module) -> None:
         raise ValueError(f"{path}: the folder {path.parent} does not exist; create it first.")
     if path.is_dir():
         raise ValueError(f"{path} is a folder: add the name of a file in it.")
+
+
+def _kept(tokenizer: Tokenizer | None) -> str | None:
+    """Return what a file keeps of a tokenizer, or raise a `ValueError` if none can."""
+    text = tokenizer.to_json() if tokenizer else None
+    if text:
+        tokenizer_from_json(text)
+    return text
+
+
+def check_weights(model: nn.Module) -> None:
+    """Refuse one of our models whose weights are not those of its config: some would be lost.
+
+    Raises:
+        ValueError: a matrix in 8 or 4 bits, or parts that were added, taken away or exchanged.
+    """
+    fixed = dict(model.named_buffers())
+    for name in (name for name in model.state_dict() if name in fixed):
+        layer, _, _ = name.rpartition(".")
+        raise ValueError(
+            f"{layer} is a matrix in few bits, chosen for this processor, which cannot be saved: "
+            "save the model as it was before in_eight_bits, or keep the GGUF file of packed_llama."
+        )
+    with parameters_without_numbers():
+        described = type(model)(**_arguments(_describe(model)["arguments"]))
+    wanted, found = (_shapes(dict(one.named_parameters())) for one in (described, model))
+    odd = [name for name in {**wanted, **found} if wanted.get(name) != found.get(name)]
+    if odd:
+        raise ValueError(
+            f"{odd[0]} is not what the model's config describes, so it could not be loaded again: "
+            "save the model as it was before its parts were changed, or its state_dict()."
+        )
 
 
 def _checksum(facts: dict[str, Any], tensors: dict[str, Tensor]) -> str:

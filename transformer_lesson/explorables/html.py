@@ -43,8 +43,9 @@ def saved_state(explorable: PageExplorable) -> dict[str, dict]:
 
 
 def is_explorable(saved: dict) -> bool:
-    """Whether a saved widget is an explorable that lives in the page."""
-    return "transformer_lesson.explorables" in saved["state"].get("_anywidget_id", "")
+    """Whether a saved widget is one of these explorables, which live in the page."""
+    module, _, kind = saved["state"].get("_anywidget_id", "").rpartition(".")
+    return "transformer_lesson.explorables" in module and kind in MODULES
 
 
 def values_in_page(saved: dict, state: dict[str, dict]) -> tuple[dict, dict[str, bytes]]:

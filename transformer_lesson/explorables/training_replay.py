@@ -15,7 +15,7 @@ from transformer_lesson.explorables.in_page import PageExplorable
 from transformer_lesson.explorables.live_curves import number
 from transformer_lesson.files import printable
 from transformer_lesson.generation import generate
-from transformer_lesson.generation.session import evaluating
+from transformer_lesson.model.evaluation import evaluating
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text.pairs import Pair

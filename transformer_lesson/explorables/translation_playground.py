@@ -25,7 +25,7 @@ class TranslationPlayground(ReadsTranslator, PageExplorable):
     """Type an English sentence, see German appear, what was looked at, and what else was likely.
 
     Without a model it takes the trained translator that comes with the package, whose
-    vocabulary is that of `corpora.grammar`, and the head that finds the right words most often.
+    vocabulary is that of `text.grammar`, and the head that finds the right words most often.
 
     Args:
         model: a translator with one vocabulary for both languages.

@@ -9,8 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lesson.generation.beam import Tree, search
-from transformer_lesson.generation.session import DecodingSession, Ids, evaluating, one_of
+from transformer_lesson.generation.session import DecodingSession, Ids, one_of
 from transformer_lesson.generation.strategies import GREEDY, Beam, Greedy, Sample, Strategy
+from transformer_lesson.model.evaluation import evaluating
 from transformer_lesson.model.fast import writing
 
 EndIds = int | Sequence[int] | None | Literal["model"]
@@ -64,8 +65,8 @@ def generate(
     Args:
         model: a `DecoderOnlyTransformer`, which goes on from prompts, or an
             `EncoderDecoderTransformer`, which reads sources and starts from `<bos>`.
-        prompt_or_source: a tensor (batch, n), padded on either side; a list of lists of ids, of
-            any lengths; or one list.
+        prompt_or_source: a tensor or NumPy array (batch, n), padded on either side; a list of
+            lists of ids, of any lengths; or one list.
         max_new_tokens: most tokens to write for each sentence.
         strategy: `Greedy()`, `Sample(...)` or `Beam(...)`.
         use_cache: keep the keys and values of what was read; the same tokens, sooner.

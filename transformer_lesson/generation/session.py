@@ -2,20 +2,23 @@
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from transformer_lesson.files import printable
 from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.config import size
 from transformer_lesson.model.embedding import check_ids
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.text.batches import pad_batch
 
-Ids = Tensor | Sequence[int] | Sequence[Sequence[int]] | Sequence[Tensor]
+Row = Tensor | np.ndarray | Sequence[SupportsIndex]
+Ids = Row | Sequence[Row]
 
 
 def sentences_of(ids: Ids, pad_id: int | None) -> list[list[int]]:
@@ -23,21 +26,21 @@ def sentences_of(ids: Ids, pad_id: int | None) -> list[list[int]]:
 
     Args:
         ids: a tensor (batch, n), padded on either side or not at all; a list of lists; or one
-            sentence, as a list or a tensor (n,).
+            sentence, as a list or a tensor (n,). A NumPy array serves as a tensor does.
         pad_id: what to leave out.
 
     Raises:
         ValueError: no sentence, one without tokens, or something else than ids.
     """
-    rows = ids.tolist() if isinstance(ids, Tensor) else list(ids)
-    if rows and isinstance(rows[0], int):
-        rows = [rows]
     try:
+        rows = [_in_python(row) for row in _in_python(ids)]
+        if rows and isinstance(rows[0], int):
+            rows = [rows]
         sentences = [[operator.index(i) for i in row] for row in rows]
     except TypeError:
         raise ValueError(
-            "generate: ids must be whole numbers, one list for each sentence, as "
-            "tokenizer.encode(text) gives them."
+            f"generate: ids are {printable(repr(ids), 60)}, but must be whole numbers, one list "
+            "for each sentence, as tokenizer.encode(text) gives them."
         ) from None
     sentences = [[i for i in sentence if i != pad_id] for sentence in sentences]
     if not sentences:
@@ -48,6 +51,11 @@ def sentences_of(ids: Ids, pad_id: int | None) -> list[list[int]]:
                 f"generate: sentence {number} has no tokens: start it with one, such as <bos>."
             )
     return sentences
+
+
+def _in_python(ids: Any) -> Any:
+    """Return a tensor's or a NumPy array's numbers as Python's; what is neither stays."""
+    return ids.tolist() if isinstance(ids, Tensor | np.ndarray | np.generic) else ids
 
 
 def left_padded(sentences: list[list[int]], pad_id: int | None) -> Int64[Tensor, "batch n"]:
@@ -166,15 +174,3 @@ class DecodingSession:
             self.cache.reorder(rows)
         if self.memory is not None:
             self.memory, self.source_ids = self.memory[rows], self.source_ids[rows]
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Put a model in evaluation mode, and every part of it back as it was afterwards."""
-    training = [module for module in model.modules() if module.training]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True

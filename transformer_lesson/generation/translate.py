@@ -37,16 +37,16 @@ def translate(
     size.check("batch_size", batch_size)
     if max_new_tokens is None:
         max_new_tokens = model.config.max_len - 1  # 1 is <bos>
-    translations = []
+    translations, eos_id = [], tokenizer.special_id("eos")
     for start in range(0, len(sentences), batch_size):
         chunk = sentences[start : start + batch_size]
-        sources = [[*tokenizer.encode(text), tokenizer.eos_id] for text in chunk]
+        sources = [[*tokenizer.encode(text), eos_id] for text in chunk]
         written = generate(
             model,
             sources,
             max_new_tokens,
             strategy,
-            eos_id=tokenizer.eos_id,
+            eos_id=eos_id,
             bos_id=tokenizer.bos_id,
         )
         translations += [tokenizer.decode(ids) for ids in written.ids]

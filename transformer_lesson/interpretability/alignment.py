@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from transformer_lesson.figures.ranking import first_largest
-from transformer_lesson.generation.session import evaluating
+from transformer_lesson.model.evaluation import evaluating
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text.batches import pad_batch
@@ -44,7 +44,10 @@ def alignment_hits(
     targets = [[tokenizer.bos_id] + _one_token_per_word(pair.target, tokenizer) for pair in pairs]
     joined = {(row, j, i) for row, pair in enumerate(pairs) for i, j in pair.alignment}
     if not joined:
-        raise ValueError("these pairs have no alignment: take them from corpora.grammar.")
+        raise ValueError(
+            "these pairs have no alignment: take them from transformer_lesson.text.grammar, or "
+            "give each Pair its own."
+        )
     if model.source_config.pad_id != tokenizer.pad_id:
         raise ValueError(
             f"the model's pad_id is {model.source_config.pad_id}, but the tokenizer pads with "

@@ -23,7 +23,8 @@ def changed_positions(
         new_id: what to put there; by default 0, or 1 where a 0 stands.
 
     Returns:
-        The largest absolute change at each position, shape (n,).
+        The largest absolute change at each position, shape (n,). Where an output is not a number,
+        neither is its change; an infinity that stays has not moved.
 
     Raises:
         ValueError: position is outside the sequence.
@@ -34,7 +35,8 @@ def changed_positions(
     changed = ids.clone()
     old = ids[:, position]
     changed[:, position] = (old == 0).long() if new_id is None else new_id
-    difference = (model(changed) - model(ids)).abs()  # (batch, n, ...)
+    before, after = model(ids), model(changed)  # (batch, n, ...)
+    difference = (after - before).abs().masked_fill(after == before, 0)  # inf - inf is no number
     return difference.flatten(2).amax(dim=(0, 2))  # (n,)
 
 
@@ -45,9 +47,18 @@ def leaks_future(model: Model, ids: Int[Tensor, "batch n"]) -> bool:
         model: a function from ids (batch, n) to outputs (batch, n, anything), in evaluation
             mode.
         ids: token ids, one or more per sentence.
+
+    Raises:
+        ValueError: an output is not a number, so that nobody can say whether it moves.
     """
     tolerance = 1e-5  # rounding may differ when a kernel groups its sums in another way
     for position in range(1, ids.size(1)):
-        if (changed_positions(model, ids, position)[:position] > tolerance).any():
+        earlier = changed_positions(model, ids, position)[:position]
+        if earlier.isnan().any():
+            raise ValueError(
+                f"the model's output at position {int(earlier.isnan().nonzero()[0])} is nan, so "
+                "whether it moves cannot be seen: mend that first."
+            )
+        if (earlier > tolerance).any():
             return True
     return False

@@ -13,6 +13,7 @@ from jaxtyping import Int64
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from transformer_lesson.files import printable
 from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.tokenizers import Tokenizer
 
@@ -67,7 +68,7 @@ def _encode_pairs(pairs: Sequence[Pair], tokenizer: Tokenizer) -> list[tuple[lis
                 f"Pair {index} has an empty side, {pair.source!r} and {pair.target!r}: "
                 "leave such pairs out."
             )
-        source = tokenizer.encode(pair.source) + [tokenizer.eos_id]
+        source = tokenizer.encode(pair.source) + [tokenizer.special_id("eos")]
         encoded.append((source, tokenizer.encode(pair.target, add_special=True)))
     return encoded
 
@@ -195,12 +196,18 @@ def compare_padding(
 def _checked_text(ids: Sequence[int] | Tensor, length: int) -> Tensor:
     if length < 1:
         raise ValueError(f"length must be 1 or more tokens, got {length}.")
-    if len(ids) <= length:
+    text = torch.as_tensor(() if isinstance(ids, str) else ids)
+    if isinstance(ids, str) or text.dim() != 1 or (len(text) and text.is_floating_point()):
+        raise ValueError(
+            f"The ids of a text must be whole numbers in one row, got {printable(repr(ids), 60)}: "
+            "pass what tokenizer.encode(text) gives."
+        )
+    if len(text) <= length:
         raise ValueError(
             f"A window of {length} tokens and the one after it need a text of {length + 1} tokens "
-            f"or more, got {len(ids)}: take a longer text or a shorter window."
+            f"or more, got {len(text)}: take a longer text or a shorter window."
         )
-    return torch.as_tensor(ids, dtype=torch.int64)
+    return text.long()
 
 
 def _window_batch(text: Tensor, starts: Sequence[int], length: int) -> Batch:
@@ -219,7 +226,7 @@ class WindowBatches(EndlessBatches):
         length: tokens in a window.
 
     Raises:
-        ValueError: the text is not longer than a window, or a size is under 1.
+        ValueError: the text is not longer than a window or no row of ids, or a size is under 1.
     """
 
     def __init__(self, ids: Sequence[int] | Tensor, batch_size: int, length: int, seed: int = 0):

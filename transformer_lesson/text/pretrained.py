@@ -7,6 +7,8 @@ import tokenizers
 
 from transformer_lesson.text.tokenizers import Tokenizer, byte_characters
 
+MARKS, SPEAKERS = ("<|im_start|>", "<|im_end|>"), ("system", "user", "assistant")
+
 
 class PretrainedTokenizer(Tokenizer):
     """Somebody else's tokenizer with the interface of the course's own.
@@ -62,7 +64,9 @@ class PretrainedTokenizer(Tokenizer):
 
     def to_json(self) -> str:
         """Raise a `ValueError`: the file from which it was read is what keeps it."""
-        raise ValueError("A pretrained tokenizer is kept in the file that it came from.")
+        raise ValueError(
+            "A pretrained tokenizer is kept in the file that it came from: save the model alone."
+        )
 
     def _to_ids(self, text: str) -> list[int]:
         return self._library.encode(text, add_special_tokens=False).ids
@@ -88,10 +92,29 @@ def chat_prompt(
         tokenizer: one whose vocabulary has both marks.
         messages: pairs (role, text); the roles are system, user and assistant.
         answer: end where the assistant begins to write.
+
+    Raises:
+        ValueError: a tokenizer without the marks, or a message of another role.
     """
+    _check_chat(tokenizer, messages)
     start, end = (tokenizer.vocabulary[mark] for mark in ("<|im_start|>", "<|im_end|>"))
     line_break = tokenizer.encode("\n")
     ids = []
     for role, text in messages:
         ids += [start, *tokenizer.encode(f"{role}\n{text}"), end, *line_break]
     return ids + [start, *tokenizer.encode("assistant\n")] if answer else ids
+
+
+def _check_chat(tokenizer: Tokenizer, messages: Sequence[tuple[str, str]]) -> None:
+    for mark in MARKS:
+        if mark not in tokenizer.vocabulary:
+            raise ValueError(
+                f"The tokenizer has no token {mark!r}, without which there is no ChatML: take that "
+                "of a model that was trained on it, such as SmolLM2."
+            )
+    for role, _ in messages:
+        if role not in SPEAKERS:
+            raise ValueError(
+                f"A message's role is {role!r}, but it must be one of {', '.join(SPEAKERS)}: pass "
+                "messages as pairs (role, text)."
+            )

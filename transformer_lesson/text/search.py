@@ -33,13 +33,14 @@ def sentence_vectors(
 
     Source: Reimers and Gurevych, "Sentence-BERT" (2019), section 3.
     """
+    pad_id = tokenizer.special_id("pad")
     rows = [tokenizer.encode(sentence, add_special=True) for sentence in sentences]
     by_length = sorted(range(len(rows)), key=lambda i: len(rows[i]))
     vectors = torch.zeros(len(rows), model.config.d_model)
     for start in range(0, len(rows), BATCH):
         some = by_length[start : start + BATCH]
-        ids = pad_batch([rows[i] for i in some], tokenizer.pad_id)  # (batch, n)
-        real = (ids != tokenizer.pad_id).unsqueeze(-1)  # (batch, n, 1)
+        ids = pad_batch([rows[i] for i in some], pad_id)  # (batch, n)
+        real = (ids != pad_id).unsqueeze(-1)  # (batch, n, 1)
         vectors[some] = (model(ids) * real).sum(dim=1) / real.sum(dim=1)
     return vectors
 
@@ -55,10 +56,19 @@ def most_similar(
         k: how many, at most as many as there are.
 
     Returns:
-        By cosine, the largest first.
+        By cosine, the largest first; of equals the first one wins.
+
+    Raises:
+        ValueError: k is not from 1 to as many as there are.
     """
+    _check_count(k, len(vectors))
     cosines = F.normalize(vectors, dim=-1) @ F.normalize(query, dim=-1)  # (sentence,)
-    return cosines.topk(k).indices.tolist()
+    return cosines.sort(descending=True, stable=True).indices[:k].tolist()
+
+
+def _check_count(k: int, n: int) -> None:
+    if not 1 <= k <= n:
+        raise ValueError(f"k is {k}, but there are {n} to choose from: ask for 1 to {n} of them.")
 
 
 def most_words_shared(question: str, sentences: Sequence[str], k: int) -> list[int]:
@@ -70,10 +80,14 @@ def most_words_shared(question: str, sentences: Sequence[str], k: int) -> list[i
     Args:
         question: any text.
         sentences: what is searched; of equals the first one wins.
-        k: how many are returned.
+        k: how many are returned, at most as many as there are.
+
+    Raises:
+        ValueError: k is not from 1 to as many as there are.
 
     Source: Spärck Jones, "A statistical interpretation of term specificity" (1972).
     """
+    _check_count(k, len(sentences))
     words = [re.findall(r"\w+", sentence.lower()) for sentence in sentences]
     having = Counter(word for one in words for word in set(one))
     asked = set(re.findall(r"\w+", question.lower()))

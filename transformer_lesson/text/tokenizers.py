@@ -80,10 +80,23 @@ class Tokenizer:
     def encode(self, text: str, add_special: bool = False) -> list[int]:
         """The ids of a text; with `add_special` between `bos_id` and `eos_id`.
 
-        Raises: TypeError for what is no string, ValueError for half of a surrogate pair.
+        Raises: TypeError for what is no string, ValueError for half of a surrogate pair, and with
+        `add_special` for a tokenizer that lacks one of the two.
         """
         ids = self._to_ids(_checked(text))
-        return [self.bos_id, *ids, self.eos_id] if add_special else ids
+        return [self.special_id("bos"), *ids, self.special_id("eos")] if add_special else ids
+
+    def special_id(self, role: str) -> int:
+        """The id for a role, "pad", "bos", "eos" or "unk".
+
+        Raises: ValueError where it is `None`, as it may be in other people's tokenizers.
+        """
+        if (id_ := getattr(self, f"{role}_id")) is None:
+            raise ValueError(
+                f"This tokenizer has no {role}_id, but one is needed here: say which of its tokens "
+                f"serves as {role} when you make it."
+            )
+        return id_
 
     def decode(self, ids: Iterable[SupportsIndex], keep_special: bool = False) -> str:
         """The text of a list or tensor of ids; `keep_special` keeps `<pad>`, `<bos>` and `<eos>`.

@@ -250,14 +250,15 @@ def train(
         tokenizer: saved with the model.
 
     Raises:
-        ValueError: no batches, a batch that does not fit the model, or no such folder.
+        ValueError: no batches, a batch that does not fit the model, no such folder, or a model or
+            tokenizer that a checkpoint cannot keep.
         TrainingDiverged: the loss or the gradient is no finite number.
         TrainingInterrupted: Ctrl-C was pressed. It is a `KeyboardInterrupt`.
 
     Source: "Attention Is All You Need" (2017), section 5.
     """
     if checkpoint is not None:
-        check_savable(checkpoint, model)
+        check_savable(checkpoint, model, tokenizer)
         checkpoint = Path(checkpoint)
     for name, value in (("validate_every", validate_every), ("checkpoint_every", checkpoint_every)):
         if value < 1:

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from transformer_lesson.model.evaluation import evaluating
 from transformer_lesson.model.transformers import EncoderOnlyTransformer
 from transformer_lesson.text.batches import Batch
 from transformer_lesson.training.config import PRECISIONS
@@ -23,7 +24,9 @@ def label_smoothed_loss(
     loss = (1 - smoothing) * -log p(label) + smoothing * mean over the vocabulary of -log p.
 
     It is computed in float32, whatever the precision of the logits, and equals
-    `F.cross_entropy` with `label_smoothing` and `ignore_index`.
+    `F.cross_entropy` with `label_smoothing` and `ignore_index`. A logit of -inf, a token that
+    cannot be, costs nothing without smoothing, unless it is the label; with smoothing, which asks
+    for a little of every token, the loss is inf.
 
     Args:
         logits: scores before softmax, shape (..., vocab_size). Not probabilities: the softmax is
@@ -36,8 +39,8 @@ def label_smoothed_loss(
         The loss in nats per label, a tensor without axes.
 
     Raises:
-        ValueError: shapes that do not fit, a label outside the vocabulary, smoothing outside
-            [0, 1), or nothing but padding.
+        ValueError: shapes that do not fit, labels that are no ids of the vocabulary, smoothing
+            outside [0, 1), or nothing but padding.
 
     Source: Szegedy et al., "Rethinking the Inception Architecture" (2015), section 7; "Attention
         Is All You Need" (2017), section 5.4.
@@ -57,11 +60,15 @@ def label_smoothed_loss(
     _check_labels(labels, logits.size(-1))
     log_p = logits.float().log_softmax(dim=-1)  # (..., vocab_size)
     wrong = -log_p.gather(-1, labels.long()[..., None]).squeeze(-1)  # (...)
+    if smoothing == 0:  # 0 times the inf of a token that cannot be would be no number
+        return wrong.mean()
     spread = -log_p.mean(dim=-1)  # (...)
     return ((1 - smoothing) * wrong + smoothing * spread).mean()
 
 
 def _check_labels(labels: Tensor, vocab_size: int) -> None:
+    if labels.is_floating_point():
+        raise ValueError(f"labels have dtype {labels.dtype}, but they must be ids: whole numbers.")
     if labels.numel() == 0:
         raise ValueError("all labels are padding: there is nothing to learn from such a batch.")
     low, high = int(labels.min()), int(labels.max())
@@ -105,9 +112,14 @@ def validation_loss(
 ) -> float:
     """Return the mean loss in nats per label over all batches, without dropout and smoothing.
 
-    The model goes back to the mode that it was in.
+    Every part of the model goes back to the mode that it was in.
+
+    Raises:
+        ValueError: no batches; and as `batch_loss`.
     """
     total, count = total_loss(model, batches, precision)
+    if count == 0:
+        raise ValueError("there are no batches to measure the loss on: pass at least one.")
     return total / count
 
 
@@ -116,12 +128,11 @@ def total_loss(
     model: nn.Module, batches: Sequence[Batch], precision: str = "float32"
 ) -> tuple[float, int]:
     """Return the sum of the losses of all labels, in nats, and how many labels there are."""
-    mode, total, count = model.training, 0.0, 0
-    model.eval()
-    for batch in batches:
-        loss, n_labels = batch_loss(model, batch, precision)
-        total, count = total + loss.item() * n_labels, count + n_labels
-    model.train(mode)
+    total, count = 0.0, 0
+    with evaluating(model):
+        for batch in batches:
+            loss, n_labels = batch_loss(model, batch, precision)
+            total, count = total + loss.item() * n_labels, count + n_labels
     return total, count
 
 

@@ -67,6 +67,12 @@ def test_a_conversation_in_marks():
     assert chat.bos_id is None and chat.eos_id is None
 
 
+def test_a_tokenizer_without_the_marks_holds_no_conversation(tmp_path):
+    words = PretrainedTokenizer.from_file(pieces_file(tmp_path), **ROLES)
+    with pytest.raises(ValueError, match=r"has no <\|im_start\|> or no <\|im_end\|>: take a"):
+        chat_prompt(words, [("user", "the cat")])
+
+
 def test_tokens_are_shown_as_those_of_the_course():
     chat = PretrainedTokenizer(byte_pairs(("Ġ", "t"), ("Ã", "¼")), {})
     assert chat.tokens("ü to\n") == ["ü", "␣t", "o", "\\n"]

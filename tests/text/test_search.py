@@ -34,6 +34,7 @@ def test_the_most_similar_point_the_same_way_whatever_their_length():
     vectors = torch.tensor([[0.1, 0.0], [9.0, 9.0], [-5.0, 0.0], [3.0, 1.0]])
     assert most_similar(query, vectors, 4) == [0, 3, 1, 2]
     assert most_similar(query, vectors, 2) == [0, 3]
+    assert most_similar(query, vectors, 9) == [0, 3, 1, 2]
 
 
 def test_rare_words_count_and_long_sentences_pay():

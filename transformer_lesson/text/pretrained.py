@@ -88,8 +88,13 @@ def chat_prompt(
         tokenizer: one whose vocabulary has both marks.
         messages: pairs (role, text); the roles are system, user and assistant.
         answer: end where the assistant begins to write.
+
+    Raises:
+        ValueError: a tokenizer without the marks.
     """
-    start, end = (tokenizer.vocabulary[mark] for mark in ("<|im_start|>", "<|im_end|>"))
+    start, end = map(tokenizer.vocabulary.get, ("<|im_start|>", "<|im_end|>"))
+    if None in (start, end):
+        raise ValueError("The tokenizer has no <|im_start|> or no <|im_end|>: take a chat model's.")
     line_break = tokenizer.encode("\n")
     ids = []
     for role, text in messages:

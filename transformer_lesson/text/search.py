@@ -52,13 +52,13 @@ def most_similar(
     Args:
         query: shape (d_model,).
         vectors: shape (sentence, d_model).
-        k: how many, at most as many as there are.
+        k: how many; all of them where there are fewer.
 
     Returns:
         By cosine, the largest first.
     """
     cosines = F.normalize(vectors, dim=-1) @ F.normalize(query, dim=-1)  # (sentence,)
-    return cosines.topk(k).indices.tolist()
+    return cosines.topk(min(k, len(vectors))).indices.tolist()
 
 
 def most_words_shared(question: str, sentences: Sequence[str], k: int) -> list[int]:

@@ -28,19 +28,22 @@ def carried_over(old: NotebookNode, mine: NotebookNode, new: NotebookNode) -> No
     written = {cell.id: cell for cell in own}
     made = deepcopy(new)
     made.metadata = deepcopy(mine.metadata)
-    named = any("id" in cell for cell in mine.cells)  # or nobody knows what was deleted
+    named = any("id" in cell for cell in mine.cells)  # or nobody knows what was deleted or changed
     deleted = before.keys() - written.keys() if named else set()
     groups = {
         cell.id: [] if cell.id in deleted else list(_merged(cell, before, written))
         for cell in new.cells
     }
-    first, after = [], "\0"  # what the learner added stands behind the cell it stood behind
+    order = ["", *now]  # what the learner added stands behind the cell it stood behind
+    groups[""], place = [], 0
     for cell in own:
-        if cell.id in groups:
-            after = cell.id
-        elif kept := list(_kept(cell, before)):
-            (groups[after] if after in groups else first).extend(kept)
-    made.cells = _with_ids([*first, *(cell for new in now for cell in groups[new])], old)
+        if cell.id in now:
+            place = order.index(cell.id)
+            continue
+        while not named and place + 1 < len(order) and order[place + 1] not in written:
+            place += 1  # this may be the course's version of it: the learner's counts
+        groups[order[place]].extend(_kept(cell, before))
+    made.cells = _with_ids([cell for name in order for cell in groups[name]], old)
     return made
 
 
@@ -49,11 +52,19 @@ def _by_id(notebook: NotebookNode) -> dict[str, NotebookNode]:
 
 
 def _with_ids(cells: list[NotebookNode], edition: NotebookNode) -> list[NotebookNode]:
-    """Return cells, each with an id of its own; where a program dropped the ids, the edition's."""
+    """Return cells, each with an id of its own; where a program dropped the ids, the edition's.
+
+    A cell is then known by its text, or, if that is nowhere else, by its first line, as an answer
+    to an exercise by its `def`.
+    """
     by_source = {cell.source: cell.id for cell in reversed(edition.cells)}
+    texts = {cell.source for cell in cells}
+    changed = [cell for cell in reversed(edition.cells) if cell.source not in texts]
+    by_line = {_first_line(cell): cell.id for cell in changed}
     seen, named = set(), []
     for cell in map(deepcopy, cells):
-        name = cell.get("id") or by_source.get(cell.source) or generate_corpus_id()
+        known = by_source.get(cell.source) or by_line.get(_first_line(cell))
+        name = cell.get("id") or known or generate_corpus_id()
         while name in seen:
             name = generate_corpus_id()
         cell["id"] = name
@@ -62,16 +73,25 @@ def _with_ids(cells: list[NotebookNode], edition: NotebookNode) -> list[Notebook
     return named
 
 
+def _first_line(cell: NotebookNode) -> tuple[str, str]:
+    return cell.cell_type, cell.source.partition("\n")[0]
+
+
+def _alike(one: NotebookNode, other: NotebookNode | None) -> bool:
+    """Return whether two cells hold the same text as the same kind of cell."""
+    return other is not None and (one.cell_type, one.source) == (other.cell_type, other.source)
+
+
 def _merged(cell: NotebookNode, before: dict, written: dict) -> Iterator[NotebookNode]:
     """Yield what stands where the new edition has a cell."""
     own, old = written.get(cell.id), before.get(cell.id)
-    if own is None or own.cell_type != cell.cell_type:
+    if own is None:
         yield deepcopy(cell)
-    elif own.source == cell.source:
+    elif _alike(own, cell):
         yield _changed(own, metadata=deepcopy(cell.metadata))  # with the outputs of the learner's
-    elif old is not None and own.source == old.source:
+    elif _alike(own, old):
         yield deepcopy(cell)
-    elif old is not None and cell.source == old.source:
+    elif _alike(cell, old):
         yield own
     else:
         yield deepcopy(cell)
@@ -90,6 +110,6 @@ def _kept(cell: NotebookNode, before: dict) -> Iterator[NotebookNode]:
     old = before.get(cell.id)
     if old is None:
         yield cell
-    elif old.source != cell.source:
+    elif not _alike(cell, old):
         yield new_markdown_cell(GONE)
         yield cell

@@ -43,10 +43,11 @@ def _bring_up_to_date(lesson: Path, copy: Path, edition: Path) -> Iterator[str]:
     newest = _committed(lesson) or lesson.read_bytes()
     if not copy.exists():
         write_atomically(copy, lesson.read_bytes())
-    elif not edition.exists():
-        yield _merge(lesson, copy, _likeliest_edition(lesson, copy) or newest, newest)
-    elif edition.read_bytes() != newest:
-        yield _merge(lesson, copy, edition.read_bytes(), newest)
+    elif not edition.exists() or edition.read_bytes() != newest:
+        old = edition.read_bytes() if edition.exists() else b""
+        if not _is_edition(old):
+            old = _likeliest_edition(lesson, copy) or newest
+        yield _merge(lesson, copy, old, newest)
     write_atomically(edition, newest)
 
 
@@ -69,7 +70,7 @@ def _likeliest_edition(lesson: Path, copy: Path) -> bytes | None:
     own = {cell.source for cell in mine.cells} if mine else set()
     commits = (_git(lesson, "log", "--format=%H", "--", lesson.name) or b"").decode().split()
     texts = [_committed(lesson, commit) for commit in commits]
-    editions = [text for text in texts if text and _read(text)]
+    editions = [text for text in texts if text and _is_edition(text)]
     common = [sum(cell.source in own for cell in _read(text).cells) for text in editions]
     return editions[common.index(max(common))] if editions else None
 
@@ -77,9 +78,20 @@ def _likeliest_edition(lesson: Path, copy: Path) -> bytes | None:
 def _read(text: bytes) -> NotebookNode | None:
     """Return a notebook; `None` if it is none."""
     try:
-        return nbformat.reads(text.decode(), as_version=4)
-    except (ValueError, KeyError, AttributeError, TypeError):
+        notebook = nbformat.reads(text.decode(), as_version=4)
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return None  # no JSON, or JSON that is no notebook
+    except nbformat.ValidationError:
+        return None  # a cell that lacks something
+    return (
+        notebook if all({"cell_type", "source"} <= cell.keys() for cell in notebook.cells) else None
+    )
+
+
+def _is_edition(text: bytes) -> bool:
+    """Return whether a text is a notebook whose cells can be known by their ids."""
+    notebook = _read(text)
+    return notebook is not None and all("id" in cell for cell in notebook.cells)
 
 
 def _merge(lesson: Path, copy: Path, old: bytes, newest: bytes) -> str:

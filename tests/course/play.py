@@ -2,7 +2,7 @@
 
 `learners/` has whole learners: for every exercise an answer by somebody who had read the lesson and
 its stub, and nothing of the package. Each writes in a way of their own: by loops, by einsum and the
-library's calls, by recursion and small helpers. One who is drawn takes each answer from one of them.
+library's calls, by recursion and small helpers. One who is drawn takes each answer from any.
 """
 
 import random

@@ -12,6 +12,7 @@ from tests.exercises.versions import RIGHT
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.attempt import outcome
 from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.checks import first_failure
 from transformer_lesson.exercises.choosing import turns, variant
 from transformer_lesson.exercises.compare import same
 from transformer_lesson.exercises.examples import SMALL
@@ -213,3 +214,58 @@ def test_an_untouched_step_is_not_attempted():
         raise NotImplementedError
 
     assert check("training_step", training_step).status == "not attempted"
+
+
+def turned_by_a_matrix(x, positions, base=10000.0, dtype=None):
+    half = x.size(-1) // 2
+    R = torch.zeros(len(positions), 2 * half, 2 * half, dtype=dtype)
+    for t, j in product(range(len(positions)), range(half)):
+        angle = float(positions[t]) / base ** (j / half)
+        R[t, j, j] = R[t, j + half, j + half] = math.cos(angle)
+        R[t, j, j + half], R[t, j + half, j] = math.sin(angle), -math.sin(angle)
+    return (x[..., None, :] @ R)[..., 0, :]
+
+
+def selected(x, n_heads):
+    columns = torch.eye(x.size(-1)).chunk(n_heads, dim=1)
+    return torch.stack([x @ some for some in columns], dim=1)
+
+
+def written_into(x):
+    merged = torch.zeros(x.size(0), x.size(2), x.size(1), x.size(3))
+    merged[:] = x.transpose(1, 2)
+    return merged.flatten(2)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "limit", "remedy"),
+    [
+        ("apply_rotary", turned_by_a_matrix, "in turned_by_a_matrix)", "zeros(..., dtype=x.dtype)"),
+        ("split_heads", selected, "raises RuntimeError (line ", "eye(..., dtype=x.dtype)"),
+        ("merge_heads", written_into, "`merged` comes back in single", "zeros(..., dtype=x.dtype)"),
+    ],
+)
+def test_a_formula_that_is_right_in_single_precision_passes_with_a_remark(
+    name, answer, limit, remedy
+):
+    report = check(name, answer)
+    assert report.status == "passed" and first_failure(EXERCISES[name], answer) is None
+    (remark,) = [
+        line for line in report.message.splitlines() if line.startswith("One thing limits")
+    ]
+    assert limit in remark and f"`torch.{remedy}`." in remark
+
+
+def test_a_wrong_formula_in_single_precision_fails():
+    report = check("apply_rotary", lambda x, positions, base: turned_by_a_matrix(x, positions + 1))
+    assert report.status == "failed" and "One thing limits" not in report.message
+    report = check("split_heads", lambda x, n: selected(x, n).flip(1))
+    assert report.mistake == "the heads in reverse order"
+
+
+def test_a_formula_that_is_right_in_double_precision_only_is_not_called_wrong():
+    report = check("apply_rotary", lambda *x: turned_by_a_matrix(*x, dtype=torch.float64))
+    assert report.status == "failed" and report.mistake is None
+    assert report.message.startswith("Your formula is right, but in double precision only.")
+    wrong = check("apply_rotary", lambda x, *y: 2 * turned_by_a_matrix(x, *y, dtype=torch.float64))
+    assert "is right" not in wrong.message

@@ -1,12 +1,15 @@
 """Whatever a learner hands in, `check` answers with a report and the notebook goes on."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 from transformer_lesson.exercises import Report, check
+from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.checks import first_failure
 from transformer_lesson.model.attention import multi_head_attention
 
 
@@ -117,6 +120,7 @@ def test_untouched_stub_is_not_attempted(stub):
         (lambda x, n_heads: right(x, n_heads).to(torch.complex64), "dtype"),
         (lambda x, n_heads: right(x, n_heads).to("meta"), "device"),
         (lambda x, n_heads: right(x, n_heads).to_sparse(), "sparse"),
+        (lambda x, n_heads: torch.nested.nested_tensor([right(x, n_heads)]), "nested"),
         (lambda x, n_heads: right(x, n_heads)[:0], "shape"),
         (lambda x, n_heads: torch.tensor(1.0), "shape"),
         (lambda x, n_heads: (right(x, n_heads),), "tuple"),
@@ -144,6 +148,89 @@ def test_broken_answer_fails_with_a_reason(answer, message):
 )
 def test_unusual_right_answer_passes(answer):
     assert check("split_heads", answer).status == "passed"
+
+
+class Subclass(torch.Tensor):
+    pass
+
+
+def expanded(numbers):
+    """With stride 0 along each axis whose places are all alike."""
+    for axis in range(numbers.ndim):
+        first = numbers.narrow(axis, 0, min(1, numbers.size(axis)))
+        if numbers.size(axis) and torch.equal(first.expand_as(numbers), numbers):
+            numbers = first.expand_as(numbers)
+    return numbers
+
+
+def turned(numbers):
+    turned = numbers.mT.contiguous().mT if numbers.ndim > 1 else numbers
+    return turned.as_subclass(Subclass)
+
+
+def spread(numbers):
+    """With other numbers between these, in double precision, as part of a graph."""
+    if not numbers.is_floating_point():
+        return torch.stack([numbers, numbers], dim=-1)[..., 0]
+    graph = numbers.double() * torch.ones((), dtype=torch.float64, requires_grad=True)
+    return torch.stack([graph, graph], dim=-1)[..., 0]
+
+
+def parameter(numbers):
+    """A leaf: cut off from its graph."""
+    return torch.nn.Parameter(numbers, requires_grad=numbers.is_floating_point())
+
+
+OF_GRADIENTS = (
+    *("residual_branch", "residual_branch_pre", "encoder_block", "decoder_block"),
+    *("label_smoothed_loss", "weights_of_real_keys", "close_branch"),
+)
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_a_right_result_passes_however_it_lies_in_memory(name):
+    """And none makes `check` raise; a list may stand for a tuple."""
+    reference = EXERCISES[name].load_reference()
+
+    def disguised(value, disguise):
+        if isinstance(value, tuple):
+            return [disguised(part, disguise) for part in value]
+        return disguise(value) if isinstance(value, torch.Tensor) else value
+
+    for disguise in (expanded, turned, spread, parameter):
+        answer = partial(lambda d, *inputs: disguised(reference(*inputs), d), disguise)
+        if disguise is parameter and name in OF_GRADIENTS:
+            assert "gradient" in first_failure(EXERCISES[name], answer).lower()
+        else:
+            report = check(name, answer)
+            assert report.status == "passed", report
+
+
+def written_over(scores, mask):
+    weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1)
+    weights[~mask.expand(weights.shape)] = 0.0
+    return weights
+
+
+def added_in_place(x, sublayer, norm):
+    total = x.clone()
+    total += sublayer(total)
+    return norm(total)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "message"),
+    [
+        ("weights_of_real_keys", written_over, "modified by an inplace operation"),
+        ("residual_branch", added_in_place, "a step in place on the way of the gradient"),
+        ("count_encoder_parameters", lambda *sizes: 10**5000, "must fit in 63 bits"),
+        ("most_similar", lambda query, vectors, k: [10**30] * k, "must fit in 63 bits"),
+        ("warmup_rate", lambda *steps: torch.ones((), device="meta"), "must be a float"),
+    ],
+)
+def test_what_no_number_can_be_compared_with_is_told(name, answer, message):
+    report = check(name, answer)
+    assert report.status == "failed" and message in report.message
 
 
 def test_only_the_learners_own_lines_are_shown():

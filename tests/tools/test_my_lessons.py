@@ -50,15 +50,40 @@ def test_what_one_side_changed_is_taken_from_that_side(old, mine, new, made):
     assert sources(again) == made  # once more changes nothing
 
 
-def test_cells_whose_ids_a_program_dropped_are_known_by_their_text():
-    mine = edition("a:1", "b:9")
+STUB, ANSWER = "def f(x):\n    raise NotImplementedError", "def f(x):\n    return 2 * x"
+HELPED = f"def half(x):\n    return x / 2\n\n\n{ANSWER}"
+
+
+@pytest.mark.parametrize(
+    "mine, made",
+    [
+        (["1", "note", "2", STUB], ["3", "note", "2", STUB]),
+        (["1", "2", ANSWER], ["3", "2", ANSWER]),  # known by its first line
+        (["1", "2", HELPED], ["3", "2", STUB, HELPED]),  # the learner's comes last and counts
+        (["1", "9", ANSWER, "note"], ["3", "2", "9", ANSWER, "note"]),
+    ],
+)
+def test_cells_whose_ids_a_program_dropped_are_known_by_their_text(mine, made):
+    old, mine, new = (of_kinds(*cells) for cells in (["1", "2", STUB], mine, ["3", "2", STUB]))
     for cell in mine.cells:
         del cell["id"]
-    assert sources(carried_over(edition("a:1", "b:2"), mine, edition("a:3", "b:2"))) == [
-        "3",
-        "9",
-        "2",
-    ]
+    assert sources(carried_over(old, mine, new)) == made
+
+
+def of_kinds(*texts):
+    """Code where it is code, ids from the beginning on."""
+    kinds = [new_code_cell if "def " in text else new_markdown_cell for text in texts]
+    pairs = zip(kinds, texts, strict=True)
+    return new_notebook(cells=[make(text, id=f"c{i}") for i, (make, text) in enumerate(pairs)])
+
+
+@pytest.mark.parametrize(
+    "new, made", [(STUB, ["my note"]), (HELPED, [HELPED, BOTH_CHANGED, "my note"])]
+)
+def test_a_note_that_stands_where_code_stood_is_kept(new, made):
+    assert sources(carried_over(of_kinds(STUB), of_kinds("my note"), of_kinds(new))) == made
+    gone = carried_over(of_kinds(STUB), of_kinds("my note"), edition("a:1"))
+    assert sources(gone) == [GONE, "my note", "1"]
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
@@ -186,7 +211,22 @@ def test_without_version_control_the_files_are_the_edition(course, tmp_path):
     assert read(course / MINE / "01.ipynb") == ["1, better", "my answer"]
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"cells": 3}', "no JSON"])
+CELL = '{"cells": [{"cell_type": "raw"}], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}'
+EMPTY = CELL.replace('"raw"', '"raw", "metadata": {}')
+DAMAGES = ["", "{", "[]", '{"cells": 3}', "no JSON", CELL, EMPTY, "[" * 100_000]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=range(len(DAMAGES)))
+def test_a_damaged_edition_is_found_in_the_history(course, damage):
+    list(bring_up_to_date(course))
+    write(course / MINE / "01.ipynb", edition("a:1", "b:my answer"))
+    commit(course, edition("a:1, better", "b:2"))
+    (course / MINE / EDITIONS / "01.ipynb").write_text(damage)
+    list(bring_up_to_date(course))
+    assert read(course / MINE / "01.ipynb") == ["1, better", "my answer"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=range(len(DAMAGES)))
 def test_a_damaged_copy_stays_as_it_is(course, damage):
     list(bring_up_to_date(course))
     copy = course / MINE / "01.ipynb"

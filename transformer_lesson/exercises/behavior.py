@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.exercises.attempt import Failed, call
-from transformer_lesson.exercises.compare import as_parts, named_place, same
+from transformer_lesson.exercises.compare import as_parts, named_place, plain, same
 from transformer_lesson.exercises.examples import argument_names
 from transformer_lesson.exercises.specification import Draw, Exercise
 
@@ -141,8 +141,10 @@ def _first_tensor(exercise: Exercise, function: Callable, inputs: tuple) -> Tens
         first = as_parts(call(function, inputs), exercise.returns)[0]
     except Failed:
         return None
-    is_tensor = isinstance(first, Tensor) and first.ndim > 0 and first.dtype != torch.bool
-    return first.detach().double() if is_tensor else None
+    if not isinstance(first, Tensor) or first.is_nested or first.is_meta or first.is_sparse:
+        return None
+    is_tensor = first.ndim > 0 and first.dtype != torch.bool
+    return plain(first).detach().double() if is_tensor else None
 
 
 def _changes(exercise: Exercise, draw: Draw) -> Iterator[Change]:

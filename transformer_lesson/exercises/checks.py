@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from transformer_lesson.exercises.attempt import (
     RAISED,
@@ -20,13 +21,22 @@ from transformer_lesson.exercises.behavior import unlike_ours
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.choosing import turns
 from transformer_lesson.exercises.collection import collect
-from transformer_lesson.exercises.compare import NotANumber, as_parts, match_form, same
+from transformer_lesson.exercises.compare import NotANumber, as_parts, match_form, plain, same
 from transformer_lesson.exercises.examples import argument_names, describe_inputs, smallest_example
 from transformer_lesson.exercises.explanation import explain, explain_error
 from transformer_lesson.exercises.not_a_number import first_nan
+from transformer_lesson.exercises.precision import (
+    DOUBLE_ONLY,
+    comes_back_single,
+    in_precision,
+    is_double,
+    is_half,
+    only_double,
+    only_single,
+)
 from transformer_lesson.exercises.progress import remember
 from transformer_lesson.exercises.reports import Folded, Report, preformatted
-from transformer_lesson.exercises.specification import Draw, Exercise
+from transformer_lesson.exercises.specification import Draw, Exercise, Invariant
 from transformer_lesson.exercises.time_limit import LONGEST, TookTooLong, run_for_at_most
 
 QUOTED = 10  # lines of what an answer prints
@@ -107,12 +117,13 @@ def verdict(exercise: Exercise, answer: Callable) -> Report:
 def _plain_verdict(exercise: Exercise, answer: Callable) -> Report:
     """Return the verdict, and of a wrong answer the first thing that is wrong."""
     try:
-        failure = first_failure(exercise, answer)
+        failure, remark = _tried(exercise, answer)
     except NotAttempted:
         return Report(exercise.name, "not attempted")
     if failure is not None:
         return Report(exercise.name, "failed", failure)
     passed = f"Equal to the package's own on {exercise.draws} random draws."
+    passed += f"\n{remark}" if remark else ""
     ways = (
         f"How else could it go? {len(turns(exercise.marked))} ways to fail, each with an example:"
     )
@@ -125,7 +136,7 @@ def _plain_verdict(exercise: Exercise, answer: Callable) -> Report:
 def _diagnosed(exercise: Exercise, answer: Callable, report: Report) -> Report:
     """Return a report of a failure with what explains it in front."""
     failure = report.message
-    if report.status != "failed" or failure == ENDLESS:
+    if report.status != "failed" or failure.startswith((ENDLESS, DOUBLE_ONLY)):
         return report
     found = explain(exercise, answer)
     if found is None and failure.startswith(RAISED):
@@ -152,12 +163,46 @@ def first_failure(exercise: Exercise, answer: Callable) -> str | None:
     Raises:
         NotAttempted: the answer is a stub that raises `NotImplementedError`.
     """
+    return _tried(exercise, answer)[0]
+
+
+def _tried(exercise: Exercise, answer: Callable) -> tuple[str | None, str]:
+    """Return the first thing that is wrong with an answer; if nothing is, a remark, or none.
+
+    What raises an error in double precision and is right in single passes with a remark.
+    """
+    remark, answer = "", exercise.tried(answer)
+    for draw in map(Draw, range(exercise.draws)):
+        failure, said = _failure(exercise, answer, draw)
+        if failure and failure.startswith(RAISED):
+            if not is_double(exercise.make_inputs(Draw(draw.number))):
+                return _with_what_is_right(exercise, answer, draw, failure), ""
+            single = in_precision(exercise, torch.float32)
+            if not _failure(single, answer, Draw(draw.number))[0]:
+                failure, said = None, only_single(exercise, answer, draw, failure)
+        if failure:
+            return failure, ""
+        remark = said or remark
+    return None, remark
+
+
+def _with_what_is_right(exercise: Exercise, answer: Callable, draw: Draw, failure: str) -> str:
+    """Return what was raised, with the news, if it is so, that in double precision all is right."""
+    draws = [exercise.make_inputs(Draw(number)) for number in range(exercise.draws)]
+    if is_half(draws[draw.number]) or not any(map(is_double, draws)):
+        return failure  # it is about precision, or takes what has one of its own
+    double = in_precision(exercise, torch.float64)
+    if any(_failure(double, answer, Draw(number))[0] for number in range(exercise.draws)):
+        return failure
+    return only_double(exercise, answer, draw, failure)
+
+
+def _failure(exercise: Exercise, answer: Callable, draw: Draw) -> tuple[str | None, str]:
+    """Return what is wrong on one draw; if nothing is, a remark, or none."""
     try:
-        for number in range(exercise.draws):
-            _check_draw(exercise, exercise.tried(answer), Draw(number))
+        return None, _check_draw(exercise, answer, draw)
     except Failed as failure:
-        return str(failure)
-    return None
+        return str(failure), ""
 
 
 def why_not_yours(name: str, collected: object) -> str | None:
@@ -179,8 +224,8 @@ def _quote(printed: Excerpt) -> str:
     return "\n".join(["\nYour function printed:", *lines[:QUOTED], *more]) if lines else ""
 
 
-def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> None:
-    """Raise `Failed` with the first thing that is wrong on one draw."""
+def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> str:
+    """Raise `Failed` with the first thing that is wrong on one draw; return a remark, or none."""
     inputs, fresh = exercise.make_inputs(draw), exercise.make_inputs(Draw(draw.number))
     expected = as_parts(exercise.tried_reference()(*fresh), exercise.returns)
     try:
@@ -194,13 +239,36 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> None:
         raise Failed(f"{failure}{arose}\nIt was called with: {given}.") from failure
     _check_untouched(exercise, inputs, fresh)
     for rule in exercise.invariants:
-        broken = rule(lambda *arguments: call(answer, arguments), inputs, *yours)
+        broken = rule(_seen_by(rule, exercise, answer, draw), inputs, *yours)
         if broken:
             example = smallest_example(exercise, answer, draw)
             raise Failed(f"{broken}\n{example}" if example else broken)
     if not all(map(same, expected, yours)):
         example = smallest_example(exercise, answer, draw) or ONCE
         raise Failed(f"{LENGTH if 'The length must be' in example else VALUES}\n{example}")
+    return comes_back_single(exercise, answer, draw, expected, yours) if is_double(fresh) else ""
+
+
+def _seen_by(rule: Invariant, exercise: Exercise, answer: Callable, draw: Draw) -> Callable:
+    """Return an answer as a rule may call it: what it gives has the form that ours has.
+
+    So no rule meets a list for a tensor, nor strides that it cannot view. The graph of a result is
+    kept where the rule hands over a tensor that requires a gradient.
+    """
+
+    def formed(*arguments: Any) -> Any:
+        """Return the answer's result."""
+        expected = as_parts(exercise.tried_reference()(*arguments), exercise.returns)
+        parts = as_parts(call(answer, arguments), exercise.returns)
+        pairs = zip(exercise.returns, expected, parts, strict=True)
+        ready = [match_form(name, right, mine, draw.sizes) for name, right, mine in pairs]
+        if any(isinstance(one, Tensor) and one.requires_grad for one in arguments):
+            ready = [plain(one) if isinstance(one, Tensor) else one for one in parts]
+        return ready[0] if len(ready) == 1 else ready
+
+    if hasattr(rule, "looks_inside"):
+        return lambda *arguments: call(answer, arguments)
+    return formed
 
 
 def _check_untouched(exercise: Exercise, inputs: tuple, fresh: tuple) -> None:

@@ -11,11 +11,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer_lesson.exercises.attempt import Failed
+from transformer_lesson.exercises.attempt import Failed, call
 from transformer_lesson.figures.ranking import first_largest
 from transformer_lesson.files import printable
 
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # float32 sums in another order differ by about 1e-6
+
+
+def gradient_to(leaf: Tensor, result: Tensor) -> Tensor | None:
+    """Return the gradient of a result's squares that comes back to a tensor; `None` if none does.
+
+    Raises:
+        Failed: what stands in the graph was changed in place, so that there is no way back.
+    """
+    if not result.requires_grad:
+        return None
+    total = result.square().sum()
+    return call(lambda: torch.autograd.grad(total, leaf, allow_unused=True)[0], ())
 
 
 class NotANumber(Failed):
@@ -59,20 +71,26 @@ def match_form(name: str, expected: Any, yours: Any, sizes: Mapping[str, int]) -
         return _match_tensor(name, expected, yours, sizes)
     if isinstance(expected, list):
         return _match_list(name, yours)
-    if isinstance(yours, Tensor | np.ndarray | np.generic) and yours.ndim == 0:
-        yours = yours.item()
+    if (
+        isinstance(yours, Tensor)
+        and not yours.is_meta
+        or isinstance(yours, np.ndarray | np.generic)
+    ):
+        yours = yours.item() if yours.ndim == 0 else yours
     if type(yours) is not type(expected):
         raise Failed(f"`{name}` must be {_article(expected)}. Yours is {_kind(yours)}.")
-    return yours
+    return _of_bearable_size(name, yours)
 
 
 def _match_tensor(name: str, expected: Tensor, yours: Any, sizes: Mapping[str, int]) -> Tensor:
     if not isinstance(yours, Tensor):
         raise Failed(f"`{name}` must be a torch.Tensor. Yours is {_kind(yours)}.")
-    if yours.device != expected.device or yours.layout != expected.layout:
+    same_layout = yours.layout == expected.layout and not yours.is_nested
+    if yours.device != expected.device or not same_layout:
         raise Failed(
-            f"`{name}` must be on the inputs' device, {expected.device}, and not sparse. "
-            f"Yours is on {yours.device}, {yours.layout}."
+            f"`{name}` must be on the inputs' device, {expected.device}, and not sparse "
+            f"or nested. Yours is on {yours.device}, "
+            f"{'nested' if yours.is_nested else yours.layout}."
         )
     allowed = {expected.dtype}
     if expected.is_floating_point():
@@ -89,7 +107,12 @@ def _match_tensor(name: str, expected: Tensor, yours: Any, sizes: Mapping[str, i
             f"{int(yours.isnan().sum())} of {yours.numel()} numbers in `{name}` are NaN.\n"
             "NaN comes from 0 / 0, or from a softmax over nothing but minus infinity."
         )
-    return yours.detach().clone()  # the answer may use its buffer again
+    return plain(yours).detach().clone(memory_format=torch.contiguous_format)  # and its own buffer
+
+
+def plain(numbers: Tensor) -> Tensor:
+    """Return a tensor as one of PyTorch's own class, with its graph: no parameter, no subclass."""
+    return numbers if type(numbers) is Tensor else numbers.as_subclass(Tensor)
 
 
 def _match_list(name: str, yours: Any) -> list[int]:
@@ -98,7 +121,17 @@ def _match_list(name: str, yours: Any) -> list[int]:
     for i, item in enumerate(yours):
         if type(item) is not int:
             raise Failed(f"`{name}` must hold only int. Yours has {_article(item)} at {i}.")
+        _of_bearable_size(name, item)
     return list(yours)
+
+
+def _of_bearable_size(name: str, yours: Any) -> Any:
+    """Return a value; a whole number of more than 63 bits can be neither compared nor shown."""
+    if isinstance(yours, int) and yours.bit_length() > 63:
+        raise Failed(
+            f"`{name}` must fit in 63 bits. Yours has a number of {yours.bit_length()} bits."
+        )
+    return yours
 
 
 def same(one: Any, other: Any, relative: float = RELATIVE, absolute: float = ABSOLUTE) -> bool:
@@ -144,7 +177,8 @@ def _largest(numbers: Tensor) -> float:
 
 def _form(numbers: Tensor) -> tuple:
     kind = "float" if numbers.is_floating_point() else numbers.dtype
-    return numbers.shape, kind, numbers.device, numbers.layout
+    shape = "nested" if numbers.is_nested else numbers.shape
+    return shape, kind, numbers.device, numbers.layout
 
 
 def difference(expected: Any, yours: Any, axes: str, sizes: Mapping[str, int]) -> str:

@@ -66,8 +66,6 @@ def _any_number_of_positions(answer, inputs: tuple, encoding: Tensor) -> str | N
         return None  # once is enough
     for n, d_model in ((5003, 2), (2, 640)):
         yours = answer(n, d_model, 10.0)
-        if yours.shape != (n, d_model):
-            return f"{n} positions of width {d_model} are asked for, and yours are {len(yours)}."
         angle = torch.arange(n, dtype=torch.float64)  # of the first pair
         wrong = (yours[:, 0].double() - angle.sin()).abs() > 1e-3
         if wrong.any():

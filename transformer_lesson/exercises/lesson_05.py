@@ -26,8 +26,8 @@ def _each_token_by_itself(answer, inputs: tuple, result: Tensor) -> str | None:
     tokens = x.flatten(0, -2) if x.ndim > 1 else x[None]
     if len(tokens) == 1:
         return None
-    changed = torch.cat([tokens[:1] + 1.0, tokens[1:]]).view(x.shape)
-    moved = (answer(changed, *weights) - result).abs().view(tokens.shape)[1:]
+    changed = torch.cat([tokens[:1] + 1.0, tokens[1:]]).reshape(x.shape)
+    moved = (answer(changed, *weights) - result).abs().reshape(tokens.shape)[1:]
     if moved.max() < 1e-3:
         return None
     return (

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lesson.exercises.choosing import choose
+from transformer_lesson.exercises.compare import gradient_to
 from transformer_lesson.exercises.specification import Draw, exercise
 from transformer_lesson.text.batches import Batch
 
@@ -140,7 +141,7 @@ def _padding_counts_for_nothing(answer, inputs: tuple, loss: float | Tensor) -> 
     padded = labels == pad_id
     changed = torch.where(padded[..., None], 1 - 3 * logits, logits)
     other = answer(changed, labels.clone(), smoothing, pad_id)
-    if torch.allclose(torch.as_tensor(other), torch.as_tensor(loss), atol=1e-5):
+    if torch.allclose(other, loss, atol=1e-5):
         return None
     return (
         f"The loss changes, from {float(loss):.4f} to {float(other):.4f}, when the logits at "
@@ -154,7 +155,7 @@ def gradients_reach_the_logits(answer, inputs: tuple, loss: Tensor) -> str | Non
     logits, labels, smoothing, pad_id = inputs
     watched = logits.detach().clone().requires_grad_()
     again = answer(watched + 0, labels.clone(), smoothing, pad_id)
-    if isinstance(again, Tensor) and again.requires_grad:
+    if gradient_to(watched, again) is not None:
         return None
     return (
         "No gradient comes back from your loss to the logits, so nothing can be learned from it.\n"
@@ -414,16 +415,11 @@ def _rate_inputs(draw: Draw) -> tuple:
     return draw.one_of((rising, falling, *around)), d_model, warmup_steps
 
 
-def _rate(answer, *inputs) -> float:
-    rate = answer(*inputs)
-    return float(rate) if isinstance(rate, float | int | Tensor) else math.nan
-
-
 def _rises_in_proportion(answer, inputs: tuple, rate: float) -> str | None:
     step, *sizes = inputs
     if sizes[1] < 4 or step > sizes[1]:
         return None
-    first, third = _rate(answer, 1, *sizes), _rate(answer, 3, *sizes)
+    first, third = answer(1, *sizes), answer(3, *sizes)
     if math.isclose(third, 3 * first, rel_tol=1e-3):
         return None
     return (
@@ -434,7 +430,7 @@ def _rises_in_proportion(answer, inputs: tuple, rate: float) -> str | None:
 
 def _falls_with_the_root(answer, inputs: tuple, rate: float) -> str | None:
     step, *sizes = inputs
-    later = _rate(answer, 4 * step, *sizes)
+    later = answer(4 * step, *sizes)
     if step < sizes[1] or math.isclose(2 * later, rate, rel_tol=1e-3):
         return None
     return (

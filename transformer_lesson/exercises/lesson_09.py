@@ -80,7 +80,7 @@ def _greedy_inputs(draw: Draw) -> tuple:
 
 def _same_text_again(answer, inputs: tuple, ids: list) -> str | None:
     again = answer(*inputs)
-    if isinstance(again, list | tuple) and list(again) == ids:
+    if again == ids:
         return None
     return (
         f"Called twice with the same arguments, yours writes {ids} and then {again}.\n"

@@ -9,10 +9,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from transformer_lesson.exercises.compare import same
+from transformer_lesson.exercises.compare import gradient_to, same
 from transformer_lesson.exercises.specification import Draw
 from transformer_lesson.model.forward import BlockWeights, Weights
 from transformer_lesson.model.gpt import GPTWeights
@@ -126,10 +125,7 @@ def gradients_are_kept(reference: Callable) -> Callable:
     def gradient(function: Callable, inputs: tuple) -> Tensor | None:
         """Return what comes back to the first argument; `None` if nothing does."""
         x = inputs[0].clone().requires_grad_()
-        result = function(x, *inputs[1:])
-        if not result.requires_grad:
-            return None
-        return torch.autograd.grad(result.square().sum(), x, allow_unused=True)[0]
+        return gradient_to(x, function(x, *inputs[1:]))
 
     def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
         """Return that another gradient comes back, where the numbers are right."""

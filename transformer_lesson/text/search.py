@@ -53,22 +53,13 @@ def most_similar(
     Args:
         query: shape (d_model,).
         vectors: shape (sentence, d_model).
-        k: how many, at most as many as there are.
+        k: how many; all of them where there are fewer.
 
     Returns:
         By cosine, the largest first; of equals the first one wins.
-
-    Raises:
-        ValueError: k is not from 1 to as many as there are.
     """
-    _check_count(k, len(vectors))
     cosines = F.normalize(vectors, dim=-1) @ F.normalize(query, dim=-1)  # (sentence,)
     return cosines.sort(descending=True, stable=True).indices[:k].tolist()
-
-
-def _check_count(k: int, n: int) -> None:
-    if not 1 <= k <= n:
-        raise ValueError(f"k is {k}, but there are {n} to choose from: ask for 1 to {n} of them.")
 
 
 def most_words_shared(question: str, sentences: Sequence[str], k: int) -> list[int]:
@@ -80,14 +71,10 @@ def most_words_shared(question: str, sentences: Sequence[str], k: int) -> list[i
     Args:
         question: any text.
         sentences: what is searched; of equals the first one wins.
-        k: how many are returned, at most as many as there are.
-
-    Raises:
-        ValueError: k is not from 1 to as many as there are.
+        k: how many are returned; all of them where there are fewer.
 
     Source: Spärck Jones, "A statistical interpretation of term specificity" (1972).
     """
-    _check_count(k, len(sentences))
     words = [re.findall(r"\w+", sentence.lower()) for sentence in sentences]
     having = Counter(word for one in words for word in set(one))
     asked = set(re.findall(r"\w+", question.lower()))

@@ -33,7 +33,6 @@ def small(png: bytes) -> bytes:
     each may move by one more. The same pixels give the same bytes with the same Pillow.
     """
     pixels = np.array(Image.open(io.BytesIO(png)).convert("RGBA"))
-    pixels[pixels[..., 3] == 0] = 0
     codes = pixels.view("<u4")[..., 0]
     found, index, counts = np.unique(codes, return_inverse=True, return_counts=True)
     colors = found.view(np.uint8).reshape(-1, 4)

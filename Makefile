@@ -11,7 +11,7 @@ endif
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests lab weights test check test-oldest lock notebooks handout grade pictures \
+.PHONY: help setup setup-tests lab weights test check test-oldest lock notebooks redraw handout grade pictures \
 	bench bench-gpu site address clean
 
 help: ## list these commands
@@ -68,6 +68,9 @@ lock: setup-tests ## choose exact versions for pyproject.toml's ranges (UPGRADE=
 
 notebooks: setup-tests ## run the lessons and store their outputs (LESSON=03: that one only)
 	$(RUN) tools.execute_notebooks $(LESSON)
+
+redraw: setup-tests ## draw the stored explorables anew without running the lessons (LESSON=03: that one)
+	$(RUN) tools.redraw $(LESSON)
 
 pictures: setup-tests ## draw the README's picture anew, from lesson 03 in the browser
 	TRANSFORMER_LESSON_PICTURES=1 $(RUN) pytest -n0 tests/browser/test_picture.py

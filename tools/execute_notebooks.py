@@ -20,6 +20,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from tools.explorable_pictures import take_explorables
+from tools.small_pictures import store_small
 from transformer_lesson.explorables.trained import TRANSLATOR
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
@@ -122,6 +123,7 @@ def execute(path: Path, stills: Path = STILLS) -> list[int]:
     explorables, weights = take_explorables(notebook)
     taken = take_stills(notebook) | explorables
     clean(notebook)
+    store_small(notebook)
     store_stills(taken, weights, stills / path.stem)
     nbformat.write(notebook, path)
     return slow

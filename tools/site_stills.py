@@ -30,17 +30,26 @@ def scripts(stills: list[dict], root: str) -> str:
         root: the way from the page to the first one: "", or "../".
     """
     alive = [still for still in stills if "values" in still]
-    keys = {key for still in alive for key in MODEL.findall(json.dumps(still["values"]))}
+    keys = {key for still in alive for key in models_of(still)}
     models = [f'<script defer src="{root}{MODELS}/{key}.js"></script>' for key in sorted(keys)]
     module = front_ends(still["kind"] for still in alive)
     return "".join([*models, f'<script type="module">{module}</script>']) if alive else ""
+
+
+def models_of(still: dict) -> list[str]:
+    """Return the keys of the models that a stored explorable runs."""
+    return MODEL.findall(json.dumps(still["values"]))
+
+
+def stored_weights(stills: Path) -> dict[str, bytes]:
+    """Return the weights of all explorables' models, by the keys that explorables know."""
+    files = [path.read_bytes() for path in [TRANSLATOR, *stills.glob("*/*.safetensors")]]
+    return {model_key(data): data for data in files}
 
 
 def write_models(stills: Path, folder: Path) -> None:
     """Write the weights of the explorables' models as scripts, and remove what is none of them."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    for path in [TRANSLATOR, *stills.glob("*/*.safetensors")]:
-        data = path.read_bytes()
-        key = model_key(data)
+    for key, data in stored_weights(stills).items():
         (folder / f"{key}.js").write_text(weights_script({key: data}), encoding="utf-8")

@@ -1,5 +1,6 @@
 """`make notebooks`: what is stored, and what a failing cell leaves."""
 
+import base64
 from pathlib import Path
 
 import nbformat
@@ -7,6 +8,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools import execute_notebooks
+from tools.small_pictures import small
 
 pytestmark = pytest.mark.slow
 
@@ -37,6 +39,8 @@ def test_executing_twice_gives_the_same_file(tmp_path):
     notebook = nbformat.read(path, as_version=4)
     (output,) = notebook.cells[1].outputs
     assert set(output.data) == {"image/png", "text/plain"}
+    png = base64.b64decode(output.data["image/png"])
+    assert small(png) == png
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
 
 

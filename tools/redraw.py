@@ -1,0 +1,48 @@
+"""Draw the stored explorables anew, without running the lessons: `make redraw`.
+
+It gives what `make notebooks` would, from what the lessons have stored in `docs/stills`, after a
+front end has changed, or how pictures are made. All other pictures are stored small again.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import nbformat
+
+from tools.execute_notebooks import NOTEBOOKS, STILLS
+from tools.explorable_pictures import camera, give_picture
+from tools.site_stills import models_of, stored_weights
+from tools.small_pictures import store_small
+
+
+def redraw(path: Path, draw, weights: dict[str, bytes]) -> None:
+    """Draw a notebook's explorables and store it.
+
+    Args:
+        path: of the notebook; its stills are in the folder of its name.
+        draw: what `camera` yields.
+        weights: of all models, by key.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        stored = STILLS / path.stem / f"{cell.id}.json"
+        still = json.loads(stored.read_text(encoding="utf-8")) if stored.exists() else {}
+        if "values" in still:
+            (output,) = [one for one in cell.outputs if "image/png" in one.get("data", {})]
+            needed = {key: weights[key] for key in models_of(still)}
+            give_picture(output, *draw(still, needed))
+    store_small(notebook)
+    nbformat.write(notebook, path)
+
+
+def main(lesson: str = "") -> None:
+    weights = stored_weights(STILLS)
+    with camera() as draw:
+        for path in sorted(NOTEBOOKS.glob(f"{lesson}*.ipynb")):
+            redraw(path, draw, weights)
+            print(f"{path.name}: {path.stat().st_size / 1000:.0f} KB", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,5 +1,6 @@
 # PYTHON=python3.12   the Python that makes .venv
 # LAB_FLAGS=--port=9000   anything that `jupyter lab --help-all` lists
+# GRADE_FLAGS=--unconfined   grade where notebooks cannot be closed off
 
 IS_NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 ifndef PYTHON
@@ -76,7 +77,7 @@ handout: setup ## write student and solved copies to handouts/ (LESSON=03: that 
 	$(RUN) tools.handout $(LESSON)
 
 grade: setup ## check a folder of students' notebooks (DIR=folder), write its grades.csv
-	$(RUN) transformer_lesson.grading "$(DIR)" $(LESSON)
+	$(RUN) transformer_lesson.grading "$(DIR)" $(LESSON) $(GRADE_FLAGS)
 
 bench: setup-tests ## measure speeds and write benchmarks/RESULTS.md
 	$(RUN) benchmarks

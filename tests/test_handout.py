@@ -8,9 +8,10 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tools import handout
-from tools.execute_notebooks import NOTEBOOKS, STILLS, LessonFailed
+from tools.execute_notebooks import STILLS, LessonFailed
+from tools.lesson_files import lesson_files
 
-LESSONS = sorted(NOTEBOOKS.glob("*.ipynb"))
+LESSONS = lesson_files()
 each_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
 
 

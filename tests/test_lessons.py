@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.lesson_files import lesson_files
 from transformer_lesson.exercises import catalog
 from transformer_lesson.lessons import LESSONS
 
@@ -19,9 +20,9 @@ def cells(number: str) -> list[str]:
     return ["".join(cell["source"]) for cell in json.loads(path.read_text("utf-8"))["cells"]]
 
 
-def test_every_notebook_is_a_lesson():
-    files = [path.name for path in sorted(ROOT.glob("notebooks/*.ipynb"))]
-    assert files == [lesson.file for lesson in LESSONS.values()]
+def test_every_lesson_has_its_notebook():
+    files = [path.name for path in lesson_files()]
+    assert files == sorted(lesson.file for lesson in LESSONS.values())
     assert list(LESSONS) == [file[:2] for file in files]
 
 

@@ -7,9 +7,11 @@ from urllib.parse import unquote
 
 import pytest
 
+from tools.lesson_files import lesson_files
+
 ROOT = Path(__file__).parent.parent
-NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("notebooks/*.md"), *NOTEBOOKS]
+NOTEBOOKS = lesson_files()
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "notebooks/glossary.md", *NOTEBOOKS]
 LINK = re.compile(r"\[((?:[^\[\]]|\\\]|!\[[^\]]*\]\([^)]*\))*)\]\(([^)\s]+)\)")
 CODE = "../transformer_lesson/"
 

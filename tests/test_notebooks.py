@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tools.lesson_files import lesson_files
+
 ROOT = Path(__file__).parent.parent
-NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
+NOTEBOOKS = lesson_files()
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 WIDGET = "application/vnd.jupyter.widget-view+json"
 

@@ -9,13 +9,14 @@ import yaml
 
 from tools import site, site_pages
 from tools.execute_notebooks import STILL, store_stills, take_stills
+from tools.lesson_files import lesson_files
 from tools.site_docstrings import as_restructured
 from transformer_lesson import explorables
 from transformer_lesson.explorables.trained import TRANSLATOR
 from transformer_lesson.figures.attention_view.drawings import MIME
 
 ROOT = site.ROOT
-LESSONS = sorted(ROOT.glob("notebooks/*.ipynb"))
+LESSONS = lesson_files()
 
 
 # Docstrings
@@ -148,7 +149,8 @@ def test_the_front_page_says_how_to_start():
 
 
 def test_staging_follows_the_repository(tmp_path, monkeypatch):
-    for name in ("notebooks/00.ipynb", "docs/site/index.md", "CHANGELOG.md"):
+    lesson, left = f"notebooks/{LESSONS[0].name}", "notebooks/03_attention-Copy1.ipynb"
+    for name in (lesson, left, "docs/site/index.md", "CHANGELOG.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     monkeypatch.setattr(site, "ROOT", tmp_path)
@@ -156,10 +158,11 @@ def test_staging_follows_the_repository(tmp_path, monkeypatch):
     staged = tmp_path / "staged"
     assert (staged / "index.md").read_text() == "docs/site/index.md"
     before = (staged / "CHANGELOG.md").stat().st_mtime_ns
-    (tmp_path / "notebooks/00.ipynb").unlink()
+    assert (staged / lesson).exists() and not (staged / left).exists()
+    (tmp_path / lesson).unlink()
     site.stage(staged)
     assert (staged / "CHANGELOG.md").stat().st_mtime_ns == before
-    assert not (staged / "notebooks/00.ipynb").exists()
+    assert not (staged / lesson).exists()
 
 
 def test_a_changed_front_end_is_noticed(tmp_path):

@@ -2,7 +2,6 @@
 
 import inspect
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -11,10 +10,11 @@ from nbclient import NotebookClient
 from tests.cells import names_in, without_slow_cells
 from tools.execute_notebooks import CELL_TIMEOUT
 from tools.handout import CHECK, is_stub, solved_copy, unpassed
+from tools.lesson_files import lesson_files
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.sources import bare_source
 
-LESSONS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+LESSONS = lesson_files()
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])

@@ -1,16 +1,14 @@
 """Lessons run from their first cell to their last on a machine that has no real weights."""
 
-from pathlib import Path
-
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
 from tools.execute_notebooks import CELL_TIMEOUT
+from tools.lesson_files import lesson_files
 from transformer_lesson.checkpoints.weights import PLACE, WEIGHTS, absent
 
-NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
-NEEDY = [path for path in NOTEBOOKS if "%%needs " in path.read_text(encoding="utf-8")]
+NEEDY = [path for path in lesson_files() if "%%needs " in path.read_text(encoding="utf-8")]
 
 
 def test_a_lesson_has_such_cells():

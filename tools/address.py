@@ -12,7 +12,9 @@ import tomllib
 from pathlib import Path
 from urllib.parse import quote
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.lesson_files import ROOT, lesson_files
+from tools.my_lessons import MINE
+
 HOST, FOLDER = r"(?P<host>[\w-]+(?:\.[\w-]+)*\.[a-z]{2,})", r"(?P<path>\w[\w.-]*(?:/\w[\w.-]*?)+?)"
 REMOTES = (  # a name or a password before the @ stays private
     rf"https://(?:[^/@\s]+@)?{HOST}/{FOLDER}",
@@ -60,14 +62,17 @@ def stored_address(root: Path = ROOT) -> str | None:
     return project.get("urls", {}).get("Repository")
 
 
-def services(address: str, page: str) -> list[str]:
-    """Return links, in Markdown, that open a file of the repository in a browser."""
-    binder = f"main?urlpath=lab%2Ftree%2F{quote(page, safe='')}"
+def services(address: str, lesson: str) -> list[str]:
+    """Return links, in Markdown, that open a lesson in a browser.
+
+    Colab reads the repository and saves elsewhere; on Binder the learner's copy opens.
+    """
+    binder = f"main?urlpath={quote(f'lab/tree/{MINE}/{lesson}', safe='')}"
     if not address.startswith(GITHUB):
         return [f"[Binder](https://mybinder.org/v2/git/{quote(address, safe='')}/{binder})"]
     name = address.removeprefix(GITHUB)
     return [
-        f"[Colab](https://colab.research.google.com/github/{name}/blob/main/{page})",
+        f"[Colab](https://colab.research.google.com/github/{name}/blob/main/notebooks/{lesson})",
         f"[Binder](https://mybinder.org/v2/gh/{name}/{binder})",
         f"[Codespaces](https://codespaces.new/{name}?quickstart=1)",
     ]
@@ -103,7 +108,7 @@ def in_lesson(title_cell: str, name: str, address: str | None) -> str:
     rest = [paragraph for paragraph in rest if not paragraph.startswith(IN_A_LESSON)]
     if address is None:
         return "\n\n".join([title, *rest])
-    line = f"Open in {' · '.join(services(address, f'notebooks/{name}'))}."
+    line = f"Open in {' · '.join(services(address, name))}."
     if "Colab" in line:
         line += f" On Colab, run this in a new first cell: `%pip install git+{address}`"
     return "\n\n".join([title, line, *rest])
@@ -121,7 +126,7 @@ def texts(address: str | None, root: Path = ROOT) -> dict[Path, str]:
         citation: with_line(citation.read_text("utf-8"), code, "license:"),
         readme: in_readme(readme.read_text("utf-8"), address),
     }
-    for path in sorted(root.glob("notebooks/*.ipynb")):
+    for path in lesson_files(root):
         notebook = json.loads(path.read_text("utf-8"))
         first = notebook["cells"][0]
         cell = in_lesson("".join(first["source"]), path.name, address)

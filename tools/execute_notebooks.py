@@ -20,11 +20,11 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from tools.explorable_pictures import take_explorables
+from tools.lesson_files import ROOT, lesson_files
 from tools.small_pictures import store_small
 from transformer_lesson.explorables.trained import TRANSLATOR
 
-NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
-STILLS = NOTEBOOKS.parent / "docs" / "stills"
+STILLS = ROOT / "docs" / "stills"
 STILL = "application/vnd.transformer-lesson.still+json"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 READABLE_WITHOUT_A_KERNEL = {"image/png", "text/markdown"}
@@ -134,7 +134,7 @@ def main(lesson: str = "") -> int:
     os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
     # the views' extension imports torch before lesson 15 can say so
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    paths = sorted(NOTEBOOKS.glob(f"{lesson}*.ipynb"))
+    paths = [path for path in lesson_files() if path.name.startswith(lesson)]
     if not paths:
         print(f"No notebook's name begins with {lesson!r}: give two digits, as in LESSON=03.")
         return 1

@@ -15,11 +15,12 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
-from tools.execute_notebooks import NOTEBOOKS, LessonFailed, execute
+from tools.execute_notebooks import LessonFailed, execute
+from tools.lesson_files import ROOT, lesson_files
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.folds import solution_code
 
-HANDOUTS = NOTEBOOKS.parent / "handouts"
+HANDOUTS = ROOT / "handouts"
 SOLUTION = re.compile(r'solution\("(\w+)"\)')
 CHECK = re.compile(r'^check\("(\w+)", (\w+)\)', re.MULTILINE)
 
@@ -91,7 +92,7 @@ def write_solved(lesson: NotebookNode, path: Path) -> None:
 def main(lesson: str = "") -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as in the tests
     os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
-    paths = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+    paths = lesson_files()
     chosen = [path for path in paths if lesson in ("", path.name[:2])]
     if not chosen:
         numbers = f"{paths[0].name[:2]} to {paths[-1].name[:2]}"

@@ -7,16 +7,13 @@ import sys
 
 from jupyterlab.labapp import main
 
-from tools.my_lessons import MINE, ROOT, bring_up_to_date
+from tools.lesson_files import ROOT
+from tools.my_lessons import MINE
+from tools.my_lessons import main as bring_up_to_date
 
 if __name__ == "__main__":
-    try:
-        for sentence in bring_up_to_date():
-            print(sentence)
-    except OSError as error:
-        sys.exit(
-            f"{ROOT / MINE} cannot be written ({error}): copy the course to a folder of yours."
-        )
+    if hindered := bring_up_to_date():
+        sys.exit(hindered)
     sys.argv[0] = "jupyter-lab"
     start = f"--LabApp.default_url=/lab/tree/{MINE}/00_start_here.ipynb"
     main([f"--ServerApp.root_dir={ROOT}", start, *sys.argv[1:]])

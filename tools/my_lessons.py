@@ -7,10 +7,14 @@ progress and `my_transformer/`, and in `.editions/` the edition of which each co
 
 An edition is what is committed. So work that somebody began in `notebooks/` itself counts as
 theirs: a copy begins with it.
+
+`make lab` makes the copies, or brings them up to date; `make my-lessons` does only that, for other
+editors and for a machine in the cloud.
 """
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,9 +22,9 @@ import nbformat
 from nbformat import NotebookNode
 
 from tools.editions import carried_over
+from tools.lesson_files import GLOSSARY, ROOT, lesson_files
 from transformer_lesson.files import write_atomically
 
-ROOT = Path(__file__).resolve().parent.parent
 LESSONS, MINE, EDITIONS, EARLIER = "notebooks", "my_lessons", ".editions", ".earlier"
 
 
@@ -32,10 +36,11 @@ def bring_up_to_date(root: Path = ROOT) -> Iterator[str]:
     """
     lessons, mine = root / LESSONS, root / MINE
     (mine / EDITIONS).mkdir(parents=True, exist_ok=True)
-    for file in (*lessons.glob("*.md"), *lessons.glob("my_progress.json")):
-        if file.suffix == ".md" or not (mine / file.name).exists():
-            shutil.copyfile(file, mine / file.name)
-    for lesson in sorted(lessons.glob("*.ipynb")):
+    shutil.copyfile(lessons / GLOSSARY, mine / GLOSSARY)
+    progress = "my_progress.json"
+    if (lessons / progress).exists() and not (mine / progress).exists():
+        shutil.copyfile(lessons / progress, mine / progress)
+    for lesson in lesson_files(root):
         yield from _bring_up_to_date(lesson, mine / lesson.name, mine / EDITIONS / lesson.name)
 
 
@@ -118,3 +123,17 @@ def _keep_earlier(copy: Path) -> str:
         number += 1
     shutil.copyfile(copy, kept)
     return f"{MINE}/{EARLIER}/{kept.name}"
+
+
+def main() -> str | None:
+    """Make the copies or bring them up to date, and say what was done; return what hinders it."""
+    try:
+        for sentence in bring_up_to_date():
+            print(sentence)
+    except OSError as error:
+        return f"{ROOT / MINE} cannot be written ({error}): copy the course to a folder of yours."
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

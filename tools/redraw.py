@@ -10,8 +10,9 @@ from pathlib import Path
 
 import nbformat
 
-from tools.execute_notebooks import NOTEBOOKS, STILLS
+from tools.execute_notebooks import STILLS
 from tools.explorable_pictures import camera, give_picture
+from tools.lesson_files import lesson_files
 from tools.site_stills import models_of, stored_weights
 from tools.small_pictures import store_small
 
@@ -39,7 +40,9 @@ def redraw(path: Path, draw, weights: dict[str, bytes]) -> None:
 def main(lesson: str = "") -> None:
     weights = stored_weights(STILLS)
     with camera() as draw:
-        for path in sorted(NOTEBOOKS.glob(f"{lesson}*.ipynb")):
+        for path in lesson_files():
+            if not path.name.startswith(lesson):
+                continue
             redraw(path, draw, weights)
             print(f"{path.name}: {path.stat().st_size / 1000:.0f} KB", flush=True)
 

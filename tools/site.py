@@ -10,21 +10,22 @@ from pathlib import Path
 
 from sphinx.cmd.build import build_main
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.lesson_files import GLOSSARY, ROOT, lesson_files
+
 SITE = ROOT / "site"
 WORK = ROOT / "build"
 PAGES = (
     "CHANGELOG.md",
     "benchmarks/RESULTS.md",
     "docs/*.md",
-    "notebooks/*.md",
-    "notebooks/*.ipynb",
+    f"notebooks/{GLOSSARY}",
 )
 
 
 def stage(source: Path) -> None:
     """Copy the pages that changed, and remove those that are gone."""
-    pages = {path.relative_to(ROOT): path for glob in PAGES for path in ROOT.glob(glob)}
+    found = [*lesson_files(ROOT), *(path for glob in PAGES for path in ROOT.glob(glob))]
+    pages = {path.relative_to(ROOT): path for path in found}
     of_the_site = [*ROOT.glob("docs/site/**/*.md"), *ROOT.glob("docs/site/**/*.rst")]
     pages |= {path.relative_to(ROOT / "docs/site"): path for path in of_the_site}
     for name, path in pages.items():

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.patience import PATIENCE
+from tools.lesson_files import GLOSSARY, NOTEBOOKS, lesson_files
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -51,7 +52,9 @@ def new_context(browser, **options):
 @contextmanager
 def serving(root: Path) -> Iterator[str]:
     """Yield the address of a JupyterLab that serves a copy of the lessons, made in `root`."""
-    shutil.copytree(REPOSITORY / "notebooks", root / "notebooks")
+    (root / "notebooks").mkdir()
+    for path in (*lesson_files(), NOTEBOOKS / GLOSSARY):
+        shutil.copyfile(path, root / "notebooks" / path.name)
     settings = root / "settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
     settings.parent.mkdir(parents=True)
     # every cell is in the page, also those out of sight

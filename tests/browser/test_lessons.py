@@ -1,7 +1,6 @@
 """Every lesson as a learner meets it: real JupyterLab, real Chromium, no network."""
 
 import time
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -9,10 +8,9 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.cells import without_slow_cells
 from tests.patience import PATIENCE
+from tools.lesson_files import lesson_files
 
-LESSONS = sorted(
-    path.name for path in (Path(__file__).parents[2] / "notebooks").glob("[0-9][0-9]_*.ipynb")
-)
+LESSONS = [path.name for path in lesson_files()]
 ERRORS = """() => {
     const cells = [...window.jupyterapp.shell.currentWidget.content.model.cells];
     const code = cells.filter(cell => cell.type === 'code');

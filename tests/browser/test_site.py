@@ -14,12 +14,13 @@ from lxml import html
 
 from tests.browser.lab import UNFOLD, new_context
 from tools import site
+from tools.lesson_files import lesson_files
 from tools.site_weight import local_links, page_files
 from transformer_lesson.explorables.html import model_key
 from transformer_lesson.explorables.trained import TRANSLATOR
 
 pytestmark = pytest.mark.browser
-LESSONS = sorted(path.stem for path in (site.ROOT / "notebooks").glob("*.ipynb"))
+LESSONS = [path.stem for path in lesson_files()]
 SCREEN = {"width": 1400, "height": 1000}
 MEGABYTES = 5  # of a lesson's page with everything that it can show, apart from models
 MEGABYTES_OF_TRANSLATOR = 6.3  # which all pages share

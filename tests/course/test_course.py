@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from tests.course.play import AUTHORS, Lesson, answers, drawn, play
+from tools.lesson_files import lesson_files
 from transformer_lesson import mine
 from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
 from transformer_lesson.exercises.collection import FOLDER
@@ -19,9 +20,9 @@ NAMES = [
 
 
 @pytest.fixture
-def copies(tmp_path, monkeypatch, pytestconfig):
+def copies(tmp_path, monkeypatch):
     """A learner's folder: the lessons, and nothing written yet."""
-    for lesson in (pytestconfig.rootpath / "notebooks").glob("*.ipynb"):
+    for lesson in lesson_files():
         shutil.copy(lesson, tmp_path)
     monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
     monkeypatch.chdir(tmp_path)
@@ -29,10 +30,10 @@ def copies(tmp_path, monkeypatch, pytestconfig):
 
 
 @pytest.mark.parametrize("author", AUTHORS)
-def test_every_author_wrote_every_exercise_by_its_stub(author, pytestconfig):
+def test_every_author_wrote_every_exercise_by_its_stub(author):
     written = answers(author)
     assert sorted(written) == sorted(NAMES)
-    for path in sorted((pytestconfig.rootpath / "notebooks").glob("*.ipynb"))[1:11]:
+    for path in lesson_files()[1:11]:
         lesson = Lesson(path)
         for i, name in lesson.exercises():
             assert _heading(lesson.cells[i].source) in written[name], name

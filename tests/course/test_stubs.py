@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 from tests.course.play import Lesson
 from tests.mine.test_mine import CONFIG
+from tools.lesson_files import lesson_files
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.mine import PARTS, MyTransformer, Parts, assembled
 from transformer_lesson.mine.parts import OURS
@@ -19,10 +20,10 @@ from transformer_lesson.model.transformers import DecoderOnlyTransformer, Encode
 
 
 @pytest.fixture(scope="module")
-def stubs(pytestconfig) -> dict[str, ast.FunctionDef]:
+def stubs() -> dict[str, ast.FunctionDef]:
     """The stubs of all lessons that start from an empty body."""
-    paths = sorted((pytestconfig.rootpath / "notebooks").glob("*.ipynb"))
-    cells = [lesson.cells[i].source for lesson in map(Lesson, paths) for i, _ in lesson.exercises()]
+    lessons = map(Lesson, lesson_files())
+    cells = [lesson.cells[i].source for lesson in lessons for i, _ in lesson.exercises()]
     found = [ast.parse(cell).body[0] for cell in cells]
     return {stub.name: stub for stub in found if not EXERCISES[stub.name].start}
 

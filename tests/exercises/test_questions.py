@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tools.lesson_files import lesson_files
 from transformer_lesson.exercises import predict, question_bank
 from transformer_lesson.exercises.question_bank import load_questions
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+NOTEBOOKS = lesson_files()
 FILES = sorted(Path(question_bank.__file__).with_name("questions").glob("*.toml"))
 
 

@@ -129,6 +129,8 @@ def test_a_grader_that_cannot_start_says_so(tmp_path, monkeypatch, capsys):
     (tmp_path / "anna.ipynb").write_text(notebook(RIGHT))
     monkeypatch.setattr(sandbox, "is_closed", lambda: False)
     monkeypatch.setattr(sandbox, "_command", lambda *words: [sys.executable, "-c", "raise OSError"])
-    assert command.main([str(tmp_path)]) == 1
-    assert "run `make setup`" in capsys.readouterr().out
+    for flags, said in ([], "GRADE_FLAGS=--unconfined"), (["--unconfined"], "run `make setup`"):
+        assert command.main([str(tmp_path), *flags]) == 1
+        answer = capsys.readouterr().out
+        assert said in answer and answer.count("\n") == 1
     assert not (tmp_path / "grades.csv").exists()

@@ -1,27 +1,31 @@
 """The verdict is that of `check`, and a record is only as good as the answers in it."""
 
+import inspect
 import json
+from itertools import product
 
 import nbformat
 import pytest
+import torch
 
 from tests.exercises.versions import RIGHT as RIGHT_WAYS
 from tests.grading.handed_in import CHECK, HEAD, NAME, RIGHT, SEED, graded_here
-from tools.execute_notebooks import NOTEBOOKS
 from tools.handout import solved_copy, student_copy
-from transformer_lesson.exercises import Report, catalog
+from tools.lesson_files import lesson_files
+from transformer_lesson.exercises import Report, catalog, checks
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.choosing import turns, variant
+from transformer_lesson.exercises.examples import SMALL
 from transformer_lesson.exercises.explanation import words
 from transformer_lesson.exercises.specification import Draw
 from transformer_lesson.grading import judge
-from transformer_lesson.grading.judge import UNSEEN, judged, verdict
+from transformer_lesson.grading.judge import IMPORTED, UNSEEN, judged, verdict
 from transformer_lesson.grading.record import Recorder, pack, unpack
 from transformer_lesson.grading.sandbox import Stopped
 
 pytestmark = pytest.mark.slow
 
-LESSONS = sorted(NOTEBOOKS.glob("*.ipynb"))
+LESSONS = lesson_files()
 
 # What stands in a cell, and the status and the beginning of the mistake or message.
 CELLS = {
@@ -62,6 +66,31 @@ CELLS = {
         "Equal to",
     ),
 }
+
+
+OURS = "transformer_lesson.training.loss"
+IMPORTS = {
+    "by name": f"from {OURS} import {NAME}",
+    "by another name": f"from {OURS} import {NAME} as bits\n\n{HEAD}"
+    "return bits(loss_in_nats, n_tokens, n_characters)",
+    "whole module": f"import {OURS}\n{NAME} = {OURS}.{NAME}",
+    "importlib": f"import importlib\n{NAME} = getattr(importlib.import_module('{OURS}'), '{NAME}')",
+    "partly": f"{HEAD}import {OURS} as loss\n    "
+    f"return n_tokens and loss.{NAME}(loss_in_nats, n_tokens, n_characters)",
+    "in a table": f"import {OURS} as loss\ntable = [loss.{NAME}(1.0, 1, n + 1) for n in range(9)]"
+    f"\n{HEAD}return table[n_characters]",
+    "reference": "from transformer_lesson.exercises.catalog import find\n"
+    f"{NAME} = find('{NAME}').load_reference()",
+    "solution": f"from transformer_lesson.exercises import solution\n{HEAD}names = {{}}\n    "
+    f"exec(solution('{NAME}').body.split('```')[1].removeprefix('python'), names)\n    "
+    f"return names['{NAME}'](loss_in_nats, n_tokens, n_characters)",
+}
+
+
+@pytest.mark.parametrize("how", IMPORTS)
+def test_an_answer_that_is_ours_neither_passes_nor_fails(how):
+    report = graded_here(NAME, [IMPORTS[how], CHECK])
+    assert (report.status, report.message) == ("imported", IMPORTED)
 
 
 @pytest.mark.parametrize("kind", CELLS)
@@ -121,14 +150,46 @@ def test_every_lesson_is_graded_as_it_was_handed_out(path, unchecked):
 # A record that was not made by the function
 
 
-def test_a_table_of_the_answers_to_check_does_not_pass():
-    exercise = EXERCISES[NAME]
-    draws = [exercise.make_inputs(Draw(number)) for number in range(exercise.draws)]
-    halved = [(loss / 2, 2 * n_tokens, n_characters) for loss, n_tokens, n_characters in draws]
-    table = {inputs: exercise.load_reference()(*inputs) for inputs in (*draws, *halved)}
-    source = f"table = {table}\n{HEAD}return table[loss_in_nats, n_tokens, n_characters]"
-    report = graded_here(NAME, [source])
-    assert report.status == "failed" and report.message.startswith(UNSEEN)
+def contents(value) -> str:
+    """What a table can know an input by, those of functions and objects included."""
+    if isinstance(value, torch.Tensor):
+        return f"{value.dtype} {value.tolist()}"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {contents(one)}' for key, one in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(contents, value))}]"
+    if inspect.isfunction(value):
+        held = [cell.cell_contents for cell in value.__closure__ or ()]
+        return f"{value.__qualname__} {contents([held, value.__defaults__])}"
+    if hasattr(value, "state_dict"):
+        return contents(value.state_dict())
+    if not hasattr(value, "__dict__"):
+        return repr(value)
+    return contents({key: one for key, one in vars(value).items() if key != "given"})  # to a Layer
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_a_table_of_all_that_check_shows_does_not_pass(name, unchecked):
+    """Right on every draw, on what the rules make of it, and on every tiny one."""
+    exercise, table = EXERCISES[name], set()
+    right = exercise.load_reference()
+
+    def shown(*inputs):
+        table.add(contents(inputs))
+        return right(*inputs)
+
+    def looked_up(*inputs):
+        if contents(inputs) not in table:
+            raise KeyError("not in the table")
+        return right(*inputs)
+
+    assert checks.verdict(exercise, shown).status == "passed"
+    for number, small in product(range(exercise.draws), SMALL):
+        exercise.tried(shown)(*exercise.make_inputs(Draw(number, small)))
+    assert checks.verdict(exercise, looked_up).status == "passed"
+    for seed in range(SEED, SEED + 3):
+        report = judged(name, seed, Recorder(looked_up).take)
+        assert (report.status, report.message) == ("failed", UNSEEN)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,23 @@ def test_only_what_a_function_needs_is_taken():
     ]
 
 
+@pytest.mark.parametrize(
+    "filling",
+    [
+        "bits.append(1)",
+        "for i in range(3):\n    bits.extend([i])",
+        "del bits[0]",
+        "bits.zero_()",
+        "def fill():\n    global bits\n    bits = [1]\nfill()",
+        "def fill(i):\n    bits.append(i)\ndef fill_all():\n    fill(1)\nfill_all()",
+    ],
+)
+def test_what_fills_a_list_is_taken_wherever_it_stands(filling):
+    cells = ["bits = [0]", "def f():\n    return bits", filling]
+    assert "\n".join(taken("f", *cells, 'check("f", f)', "bits = 3")) == "\n".join(cells)
+    assert "\n".join(taken("f", *cells)) == "\n".join(cells)
+
+
 def test_what_comes_after_the_check_has_not_happened_yet():
     cells = ["size = 1", "def f():\n    return size", 'check("f", f)', "size = 2", "f()"]
     assert taken("f", *cells) == ["size = 1", "def f():\n    return size"]

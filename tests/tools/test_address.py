@@ -12,10 +12,12 @@ import pytest
 import yaml
 
 from tools import address
+from tools.lesson_files import GLOSSARY, lesson_files
 
 ROOT = Path(__file__).parents[2]
 FILES = ("pyproject.toml", "CITATION.cff", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
-FOLDERS = ("notebooks", "docs", "tools", ".devcontainer")
+FOLDERS = ("docs", "tools", ".devcontainer")
+LEFT = "{no notebook, and no JSON"
 WITHOUT = shutil.ignore_patterns("stills", "images", "__pycache__")
 PLACE = "https://git.example.org/club/course"
 TO_A_REPOSITORY = re.compile(
@@ -25,9 +27,13 @@ TO_A_REPOSITORY = re.compile(
 
 @pytest.fixture
 def copy(tmp_path) -> Path:
-    """The tree before publication."""
-    for name in FILES:
+    """The tree before publication, in which lessons were opened in place."""
+    lessons = [f"notebooks/{path.name}" for path in lesson_files()]
+    (tmp_path / "notebooks/.ipynb_checkpoints").mkdir(parents=True)
+    for name in (*FILES, *lessons, f"notebooks/{GLOSSARY}"):
         shutil.copyfile(ROOT / name, tmp_path / name)
+    for left in (".ipynb_checkpoints/03_attention-checkpoint.ipynb", "03_attention-Copy1.ipynb"):
+        (tmp_path / "notebooks" / left).write_text(LEFT)
     for name in FOLDERS:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=WITHOUT)
     address.write(None, tmp_path)
@@ -78,7 +84,7 @@ def test_make_address_writes_it_everywhere_and_only_there(copy, remote, place):
     assert answer.returncode == 0 and answer.stdout.endswith(f"The address is {place}.\n")
     written = contents(copy)
     changed = {name for name in written if written[name] != before[name]}
-    lessons = {name for name in before if re.fullmatch(r"notebooks/.*\.ipynb", name)}
+    lessons = {f"notebooks/{path.name}" for path in lesson_files(copy)}
     assert changed == {"pyproject.toml", "CITATION.cff", "README.md", *lessons}
     assert not any(b"secret" in content for content in written.values())
 
@@ -92,7 +98,8 @@ def test_make_address_writes_it_everywhere_and_only_there(copy, remote, place):
         first = "".join(json.loads(written[name])["cells"][0]["source"])
         line = first.split("\n\n")[1]
         assert line.count("](https://") == (3 if on_github else 1)
-        assert name.replace("/", "%2F") in line and (f"/{name})" in line) == on_github
+        assert f"=lab%2Ftree%2Fmy_{name.replace('notebooks/', 'lessons%2F')})" in line
+        assert (f"/{name})" in line) == on_github
 
     assert make_address(copy).returncode == 0 and contents(copy) == written  # twice is once
     address.write(None, copy)

@@ -57,7 +57,7 @@ def test_a_failing_cell_is_shown_and_the_file_kept(tmp_path, monkeypatch, capsys
     path = tmp_path / "03_lesson.ipynb"
     write_notebook(path, "a = 1", "a / 0")
     before = path.read_bytes()
-    monkeypatch.setattr(execute_notebooks, "NOTEBOOKS", tmp_path)
+    monkeypatch.setattr(execute_notebooks, "lesson_files", lambda: [tmp_path / "03_lesson.ipynb"])
     assert execute_notebooks.main("03") == 1
     shown = capsys.readouterr().out
     assert "Cell 3 of 03_lesson.ipynb" in shown and "a / 0" in shown

@@ -2,7 +2,6 @@
 
 import subprocess
 from copy import deepcopy
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -10,10 +9,11 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from tools.editions import BOTH_CHANGED, GONE, carried_over
 from tools.handout import is_stub, solve
+from tools.lesson_files import lesson_files
 from tools.my_lessons import EARLIER, EDITIONS, MINE, bring_up_to_date
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-LESSONS = sorted(NOTEBOOKS.glob("*.ipynb"))
+LESSONS = lesson_files()
+LESSON = LESSONS[1].name
 PRINTED = new_output("stream", text="what the learner saw\n")
 
 
@@ -154,7 +154,7 @@ def write(path, notebook):
 
 
 def commit(folder, notebook):
-    write(folder / "notebooks/01.ipynb", notebook)
+    write(folder / f"notebooks/{LESSON}", notebook)
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--message=an edition")
 
@@ -167,14 +167,14 @@ def test_a_pull_meets_no_conflict_and_the_work_goes_on(course, tmp_path):
     learner = tmp_path / "learner"
     git(tmp_path, "clone", "--quiet", str(course), str(learner))
     assert list(bring_up_to_date(learner)) == []
-    copy = learner / MINE / "01.ipynb"
+    copy = learner / MINE / LESSON
     write(copy, edition("a:1", "b:my answer", "n:my note"))
     assert git(learner, "status", "--porcelain") == ""
     commit(course, edition("a:1, better", "b:2", "c:3"))
     git(learner, "pull", "--quiet")
     said = list(bring_up_to_date(learner))
-    kept = f"{MINE}/{EARLIER}/01.1.ipynb"
-    assert said == [f"{MINE}/01.ipynb has the newest edition and your work; as it was: {kept}"]
+    kept = f"{MINE}/{EARLIER}/{LESSONS[1].stem}.1.ipynb"
+    assert said == [f"{MINE}/{LESSON} has the newest edition and your work; as it was: {kept}"]
     assert read(copy) == ["1, better", "my answer", "my note", "3"]
     assert read(learner / kept) == ["1", "my answer", "my note"]
     assert (learner / MINE / "glossary.md").read_text() == "words"
@@ -182,7 +182,7 @@ def test_a_pull_meets_no_conflict_and_the_work_goes_on(course, tmp_path):
 
 
 def test_work_that_was_begun_in_the_courses_own_folder_counts_as_the_learners(course):
-    lesson = course / "notebooks/01.ipynb"
+    lesson = course / f"notebooks/{LESSON}"
     (course / "notebooks/my_progress.json").write_text("{}")
     write(lesson, edition("a:1", "b:my answer"))
     list(bring_up_to_date(course))
@@ -190,25 +190,25 @@ def test_work_that_was_begun_in_the_courses_own_folder_counts_as_the_learners(co
     git(course, "checkout", "--quiet", "notebooks")
     commit(course, edition("a:1, better", "b:2"))
     list(bring_up_to_date(course))
-    assert read(course / MINE / "01.ipynb") == ["1, better", "my answer"]
+    assert read(course / MINE / LESSON) == ["1, better", "my answer"]
 
 
 def test_a_copy_without_its_edition_finds_it_in_the_history(course):
     (course / MINE).mkdir()
-    write(course / MINE / "01.ipynb", edition("a:1", "b:my answer"))
+    write(course / MINE / LESSON, edition("a:1", "b:my answer"))
     commit(course, edition("a:1, better", "b:2"))
     commit(course, edition("a:1, best", "b:2"))
     list(bring_up_to_date(course))
-    assert read(course / MINE / "01.ipynb") == ["1, best", "my answer"]
+    assert read(course / MINE / LESSON) == ["1, best", "my answer"]
 
 
 def test_without_version_control_the_files_are_the_edition(course, tmp_path):
     (course / ".git").rename(tmp_path / "away")
     list(bring_up_to_date(course))
-    write(course / MINE / "01.ipynb", edition("a:1", "b:my answer"))
-    write(course / "notebooks/01.ipynb", edition("a:1, better", "b:2"))
+    write(course / MINE / LESSON, edition("a:1", "b:my answer"))
+    write(course / f"notebooks/{LESSON}", edition("a:1, better", "b:2"))
     list(bring_up_to_date(course))
-    assert read(course / MINE / "01.ipynb") == ["1, better", "my answer"]
+    assert read(course / MINE / LESSON) == ["1, better", "my answer"]
 
 
 CELL = '{"cells": [{"cell_type": "raw"}], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}'
@@ -229,11 +229,11 @@ def test_a_damaged_edition_is_found_in_the_history(course, damage):
 @pytest.mark.parametrize("damage", DAMAGES, ids=range(len(DAMAGES)))
 def test_a_damaged_copy_stays_as_it_is(course, damage):
     list(bring_up_to_date(course))
-    copy = course / MINE / "01.ipynb"
+    copy = course / MINE / LESSON
     copy.write_text(damage)
     commit(course, edition("a:1, better"))
     (said,) = bring_up_to_date(course)
-    assert said.startswith(f"{MINE}/01.ipynb is no notebook any more and stays as it is")
+    assert said.startswith(f"{MINE}/{LESSON} is no notebook any more and stays as it is")
     assert copy.read_text() == damage
     copy.rename(copy.with_name("mine.ipynb"))
     assert list(bring_up_to_date(course)) == [] and read(copy) == ["1, better"]
@@ -241,11 +241,11 @@ def test_a_damaged_copy_stays_as_it_is(course, damage):
 
 def test_an_interrupted_update_goes_on(course, monkeypatch):
     list(bring_up_to_date(course))
-    copy = course / MINE / "01.ipynb"
+    copy = course / MINE / LESSON
     write(copy, edition("a:1", "b:my answer"))
     commit(course, edition("a:1, better", "b:2"))
-    before = (course / MINE / EDITIONS / "01.ipynb").read_bytes()
+    before = (course / MINE / EDITIONS / LESSON).read_bytes()
     list(bring_up_to_date(course))
-    (course / MINE / EDITIONS / "01.ipynb").write_bytes(before)  # the power failed before this
+    (course / MINE / EDITIONS / LESSON).write_bytes(before)  # the power failed before this
     list(bring_up_to_date(course))
     assert read(copy) == ["1, better", "my answer"]

@@ -3,16 +3,22 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from datetime import date
+from functools import partial
 from importlib.metadata import distributions
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import yaml
+
+from tools.address import services
+from tools.lesson_files import GLOSSARY, NOTEBOOKS, lesson_files
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,14 +35,23 @@ HOME_PATH = re.compile(r"(?<![A-Za-z0-9+.])/(?:home|root|work|tmp|Users)/\w|[A-Z
 REGISTRY = re.compile(r"\b(?:pypi|pythonhosted|anaconda|download\.pytorch)\.(?:org|com)\b")
 
 
+def not_the_courses(folder: str, names: list[str]) -> set[str]:
+    """Return which of a folder's entries git ignores by their names."""
+    place = Path("/", Path(folder).relative_to(ROOT))
+    ignored = {".git", *IGNORED}
+    return {
+        name
+        for name in names
+        if name in ignored or str(place / name) in ignored or name.endswith(".egg-info")
+    }
+
+
 def text_files() -> Iterator[Path]:
+    yield from (*lesson_files(), NOTEBOOKS / GLOSSARY)  # and nothing that a learner left beside
     for folder, subfolders, names in os.walk(ROOT):
-        subfolders[:] = [
-            name
-            for name in subfolders
-            if name != ".git" and name not in IGNORED and not name.endswith(".egg-info")
-        ]
-        for name in names:
+        left_out = {"notebooks", *not_the_courses(folder, [*subfolders, *names])}
+        subfolders[:] = [name for name in subfolders if name not in left_out]
+        for name in set(names) - left_out:
             path = Path(folder, name)
             if b"\0" not in path.read_bytes():
                 yield path
@@ -76,19 +91,68 @@ def test_a_file_keeps_its_schema(path, schema):
 
 def test_codespaces_and_vs_code_name_what_is_there():
     container = json.loads(read(".devcontainer/devcontainer.json"))
-    make, target = container["onCreateCommand"].split()
-    assert make == "make" and f"\n{target}:" in read("Makefile")
+    for command in ("onCreateCommand", "postCreateCommand"):
+        make, target = container[command].split()
+        assert make == "make" and f"\n{target}:" in read("Makefile")
     settings = json.loads(read(".vscode/settings.json"))
-    opened = container["customizations"]["codespaces"]["openFiles"]
-    for name in (*opened, settings["python.testing.pytestArgs"][-1]):
-        assert (ROOT / name).exists(), name
+    assert (ROOT / settings["python.testing.pytestArgs"][-1]).exists()
 
 
-def test_the_pages_name_tests_that_exist():
-    pages = [ROOT / "README.md", *ROOT.glob("docs/*.md")]
-    text = "".join(page.read_text(encoding="utf-8") for page in pages)
-    named = re.findall(r"`(tests/[\w/.]+)`", text)
-    assert named and [name for name in named if not (ROOT / name).exists()] == []
+def test_wherever_a_lesson_opens_it_is_the_learners_copy(tmp_path):
+    """Those of the course would get its outputs: VS Code and Jupyter save them with the lesson."""
+    course = tmp_path / "course"
+    for folder in ("tools", "transformer_lesson", "notebooks"):
+        shutil.copytree(ROOT / folder, course / folder, ignore=not_the_courses)
+    shutil.copy(ROOT / "postBuild", course)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(["./postBuild"], cwd=course, env={**os.environ, "PATH": path}, check=True)
+    container = json.loads(read(".devcontainer/devcontainer.json"))
+    assert container["waitFor"] == "postCreateCommand"  # before it opens anything
+    assert "tools.my_lessons" in read("Makefile").split("\nmy-lessons:")[1].split("\n\n")[0]
+    assert "python -m tools.my_lessons" in (course / "postBuild").read_text()
+    for name in container["customizations"]["codespaces"]["openFiles"]:
+        assert name.startswith("my_lessons/") and (course / name).exists()
+    (binder,) = services("https://host.org/a/b", "03_attention.ipynb")
+    opened = unquote(binder).split("urlpath=lab/tree/")[1].removesuffix(")")
+    assert opened.startswith("my_lessons/") and (course / opened).exists()
+    read_only = json.loads(read(".vscode/settings.json"))["files.readonlyInclude"]
+    assert all(any(path.match(one) for one in read_only) for path in lesson_files())
+
+
+HOME = "/".join(("", "home", "anna"))
+LEFT_BY_OPENING = (
+    ".ipynb_checkpoints/03_attention-checkpoint.ipynb",
+    ".03_attention.ipynb.swp",
+    ".~03_attention.ipynb",
+    "03_attention-Copy1.ipynb",
+    "Untitled.ipynb",
+    "my_progress.json",
+    "my_transformer/test_lesson_03.py",
+    "my_model.safetensors",
+    "runs/step_100.safetensors",
+    "picture.png",
+    "notes.md",
+)
+
+
+@pytest.mark.slow
+def test_lessons_that_were_opened_in_place_disturb_nothing(tmp_path):
+    """The tests find the lessons and nothing else, and git has nothing to say."""
+    course = tmp_path / "course"
+    run = partial(subprocess.run, cwd=course, capture_output=True, text=True, check=True)
+    shutil.copytree(ROOT, course, ignore=not_the_courses)
+    run(["git", "init", "--quiet"])
+    run(["git", "add", "--all"])
+    for name in LEFT_BY_OPENING:
+        (course / "notebooks" / name).parent.mkdir(exist_ok=True)
+        (course / "notebooks" / name).write_text(f"{{no notebook, no code, {HOME}")
+    assert run(["git", "status", "--short", "-uall"]).stdout.count("??") == 0
+    pytest_ = [sys.executable, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider"]
+    collected = run([*pytest_, "--collect-only", "notebooks"]).stdout
+    files = {line.split("::")[0] for line in collected.splitlines() if "::" in line}
+    assert files == {f"notebooks/{path.name}" for path in lesson_files()}
+    machine = "tests/tools/test_repository.py::test_no_file_names_one_machine_or_a_registry"
+    run([*pytest_, "tests/test_lessons.py", machine])
 
 
 # A release

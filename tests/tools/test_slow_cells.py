@@ -9,7 +9,7 @@ from tools import execute_notebooks
 
 @pytest.mark.slow
 def test_a_slow_cell_without_its_tag_is_named(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(execute_notebooks, "NOTEBOOKS", tmp_path)
+    monkeypatch.setattr(execute_notebooks, "lesson_files", lambda: [tmp_path / "03_lesson.ipynb"])
     monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", "")  # which `main` sets, for good
     monkeypatch.setattr(execute_notebooks, "SLOW", 0.0)
     tagged = new_code_cell("2", metadata={"tags": ["slow"]})

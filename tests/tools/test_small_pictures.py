@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tools.lesson_files import lesson_files
 from tools.small_pictures import AT_EDGES, small
 from transformer_lesson.figures.plots import heatmap
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = lesson_files()
 
 
 def png(pixels) -> bytes:

@@ -23,7 +23,8 @@ def _sinusoidal_inputs(draw: Draw) -> tuple:
     sizes = () if draw.small and draw.number > 2 else draw.one_of(SIZES)
     draw.sizes.update(zip(("n_positions", "pair"), sizes, strict=False))
     draw.sizes["d_model"] = 2 * draw.size("pair")
-    return draw.size("n_positions"), draw.sizes["d_model"], draw.one_of(BASES)
+    base = float(draw.unless_unseen(int(draw.one_of(BASES)), 5, 60))
+    return draw.size("n_positions"), draw.sizes["d_model"], base
 
 
 def _starts_at_zero(answer, inputs: tuple, encoding: Tensor) -> str | None:
@@ -196,7 +197,7 @@ STEPS = (1, -2, 3, 0, -1, 5)
 def _shift_inputs(draw: Draw) -> tuple:
     pairs = draw.size("pair") if draw.small else draw.one_of((2, 3, 1, 4, 5, 24))
     draw.sizes["d_model"] = 2 * pairs
-    return draw.one_of(STEPS), 2 * pairs, draw.one_of(BASES)
+    return draw.unless_unseen(draw.one_of(STEPS), -40, 40), 2 * pairs, draw.one_of(BASES)
 
 
 def _takes_every_place_on(answer, inputs: tuple, matrix: Tensor) -> str | None:

@@ -25,9 +25,16 @@ TENSORS = (
 """Of the real file's 272 names one of each kind, from blocks with one digit and with two."""
 
 
+def _name_inputs(draw: Draw) -> tuple:
+    words = draw.one_of(TENSORS).split(".")
+    if "blk" in words:
+        words[1] = str(draw.unless_unseen(int(words[1]), 0, 29))
+    return (".".join(words),)
+
+
 @exercise(
     reference="transformer_lesson.checkpoints.llama_cpp:our_name",
-    make_inputs=lambda draw: (draw.one_of(TENSORS),),
+    make_inputs=_name_inputs,
     draws=len(TENSORS),
     returns={"ours": ""},
     hints=(
@@ -217,9 +224,17 @@ CHATS = (
 )
 
 
+def _chat_inputs(draw: Draw) -> tuple:
+    """Chats of one message and of several; one that nobody has seen begins with a number."""
+    messages = list(draw.one_of(CHATS))
+    if draw.seed is not None:
+        messages.insert(0, ("user", str(draw.unless_unseen(0, 1000, 9999))))
+    return Letters(7 + draw.number, 2 + draw.number), messages
+
+
 @exercise(
     reference="transformer_lesson.text.pretrained:chat_prompt",
-    make_inputs=lambda draw: (Letters(7 + draw.number, 2 + draw.number), draw.one_of(CHATS)),
+    make_inputs=_chat_inputs,
     draws=len(CHATS),
     returns={"ids": "token"},
     hints=(

@@ -23,12 +23,13 @@ class Draw:
         number: seeds the draw; exercises also use it to vary what they draw (which mask, ...).
         small: instead of a prime the batch gets the first of these sizes and the other axes the
             others, in turn; numbers are rounded to one decimal, so that the draw can be printed.
+        seed: of a draw that `check` never shows, which is otherwise of the kind of that number.
     """
 
-    def __init__(self, number: int, small: tuple[int, ...] = ()):
-        self.number, self.small = number, small
+    def __init__(self, number: int, small: tuple[int, ...] = (), seed: int | None = None):
+        self.number, self.small, self.seed = number, small, seed
         self.sizes: dict[str, int] = {}
-        self.generator = torch.Generator().manual_seed(number)
+        self.generator = torch.Generator().manual_seed(number if seed is None else seed)
         order = torch.randperm(len(PRIMES), generator=self.generator)
         self._unused = [PRIMES[i] for i in order]
 
@@ -50,6 +51,10 @@ class Draw:
     def one_of(self, options: Sequence) -> Any:
         """Return one of several options, each in its turn."""
         return options[self.number % len(options)]
+
+    def unless_unseen(self, usual: int, low: int, high: int) -> int:
+        """Return what `check` shows; in a draw with a seed, an integer from low to high."""
+        return usual if self.seed is None else int(self.integers("", low, high + 1))
 
     def shape(self, axes: str) -> tuple[int, ...]:
         """Return the sizes of axes given as one string, such as "batch n d_model" or "1 n"."""

@@ -1,4 +1,7 @@
-"""Grade a folder: `make grade DIR=folder`, or with LESSON=03 one lesson only."""
+"""Grade a folder: `make grade DIR=folder`, or with LESSON=03 one lesson only.
+
+Where a notebook cannot be closed off, it runs only if asked for with `--unconfined`.
+"""
 
 import argparse
 import os
@@ -16,9 +19,11 @@ from transformer_lesson.grading import folder as handed_in
 from transformer_lesson.grading import sandbox
 from transformer_lesson.grading.judge import grade
 
-OPEN = """The notebooks run with limits, but not closed off: one that sets out to do harm could read
-or delete your files and stop the grading. On Linux, install bubblewrap; elsewhere, grade as a user
-of its own or in a container."""
+OPEN = (
+    "Notebooks cannot be closed off here, and one that sets out to do harm could read or delete "
+    "your files: install bubblewrap (Linux: `sudo apt install bubblewrap`), or, best as a user of "
+    "its own or in a container, run them unconfined with `make grade GRADE_FLAGS=--unconfined`."
+)
 
 
 class OneSentence(argparse.ArgumentParser):
@@ -42,7 +47,7 @@ def rows(submissions: list[handed_in.Submission], lesson: str) -> Iterator[hande
                 yield handed_in.Row(submission, of_lesson, report)
 
 
-def refusal(folder: str, lesson: str) -> str | None:
+def refusal(folder: str, lesson: str, unconfined: bool) -> str | None:
     """Return, in a sentence, why nothing can be graded, or `None`."""
     if not folder or not Path(folder).is_dir():
         return f"{folder!r} is no folder: name the one with the notebooks, as in DIR=handed_in."
@@ -50,6 +55,8 @@ def refusal(folder: str, lesson: str) -> str | None:
         return f"There is no lesson {lesson!r}: give two digits, 00 to 15, as in LESSON=03."
     if not os.access(folder, os.W_OK):
         return f"grades.csv cannot be written in {folder}: copy the notebooks to a folder of yours."
+    if not unconfined and not sandbox.is_closed():
+        return OPEN
     if not sandbox.can_start():
         return "No process for a notebook starts here: run `make setup`, and free 2 GB of memory."
     return None
@@ -60,15 +67,14 @@ def main(arguments: list[str]) -> int:
     parser = OneSentence(prog="python -m transformer_lesson.grading", description=__doc__)
     parser.add_argument("folder", help="with the students' notebooks")
     parser.add_argument("lesson", nargs="?", default="", help="two digits; all lessons without it")
+    parser.add_argument("--unconfined", action="store_true", help="run what cannot be closed off")
     chosen = parser.parse_args(arguments)
-    refused = refusal(chosen.folder, chosen.lesson)
+    refused = refusal(chosen.folder, chosen.lesson, chosen.unconfined)
     if refused:
         print(refused)
         return 1
     torch.set_num_threads(1)  # as in the students' processes: the same sums
     sandbox.adopt_orphans()
-    if not sandbox.is_closed():
-        print(OPEN)
     folder = Path(chosen.folder).resolve()
     submissions = handed_in.find_submissions(folder)
     graded = list(rows(submissions, chosen.lesson))

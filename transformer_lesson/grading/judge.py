@@ -9,7 +9,7 @@ pass only if it holds the right answers.
 import hashlib
 import json
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lesson.exercises import checks
-from transformer_lesson.exercises.attempt import call
+from transformer_lesson.exercises.attempt import NotAttempted, call
 from transformer_lesson.exercises.bug_hunt.rules import (
     gradient_is_finite,
     norm_is_trained,
@@ -35,6 +35,7 @@ from transformer_lesson.grading.sandbox import SECONDS, Stopped, answers
 
 GRADIENT = "The gradient that comes back through your function is not the right one, or none comes."
 UNSEEN = "It is right on the draws that `check` uses, and wrong on others."
+IMPORTED = "It is the package's own function, or calls it: there is no answer here to judge."
 
 Take = Callable[..., Any]
 
@@ -60,8 +61,9 @@ def judged(name: str, seed: int, take: Take) -> Report:
         for attempt in attempts:
             make_inputs = partial(_unseen, exercise, seed + 100 * attempt)
             further = replace(exercise, invariants=(), make_inputs=make_inputs)
-            if checks.verdict(further, answer).status == "passed":
-                return report
+            with suppress(NotAttempted):
+                if checks.first_failure(further, answer) is None:
+                    return report
     return Report(name, "failed", UNSEEN) if attempts else report
 
 
@@ -71,9 +73,7 @@ def _plainly(function: Callable, *inputs: Any) -> Any:
 
 def _unseen(exercise: Exercise, seed: int, draw: Draw) -> tuple:
     """Return inputs of the same kinds as those of a draw, with other sizes and numbers."""
-    other = Draw(seed + draw.number, draw.small)
-    other.number = draw.number
-    return exercise.make_inputs(other)
+    return exercise.make_inputs(Draw(draw.number, draw.small, seed + draw.number))
 
 
 def _on_record(rule: Invariant, exercise: Exercise, take: Take) -> Invariant:
@@ -139,6 +139,8 @@ def verdict(name: str, seed: int, line: bytes) -> Report:
             return Report(name, "missing", "The notebook does not define this function.")
         if record["state"] == "blank":
             return Report(name, "not attempted")
+        if record["state"] == "imported":
+            return Report(name, "imported", IMPORTED)
         if record["state"] == "raised":
             said = f"The cells that it needs raised {record['raised']}: {record['text']}"
             return Report(name, "failed", said)
@@ -156,7 +158,7 @@ def grade(cells: list[str], lesson: str) -> list[Report]:
     """Return one report for each exercise of a lesson. Nothing in the cells can raise here.
 
     Besides those of `check` a report's status may be "missing" (the notebook does not define the
-    function), "timed out" or "crashed".
+    function), "imported" (it is ours, or calls ours), "timed out" or "crashed".
 
     Args:
         cells: the sources of a notebook's code cells.

@@ -13,6 +13,7 @@ from typing import Any
 
 from transformer_lesson.exercises.attempt import is_untouched
 from transformer_lesson.exercises.catalog import find
+from transformer_lesson.grading.imported import Watch
 from transformer_lesson.grading.judge import judged
 from transformer_lesson.grading.record import Recorder, told
 from transformer_lesson.grading.sandbox import limit_this_process
@@ -21,10 +22,12 @@ from transformer_lesson.grading.slices import FILE, slice_for
 
 def record(name: str, cells: list[str], seed: int) -> dict[str, Any]:
     """Run what one exercise needs of a notebook's cells, then its check; return its calls."""
-    names = {"__name__": "__main__"}
+    names, watch = {"__name__": "__main__"}, Watch(find(name))
     try:
         for statement in slice_for(name, cells):  # one by one, as compiled together they differ
-            exec(compile(ast.Module([statement], []), FILE, "exec"), names)
+            code = compile(ast.Module([statement], []), FILE, "exec")
+            with watch.watching():
+                exec(code, names)
     except BaseException as error:  # SystemExit too
         return {"name": name, "state": "raised", **told(error)}
     answer = names.get(name)
@@ -32,9 +35,11 @@ def record(name: str, cells: list[str], seed: int) -> dict[str, Any]:
         return {"name": name, "state": "missing"}
     if is_untouched(answer, find(name).load_start()):
         return {"name": name, "state": "blank"}
-    recorder = Recorder(answer)
+    recorder = Recorder(watch.watched(answer))
     with suppress(BaseException):  # the judge comes to its own verdict
         judged(name, seed, recorder.take)
+    if watch.saw_ours:
+        return {"name": name, "state": "imported"}
     stub = "NotImplementedError" in getattr(getattr(answer, "__code__", None), "co_names", ())
     if stub and any(call.get("raised") == "NotImplementedError" for call in recorder.calls):
         return {"name": name, "state": "blank"}

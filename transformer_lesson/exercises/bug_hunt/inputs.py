@@ -191,7 +191,7 @@ def frequency_inputs(draw: Draw) -> tuple:
         return (2,)
     if draw.number == 3 and not draw.small:
         return (512,)
-    return (2 * draw.size("pair"),)
+    return (2 * draw.unless_unseen(draw.size("pair"), 8, 100),)
 
 
 def _one_of_one(draw: Draw) -> None:
@@ -276,7 +276,7 @@ def word_inputs(draw: Draw) -> tuple:
         )
     )
     known = ["hello", "Paris", "the", "cat", "sees", "today", ".", "kernel", "restart"]
-    first = 0 if draw.number % 2 == 0 else 5
+    first = draw.unless_unseen(0 if draw.number % 2 == 0 else 5, 5, 11)
     words = draw.some(text.split())
     vocabulary = {w: first + i for i, w in enumerate(known)}
     unk_id = 2 if draw.number in (3, 5) else 20 + draw.number
@@ -313,8 +313,8 @@ def listing_inputs(draw: Draw) -> tuple:
 
 
 def gpt2_inputs(draw: Draw) -> tuple:
-    """The heads of GPT-2 medium, small, large and XL."""
-    return (draw.one_of((16, 12, 20, 25)),)
+    """The heads of GPT-2 medium, small, large and XL; in a draw that nobody has seen, any."""
+    return (draw.unless_unseen(draw.one_of((16, 12, 20, 25)), 1, 100),)
 
 
 def block_inputs(draw: Draw) -> tuple:

@@ -5,9 +5,14 @@ its stub, and nothing of the package. Each writes in a way of their own: by loop
 library's calls, by recursion and small helpers. One who is drawn takes each answer from any.
 """
 
+import ast
+import json
+import os
 import random
 import re
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -79,21 +84,30 @@ class Lesson:
     def run(self, i: int) -> None:
         """Run a cell, and before it what it needs and what has not run yet."""
         self._prepare(i, self.made_and_used[i][1])
+        self._run_alone(i)
+
+    def _run_alone(self, i: int) -> None:
         self.notebook.run(self.cells[i].source)
         self.ran.add(i)
 
     def _prepare(self, before: int, names: set[str]) -> None:
-        for i in self._makers(before, names):
-            if i not in self.ran:
-                self.run(i)
+        """Run what gave these names their values, and what those cells and functions use."""
+        needed, new = set(), self._makers(before, names)
+        while new := new - needed:
+            needed |= new
+            used = [(one, self.made_and_used[one][1]) for one in new]
+            new = {one for maker, theirs in used for one in self._makers(maker, theirs)}
+            new |= {one for _, theirs in used for one in self._makers(before, theirs)}
+        for one in sorted(needed - self.ran):
+            self._run_alone(one)
 
-    def _makers(self, before: int, names: set[str]) -> list[int]:
+    def _makers(self, before: int, names: set[str]) -> set[int]:
         """Return the cells that gave these names their values last."""
         makers = {}
         for i in range(before):
             for name in self.made_and_used.get(i, (set(), set()))[0] & names:
                 makers[name] = i
-        return sorted(set(makers.values()))
+        return set(makers.values())
 
     def _is_slow(self, i: int) -> bool:
         needs = self._makers(i, self.made_and_used[i][1])
@@ -103,25 +117,62 @@ class Lesson:
 def _made_and_used(source: str) -> tuple[set[str], set[str]]:
     """Return the names that a cell gives to the notebook, and those that it takes from there."""
     plain = without_magics(source)
-    return names_in(source)[0], set(global_names(plain))
+    written_into = {  # counted[...] = True
+        node.value.id
+        for node in ast.walk(ast.parse(plain))
+        if isinstance(node, ast.Subscript | ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+    }
+    of_classes = {  # forward = forward
+        statement.value.id
+        for node in ast.walk(ast.parse(plain))
+        if isinstance(node, ast.ClassDef)
+        for statement in node.body
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name)
+    }
+    return names_in(source)[0] | written_into, set(global_names(plain)) | of_classes
 
 
-def play(
-    folder: Path, chosen: dict[str, str], passed: Callable[[str, Report], None], every: int = 1
-) -> None:
-    """Go through the lessons; after each answer run what uses `mine`, up to the next lesson's end.
+def course(folder: Path, chosen: dict[str, str], every: int = 1) -> dict[str, tuple[str, str]]:
+    """Go through the lessons in a process of its own, since lessons change what they import.
+
+    After each answer runs what uses `mine`, up to the end of the next lesson; each error ends it.
 
     Args:
         folder: with the learner's copies of the lessons.
         chosen: an answer for each exercise.
-        passed: is told each exercise and its report.
         every: 2 for a learner who leaves out every second exercise.
+
+    Returns:
+        Status and message of each exercise's report.
     """
-    lessons = [Lesson(path) for path in sorted(folder.glob("[01][0-9]_*.ipynb"))[1:11]]
+    environment = os.environ | {"PYTHONPATH": str(HERE.parents[1]), "MPLBACKEND": "agg"}
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.course.play", str(every)],
+        cwd=folder,
+        env=environment,
+        input=json.dumps(chosen),
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def play(chosen: dict[str, str], every: int) -> dict[str, tuple[str, str]]:
+    lessons = [Lesson(path) for path in sorted(Path().glob("[01][0-9]_*.ipynb"))[1:11]]
     exercises = [(lesson, *pair) for lesson in lessons for pair in lesson.exercises()]
+    reports = {}
     for lesson, i, name in exercises[::every]:
-        passed(name, lesson.answer(i, name, chosen[name]))
+        report = lesson.answer(i, name, chosen[name])
+        reports[name] = report.status, report.message
         following = [one for one in lessons if int(one.number) == int(lesson.number) + 1]
         for one, after in [(lesson, i), *((one, 0) for one in following)]:
             for cell in one.with_mine(after):
                 one.run(cell)
+    return reports
+
+
+if __name__ == "__main__":
+    print(json.dumps(play(json.load(sys.stdin), int(sys.argv[1]))))

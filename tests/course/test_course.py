@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.course.play import AUTHORS, Lesson, answers, drawn, play
+from tests.course.play import AUTHORS, Lesson, answers, course, drawn
 from tools.lesson_files import lesson_files
 from transformer_lesson import mine
 from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
@@ -68,16 +68,11 @@ def test_a_learner_who_passes_every_second_exercise(copies):
 
 def passes(chosen: dict[str, str], folder, every: int = 1) -> set[str]:
     """Play a course in which every answer passes and is kept; return the exercises answered."""
-    seen = set()
-
-    def passed(name, report):
-        assert report.status == "passed", f"{name}: {report.message}"
-        kept = f"Your version is kept in `{FOLDER}/lesson_"
-        assert report.message.splitlines()[-1].startswith(kept), report.message
-        seen.add(name)
-
-    play(folder, chosen, passed, every)
-    return seen
+    reports = course(folder, chosen, every)
+    for name, (status, message) in reports.items():
+        assert status == "passed", f"{name}: {message}"
+        assert message.splitlines()[-1].startswith(f"Your version is kept in `{FOLDER}/lesson_")
+    return set(reports)
 
 
 def ends_with_the_same_model() -> None:

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent
 NOTEBOOKS = lesson_files()
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "notebooks/glossary.md", *NOTEBOOKS]
 LINK = re.compile(r"\[((?:[^\[\]]|\\\]|!\[[^\]]*\]\([^)]*\))*)\]\(([^)\s]+)\)")
+CELL = r'^   "id": "([^"]+)",$'
 CODE = "../transformer_lesson/"
 
 
@@ -25,9 +26,11 @@ def prose(path: Path) -> str:
 
 
 def anchors(path: Path) -> set[str]:
-    """The names of a page's headings, as GitHub makes them."""
+    """The names of a page's headings, as GitHub makes them, and of cells, as JupyterLab does."""
     headings = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings} | {
+        f"cell-id={id_}" for id_ in re.findall(CELL, path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

@@ -2,12 +2,12 @@
 
 import json
 import re
-from functools import cache
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
 
+from tools.site_pages import CELL_LINK as LINK
+from tools.site_pages import lesson_headings, slug, to_heading, without_number
 from transformer_lesson.lessons import LESSONS
 
 ROOT = Path(__file__).parent.parent
@@ -16,7 +16,6 @@ CROSSWALK, READING = PAGE.split("\n## Further reading\n")
 TEXTS = dict(
     re.findall(r"^## (\d) · [^\n]+\n(.+?)(?=^## |\Z)", CROSSWALK, re.MULTILINE | re.DOTALL)
 )
-LINK = re.compile(r"\[(\d\d) · ([^\]]+)\]\(\.\./notebooks/(\w+\.ipynb)#([^)]+)\)")
 KINDS = "formula", "figure", "code"
 STORY = [f"{number:02}" for number in range(11)]
 SECTION = re.compile(r"\| \| \*\*(.+)\*\* \| \| \|")
@@ -29,18 +28,6 @@ def rows(number: str) -> list[list[str]]:
         line.split("|")[1:-1] for line in TEXTS[number].splitlines() if re.match(r"\| \d", line)
     ]
     return [[cell.strip() for cell in row] for row in found]
-
-
-@cache
-def headings(file: str) -> list[str]:
-    cells = json.loads((ROOT / "notebooks" / file).read_text(encoding="utf-8"))["cells"]
-    prose = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
-    return re.findall(r"^#{1,3} (.+)$", "\n\n".join(prose), re.MULTILINE)
-
-
-def anchor(heading: str) -> str:
-    """The name of a heading, as GitHub and the web site make it."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def test_there_are_five_texts():
@@ -64,13 +51,15 @@ def test_every_section_has_a_name_and_rows(number):
 
 
 @each_text
-def test_a_link_names_the_heading_to_which_it_leads(number):
-    for lesson, title, file, name in (
-        link for row in rows(number) for link in LINK.findall(row[2])
-    ):
-        assert file == LESSONS[lesson].file
-        (heading,) = [one for one in headings(file) if anchor(one) == unquote(name)]
-        assert title == re.sub(r"^\d+ · ", "", heading)
+def test_a_link_leads_to_the_cell_and_on_the_site_to_the_heading_that_it_names(number):
+    for link in (link for row in rows(number) for link in LINK.finditer(row[2])):
+        label, title, path, file, cell = link.groups()
+        assert (path, file) == (f"../notebooks/{file}", LESSONS[label[:2]].file)
+        headings = lesson_headings(file)
+        (heading,) = [one for one in headings[cell] if without_number(one) == title]
+        slugs = [slug(one) for found in headings.values() for one in found]
+        assert slugs.count(slug(heading)) == 1
+        assert to_heading(link) == f"[{label}]({path}#{slug(heading)})"
         assert "$" not in heading and "`" not in heading, "the site names such a heading otherwise"
 
 
@@ -94,13 +83,14 @@ def test_the_sums_are_right():
 
 
 def test_lesson_14_has_as_many_cases_as_the_page_says():
-    cases = set(re.findall(r"Case (\d+)", "\n".join(headings(LESSONS["14"].file))))
+    headings = sum(lesson_headings(LESSONS["14"].file).values(), [])
+    cases = set(re.findall(r"Case (\d+)", "\n".join(headings)))
     assert f"Lesson 14 makes {len(cases)} of these" in PAGE
 
 
 @pytest.mark.parametrize("number", STORY)
 def test_a_lesson_of_the_story_is_linked_and_links_back(number):
-    assert any(link[0] == number for link in LINK.findall(CROSSWALK))
+    assert any(link[0][:2] == number for link in LINK.findall(CROSSWALK))
     cells = json.loads((ROOT / "notebooks" / LESSONS[number].file).read_text("utf-8"))["cells"]
     sources = ["".join(cell["source"]) for cell in cells]
     *_, last = [source for source in sources if re.match("#+ Where to go from here", source)]

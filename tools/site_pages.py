@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 STILLS = ROOT / "docs" / "stills"
 TO_TRY = ("TranslationPlayground", "ModelFlow")
 INTERNAL = re.compile(r"lesson_\d|bug_hunt")  # what would give exercises away
+CELL_LINK = re.compile(r"\[(\d\d · ([^\]]+))\]\(([^)#]*/(\w+\.ipynb))#cell-id=([\w-]+)\)")
 
 
 def keep_pictures_apart(app) -> None:
@@ -45,6 +46,8 @@ def read_page(app, docname: str, source: list[str]) -> None:
         folder = "" if docname.startswith("notebooks/") else "notebooks/"
         page = source[0].replace("{lessons}", lesson_table(folder))
         source[0] = page.replace("{start}", start(stored_address()))
+    elif docname == "docs/sources":
+        source[0] = CELL_LINK.sub(to_heading, source[0])
     elif docname == "try":
         for kind in TO_TRY:
             source[0] = source[0].replace(f"{{{kind}}}", place(first_state(kind)))
@@ -60,6 +63,34 @@ def read_page(app, docname: str, source: list[str]) -> None:
                 enliven(cell, stills / f"{cell['id']}.json")
                 fold(cell)
         source[0] = json.dumps(notebook)
+
+
+def to_heading(link: re.Match) -> str:
+    """Return a link to a cell, as JupyterLab takes it, as one to the heading that it names."""
+    label, title, path, file, cell = link.groups()
+    headings = [one for one in lesson_headings(file)[cell] if without_number(one) == title]
+    return f"[{label}]({path}#{slug(headings[0])})"
+
+
+@cache
+def lesson_headings(file: str) -> dict[str, list[str]]:
+    """Return the headings of each cell of a lesson, by the cell's id."""
+    cells = json.loads((ROOT / "notebooks" / file).read_text(encoding="utf-8"))["cells"]
+    return {
+        cell["id"]: re.findall(r"^#{1,3} (.+)$", "".join(cell["source"]), re.MULTILINE)
+        for cell in cells
+        if cell["cell_type"] == "markdown"
+    }
+
+
+def without_number(heading: str) -> str:
+    """Return a heading without its section's number: "3 · Hands of clocks", "Hands of clocks"."""
+    return re.sub(r"^\d+ · ", "", heading)
+
+
+def slug(heading: str) -> str:
+    """Return a heading's anchor, as MyST (and GitHub) make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 @cache

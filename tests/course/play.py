@@ -5,7 +5,6 @@ its stub, and nothing of the package. Each writes in a way of their own: by loop
 library's calls, by recursion and small helpers. One who is drawn takes each answer from any.
 """
 
-import ast
 import json
 import os
 import random
@@ -17,10 +16,11 @@ from pathlib import Path
 
 import nbformat
 
-from tests.cells import is_slow, names_in, without_magics
+from tests.cells import names_in, without_magics, without_slow_cells
 from tests.exercises.test_collection import Notebook
 from tools.handout import CHECK, is_stub
 from transformer_lesson.exercises import Report, check
+from transformer_lesson.exercises.collection import LESSON_OF
 from transformer_lesson.exercises.standalone import global_names
 
 HERE = Path(__file__).parent
@@ -41,18 +41,33 @@ def drawn(seed: int) -> dict[str, str]:
     return {name: draw.choice(by)[name] for name in by[0]}
 
 
+def every_second(seed: int) -> dict[str, str]:
+    """Return the answers of one who leaves out every second exercise, and so calls none of these.
+
+    Within a lesson, that is: what an earlier lesson asked for lies ready, ours where it is missing.
+    """
+    draw, by = random.Random(seed), [answers(author) for author in AUTHORS]
+    names, chosen = list(by[0]), {}
+    for name in names[::2]:
+        beside = {one for one in names[1::2] if LESSON_OF[one] == LESSON_OF[name]}
+        may = [one[name] for one in by if not beside & set(global_names(one[name]))]
+        if may:  # else each of them calls what was left out
+            chosen[name] = draw.choice(may)
+    return chosen
+
+
 class Lesson:
-    """One lesson's cells in one namespace, each run when something needs it."""
+    """One lesson, run from top to bottom with blank stubs; then single cells again, as they stood.
+
+    Cells that train, and those that need them, are left out.
+    """
 
     def __init__(self, path: Path):
-        self.cells = nbformat.read(path, as_version=4).cells
-        self.number, self.notebook, self.ran = path.name[:2], Notebook(), set()
-        self.notebook.names |= {"display": lambda *shown: None}
-        self.made_and_used = {
-            i: _made_and_used(cell.source)
-            for i, cell in enumerate(self.cells)
-            if cell.cell_type == "code" and not is_stub(cell)
-        }
+        notebook = nbformat.read(path, as_version=4)
+        without_slow_cells(notebook)
+        self.cells, self.number = notebook.cells, path.name[:2]
+        self.names_before: dict[int, dict] = {}
+        self.answered: dict[str, object] = {}
 
     def exercises(self) -> Iterator[tuple[int, str]]:
         """Yield each exercise with the number of its cell."""
@@ -60,96 +75,59 @@ class Lesson:
             if is_stub(cell):
                 yield i, re.match(r"def (\w+)\(", cell.source)[1]
 
+    def open(self) -> None:
+        """Run all cells, once, and keep the names that each one found."""
+        if self.names_before:
+            return
+        self.notebook = Notebook()
+        self.notebook.names |= {"display": lambda *shown: None}
+        for i, cell in enumerate(self.cells):
+            self.names_before[i] = dict(self.notebook.names)
+            if cell.cell_type == "code":
+                self.notebook.run(without_magics(cell.source))
+
+    def run(self, i: int, source: str) -> None:
+        """Run a cell with the names that it found, and those of the answers given since."""
+        self.notebook.names.clear()
+        self.notebook.names |= self.names_before[i] | self.answered
+        self.notebook.run(source)
+
     def answer(self, i: int, name: str, source: str) -> Report:
         """Write an answer into its cell, run that, and check it as the next cell does."""
-        self._prepare(i, _made_and_used(source)[1])
-        self.notebook.run(source)
-        self.made_and_used[i], self.cells[i].source = _made_and_used(source), source
-        self.ran.add(i)
+        self.run(i, source)
+        self.answered |= {one: self.notebook.names[one] for one in names_in(source)[0]}
         assert CHECK.match(self.cells[i + 1].source)[1] == name
         return check(name, self.notebook.names[name])
 
-    def with_mine(self, after: int) -> list[int]:
-        """Return the cells behind one that use `mine` or what it gave, but none that trains."""
-        found, given = [], set()
-        for i, (made, used) in self.made_and_used.items():
-            if USES_MINE.search(self.cells[i].source):
-                given |= made
-            elif not used & given:
+    def run_with_mine(self, after: int) -> None:
+        """Run the cells behind one that use `mine`, or a name that it gave."""
+        given = set()
+        for i, cell in enumerate(self.cells):
+            if cell.cell_type != "code" or is_stub(cell):
                 continue
-            if i > after and not self._is_slow(i):
-                found.append(i)
-        return found
-
-    def run(self, i: int) -> None:
-        """Run a cell, and before it what it needs and what has not run yet."""
-        self._prepare(i, self.made_and_used[i][1])
-        self._run_alone(i)
-
-    def _run_alone(self, i: int) -> None:
-        self.notebook.run(self.cells[i].source)
-        self.ran.add(i)
-
-    def _prepare(self, before: int, names: set[str]) -> None:
-        """Run what gave these names their values, and what those cells and functions use."""
-        needed, new = set(), self._makers(before, names)
-        while new := new - needed:
-            needed |= new
-            used = [(one, self.made_and_used[one][1]) for one in new]
-            new = {one for maker, theirs in used for one in self._makers(maker, theirs)}
-            new |= {one for _, theirs in used for one in self._makers(before, theirs)}
-        for one in sorted(needed - self.ran):
-            self._run_alone(one)
-
-    def _makers(self, before: int, names: set[str]) -> set[int]:
-        """Return the cells that gave these names their values last."""
-        makers = {}
-        for i in range(before):
-            for name in self.made_and_used.get(i, (set(), set()))[0] & names:
-                makers[name] = i
-        return set(makers.values())
-
-    def _is_slow(self, i: int) -> bool:
-        needs = self._makers(i, self.made_and_used[i][1])
-        return is_slow(self.cells[i]) or any(map(self._is_slow, needs))
+            made, used = names_in(cell.source)
+            uses_mine = USES_MINE.search(cell.source)
+            if uses_mine:
+                given |= made
+            if i > after and (uses_mine or used & given):
+                self.run(i, without_magics(cell.source))
 
 
-def _made_and_used(source: str) -> tuple[set[str], set[str]]:
-    """Return the names that a cell gives to the notebook, and those that it takes from there."""
-    plain = without_magics(source)
-    written_into = {  # counted[...] = True
-        node.value.id
-        for node in ast.walk(ast.parse(plain))
-        if isinstance(node, ast.Subscript | ast.Attribute)
-        and isinstance(node.ctx, ast.Store)
-        and isinstance(node.value, ast.Name)
-    }
-    of_classes = {  # forward = forward
-        statement.value.id
-        for node in ast.walk(ast.parse(plain))
-        if isinstance(node, ast.ClassDef)
-        for statement in node.body
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name)
-    }
-    return names_in(source)[0] | written_into, set(global_names(plain)) | of_classes
-
-
-def course(folder: Path, chosen: dict[str, str], every: int = 1) -> dict[str, tuple[str, str]]:
+def course(folder: Path, chosen: dict[str, str]) -> dict[str, tuple[str, str]]:
     """Go through the lessons in a process of its own, since lessons change what they import.
 
     After each answer runs what uses `mine`, up to the end of the next lesson; each error ends it.
 
     Args:
         folder: with the learner's copies of the lessons.
-        chosen: an answer for each exercise.
-        every: 2 for a learner who leaves out every second exercise.
+        chosen: answers; an exercise without one is left out.
 
     Returns:
         Status and message of each exercise's report.
     """
     environment = os.environ | {"PYTHONPATH": str(HERE.parents[1]), "MPLBACKEND": "agg"}
     run = subprocess.run(
-        [sys.executable, "-m", "tests.course.play", str(every)],
+        [sys.executable, "-m", "tests.course.play"],
         cwd=folder,
         env=environment,
         input=json.dumps(chosen),
@@ -160,19 +138,22 @@ def course(folder: Path, chosen: dict[str, str], every: int = 1) -> dict[str, tu
     return json.loads(run.stdout.splitlines()[-1])
 
 
-def play(chosen: dict[str, str], every: int) -> dict[str, tuple[str, str]]:
+def play(chosen: dict[str, str]) -> dict[str, tuple[str, str]]:
     lessons = [Lesson(path) for path in sorted(Path().glob("[01][0-9]_*.ipynb"))[1:11]]
-    exercises = [(lesson, *pair) for lesson in lessons for pair in lesson.exercises()]
     reports = {}
-    for lesson, i, name in exercises[::every]:
-        report = lesson.answer(i, name, chosen[name])
-        reports[name] = report.status, report.message
-        following = [one for one in lessons if int(one.number) == int(lesson.number) + 1]
-        for one, after in [(lesson, i), *((one, 0) for one in following)]:
-            for cell in one.with_mine(after):
-                one.run(cell)
+    for lesson, following in zip(lessons, [*lessons[1:], None], strict=True):
+        lesson.open()
+        for i, name in lesson.exercises():
+            if name not in chosen:
+                continue
+            report = lesson.answer(i, name, chosen[name])
+            reports[name] = report.status, report.message
+            lesson.run_with_mine(after=i)
+            if following is not None:
+                following.open()
+                following.run_with_mine(after=0)
     return reports
 
 
 if __name__ == "__main__":
-    print(json.dumps(play(json.load(sys.stdin), int(sys.argv[1]))))
+    print(json.dumps(play(json.load(sys.stdin))))

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.course.play import AUTHORS, Lesson, answers, course, drawn
+from tests.course.play import AUTHORS, Lesson, answers, course, drawn, every_second
 from tools.lesson_files import lesson_files
 from transformer_lesson import mine
 from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
@@ -61,14 +61,14 @@ def test_whole_authors_and_more_who_are_drawn(chosen, copies):
 
 @pytest.mark.slow
 def test_a_learner_who_passes_every_second_exercise(copies):
-    reports = passes(drawn(4), copies, every=2)
+    reports = passes(every_second(4), copies)
     assert mine.parts().yours == tuple(name for name in PARTS if name in reports)
     ends_with_the_same_model()
 
 
-def passes(chosen: dict[str, str], folder, every: int = 1) -> set[str]:
+def passes(chosen: dict[str, str], folder) -> set[str]:
     """Play a course in which every answer passes and is kept; return the exercises answered."""
-    reports = course(folder, chosen, every)
+    reports = course(folder, chosen)
     for name, (status, message) in reports.items():
         assert status == "passed", f"{name}: {message}"
         assert message.splitlines()[-1].startswith(f"Your version is kept in `{FOLDER}/lesson_")

@@ -15,17 +15,15 @@ CODE = "transformer_lesson/model/fast.py"
 @pytest.mark.parametrize("script", SECTIONS)
 def test_a_benchmark_still_finds_all_that_it_uses(script):
     assert callable(import_module(f"benchmarks.{script}").main)
-
-
-@pytest.mark.parametrize("script", SECTIONS)
-def test_a_benchmark_says_which_rooms_it_measures(script):
     rooms = [results.ROOT / "transformer_lesson" / room for room in MEASURES[script]]
     assert rooms and all(room.is_dir() for room in rooms)
 
 
 def git(*command: str) -> str:
     name = ("-c", "user.name=test", "-c", "user.email=test@example.com")
-    done = subprocess.run(["git", *name, *command], cwd=results.ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", *name, *command], cwd=results.ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -74,7 +72,9 @@ def test_a_commit_that_nobody_knows_is_stale(repository):
     text = results.RESULTS.read_text("utf-8")
     for commit in ("commit 0123456", "of yore"):
         results.RESULTS.write_text(re.sub(r"commit \w+", commit, text), encoding="utf-8")
-        assert [sentence[-29:-1] for sentence in results.stale()] == ["its commit is not known here"]
+        assert [sentence[-29:-1] for sentence in results.stale()] == [
+            "its commit is not known here"
+        ]
 
 
 def test_without_a_repository_it_says_so(monkeypatch, capsys, tmp_path):

@@ -91,12 +91,14 @@ def test_a_busy_moment_does_not_decide(struck, monkeypatch):
 
 def test_the_ways_are_timed_again_now_and_then(monkeypatch):
     """What was right in a busy moment, or for a model in the cache, need not stay so."""
-    monkeypatch.setattr(fast, "KEPT", 100)
+    monkeypatch.setattr(fast, "SOON", 40)
+    monkeypatch.setattr(fast, "LATE", 100)
     early = 1 + fast.SAMPLES
-    other = chain(repeat(3.0, early), repeat(0.5))
-    clock = Clock(monkeypatch, plain=repeat(1.0), other=other)
+    clock = Clock(monkeypatch, plain=repeat(1.0), other=chain(repeat(3.0, early), repeat(0.5)))
     race, ways = fast.Race(), clock.ways()
-    assert run(race, ways, 100) == "plain" and run(race, ways, 100) == "other"
+    assert run(race, ways, 1 + 40) == "plain" and clock.taken.count("other") == early
+    assert run(race, ways, 1 + 2 * fast.SAMPLES) == "other"
+    assert run(race, ways, 100 - 2 * fast.SAMPLES) == "other" and run(race, ways, 1) is None
 
 
 def test_a_way_with_other_numbers_is_never_chosen():
@@ -134,10 +136,10 @@ def test_few_rows_give_what_nn_linear_gives(name, shape, bias, dtype, always):
                 ours = layer(x)
                 torch.testing.assert_close(ours, expected, **tolerance)
                 assert ours.is_contiguous()
-    n, half = x.numel() // 384, dtype in fast.HALF
-    ways = ["plain"] + ["columns"] * (not half) + ["vector"] * (n == 1)
+    rows, ways = fast.WAYS.get(dtype, (0, {}))
+    ways = list(ways)
     races = [(race.chosen, list(race.seconds)) for race in fast.RACES.values()]
-    raced = 0 < n <= fast.FEW_ROWS and len(ways) > 1
+    raced = 0 < x.numel() // 384 <= rows
     assert races == ([(name if name in ways else "plain", ways)] if raced else [])
 
 

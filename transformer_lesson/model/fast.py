@@ -24,7 +24,8 @@ from transformer_lesson.model.masks import CAUSAL, Mask, check_mask
 HALF = (torch.bfloat16, torch.float16)
 FEW_ROWS, LARGE = 16, 2**16  # rows of x, numbers in a matrix: where timing is worth its time
 WORTH = 0.9  # a way that takes more of the plain way's time than this is not worth it
-SAMPLES, KEPT = 9, 4096  # calls that are timed for each way; calls until they are timed again
+SAMPLES = 9  # calls that are timed for each way
+SOON, LATE = 128, 4096  # calls until they are timed again: at first, and at last
 
 
 def plain() -> bool:
@@ -38,7 +39,9 @@ class Race:
     The calls take the ways in turn, so that each finds the matrices where the work has them, and a
     busy moment strikes all ways alike. Then the way with the shortest time, the lower quartile of
     its calls, is `chosen`, if that is clearly under the plain way's, which is the first. Beside a
-    busy core a median may tell of the others' work. Two threads may share a race.
+    busy core a median may tell of the others' work. What was right in the first moments, or in
+    busy ones, need not stay so: after a while the ways are timed again, and again after a longer
+    one. Two threads may share a race.
 
     Attributes:
         chosen: the way's name, `None` while they are timed.
@@ -49,16 +52,20 @@ class Race:
     def __init__(self):
         self.chosen: str | None = None
         self.seconds: dict[str, list[float]] = {}
-        self.calls = 0
+        self.calls, self.kept = 0, SOON // 4
 
     def run(self, ways: Mapping[str, Callable[..., Tensor]], *inputs) -> Tensor:
         """Return `way(*inputs)` of the way that was chosen, or whose turn it is."""
         self.calls += 1
-        chosen, seconds = self.chosen, self.seconds
-        if not seconds or self.calls > KEPT:
+        chosen = self.chosen
+        if chosen is None or self.calls > self.kept:
+            return self._timed(ways, inputs)
+        return ways[chosen](*inputs)
+
+    def _timed(self, ways: Mapping[str, Callable[..., Tensor]], inputs: tuple) -> Tensor:
+        seconds = self.seconds
+        if not seconds or self.chosen is not None:
             return self._begin(ways, inputs)
-        if chosen is not None:
-            return ways[chosen](*inputs)
         name = min(seconds, key=lambda way: len(seconds[way]))
         start = perf_counter()
         result = ways[name](*inputs)
@@ -70,7 +77,7 @@ class Race:
     def _begin(self, ways: Mapping[str, Callable[..., Tensor]], inputs: tuple) -> Tensor:
         results = {name: way(*inputs) for name, way in ways.items()}  # the first calls take longer
         expected = next(iter(results.values()))
-        self.chosen, self.calls = None, 0
+        self.chosen, self.calls, self.kept = None, 0, min(4 * self.kept, LATE)
         self.seconds = {name: [] for name, y in results.items() if _are_close(y, expected)}
         return expected
 
@@ -81,7 +88,8 @@ RACES: dict[Hashable, Race] = {}
 
 def race_of(key: Hashable) -> Race:
     """Return the race of what this key stands for, with as many threads as there are now."""
-    return RACES.setdefault((key, torch.get_num_threads()), Race())
+    key = key, torch.get_num_threads()
+    return RACES.get(key) or RACES.setdefault(key, Race())
 
 
 def _shortest(seconds: Mapping[str, list[float]]) -> str:
@@ -138,36 +146,29 @@ def writing(model: nn.Module) -> Iterator[None]:
     """Let a model multiply few rows by its large matrices in the way that is fastest here.
 
     A model that writes reads one row per text and step, and some libraries that PyTorch hands
-    such a product to are slow at it. Only what is on a CPU changes. Two threads may write with one
-    model: the one that ends first leaves the plain way to the other.
+    such a product to are slow at it, but none at float16. Only what is on a CPU changes. Two
+    threads may write with one model: the one that ends first leaves the plain way to the other.
     """
     layers = (layer for layer in model.modules() if type(layer) is nn.Linear)
     large = [layer for layer in layers if layer.weight.numel() >= LARGE and layer.weight.is_cpu]
-    with _instead_of_forward(large, _few_rows):
+    with _instead_of_forward((x for x in large if x.weight.dtype in WAYS), _few_rows):
         yield
 
 
 def _few_rows(layer: nn.Linear) -> Callable[[Tensor], Tensor]:
-    races: dict[int, tuple[Race, dict]] = {}  # number of rows to the race that it is in
+    rows, ways = WAYS[layer.weight.dtype]
+    races: dict[int, Race] = {}  # number of rows to the race that they are in
 
     def forward(x: Tensor) -> Tensor:
         """Return x W^T + b."""
         n, weight = x.numel() // layer.in_features, layer.weight
-        if not 0 < n <= FEW_ROWS or (n > 1 and x.dtype in HALF):
+        if not 0 < n <= rows:
             return F.linear(x, weight, layer.bias)
         if n not in races:
-            key = "product", x.dtype, n, weight.shape, layer.bias is None
-            races[n] = race_of(key), _ways(n, x.dtype)
-        race, ways = races[n]
-        return race.run(ways, x, weight, layer.bias)
+            races[n] = race_of(("product", x.dtype, n, weight.shape, layer.bias is None))
+        return races[n].run(ways, x, weight, layer.bias)
 
     return forward
-
-
-def _ways(n: int, dtype: torch.dtype) -> dict[str, Callable[..., Tensor]]:
-    """Return the ways to multiply n rows: in 16 bits columns were nowhere faster."""
-    ways = {"plain": F.linear} | ({} if dtype in HALF else {"columns": _by_columns})
-    return ways | ({"vector": _by_vector} if n == 1 else {})
 
 
 def _by_columns(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -185,6 +186,13 @@ def _by_columns(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def _by_vector(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     y = torch.mv(weight, x.flatten())  # (d_out,)
     return (y if bias is None else y + bias).view(*x.shape[:-1], -1)
+
+
+WAYS = {
+    torch.float32: (FEW_ROWS, {"plain": F.linear, "columns": _by_columns}),
+    torch.bfloat16: (1, {"plain": F.linear, "vector": _by_vector}),
+}
+"""How many rows at most another way than the plain one may be fastest for, and which."""
 
 
 @contextmanager

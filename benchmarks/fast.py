@@ -19,10 +19,10 @@ ROUNDS, N_PROMPT, N_NEW, LIMIT = 9, 16, 64, 1.05
 NOTES = """
 Ours as it is, divided by ours with TRANSFORMER_LESSON_PLAIN=1, in turns; what was chosen stands
 beside it. Writing: the GPT of the training section, 16 tokens read and 64 written; each size of
-product, and attention in half precision, was timed at its first use, before the rounds. Learning:
-one step of the encoder-decoder, with dropout at the paper's places. Which way is chosen varies from
-processor to processor, and where two are nearly equal from run to run; that nothing is much slower
-than the plain way does not.
+product, and attention in half precision, is timed while it works, mostly in the rounds that warm
+up. Learning: one step of the encoder-decoder, with dropout at the paper's places. Which way is
+chosen varies from processor to processor, and where two are nearly equal from run to run; that
+nothing is much slower than the plain way does not.
 """
 
 
@@ -37,15 +37,15 @@ def plainly(run: Callable[[], object], plain: bool) -> Callable[[], object]:
 
 
 def chosen() -> str:
-    """Say which ways won, and how often, since `CHOSEN` was last cleared."""
-    names = [race.chosen for race in fast.CHOSEN.values()]
+    """Say which ways won, and how often, since `RACES` was last cleared."""
+    names = [race.chosen for race in fast.RACES.values() if race.chosen]
     counts = [f"{name} {names.count(name)}" for name in sorted(set(names))]
     return f"chosen: {', '.join(counts)}" if counts else "nothing to choose"
 
 
 def compare(measure: str, run: Callable[[], object], others: str = "") -> Row:
     """Return the row of one kind of run."""
-    fast.CHOSEN.clear()
+    fast.RACES.clear()
     runs = {"plain": plainly(run, True), "ours": plainly(run, False)}
     seconds = interleaved(runs, ROUNDS)
     peer = f"plain = 1.00 ({1000 * min(seconds['plain']):.0f} ms at best)"

@@ -1,7 +1,10 @@
 """RESULTS.md, which the benchmarks write: one section a processor, and in it one a script."""
 
+import ast
 import os
 import platform
+import re
+import subprocess
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -27,14 +30,31 @@ SECTIONS = {
 }
 """Each script's heading, in the order in which `make bench` runs them."""
 BY_HAND = {"soak"}  # takes half an hour
+MEASURES = {
+    "training_speed": ("model", "training"),
+    "memory": ("model", "training"),
+    "generation_speed": ("model", "generation"),
+    "fast": ("model", "generation", "training"),
+    "translation": ("model", "training", "generation", "text"),
+    "language_model": ("model", "training", "text"),
+    "induction": ("model", "training", "experiments"),
+    "parity": ("model", "checkpoints"),
+    "chat_model": ("model", "generation", "checkpoints"),
+    "gpu": ("model", "training"),
+    "soak": ("explorables",),
+    "site": ("explorables",),
+}
+"""The rooms of the package whose code each script measures."""
+ROOT = Path(__file__).parents[1]
 
 PREFACE = """# What was measured
 
 `make bench` writes this file, `python -m benchmarks.memory` and its like one section of it: that of
-the processor that they run on. What is compared ran in turns in one process, with the same weights
-and equal outputs (asserted first). A ratio is ours divided by the peer's, round by round. **Bold**
-is the median; the middle half of the values lies between the two numbers after it. "Known" is what
-others or an earlier version of ours reached on a machine of this kind.
+the processor that they run on. Each notes the commit whose code it measured; `python -m
+benchmarks.stale` names what is older than its code. What is compared ran in turns in one process,
+with the same weights and equal outputs (asserted first). A ratio is ours divided by the peer's,
+round by round. **Bold** is the median; the middle half of the values lies between the two numbers
+after it. "Known" is what others or an earlier version of ours reached on a machine of this kind.
 
 What varies from processor to processor: how long anything takes (twice to three times), whether
 bfloat16 is worth it, which way to multiply a few rows is fastest, how much a cache gains, and the
@@ -70,10 +90,12 @@ def processor() -> str:
     return f"{name} ({torch.backends.cpu.get_cpu_capability()}), {os.cpu_count()} cores"
 
 
-def circumstances() -> str:
-    """Describe when and under what this runs: memory, versions, threads."""
+def circumstances(script: str) -> str:
+    """Describe when, of which commit and under what a script runs: memory, versions, threads."""
+    commit = (_git("rev-parse", "--short=7", "HEAD") or "unknown").strip()
+    more = " with changes" if changed(script, commit) else ""
     return (
-        f"{date.today()}: {psutil.virtual_memory().total / 2**30:.0f} GiB, "
+        f"{date.today()}, commit {commit}{more}: {psutil.virtual_memory().total / 2**30:.0f} GiB, "
         f"{platform.system()}, Python {platform.python_version()}, "
         f"torch {torch.__version__.partition('+')[0]}, {torch.get_num_threads()} threads."
     )
@@ -90,11 +112,83 @@ def read_sections() -> dict[str, dict[str, str]]:
     return parts
 
 
+def in_a_repository() -> bool:
+    """Whether git knows the history of these files: a downloaded copy has none."""
+    return _git("rev-parse", "HEAD") is not None
+
+
+def stale() -> list[str]:
+    """Return a sentence for each table of RESULTS.md that is older than the code it measures.
+
+    Only code counts: comments, docstrings and layout may change. A table without a commit, or with
+    one that this repository does not know, counts as stale.
+    """
+    scripts, found = {heading: script for script, heading in SECTIONS.items()}, []
+    for part, tables in read_sections().items():
+        for heading, table in tables.items() if part != HOW else ():
+            commit = re.search(r"commit (\w+)", table.partition("\n")[0])
+            files = commit and changed(scripts[heading], commit[1])
+            if files is None:
+                found.append(f"{part}, {heading}: its commit is not known here.")
+            elif files:
+                more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+                found.append(f"{part}, {heading}: since {commit[1]} changed {files[0]}{more}.")
+    return found
+
+
+def changed(script: str, commit: str) -> list[str] | None:
+    """Return the files whose code a script measures and which are not what they were at a commit.
+
+    `None` where git does not know: another repository's commit, a copy without its history.
+    """
+    rooms = [f"transformer_lesson/{room}" for room in MEASURES[script]]
+    listed = _git("diff", "--name-only", commit, "--", f"benchmarks/{script}.py", *rooms)
+    if listed is None:
+        return None
+    return [path for path in listed.split() if _code_at(commit, path) != _code_now(path)]
+
+
+def _code_at(commit: str, path: str) -> str | None:
+    text = _git("show", f"{commit}:{path}")
+    return text and _code(path, text)
+
+
+def _code_now(path: str) -> str | None:
+    file = ROOT / path
+    return _code(path, file.read_text(encoding="utf-8")) if file.exists() else None
+
+
+def _code(path: str, text: str) -> str:
+    """Return what a file does: of Python its syntax tree without docstrings, else the text."""
+    if not path.endswith(".py"):
+        return text
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if hasattr(node, "body") and isinstance(node.body, list):
+            node.body = [line for line in node.body if not _is_text(line)]
+    return ast.dump(tree)
+
+
+def _is_text(line: ast.stmt) -> bool:
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)
+
+
+def _git(*command: str) -> str | None:
+    """Return what git says, or `None` if there is no git, no repository, or no such commit."""
+    try:
+        done = subprocess.run(
+            ["git", *command], cwd=ROOT, capture_output=True, encoding="utf-8", check=False
+        )
+    except FileNotFoundError:
+        return None
+    return None if done.returncode else done.stdout
+
+
 def write(script: str, rows: list[Row], notes: str) -> None:
     """Put a script's rows into this processor's section, and how they came about into its own."""
     table = HEAD + "\n".join(map(str, rows))
     parts, heading = read_sections(), SECTIONS[script]
-    parts.setdefault(processor(), {})[heading] = f"{circumstances()}\n\n{table}"
+    parts.setdefault(processor(), {})[heading] = f"{circumstances(script)}\n\n{table}"
     parts.setdefault(HOW, {})[heading] = notes.strip()
     ordered = [name for name in parts if name != HOW] + [HOW]
     texts = [PREFACE]

@@ -1,10 +1,12 @@
 """What is put on from outside changes the time that a model takes, and nothing else."""
 
 import threading
+from itertools import chain, cycle, repeat
 
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.parity import small_config
 from transformer_lesson import DecoderOnlyTransformer, EncoderDecoderTransformer
@@ -13,54 +15,132 @@ from transformer_lesson.model.feed_forward import FeedForward
 from transformer_lesson.model.masks import CAUSAL, causal_mask
 
 SHAPES = [(1, 1, 384), (384,), (8, 1, 384), (2, 5, 384), (1, 17, 384), (0, 1, 384)]
-WAYS = {"plain": nn.functional.linear, "columns": fast._by_columns, "vector": fast._by_vector}
 
 
 @pytest.fixture(autouse=True)
-def no_choice_yet(monkeypatch):
-    monkeypatch.setattr(fast, "CHOSEN", {})
+def no_race_yet(monkeypatch):
+    monkeypatch.setattr(fast, "RACES", {})
     monkeypatch.delenv("TRANSFORMER_LESSON_PLAIN", raising=False)
 
 
 @pytest.fixture
 def always(monkeypatch):
-    """Let a way of this name win every race, if it was let in."""
+    """Let a way of this name win every race, after one turn of each, if it was let in."""
 
     def choose(name: str) -> None:
-        seconds = fast._race
-
-        def rigged(ways, inputs):
-            race = seconds(ways, inputs)
-            return race._replace(chosen=name if name in race.seconds else race.chosen)
-
-        monkeypatch.setattr(fast, "_race", rigged)
+        monkeypatch.setattr(fast, "SAMPLES", 1)
+        monkeypatch.setattr(
+            fast, "_shortest", lambda seconds: name if name in seconds else next(iter(seconds))
+        )
 
     return choose
+
+
+class Clock:
+    """Time that passes only while a way works: as many seconds as its name says for the call."""
+
+    def __init__(self, monkeypatch, **seconds):
+        self.now, self.seconds, self.taken = 0.0, {k: iter(v) for k, v in seconds.items()}, []
+        monkeypatch.setattr(fast, "perf_counter", lambda: self.now)
+
+    def ways(self) -> dict:
+        return {name: lambda x, name=name: self.work(name, x) for name in self.seconds}
+
+    def work(self, name: str, x: torch.Tensor) -> torch.Tensor:
+        self.taken.append(name)
+        self.now += next(self.seconds[name])
+        return x * 2
+
+
+# Races
+
+
+def run(race: fast.Race, ways: dict, times: int) -> str | None:
+    for _ in range(times):
+        assert race.run(ways, torch.ones(3)).tolist() == [2, 2, 2]
+    return race.chosen
+
+
+def test_every_call_is_one_that_is_needed(monkeypatch):
+    """Each takes the next way, until every way was timed; then there is one way only."""
+    clock = Clock(monkeypatch, plain=repeat(3), other=repeat(1))
+    race, ways, rounds = fast.Race(), clock.ways(), 2 * fast.SAMPLES
+    assert run(race, ways, 1 + rounds - 1) is None and run(race, ways, 1) == "other"
+    run(race, ways, 5)
+    first, timed, then = clock.taken[:2], clock.taken[2 : 2 + rounds], clock.taken[2 + rounds :]
+    assert first == ["plain", "other"]  # whose numbers are compared
+    assert timed == first * fast.SAMPLES and then == ["other"] * 5
+
+
+def test_a_way_has_to_be_worth_it(monkeypatch):
+    """A tie, or a win by a hair, leaves the plain way."""
+    for other, chosen in ((1.0, "plain"), (0.95, "plain"), (0.8, "other")):
+        clock = Clock(monkeypatch, plain=repeat(1.0), other=repeat(other))
+        assert run(fast.Race(), clock.ways(), 1 + 2 * fast.SAMPLES) == chosen
+
+
+@pytest.mark.parametrize("struck", ["plain", "other"])
+def test_a_busy_moment_does_not_decide(struck, monkeypatch):
+    """Neither calls that took long by chance, nor one that was short by chance."""
+    seconds = {"plain": cycle([1.0]), "other": cycle([2.0])}
+    ordinary = next(seconds[struck])
+    seconds[struck] = cycle([ordinary, 30, 30, ordinary, ordinary, 30, 30, ordinary / 4, 30])
+    clock = Clock(monkeypatch, **seconds)
+    assert run(fast.Race(), clock.ways(), 1 + 2 * fast.SAMPLES) == "plain"
+
+
+def test_the_ways_are_timed_again_now_and_then(monkeypatch):
+    """What was right in a busy moment, or for a model in the cache, need not stay so."""
+    monkeypatch.setattr(fast, "SOON", 40)
+    monkeypatch.setattr(fast, "LATE", 100)
+    early = 1 + fast.SAMPLES
+    clock = Clock(monkeypatch, plain=repeat(1.0), other=chain(repeat(3.0, early), repeat(0.5)))
+    race, ways = fast.Race(), clock.ways()
+    assert run(race, ways, 1 + 40) == "plain" and clock.taken.count("other") == early
+    assert run(race, ways, 1 + 2 * fast.SAMPLES) == "other"
+    assert run(race, ways, 100 - 2 * fast.SAMPLES) == "other" and run(race, ways, 1) is None
+
+
+def test_a_way_with_other_numbers_is_never_chosen():
+    ways = {"plain": lambda x: x * 2, "wrong": lambda x: x}
+    race = fast.Race()
+    assert run(race, ways, 2 * fast.SAMPLES) == "plain" and race.seconds.keys() == {"plain"}
+
+
+def test_there_is_one_race_for_each_size_and_thread_count(monkeypatch):
+    threads = torch.get_num_threads()
+    small, large = fast.race_of("small"), fast.race_of("large")
+    assert small is fast.race_of("small") is not large
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads + 1)
+    assert fast.race_of("small") is not small
 
 
 # Few rows
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", ["plain", "columns", "vector"])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_few_rows_give_what_nn_linear_gives(name, shape, bias, dtype, always):
+    """While the ways take turns, and when one was chosen."""
     always(name)
     layer, x = nn.Linear(384, 512, bias=bias, dtype=dtype), torch.randn(shape, dtype=dtype)
-    with torch.no_grad():
-        expected = layer(x)
-        with fast.writing(layer):
-            ours = layer(x)
     tolerance = (
         {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 0.02, "atol": 0.02}
     )
-    torch.testing.assert_close(ours, expected, **tolerance)
-    assert ours.is_contiguous()
-    races = [race.chosen for race in fast.CHOSEN.values()]
-    n = x.numel() // 384
-    raced = 0 < n <= fast.FEW_ROWS
-    assert races == ([name if name != "vector" or n == 1 else races[0]] if raced else [])
+    with torch.no_grad():
+        expected = layer(x)
+        with fast.writing(layer):
+            for _ in range(6):
+                ours = layer(x)
+                torch.testing.assert_close(ours, expected, **tolerance)
+                assert ours.is_contiguous()
+    rows, ways = fast.WAYS.get(dtype, (0, {}))
+    ways = list(ways)
+    races = [(race.chosen, list(race.seconds)) for race in fast.RACES.values()]
+    raced = 0 < x.numel() // 384 <= rows
+    assert races == ([(name if name in ways else "plain", ways)] if raced else [])
 
 
 @pytest.mark.parametrize("transpose", [False, True])
@@ -69,35 +149,32 @@ def test_rows_that_are_not_contiguous_are_read_in_the_right_order(transpose, alw
     layer = nn.Linear(384, 512)
     x = torch.randn(384, 3).T if transpose else torch.randn(3, 2, 384)[:, 0]
     with torch.no_grad(), fast.writing(layer):
-        torch.testing.assert_close(layer(x), nn.functional.linear(x, layer.weight, layer.bias))
+        for _ in range(4):
+            torch.testing.assert_close(layer(x), nn.functional.linear(x, layer.weight, layer.bias))
 
 
-def test_a_way_with_other_numbers_is_never_chosen():
-    ways = {"plain": lambda x: x * 2, "wrong": lambda x: x}
-    x = torch.ones(3)
-    assert fast.fastest("double", ways, x) is ways["plain"]
-    assert list(fast.CHOSEN.values())[0].seconds.keys() == {"plain"}
+@pytest.mark.parametrize("n", [1, 2, 8])
+def test_columns_lie_one_after_the_other(n):
+    """Where the numbers of two columns take turns in memory, MKL takes several times as long."""
+
+    class Strides(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, given=(), named=None):
+            if func is torch.ops.aten.mm.default:
+                strides.append(given[1].stride())
+            return func(*given, **named or {})
+
+    strides = []
+    with torch.no_grad(), Strides():
+        fast._by_columns(torch.randn(n, 1, 384), torch.randn(512, 384), None)
+    assert strides == [(1, 384)]
 
 
-def test_the_choice_is_made_once_for_each_size_and_thread_count(monkeypatch):
-    raced = []
-    monkeypatch.setattr(fast, "_race", lambda ways, _: raced.append(ways) or fast.Race("a", {}))
-    ways, x = {"a": torch.neg}, torch.ones(1)
-    threads = torch.get_num_threads()
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    for key in ("small", "small", "large"):
-        fast.fastest(key, ways, x)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads + 1)
-    fast.fastest("small", ways, x)
-    assert len(raced) == 3
-
-
-def test_a_way_has_to_be_worth_it(monkeypatch):
-    """A tie, or a win by a hair, leaves the plain way."""
-    clock = iter(range(10**6))
-    monkeypatch.setattr(fast, "perf_counter", lambda: next(clock))  # every way takes one second
-    ways = {"plain": torch.neg, "other": lambda x: x * -1}
-    assert fast.fastest("tie", ways, torch.ones(1)) is torch.neg
+def test_the_layers_of_one_shape_share_a_race():
+    """A matrix that is multiplied again and again lies in the cache, where it does not at work."""
+    model = nn.Sequential(*(nn.Linear(256, 256) for _ in range(5)), nn.Linear(256, 512))
+    with torch.no_grad(), fast.writing(model):
+        model(torch.randn(1, 256))
+    assert [race.calls for race in fast.RACES.values()] == [4, 0]  # since each began
 
 
 def test_small_matrices_and_other_layers_stay_as_they_are():
@@ -148,7 +225,7 @@ def test_the_environment_can_ask_for_plain_arithmetic(monkeypatch):
         assert "forward" not in vars(layer) and "forward" not in vars(dropout)
     Q = torch.randn(1, 2, 3, 4).half()
     fast.attention(Q, Q, Q, None)
-    assert fast.CHOSEN == {}
+    assert fast.RACES == {}
 
 
 # Attention
@@ -162,7 +239,7 @@ def test_attention_is_the_formulas(way, dtype, always):
     scores = (Q.float() @ K.float().mT / 8**0.5).masked_fill(~causal_mask(5), -torch.inf)
     expected = scores.softmax(-1) @ V.float()
     tolerance = 1e-5 if dtype == torch.float32 else 0.02
-    for mask in (CAUSAL, causal_mask(5)):
+    for mask in [CAUSAL, causal_mask(5)] * 4:
         ours = fast.attention(Q, K, V, mask)
         assert ours.dtype == dtype
         torch.testing.assert_close(ours.float(), expected, rtol=tolerance, atol=tolerance)
@@ -171,7 +248,7 @@ def test_attention_is_the_formulas(way, dtype, always):
 def test_learning_in_half_precision_is_not_timed():
     Q = torch.randn(1, 2, 3, 4, dtype=torch.bfloat16, requires_grad=True)
     fast.attention(Q, Q, Q, None).sum().backward()
-    assert fast.CHOSEN == {} and Q.grad.dtype == torch.bfloat16
+    assert fast.RACES == {} and Q.grad.dtype == torch.bfloat16
 
 
 # Dropout

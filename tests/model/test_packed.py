@@ -64,19 +64,38 @@ def test_few_bits_take_few_bytes():
 
 @pytest.mark.parametrize("winner", ["packed", "as it is"])
 def test_the_faster_of_both_is_kept(winner, monkeypatch):
-    monkeypatch.setattr(fast, "CHOSEN", {})
-    race = fast._race
-    monkeypatch.setattr(fast, "_race", lambda *given: race(*given)._replace(chosen=winner))
+    monkeypatch.setattr(fast, "RACES", {})
+    monkeypatch.setattr(fast, "_shortest", lambda seconds: winner)
     layer, W = four_bits()
     kept = sooner(layer, W.shape, lambda: W)
-    (seconds,) = (race.seconds for race in fast.CHOSEN.values())
-    assert seconds.keys() == {"as it is", "packed"}  # both were let in: their numbers agree
+    (race,) = fast.RACES.values()
+    assert race.seconds.keys() == {"as it is", "packed"}  # both were let in: their numbers agree
     x = torch.randn(2, 96).bfloat16()
-    assert type(sooner(layer, W.shape, lambda: W)) is type(kept) and len(fast.CHOSEN) == 1
+    assert type(sooner(layer, W.shape, lambda: W)) is type(kept) and len(fast.RACES) == 1
     if winner == "packed":
         assert kept is layer
     else:
         assert type(kept) is nn.Linear and torch.equal(kept(x), F.linear(x, W.bfloat16()))
+
+
+def test_a_map_is_timed_from_memory(monkeypatch):
+    """Before every call something else fills the cache, as the other layers do at work."""
+    monkeypatch.setattr(fast, "RACES", {})
+    done, run, total = [], fast.Race.run, torch.Tensor.sum
+
+    def run_noted(race, *given):
+        done.append("product")
+        return run(race, *given)
+
+    def sum_noted(x, *given, **named):
+        done.extend(["memory"] * (x.numel() >= packed.CACHE))
+        return total(x, *given, **named)
+
+    layer, W = four_bits()
+    monkeypatch.setattr(fast.Race, "run", run_noted)
+    monkeypatch.setattr(torch.Tensor, "sum", sum_noted)
+    sooner(layer, W.shape, lambda: W)
+    assert done == ["memory", "product"] * (1 + 2 * fast.SAMPLES)
 
 
 def test_plain_arithmetic_packs_nothing(monkeypatch):
@@ -87,7 +106,8 @@ def test_plain_arithmetic_packs_nothing(monkeypatch):
 
 @torch.no_grad()
 def test_a_model_in_eight_bits_says_nearly_the_same(monkeypatch):
-    monkeypatch.setattr(packed, "chosen", lambda key: "packed")
+    monkeypatch.setattr(fast, "RACES", {})
+    monkeypatch.setattr(fast, "_shortest", lambda seconds: "packed")
     config = small_config(d_model=64, n_heads=4, n_kv_heads=2, d_ff=96, bias=False)
     model = DecoderOnlyTransformer(config).eval()
     ids = torch.randint(0, config.vocab_size, (2, 6))

@@ -2,8 +2,8 @@
 
 The model is written plainly in the other files. What stands here computes the same in another way
 and is put on from outside: `generate` writes inside `writing(model)`, `train` learns inside
-`learning(model)`. Which way is faster depends on the processor. So the ways are timed where they
-are first needed, with the sizes at hand, and the fastest stays; `CHOSEN` tells which.
+`learning(model)`. Which way is faster depends on the processor, and on whether a matrix lies in its
+cache or comes from memory every time. So the ways are timed while they work: `RACES` tells how.
 
 TRANSFORMER_LESSON_PLAIN=1 in the environment switches all of it off, for those who want the same
 arithmetic on every machine.
@@ -12,9 +12,8 @@ arithmetic on every machine.
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from math import ceil, inf
+from math import ceil
 from time import perf_counter
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -25,7 +24,8 @@ from transformer_lesson.model.masks import CAUSAL, Mask, check_mask
 HALF = (torch.bfloat16, torch.float16)
 FEW_ROWS, LARGE = 16, 2**16  # rows of x, numbers in a matrix: where timing is worth its time
 WORTH = 0.9  # a way that takes more of the plain way's time than this is not worth it
-SHORTEST, FEWEST, MOST = 0.005, 3, 9  # seconds and rounds of a race
+SAMPLES = 9  # calls that are timed for each way
+SOON, LATE = 128, 4096  # calls until they are timed again: at first, and at last
 
 
 def plain() -> bool:
@@ -33,48 +33,69 @@ def plain() -> bool:
     return os.environ.get("TRANSFORMER_LESSON_PLAIN", "") not in ("", "0")
 
 
-class Race(NamedTuple):
-    """Ways to compute the same thing, timed: which one was chosen, and the seconds of each."""
+class Race:
+    """Ways to compute the same thing, timed while they work: every call is one that is needed.
 
-    chosen: str
-    seconds: dict[str, float]
+    The calls take the ways in turn, so that each finds the matrices where the work has them, and a
+    busy moment strikes all ways alike. Then the way with the shortest time, the lower quartile of
+    its calls, is `chosen`, if that is clearly under the plain way's, which is the first. Beside a
+    busy core a median may tell of the others' work. What was right in the first moments, or in
+    busy ones, need not stay so: after a while the ways are timed again, and again after a longer
+    one. Two threads may share a race.
 
-
-CHOSEN: dict[Hashable, Race] = {}
-
-
-def fastest(key: Hashable, ways: Mapping[str, Callable[..., Tensor]], *inputs) -> Callable:
-    """Return the way that computes `way(*inputs)` soonest on this machine.
-
-    Args:
-        key: what is computed, of which sizes; the answer is kept for it and the thread count.
-        ways: the plain way first. Another is taken only where its numbers are equal, but for
-            rounding, and its time is under nine tenths.
+    Attributes:
+        chosen: the way's name, `None` while they are timed.
+        seconds: name to what its calls took. A way whose numbers differ from the plain way's by
+            more than rounding is let in to no race.
     """
-    if chosen(key) is None:
-        CHOSEN[key, torch.get_num_threads()] = _race(ways, inputs)
-    return ways[chosen(key)]
+
+    def __init__(self):
+        self.chosen: str | None = None
+        self.seconds: dict[str, list[float]] = {}
+        self.calls, self.kept = 0, SOON // 4
+
+    def run(self, ways: Mapping[str, Callable[..., Tensor]], *inputs) -> Tensor:
+        """Return `way(*inputs)` of the way that was chosen, or whose turn it is."""
+        self.calls += 1
+        chosen = self.chosen
+        if chosen is None or self.calls > self.kept:
+            return self._timed(ways, inputs)
+        return ways[chosen](*inputs)
+
+    def _timed(self, ways: Mapping[str, Callable[..., Tensor]], inputs: tuple) -> Tensor:
+        seconds = self.seconds
+        if not seconds or self.chosen is not None:
+            return self._begin(ways, inputs)
+        name = min(seconds, key=lambda way: len(seconds[way]))
+        start = perf_counter()
+        result = ways[name](*inputs)
+        seconds[name].append(perf_counter() - start)
+        if all(len(times) >= SAMPLES for times in seconds.values()):
+            self.chosen = _shortest(seconds)
+        return result
+
+    def _begin(self, ways: Mapping[str, Callable[..., Tensor]], inputs: tuple) -> Tensor:
+        results = {name: way(*inputs) for name, way in ways.items()}  # the first calls take longer
+        expected = next(iter(results.values()))
+        self.chosen, self.calls, self.kept = None, 0, min(4 * self.kept, LATE)
+        self.seconds = {name: [] for name, y in results.items() if _are_close(y, expected)}
+        return expected
 
 
-def chosen(key: Hashable) -> str | None:
-    """Return which way was found to be fastest, or `None` before there was a race."""
-    race = CHOSEN.get((key, torch.get_num_threads()))
-    return race and race.chosen
+RACES: dict[Hashable, Race] = {}
+"""What is computed, of which sizes, with how many threads, to the race of its ways."""
 
 
-def _race(ways: Mapping[str, Callable[..., Tensor]], inputs: tuple) -> Race:
-    first = next(iter(ways))
-    expected = ways[first](*inputs)
-    equal = [name for name, way in ways.items() if _are_close(way(*inputs), expected)]
-    seconds, rounds, begun = dict.fromkeys(equal, inf), 0, perf_counter()
-    while rounds < FEWEST or (rounds < MOST and perf_counter() - begun < SHORTEST):
-        rounds += 1
-        for name in equal:  # in turns, so that a busy moment does not decide
-            start = perf_counter()
-            ways[name](*inputs)
-            seconds[name] = min(seconds[name], perf_counter() - start)
-    best = min(equal, key=seconds.get)
-    return Race(best if seconds[best] < WORTH * seconds[first] else first, seconds)
+def race_of(key: Hashable) -> Race:
+    """Return the race of what this key stands for, with as many threads as there are now."""
+    key = key, torch.get_num_threads()
+    return RACES.get(key) or RACES.setdefault(key, Race())
+
+
+def _shortest(seconds: Mapping[str, list[float]]) -> str:
+    quartiles = {name: sorted(times)[len(times) // 4] for name, times in seconds.items()}
+    first, best = next(iter(quartiles)), min(quartiles, key=quartiles.get)
+    return best if quartiles[best] < WORTH * quartiles[first] else first
 
 
 def _are_close(result: Tensor, expected: Tensor) -> bool:
@@ -105,7 +126,7 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
     about_as_long = K.size(-2).bit_length()  # a text grows by a token at a time
     key = "attention", Q.dtype, Q.shape, K.size(1), about_as_long, mask is None
     ways = {"fused": _fused, "in float32": _in_float32}
-    return fastest(key, ways, Q, K, V, mask)(Q, K, V, mask)
+    return race_of(key).run(ways, Q, K, V, mask)
 
 
 def _fused(Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
@@ -125,44 +146,53 @@ def writing(model: nn.Module) -> Iterator[None]:
     """Let a model multiply few rows by its large matrices in the way that is fastest here.
 
     A model that writes reads one row per text and step, and some libraries that PyTorch hands
-    such a product to are slow at it. Only what is on a CPU changes. Two threads may write with one
-    model: the one that ends first leaves the plain way to the other.
+    such a product to are slow at it, but none at float16. Only what is on a CPU changes. Two
+    threads may write with one model: the one that ends first leaves the plain way to the other.
     """
     layers = (layer for layer in model.modules() if type(layer) is nn.Linear)
     large = [layer for layer in layers if layer.weight.numel() >= LARGE and layer.weight.is_cpu]
-    with _instead_of_forward(large, _few_rows):
+    with _instead_of_forward((x for x in large if x.weight.dtype in WAYS), _few_rows):
         yield
 
 
 def _few_rows(layer: nn.Linear) -> Callable[[Tensor], Tensor]:
-    found: dict[int, Callable] = {}  # number of rows to the fastest way
+    rows, ways = WAYS[layer.weight.dtype]
+    races: dict[int, Race] = {}  # number of rows to the race that they are in
 
     def forward(x: Tensor) -> Tensor:
         """Return x W^T + b."""
         n, weight = x.numel() // layer.in_features, layer.weight
-        if not 0 < n <= FEW_ROWS:
+        if not 0 < n <= rows:
             return F.linear(x, weight, layer.bias)
-        if n not in found:
-            ways = {"plain": F.linear, "columns": _by_columns}
-            ways |= {"vector": _by_vector} if n == 1 else {}
-            key = "product", x.dtype, n, weight.shape, layer.bias is None
-            found[n] = fastest(key, ways, x, weight, layer.bias)
-        return found[n](x, weight, layer.bias)
+        if n not in races:
+            races[n] = race_of(("product", x.dtype, n, weight.shape, layer.bias is None))
+        return races[n].run(ways, x, weight, layer.bias)
 
     return forward
 
 
 def _by_columns(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x W^T = (W x^T)^T. A single row gets a twin: MKL may need half the time for two columns."""
+    """x W^T = (W x^T)^T. A single row gets a second, of zeros: MKL may need half the time for two.
+
+    Both lie in memory one after the other; beside each other they take it several times as long.
+    """
     rows = x.reshape(-1, x.size(-1))  # (row, d_in)
     n = len(rows)
-    y = (weight @ (rows.expand(2, -1) if n == 1 else rows).T)[:, :n].T.contiguous()  # (row, d_out)
+    columns = (F.pad(rows, (0, 0, 0, 1)) if n == 1 else rows).T  # (d_in, row)
+    y = (weight @ columns)[:, :n].T.contiguous()  # (row, d_out)
     return (y if bias is None else y + bias).view(*x.shape[:-1], -1)
 
 
 def _by_vector(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     y = torch.mv(weight, x.flatten())  # (d_out,)
     return (y if bias is None else y + bias).view(*x.shape[:-1], -1)
+
+
+WAYS = {
+    torch.float32: (FEW_ROWS, {"plain": F.linear, "columns": _by_columns}),
+    torch.bfloat16: (1, {"plain": F.linear, "vector": _by_vector}),
+}
+"""How many rows at most another way than the plain one may be fastest for, and which."""
 
 
 @contextmanager

@@ -7,7 +7,9 @@ from tests.exercises.test_collection import SCORES, Notebook
 from tests.mine.test_mine import write_all
 from transformer_lesson.exercises.progress import PLACE
 from transformer_lesson.mine import side_by_side, translation
+from transformer_lesson.mine.parts import HOMES
 from transformer_lesson.mine.side_by_side import SAME
+from transformer_lesson.model.attention import split_heads
 
 SENTENCE, GERMAN = "the child opens the window .", "das Kind macht das Fenster auf ."
 
@@ -81,3 +83,28 @@ def test_a_missing_translator_is_told(monkeypatch):
     monkeypatch.setattr(side_by_side, "trained_translator", lambda: None)
     with pytest.raises(ValueError, match="The trained translator is missing"):
         translation(SENTENCE)
+
+
+def test_what_is_tried_reaches_ours_that_theirs_call_and_changes_no_module():
+    norms = "def encoder_block(x, attention, network, norm_1, norm_2):\n"
+    norms += "    return residual_branch(residual_branch(x, attention, norm_1), network, norm_2)\n"
+    notebook = Notebook()
+    notebook.run("from transformer_lesson.model.blocks import residual_branch")
+    assert notebook.check("encoder_block", norms).startswith("Your version is kept")
+    heads = "def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):\n"
+    heads += "    return attention.cross_attention(x, x, W_Q, W_K, W_V, W_O, n_heads, mask)\n"
+    heads = heads.replace("attention.cross", "cross")
+    notebook.run("from transformer_lesson.model.attention import cross_attention")
+    assert notebook.check("multi_head_attention", heads).startswith("Your version is kept")
+    before = [vars(home).copy() for home in HOMES]
+
+    def no_sum(x, sublayer, norm):
+        return norm(sublayer(x))
+
+    def first_half(x, n_heads):
+        return split_heads(x, n_heads) * 0
+
+    assert translation(SENTENCE, residual_branch=no_sum).mine != GERMAN
+    assert translation(SENTENCE, split_heads=first_half).mine != GERMAN
+    assert [vars(home) for home in HOMES] == before
+    assert translation(SENTENCE).mine == GERMAN

@@ -1,18 +1,19 @@
 """The trained translator, run on the learner's functions, beside the package's own run."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from transformer_lesson.exercises.collection import PACKAGE
 from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
 from transformer_lesson.explorables.trained import MISSING, trained_translator
 from transformer_lesson.files import printable
 from transformer_lesson.generation import translate
-from transformer_lesson.mine.parts import PARTS, Parts, check_names, put_together, usable
+from transformer_lesson.mine.parts import OURS, PARTS, Parts, check_names, put_together, usable
 from transformer_lesson.mine.standing_in import reaches
 from transformer_lesson.mine.transformer import MyTransformer
 from transformer_lesson.text.tokenizers import Tokenizer
@@ -76,10 +77,12 @@ def translation(sentence: str, **tried: Callable) -> Translation:
     _check_words(sentence, tokenizer)
     check_names(tried)
     yours, reasons = usable(PARTS)
-    _hand_in(tried, yours)
+    places = list(_where_handed_in(tried, yours))
     running = yours | tried
     while True:
         own = put_together(running, reasons, reasons.__setitem__)
+        for names, name in places:
+            names[name] = own.functions[name]
         own = Parts(own.functions, tuple(yours), reasons)
         mine = MyTransformer.with_weights_of(model, own)
         try:
@@ -106,21 +109,24 @@ def _compared(
     return by_mine, by_ours, _difference(mine(source, target), model(source, target))
 
 
-def _hand_in(tried: Mapping[str, Callable], yours: Mapping[str, Callable]) -> None:
-    """Have the learner's functions call these, wherever they call one of that name.
+def _where_handed_in(
+    tried: Mapping[str, Callable], yours: Mapping[str, Callable]
+) -> Iterator[tuple[dict, str]]:
+    """Yield where the learner's own files call what is tried, or one of ours that may call it.
 
-    `parts()` loads the learner's files anew each time, so that the change ends with this run.
+    Each place is a file's names, and one of them. `usable` loads these files anew each time, so
+    that what is written there ends with this run; the package's own modules are none of them.
     """
     waiting, met = list(yours.values()), []
     while waiting:
-        names = getattr(
-            inspect.unwrap(waiting.pop()), "__globals__", {}
-        )  # of the file that it stands in
-        if any(names is other for other in met):
+        names = inspect.unwrap(waiting.pop()).__globals__
+        if names.get("__package__") != PACKAGE or any(names is other for other in met):
             continue
         met.append(names)
-        waiting += [names[name] for name in PARTS if name in names]
-        names.update({name: function for name, function in tried.items() if name in names})
+        for name in names.keys() & set(PARTS):
+            waiting.append(names[name])
+            if name in tried or names[name] is OURS[name]:
+                yield names, name
 
 
 def _difference(one: Tensor, other: Tensor) -> float:

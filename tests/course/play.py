@@ -16,7 +16,7 @@ from tests.cells import is_slow, names_in, without_magics
 from tests.exercises.test_collection import Notebook
 from tools.handout import CHECK, is_stub
 from transformer_lesson.exercises import Report, check
-from transformer_lesson.exercises.standalone import global_names
+from transformer_lesson.exercises.engine.standalone import global_names
 
 HERE = Path(__file__).parent
 AUTHORS = ("ada", "emil", "noor")

@@ -3,7 +3,7 @@
 import difflib
 from importlib import import_module
 
-from transformer_lesson.exercises.specification import Exercise
+from transformer_lesson.exercises.engine.specification import Exercise
 
 HOMES = "01 02 03 04 05 06 07 08 09 10 11 12 13 14".split()
 MODULES = [import_module(f"{__package__}.lesson_{home}") for home in HOMES]

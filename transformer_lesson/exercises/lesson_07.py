@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lesson.exercises import random_layers
-from transformer_lesson.exercises.choosing import choose
-from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import Draw, exercise
 from transformer_lesson.model import attention, blocks
 from transformer_lesson.model.attention import merge_heads, multi_head_attention, split_heads
 from transformer_lesson.model.embedding import embed

@@ -5,9 +5,9 @@ import math
 import torch
 
 from transformer_lesson.exercises import random_layers
-from transformer_lesson.exercises.choosing import choose
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import Draw, exercise
 from transformer_lesson.exercises.lesson_09 import Table
-from transformer_lesson.exercises.specification import Draw, exercise
 from transformer_lesson.generation.plain import write_on as our_write_on
 from transformer_lesson.model.attention import multi_head_attention
 from transformer_lesson.model.embedding import embed

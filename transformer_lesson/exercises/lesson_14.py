@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer_lesson.exercises.bug_hunt import inputs, rules
-from transformer_lesson.exercises.choosing import choose
-from transformer_lesson.exercises.specification import exercise
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import exercise
 from transformer_lesson.model import masks
 
 HUNT = "transformer_lesson.exercises.bug_hunt"

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer_lesson.exercises.attempt import Failed, call
+from transformer_lesson.exercises.engine.attempt import Failed, call
 from transformer_lesson.figures.ranking import first_largest
 from transformer_lesson.files import printable
 

@@ -11,7 +11,7 @@ import torch
 from tests.explorables.conftest import HOSTILE
 from tests.explorables.shown import same_numbers
 from tests.explorables.tiny_models import language_model, translator
-from transformer_lesson.exercises.bug_hunt import bugs
+from transformer_lesson.exercises.lesson_14 import bugs
 from transformer_lesson.explorables import DecodingStepper
 from transformer_lesson.explorables.decoding_stepper import TEXT
 from transformer_lesson.explorables.trained import trained_translator

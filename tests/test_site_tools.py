@@ -12,7 +12,7 @@ from tools.execute_notebooks import STILL, store_stills, take_stills
 from tools.lesson_files import lesson_files
 from tools.site_docstrings import as_restructured
 from transformer_lesson import explorables
-from transformer_lesson.explorables.trained import TRANSLATOR
+from transformer_lesson.checkpoints.translator import TRANSLATOR
 from transformer_lesson.figures.attention_view.drawings import MIME
 
 ROOT = site.ROOT

@@ -354,7 +354,7 @@ def _told(happened: list, left: float) -> str:
 
 
 @exercise(
-    reference="transformer_lesson.training.plain:training_step",
+    reference="transformer_lesson.training.one_step:training_step",
     make_inputs=_step_inputs,
     trial=_three_steps,
     returns={"losses": "step", "weights": "step weight", "order": "", "holds_graph": ""},

@@ -138,7 +138,7 @@ def _window_inputs(draw: Draw) -> tuple:
 
 
 @exercise(
-    reference="transformer_lesson.text.plain:windows",
+    reference="transformer_lesson.text.batches:windows",
     make_inputs=_window_inputs,
     draws=6,
     returns={"inputs": "batch n", "labels": "batch n"},

@@ -1,4 +1,7 @@
-"""The trained translator that comes with the package."""
+"""The trained translator that comes with the package.
+
+Short, because it is one file; apart from `ours`, which reads any.
+"""
 
 from functools import cache
 from pathlib import Path

@@ -10,8 +10,8 @@ from itertools import combinations
 
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.choosing import fit_together, turns, variant
-from transformer_lesson.exercises.diagnosis import forget
+from transformer_lesson.exercises.engine.choosing import fit_together, turns, variant
+from transformer_lesson.exercises.engine.diagnosis import forget
 
 PAIRS = 6  # of an exercise
 

@@ -73,7 +73,7 @@ KINDS = {
     "the pointer": ("svg [tabindex]", "hover"),
 }
 TRAINING = """
-from transformer_lesson.explorables.trained import trained_translator
+from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.text import grammar
 from transformer_lesson.text.batches import TranslationBatches
 from transformer_lesson.training import TrainConfig, train

@@ -8,7 +8,7 @@ import torch
 from benchmarks.results import THREADS, Row, write
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text import WindowBatches, manual
-from transformer_lesson.text.batches import windows
+from transformer_lesson.text.batches import windows_in_order
 from transformer_lesson.text.tokenizers import CharacterTokenizer
 from transformer_lesson.training import bits_per_character, train, validation_loss
 from transformer_lesson.training.recipes import MANUAL
@@ -41,7 +41,7 @@ def main() -> None:
     model = DecoderOnlyTransformer(MANUAL.model_config(tokenizer))
     length = MANUAL.sizes["max_len"]
     history = train(model, WindowBatches(training, MANUAL.batch_size, length), MANUAL.training)
-    loss = validation_loss(model, windows(validation, 32, length))
+    loss = validation_loss(model, windows_in_order(validation, 32, length))
     bits = bits_per_character(loss, len(validation) - 1, len(validation) - 1)
     uniform = math.log2(tokenizer.vocab_size)
     row = Row(

@@ -8,7 +8,7 @@ import base64
 from benchmarks.timing import at_most
 from tests.browser.lab import chromium_program, headless
 from tests.explorables.page_modules import joined
-from transformer_lesson.explorables.trained import TRANSLATOR
+from transformer_lesson.checkpoints.translator import TRANSLATOR
 
 ROUNDS, LIMIT = 200, 30
 SENTENCE = "the old dog sees the small cat ."

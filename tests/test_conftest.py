@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from transformer_lesson import padding_mask
-from transformer_lesson.exercises.bug_hunt.repairs import next_token_loss
+from transformer_lesson.exercises.lesson_14.repairs import next_token_loss
 
 
 def test_two_workers_do_not_fight_over_the_cores():

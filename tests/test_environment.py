@@ -49,7 +49,8 @@ def command_line(*options: str, **variables: str) -> subprocess.CompletedProcess
 
 def test_what_the_tests_run_with_is_all_there():
     report = environment_report()
-    lessons_need = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["lab"]
+    extras = PROJECT["optional-dependencies"]
+    lessons_need = PROJECT["dependencies"] + extras["lessons"] + extras["lab"]
     names = {canonicalize_name(Requirement(text).name) for text in lessons_need}
     assert report.rows[0].name == "Python"
     assert {row.name for row in report.rows[1:]} == names | {"editables"}  # of `pip install -e`
@@ -124,14 +125,14 @@ def test_a_missing_package_is_to_be_installed(monkeypatch):
     version = metadata.version
 
     def lacking(name):
-        if name in ("torch", "transformers"):
+        if name in ("torch", "matplotlib", "transformers"):
             raise metadata.PackageNotFoundError(name)
         return version(name)
 
     monkeypatch.setattr(metadata, "version", lacking)
-    assert row("torch").cells[3] == "missing: install it"
+    assert row("torch").cells[3] == row("matplotlib").cells[3] == "missing: install it"
     assert row("transformers").cells[3] == "not installed: nothing, unless you need it"
-    pin = f"torch=={TESTED['torch']}"
+    pin = " ".join(f"{name}=={TESTED[name]}" for name in ("torch", "matplotlib"))
     assert environment_report().remedy("%pip") == (
         "Run this, then restart the kernel:",
         f"%pip install {pin}",

@@ -3,12 +3,17 @@
 import ast
 import subprocess
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import importlinter.cli
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 PACKAGE = Path(__file__).parent.parent / "transformer_lesson"
+PROJECT = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -44,3 +49,47 @@ def test_the_import_brings_no_heavy_library():
     loaded = fresh_python(code).split()
     assert "transformer_lesson.model.transformers" in loaded
     assert heavy & set(loaded) == set()
+
+
+def installed_with(ranges: list[str]) -> set[str]:
+    """Return the packages that pip installs for these ranges, those that they need included."""
+    found, left = set(), list(map(Requirement, ranges))
+    while left:
+        wanted = left.pop()
+        name = canonicalize_name(wanted.name)
+        here = wanted.marker is None or wanted.marker.evaluate({"extra": ""})
+        if here and name not in found:
+            found.add(name)
+            left += map(Requirement, metadata.requires(name) or [])
+    return found
+
+
+BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(name, *rest):
+        if name.partition(".")[0] in {others}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocked)
+import transformer_lesson
+from transformer_lesson import *
+import {modules}
+"""
+
+
+@pytest.mark.slow
+def test_models_learn_and_write_without_what_lessons_need():
+    """In the package alone, without the extra `lessons`, whatever else is installed here."""
+    core = installed_with(PROJECT["dependencies"])
+    others = {
+        top
+        for top, names in metadata.packages_distributions().items()
+        if not core & set(map(canonicalize_name, names)) and top != PACKAGE.name
+    }
+    assert {"matplotlib", "ipywidgets", "IPython"} <= others
+    rooms = ("model", "text", "training", "generation", "checkpoints")
+    paths = [path for room in rooms for path in sorted((PACKAGE / room).rglob("*.py"))]
+    names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in paths]
+    names = [name.removesuffix(".__init__") for name in names]
+    names.remove("transformer_lesson.checkpoints.needs")  # a magic word of notebooks
+    fresh_python(BLOCKED.format(others=others, modules=", ".join(names)))

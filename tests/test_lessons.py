@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tools.lesson_files import lesson_files
-from transformer_lesson.exercises import catalog
 from transformer_lesson.lessons import LESSONS
 
 ROOT = Path(__file__).parent.parent
@@ -55,8 +54,3 @@ def test_the_readme_lists_them():
     ]
     hours = sum(lesson.minutes for lesson in LESSONS.values()) / 60
     assert f"About {hours:.0f} hours in all" in readme
-
-
-def test_progress_names_them():
-    titles = {number: title for number, (title, *_) in catalog.LESSONS.items()}
-    assert titles == {number: lesson.title for number, lesson in LESSONS.items()}

@@ -12,7 +12,7 @@ from tools.execute_notebooks import CELL_TIMEOUT
 from tools.handout import CHECK, is_stub, solved_copy, unpassed
 from tools.lesson_files import lesson_files
 from transformer_lesson.exercises.catalog import find
-from transformer_lesson.exercises.sources import bare_source
+from transformer_lesson.exercises.engine.standalone import bare_source
 
 LESSONS = lesson_files()
 

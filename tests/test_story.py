@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_lesson.exercises.question_bank import find_question
+from transformer_lesson.exercises.engine.question_bank import find_question
 from transformer_lesson.lessons import LESSONS
 
 ROOT = Path(__file__).parent.parent

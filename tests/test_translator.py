@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from transformer_lesson.explorables.trained import TRANSLATOR, trained_translator
+from transformer_lesson.checkpoints.translator import TRANSLATOR, trained_translator
 from transformer_lesson.generation import exact_match, translate
 from transformer_lesson.interpretability.alignment import alignment_hits
 from transformer_lesson.text import grammar

@@ -24,6 +24,7 @@ REMOTES = (  # a name or a password before the @ stays private
 GITHUB = "https://github.com/"
 START, END = "<!-- make address: begin -->\n", "<!-- make address: end -->\n"
 IN_A_LESSON = "Open in ["
+ON_COLAB = '%pip install "transformer_lesson[lessons] @ git+{address}"'
 README = """
 <details>
 <summary>From the repository, or with nothing installed</summary>
@@ -96,7 +97,7 @@ def in_readme(text: str, address: str | None) -> str:
     names = [link.split("]")[0].removeprefix("[") for link in services(address, "")]
     more = ""
     if "Colab" in names:
-        command = f"```\n%pip install git+{address}\n```\n"
+        command = f"```\n{ON_COLAB.format(address=address)}\n```\n"
         more = f"On Colab, run this in a new first cell:\n\n{command}"
     block = README.format(address=address, services=", ".join(names), more=more)
     return f"{head}{START}{block}{END}{tail}"
@@ -110,7 +111,8 @@ def in_lesson(title_cell: str, name: str, address: str | None) -> str:
         return "\n\n".join([title, *rest])
     line = f"Open in {' · '.join(services(address, name))}."
     if "Colab" in line:
-        line += f" On Colab, run this in a new first cell: `%pip install git+{address}`"
+        command = ON_COLAB.format(address=address)
+        line += f" On Colab, run this in a new first cell: `{command}`"
     return "\n\n".join([title, line, *rest])
 
 

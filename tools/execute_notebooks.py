@@ -22,7 +22,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from tools.explorable_pictures import take_explorables
 from tools.lesson_files import ROOT, lesson_files
 from tools.small_pictures import store_small
-from transformer_lesson.explorables.trained import TRANSLATOR
+from transformer_lesson.checkpoints.translator import TRANSLATOR
 
 STILLS = ROOT / "docs" / "stills"
 STILL = "application/vnd.transformer-lesson.still+json"

@@ -18,7 +18,7 @@ from nbformat.v4 import new_markdown_cell
 from tools.execute_notebooks import LessonFailed, execute
 from tools.lesson_files import ROOT, lesson_files
 from transformer_lesson.exercises.catalog import find
-from transformer_lesson.exercises.folds import solution_code
+from transformer_lesson.exercises.engine.folds import solution_code
 
 HANDOUTS = ROOT / "handouts"
 SOLUTION = re.compile(r'solution\("(\w+)"\)')

@@ -36,4 +36,10 @@ if __name__ == "__main__":
     everything = "exact versions of all that lessons, tests and web site need"
     lock("requirements.txt", everything, "--all-extras", *sys.argv[1:])
     part = "the versions of requirements.txt, as far as the lessons need them"
-    lock("requirements-lab.txt", part, "--extra=lab", "--constraint=requirements.txt")
+    lock(
+        "requirements-lab.txt",
+        part,
+        "--extra=lessons",
+        "--extra=lab",
+        "--constraint=requirements.txt",
+    )

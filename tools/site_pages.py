@@ -30,7 +30,7 @@ from transformer_lesson.lessons import LESSONS
 ROOT = Path(__file__).resolve().parent.parent
 STILLS = ROOT / "docs" / "stills"
 TO_TRY = ("TranslationPlayground", "ModelFlow")
-INTERNAL = re.compile(r"lesson_\d|bug_hunt")  # what would give exercises away
+INTERNAL = re.compile(r"lesson_\d")  # what would give exercises away
 CELL_LINK = re.compile(r"\[(\d\d · ([^\]]+))\]\(([^)#]*/(\w+\.ipynb))#cell-id=([\w-]+)\)")
 
 

@@ -5,8 +5,8 @@ import re
 import shutil
 from pathlib import Path
 
+from transformer_lesson.checkpoints.translator import TRANSLATOR
 from transformer_lesson.explorables.html import front_ends, model_key, place, weights_script
-from transformer_lesson.explorables.trained import TRANSLATOR
 from transformer_lesson.figures.attention_view.view import frame
 
 MODELS = "_static/models"

@@ -26,6 +26,9 @@ TESTED = "extra_metadata/requirements-lab.txt"
 COMPILED = {"numpy": "numpy", "pillow": "PIL", "safetensors": "safetensors", "torch": "torch"}
 """Packages that can be installed and still fail: they hold code for one kind of machine."""
 
+LAB = "extra == 'lab'"
+"""Of what lessons can do without: another program may show them, and cells say what they miss."""
+
 TODO = {
     "as tested": "",
     "not tested": "nothing, as long as the numbers agree",
@@ -142,7 +145,8 @@ def environment_report() -> EnvironmentReport:
     tested = dict(re.findall(r"^(\S+)==(\S+)", pins, re.MULTILINE))
     rows = [_python_row(course.metadata.get_all("Classifier"))]
     for wanted in course.requires:  # as "tqdm<5,>=4.67.1" and "jupyterlab<5,>=4.5; extra == 'lab'"
-        if "extra ==" not in wanted or "extra == 'lab'" in wanted:
+        extra = re.search(r"extra == '(\w+)'", wanted)
+        if extra is None or extra.group(1) in ("lessons", "lab"):
             name = re.match(r"[\w.-]+", wanted).group()
             rows.append(_row(name, wanted, tested[name]))
     return EnvironmentReport(tuple(rows))
@@ -163,7 +167,7 @@ def _row(name: str, wanted: str, tested: str) -> Row:
             import_module(COMPILED[name])
         return Row(name, installed, tested, _status(installed, wanted, tested))
     except metadata.PackageNotFoundError:
-        return Row(name, "none", tested, "not installed" if "extra ==" in wanted else "missing")
+        return Row(name, "none", tested, "not installed" if LAB in wanted else "missing")
     except Exception as error:  # whatever a broken library raises is what we look for
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         return Row(name, installed or "unknown", tested, "broken", reason)

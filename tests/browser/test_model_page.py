@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.explorables.page_modules import joined
-from transformer_lesson.explorables.trained import TRANSLATOR, trained_translator
+from transformer_lesson.checkpoints.translator import TRANSLATOR, trained_translator
 from transformer_lesson.generation import Beam, generate
 from transformer_lesson.model.hooks import record
 from transformer_lesson.text import grammar

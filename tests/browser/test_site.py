@@ -16,8 +16,8 @@ from tests.browser.lab import UNFOLD, new_context
 from tools import site
 from tools.lesson_files import lesson_files
 from tools.site_weight import local_links, page_files
+from transformer_lesson.checkpoints.translator import TRANSLATOR
 from transformer_lesson.explorables.html import model_key
-from transformer_lesson.explorables.trained import TRANSLATOR
 
 pytestmark = pytest.mark.browser
 LESSONS = [path.stem for path in lesson_files()]

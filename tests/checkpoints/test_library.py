@@ -21,7 +21,7 @@ from transformer_lesson.checkpoints import (
 )
 from transformer_lesson.checkpoints.albert import AlbertTransformer
 from transformer_lesson.checkpoints.bert import BertTransformer
-from transformer_lesson.checkpoints.compare import RELATIVE
+from transformer_lesson.checkpoints.layer_by_layer import RELATIVE
 from transformer_lesson.checkpoints.marian import MarianTransformer
 from transformer_lesson.generation import Beam, Greedy, generate
 from transformer_lesson.model.transformers import (

@@ -20,8 +20,8 @@ from tests.cells import names_in, without_magics, without_slow_cells
 from tests.exercises.test_collection import Notebook
 from tools.handout import CHECK, is_stub
 from transformer_lesson.exercises import Report, check
-from transformer_lesson.exercises.collection import LESSON_OF
-from transformer_lesson.exercises.standalone import global_names
+from transformer_lesson.exercises.engine.collection import LESSON_OF
+from transformer_lesson.exercises.engine.standalone import global_names
 
 HERE = Path(__file__).parent
 AUTHORS = ("ada", "emil", "noor")

@@ -8,8 +8,8 @@ from tests.course.play import AUTHORS, Lesson, answers, course, drawn, every_sec
 from tools.lesson_files import lesson_files
 from transformer_lesson import mine
 from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
-from transformer_lesson.exercises.collection import FOLDER
-from transformer_lesson.exercises.progress import PLACE
+from transformer_lesson.exercises.engine.collection import FOLDER
+from transformer_lesson.exercises.engine.progress import PLACE
 from transformer_lesson.mine import PARTS
 from transformer_lesson.mine.side_by_side import SAME
 

@@ -3,12 +3,12 @@
 import pytest
 
 from transformer_lesson.exercises import check
-from transformer_lesson.exercises.attempt import outcome
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.choosing import turns, variant
-from transformer_lesson.exercises.compare import same
-from transformer_lesson.exercises.explanation import words
-from transformer_lesson.exercises.specification import Draw
+from transformer_lesson.exercises.engine.attempt import outcome
+from transformer_lesson.exercises.engine.choosing import turns, variant
+from transformer_lesson.exercises.engine.compare import same
+from transformer_lesson.exercises.engine.explanation import words
+from transformer_lesson.exercises.engine.specification import Draw
 
 STARTED = [name for name, one in EXERCISES.items() if one.start]
 

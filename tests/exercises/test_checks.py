@@ -10,13 +10,13 @@ import torch
 
 from tests.exercises.versions import RIGHT
 from transformer_lesson.exercises import check
-from transformer_lesson.exercises.attempt import outcome
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.checks import first_failure
-from transformer_lesson.exercises.choosing import turns, variant
-from transformer_lesson.exercises.compare import same
-from transformer_lesson.exercises.examples import SMALL
-from transformer_lesson.exercises.specification import DRAWS, Draw
+from transformer_lesson.exercises.engine.attempt import outcome
+from transformer_lesson.exercises.engine.checks import first_failure
+from transformer_lesson.exercises.engine.choosing import turns, variant
+from transformer_lesson.exercises.engine.compare import same
+from transformer_lesson.exercises.engine.examples import SMALL
+from transformer_lesson.exercises.engine.specification import DRAWS, Draw
 from transformer_lesson.model.attention import attention_scores, merge_heads, split_heads
 from transformer_lesson.text.tokenizers import words
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from transformer_lesson.exercises.choosing import (
+from transformer_lesson.exercises.engine.choosing import (
     choose,
     fit_together,
     right_ways,

@@ -11,9 +11,14 @@ import pytest
 
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
-from transformer_lesson.exercises.collection import FOLDER, collect, collected, load_collected
-from transformer_lesson.exercises.folds import solution_code
-from transformer_lesson.exercises.progress import PLACE, read_progress
+from transformer_lesson.exercises.engine.collection import (
+    FOLDER,
+    collect,
+    collected,
+    load_collected,
+)
+from transformer_lesson.exercises.engine.folds import solution_code
+from transformer_lesson.exercises.engine.progress import PLACE, read_progress
 
 IMPORTS = """import math
 

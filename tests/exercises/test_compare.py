@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from transformer_lesson.exercises.compare import difference, same
+from transformer_lesson.exercises.engine.compare import difference, same
 
 NAN = float("nan")
 

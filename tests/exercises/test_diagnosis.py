@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from transformer_lesson.exercises import check
-from transformer_lesson.exercises.attempt import outcome
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.choosing import fit_together, right_ways, turns, variant
-from transformer_lesson.exercises.compare import same
-from transformer_lesson.exercises.diagnosis import diagnose
-from transformer_lesson.exercises.explanation import words
-from transformer_lesson.exercises.specification import Draw
+from transformer_lesson.exercises.engine.attempt import outcome
+from transformer_lesson.exercises.engine.choosing import fit_together, right_ways, turns, variant
+from transformer_lesson.exercises.engine.compare import same
+from transformer_lesson.exercises.engine.diagnosis import diagnose
+from transformer_lesson.exercises.engine.explanation import words
+from transformer_lesson.exercises.engine.specification import Draw
 
 PAIRS = 12  # of an exercise, that are tried
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from transformer_lesson.exercises import check
-from transformer_lesson.exercises.explanation import explain_error
+from transformer_lesson.exercises.engine.explanation import explain_error
 
 
 def viewed(Q, K):

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.choosing import turns
+from transformer_lesson.exercises.engine.choosing import turns
 
 TABLE = Path(__file__).parents[2] / "docs" / "faults.md"
 LINES = TABLE.read_text(encoding="utf-8").splitlines()

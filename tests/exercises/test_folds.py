@@ -2,8 +2,9 @@
 
 import pytest
 
-from transformer_lesson.exercises import check, folds, hint, solution
+from transformer_lesson.exercises import check, hint, solution
 from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.engine import folds
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import torch
 
 from transformer_lesson.exercises import Report, check
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.checks import first_failure
+from transformer_lesson.exercises.engine.checks import first_failure
 from transformer_lesson.model.attention import multi_head_attention
 
 

@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from transformer_lesson.exercises import predict
-from transformer_lesson.exercises.predictions import Prediction, to_html
-from transformer_lesson.exercises.progress import PLACE
-from transformer_lesson.exercises.question_bank import Option, Question, load_questions
+from transformer_lesson.exercises.engine.predictions import Prediction, to_html
+from transformer_lesson.exercises.engine.progress import PLACE
+from transformer_lesson.exercises.engine.question_bank import Option, Question, load_questions
 
 HOSTILE = Question(
     "99.hostile",

@@ -8,8 +8,8 @@ import pytest
 
 from transformer_lesson.exercises import check, predict, progress
 from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
-from transformer_lesson.exercises.progress import FORMAT, PLACE, read_progress, remember
-from transformer_lesson.exercises.question_bank import load_questions
+from transformer_lesson.exercises.engine.progress import FORMAT, PLACE, read_progress, remember
+from transformer_lesson.exercises.engine.question_bank import load_questions
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_what_a_newer_course_wrote_about_other_exercises_stays(file):
 @pytest.mark.slow
 def test_notebooks_that_write_at_once_lose_nothing(file):
     code = (
-        "import sys\nfrom transformer_lesson.exercises.progress import remember\n"
+        "import sys\nfrom transformer_lesson.exercises.engine.progress import remember\n"
         "for i in range(40): remember('passed', f'{sys.argv[1]}{i}', True)"
     )
     workers = [subprocess.Popen([sys.executable, "-c", code, letter]) for letter in "abc"]

@@ -19,9 +19,9 @@ from transformer_lesson import (
     scaled_dot_product_attention,
     sinusoidal_encoding,
 )
-from transformer_lesson.exercises.question_bank import find_question
+from transformer_lesson.checkpoints.translator import trained_translator
+from transformer_lesson.exercises.engine.question_bank import find_question
 from transformer_lesson.explorables import TranslationPlayground
-from transformer_lesson.explorables.trained import trained_translator
 from transformer_lesson.generation import (
     Sample,
     accept_and_residual,

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tools.lesson_files import lesson_files
-from transformer_lesson.exercises import predict, question_bank
-from transformer_lesson.exercises.question_bank import load_questions
+from transformer_lesson.exercises import predict
+from transformer_lesson.exercises.engine import question_bank
+from transformer_lesson.exercises.engine.question_bank import load_questions
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = lesson_files()

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from tests.patience import PATIENCE
-from transformer_lesson.exercises import check, checks
+from transformer_lesson.exercises import check
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
+from transformer_lesson.exercises.engine import checks
+from transformer_lesson.exercises.engine.time_limit import TookTooLong, run_for_at_most
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from transformer_lesson.exercises import check, ways_to_fail
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.explanation import changed_lines, words
+from transformer_lesson.exercises.engine.explanation import changed_lines, words
 
 
 @pytest.mark.slow

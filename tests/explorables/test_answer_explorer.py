@@ -9,10 +9,10 @@ from tests.explorables.shown import Shown, same_numbers
 from tests.explorables.tiny_models import language_model, translator
 from tests.parity import randomized, small_config
 from transformer_lesson.explorables import AnswerExplorer, answer_explorer
-from transformer_lesson.figures.ranking import first_largest, from_largest
 from transformer_lesson.generation import generate
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.ranking import first_largest, from_largest
 from transformer_lesson.text.tokenizers import BytePairTokenizer
 
 browser = pytest.mark.browser

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from tests.explorables.shown import same_numbers
+from transformer_lesson.checkpoints.translator import TRANSLATOR, trained_translator
 from transformer_lesson.explorables import AttentionExplorer
 from transformer_lesson.explorables.in_page import Weights
-from transformer_lesson.explorables.trained import TRANSLATOR, trained_translator
-from transformer_lesson.figures.ranking import from_largest
 from transformer_lesson.generation import generate
 from transformer_lesson.model.hooks import record
+from transformer_lesson.ranking import from_largest
 
 pytestmark = pytest.mark.browser
 POINTS = {

@@ -11,7 +11,7 @@ from safetensors.torch import load, save
 from tests.explorables.page_modules import in_node
 from transformer_lesson import DecoderOnlyTransformer, ModelConfig
 from transformer_lesson.checkpoints.ours import KEY, TrainingState, as_bytes
-from transformer_lesson.explorables.trained import TRANSLATOR
+from transformer_lesson.checkpoints.translator import TRANSLATOR
 from transformer_lesson.text.tokenizers import CharacterTokenizer
 
 CONFIG = ModelConfig(vocab_size=7, d_model=4, n_heads=2, n_layers=1, d_ff=6, max_len=8)

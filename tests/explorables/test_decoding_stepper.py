@@ -11,11 +11,10 @@ import torch
 from tests.explorables.conftest import HOSTILE
 from tests.explorables.shown import same_numbers
 from tests.explorables.tiny_models import language_model, translator
-from transformer_lesson.exercises.bug_hunt import bugs
+from transformer_lesson.checkpoints.translator import trained_translator
+from transformer_lesson.exercises.lesson_14 import bugs
 from transformer_lesson.explorables import DecodingStepper
 from transformer_lesson.explorables.decoding_stepper import TEXT
-from transformer_lesson.explorables.trained import trained_translator
-from transformer_lesson.figures.ranking import from_largest
 from transformer_lesson.generation import (
     Beam,
     Sample,
@@ -25,6 +24,7 @@ from transformer_lesson.generation import (
 )
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
+from transformer_lesson.ranking import from_largest
 from transformer_lesson.text.tokenizers import BytePairTokenizer
 
 browser = pytest.mark.browser

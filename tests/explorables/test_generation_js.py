@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from tests.explorables.page_modules import in_node
-from transformer_lesson.explorables.trained import TRANSLATOR, trained_translator
-from transformer_lesson.figures.ranking import from_largest
+from transformer_lesson.checkpoints.translator import TRANSLATOR, trained_translator
 from transformer_lesson.generation import Beam, Sample, generate, length_normalized
 from transformer_lesson.generation.beam import Tree
+from transformer_lesson.ranking import from_largest
 from transformer_lesson.text import grammar
 from transformer_lesson.training.tasks import N_GRAMMAR, N_TESTS
 

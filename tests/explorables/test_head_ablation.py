@@ -6,17 +6,17 @@ import torch
 from tests.explorables.shown import Shown, same_numbers
 from tests.explorables.tiny_models import grammar_translator, language_model
 from tests.parity import randomized
+from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.experiments.induction import CONFIG, AttentionOnlyDecoder, held_out_batch
 from transformer_lesson.explorables import HeadAblation, head_ablation
 from transformer_lesson.explorables.in_page import Weights
-from transformer_lesson.explorables.trained import trained_translator
-from transformer_lesson.figures.ranking import first_largest
 from transformer_lesson.interpretability.interventions import (
     heads_of,
     token_losses,
     without_heads,
 )
 from transformer_lesson.model.transformers import EncoderOnlyTransformer
+from transformer_lesson.ranking import first_largest
 from transformer_lesson.text import grammar
 from transformer_lesson.text.batches import Batch, epoch, shift_right
 

@@ -15,7 +15,7 @@ from transformer_lesson.explorables.export import WIDGET, saved_widgets
 from transformer_lesson.explorables.live_curves import MOST, SHARE, as_sent, number, thinned
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
-from transformer_lesson.text.batches import WindowBatches, windows
+from transformer_lesson.text.batches import WindowBatches, windows_in_order
 from transformer_lesson.training import StepReport, train
 from transformer_lesson.training.config import TrainConfig
 
@@ -77,7 +77,7 @@ def test_takes_the_reports_of_real_training():
     batches = WindowBatches(ids, batch_size=4, length=8)
     config = TrainConfig(steps=4, warmup_steps=1)
     history = train(
-        model, batches, config, live, validation=windows(ids[:40], 4, 8), validate_every=2
+        model, batches, config, live, validation=windows_in_order(ids[:40], 4, 8), validate_every=2
     )
     assert [loss for _, loss in live.series["training"]] == history.losses
     assert live.series["validation"] == history.validation

@@ -12,10 +12,10 @@ from tests.explorables.page_modules import in_node
 from tests.explorables.test_transformer_js import drawn_inputs, drawn_model
 from transformer_lesson import EncoderOnlyTransformer
 from transformer_lesson.checkpoints.ours import as_bytes
+from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import ModelFlow
-from transformer_lesson.explorables.trained import trained_translator
-from transformer_lesson.figures.ranking import from_largest
 from transformer_lesson.generation import generate
+from transformer_lesson.ranking import from_largest
 
 
 def agree(told: list[float], expected: list[float]) -> bool:

@@ -8,11 +8,11 @@ import torch
 from tests.explorables.conftest import HOSTILE
 from tests.explorables.shown import Shown, same_numbers
 from tests.parity import randomized, small_config
+from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.experiments.induction import AttentionOnlyDecoder, held_out_batch
 from transformer_lesson.explorables import PatchingGrid
+from transformer_lesson.explorables.in_page import english_words
 from transformer_lesson.explorables.patching_grid import OTHERS, SOURCE
-from transformer_lesson.explorables.trained import english_words, trained_translator
-from transformer_lesson.figures.ranking import first_largest, from_largest
 from transformer_lesson.generation import generate
 from transformer_lesson.interpretability.interventions import (
     head_sites,
@@ -20,6 +20,7 @@ from transformer_lesson.interpretability.interventions import (
     stream_sites,
 )
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
+from transformer_lesson.ranking import first_largest, from_largest
 
 browser = pytest.mark.browser
 PAIRS = [  # sentences, and after which written word the answer comes

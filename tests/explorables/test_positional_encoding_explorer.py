@@ -7,8 +7,8 @@ import torch
 
 from tests.explorables.shown import same_numbers
 from transformer_lesson.explorables import PositionalEncodingExplorer
-from transformer_lesson.figures.ranking import first_largest
 from transformer_lesson.model.positions import sinusoidal_encoding
+from transformer_lesson.ranking import first_largest
 
 pytestmark = pytest.mark.browser
 STATES = [

@@ -5,7 +5,7 @@ import unicodedata
 
 from tests.explorables.conftest import HOSTILE
 from tests.explorables.page_modules import in_node
-from transformer_lesson.explorables.trained import trained_translator
+from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.text import grammar, manual, menus
 from transformer_lesson.text.tokenizers import (
     BytePairTokenizer,

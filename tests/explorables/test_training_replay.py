@@ -22,9 +22,9 @@ from transformer_lesson.explorables.training_replay import (
     cross_attention,
     matched,
 )
-from transformer_lesson.figures.ranking import first_largest
 from transformer_lesson.generation import generate
 from transformer_lesson.model.hooks import record
+from transformer_lesson.ranking import first_largest
 from transformer_lesson.text.batches import TranslationBatches
 from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.tokenizers import BytePairTokenizer

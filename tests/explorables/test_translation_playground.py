@@ -8,13 +8,13 @@ import torch
 from tests.explorables.conftest import HOSTILE
 from tests.explorables.shown import same_numbers
 from tests.explorables.tiny_models import ENGLISH, language_model, translator
-from transformer_lesson.explorables import TranslationPlayground, trained
+from transformer_lesson.checkpoints.translator import trained_translator
+from transformer_lesson.explorables import TranslationPlayground, in_page
 from transformer_lesson.explorables.in_page import Weights
-from transformer_lesson.explorables.trained import trained_translator
-from transformer_lesson.figures.ranking import first_largest, from_largest
 from transformer_lesson.generation import generate
 from transformer_lesson.interpretability.alignment import alignment_hits
 from transformer_lesson.model.hooks import record
+from transformer_lesson.ranking import first_largest, from_largest
 from transformer_lesson.text import grammar
 
 browser = pytest.mark.browser
@@ -250,7 +250,7 @@ def test_wrong_models_are_refused(unchecked):
 
 def test_english_words_are_all_of_them():
     many = {word for pair in grammar.generate(6000, 1) for word in pair.source.split()}
-    assert trained.english_words() == many
+    assert in_page.english_words() == many
 
 
 def test_a_learners_weights_are_sent():

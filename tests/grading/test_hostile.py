@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 PATCHED = f"""
 import json, os, sys, torch
 import transformer_lesson.exercises as exercises
-import transformer_lesson.exercises.checks as checks
-import transformer_lesson.exercises.compare as compare
+import transformer_lesson.exercises.engine.checks as checks
+import transformer_lesson.exercises.engine.compare as compare
 import transformer_lesson.grading.judge as judge
 import transformer_lesson.grading.record as record
 from transformer_lesson.exercises import Report

@@ -12,12 +12,13 @@ from tests.exercises.versions import RIGHT as RIGHT_WAYS
 from tests.grading.handed_in import CHECK, HEAD, NAME, RIGHT, SEED, graded_here
 from tools.handout import solved_copy, student_copy
 from tools.lesson_files import lesson_files
-from transformer_lesson.exercises import Report, catalog, checks
+from transformer_lesson.exercises import Report, catalog
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.choosing import turns, variant
-from transformer_lesson.exercises.examples import SMALL
-from transformer_lesson.exercises.explanation import words
-from transformer_lesson.exercises.specification import Draw
+from transformer_lesson.exercises.engine import checks
+from transformer_lesson.exercises.engine.choosing import turns, variant
+from transformer_lesson.exercises.engine.examples import SMALL
+from transformer_lesson.exercises.engine.explanation import words
+from transformer_lesson.exercises.engine.specification import Draw
 from transformer_lesson.grading import judge
 from transformer_lesson.grading.judge import IMPORTED, UNSEEN, judged, verdict
 from transformer_lesson.grading.record import Recorder, pack, unpack

@@ -7,9 +7,9 @@ from torch.testing import assert_close
 from tests.exercises.test_collection import ATTENTION, SCORES, Notebook
 from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.collection import FOLDER
-from transformer_lesson.exercises.folds import solution_code
-from transformer_lesson.exercises.progress import PLACE
+from transformer_lesson.exercises.engine.collection import FOLDER
+from transformer_lesson.exercises.engine.folds import solution_code
+from transformer_lesson.exercises.engine.progress import PLACE
 from transformer_lesson.generation import Beam, Greedy, generate
 from transformer_lesson.mine import PARTS, MyTransformer, assembled, parts
 from transformer_lesson.model.cache import KeyValueCache

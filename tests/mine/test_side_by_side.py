@@ -5,7 +5,7 @@ import torch
 
 from tests.exercises.test_collection import SCORES, Notebook
 from tests.mine.test_mine import write_all
-from transformer_lesson.exercises.progress import PLACE
+from transformer_lesson.exercises.engine.progress import PLACE
 from transformer_lesson.mine import side_by_side, translation
 from transformer_lesson.mine.parts import HOMES
 from transformer_lesson.mine.side_by_side import SAME

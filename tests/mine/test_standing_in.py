@@ -9,8 +9,8 @@ import torch
 from tests.exercises.test_collection import Notebook
 from tests.mine.test_side_by_side import GERMAN, SENTENCE
 from transformer_lesson import mine
-from transformer_lesson.exercises.collection import FOLDER
-from transformer_lesson.exercises.progress import PLACE
+from transformer_lesson.exercises.engine.collection import FOLDER
+from transformer_lesson.exercises.engine.progress import PLACE
 from transformer_lesson.mine import side_by_side
 from transformer_lesson.mine.side_by_side import SAME
 from transformer_lesson.mine.standing_in import standing_in

@@ -6,15 +6,15 @@ from torch.testing import assert_close
 
 from tests.exercises.test_collection import Notebook
 from transformer_lesson import mine
+from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.collection import FOLDER
-from transformer_lesson.exercises.folds import solution_code
-from transformer_lesson.exercises.progress import PLACE
-from transformer_lesson.explorables.trained import trained_translator
+from transformer_lesson.exercises.engine.collection import FOLDER
+from transformer_lesson.exercises.engine.folds import solution_code
+from transformer_lesson.exercises.engine.progress import PLACE
 from transformer_lesson.mine.trained import FILE
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.text.tokenizers import WordTokenizer
-from transformer_lesson.training.plain import training_step
+from transformer_lesson.training.one_step import training_step
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from transformer_lesson.checkpoints import (
 )
 from transformer_lesson.checkpoints.untrusted import load_pickle, load_safetensors, parts_of
 from transformer_lesson.exercises import progress
-from transformer_lesson.exercises.progress import FORMAT, PLACE, read_progress, remember
+from transformer_lesson.exercises.engine.progress import FORMAT, PLACE, read_progress, remember
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text import parallel_text
 from transformer_lesson.text.tokenizers import tokenizer_from_json

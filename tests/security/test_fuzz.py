@@ -16,7 +16,7 @@ from tests.parity import small_config
 from tests.training.small import batches_of, model_of, short
 from transformer_lesson.checkpoints import from_pretrained, load_checkpoint, save_checkpoint
 from transformer_lesson.checkpoints.llama_cpp import read_tokenizer
-from transformer_lesson.exercises.progress import FORMAT, read_progress
+from transformer_lesson.exercises.engine.progress import FORMAT, read_progress
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text import parallel_text
 from transformer_lesson.text.tokenizers import WordTokenizer, tokenizer_from_json

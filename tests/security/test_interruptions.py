@@ -16,7 +16,7 @@ from tests.patience import PATIENCE
 from tests.training.small import model_of
 from transformer_lesson import files
 from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
-from transformer_lesson.exercises.progress import PLACE, read_progress, remember
+from transformer_lesson.exercises.engine.progress import PLACE, read_progress, remember
 
 pytestmark = pytest.mark.slow
 SEED = 0

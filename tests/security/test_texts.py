@@ -13,7 +13,7 @@ from tests.parity import small_config
 from tests.patience import AT_ONCE
 from tests.security.hostile_texts import TEXTS
 from transformer_lesson.exercises import check
-from transformer_lesson.exercises.reports import Report
+from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.explorables import (
     AnswerExplorer,
     AttentionExplorer,

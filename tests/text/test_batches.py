@@ -15,7 +15,7 @@ from transformer_lesson.text.batches import (
     compare_padding,
     epoch,
     shift_right,
-    windows,
+    windows_in_order,
 )
 from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.tokenizers import WordTokenizer
@@ -176,7 +176,7 @@ def test_windows_are_pieces_of_the_text_and_labels_come_one_later():
 @given(st.integers(2, 60), st.integers(1, 5), st.integers(1, 59))
 def test_validation_windows_predict_every_token_but_the_first_once(n, batch_size, length):
     length = min(length, n - 1)
-    batches = windows(torch.arange(n), batch_size, length)
+    batches = windows_in_order(torch.arange(n), batch_size, length)
     labels = torch.cat([batch.labels.flatten() for batch in batches])
     assert labels.tolist() == list(range(1, n))
     assert all(torch.equal(batch.inputs[0] + 1, batch.labels) for batch in batches)
@@ -199,7 +199,7 @@ def test_pairs_that_make_no_batch_are_refused(make, pairs, batch_size, message):
         make(pairs, LETTERS, batch_size)
 
 
-@pytest.mark.parametrize("make", [WindowBatches, windows], ids=["endless", "in order"])
+@pytest.mark.parametrize("make", [WindowBatches, windows_in_order], ids=["endless", "in order"])
 @pytest.mark.parametrize(
     ("n", "batch_size", "length", "message"),
     [
@@ -215,7 +215,7 @@ def test_windows_that_do_not_fit_are_refused(make, n, batch_size, length, messag
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("make", [WindowBatches, windows], ids=["endless", "in order"])
+@pytest.mark.parametrize("make", [WindowBatches, windows_in_order], ids=["endless", "in order"])
 @pytest.mark.parametrize(
     "ids", [[1, 2.7, 3], torch.tensor([0.5, 1.5, 2.5]), [[1, 2], [3, 4], [5, 6]], "hello"], ids=repr
 )

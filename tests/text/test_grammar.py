@@ -5,7 +5,14 @@ from collections import Counter
 
 import pytest
 
-from transformer_lesson.text.grammar import HELD_OUT, examples, generate, german, splits, translate
+from transformer_lesson.text.grammar import (
+    HELD_OUT,
+    examples,
+    generate,
+    german,
+    in_both_languages,
+    splits,
+)
 from transformer_lesson.text.grammar.draw import PLURAL, SINGULAR, fitting_adjectives, fitting_nouns
 from transformer_lesson.text.grammar.english import noun_phrase as english_phrase
 from transformer_lesson.text.grammar.lexicon import ADJECTIVES, BE, JOINTS, NOUNS, REPORTS, VERBS
@@ -172,7 +179,7 @@ BY_HAND = [
 
 @pytest.mark.parametrize("sentence, source, target", BY_HAND, ids=lambda x: "")
 def test_sentences_written_by_hand(sentence, source, target):
-    assert translate(sentence)[:2] == (source, target)
+    assert in_both_languages(sentence)[:2] == (source, target)
 
 
 NOMINATIVE_ACCUSATIVE_PLURAL = """
@@ -285,11 +292,11 @@ def links(pair):
     ],
 )  # fmt: skip
 def test_alignments_written_by_hand(sentence, expected):
-    assert links(translate(sentence)) == expected
+    assert links(in_both_languages(sentence)) == expected
 
 
 def test_the_two_articles_of_a_sentence_are_not_mixed_up():
-    pair = translate(two(("the king", "love", "the frog"), "if", ("the frog", "sleep")))
+    pair = in_both_languages(two(("the king", "love", "the frog"), "if", ("the frog", "sleep")))
     assert pair.source == "if the frog sleeps , the king loves the frog ."
     assert pair.target == "wenn der Frosch schläft , liebt der König den Frosch ."
     assert pair.alignment == (
@@ -455,9 +462,12 @@ def test_splits_of_other_sizes():
         (lambda: phrase("the unicorn"), "got 'the unicorn': use words of the lexicon"),
         (lambda: phrase("dog the"), "got 'dog the'"),
         (lambda: phrase(""), "got ''"),
-        (lambda: translate(one("every dog", "sleep", "", NOT)), "leave out negated=True"),
-        (lambda: translate(one("he", "see", "two cats", NOT)), "leave out negated=True"),
-        (lambda: translate(two(("he", "see", "no cat", NOT), "if", SLEEPS)), "leave out negated"),
+        (lambda: in_both_languages(one("every dog", "sleep", "", NOT)), "leave out negated=True"),
+        (lambda: in_both_languages(one("he", "see", "two cats", NOT)), "leave out negated=True"),
+        (
+            lambda: in_both_languages(two(("he", "see", "no cat", NOT), "if", SLEEPS)),
+            "leave out negated",
+        ),
     ],
 )
 def test_bad_input_is_refused(call, message):

@@ -93,7 +93,8 @@ def test_make_address_writes_it_everywhere_and_only_there(copy, remote, place):
     assert yaml.safe_load(written["CITATION.cff"])["repository-code"] == place
     assert f"\ngit clone {place}\n" in written["README.md"].decode()
     on_github = "github.com" in place
-    assert (f"%pip install git+{place}\n" in written["README.md"].decode()) == on_github
+    command = f'%pip install "transformer_lesson[lessons] @ git+{place}"\n'
+    assert (command in written["README.md"].decode()) == on_github
     for name in lessons:
         first = "".join(json.loads(written[name])["cells"][0]["source"])
         line = first.split("\n\n")[1]

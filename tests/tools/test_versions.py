@@ -21,6 +21,7 @@ PYTHONS = [text.split()[-1] for text in PROJECT["project"]["classifiers"]]
 SYSTEMS = [("linux", "Linux", "posix"), ("darwin", "Darwin", "posix"), ("win32", "Windows", "nt")]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 FOR_ALL = PROJECT["build-system"]["requires"] + PROJECT["project"]["dependencies"]
+FOR_LEARNERS = FOR_ALL + EXTRAS["lessons"] + EXTRAS["lab"]
 
 
 def pins(name: str) -> dict[str, Requirement]:
@@ -43,7 +44,7 @@ def version(pin: Requirement) -> str:
     ("name", "ranges"),
     [
         ("requirements.txt", FOR_ALL + sum(EXTRAS.values(), [])),
-        ("requirements-lab.txt", FOR_ALL + EXTRAS["lab"]),
+        ("requirements-lab.txt", FOR_LEARNERS),
     ],
 )
 def test_the_ranges_admit_the_exact_versions(name, ranges):
@@ -54,7 +55,7 @@ def test_the_ranges_admit_the_exact_versions(name, ranges):
 
 
 def test_only_the_bertviz_whose_scripts_are_mended_is_allowed():
-    (allowed,) = (one for one in map(Requirement, FOR_ALL) if one.name == "bertviz")
+    (allowed,) = (one for one in map(Requirement, FOR_LEARNERS) if one.name == "bertviz")
     assert str(allowed.specifier) == f"=={BERTVIZ}"
 
 

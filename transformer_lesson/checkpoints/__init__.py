@@ -7,8 +7,8 @@ and `llama_cpp` read what llama.cpp reads, `weights` fetches real models that co
 packages.
 """
 
-from transformer_lesson.checkpoints.compare import Comparison, compare_layers
 from transformer_lesson.checkpoints.hub import is_cached
+from transformer_lesson.checkpoints.layer_by_layer import Comparison, compare_layers
 from transformer_lesson.checkpoints.library import (
     FAMILIES,
     from_pretrained,

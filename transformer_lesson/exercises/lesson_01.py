@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lesson.exercises.choosing import choose
-from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import Draw, exercise
 from transformer_lesson.model.positions import sinusoidal_encoding
 from transformer_lesson.text.tokenizers import words
 
@@ -157,46 +157,6 @@ def _each_sequence_comes_first(answer, inputs: tuple, batch: Tensor) -> str | No
                 "Where does the padding stand, and does each row get its own sequence?"
             )
     return None
-
-
-@exercise(
-    reference="transformer_lesson.text.batches:pad_batch",
-    make_inputs=_pad_batch_inputs,
-    draws=7,
-    returns={"batch": "batch n"},
-    hints=(
-        "How wide must the result be so that every sequence fits, and no wider?",
-        "Each row is the sequence, then as many `pad_id` as it is shorter than the longest.",
-        "`sequence + [pad_id] * (longest - len(sequence))` is one row; `torch.tensor` turns "
-        "the list of rows into a batch.",
-    ),
-    invariants=(_each_sequence_comes_first,),
-)
-def pad_batch(sequences, pad_id):
-    """Return one row per sequence, filled up with pad_id to the length of the longest."""
-    sequences = choose(
-        sequences,
-        longest_first=sorted(sequences, key=len, reverse=True),
-        longest_first_in_place=sequences.sort(key=len, reverse=True) or sequences,
-        shortest_first=sorted(sequences, key=len),
-        empty_left_out=[sequence for sequence in sequences if sequence],
-    )
-    lengths = [len(sequence) for sequence in sequences]
-    n = choose(
-        max(lengths),
-        one_too_many=max(lengths) + 1,
-        one_too_few=max(lengths) - 1,
-        shortest=min(lengths),
-        length_of_first=lengths[0],
-        length_of_last=lengths[-1],
-        length_of_largest=len(max(sequences)),
-        number_of_sequences=len(sequences),
-        all_lengths=sum(lengths),
-        at_most_512=min(max(lengths), 512),
-        multiple_of_8=math.ceil(max(lengths) / 8) * 8,
-    )
-    rows = _rows(sequences, n, choose(pad_id, id_0=0, id_1=1, minus_1=-1, minus_100=-100))
-    return _as_batch(rows, n, sequences, pad_id)
 
 
 def _rows(sequences, n, fill):
@@ -358,6 +318,46 @@ def embed(ids, table):
         first_sentence=embedding[0],
         integers=embedding.long(),
     )
+
+
+@exercise(
+    reference="transformer_lesson.text.batches:pad_batch",
+    make_inputs=_pad_batch_inputs,
+    draws=7,
+    returns={"batch": "batch n"},
+    hints=(
+        "How wide must the result be so that every sequence fits, and no wider?",
+        "Each row is the sequence, then as many `pad_id` as it is shorter than the longest.",
+        "`sequence + [pad_id] * (longest - len(sequence))` is one row; `torch.tensor` turns "
+        "the list of rows into a batch.",
+    ),
+    invariants=(_each_sequence_comes_first,),
+)
+def pad_batch(sequences, pad_id):
+    """Return one row per sequence, filled up with pad_id to the length of the longest."""
+    sequences = choose(
+        sequences,
+        longest_first=sorted(sequences, key=len, reverse=True),
+        longest_first_in_place=sequences.sort(key=len, reverse=True) or sequences,
+        shortest_first=sorted(sequences, key=len),
+        empty_left_out=[sequence for sequence in sequences if sequence],
+    )
+    lengths = [len(sequence) for sequence in sequences]
+    n = choose(
+        max(lengths),
+        one_too_many=max(lengths) + 1,
+        one_too_few=max(lengths) - 1,
+        shortest=min(lengths),
+        length_of_first=lengths[0],
+        length_of_last=lengths[-1],
+        length_of_largest=len(max(sequences)),
+        number_of_sequences=len(sequences),
+        all_lengths=sum(lengths),
+        at_most_512=min(max(lengths), 512),
+        multiple_of_8=math.ceil(max(lengths) / 8) * 8,
+    )
+    rows = _rows(sequences, n, choose(pad_id, id_0=0, id_1=1, minus_1=-1, minus_100=-100))
+    return _as_batch(rows, n, sequences, pad_id)
 
 
 def _looked_up(table, ids):

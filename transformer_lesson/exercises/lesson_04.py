@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from transformer_lesson.exercises.choosing import choose
-from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import Draw, exercise
 from transformer_lesson.model.positions import sinusoidal_encoding
 
 STEPS = (1, 3, -1, 2, 1, -4)

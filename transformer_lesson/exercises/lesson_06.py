@@ -4,8 +4,8 @@ import torch
 from torch import nn
 
 from transformer_lesson.exercises import random_layers
-from transformer_lesson.exercises.choosing import choose
-from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import Draw, exercise
 from transformer_lesson.model import blocks
 from transformer_lesson.model.attention import multi_head_attention
 from transformer_lesson.model.embedding import embed

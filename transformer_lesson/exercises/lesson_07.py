@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lesson.exercises import random_layers
-from transformer_lesson.exercises.choosing import choose
-from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import Draw, exercise
 from transformer_lesson.model import attention, blocks
 from transformer_lesson.model.attention import merge_heads, multi_head_attention, split_heads
 from transformer_lesson.model.embedding import embed
@@ -99,55 +99,6 @@ def _forward_inputs(draw: Draw) -> tuple:
     source = random_layers.ids(draw, "source", source_words, pad, draw.number != 2)
     target = random_layers.ids(draw, "target", target_words, pad, False)
     return target, draw.normal("batch source d_model"), source, weights
-
-
-@exercise(
-    reference="transformer_lesson.model.forward:decoder_forward",
-    helpers=("transformer_lesson.model.forward:_decoder_layer",),
-    make_inputs=_forward_inputs,
-    draws=6,
-    returns={"logits": "batch target vocab_size"},
-    hints=(
-        "As in the encoder: masks, embeddings, positions, blocks. Two masks this time, and a "
-        "projection at the end.",
-        "Self-attention gets `causal_mask(target_ids.size(1))`. Cross-attention gets the padding "
-        "mask of the source ids, for it is the source that it reads.",
-        "`decoder_block` calls its third function with two arguments: "
-        "`lambda h, memory: cross_attention(h, memory, *block.cross_attention, n_heads, real)`. "
-        "Last comes `y @ weights.projection`.",
-    ),
-    invariants=(random_layers.the_same_again,),
-)
-def decoder_forward(target_ids, memory, source_ids, weights):
-    """Return logits: embeddings plus positions, every block, the projection."""
-    table = choose(weights.target_table, source_table=weights.source_table)
-    causal = causal_mask(target_ids.size(1))
-    causal = choose(causal, no_causal_mask=None, causal_inverted=causal.mT)
-    real = padding_mask(source_ids, choose(weights.pad_id, pad_id_assumed=0))
-    real = choose(real, no_padding_mask=None, padding_inverted=~real)
-    y = _placed(target_ids, table)
-    stack = choose(
-        weights.decoder,
-        first_block_only=weights.decoder[:1],
-        last_block_only=weights.decoder[-1:],
-        first_block_again=weights.decoder[:1] * len(weights.decoder),
-        last_block_first=weights.decoder[::-1],
-        no_blocks=(),
-    )
-    for block in stack:
-        y = _through(y, choose(memory, memory_moves_on=y), block, weights.n_heads, causal, real)
-    y = choose(y, normalized_at_the_end=layer_norm(y, *weights.decoder[-1].norms[2], 1e-5))
-    logits = choose(
-        y @ weights.projection, not_projected=y, target_table_again=y @ weights.target_table.T
-    )
-    return choose(
-        logits,
-        probabilities=logits.softmax(-1),
-        logarithms=logits.log_softmax(-1),
-        last_token=logits[:, -1],
-        likeliest=logits.argmax(-1),
-        squeezed=logits.squeeze(),
-    )
 
 
 def _placed(ids, table):
@@ -262,6 +213,55 @@ def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm
     M = choose(_second_branch(y, memory, N, second, norm_2), no_second_branch=N)
     output = choose(_third_branch(y, N, M, third, norm_3), two_branches=M)
     return choose(output, squeezed=output.squeeze(), both_returned=(output, memory))
+
+
+@exercise(
+    reference="transformer_lesson.model.forward:decoder_forward",
+    helpers=("transformer_lesson.model.forward:_decoder_layer",),
+    make_inputs=_forward_inputs,
+    draws=6,
+    returns={"logits": "batch target vocab_size"},
+    hints=(
+        "As in the encoder: masks, embeddings, positions, blocks. Two masks this time, and a "
+        "projection at the end.",
+        "Self-attention gets `causal_mask(target_ids.size(1))`. Cross-attention gets the padding "
+        "mask of the source ids, for it is the source that it reads.",
+        "`decoder_block` calls its third function with two arguments: "
+        "`lambda h, memory: cross_attention(h, memory, *block.cross_attention, n_heads, real)`. "
+        "Last comes `y @ weights.projection`.",
+    ),
+    invariants=(random_layers.the_same_again,),
+)
+def decoder_forward(target_ids, memory, source_ids, weights):
+    """Return logits: embeddings plus positions, every block, the projection."""
+    table = choose(weights.target_table, source_table=weights.source_table)
+    causal = causal_mask(target_ids.size(1))
+    causal = choose(causal, no_causal_mask=None, causal_inverted=causal.mT)
+    real = padding_mask(source_ids, choose(weights.pad_id, pad_id_assumed=0))
+    real = choose(real, no_padding_mask=None, padding_inverted=~real)
+    y = _placed(target_ids, table)
+    stack = choose(
+        weights.decoder,
+        first_block_only=weights.decoder[:1],
+        last_block_only=weights.decoder[-1:],
+        first_block_again=weights.decoder[:1] * len(weights.decoder),
+        last_block_first=weights.decoder[::-1],
+        no_blocks=(),
+    )
+    for block in stack:
+        y = _through(y, choose(memory, memory_moves_on=y), block, weights.n_heads, causal, real)
+    y = choose(y, normalized_at_the_end=layer_norm(y, *weights.decoder[-1].norms[2], 1e-5))
+    logits = choose(
+        y @ weights.projection, not_projected=y, target_table_again=y @ weights.target_table.T
+    )
+    return choose(
+        logits,
+        probabilities=logits.softmax(-1),
+        logarithms=logits.log_softmax(-1),
+        last_token=logits[:, -1],
+        likeliest=logits.argmax(-1),
+        squeezed=logits.squeeze(),
+    )
 
 
 def _own(self_attention, memory, queries):

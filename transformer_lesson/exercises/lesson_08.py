@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lesson.exercises.choosing import choose
-from transformer_lesson.exercises.compare import gradient_to
-from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.compare import gradient_to
+from transformer_lesson.exercises.engine.specification import Draw, exercise
 from transformer_lesson.text.batches import Batch
 
 
@@ -354,7 +354,7 @@ def _told(happened: list, left: float) -> str:
 
 
 @exercise(
-    reference="transformer_lesson.training.plain:training_step",
+    reference="transformer_lesson.training.one_step:training_step",
     make_inputs=_step_inputs,
     trial=_three_steps,
     returns={"losses": "step", "weights": "step weight", "order": "", "holds_graph": ""},

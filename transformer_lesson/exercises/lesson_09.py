@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lesson.exercises.choosing import choose
-from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import Draw, exercise
 
 
 class Table:

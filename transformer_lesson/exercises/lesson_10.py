@@ -5,9 +5,9 @@ import math
 import torch
 
 from transformer_lesson.exercises import random_layers
-from transformer_lesson.exercises.choosing import choose
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import Draw, exercise
 from transformer_lesson.exercises.lesson_09 import Table
-from transformer_lesson.exercises.specification import Draw, exercise
 from transformer_lesson.generation.plain import write_on as our_write_on
 from transformer_lesson.model.attention import multi_head_attention
 from transformer_lesson.model.embedding import embed
@@ -138,7 +138,7 @@ def _window_inputs(draw: Draw) -> tuple:
 
 
 @exercise(
-    reference="transformer_lesson.text.plain:windows",
+    reference="transformer_lesson.text.batches:windows",
     make_inputs=_window_inputs,
     draws=6,
     returns={"inputs": "batch n", "labels": "batch n"},

@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lesson.exercises.choosing import choose
-from transformer_lesson.exercises.specification import Draw, exercise
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import Draw, exercise
 
 
 def _rms_norm_inputs(draw: Draw) -> tuple:
@@ -121,55 +121,6 @@ def _swiglu_inputs(draw: Draw) -> tuple:
     return 100 * x if draw.number == 3 else x, W_gate, W_up, W_down
 
 
-@exercise(
-    reference="transformer_lesson.model.feed_forward:swiglu",
-    make_inputs=_swiglu_inputs,
-    draws=4,
-    returns={"output": "batch n d_model"},
-    hints=(
-        "Two maps widen x to d_ff, and their results are multiplied number by number. A third "
-        "map narrows the product.",
-        "Only the gate goes through swish, z * sigmoid(z), which PyTorch calls `F.silu`. The "
-        "other stays linear.",
-        "`gate = x @ W_gate`; the hidden layer is `gate * gate.sigmoid() * (x @ W_up)`.",
-    ),
-)
-def swiglu(x, W_gate, W_up, W_down):
-    """Return (swish(x W_gate) * x W_up) W_down."""
-    W_gate, W_up = choose((W_gate, W_up), exchanged=(W_up, W_gate))
-    gate = x @ W_gate
-    up = choose(x @ W_up, no_up=torch.ones_like(gate), gate_twice=gate)
-    up = choose(up, both_activated=F.silu(up))
-    opened = choose(
-        F.silu(gate),
-        sigmoid=gate.sigmoid(),
-        relu=gate.relu(),
-        gelu=F.gelu(gate),
-        gelu_by_tanh=F.gelu(gate, approximate="tanh"),
-        tanh=gate.tanh(),
-        softmax=gate.softmax(-1),
-        no_activation=gate,
-        swish_of_its_negative=gate * (-gate).sigmoid(),
-        swish_twice=F.silu(F.silu(gate)),
-        sharper_swish=gate * (1.702 * gate).sigmoid(),
-        hard_swish=F.hardswish(gate),
-        naive_exponential=gate * gate.exp() / (1 + gate.exp()),
-    )
-    hidden = choose(
-        opened * up,
-        added=opened + up,
-        over_the_product=F.silu(gate * up),
-    )
-    output = choose(hidden @ W_down, not_narrowed=hidden)
-    return choose(
-        output,
-        residual=x + output,
-        activated_again=F.silu(output),
-        scaled=output / hidden.size(-1) ** 0.5,
-        squeezed=output.squeeze(),
-    )
-
-
 def _rotary_inputs(draw: Draw) -> tuple:
     """Tokens from 0 on, from elsewhere on, and in any order; one token; one pair."""
     single = draw.one_of(("", "", "batch", "d_half", "head", "n"))
@@ -255,6 +206,55 @@ def apply_rotary(x, positions, base=10000.0):
         rotated,
         sines_added=x + torch.cat([angle.sin(), angle.cos()], dim=-1),
         added_to_x=x + rotated,
+    )
+
+
+@exercise(
+    reference="transformer_lesson.model.feed_forward:swiglu",
+    make_inputs=_swiglu_inputs,
+    draws=4,
+    returns={"output": "batch n d_model"},
+    hints=(
+        "Two maps widen x to d_ff, and their results are multiplied number by number. A third "
+        "map narrows the product.",
+        "Only the gate goes through swish, z * sigmoid(z), which PyTorch calls `F.silu`. The "
+        "other stays linear.",
+        "`gate = x @ W_gate`; the hidden layer is `gate * gate.sigmoid() * (x @ W_up)`.",
+    ),
+)
+def swiglu(x, W_gate, W_up, W_down):
+    """Return (swish(x W_gate) * x W_up) W_down."""
+    W_gate, W_up = choose((W_gate, W_up), exchanged=(W_up, W_gate))
+    gate = x @ W_gate
+    up = choose(x @ W_up, no_up=torch.ones_like(gate), gate_twice=gate)
+    up = choose(up, both_activated=F.silu(up))
+    opened = choose(
+        F.silu(gate),
+        sigmoid=gate.sigmoid(),
+        relu=gate.relu(),
+        gelu=F.gelu(gate),
+        gelu_by_tanh=F.gelu(gate, approximate="tanh"),
+        tanh=gate.tanh(),
+        softmax=gate.softmax(-1),
+        no_activation=gate,
+        swish_of_its_negative=gate * (-gate).sigmoid(),
+        swish_twice=F.silu(F.silu(gate)),
+        sharper_swish=gate * (1.702 * gate).sigmoid(),
+        hard_swish=F.hardswish(gate),
+        naive_exponential=gate * gate.exp() / (1 + gate.exp()),
+    )
+    hidden = choose(
+        opened * up,
+        added=opened + up,
+        over_the_product=F.silu(gate * up),
+    )
+    output = choose(hidden @ W_down, not_narrowed=hidden)
+    return choose(
+        output,
+        residual=x + output,
+        activated_again=F.silu(output),
+        scaled=output / hidden.size(-1) ** 0.5,
+        squeezed=output.squeeze(),
     )
 
 

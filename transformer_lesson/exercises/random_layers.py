@@ -11,8 +11,8 @@ from typing import Any
 
 from torch import Tensor
 
-from transformer_lesson.exercises.compare import gradient_to, same
-from transformer_lesson.exercises.specification import Draw
+from transformer_lesson.exercises.engine.compare import gradient_to, same
+from transformer_lesson.exercises.engine.specification import Draw
 from transformer_lesson.model.forward import BlockWeights, Weights
 from transformer_lesson.model.gpt import GPTWeights
 

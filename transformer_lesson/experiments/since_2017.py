@@ -19,7 +19,7 @@ from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.parameters import count_parameters
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text import WindowBatches, manual
-from transformer_lesson.text.batches import Batch, windows
+from transformer_lesson.text.batches import Batch, windows_in_order
 from transformer_lesson.text.tokenizers import CharacterTokenizer
 from transformer_lesson.training import History, TrainingDiverged, train
 from transformer_lesson.training.config import TrainConfig
@@ -78,7 +78,7 @@ def text() -> Text:
     parts = manual.split()
     tokenizer = CharacterTokenizer.train([parts.training])
     held_out = tokenizer.encode(parts.validation)[: VALIDATED + 1]
-    return Text(tokenizer, tokenizer.encode(parts.training), windows(held_out, 64, LENGTH))
+    return Text(tokenizer, tokenizer.encode(parts.training), windows_in_order(held_out, 64, LENGTH))
 
 
 def paper_config() -> ModelConfig:

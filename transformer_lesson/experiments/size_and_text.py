@@ -15,7 +15,7 @@ from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.gpt import GPTWeights, gpt_forward, gpt_weights_of
 from transformer_lesson.model.parameters import count_parameters
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
-from transformer_lesson.text.plain import windows
+from transformer_lesson.text.batches import windows
 from transformer_lesson.training.interrupt import load_whole
 
 Forward = Callable[[Tensor, GPTWeights], Tensor]

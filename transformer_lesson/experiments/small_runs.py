@@ -14,8 +14,8 @@ from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.tokenizers import Tokenizer
 from transformer_lesson.training import TrainConfig, label_smoothed_loss
 from transformer_lesson.training import learning_rate as rate_of
+from transformer_lesson.training.one_step import training_step
 from transformer_lesson.training.optimizer import make_optimizer
-from transformer_lesson.training.plain import training_step
 
 SIZES = {"d_model": 64, "n_heads": 4, "d_ff": 256, "max_len": 64, "dropout": 0.0}
 

@@ -10,13 +10,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from transformer_lesson.explorables.in_page import PageExplorable
-from transformer_lesson.figures.ranking import from_largest
 from transformer_lesson.files import printable
 from transformer_lesson.generation import generate
 from transformer_lesson.generation.session import sentences_of
 from transformer_lesson.model.evaluation import evaluating
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.ranking import from_largest
 from transformer_lesson.text.tokenizers import Tokenizer
 
 CANDIDATES = 10

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import traitlets
 
-from transformer_lesson.exercises.progress import progress_file, read_progress
+from transformer_lesson.exercises.engine.progress import progress_file, read_progress
 from transformer_lesson.explorables.in_page import PageExplorable
 from transformer_lesson.lessons import LESSONS
 

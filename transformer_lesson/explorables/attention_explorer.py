@@ -2,8 +2,7 @@
 
 import traitlets
 
-from transformer_lesson.explorables.in_page import PageExplorable, Text
-from transformer_lesson.explorables.trained import ReadsTranslator
+from transformer_lesson.explorables.in_page import PageExplorable, ReadsTranslator, Text
 
 SENTENCE = "the child opens the window ."
 

@@ -4,8 +4,12 @@ import torch
 import traitlets
 from torch import nn
 
-from transformer_lesson.explorables.in_page import PageExplorable, Text
-from transformer_lesson.explorables.trained import ReadsTranslator, own_weights
+from transformer_lesson.explorables.in_page import (
+    PageExplorable,
+    ReadsTranslator,
+    Text,
+    own_weights,
+)
 from transformer_lesson.text.tokenizers import Tokenizer
 
 TEXT = "When two big mice do not like teachers, our mouse carries a red apple."

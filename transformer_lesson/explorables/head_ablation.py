@@ -5,12 +5,8 @@ import traitlets
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from transformer_lesson.explorables.in_page import PageExplorable
-from transformer_lesson.explorables.trained import (
-    ReadsTranslator,
-    bare_weights,
-    trained_translator,
-)
+from transformer_lesson.checkpoints.translator import trained_translator
+from transformer_lesson.explorables.in_page import PageExplorable, ReadsTranslator, bare_weights
 from transformer_lesson.interpretability.interventions import Head, heads_of
 from transformer_lesson.text import grammar
 from transformer_lesson.text.batches import Batch, epoch

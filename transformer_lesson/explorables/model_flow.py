@@ -3,8 +3,12 @@
 import traitlets
 from torch import nn
 
-from transformer_lesson.explorables.in_page import PageExplorable, Text
-from transformer_lesson.explorables.trained import ReadsTranslator, own_weights
+from transformer_lesson.explorables.in_page import (
+    PageExplorable,
+    ReadsTranslator,
+    Text,
+    own_weights,
+)
 from transformer_lesson.text.tokenizers import Tokenizer
 
 TEXT = "the child opens the window ."

@@ -4,8 +4,12 @@ import torch
 import traitlets
 from torch import Tensor, nn
 
-from transformer_lesson.explorables.in_page import PageExplorable, Text
-from transformer_lesson.explorables.trained import ReadsTranslator, bare_weights
+from transformer_lesson.explorables.in_page import (
+    PageExplorable,
+    ReadsTranslator,
+    Text,
+    bare_weights,
+)
 
 SOURCE = "the old dog sees the small cat ."
 OTHERS = "a young child buys a red house ,"  # each replaces the word at its place

@@ -5,15 +5,16 @@ from functools import cache
 
 import traitlets
 
-from transformer_lesson.explorables.in_page import PageExplorable, Text
-from transformer_lesson.explorables.trained import (
+from transformer_lesson.checkpoints.translator import trained_translator
+from transformer_lesson.explorables.in_page import (
+    PageExplorable,
     ReadsTranslator,
+    Text,
     own_weights,
-    trained_translator,
 )
-from transformer_lesson.figures.ranking import first_largest
 from transformer_lesson.interpretability.alignment import alignment_hits
 from transformer_lesson.model.transformers import EncoderDecoderTransformer
+from transformer_lesson.ranking import first_largest
 from transformer_lesson.text import grammar
 from transformer_lesson.text.tokenizers import SPECIAL_TOKENS, WordTokenizer
 

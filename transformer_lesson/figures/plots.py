@@ -11,8 +11,8 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as MatplotlibFigure
 
-from transformer_lesson.figures.ranking import is_largest
 from transformer_lesson.files import printable
+from transformer_lesson.ranking import is_largest
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colors, told apart by readers with any color vision."""

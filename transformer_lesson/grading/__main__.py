@@ -14,7 +14,7 @@ import torch
 from tqdm import tqdm
 
 from transformer_lesson.exercises.catalog import LESSONS
-from transformer_lesson.exercises.reports import Report
+from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.grading import folder as handed_in
 from transformer_lesson.grading import sandbox
 from transformer_lesson.grading.judge import grade

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transformer_lesson.exercises.catalog import LESSONS
-from transformer_lesson.exercises.reports import Report
+from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.files import printable, write_atomically
 
 COLUMNS = ("student", "lesson", "exercise", "status", "mistake", "message")

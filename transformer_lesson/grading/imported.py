@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from transformer_lesson.exercises import choosing, folds
-from transformer_lesson.exercises.specification import Exercise
+from transformer_lesson.exercises.engine import choosing, folds
+from transformer_lesson.exercises.engine.specification import Exercise
 
 GIVES_OURS = choosing.variant, folds.solution, folds.solution_code
 """What makes a function of ours anew, or shows its source."""

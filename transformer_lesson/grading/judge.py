@@ -17,19 +17,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lesson.exercises import checks
-from transformer_lesson.exercises.attempt import NotAttempted, call
-from transformer_lesson.exercises.bug_hunt.rules import (
+from transformer_lesson.exercises.catalog import LESSONS, find
+from transformer_lesson.exercises.engine import checks
+from transformer_lesson.exercises.engine.attempt import NotAttempted, call
+from transformer_lesson.exercises.engine.compare import same
+from transformer_lesson.exercises.engine.reports import Report
+from transformer_lesson.exercises.engine.specification import Draw, Exercise, Invariant, Tried
+from transformer_lesson.exercises.engine.time_limit import TookTooLong, run_for_at_most
+from transformer_lesson.exercises.lesson_08 import gradients_reach_the_logits
+from transformer_lesson.exercises.lesson_14.rules import (
     gradient_is_finite,
     norm_is_trained,
     operations_do_not_grow,
 )
-from transformer_lesson.exercises.catalog import LESSONS, find
-from transformer_lesson.exercises.compare import same
-from transformer_lesson.exercises.lesson_08 import gradients_reach_the_logits
-from transformer_lesson.exercises.reports import Report
-from transformer_lesson.exercises.specification import Draw, Exercise, Invariant, Tried
-from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
 from transformer_lesson.grading.record import LONGEST, Player
 from transformer_lesson.grading.sandbox import SECONDS, Stopped, answers
 

@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from transformer_lesson.figures.ranking import first_largest
 from transformer_lesson.model.evaluation import evaluating
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.transformers import EncoderDecoderTransformer
+from transformer_lesson.ranking import first_largest
 from transformer_lesson.text.batches import pad_batch
 from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.tokenizers import WordTokenizer

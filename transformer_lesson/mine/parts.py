@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, ModuleType
 
-from transformer_lesson.exercises.checks import one_thread, why_not_yours
-from transformer_lesson.exercises.collection import collection_folder, load_collected
-from transformer_lesson.exercises.time_limit import LONGEST, TookTooLong, run_for_at_most
+from transformer_lesson.exercises.engine.checks import one_thread, why_not_yours
+from transformer_lesson.exercises.engine.collection import collection_folder, load_collected
+from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
 from transformer_lesson.files import printable
 from transformer_lesson.mine.standing_in import Tell, standing_in
 from transformer_lesson.model import (

@@ -8,9 +8,9 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from transformer_lesson.exercises.collection import PACKAGE
-from transformer_lesson.exercises.time_limit import TookTooLong, run_for_at_most
-from transformer_lesson.explorables.trained import MISSING, trained_translator
+from transformer_lesson.checkpoints.translator import MISSING, trained_translator
+from transformer_lesson.exercises.engine.collection import PACKAGE
+from transformer_lesson.exercises.engine.time_limit import TookTooLong, run_for_at_most
 from transformer_lesson.files import printable
 from transformer_lesson.generation import translate
 from transformer_lesson.mine.parts import OURS, PARTS, Parts, check_names, put_together, usable

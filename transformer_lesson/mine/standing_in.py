@@ -13,8 +13,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from transformer_lesson.exercises.attempt import FOREIGN
-from transformer_lesson.exercises.collection import FOLDER
+from transformer_lesson.exercises.engine.attempt import FOREIGN
+from transformer_lesson.exercises.engine.collection import FOLDER
 from transformer_lesson.files import printable
 
 Tell = Callable[[str, str], None]

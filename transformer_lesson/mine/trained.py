@@ -8,9 +8,9 @@ from typing import NamedTuple
 from torch import nn
 
 from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
+from transformer_lesson.checkpoints.translator import MISSING, trained_translator
 from transformer_lesson.exercises.catalog import find
-from transformer_lesson.exercises.collection import FOLDER, collection_folder
-from transformer_lesson.explorables.trained import MISSING, trained_translator
+from transformer_lesson.exercises.engine.collection import FOLDER, collection_folder
 from transformer_lesson.files import printable
 from transformer_lesson.mine.parts import usable, warn
 from transformer_lesson.mine.standing_in import standing_in

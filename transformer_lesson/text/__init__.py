@@ -12,7 +12,7 @@ from transformer_lesson.text.batches import (
     count_padding,
     pad_batch,
 )
-from transformer_lesson.text.hub import hub_dataset
+from transformer_lesson.text.hub_pairs import hub_dataset
 from transformer_lesson.text.pairs import Pair, parallel_text
 
 __all__ = [

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Int64
+from jaxtyping import Int, Int64
 from torch import Tensor
 from tqdm.auto import tqdm
 
@@ -242,7 +242,27 @@ class WindowBatches(EndlessBatches):
         return _window_batch(self.ids, choice, self.length)
 
 
-def windows(ids: Sequence[int] | Tensor, batch_size: int, length: int) -> list[Batch]:
+def windows(
+    ids: Int[Tensor, " text"], length: int, starts: Sequence[int]
+) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n"]]:
+    """Return windows of a text, and the token that follows each of their tokens.
+
+    The plainest form: where they start is given, and nothing is checked.
+
+    Args:
+        ids: the whole text.
+        length: tokens in a window, n.
+        starts: where each window starts; the text goes on for a token after each window.
+
+    Returns:
+        The inputs, and the labels: the same windows one token later.
+    """
+    inputs = torch.stack([ids[start : start + length] for start in starts])
+    labels = torch.stack([ids[start + 1 : start + 1 + length] for start in starts])
+    return inputs, labels
+
+
+def windows_in_order(ids: Sequence[int] | Tensor, batch_size: int, length: int) -> list[Batch]:
     """A whole text once, in order, to validate on: every token but the first is one label.
 
     Windows follow one another. The last one, which may be shorter, is a batch of its own.

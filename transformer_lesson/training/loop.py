@@ -338,5 +338,5 @@ def _check_validation(validation: Sequence[Batch] | None) -> None:
     if validation is not None and not (isinstance(validation, Sequence) and len(validation)):
         raise ValueError(
             f"validation is a {type(validation).__name__}, but it must be a list of one batch or "
-            "more: make it with transformer_lesson.text.batches.epoch or windows."
+            "more: make it with transformer_lesson.text.batches.epoch or windows_in_order."
         )

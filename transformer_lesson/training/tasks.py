@@ -10,7 +10,13 @@ from transformer_lesson.generation import Sample, exact_match, generate, transla
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.text import grammar, manual, menus
-from transformer_lesson.text.batches import Batch, TranslationBatches, WindowBatches, epoch, windows
+from transformer_lesson.text.batches import (
+    Batch,
+    TranslationBatches,
+    WindowBatches,
+    epoch,
+    windows_in_order,
+)
 from transformer_lesson.text.pairs import Pair, parallel_text
 from transformer_lesson.text.tokenizers import BytePairTokenizer, Tokenizer, WordTokenizer
 from transformer_lesson.training.loss import bits_per_character, validation_loss
@@ -92,7 +98,7 @@ def _translation(
 def _language_model(recipe: Recipe, train: str, held_out: str, seed: int) -> Task:
     tokenizer = BytePairTokenizer.train([train], 1000)
     length, ids = recipe.sizes["max_len"], tokenizer.encode(held_out)
-    validation = windows(ids, recipe.batch_size, length)
+    validation = windows_in_order(ids, recipe.batch_size, length)
 
     def evaluate(model: nn.Module) -> list[str]:
         """Say how well it predicts unseen text, and show what it writes."""

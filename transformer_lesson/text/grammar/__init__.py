@@ -17,8 +17,8 @@ from transformer_lesson.text.grammar.draw import (
     adjective_noun_pairs,
     examples,
     generate,
+    in_both_languages,
     splits,
-    translate,
 )
 from transformer_lesson.text.grammar.lexicon import JOINTS, VERBS
 from transformer_lesson.text.grammar.meaning import Clause, Sentence, phrase
@@ -33,7 +33,7 @@ __all__ = [
     "adjective_noun_pairs",
     "examples",
     "generate",
+    "in_both_languages",
     "phrase",
     "splits",
-    "translate",
 ]

@@ -132,7 +132,7 @@ def _held_out() -> frozenset[tuple[str, str]]:
 HELD_OUT = _held_out()  # about one in nine of the (adjective, noun) that fit together
 
 
-def translate(sentence: Sentence) -> Pair:
+def in_both_languages(sentence: Sentence) -> Pair:
     """A meaning in both languages; words that express the same part of it are aligned.
 
     Raises:
@@ -179,7 +179,7 @@ def _sentences(seed: int) -> Iterator[tuple[Sentence, Pair]]:
     rng, seen = Random(seed), set()
     while True:
         sentence = random_sentence(rng)
-        pair = translate(sentence)
+        pair = in_both_languages(sentence)
         n_words = 1 + max(pair.source.count(" "), pair.target.count(" "))
         if n_words <= MAX_WORDS and pair.source not in seen:
             seen.add(pair.source)
@@ -253,4 +253,4 @@ def examples() -> dict[str, Pair]:
         "negation nicht": Sentence(sees_cat._replace(negated=True)),
         "negation kein": Sentence(buys._replace(negated=True)),
     }
-    return {name: translate(sentence) for name, sentence in sentences.items()}
+    return {name: in_both_languages(sentence) for name, sentence in sentences.items()}

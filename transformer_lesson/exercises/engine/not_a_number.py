@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from transformer_lesson.exercises.attempt import FOREIGN, Failed, call
+from transformer_lesson.exercises.engine.attempt import FOREIGN, Failed, call
 
 
 def first_nan(answer: Callable, inputs: tuple) -> str | None:

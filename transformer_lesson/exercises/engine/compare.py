@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer_lesson.exercises.attempt import Failed, call
-from transformer_lesson.figures.ranking import first_largest
+from transformer_lesson.exercises.engine.attempt import Failed, call
 from transformer_lesson.files import printable
+from transformer_lesson.ranking import first_largest
 
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # float32 sums in another order differ by about 1e-6
 

@@ -8,10 +8,11 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from transformer_lesson.exercises.choosing import as_written
-from transformer_lesson.exercises.diagnosis import diagnose
-from transformer_lesson.exercises.specification import Exercise
+from transformer_lesson.exercises.engine.choosing import as_written
+from transformer_lesson.exercises.engine.diagnosis import diagnose
+from transformer_lesson.exercises.engine.specification import Exercise
 
+CONTENT = files("transformer_lesson.exercises")  # what lessons say, beside the engine
 IDLE = re.compile(r"\s*((\w+) = \2|None)")  # left of a mark that changes an argument, or calls
 
 
@@ -40,7 +41,7 @@ class Explanation(NamedTuple):
 @cache
 def words(name: str) -> dict[str, Turn]:
     """Return the words for an exercise's wrong turns, by the names that stand at its marks."""
-    for file in files(__package__).joinpath("words").iterdir():
+    for file in CONTENT.joinpath("words").iterdir():
         of_lesson = tomllib.loads(file.read_text(encoding="utf-8"))
         if name in of_lesson:
             return {turn: Turn(**said) for turn, said in of_lesson[name].items()}
@@ -49,7 +50,7 @@ def words(name: str) -> dict[str, Turn]:
 
 @cache
 def _known_errors() -> list[dict[str, str]]:
-    text = files(__package__).joinpath("errors.toml").read_text(encoding="utf-8")
+    text = CONTENT.joinpath("errors.toml").read_text(encoding="utf-8")
     return list(tomllib.loads(text).values())
 
 

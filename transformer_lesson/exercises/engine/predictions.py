@@ -5,9 +5,9 @@ import warnings
 import ipywidgets
 from ipywidgets import HTML, Button, Layout, RadioButtons
 
-from transformer_lesson.exercises.progress import remember
-from transformer_lesson.exercises.question_bank import Option, Question
-from transformer_lesson.exercises.reports import to_html
+from transformer_lesson.exercises.engine.progress import remember
+from transformer_lesson.exercises.engine.question_bank import Option, Question
+from transformer_lesson.exercises.engine.reports import to_html
 
 STYLE = """<style>
 .lesson-prediction .widget-radio-box { width: 100%; max-width: none; }

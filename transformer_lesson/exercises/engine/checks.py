@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lesson.exercises.attempt import (
+from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.engine.attempt import (
     RAISED,
     Excerpt,
     Failed,
@@ -17,15 +18,24 @@ from transformer_lesson.exercises.attempt import (
     call,
     is_untouched,
 )
-from transformer_lesson.exercises.behavior import unlike_ours
-from transformer_lesson.exercises.catalog import find
-from transformer_lesson.exercises.choosing import turns
-from transformer_lesson.exercises.collection import collect
-from transformer_lesson.exercises.compare import NotANumber, as_parts, match_form, plain, same
-from transformer_lesson.exercises.examples import argument_names, describe_inputs, smallest_example
-from transformer_lesson.exercises.explanation import explain, explain_error
-from transformer_lesson.exercises.not_a_number import first_nan
-from transformer_lesson.exercises.precision import (
+from transformer_lesson.exercises.engine.behavior import unlike_ours
+from transformer_lesson.exercises.engine.choosing import turns
+from transformer_lesson.exercises.engine.collection import collect
+from transformer_lesson.exercises.engine.compare import (
+    NotANumber,
+    as_parts,
+    match_form,
+    plain,
+    same,
+)
+from transformer_lesson.exercises.engine.examples import (
+    argument_names,
+    describe_inputs,
+    smallest_example,
+)
+from transformer_lesson.exercises.engine.explanation import explain, explain_error
+from transformer_lesson.exercises.engine.not_a_number import first_nan
+from transformer_lesson.exercises.engine.precision import (
     DOUBLE_ONLY,
     comes_back_single,
     in_precision,
@@ -34,10 +44,10 @@ from transformer_lesson.exercises.precision import (
     only_double,
     only_single,
 )
-from transformer_lesson.exercises.progress import remember
-from transformer_lesson.exercises.reports import Folded, Report, preformatted
-from transformer_lesson.exercises.specification import Draw, Exercise, Invariant
-from transformer_lesson.exercises.time_limit import LONGEST, TookTooLong, run_for_at_most
+from transformer_lesson.exercises.engine.progress import remember
+from transformer_lesson.exercises.engine.reports import Folded, Report, preformatted
+from transformer_lesson.exercises.engine.specification import Draw, Exercise, Invariant
+from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
 
 QUOTED = 10  # lines of what an answer prints
 

@@ -1,6 +1,9 @@
 """Lesson 14: functions with a published bug, from masks to reading code.
 
-Long because it is 24 exercises, in the order of the lesson.
+Long because it is 24 exercises, in the order of the lesson. Each sets out from a bug and ends in a
+repair that learners read whole, so this lesson alone is a folder: `bugs` holds the functions as a
+learner finds them, `repairs` the same ones repaired; `inputs` and `rules` are what they are checked
+with.
 """
 
 import math
@@ -10,12 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer_lesson.exercises.bug_hunt import inputs, rules
-from transformer_lesson.exercises.choosing import choose
-from transformer_lesson.exercises.specification import exercise
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import exercise
+from transformer_lesson.exercises.lesson_14 import inputs, rules
 from transformer_lesson.model import masks
-
-HUNT = "transformer_lesson.exercises.bug_hunt"
 
 
 def repaired(**fields):
@@ -23,8 +24,8 @@ def repaired(**fields):
 
     def make(marked):
         """Return the exercise."""
-        places = {"reference": f"{HUNT}.repairs:{marked.__name__}"}
-        places["start"] = f"{HUNT}.bugs:{marked.__name__}"
+        places = {"reference": f"{__name__}.repairs:{marked.__name__}"}
+        places["start"] = f"{__name__}.bugs:{marked.__name__}"
         return exercise(**places, **fields)(marked)
 
     return make

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from transformer_lesson.exercises.bug_hunt.inputs import MEAN
-from transformer_lesson.exercises.compare import gradient_to
+from transformer_lesson.exercises.engine.compare import gradient_to
+from transformer_lesson.exercises.lesson_14.inputs import MEAN
 
 
 class OperationCounter(TorchFunctionMode):

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from transformer_lesson.exercises.attempt import Failed, call
-from transformer_lesson.exercises.compare import as_parts, named_place, plain, same
-from transformer_lesson.exercises.examples import argument_names
-from transformer_lesson.exercises.specification import Draw, Exercise
+from transformer_lesson.exercises.engine.attempt import Failed, call
+from transformer_lesson.exercises.engine.compare import as_parts, named_place, plain, same
+from transformer_lesson.exercises.engine.examples import argument_names
+from transformer_lesson.exercises.engine.specification import Draw, Exercise
 
 NOUNS = {"batch": "sentence", "n": "token"} | {
     name: name for name in ("head", "query", "key", "token", "target", "source", "position")

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer_lesson.exercises.attempt import Failed, call
-from transformer_lesson.exercises.compare import (
+from transformer_lesson.exercises.engine.attempt import Failed, call
+from transformer_lesson.exercises.engine.compare import (
     as_parts,
     difference,
     match_form,
     named_shape,
     same,
 )
-from transformer_lesson.exercises.specification import Draw, Exercise
+from transformer_lesson.exercises.engine.specification import Draw, Exercise
 
 OTHERS = ((1,), (1, 2), (2, 1), (2,), (2, 3), (3, 2), (3,))
 SMALL = [(batch, *sizes) for batch in (1, 2) for sizes in OTHERS]  # of tiny inputs; see `Draw`

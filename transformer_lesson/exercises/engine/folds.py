@@ -1,4 +1,4 @@
-"""Hints and solutions, folded: they open when the learner clicks, not before."""
+"""Hints, solutions and ways to fail, folded: they open when the learner clicks, not before."""
 
 import ast
 import html
@@ -8,7 +8,10 @@ from collections.abc import Callable
 from types import ModuleType
 
 from transformer_lesson.exercises.catalog import find
-from transformer_lesson.exercises.sources import bare_source
+from transformer_lesson.exercises.engine.checks import first_failure, one_thread
+from transformer_lesson.exercises.engine.choosing import variant
+from transformer_lesson.exercises.engine.explanation import words
+from transformer_lesson.exercises.engine.standalone import bare_source
 
 _hints_given: Counter[str] = Counter()
 
@@ -59,6 +62,23 @@ def solution(name: str) -> Fold:
     module = exercise.reference.split(":")[0]
     code = solution_code([*exercise.load_helpers(), exercise.load_reference()])
     return Fold(f"{name}: solution", f"From `{module}`:\n\n```python\n{code}\n```")
+
+
+def ways_to_fail(name: str) -> Fold:
+    """Return every wrong turn of an exercise: what it is, why it is wrong, its smallest example.
+
+    For who has passed and wants to know what else there is.
+
+    Raises:
+        ValueError: there is no exercise of that name.
+    """
+    exercise = find(name)
+    ways = []
+    with one_thread():
+        for turn, (what, why) in words(name).items():
+            failure = first_failure(exercise, variant(exercise.marked, frozenset([turn])))
+            ways.append(f"{len(ways) + 1}. **{what}.** {why}\n\n```text\n{failure}\n```")
+    return Fold(f"{name}: {len(ways)} ways to fail", "\n\n".join(ways))
 
 
 def solution_code(functions: list[Callable]) -> str:

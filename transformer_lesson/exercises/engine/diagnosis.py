@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from itertools import combinations, product
 
-from transformer_lesson.exercises.attempt import Outcome, outcome
-from transformer_lesson.exercises.choosing import fit_together, right_ways, turns, variant
-from transformer_lesson.exercises.compare import same
-from transformer_lesson.exercises.specification import Draw, Exercise, Tried
+from transformer_lesson.exercises.engine.attempt import Outcome, outcome
+from transformer_lesson.exercises.engine.choosing import fit_together, right_ways, turns, variant
+from transformer_lesson.exercises.engine.compare import same
+from transformer_lesson.exercises.engine.specification import Draw, Exercise, Tried
 
 
 def diagnose(exercise: Exercise, answer: Callable) -> list[tuple[str, ...]]:

@@ -40,7 +40,7 @@ class Question:
 def load_questions() -> dict[str, Question]:
     """Return every question by name, lessons in order."""
     questions = {}
-    folder = resources.files(__package__) / "questions"
+    folder = resources.files("transformer_lesson.exercises") / "questions"
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         lesson = file.name.removesuffix(".toml")
         for entry in tomllib.loads(file.read_text(encoding="utf-8"))["question"]:

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from transformer_lesson.exercises.sources import bare_source
-from transformer_lesson.exercises.specification import Tried
+from transformer_lesson.exercises.engine.specification import Tried
+from transformer_lesson.exercises.engine.standalone import bare_source
 
 LONGEST = 1000  # characters quoted from a learner's output or exception
 RAISED = "Your function raised"  # how the words for an exception begin
 
 FOREIGN = (  # where code lies that is not the learner's
-    str(Path(__file__).resolve().parents[1]),
+    str(Path(__file__).resolve().parents[2]),
     *{sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")},
 )
 

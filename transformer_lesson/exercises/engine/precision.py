@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lesson.exercises.attempt import RAISED
-from transformer_lesson.exercises.examples import argument_names
-from transformer_lesson.exercises.specification import Draw, Exercise, Tried
+from transformer_lesson.exercises.engine.attempt import RAISED
+from transformer_lesson.exercises.engine.examples import argument_names
+from transformer_lesson.exercises.engine.specification import Draw, Exercise, Tried
 
 MAKERS = "eye zeros ones full empty tensor rand randn linspace logspace arange".split()
 """Functions of PyTorch that make a float32 unless told otherwise, the likeliest first."""

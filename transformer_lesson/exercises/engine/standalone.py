@@ -1,4 +1,4 @@
-"""A function of a notebook as source that runs by itself: with its imports and its helpers.
+"""A function as source: bare, as a learner would write it, or with all that it needs.
 
 What a notebook's function uses lies about in the notebook: modules that the first cell imports,
 constants, other functions. `written_out` gathers all of it, or says in a sentence what cannot be
@@ -22,6 +22,20 @@ import torch
 from transformer_lesson.files import printable
 
 NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def bare_source(function: Callable) -> str:
+    """Return a function's source with its comments, without docstring and annotations."""
+    source = textwrap.dedent(inspect.getsource(function))
+    node = ast.parse(source).body[0]
+    for argument in ast.walk(node.args):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    start = node.body[0].lineno - 1
+    if ast.get_docstring(node) is not None:
+        start = node.body[0].end_lineno
+    body = source.splitlines()[start:]
+    return "\n".join([f"def {node.name}({ast.unparse(node.args)}):", *body])
 
 
 class NotStandalone(Exception):

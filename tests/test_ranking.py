@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from transformer_lesson.figures.ranking import first_largest, from_largest, is_largest
+from transformer_lesson.ranking import first_largest, from_largest, is_largest
 
 LAST_DIGIT = 1 + 2**-22
 

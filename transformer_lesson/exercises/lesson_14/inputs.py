@@ -6,7 +6,7 @@ Long because there are twenty-four of them, and some take a small model.
 import torch
 from torch import Tensor, nn
 
-from transformer_lesson.exercises.specification import Draw
+from transformer_lesson.exercises.engine.specification import Draw
 from transformer_lesson.model.attention import scaled_dot_product_attention
 
 MEAN = "the mean of all values"

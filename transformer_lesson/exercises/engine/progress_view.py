@@ -5,8 +5,8 @@ import warnings
 from typing import NamedTuple
 
 from transformer_lesson.exercises.catalog import LESSONS
-from transformer_lesson.exercises.progress import progress_file, read_progress
-from transformer_lesson.exercises.question_bank import load_questions
+from transformer_lesson.exercises.engine.progress import progress_file, read_progress
+from transformer_lesson.exercises.engine.question_bank import load_questions
 
 GREEN, BLUE, EMPTY = "#009E73", "#0072B2", "rgba(128, 128, 128, 0.25)"
 

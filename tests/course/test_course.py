@@ -1,10 +1,15 @@
 """A learner's course: no lesson breaks for somebody who writes what the stubs say."""
 
+import re
 import shutil
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
 from tests.course.play import AUTHORS, Lesson, answers, course, drawn, every_second
+from tools.execute_notebooks import CELL_TIMEOUT
+from tools.handout import is_stub
 from tools.lesson_files import lesson_files
 from transformer_lesson import mine
 from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
@@ -57,6 +62,28 @@ def test_whole_authors_and_more_who_are_drawn(chosen, copies):
     passes(chosen, copies)
     assert mine.parts().yours == PARTS
     ends_with_the_same_model()
+
+
+@pytest.mark.everything
+def test_what_they_train_in_lesson_08_translates_in_lesson_09(copies):
+    passes(drawn(1), copies)
+    text = _run_whole(copies / "08_training.ipynb", drawn(1))
+    assert "17 of 17 functions of the forward pass are yours" in text
+    shares = [float(share) for share in re.findall(r"([\d.]+)% of 300 right", text)]
+    assert len(shares) == 2 and min(shares) >= 99
+    assert "This translator is your own." in _run_whole(copies / "09_inference.ipynb", drawn(1))
+
+
+def _run_whole(path, chosen: dict[str, str]) -> str:
+    """Run a copy with its trainings, as a kernel does, and return all that it prints."""
+    notebook = nbformat.read(path, as_version=4)
+    for cell in filter(is_stub, notebook.cells):
+        cell.source = chosen[re.match(r"def (\w+)\(", cell.source)[1]]
+    resources = {"metadata": {"path": str(path.parent)}}
+    NotebookClient(notebook, CELL_TIMEOUT, kernel_name="python3", resources=resources).execute()
+    return "".join(
+        out.get("text", "") for cell in notebook.cells for out in cell.get("outputs", ())
+    )
 
 
 @pytest.mark.slow

@@ -80,10 +80,9 @@ def _run_whole(path, chosen: dict[str, str]) -> str:
     for cell in filter(is_stub, notebook.cells):
         cell.source = chosen[re.match(r"def (\w+)\(", cell.source)[1]]
     resources = {"metadata": {"path": str(path.parent)}}
-    NotebookClient(notebook, CELL_TIMEOUT, kernel_name="python3", resources=resources).execute()
-    return "".join(
-        out.get("text", "") for cell in notebook.cells for out in cell.get("outputs", ())
-    )
+    NotebookClient(notebook, timeout=CELL_TIMEOUT, resources=resources).execute()
+    outputs = [out for cell in notebook.cells for out in cell.get("outputs", ())]
+    return "".join(out.get("text", "") for out in outputs)
 
 
 @pytest.mark.slow

@@ -92,6 +92,25 @@ def test_a_learner_who_passes_every_second_exercise(copies):
     ends_with_the_same_model()
 
 
+@pytest.mark.everything
+def test_a_learner_whose_files_were_edited_and_damaged(copies):
+    files = copies / FOLDER
+    files.mkdir()
+    stub = "def attention_scores(Q, K):\n    raise NotImplementedError\n"
+    wrong = "def layer_norm(x, gamma, beta, epsilon):\n    return x + later\n"
+    (files / "lesson_03.py").write_text(
+        f"LIMIT = 7\n# %% attention_scores\n{stub}\n# %% notes\nA = 1\n"
+    )
+    (files / "lesson_04.py").write_text("# %% split_heads\ndef split_heads(x, n_heads:\n")
+    (files / "lesson_05.py").write_text(f"# %% layer_norm\n{wrong}\n# %% notes\nlater = 1\n")
+    reports = passes(every_second(5), copies)
+    assert mine.parts().yours == tuple(name for name in PARTS if name in reports)
+    text = (files / "lesson_03.py").read_text()
+    assert "LIMIT = 7\n" in text and "# %% notes\nA = 1\n" in text
+    assert (files / "lesson_04.damaged-1.py").exists()
+    assert mine.translation(SENTENCE).mine == GERMAN
+
+
 def passes(chosen: dict[str, str], folder) -> set[str]:
     """Play a course in which every answer passes and is kept; return the exercises answered."""
     reports = course(folder, chosen)

@@ -1,25 +1,37 @@
-"""Every wrong turn, and every two, are called by their names."""
+"""Every wrong turn, and every two, are called by their names.
 
+The tests of one exercise run one after the other: so each variant is called once, and kept.
+"""
+
+import re
 from itertools import combinations
 
 import pytest
 import torch
 
-from transformer_lesson.exercises import check
+from transformer_lesson.exercises import check, ways_to_fail
 from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.engine import diagnosis, folds
 from transformer_lesson.exercises.engine.attempt import outcome
-from transformer_lesson.exercises.engine.choosing import fit_together, right_ways, turns, variant
+from transformer_lesson.exercises.engine.choosing import (
+    TAKEN,
+    fit_together,
+    right_ways,
+    turns,
+    variant,
+)
 from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.diagnosis import diagnose
 from transformer_lesson.exercises.engine.explanation import words
 from transformer_lesson.exercises.engine.specification import Draw
 
 PAIRS = 12  # of an exercise, that are tried
+each_exercise = pytest.mark.parametrize("name", EXERCISES, scope="module")
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
-    """As in a check."""
+def one_thread(unchecked):
+    """As in a check of a learner's."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -36,12 +48,18 @@ def variant_of(name, *taken):
     return variant(EXERCISES[name].marked, frozenset(taken))
 
 
-@pytest.mark.parametrize("name", EXERCISES)
+def outcomes_of(name, *taken) -> list:
+    exercise = EXERCISES[name]
+    key = exercise.marked, exercise.trial, exercise.make_inputs, frozenset(taken)
+    return [diagnosis._given(*key, i) for i in range(exercise.draws)]
+
+
+@each_exercise
 def test_each_turn_has_words_and_no_words_are_left_over(name):
     assert set(words(name)) == set(turns(EXERCISES[name].marked))
 
 
-@pytest.mark.parametrize("name", EXERCISES)
+@each_exercise
 def test_names_are_noun_phrases_and_reasons_a_few_sentences(name):
     said = words(name)
     assert len({turn.name for turn in said.values()}) == len(said)
@@ -51,28 +69,40 @@ def test_names_are_noun_phrases_and_reasons_a_few_sentences(name):
         assert "  " not in turn.why and turn.why.count("`") % 2 == 0
 
 
-@pytest.mark.parametrize("name", EXERCISES)
+@each_exercise
 def test_without_a_turn_it_is_the_packages_own(name):
     ours = outcomes(name, EXERCISES[name].load_reference())
     assert not any(one.raised for one in ours)
     for way in ((), *((way,) for way in right_ways(EXERCISES[name].marked))):
-        assert all(map(same, ours, outcomes(name, variant_of(name, *way)))), way
+        assert all(map(same, ours, outcomes_of(name, *way))), way
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EXERCISES)
-def test_each_turn_fails_and_is_named(name):
-    unnamed = {}
-    for turn, (known, why) in words(name).items():
+@each_exercise
+def test_each_turn_fails_and_is_named(name, monkeypatch):
+    """And stands, with what it gets wrong, among the ways to fail."""
+    unnamed, messages, known = {}, {}, words(name)
+    for turn, (what, why) in known.items():
         report = check(name, variant_of(name, turn))
-        if (report.status, report.mistake) != ("failed", known) or why not in report.message:
+        messages[frozenset([turn])] = report.message
+        if (report.status, report.mistake) != ("failed", what) or why not in report.message:
             unnamed[turn] = report.message
         assert len(str(report).splitlines()) <= 25, report
     assert unnamed == {}
+    monkeypatch.setattr(
+        folds, "first_failure", lambda exercise, answer: messages[answer.__globals__[TAKEN]]
+    )
+    fold = ways_to_fail(name)
+    assert repr(fold) == f"{name}: {len(known)} ways to fail"
+    shown = re.findall(r"^\d+\. \*\*(.*)\.\*\* .*\n\n```text\n(.+)", fold.body, re.MULTILINE)
+    assert shown == [
+        (turn.name, message.splitlines()[0])
+        for turn, message in zip(known.values(), messages.values(), strict=True)
+    ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EXERCISES)
+@each_exercise
 def test_two_turns_at_once_are_both_named(name):
     """Or the one that acts alike; what only raises errors may come from anything."""
     exercise, found = EXERCISES[name], {"named": 0, "wrongly": 0, "passing": []}
@@ -81,15 +111,14 @@ def test_two_turns_at_once_are_both_named(name):
         for pair in combinations(turns(exercise.marked), 2)
         if fit_together(exercise.marked, pair)
     ]
-    right = outcomes(name, variant_of(name))
+    right = outcomes_of(name)
     for pair in pairs[:: 1 + len(pairs) // PAIRS]:
-        answer = variant_of(name, *pair)
-        mine = outcomes(name, answer)
+        mine = outcomes_of(name, *pair)
         if all(one.raised for one in mine):
             continue
         if all(map(same, right, mine)):
             found["passing"].append(pair)
-        said = [set(taken) for taken in diagnose(exercise, answer)]
+        said = [set(taken) for taken in diagnose(exercise, variant_of(name, *pair))]
         alike = set(pair) in said or any(len(taken) == 1 for taken in said)
         found["named" if alike else "wrongly"] += 1
     assert found["passing"] == []
@@ -98,17 +127,28 @@ def test_two_turns_at_once_are_both_named(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EXERCISES)
+@each_exercise
 def test_two_turns_never_act_alike(name):
     """Then nobody could say which of the two an answer takes."""
     known = turns(EXERCISES[name].marked)
-    made = {turn: outcomes(name, variant_of(name, turn)) for turn in known}
+    made = {turn: outcomes_of(name, turn) for turn in known}
     alike = [(a, b) for a, b in combinations(made, 2) if all(map(same, made[a], made[b]))]
     assert alike == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EXERCISES)
+@pytest.mark.parametrize("name", [name for name, one in EXERCISES.items() if one.start])
+def test_the_bug_that_a_learner_starts_from_is_a_turn_and_is_named(name):
+    start = EXERCISES[name].load_start()
+    given = outcomes(name, start)
+    known = turns(EXERCISES[name].marked)
+    (found,) = [turn for turn in known if all(map(same, outcomes_of(name, turn), given))]
+    report = check(name, lambda *inputs: start(*inputs))  # written anew
+    assert (report.status, report.mistake) == ("failed", words(name)[found].name)
+
+
+@pytest.mark.slow
+@each_exercise
 def test_what_no_turns_explain_has_no_name(name):
     report = check(name, lambda *inputs: nudged(EXERCISES[name].load_reference()(*inputs)))
     assert report.status == "failed" and report.mistake is None, report

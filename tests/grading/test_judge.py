@@ -8,7 +8,8 @@ import nbformat
 import pytest
 import torch
 
-from tests.exercises.versions import RIGHT as RIGHT_WAYS
+from tests.exercises.answers import answers
+from tests.exercises.test_hostile_answers import in_disguise, spread
 from tests.grading.handed_in import CHECK, HEAD, NAME, RIGHT, SEED, graded_here
 from tools.handout import solved_copy, student_copy
 from tools.lesson_files import lesson_files
@@ -130,10 +131,11 @@ def test_the_verdict_is_that_of_check(name, unchecked):
 
 
 @pytest.mark.parametrize("name", EXERCISES)
-def test_every_right_way_passes(name, unchecked):
-    for version in RIGHT_WAYS[name]:
-        report = verdict_on(name, recorded(name, version))
-        assert report.status == "passed", report
+def test_another_right_way_passes(name, unchecked):
+    """Though its results are of other types that `check` takes, in double precision."""
+    *_, another = (one for one in answers() if one.exercise == name and one.kind == "right")
+    report = verdict_on(name, recorded(name, in_disguise(another.function, spread)))
+    assert report.status == "passed", report
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])

@@ -185,6 +185,11 @@ def _(x, W_1, b_1, W_2, b_2):
     return torch.stack(rows).reshape(x.shape)
 
 
+@right("feed_forward")
+def _(x, W_1, b_1, W_2, b_2):
+    return (x @ W_1).add_(b_1).clamp_(min=0) @ W_2 + b_2
+
+
 # layer_norm(x, gamma, beta, epsilon)
 
 

@@ -449,6 +449,11 @@ def _(scores, mask):
     return torch.where(hidden, torch.zeros_like(weights), weights)
 
 
+@right("half_precision_weights")
+def _(scores, mask):
+    return scores.float().masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask, 0.0)
+
+
 # --------------------------------------------------------------------------- cut_into_heads
 
 

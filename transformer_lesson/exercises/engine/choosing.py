@@ -14,7 +14,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Collection
-from functools import cache
+from functools import cache, lru_cache
 from types import CodeType, FunctionType
 
 TAKEN = "__taken__"  # the global in which a variant finds its turns
@@ -61,6 +61,7 @@ def variant(marked: Callable, taken: frozenset[str] = frozenset()) -> Callable:
     return names[marked.__name__]
 
 
+@lru_cache(maxsize=1000)
 def as_written(marked: Callable, taken: frozenset[str] = frozenset()) -> str:
     """Return the source of a variant, with its parts, as if nobody had ever marked anything."""
     return "\n\n".join(ast.unparse(_Chooser(taken).visit(_tree(part))) for part in _parts(marked))

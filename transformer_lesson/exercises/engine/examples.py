@@ -3,7 +3,8 @@
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable
-from itertools import zip_longest
+from functools import lru_cache
+from itertools import product, zip_longest
 from typing import Any
 
 import numpy as np
@@ -60,9 +61,7 @@ def smallest_example(exercise: Exercise, answer: Callable, draw: Draw) -> str | 
     numbers before others; the failing draw itself is the last resort. `None` if the answer gives
     the right values for all of them.
     """
-    tiny = [(number, small) for number in range(exercise.draws) for small in SMALL]
-    tiny.sort(key=lambda sizes: _amount(exercise.make_inputs(Draw(*sizes))))
-    for sizes in [*tiny, (draw.number, draw.small)]:
+    for sizes in [*_tiny(exercise.make_inputs, exercise.draws), (draw.number, draw.small)]:
         try:
             example = _example(exercise, answer, Draw(*sizes))
         except Failed:  # these inputs broke the answer in another way; others may not
@@ -70,6 +69,13 @@ def smallest_example(exercise: Exercise, answer: Callable, draw: Draw) -> str | 
         if example:
             return example
     return None
+
+
+@lru_cache(maxsize=100)
+def _tiny(make_inputs: Callable, draws: int) -> list[tuple]:
+    """Return the numbers and sizes of tiny draws, those with the fewest numbers first."""
+    tiny = product(range(draws), SMALL)
+    return sorted(tiny, key=lambda sizes: _amount(make_inputs(Draw(*sizes))))
 
 
 def _amount(value: Any) -> int:

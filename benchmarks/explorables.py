@@ -100,10 +100,11 @@ def main() -> None:
 
 def hosts_on_pages(browser, folder: Path) -> Iterator[tuple]:
     """Yield each explorable's name, and the element in which it stands, on a page of its own."""
+    shown, window = Shown(browser), {"width": 1100, "height": 900}
     for name in explorables.__all__:
-        page = Shown(browser, made(name), folder, viewport={"width": 1100, "height": 900})
-        yield name, page.page.locator("div.explorable > div")
-        page.close()
+        shown.open(made(name), folder, window, reduced_motion="no-preference")
+        yield name, shown.page.locator("div.explorable > div")
+    shown.close()
 
 
 def hosts_in_lab(browser, folder: Path) -> Iterator[tuple]:

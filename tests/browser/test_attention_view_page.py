@@ -57,9 +57,9 @@ def encoder_decoder_run() -> dict[str, torch.Tensor]:
     return run
 
 
-@pytest.fixture
-def show(chromium):
-    """Open views on a page without network; at the end nothing may have gone wrong."""
+@pytest.fixture(scope="module")
+def tab(chromium):
+    """A page without network, and what went wrong in it."""
     context = new_context(chromium, viewport={"width": 800, "height": 900})
     page, problems = context.new_page(), []
 
@@ -72,6 +72,17 @@ def show(chromium):
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
 
+    yield page, problems
+    context.close()
+
+
+@pytest.fixture
+def show(tab):
+    """Open views on this page; at the end nothing may have gone wrong."""
+    page, problems = tab
+    page.mouse.move(0, 0)
+    problems.clear()
+
     def open_view(view):
         page.set_content(f"<!DOCTYPE html><body>{view.html}</body>")
         frame = page.locator("iframe").element_handle().content_frame()
@@ -79,7 +90,6 @@ def show(chromium):
         return frame
 
     yield open_view
-    context.close()
     assert problems == []
 
 
@@ -198,13 +208,15 @@ part => new Promise(done => {
 """
 
 
-@pytest.mark.parametrize("part", ["img", "script", "iframe"])
-def test_the_frame_may_not_load_anything_or_run_a_foreign_script(chromium, part):
-    page = chromium.new_page()
+def test_the_frame_may_not_load_anything_or_run_a_foreign_script(tab):
+    page, _ = tab
     page.set_content(head_view([weights(3, 3)], SOURCE).html)
-    directive = {"img": "img-src", "script": "script-src-elem", "iframe": "frame-src"}[part]
-    assert page.frames[1].evaluate(BLOCKED, part) == directive
-    page.close()
+    for part, policy in {
+        "img": "img-src",
+        "script": "script-src-elem",
+        "iframe": "frame-src",
+    }.items():
+        assert page.frames[1].evaluate(BLOCKED, part) == policy
 
 
 def test_the_frame_cannot_reach_the_page_around_it(show):

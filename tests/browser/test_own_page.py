@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from tests.explorables.conftest import show, tab
 from tests.explorables.forward_pass import Pass, forward_pass, three_digits
 from tests.explorables.shown import Shown
 from tests.mine.test_export import SOURCES, small_translator
@@ -15,6 +16,7 @@ from transformer_lesson.generation import generate
 from transformer_lesson.text.tokenizers import CharacterTokenizer
 
 pytestmark = pytest.mark.browser
+__all__ = ["show", "tab"]  # fixtures here, too
 
 SENTENCE, OTHER = SOURCES[0], SOURCES[1]
 TOLD = re.compile(r"Step \d+ of \d+, ([^:]+): .* of “[^”]+” is (-?[\d.]+(?:e[-+]?\d+)?):")
@@ -27,14 +29,12 @@ def own():
 
 
 @pytest.fixture
-def shown(chromium, own, tmp_path):
+def shown(show, own, tmp_path):
     """The file that `mine.page` writes, opened without a network."""
     writer = SimpleNamespace(save_html=lambda path: mine.page(path, SENTENCE, *own))
-    shown = Shown(chromium, writer, tmp_path, viewport={"width": 1100, "height": 900})
+    shown = show(writer, viewport={"width": 1100, "height": 900})
     assert [one.name for one in tmp_path.iterdir()] == ["explorable.html"]
-    yield shown
-    shown.close()
-    assert shown.problems == []
+    return shown
 
 
 def passed(own, text: str, written: int) -> Pass:
@@ -82,11 +82,8 @@ def test_its_words_and_weights_are_the_learners(shown, own):
     assert shown.title.startswith("After “" + " ".join(rows) + "” comes")
 
 
-def test_a_gpt_has_a_page_too(chromium, tmp_path):
+def test_a_gpt_has_a_page_too(show):
     tokenizer = CharacterTokenizer.train(["a value of a type"])
     model = size_and_text.build(tokenizer.vocab_size, d_model=8).eval()
     writer = SimpleNamespace(save_html=lambda path: mine.page(path, "a type", model, tokenizer))
-    shown = Shown(chromium, writer, tmp_path)
-    assert shown.title.startswith("After “t y p e ")
-    shown.close()
-    assert shown.problems == []
+    assert show(writer).title.startswith("After “t y p e ")

@@ -1,6 +1,6 @@
 """Texts that a learner may type, or paste, and that must never raise."""
 
-import warnings
+from functools import partial
 
 import pytest
 
@@ -26,27 +26,17 @@ HOSTILE = {
 }
 
 
-@pytest.fixture(params=HOSTILE.values(), ids=HOSTILE)
-def hostile(request):
-    """One such text at a time, with every warning an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield request.param
+@pytest.fixture(scope="module")
+def tab(chromium):
+    """Yield a page of Chromium: another one for each explorable would take twice as long."""
+    tab = Shown(chromium)
+    yield tab
+    tab.close()
 
 
 @pytest.fixture
-def show(chromium, tmp_path):
+def show(tab, tmp_path):
     """Yield a function that shows an explorable in Chromium; nothing may have gone wrong there."""
-    pages = []
-
-    def open_page(explorable, **options) -> Shown:
-        calm = {
-            "reduced_motion": "reduce"
-        }  # or Chromium draws a quarter of a second of motion a state
-        pages.append(Shown(chromium, explorable, tmp_path, **calm | options))
-        return pages[-1]
-
-    yield open_page
-    for page in pages:
-        page.close()
-    assert [problem for page in pages for problem in page.problems] == []
+    tab.problems.clear()
+    yield partial(tab.open, folder=tmp_path)
+    assert tab.problems == []

@@ -4,45 +4,68 @@ import re
 from pathlib import Path
 
 from tests.browser.lab import new_context
+from tests.patience import PATIENCE
 
 HOST = "document.querySelector('div.explorable > div')"
-DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-STILL = f"() => !{HOST}.shadowRoot.querySelector('[aria-busy]')"
-TOLD = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg [tabindex]")]
-    .map(node => node.getAttribute("aria-label"))"""
-WRITTEN = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg text")]
-    .map(node => node.textContent)"""
-ALL = f"""() => ({{
-    told: ({TOLD})(),
-    written: ({WRITTEN})(),
-    title: {HOST}.shadowRoot.querySelector("h3").innerText,
-    said: {HOST}.shadowRoot.querySelector("[role=status]").innerText,
-}})"""
+SCREEN = {"width": 1280, "height": 720}
+RESTED = f"""async () => {{
+    const frame = () => new Promise(requestAnimationFrame), end = Date.now() + {1000 * PATIENCE};
+    await frame();
+    do await frame(); while ({HOST}.shadowRoot.querySelector("[aria-busy]") && Date.now() < end);
+    return {HOST}.shadowRoot;
+}}"""
+"""Waits until the picture shows what was last set, clicked or pressed."""
+READ = {
+    "title": 'root.querySelector("h3").innerText',
+    "said": 'root.querySelector("[role=status]").innerText',
+    "told": """[...root.querySelectorAll("svg [tabindex]")]
+        .map(node => node.getAttribute("aria-label"))""",
+    "written": '[...root.querySelectorAll("svg text")].map(node => node.textContent)',
+}
+ALL = f"{{ {', '.join(f'{name}: {script}' for name, script in READ.items())} }}"
+SET = """for (const [name, value] of Object.entries(values)) {
+    document.querySelector('div.explorable').model.set(name, value); }"""
+STATES = f"""async states => {{
+    const all = [];
+    for (const values of states) {{ {SET} const root = await ({RESTED})(); all.push({ALL}); }}
+    return all;
+}}"""
 NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 class Shown:
-    """A page with one explorable.
+    """A page that shows one explorable after the other.
 
     Args:
         browser: playwright's Chromium.
-        explorable: what to show.
-        folder: for the page's file.
-        options: of the browser's context, such as the size of the window.
     """
 
-    def __init__(self, browser, explorable, folder: Path, **options):
-        path = folder / "explorable.html"
-        explorable.save_html(path)
-        self.context = new_context(browser, offline=True, **options)
+    def __init__(self, browser):
+        self.context = new_context(browser, offline=True)
         self.page = self.context.new_page()
         self.problems = []
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("dialog", lambda d: (self.problems.append(d.message), d.dismiss()))
         self.page.on("console", self._note)
         self.page.on("request", self._note_request)
+
+    def open(self, explorable, folder: Path, viewport=SCREEN, reduced_motion="reduce") -> "Shown":
+        """Show an explorable in the place of what was there before.
+
+        Args:
+            explorable: what to show.
+            folder: for the page's file.
+            viewport: the size of the window.
+            reduced_motion: "no-preference" draws a quarter of a second of motion a state.
+        """
+        path = folder / "explorable.html"
+        explorable.save_html(path)
+        self.page.mouse.move(0, 0)
+        self.page.set_viewport_size(viewport)
+        self.page.emulate_media(reduced_motion=reduced_motion, color_scheme="light")
         self.page.goto(path.as_uri())
         self._rest()
+        return self
 
     def _note(self, message) -> None:
         if message.type in ("error", "warning"):
@@ -53,55 +76,50 @@ class Shown:
             self.problems.append(request.url)
 
     def _rest(self) -> None:
-        """Wait until the picture shows what was last set, clicked or pressed."""
-        self.page.evaluate(DRAWN)
-        self.page.wait_for_function(STILL)
+        self._read("null")
+
+    def _read(self, script: str, argument=None):
+        """Return what a script finds in `root`, once the picture is at rest."""
+        read = f"async argument => {{ const root = await ({RESTED})(); return {script}; }}"
+        return self.page.evaluate(read, argument)
 
     def set(self, **values) -> None:
         """Set values as the kernel does, and wait for the picture."""
-        move = "values => { const { model } = document.querySelector('div.explorable');"
-        move += "for (const [name, value] of Object.entries(values)) model.set(name, value); }"
-        self.page.evaluate(move, values)
-        self._rest()
+        self.page.evaluate(f"async values => {{ {SET} await ({RESTED})(); }}", values)
+
+    def states(self, states: list[dict]) -> list[dict]:
+        """Set one state after the other, and return what `all` reads in each."""
+        return self.page.evaluate(STATES, states)
 
     def get(self, name: str):
         """Return a value as the page has it, once the picture shows it."""
-        self._rest()
-        read = "name => document.querySelector('div.explorable').model.get(name)"
-        return self.page.evaluate(read, name)
+        return self._read("document.querySelector('div.explorable').model.get(argument)", name)
 
     @property
     def title(self) -> str:
-        self._rest()
-        return self.page.locator("h3").inner_text()
+        return self._read(READ["title"])
 
     @property
     def said(self) -> str:
-        self._rest()
-        return self.page.locator("[role=status]").inner_text()
+        return self._read(READ["said"])
 
     def told(self) -> list[str]:
         """Return what each place of the picture tells the pointer and a screen reader."""
-        self._rest()
-        return self.page.evaluate(TOLD)
+        return self._read(READ["told"])
 
     def written(self) -> list[str]:
         """Return all words and numbers that stand in the picture."""
-        self._rest()
-        return self.page.evaluate(WRITTEN)
+        return self._read(READ["written"])
 
     def all(self) -> dict:
         """Return title, sentence, what is told and what is written, read at once."""
-        self._rest()
-        return self.page.evaluate(ALL)
+        return self._read(ALL)
 
     def press(self, *keys: str) -> str:
         """Press keys, and return what the place with the focus tells."""
         for key in keys:
             self.page.keyboard.press(key)
-        self._rest()
-        focus = f"() => {HOST}.shadowRoot.activeElement?.getAttribute('aria-label')"
-        return self.page.evaluate(focus)
+        return self._read('root.activeElement?.getAttribute("aria-label")')
 
     def close(self) -> None:
         self.context.close()

@@ -150,13 +150,10 @@ def test_a_box_chooses_its_part_and_its_lesson_is_linked(show):
 
 
 @pytest.mark.browser
-def test_on_a_lessons_page_the_link_leads_to_a_page(chromium, tmp_path):
-    path = tmp_path / "00_start_here.html"
-    ArchitectureMap().save_html(path)
-    page = chromium.new_page()
-    page.goto(path.as_uri())
+def test_on_a_lessons_page_the_link_leads_to_a_page(show, tmp_path):
+    page = show(ArchitectureMap()).page
+    page.goto((tmp_path / "explorable.html").rename(tmp_path / "00_start_here.html").as_uri())
     assert page.get_by_role("link").get_attribute("href") == "03_attention.html"
-    page.close()
 
 
 @pytest.mark.browser

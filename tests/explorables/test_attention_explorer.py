@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from tests.explorables.shown import same_numbers
-from transformer_lesson.checkpoints.translator import TRANSLATOR, trained_translator
+from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import AttentionExplorer
-from transformer_lesson.explorables.in_page import Weights
 from transformer_lesson.generation import generate
 from transformer_lesson.model.hooks import record
 from transformer_lesson.ranking import from_largest
@@ -128,12 +127,11 @@ NAMES = ("queries", "keys", "values", "scores", "weights", "heads")
 @pytest.mark.parametrize("knobs", KNOBS, ids=lambda knobs: "-".join(map(str, knobs.values())))
 def test_every_number_is_that_of_the_packages_model(show, knobs):
     screen = {"width": 1100, "height": 900}
-    page = show(AttentionExplorer(), viewport=screen, reduced_motion="reduce")
-    for state in STATES if knobs == KNOBS[0] else STATES[::5]:
-        page.set(**state, **knobs)
+    page = show(AttentionExplorer(), viewport=screen)
+    states = STATES if knobs == KNOBS[0] else STATES[::5]
+    for state, shown in zip(states, page.states([one | knobs for one in states]), strict=True):
         seen = looked(state, knobs, "the child opens the window .")
         wanted = expected_told(seen, state["query"], knobs, state["attention"])
-        shown = page.all()
         told = shown["told"]
         assert len(told) == len(wanted)
         assert [pair for pair in zip(told, wanted, strict=True) if not same_numbers(*pair)] == []
@@ -191,27 +189,8 @@ def test_a_resting_pointer_does_not_fight_with_the_keys(show):
     assert page.page.locator(".tip").inner_text() == "query 3, “macht”"
 
 
-def test_what_is_typed_is_read_or_answered(show, hostile):
-    page = show(AttentionExplorer(hostile))
-    count = len(hostile.split())
-    if not count:
-        assert page.said == "There is no word to attend to: type a sentence."
-    else:
-        assert "shorten it" in page.said or "is not in the vocabulary" in page.said
-
-
 def test_spelling_is_mended_and_similar_words_are_offered(show):
     page = show(AttentionExplorer("The chilt opens the window"))
     assert "Read “The” as “the”. A “.” was added" in page.said
     assert "“chilt” is not in the vocabulary; similar words that are: child" in page.said
     assert "For a word that it does not know it reads <unk>." in page.said
-
-
-def test_a_missing_and_a_damaged_model_are_told(show):
-    page = show(AttentionExplorer(weights=None))
-    assert page.said.startswith("The trained translator is missing. In a terminal, ")
-    page = show(AttentionExplorer(weights=Weights(b"no model")))
-    assert page.said.startswith("The model's file cannot be used, it is cut off")
-    whole = TRANSLATOR.read_bytes()
-    page = show(AttentionExplorer(weights=Weights(whole[:-1] + bytes([whole[-1] ^ 1]))))
-    assert page.said.startswith("The model's file cannot be used, it was changed after it was")

@@ -3,8 +3,8 @@
 import dataclasses
 import json
 import struct
+from pathlib import Path
 
-import pytest
 import torch
 from safetensors.torch import load, save
 
@@ -20,7 +20,6 @@ WHOLE = as_bytes(DecoderOnlyTransformer(CONFIG), TOKENIZER)
 FACTS = json.loads(
     json.loads(WHOLE[8 : 8 + struct.unpack("<Q", WHOLE[:8])[0]])["__metadata__"][KEY]
 )
-WRITTEN = {"name": "model", "asWritten": True}
 WEIGHT = "model.decoder.0.self_attention.W_Q.weight"
 
 
@@ -33,6 +32,14 @@ def changed(tensors: dict | None = None, **facts) -> bytes:
 def described(**changes) -> dict:
     arguments = {"config": FACTS["model"]["arguments"]["config"] | changes}
     return {"kind": "DecoderOnlyTransformer", "arguments": arguments}
+
+
+def loaded(folder: Path, *files: bytes) -> tuple:
+    """What the page makes of files that must be as they were written; one node reads them all."""
+    for number, file in enumerate(files):
+        (folder / f"{number}").write_bytes(file)
+    cases = [{"name": f"{number}", "asWritten": True} for number in range(len(files))]
+    return in_node("load.js", folder, cases)
 
 
 REFUSED = {
@@ -71,12 +78,10 @@ def test_a_file_that_was_changed_after_it_was_written_is_refused(tmp_path):
     fact = WHOLE.replace(rb"\"max_len\": 8", rb"\"max_len\": 9")
     name = WHOLE.replace(b'"model.', b'"madel.', 1)
     assert len({WHOLE, number, fact, name}) == 4
-    for file in (number, fact, name):
-        (tmp_path / "model").write_bytes(file)
-        [answer], _ = in_node("load.js", tmp_path, [WRITTEN])
+    answers, _ = loaded(tmp_path, number, fact, name)
+    for answer in answers:
         assert answer.startswith("The model's file cannot be used, it ") and "\n" not in answer
-        if file is not name:
-            assert "it was changed after it was written" in answer
+    assert all("it was changed after it was written" in answer for answer in answers[:2])
 
 
 def test_a_file_is_as_it_was_written_whatever_it_holds(tmp_path):
@@ -91,23 +96,24 @@ def test_a_file_is_as_it_was_written_whatever_it_holds(tmp_path):
         },
     )
     files = [as_bytes(model, odd, state), as_bytes(model), TRANSLATOR.read_bytes()]
-    for file in files:
-        (tmp_path / "model").write_bytes(file)
-        [answer], _ = in_node("load.js", tmp_path, [WRITTEN])
+    for answer in loaded(tmp_path, *files)[0]:
         assert "model" not in answer and len(answer) == 2, answer
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16, torch.float32])
-def test_every_kind_of_number_is_read(tmp_path, dtype):
+def test_every_kind_of_number_is_read(tmp_path):
     special = torch.tensor([6e-8, -1e-5, 65504.0, torch.inf, -0.0, 1 / 3])
-    model = DecoderOnlyTransformer(CONFIG)
-    with torch.no_grad():
-        model.decoder[0].feed_forward.W_1.bias.copy_(special)
-    (tmp_path / "model").write_bytes(as_bytes(model.to(dtype), TOKENIZER))
-    [(names, texts)], numbers = in_node("load.js", tmp_path, [WRITTEN])
-    assert texts == list(TOKENIZER.vocabulary)
-    weights, left = dict(model.named_parameters()), torch.from_numpy(numbers)
-    for name in names:
-        expected = weights.get(name, model.embedding.weight).detach().float().flatten()
-        page, left = left[: len(expected)], left[len(expected) :]
-        assert torch.equal(page, expected), name
+    kinds = [torch.float64, torch.float16, torch.bfloat16, torch.float32]
+    models = [DecoderOnlyTransformer(CONFIG).to(dtype) for dtype in kinds]
+    for model in models:
+        with torch.no_grad():
+            model.decoder[0].feed_forward.W_1.bias.copy_(special)
+    answers, numbers = loaded(tmp_path, *(as_bytes(model, TOKENIZER) for model in models))
+    left = torch.from_numpy(numbers)
+    for dtype, model, (names, texts) in zip(kinds, models, answers, strict=True):
+        assert texts == list(TOKENIZER.vocabulary)
+        weights = dict(model.named_parameters())
+        for name in names:
+            expected = weights.get(name, model.embedding.weight).detach().float().flatten()
+            page, left = left[: len(expected)], left[len(expected) :]
+            assert torch.equal(page, expected), (dtype, name)
+    assert len(left) == 0

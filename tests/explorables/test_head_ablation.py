@@ -9,7 +9,6 @@ from tests.parity import randomized
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.experiments.induction import CONFIG, AttentionOnlyDecoder, held_out_batch
 from transformer_lesson.explorables import HeadAblation, head_ablation
-from transformer_lesson.explorables.in_page import Weights
 from transformer_lesson.interpretability.interventions import (
     heads_of,
     token_losses,
@@ -153,14 +152,6 @@ def test_maps_are_those_of_the_case_that_is_shown(show):
     page.page.get_by_role("button", name="layer 0, self head 0").hover()
     page.set()
     assert paths.evaluate_all(maps) != before
-
-
-@browser
-def test_a_missing_model_and_one_of_another_kind_are_told(show):
-    page = show(HeadAblation(weights=None))
-    assert page.said.startswith("The trained translator is missing. In a terminal, ")
-    page = show(HeadAblation(weights=Weights(b"no model")))
-    assert page.said.startswith("The model's file cannot be used, it is cut off")
 
 
 def test_bad_input_says_what_to_change():

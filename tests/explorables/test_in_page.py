@@ -3,23 +3,47 @@
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from lxml import etree
 from traitlets import TraitError
 
 from tests.browser.test_site import AXE, CONTRAST, FORM
+from tests.explorables.conftest import HOSTILE
 from tests.explorables.examples import made
 from tests.explorables.page_modules import NODE
-from tests.explorables.shown import HOST
+from tests.explorables.shown import HOST, Shown
 from tests.security.hostile_texts import TEXTS
 from transformer_lesson import explorables
+from transformer_lesson.checkpoints.translator import TRANSLATOR
+from transformer_lesson.explorables import html
 from transformer_lesson.explorables.bundle import WEB, bundle
-from transformer_lesson.explorables.in_page import LARGEST_MODEL, Text, Weights
+from transformer_lesson.explorables.in_page import LARGEST_MODEL, ReadsTranslator, Text, Weights
 
 browser = pytest.mark.browser
-each = pytest.mark.parametrize("name", explorables.__all__)
+WINDOW = {"width": 1100, "height": 900}
+TYPED = {  # what a blank text is answered, and what any other: in the title or the sentence
+    "AttentionExplorer": (
+        "There is no word to attend to: type a sentence.",
+        "shorten it|is not in the vocabulary",
+    ),
+    "DecodingStepper": ("There is no text to begin with: type some.", "^Step |: shorten it.$"),
+    "LiveCurves": ("validation", "validation"),
+    "MaskExplorer": ("The batch is empty: type one sentence per line.", "may use|shorten it"),
+    "ModelFlow": ("There is no text to begin with: type some.", "shorten it|Next: "),
+    "PatchingGrid": ("type one.$", "Both prompts are the same.|shorten it.$"),
+    "TokenizerExplorer": (
+        "There is nothing to split: type a few words.",
+        "characters.* shorten it| as characters",
+    ),
+    "TranslationPlayground": (
+        "nothing to translate: type",
+        "knows none of these words|there is room for 24: shorten|Written: ",
+    ),
+}
 UNFINISHED = re.compile(r"NaN|undefined|Infinity|\[object|null")
 DEEP_CONTRAST = CONTRAST.replace(
     'document.querySelectorAll("body *")', f'{HOST}.shadowRoot.querySelectorAll("section *")'
@@ -33,18 +57,47 @@ UNTOLD = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg text")].filter(no
     !node.closest("[aria-hidden], [aria-label][tabindex]") &&
     /^[-−]?[\\d.,]+$/.test(node.textContent))
     .map(node => node.outerHTML)"""
-
+REACHED = f"""async () => {{
+    const root = {HOST}.shadowRoot, places = [...root.querySelectorAll("svg [tabindex]")];
+    const seen = new Set([0]), open = [0];
+    while (open.length) {{
+        const from = places[open.pop()];
+        for (const key of ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]) {{
+            from.focus();
+            from.dispatchEvent(new KeyboardEvent("keydown", {{key, bubbles: true}}));
+            const to = places.indexOf(root.activeElement);
+            if (!seen.has(to)) open.push(to);
+            seen.add(to);
+        }}
+    }}
+    return [...seen];
+}}"""
+"""The numbers of the places to which arrows lead from the first one."""
+SENTENCES = """() => [...document.querySelectorAll("div.explorable > div")]
+    .map(host => host.shadowRoot.querySelector("[role=status]").innerText)"""
 GLIDE = f"""() => [...new Set([...{HOST}.shadowRoot.querySelectorAll("svg circle:not(.still)")]
     .map(node => getComputedStyle(node).transitionDuration.split(",")[0]))]"""
 
 
-@each
+@pytest.fixture(scope="module", params=explorables.__all__)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def opened(name, chromium, tmp_path_factory):
+    """Yield one explorable's page, which the tests that ask for it use in their order."""
+    page = Shown(chromium)
+    yield page.open(made(name), tmp_path_factory.mktemp("page"), WINDOW)
+    page.close()
+    assert page.problems == []
+
+
 def test_its_repr_is_short_and_stable(name):
     assert repr(made(name)) == repr(made(name))
     assert repr(made(name)).startswith(f"{name}(") and len(repr(made(name))) < 400
 
 
-@each
 def test_its_values_can_be_set_observed_and_linked(name):
     one, other = made(name), made(name)
     assert one.values == other.values
@@ -53,79 +106,46 @@ def test_its_values_can_be_set_observed_and_linked(name):
 
 
 @browser
-@each
-def test_it_is_finished_accessible_and_fits(name, show):
-    page = show(made(name), viewport={"width": 1100, "height": 900})
-    assert page.said and not UNFINISHED.search(" ".join([page.title, page.said, *page.told()]))
-    page.page.evaluate(AXE)
-    assert page.page.evaluate(FORM) == []
-    assert page.page.evaluate(UNNAMED) == [] and page.page.evaluate(UNTOLD) == []
+def test_it_is_finished_accessible_and_fits(opened):
+    shown = opened.all()
+    words = " ".join([shown["title"], shown["said"], *shown["told"]])
+    assert shown["said"] and not UNFINISHED.search(words)
+    opened.page.evaluate(AXE)
+    assert opened.page.evaluate(FORM) == []
+    assert opened.page.evaluate(UNNAMED) == [] and opened.page.evaluate(UNTOLD) == []
     for scheme in ("light", "dark"):
-        page.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        page.page.wait_for_function(f"scheme => {HOST}.dataset.theme === scheme", arg=scheme)
-        assert page.page.evaluate(DEEP_CONTRAST) == [], f"in {scheme}"
+        opened.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        opened.page.wait_for_function(f"scheme => {HOST}.dataset.theme === scheme", arg=scheme)
+        assert opened.page.evaluate(DEEP_CONTRAST) == [], f"in {scheme}"
     for width in (1400, 390, 320):
-        page.page.set_viewport_size({"width": width, "height": 800})
-        page.set()
-        assert page.page.evaluate("() => document.documentElement.scrollWidth") <= width
+        opened.page.set_viewport_size({"width": width, "height": 800})
+        opened.set()
+        assert opened.page.evaluate("() => document.documentElement.scrollWidth") <= width
+    opened.page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    opened.page.set_viewport_size(WINDOW)
 
 
 @browser
-@each
-def test_the_keyboard_alone_reaches_everything(name, show):
-    page = show(made(name), viewport={"width": 1100, "height": 900})
-    controls = page.page.locator(f"section :is({STOPS}):visible").count()
+def test_the_keyboard_alone_reaches_everything(opened):
+    controls = opened.page.locator(f"section :is({STOPS}):visible").count()
     stops = 0
     while stops <= controls + 2:
-        page.page.keyboard.press("Tab")
-        if not page.page.evaluate(f"() => {HOST}.shadowRoot.activeElement !== null"):
+        opened.page.keyboard.press("Tab")
+        if not opened.page.evaluate(f"() => {HOST}.shadowRoot.activeElement !== null"):
             break
         stops += 1
-    in_picture = bool(page.told())
-    assert stops == controls + in_picture
-    assert in_picture is False or reached_by_arrows(page) == set(range(len(page.told())))
-
-
-def reached_by_arrows(page) -> set[int]:
-    """Return the numbers of the places to which arrows lead from the first one."""
-    return set(
-        page.page.evaluate(f"""async () => {{
-        const root = {HOST}.shadowRoot, places = [...root.querySelectorAll("svg [tabindex]")];
-        const seen = new Set([0]), open = [0];
-        while (open.length) {{
-            const from = places[open.pop()];
-            for (const key of ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]) {{
-                from.focus();
-                from.dispatchEvent(new KeyboardEvent("keydown", {{key, bubbles: true}}));
-                const to = places.indexOf(root.activeElement);
-                if (!seen.has(to)) open.push(to);
-                seen.add(to);
-            }}
-        }}
-        return [...seen];
-    }}""")
-    )
+    places = len(opened.told())
+    assert stops == controls + bool(places)
+    assert not places or set(opened.page.evaluate(REACHED)) == set(range(places))
 
 
 @browser
-@each
-def test_any_typed_text_stays_text(name, show):
-    typed = [key for key, trait in made(name).traits().items() if isinstance(trait, Text)]
-    page = show(made(name)) if typed else None
-    for text in TEXTS.values() if typed else ():
-        page.set(**{key: text.encode(errors="replace").decode() for key in typed})
-        assert page.said and not UNFINISHED.search(page.said.replace(text, ""))
-        root = page.page.locator("section")
-        assert root.locator("script, img, iframe, link, style").count() == 0
-
-
-@browser
-@each
-def test_its_picture_is_saved_whole(name, show, tmp_path):
-    page = show(made(name), viewport={"width": 1100, "height": 900}, accept_downloads=True)
+def test_its_picture_is_saved_whole(opened, tmp_path):
+    opened.page.evaluate(f"() => {HOST}.shadowRoot.activeElement?.blur()")
+    opened.set()
     for kind in ("SVG", "PNG"):
-        with page.page.expect_download() as download:
-            page.page.get_by_role("button", name=kind, exact=True).click()
+        with opened.page.expect_download() as download:
+            opened.page.get_by_role("button", name=kind, exact=True).click()
         path = tmp_path / download.value.suggested_filename
         download.value.save_as(path)
         if kind == "PNG":
@@ -133,9 +153,52 @@ def test_its_picture_is_saved_whole(name, show, tmp_path):
             continue
         svg = etree.parse(path).getroot()
         texts = ["".join(node.itertext()) for node in svg.iter("{*}text")]
-        assert texts[0] == page.title and set(page.written()) <= set(texts)
-        assert svg.findtext("{*}desc") == page.said
+        assert texts[0] == opened.title and set(opened.written()) <= set(texts)
+        assert svg.findtext("{*}desc") == opened.said
         assert "var(" not in path.read_text() and "class=" not in path.read_text()
+
+
+@browser
+def test_any_typed_text_stays_text_and_is_drawn_or_answered(name, opened):
+    explorable, section = made(name), opened.page.locator("section")
+    typed = [key for key, trait in explorable.traits().items() if isinstance(trait, Text)]
+    assert bool(typed) == (name in TYPED)
+    for text in [*HOSTILE.values(), *TEXTS.values()] if typed else ():
+        with warnings.catch_warnings(action="error"):
+            setattr(explorable, typed[0], text)
+        text, fields = text.encode(errors="replace").decode(), section.get_by_role("textbox")
+        if text in HOSTILE.values() and fields.count():
+            fields.first.fill(text)
+            opened.set(**dict.fromkeys(typed[1:], text))
+        else:
+            opened.set(**dict.fromkeys(typed, text))
+        shown, (blank, drawn) = opened.all(), TYPED[name]
+        visible = any(map(str.isprintable, text.replace(" ", "")))
+        answer = drawn if visible else blank if not text.strip() else f"{blank}|{drawn}"
+        assert re.search(answer, f"{shown['title']} {shown['said']}"), text[:40]
+        assert not UNFINISHED.search(shown["said"].replace(text, ""))
+        assert section.locator("script, img, iframe, link, style").count() == 0
+
+
+@browser
+def test_a_missing_and_a_damaged_model_are_told(show):
+    whole = TRANSLATOR.read_bytes()
+    given = [None, Weights(b"no model"), Weights(whole[:-1] + bytes([whole[-1] ^ 1]))]
+    one_each = [name for name in explorables.__all__ if isinstance(made(name), ReadsTranslator)]
+    all_ = [(made(name), weights) for name in one_each for weights in given]
+    for explorable, weights in all_:
+        explorable.weights = weights
+    parts, weights = zip(*(html.shown(explorable) for explorable, _ in all_), strict=True)
+    text = html.whole_page([*parts], {key: one for some in weights for key, one in some.items()})
+    tab = show(SimpleNamespace(save_html=lambda path: path.write_text(text, encoding="utf-8")))
+    tab.page.wait_for_function(f"() => ({SENTENCES})().every(said => !said.includes('on its way'))")
+    wrong = "The model's file cannot be used, it "
+    answers = ["The trained translator is missing. In a terminal, ", f"{wrong}is cut off",
+               f"{wrong}was changed after it was"]  # fmt: skip
+    said = tab.page.evaluate(SENTENCES)
+    assert len(one_each) == 6
+    for sentence, answer in zip(said, answers * len(one_each), strict=True):
+        assert sentence.startswith(answer)
 
 
 @browser

@@ -152,17 +152,15 @@ def sentence(row: list, kinds: list, position: int, tokens: list[str], model: st
 
 def wrong_states(page, tables: dict, tokens: list[str], lines: int = 3) -> list:
     """In which states the page shows something else than what was computed by hand."""
+    states = [{"model": model, "position": i} for model in tables for i in range(len(tokens))]
     wrong = []
-    for model in tables:
-        for position in range(len(tokens)):
-            page.set(model=model, position=position)
-            wanted = expected(tables, model, position, tokens, lines)
-            shown = page.all()
-            texts = shown["written"]
-            shown["verdicts"] = [text for text in texts if re.match("[✓✗?] ", text)]
-            begin = texts.index("moves by") + 1
-            shown["written"] = texts[begin : begin + len(wanted["written"])]
-            wrong += [(model, position, key) for key in wanted if shown[key] != wanted[key]]
+    for state, shown in zip(states, page.states(states), strict=True):
+        wanted = expected(tables, **state, tokens=tokens, lines=lines)
+        texts = shown["written"]
+        shown["verdicts"] = [text for text in texts if re.match("[✓✗?] ", text)]
+        begin = texts.index("moves by") + 1
+        shown["written"] = texts[begin : begin + len(wanted["written"])]
+        wrong += [(*state.values(), key) for key in wanted if shown[key] != wanted[key]]
     return wrong
 
 
@@ -171,7 +169,7 @@ def test_every_number_of_every_state_is_that_of_the_package(show):
     probe, models = LeakProbe(), example_models()
     known = sorted(set(probe.tokens))
     ids = torch.tensor([[known.index(token) for token in probe.tokens]])
-    page = show(probe, viewport={"width": 1100, "height": 900}, reduced_motion="reduce")
+    page = show(probe, viewport={"width": 1100, "height": 900})
     assert wrong_states(page, probed_by_hand(models, ids), probe.tokens) == []
 
 

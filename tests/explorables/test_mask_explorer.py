@@ -31,10 +31,14 @@ def expected(batch: str, sentence: int, padding: bool, causal: bool, side: str) 
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_every_cell_tells_what_the_packages_masks_say(show, side):
     page = show(MaskExplorer(BATCH, side=side))
-    for sentence, padding, causal in product(range(3), (True, False), (True, False)):
-        page.set(sentence=sentence, padding=padding, causal=causal)
-        wanted = expected(BATCH, sentence, padding, causal, side)
-        told = [PAIR.match(words).groups() for words in page.told() if PAIR.match(words)]
+    names = ("sentence", "padding", "causal")
+    states = [
+        dict(zip(names, one, strict=True))
+        for one in product(range(3), (True, False), (True, False))
+    ]
+    for state, shown in zip(states, page.states(states), strict=True):
+        wanted = expected(BATCH, **state, side=side)
+        told = [PAIR.match(words).groups() for words in shown["told"] if PAIR.match(words)]
         cells = [
             (str(q), wanted["row"][q], str(k), wanted["row"][k], "may attend" if seen else "hidden")
             for mask in (wanted["earlier"], wanted["allowed"])
@@ -43,10 +47,11 @@ def test_every_cell_tells_what_the_packages_masks_say(show, side):
         ]
         assert told == cells
         count = int(wanted["allowed"].sum())
-        assert page.title == f"Sentence {sentence} may use {count} of its 9 query-key pairs"
+        title = f"Sentence {state['sentence']} may use {count} of its 9 query-key pairs"
+        assert shown["title"] == title
         empty = int((~wanted["allowed"].any(-1)).sum())
-        assert (f"Queries without any key: {empty};" in page.said) == (empty > 0)
-        assert f"Padding: {wanted['row'].count('<pad>')} of its 3 tokens" in page.said
+        assert (f"Queries without any key: {empty};" in shown["said"]) == (empty > 0)
+        assert f"Padding: {wanted['row'].count('<pad>')} of its 3 tokens" in shown["said"]
 
 
 def test_shapes_are_those_of_the_masks(show):
@@ -83,15 +88,6 @@ def test_a_shorter_batch_keeps_a_sentence(show):
     page = show(MaskExplorer(BATCH, sentence=2))
     page.set(batch="only one")
     assert page.title == "Sentence 0 may use 3 of its 4 query-key pairs"
-
-
-def test_typed_batch_is_drawn_or_answered(show, hostile):
-    page = show(MaskExplorer(padding=True, side="left"))
-    page.page.get_by_role("textbox").fill(hostile.replace("\ud83d", "?"))
-    if not hostile.strip():
-        assert page.said == "The batch is empty: type one sentence per line."
-    else:
-        assert "may use" in page.title or "shorten it" in page.said
 
 
 def test_longest_batch_is_drawn_and_a_longer_one_answered(show):

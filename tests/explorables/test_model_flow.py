@@ -237,11 +237,3 @@ def test_names_are_found_and_steps_are_walked(show):
     page.press("ArrowRight")
     assert page.press("Enter").startswith("1: source_embedding.output")
     assert page.get("step") == 1
-
-
-def test_what_is_typed_is_read_or_answered(show, hostile):
-    page = show(ModelFlow(text=hostile))
-    if hostile.split():
-        assert "shorten it" in page.said or "Next: " in page.said
-    else:
-        assert page.said == "There is no text to begin with: type some."

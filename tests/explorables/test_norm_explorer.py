@@ -110,16 +110,17 @@ def step_words(norm: str, marks: list, gamma: float, beta: float, epsilon: float
 
 def test_every_number_is_that_of_the_norm(show):
     page = show(NormExplorer())
-    for norm, number, last in product(NORMS, range(4), (False, True)):
-        state, step = STATES[number], 4 if last else number
-        page.set(norm=norm, **state, step=step, dimension=number)
+    cases = [(norm, i, step) for norm in NORMS for i in range(4) for step in (i, 4)]
+    states = [STATES[i] | {"norm": norm, "step": step, "dimension": i} for norm, i, step in cases]
+    for (norm, number, step), shown in zip(cases, page.states(states), strict=True):
+        state = STATES[number]
         wanted = expected(norm, number, step, **state)
         # a dot that moves was made earlier than the traces that it leaves
-        assert_same(sorted(page.told()), sorted(wanted["told"]))
+        assert_same(sorted(shown["told"]), sorted(wanted["told"]))
         options = {name: state[name] for name in ("gamma", "beta", "epsilon")}
-        words = page.written()[-step - 1 :]
+        words = shown["written"][-step - 1 :]
         assert_same(words, step_words(norm, wanted["marks"], **options)[: step + 1])
-        assert_numbers_written(page.written(), wanted, step)
+        assert_numbers_written(shown["written"], wanted, step)
 
 
 def assert_numbers_written(written: list[str], wanted: dict, step: int) -> None:
@@ -132,8 +133,9 @@ def assert_numbers_written(written: list[str], wanted: dict, step: int) -> None:
 
 def test_the_sentence_is_made_of_the_pictures_numbers(show):
     page = show(NormExplorer())
-    for norm, state in product(NORMS, STATES):
-        page.set(norm=norm, **state, dimension=2)
+    cases = list(product(NORMS, STATES))
+    states = [state | {"norm": norm, "dimension": 2} for norm, state in cases]
+    for (norm, state), shown in zip(cases, page.states(states), strict=True):
         wanted = expected(norm, 2, 4, **state)
         (mean, deviation), (after, spread) = wanted["marks"][0], wanted["marks"][4]
         name = TOKENS[state["token"]]
@@ -144,7 +146,8 @@ def test_the_sentence_is_made_of_the_pictures_numbers(show):
             measure = f"Root mean square of {whose}: {deviation:.2f} before, {spread:.2f} after."
         change = f"its old numbers × {state['scale']:g} + {state['shift']:g}, and its output moves"
         said = f" “{name}” is {change} by {wanted['moved'][4][state['token']]:.2f}. {measure} Gamma"
-        assert same_numbers(page.said[len(page.title) + 1 :].partition("Gamma")[0] + "Gamma", said)
+        told = shown["said"][len(shown["title"]) + 1 :].partition("Gamma")[0]
+        assert same_numbers(told + "Gamma", said)
 
 
 def test_a_norm_says_whom_a_change_reaches(show):

@@ -5,7 +5,6 @@ import re
 import pytest
 import torch
 
-from tests.explorables.conftest import HOSTILE
 from tests.explorables.shown import Shown, same_numbers
 from tests.parity import randomized, small_config
 from transformer_lesson.checkpoints.translator import trained_translator
@@ -205,19 +204,6 @@ def test_typed_ids_are_read_or_answered(show):
     }.items():
         page.set(clean=text)
         assert page.said.startswith(answer)
-
-
-@browser
-def test_typed_text_is_drawn_or_answered(show):
-    model, ids, others = decoder()
-    words, numbers = show(PatchingGrid()), show(PatchingGrid(model, ids, others))
-    for text in (text.replace("\ud83d", "?") for text in HOSTILE.values()):
-        words.set(clean=text, corrupted=text)
-        assert words.said.startswith("Both prompts are the same.") or words.said.endswith(
-            ("shorten it.", "type one.")
-        )
-        numbers.set(clean=text)
-        assert "is no id of this model" in numbers.said or "is empty" in numbers.said
 
 
 def test_bad_input_says_what_to_change(unchecked):

@@ -219,11 +219,11 @@ DAMAGES = ["", "{", "[]", '{"cells": 3}', "no JSON", CELL, EMPTY, "[" * 100_000]
 @pytest.mark.parametrize("damage", DAMAGES, ids=range(len(DAMAGES)))
 def test_a_damaged_edition_is_found_in_the_history(course, damage):
     list(bring_up_to_date(course))
-    write(course / MINE / "01.ipynb", edition("a:1", "b:my answer"))
+    write(course / MINE / LESSON, edition("a:1", "b:my answer"))
     commit(course, edition("a:1, better", "b:2"))
-    (course / MINE / EDITIONS / "01.ipynb").write_text(damage)
+    (course / MINE / EDITIONS / LESSON).write_text(damage)
     list(bring_up_to_date(course))
-    assert read(course / MINE / "01.ipynb") == ["1, better", "my answer"]
+    assert read(course / MINE / LESSON) == ["1, better", "my answer"]
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=range(len(DAMAGES)))

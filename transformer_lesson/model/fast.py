@@ -121,7 +121,7 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
         check_mask(mask, (*Q.shape[:-1], K.size(-2)))
     if Q.dtype not in HALF or not Q.is_cpu or plain() or torch.compiler.is_compiling():
         return _fused(Q, K, V, mask)
-    if Q.requires_grad:  # not timed: the same seed shall give the same curve
+    if Q.requires_grad or torch.is_autocast_enabled("cpu"):  # not timed: a seed, a curve
         return _in_float32(Q, K, V, mask)
     about_as_long = K.size(-2).bit_length()  # a text grows by a token at a time
     key = "attention", Q.dtype, Q.shape, K.size(1), about_as_long, mask is None

@@ -39,6 +39,7 @@ def standing_in(
 
     @functools.wraps(yours)
     def either(*arguments, **named):
+        """Return what yours gives; what ours does, once yours has failed."""
         nonlocal failed
         if not failed:
             try:

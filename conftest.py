@@ -27,9 +27,9 @@ if os.environ.get("TRANSFORMER_LESSON_NOISE"):  # see tests/noise/noise.py
 import jaxtyping  # noqa: E402
 import nbformat  # noqa: E402
 import pytest  # noqa: E402
-from xdist.scheduler import LoadScopeScheduling  # noqa: E402
+from nbval.plugin import IPyNbCell, IPyNbFile  # noqa: E402
 
-from tests.cells import without_slow_cells  # noqa: E402
+from tests.cells import is_slow, without_slow_cells  # noqa: E402
 from tests.real_weights import closing_line, skip_without_weights  # noqa: E402
 from tools.lesson_files import NOTEBOOKS, lesson_files  # noqa: E402
 
@@ -39,6 +39,8 @@ PACKAGE = Path(__file__).with_name("transformer_lesson")
 ROOMS = [f"{PACKAGE.name}.{path.stem}" for path in PACKAGE.iterdir() if path.stem != "exercises"]
 CHECKED = [*ROOMS, f"{PACKAGE.name}.exercises.lesson_14.repairs"]
 jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
+
+from tests.solved import SolvedLesson  # noqa: E402
 
 
 def pytest_ignore_collect(collection_path):
@@ -61,7 +63,8 @@ def pytest_runtest_setup(item):
     """A lesson's kernel starts with nobody's progress: no learner's, and no other lesson's."""
     with pytest.MonkeyPatch.context() as patch:
         if item.path.suffix == ".ipynb":
-            skip_without_weights(item.cell.source)
+            if isinstance(item, IPyNbCell):
+                skip_without_weights(item.cell.source)
             folder = Path(LEARNERS.name, item.path.stem)
             folder.mkdir(exist_ok=True)
             patch.setenv("TRANSFORMER_LESSON_PROGRESS", str(folder / "my_progress.json"))
@@ -72,32 +75,29 @@ def pytest_runtest_setup(item):
 def after_training(path: Path) -> frozenset[str]:
     """Return which of a lesson's cells need a slow one, and are not slow themselves."""
     taken = without_slow_cells(nbformat.read(path, as_version=4))
-    return frozenset(cell.id for cell in taken if "slow" not in cell.metadata.get("tags", ()))
+    return frozenset(cell.id for cell in taken if not is_slow(cell))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Run again, as learners do, the cells that the tests of the solved lessons leave out."""
+    """Run again, as learners do, the cells that the solved lesson leaves out."""
     yield
-    if item.path.suffix == ".ipynb" and item.cell.id in after_training(item.path):
+    if isinstance(item, IPyNbCell) and item.cell.id in after_training(item.path):
         item.runtest()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """After a lesson's cells comes the lesson solved, in the same kernel."""
+    report = yield
+    if isinstance(collector, IPyNbFile) and report.passed:
+        report.result.append(SolvedLesson.from_parent(collector, name="solved"))
+    return report
 
 
 def pytest_collection_modifyitems(items):
     """Begin with what is slow, so that the workers end together."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-
-
-class OneWorkerPerFile(LoadScopeScheduling):
-    """A file's tests share what they set up; solved lessons share nothing."""
-
-    def _split_scope(self, nodeid):
-        file = nodeid.partition("::")[0]
-        return nodeid if file.endswith("test_solved_lessons.py") else file
-
-
-def pytest_xdist_make_scheduler(config, log):
-    return OneWorkerPerFile(config, log)
 
 
 def pytest_terminal_summary(terminalreporter):

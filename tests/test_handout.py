@@ -42,6 +42,7 @@ def test_the_student_copy_asks_and_does_not_answer(path):
             assert before.cell_type == "markdown" or before.source.startswith("solution(")
 
 
+@pytest.mark.everything
 @pytest.mark.slow
 def test_both_copies_of_a_lesson(folder, capsys):
     stills = sorted(STILLS.rglob("*"))

@@ -2,6 +2,7 @@
 
 import os
 
+import nbformat
 import pytest
 
 from tests.browser.lab import (
@@ -14,6 +15,14 @@ from tests.browser.lab import (
     serving,
     shut_down_kernel,
 )
+from tests.cells import without_slow_cells
+from tools.lesson_files import lesson_files
+
+ONE_OF_ALL = [
+    pytest.param(path.stem, marks=() if path.stem == "00_start_here" else pytest.mark.everything)
+    for path in lesson_files()
+]
+"""Every lesson, of which `make test` walks through one: each costs half a minute."""
 
 
 @pytest.fixture(scope="module")  # its event loop must not outlive the file: nbval has its own
@@ -35,8 +44,12 @@ def course(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def lab(course):
-    """Yield the address of a JupyterLab that serves a copy of the lessons."""
+    """Yield the address of a JupyterLab with copies of the lessons, without long trainings."""
     with serving(course) as address:
+        for path in (course / "notebooks").glob("*.ipynb"):
+            lesson = nbformat.read(path, as_version=4)
+            without_slow_cells(lesson)
+            nbformat.write(lesson, path)
         yield address
 
 

@@ -21,7 +21,6 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 KERNEL_IS_IDLE = """() => window.jupyterapp?.shell.currentWidget?.sessionContext
     ?.session?.kernel?.status === 'idle'"""
 
-
 UNFOLD = """() => document.querySelectorAll("details.hide").forEach(it => { it.open = true; })"""
 """Opens what a page of the web site folds."""
 
@@ -37,7 +36,8 @@ def headless(program: str) -> Iterator:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        flags = ["--no-sandbox", "--disable-gpu"]
+        browser = playwright.chromium.launch(executable_path=program, args=flags)
         yield browser
         browser.close()
 

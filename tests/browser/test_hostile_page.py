@@ -16,7 +16,7 @@ from tests.browser.test_lessons import ERRORS
 from tests.security.hostile_texts import TEXTS
 from tools.execute_notebooks import clean
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.everything]
 
 NBCONVERTS_OWN = {"cdnjs.cloudflare.com", "cdn.jsdelivr.net", "unpkg.com"}
 STOLEN = """img[onerror], svg[onload], link[href*=evil], img[src*=evil], a[href*=evil],

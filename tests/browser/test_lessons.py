@@ -6,11 +6,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests.cells import without_slow_cells
+from tests.browser.conftest import ONE_OF_ALL
 from tests.patience import PATIENCE
-from tools.lesson_files import lesson_files
 
-LESSONS = [path.name for path in lesson_files()]
 ERRORS = """() => {
     const cells = [...window.jupyterapp.shell.currentWidget.content.model.cells];
     const code = cells.filter(cell => cell.type === 'code');
@@ -59,14 +57,9 @@ AT_END = """it => it.max ? it.value === it.max
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("lesson", LESSONS)
-def test_lesson_runs_and_its_explorables_move(lesson, course, open_lesson):
-    path = course / "notebooks" / lesson
-    notebook = nbformat.read(path, as_version=4)
-    without_slow_cells(notebook)
-    nbformat.write(notebook, path)
-    page = open_lesson(lesson)
-    check_and_move(page)
+@pytest.mark.parametrize("lesson", ONE_OF_ALL)
+def test_lesson_runs_and_its_explorables_move(lesson, open_lesson):
+    check_and_move(open_lesson(f"{lesson}.ipynb"))
 
 
 @pytest.mark.browser

@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw
 from tests.browser.lab import REPOSITORY
 from tests.browser.test_learner import REPLACE_AND_RUN
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.everything]
 
 PICTURE = REPOSITORY / "docs/images/lesson-03.gif"
 WRITES = "TRANSFORMER_LESSON_PICTURES"  # set by `make pictures`

@@ -1,7 +1,6 @@
 """The web site, built from what is committed: every page, from the disk, without a network."""
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from tools.site_weight import local_links, page_files
 from transformer_lesson.checkpoints.translator import TRANSLATOR
 from transformer_lesson.explorables.html import model_key
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.everything]
 LESSONS = [path.stem for path in lesson_files()]
 SCREEN = {"width": 1400, "height": 1000}
 MEGABYTES = 5  # of a lesson's page with everything that it can show, apart from models
@@ -269,28 +268,3 @@ def test_the_search_finds_a_lesson_from_the_disk(visit):
     results = page.locator("#search-results li a")
     results.first.wait_for()
     assert any("10_language_model" in (a.get_attribute("href") or "") for a in results.all())
-
-
-# The glossary
-
-
-def glossary_rows() -> list[tuple[str, str]]:
-    text = (site.ROOT / "notebooks" / "glossary.md").read_text(encoding="utf-8")
-    return re.findall(r"^\| (.+?) \| .+ \| .* \| \[\d\d\]\((.+)\) \|$", text, re.MULTILINE)
-
-
-def test_the_glossary_has_every_term_once_and_its_lesson_uses_it():
-    rows = glossary_rows()
-    names = [name.strip() for row, _ in rows for name in row.split(", ")]
-    assert len(rows) > 100 and len(names) == len(set(names))
-    for row, lesson in rows:
-        notebook = (site.ROOT / "notebooks" / lesson).read_text(encoding="utf-8").lower()
-        for name in row.split(", "):
-            word = re.sub(r" \(.*", "", name).strip("`").lower()
-            assert word.startswith("$") or word in notebook, f"{lesson} has no {word!r}"
-
-
-@pytest.mark.parametrize("name", LESSONS)
-def test_a_lesson_links_the_glossary(name):
-    notebook = json.loads((site.ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
-    assert "(glossary.md)" in "".join(notebook["cells"][0]["source"])

@@ -9,7 +9,7 @@ from tests.browser.lab import KERNEL_IS_IDLE, REPOSITORY, shut_down_kernel
 from tests.patience import PATIENCE
 from tools.site_pages import CELL_LINK
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.everything]
 PAGE = (REPOSITORY / "docs/sources.md").read_text(encoding="utf-8")
 KINDS = {
     "section": "03 · All queries at once",

@@ -64,6 +64,7 @@ def theirs():
     return model.eval()
 
 
+@pytest.mark.everything
 @needs_weights("SmolLM2")
 def test_every_tensor_is_the_librarys_to_the_bit():
     file = read_gguf(weights("SmolLM2"))
@@ -76,6 +77,7 @@ def test_every_tensor_is_the_librarys_to_the_bit():
         assert ours.shape == expected.shape and ours.tobytes() == expected.tobytes(), tensor.name
 
 
+@pytest.mark.everything
 @needs_weights("SmolLM2")
 @torch.no_grad()
 def test_smollm2_gives_the_librarys_logits(smollm2, theirs, words):

@@ -85,7 +85,7 @@ def _run_whole(path, chosen: dict[str, str]) -> str:
     return "".join(out.get("text", "") for out in outputs)
 
 
-@pytest.mark.slow
+@pytest.mark.everything
 def test_a_learner_who_passes_every_second_exercise(copies):
     reports = passes(every_second(4), copies)
     assert mine.parts().yours == tuple(name for name in PARTS if name in reports)

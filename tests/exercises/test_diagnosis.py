@@ -101,6 +101,7 @@ def test_each_turn_fails_and_is_named(name, monkeypatch):
     ]
 
 
+@pytest.mark.everything
 @pytest.mark.slow
 @each_exercise
 def test_two_turns_at_once_are_both_named(name):

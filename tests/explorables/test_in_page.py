@@ -60,7 +60,7 @@ UNTOLD = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg text")].filter(no
 REACHED = f"""async () => {{
     const root = {HOST}.shadowRoot, places = [...root.querySelectorAll("svg [tabindex]")];
     const seen = new Set([0]), open = [0];
-    while (open.length) {{
+    while (open.length && seen.size < places.length) {{
         const from = places[open.pop()];
         for (const key of ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]) {{
             from.focus();

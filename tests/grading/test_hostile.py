@@ -14,7 +14,7 @@ from tests.grading.handed_in import CHECK, FORMULA, HEAD, NAME, RIGHT, grades, n
 from transformer_lesson.grading import __main__ as command
 from transformer_lesson.grading import judge, sandbox
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.everything]
 
 PATCHED = f"""
 import json, os, sys, torch

@@ -171,6 +171,7 @@ def contents(value) -> str:
     return contents({key: one for key, one in vars(value).items() if key != "given"})  # to a Layer
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize("name", EXERCISES)
 def test_a_table_of_all_that_check_shows_does_not_pass(name, unchecked):
     """Right on every draw, on what the rules make of it, and on every tiny one."""

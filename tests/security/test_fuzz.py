@@ -22,7 +22,7 @@ from transformer_lesson.text import parallel_text
 from transformer_lesson.text.tokenizers import WordTokenizer, tokenizer_from_json
 from transformer_lesson.training import resume, train
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.everything]
 FUZZ = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 NUMBERS = st.integers(-(10**20), 10**20) | st.floats() | st.sampled_from([0, 1, 2**31, 10**12])
 VALUES = st.recursive(

@@ -122,6 +122,7 @@ def notebook(tmp_path):
     made.manager.shutdown_kernel(now=True)
 
 
+@pytest.mark.everything
 def test_a_training_cell_is_interrupted_and_run_again(notebook):
     assert notebook.run(IMPORTS) == ("ok", "")
     chance = random.Random(SEED)
@@ -135,6 +136,7 @@ def test_a_training_cell_is_interrupted_and_run_again(notebook):
     assert notebook.run(GO_ON + "\nprint(history.steps)") == ("ok", "6\n")
 
 
+@pytest.mark.everything
 def test_interrupting_the_first_of_two_trainings_ends_the_cell(notebook):
     assert notebook.run(IMPORTS) == ("ok", "")
     assert notebook.run(TWO)[0] == "TrainingInterrupted"
@@ -144,6 +146,7 @@ def test_interrupting_the_first_of_two_trainings_ends_the_cell(notebook):
     assert seen == ("ok", "False 1 True\n")
 
 
+@pytest.mark.everything
 def test_a_generation_cell_is_interrupted_and_run_again(notebook):
     assert notebook.run(IMPORTS) == ("ok", "")
     assert notebook.run(WRITE.format(20) + "\nfirst = written")[0] == "ok"
@@ -153,6 +156,7 @@ def test_a_generation_cell_is_interrupted_and_run_again(notebook):
         assert notebook.run(again) == ("ok", "True False\n")
 
 
+@pytest.mark.everything
 def test_a_cell_before_its_imports_names_what_is_missing(notebook):
     assert notebook.run(TRAIN)[0] == "NameError"
     assert notebook.run(IMPORTS)[0] == notebook.run(IMPORTS)[0] == "ok"
@@ -193,6 +197,7 @@ for kill in range(50):
 RIVAL = SAVER + "\nfor number in range(15):\n    save(path, model, number + int(sys.argv[2]))"
 
 
+@pytest.mark.everything
 def test_fifty_kills_while_saving_leave_whole_files_and_no_litter(tmp_path):
     path = tmp_path / "model.safetensors"
     run = [sys.executable, "-c", KILLER, str(path)]
@@ -210,6 +215,7 @@ def test_fifty_kills_while_saving_leave_whole_files_and_no_litter(tmp_path):
     assert {one.name for one in tmp_path.iterdir()} == expected
 
 
+@pytest.mark.everything
 def test_two_notebooks_that_save_to_one_file_leave_a_whole_one(tmp_path):
     path = tmp_path / "model.safetensors"
     runs = [[sys.executable, "-c", RIVAL, str(path), first] for first in ("0", "100")]

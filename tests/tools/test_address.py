@@ -107,6 +107,7 @@ def test_make_address_writes_it_everywhere_and_only_there(copy, remote, place):
     assert contents(copy) == before
 
 
+@pytest.mark.everything
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "remote",

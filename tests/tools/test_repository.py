@@ -135,6 +135,7 @@ LEFT_BY_OPENING = (
 )
 
 
+@pytest.mark.everything
 @pytest.mark.slow
 def test_lessons_that_were_opened_in_place_disturb_nothing(tmp_path):
     """The tests find the lessons and nothing else, and git has nothing to say."""

@@ -87,6 +87,7 @@ def until(condition):
         time.sleep(0.02)
 
 
+@pytest.mark.everything
 def test_a_killed_worker_ends_the_job_and_the_run_goes_on(tmp_path):
     folder, log, steps = tmp_path / "run", tmp_path / "log", tmp_path / "run" / "steps"
 

@@ -16,13 +16,6 @@ from tests.browser.lab import (
     shut_down_kernel,
 )
 from tests.cells import without_slow_cells
-from tools.lesson_files import lesson_files
-
-ONE_OF_ALL = [
-    pytest.param(path.stem, marks=() if path.stem == "00_start_here" else pytest.mark.everything)
-    for path in lesson_files()
-]
-"""Every lesson, of which `make test` walks through one: each costs half a minute."""
 
 
 @pytest.fixture(scope="module")  # its event loop must not outlive the file: nbval has its own

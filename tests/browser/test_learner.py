@@ -24,6 +24,7 @@ REPLACE_AND_RUN = """async ([marker, source]) => {
 }"""
 
 
+@pytest.mark.everything
 def test_the_map_opens_a_lesson(open_lesson):
     page = open_lesson("00_start_here.ipynb")
     page.get_by_role("button", name="Feed-forward, lesson 05").first.press("Space")

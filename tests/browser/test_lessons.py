@@ -6,9 +6,10 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests.browser.conftest import ONE_OF_ALL
 from tests.patience import PATIENCE
+from tools.lesson_files import lesson_files
 
+LESSONS = [path.name for path in lesson_files()]
 ERRORS = """() => {
     const cells = [...window.jupyterapp.shell.currentWidget.content.model.cells];
     const code = cells.filter(cell => cell.type === 'code');
@@ -56,10 +57,11 @@ AT_END = """it => it.max ? it.value === it.max
     : it.getAttribute("aria-valuenow") === it.getAttribute("aria-valuemax")"""
 
 
+@pytest.mark.everything
 @pytest.mark.browser
-@pytest.mark.parametrize("lesson", ONE_OF_ALL)
+@pytest.mark.parametrize("lesson", LESSONS)
 def test_lesson_runs_and_its_explorables_move(lesson, open_lesson):
-    check_and_move(open_lesson(f"{lesson}.ipynb"))
+    check_and_move(open_lesson(lesson))
 
 
 @pytest.mark.browser

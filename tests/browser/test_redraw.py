@@ -11,7 +11,11 @@ from tools.redraw import redraw
 from tools.site_stills import stored_weights
 
 without = chromium_program() is None and "CI" not in os.environ
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(without, reason="there is no Chromium")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.everything,
+    pytest.mark.skipif(without, reason="there is no Chromium"),
+]
 
 LESSON = REPOSITORY / "notebooks/11_what_heads_learn.ipynb"  # with a model of its own
 

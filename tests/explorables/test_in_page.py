@@ -158,6 +158,7 @@ def test_its_picture_is_saved_whole(opened, tmp_path):
         assert "var(" not in path.read_text() and "class=" not in path.read_text()
 
 
+@pytest.mark.everything
 @browser
 def test_any_typed_text_stays_text_and_is_drawn_or_answered(name, opened):
     explorable, section = made(name), opened.page.locator("section")

@@ -7,7 +7,7 @@ function answers(cases, load, store) {
     const { ids, finished } = generate(model, source, longest);
     return { ids, finished };
   });
-  const few = cases.sources.slice(0, 50), ids = (i) => written[i % few.length].ids;
+  const few = cases.sources.slice(0, Math.min(50, cases.searched.length)), ids = (i) => written[i % few.length].ids;
   const drafts = (i) => {
     const own = ids(i), wrong = own.map((id, k) => (k === i % own.length ? id - 1 : id));
     return [own.slice(0, -1), wrong, own.slice(0, 2), [...own, ...own], ids(i + 1)];

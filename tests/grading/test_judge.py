@@ -138,6 +138,7 @@ def test_another_right_way_passes(name, unchecked):
     assert report.status == "passed", report
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
 def test_every_lesson_is_graded_as_it_was_handed_out(path, unchecked):
     """Each function finds what it needs of its own lesson, and no more."""

@@ -325,6 +325,7 @@ def corpus():
     return generate(25_000, seed=1) + generate(25_000, seed=2)
 
 
+@pytest.mark.everything
 def test_each_english_sentence_has_one_german_one(corpus):
     german_of = {}
     for pair in corpus:

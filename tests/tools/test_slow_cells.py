@@ -7,6 +7,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tools import execute_notebooks
 
 
+@pytest.mark.everything
 @pytest.mark.slow
 def test_a_slow_cell_without_its_tag_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(execute_notebooks, "lesson_files", lambda: [tmp_path / "03_lesson.ipynb"])

@@ -15,7 +15,7 @@ from tests.training import parallel_program
 from tests.training.torchrun import torchrun, workers
 from transformer_lesson.checkpoints import load_checkpoint
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.everything]
 CURVES = [
     "translator",
     "language model",
@@ -87,7 +87,6 @@ def until(condition):
         time.sleep(0.02)
 
 
-@pytest.mark.everything
 def test_a_killed_worker_ends_the_job_and_the_run_goes_on(tmp_path):
     folder, log, steps = tmp_path / "run", tmp_path / "log", tmp_path / "run" / "steps"
 

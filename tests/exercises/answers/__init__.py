@@ -3,6 +3,10 @@
 A file for each lesson: what learners might write, right and wrong. A wrong answer says what is
 wrong in one clause, or in two if it makes two mistakes at once. `passes today:` begins the clause
 of what no draw reaches yet.
+
+Of 980 wrong ones, 899 gave on every draw what one or two of the package's wrong turns give, which
+`test_diagnosis.py` makes anyway: of those, one of a kind is here for each exercise. The others are
+all here: nothing else tells whether the draws tell them from the right ones.
 """
 
 import importlib

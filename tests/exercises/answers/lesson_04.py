@@ -27,53 +27,6 @@ def _(d_model, steps, base=10000.0):
     return W_Q
 
 
-@wrong("look_back_head", "usual", "always one step")
-def _(d_model, steps, base=10000.0):
-    return torch.block_diag(*[rotation(base ** (-i / d_model)) for i in range(0, d_model, 2)])
-
-
-@wrong("look_back_head", "usual", "the base is always 10000")
-def _(d_model, steps, base=10000.0):
-    return torch.block_diag(
-        *[rotation(steps / 10000 ** (i / d_model)) for i in range(0, d_model, 2)]
-    )
-
-
-@wrong("look_back_head", "usual", "one angle for all pairs")
-def _(d_model, steps, base=10000.0):
-    return torch.block_diag(*[rotation(steps)] * (d_model // 2))
-
-
-@wrong("look_back_head", "usual", "the identity, shifted by a few columns")
-def _(d_model, steps, base=10000.0):
-    return torch.roll(torch.eye(d_model), steps, dims=0)
-
-
-@wrong("look_back_head", "usual", "i instead of 2i in the exponent")
-def _(d_model, steps, base=10000.0):
-    blocks = []
-    for i in range(d_model // 2):
-        blocks.append(rotation(steps * base ** (-i / d_model)))
-    return torch.block_diag(*blocks)
-
-
-@wrong("look_back_head", "unusual", "the sines have no sign")
-def _(d_model, steps, base=10000.0):
-    angle = steps / base ** (torch.arange(0, d_model, 2) / d_model)
-    W_Q = torch.zeros(d_model, d_model)
-    for i, a in enumerate(angle):
-        W_Q[2 * i, 2 * i] = W_Q[2 * i + 1, 2 * i + 1] = a.cos()
-        W_Q[2 * i, 2 * i + 1] = W_Q[2 * i + 1, 2 * i] = a.sin()
-    return W_Q
-
-
-@wrong("look_back_head", "unusual", "sines in the left half, cosines in the right")
-def _(d_model, steps, base=10000.0):
-    angle = steps / base ** (torch.arange(0, d_model, 2) / d_model)
-    cos, sin = torch.diag(angle.cos()), torch.diag(angle.sin())
-    return torch.cat([torch.cat([cos, sin], dim=1), torch.cat([-sin, cos], dim=1)])
-
-
 @wrong("look_back_head", "unusual", "the encoding itself, of the first d_model positions")
 def _(d_model, steps, base=10000.0):
     angle = torch.arange(d_model)[:, None] / base ** (torch.arange(0, d_model, 2) / d_model)
@@ -122,84 +75,15 @@ def _(x, n_heads):
     return x.reshape(batch, n_heads, n, d_model // n_heads)
 
 
-@wrong("split_heads", "usual", "the transpose is missing: (batch, n, head, d_head)")
-def _(x, n_heads):
-    batch, n, d_model = x.shape
-    d_head = d_model // n_heads
-    return x.view(batch, n, n_heads, d_head)
-
-
-@wrong("split_heads", "usual", "the head axis comes before the batch axis")
-def _(x, n_heads):
-    heads = torch.chunk(x, n_heads, dim=-1)
-    return torch.stack(heads, dim=0)
-
-
-@wrong("split_heads", "usual", "deals the numbers out in turn: head i gets i, i + h, i + 2h, ...")
-def _(x, n_heads):
-    b, n, d_model = x.shape
-    return x.view(b, n, d_model // n_heads, n_heads).permute(0, 3, 1, 2)
-
-
-@wrong("split_heads", "usual", "tokens last: (batch, head, d_head, n)")
-def _(x, n_heads):
-    b, n, d = x.size()
-    x = x.view(b, n, n_heads, d // n_heads)
-    return x.permute(0, 2, 3, 1)
-
-
-@wrong("split_heads", "usual", "transposes axes 2 and 3, so d_head stands before head")
-def _(x, n_heads):
-    batch_size = x.size(0)
-    d_head = x.size(-1) // n_heads
-    return x.view(batch_size, -1, n_heads, d_head).transpose(2, 3)
-
-
-@wrong("split_heads", "unusual", "takes n_heads for the size of a head, as torch.split does")
-def _(x, n_heads):
-    return torch.stack(x.split(n_heads, dim=-1), dim=1)
-
-
-@wrong("split_heads", "unusual", "batch and head become one axis, as in nn.MultiheadAttention")
-def _(x, n_heads):
-    b, n, d_model = x.shape
-    x = x.view(b, n, n_heads, d_model // n_heads).transpose(1, 2)
-    return x.reshape(b * n_heads, n, d_model // n_heads)
-
-
 @wrong("split_heads", "unusual", "a head has always 64 numbers")
 def _(x, n_heads):
     b, n, _ = x.shape
     return x.reshape(b, n, n_heads, 64).transpose(1, 2)
 
 
-@wrong("split_heads", "unusual", "the heads stand in reverse order")
-def _(x, n_heads):
-    d_head = x.size(-1) // n_heads
-    heads = []
-    for i in range(n_heads, 0, -1):
-        heads.append(x[..., (i - 1) * d_head : i * d_head])
-    return torch.stack(heads, dim=1)
-
-
-@wrong("split_heads", "unusual", "every head gets all d_model numbers")
-def _(x, n_heads):
-    return x.unsqueeze(1).repeat(1, n_heads, 1, 1)
-
-
 @wrong("split_heads", "unusual", "puts the heads behind each other on the token axis")
 def _(x, n_heads):
     return torch.cat(x.chunk(n_heads, dim=2), dim=1).unsqueeze(1)
-
-
-@wrong(
-    "split_heads",
-    "unusual",
-    "a batch of one sentence (or n = 1) loses its axis: squeeze",
-)
-def _(x, n_heads):
-    b, n, d = x.shape
-    return x.view(b, n, n_heads, d // n_heads).transpose(1, 2).squeeze()
 
 
 @wrong("split_heads", "unusual", "cuts the tokens among the heads instead of the numbers")
@@ -212,18 +96,6 @@ def _(x, n_heads):
 def _(x, n_heads):
     batch, n, d_model = x.shape
     return x.view(batch, n, d_model // n_heads, n_heads).mT
-
-
-@wrong("split_heads", "pair", "heads reversed", "head axis before the batch axis")
-def _(x, n_heads):
-    d_head = x.shape[-1] // n_heads
-    return torch.stack([x[..., i * d_head : (i + 1) * d_head] for i in range(n_heads)][::-1])
-
-
-@wrong("split_heads", "pair", "batch and head are one axis", "tokens last")
-def _(x, n_heads):
-    b, n, d = x.shape
-    return x.transpose(1, 2).reshape(b * n_heads, d // n_heads, n)
 
 
 @wrong("split_heads", "pair", "a head has 64 numbers", "squeezes a batch of one")
@@ -274,86 +146,15 @@ def _(x):
     return x.transpose(1, 2).view(b, n, h * d)
 
 
-@wrong("merge_heads", "usual", "takes the mean over the heads")
-def _(x):
-    return x.mean(dim=1)
-
-
-@wrong("merge_heads", "usual", "adds the heads")
-def _(x):
-    total = x[:, 0]
-    for h in range(1, x.size(1)):
-        total = total + x[:, h]
-    return total
-
-
-@wrong("merge_heads", "usual", "transposes but leaves four axes")
-def _(x):
-    return x.transpose(1, 2).contiguous()
-
-
-@wrong("merge_heads", "unusual", "mixes the heads' numbers: d_head before head")
-def _(x):
-    return x.permute(0, 2, 3, 1).flatten(2)
-
-
-@wrong("merge_heads", "unusual", "tokens and numbers exchanged: (batch, head · d_head, n)")
-def _(x):
-    return x.transpose(2, 3).flatten(1, 2)
-
-
-@wrong("merge_heads", "unusual", "concatenates along the tokens")
-def _(x):
-    return torch.cat(x.unbind(dim=1), dim=1)
-
-
 @wrong("merge_heads", "unusual", "d_model is always 512")
 def _(x):
     return x.transpose(1, 2).reshape(x.size(0), -1, 512)
-
-
-@wrong("merge_heads", "unusual", "flattens the tokens along with the heads")
-def _(x):
-    return x.transpose(1, 2).flatten(start_dim=1)
-
-
-@wrong("merge_heads", "unusual", "a batch of one sentence loses its batch axis")
-def _(x):
-    b, h, n, d = x.shape
-    merged = x.permute(0, 2, 1, 3).contiguous().view(b, n, h * d)
-    return merged.squeeze(0)
-
-
-@wrong("merge_heads", "unusual", "the last head comes first")
-def _(x):
-    heads = [x[:, h] for h in range(x.size(1))]
-    heads.reverse()
-    return torch.cat(heads, dim=-1)
-
-
-@wrong("merge_heads", "unusual", "transposes batch and head instead of head and token")
-def _(x):
-    b, h, n, d = x.shape
-    return x.transpose(0, 1).reshape(b, n, h * d)
 
 
 @wrong("merge_heads", "pair", "last head first", "batch and token axis become one")
 def _(x):
     b, h, n, d = x.shape
     return x.flip(1).transpose(1, 2).reshape(b * n, h * d)
-
-
-@wrong("merge_heads", "pair", "mixes the heads' numbers", "squeezes a batch of one")
-def _(x):
-    b, _h, n, _d = x.shape
-    out = x.permute(0, 2, 3, 1).reshape(b, n, -1)
-    return out[0] if b == 1 else out
-
-
-@wrong("merge_heads", "pair", "last head first", "numbers before tokens")
-def _(x):
-    parts = [head for head in x.unbind(1)][::-1]
-    return torch.cat(parts, dim=2).mT
 
 
 @right("merge_heads")
@@ -393,79 +194,6 @@ def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     return merge_heads(heads)
 
 
-@wrong("multi_head_attention", "usual", "multiplies by the transposed matrices, as nn.Linear does")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q = split_heads(F.linear(x, W_Q), n_heads)
-    K = split_heads(F.linear(x, W_K), n_heads)
-    V = split_heads(F.linear(x, W_V), n_heads)
-    out, _ = attention.scaled_dot_product_attention(Q, K, V, mask)
-    return F.linear(merge_heads(out), W_O)
-
-
-@wrong("multi_head_attention", "usual", "splits by view alone")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    b, n, d_model = x.shape
-    d_head = d_model // n_heads
-    q = (x @ W_Q).view(b, n_heads, n, d_head)
-    k = (x @ W_K).view(b, n_heads, n, d_head)
-    v = (x @ W_V).view(b, n_heads, n, d_head)
-    heads, _weights = attention.scaled_dot_product_attention(q, k, v, mask)
-    return heads.reshape(b, n, d_model) @ W_O
-
-
-@wrong("multi_head_attention", "usual", "does not pass the mask on")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q = split_heads(x @ W_Q, n_heads)
-    K = split_heads(x @ W_K, n_heads)
-    V = split_heads(x @ W_V, n_heads)
-    return merge_heads(attention.scaled_dot_product_attention(Q, K, V)[0]) @ W_O
-
-
-@wrong("multi_head_attention", "usual", "scales by the root of d_model, not of d_head")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    d_model = x.size(-1)
-    Q, K, V = [split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V)]
-    scores = Q @ K.transpose(-2, -1) / math.sqrt(d_model)
-    weights = attention.masked_softmax(scores, mask)
-    return merge_heads(weights @ V) @ W_O
-
-
-@wrong("multi_head_attention", "usual", "merges by reshape alone")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    b, n, d_model = x.shape
-    Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
-    heads, _ = attention.scaled_dot_product_attention(Q, K, V, mask)
-    return heads.reshape(b, n, d_model) @ W_O
-
-
-@wrong("multi_head_attention", "usual", "one head as wide as the model: n_heads is ignored")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q, K, V = (split_heads(x @ W, 1) for W in (W_Q, W_K, W_V))
-    heads, _ = attention.scaled_dot_product_attention(Q, K, V, mask)
-    return merge_heads(heads) @ W_O
-
-
-@wrong("multi_head_attention", "usual", "NaN where a query sees no key")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    b, n, d = x.shape
-    dk = d // n_heads
-    Q = (x @ W_Q).view(b, n, n_heads, dk).transpose(1, 2)
-    K = (x @ W_K).view(b, n, n_heads, dk).transpose(1, 2)
-    V = (x @ W_V).view(b, n, n_heads, dk).transpose(1, 2)
-    scores = Q @ K.transpose(-1, -2) / dk**0.5
-    if mask is not None:
-        scores = scores.masked_fill(mask == 0, float("-inf"))
-    A = F.softmax(scores, dim=-1) @ V
-    return A.transpose(1, 2).reshape(b, n, d) @ W_O
-
-
-@wrong("multi_head_attention", "usual", "keys and values exchanged")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    q, v, k = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
-    out, _ = attention.scaled_dot_product_attention(q, k, v, mask)
-    return merge_heads(out) @ W_O
-
-
 @wrong(
     "multi_head_attention", "unusual", "hands PyTorch's module the mask without turning it around"
 )
@@ -480,71 +208,6 @@ def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     return module(x, x, x, attn_mask=mask)[0].nan_to_num(0.0)
 
 
-@wrong(
-    "multi_head_attention",
-    "unusual",
-    "adds the results of the heads: W_O gets the same sum h times",
-)
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
-    heads, _ = attention.scaled_dot_product_attention(Q, K, V, mask)
-    summed = heads.sum(dim=1)  # (batch, n, d_head)
-    return summed.repeat(1, 1, n_heads) @ W_O
-
-
-@wrong("multi_head_attention", "unusual", "deals the columns out to the heads in turn")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    results = torch.empty_like(x)
-    for h in range(n_heads):
-        Q, K, V = ((x @ W[:, h::n_heads]).unsqueeze(1) for W in (W_Q, W_K, W_V))
-        out, _ = attention.scaled_dot_product_attention(Q, K, V, mask)
-        results[:, :, h::n_heads] = out[:, 0]
-    return results @ W_O
-
-
-@wrong(
-    "multi_head_attention",
-    "unusual",
-    "head 0's mask for all heads, if it is (batch, head, query, key)",
-)
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    d_head = x.size(-1) // n_heads
-    if mask is not None and mask.dim() == 4:
-        mask = mask[:, 0]
-    outputs = []
-    for h in range(n_heads):
-        c = slice(h * d_head, (h + 1) * d_head)
-        Q, K, V = x @ W_Q[:, c], x @ W_K[:, c], x @ W_V[:, c]
-        outputs.append(attention.scaled_dot_product_attention(Q, K, V, mask)[0])
-    return torch.cat(outputs, dim=-1) @ W_O
-
-
-@wrong("multi_head_attention", "unusual", "the residual is added already")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    q, k, v = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
-    z, _ = attention.scaled_dot_product_attention(q, k, v, mask)
-    return x + merge_heads(z) @ W_O
-
-
-@wrong("multi_head_attention", "unusual", "a query that sees no key gets the mean of all values")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
-    scores = torch.einsum("bhqd,bhkd->bhqk", Q, K) * Q.size(-1) ** -0.5
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -1e9)
-    context = torch.einsum("bhqk,bhkd->bqhd", scores.softmax(-1), V)
-    return context.flatten(2) @ W_O
-
-
-@wrong(
-    "multi_head_attention", "unusual", "returns the weights as well, as nn.MultiheadAttention does"
-)
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
-    heads, weights = attention.scaled_dot_product_attention(Q, K, V, mask)
-    return merge_heads(heads) @ W_O, weights.mean(dim=1)
-
-
 @wrong("multi_head_attention", "unusual", "gives the mask a head axis that it already has")
 def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
@@ -552,28 +215,6 @@ def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     if mask is not None:
         mask = mask.unsqueeze(1)
     weights = attention.masked_softmax(scores, mask)
-    return merge_heads(weights @ V) @ W_O
-
-
-@wrong("multi_head_attention", "unusual", "W_O is cut by columns instead of rows")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    d_head = x.shape[-1] // n_heads
-    Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
-    heads, _ = attention.scaled_dot_product_attention(Q, K, V, mask)
-    out = torch.zeros_like(x)
-    for h in range(n_heads):
-        W_O_h = W_O[:, h * d_head : (h + 1) * d_head]  # (d_model, d_head)
-        out = out + heads[:, h] @ W_O_h.T
-    return out
-
-
-@wrong("multi_head_attention", "unusual", "a head's softmax runs over the heads")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
-    scores = attention.attention_scores(Q, K)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    weights = scores.softmax(dim=1).nan_to_num(0.0)
     return merge_heads(weights @ V) @ W_O
 
 
@@ -607,36 +248,6 @@ def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     V = split_heads(torch.matmul(x, W_V), n_heads)
     Z = F.scaled_dot_product_attention(Q, K, V)
     return Z.transpose(1, 2).flatten(2)
-
-
-@wrong("multi_head_attention", "pair", "matrices transposed", "scale by the root of d_model")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q, K, V = (split_heads(x @ W.T, n_heads) for W in (W_Q, W_K, W_V))
-    weights = attention.masked_softmax(Q @ K.mT / x.size(-1) ** 0.5, mask)
-    return merge_heads(weights @ V) @ W_O.T
-
-
-@wrong("multi_head_attention", "pair", "split by view alone", "no scale")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    batch, n, d_model = x.shape
-    Q, K, V = ((x @ W).reshape(batch, n_heads, n, -1) for W in (W_Q, W_K, W_V))
-    weights = attention.masked_softmax(Q @ K.transpose(2, 3), mask)
-    return (weights @ V).reshape(batch, n, d_model) @ W_O
-
-
-@wrong("multi_head_attention", "pair", "merged by reshape alone", "mask inverted")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
-    hidden = None if mask is None else ~mask
-    heads = attention.scaled_dot_product_attention(Q, K, V, hidden)[0]
-    return heads.contiguous().view(x.shape) @ W_O
-
-
-@wrong("multi_head_attention", "pair", "W_O from the left", "keys also serve as values")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q, K = split_heads(x @ W_Q, n_heads), split_heads(x @ W_K, n_heads)
-    heads, _ = attention.scaled_dot_product_attention(Q, K, K, mask)
-    return torch.einsum("de,bne->bnd", W_O, merge_heads(heads))
 
 
 @right("multi_head_attention")

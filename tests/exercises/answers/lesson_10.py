@@ -22,76 +22,6 @@ def _(loss_in_nats, n_tokens, n_characters):
     return bits_per_token * n_tokens / n_characters
 
 
-@wrong("bits_per_character", "usual", "the ratio of tokens and characters is upside down")
-def _(loss_in_nats, n_tokens, n_characters):
-    characters_per_token = n_characters / n_tokens
-    return loss_in_nats / math.log(2) * characters_per_token
-
-
-@wrong("bits_per_character", "usual", "stays in nats")
-def _(loss_in_nats, n_tokens, n_characters):
-    total_loss = loss_in_nats * n_tokens
-    return total_loss / n_characters
-
-
-@wrong("bits_per_character", "usual", "bits per token, not shared out among the characters")
-def _(loss_in_nats, n_tokens, n_characters):
-    return loss_in_nats / math.log(2)
-
-
-@wrong("bits_per_character", "usual", "takes the loss for the loss of the whole text")
-def _(loss_in_nats, n_tokens, n_characters):
-    bits = loss_in_nats * math.log2(math.e)
-    return bits / n_characters
-
-
-@wrong("bits_per_character", "usual", "takes the base 2 logarithm of the loss")
-def _(loss_in_nats, n_tokens, n_characters):
-    return math.log2(loss_in_nats) * n_tokens / n_characters
-
-
-@wrong("bits_per_character", "unusual", "divides whole numbers, the rest is lost")
-def _(loss_in_nats, n_tokens, n_characters):
-    nats = loss_in_nats * n_tokens
-    bits = nats / math.log(2)
-    return float(bits // n_characters)
-
-
-@wrong("bits_per_character", "unusual", "1.44 for 1 / ln 2, rounded to two digits")
-def _(loss_in_nats, n_tokens, n_characters):
-    NAT_IN_BITS = 1.44
-    return NAT_IN_BITS * loss_in_nats * n_tokens / n_characters
-
-
-@wrong("bits_per_character", "unusual", "returns the perplexity per character")
-def _(loss_in_nats, n_tokens, n_characters):
-    bits = loss_in_nats * n_tokens / math.log(2) / n_characters
-    return 2**bits
-
-
-@wrong("bits_per_character", "unusual", "takes the logarithm of 2 to the base 10")
-def _(loss_in_nats, n_tokens, n_characters):
-    return float(loss_in_nats / np.log10(2) * n_tokens / n_characters)
-
-
-@wrong("bits_per_character", "unusual", "the first token has no prediction: counts one token less")
-def _(loss_in_nats, n_tokens, n_characters):
-    n_predicted = n_tokens - 1
-    return loss_in_nats * n_predicted / (n_characters * math.log(2))
-
-
-@wrong("bits_per_character", "unusual", "rounds the result to two digits")
-def _(loss_in_nats, n_tokens, n_characters):
-    bpc = (loss_in_nats / math.log(2)) * (n_tokens / n_characters)
-    return round(bpc, 2)
-
-
-@wrong("bits_per_character", "unusual", "fails for a perfect model, whose loss is 0.0")
-def _(loss_in_nats, n_tokens, n_characters):
-    # log2 of the perplexity, by change of base
-    return math.exp(math.log(loss_in_nats) - math.log(math.log(2))) * n_tokens / n_characters
-
-
 @wrong(
     "bits_per_character",
     "pair",
@@ -102,48 +32,6 @@ def _(loss_in_nats, n_tokens, n_characters):
     per_token = math.log(2) * loss_in_nats
     tokens_per_character = n_characters / n_tokens
     return per_token * tokens_per_character
-
-
-@wrong(
-    "bits_per_character",
-    "pair",
-    "stays in nats",
-    "divides by the characters without multiplying by the tokens",
-)
-def _(loss_in_nats, n_tokens, n_characters):
-    return loss_in_nats / n_characters
-
-
-@wrong(
-    "bits_per_character",
-    "pair",
-    "takes the logarithm of 2 to the base 10",
-    "forgets the characters, so it gives the bits of the whole text",
-)
-def _(loss_in_nats, n_tokens, n_characters):
-    total = loss_in_nats * n_tokens
-    return total / math.log(2, 10)
-
-
-@wrong(
-    "bits_per_character",
-    "pair",
-    "takes the base 2 logarithm of the loss",
-    "whole-number division of tokens by characters",
-)
-def _(loss_in_nats, n_tokens, n_characters):
-    return float(math.log2(loss_in_nats) * (n_tokens // n_characters))
-
-
-@wrong(
-    "bits_per_character",
-    "pair",
-    "adds ln 2 where it must divide",
-    "bits per byte: divides by 8",
-)
-def _(loss_in_nats, n_tokens, n_characters):
-    bits = loss_in_nats + math.log(2)
-    return bits * n_tokens / n_characters / 8
 
 
 @right("bits_per_character")
@@ -206,26 +94,6 @@ def _(ids, length, starts):
     return x[:, :-1], x[:, 1:]
 
 
-@wrong("windows", "usual", "rolls the inputs, so that the last label is the first token")
-def _(ids, length, starts):
-    x = torch.stack([ids[s : s + length] for s in starts])
-    return x, torch.roll(x, -1, dims=1)
-
-
-@wrong("windows", "usual", "the labels are the inputs")
-def _(ids, length, starts):
-    x = torch.stack([ids[s : s + length] for s in starts])
-    return x, x.clone()
-
-
-@wrong("windows", "unusual", "always the same start")
-def _(ids, length, starts):
-    s = starts[0]
-    pairs = [(ids[s : s + length], ids[s + 1 : s + length + 1]) for _ in starts]
-    x, y = zip(*pairs, strict=True)
-    return torch.stack(x), torch.stack(y)
-
-
 # gpt_forward(ids, weights)
 
 
@@ -275,27 +143,6 @@ def _(ids, weights):
     return h @ weights.projection
 
 
-@wrong("gpt_forward", "usual", "no mask")
-def _(ids, weights):
-    h = embed(ids, weights.table) + sinusoidal_encoding(ids.shape[1], weights.table.shape[1])
-    for block in weights.blocks:
-        n = layer_norm(h, *block.norms[0])
-        h = h + multi_head_attention(n, *block.self_attention, weights.n_heads)
-        h = h + feed_forward(layer_norm(h, *block.norms[1]), *block.feed_forward)
-    return layer_norm(h, *weights.last_norm) @ weights.projection
-
-
-@wrong("gpt_forward", "usual", "post-norm, as in lesson 06")
-def _(ids, weights):
-    mask = causal_mask(ids.shape[1])
-    h = embed(ids, weights.table) + sinusoidal_encoding(ids.shape[1], weights.table.shape[1])
-    for block in weights.blocks:
-        found = multi_head_attention(h, *block.self_attention, weights.n_heads, mask)
-        h = layer_norm(h + found, *block.norms[0])
-        h = layer_norm(h + feed_forward(h, *block.feed_forward), *block.norms[1])
-    return layer_norm(h, *weights.last_norm) @ weights.projection
-
-
 # write_on(next_logits, ids, draws, length, temperature)
 
 
@@ -330,23 +177,6 @@ def _(next_logits, ids, draws, length, temperature=1.0):
     ids = list(ids)
     for _ in draws:
         ids.append(int((next_logits(ids[-length:]) / temperature).argmax()))
-    return ids
-
-
-@wrong("write_on", "usual", "appends to the caller's list")
-def _(next_logits, ids, draws, length, temperature=1.0):
-    for number in draws:
-        P = (next_logits(ids[-length:]) / temperature).softmax(dim=-1)
-        ids.append(int((P.cumsum(0) <= number).sum()))
-    return ids
-
-
-@wrong("write_on", "usual", "forgets the temperature")
-def _(next_logits, ids, draws, length, temperature=1.0):
-    ids = list(ids)
-    for number in draws:
-        P = next_logits(ids[-length:]).softmax(dim=-1)
-        ids.append(int((P.cumsum(0) <= number).sum()))
     return ids
 
 

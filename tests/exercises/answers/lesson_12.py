@@ -60,27 +60,6 @@ def _(name):
     return name.replace("attn_", "self_attention.")
 
 
-@wrong("our_name", "usual", "reads one digit of the block")
-def _(name):
-    if not name.startswith("blk"):
-        return {"token_embd.weight": "embedding.weight"}.get(name, "decoder_norm.weight")
-    part = name.split(".")[2]
-    return f"decoder.{name[4]}.{PARTS[part]}.weight"
-
-
-@wrong("our_name", "usual", "exchanges the two norms")
-def _(name):
-    names = PARTS | {"attn_norm": "norm_2", "ffn_norm": "norm_1"}
-    names |= {"token_embd": "embedding", "output_norm": "decoder_norm", "blk": "decoder"}
-    return ".".join(names.get(word, word) for word in name.split("."))
-
-
-@wrong("our_name", "unusual", "forgets .weight")
-def _(name):
-    names = PARTS | {"token_embd": "embedding", "output_norm": "decoder_norm", "blk": "decoder"}
-    return ".".join(names.get(word, word) for word in name.split(".")[:-1])
-
-
 # dequantize_q4_1(blocks)
 
 
@@ -111,20 +90,6 @@ def _(blocks):
     packed = blocks[:, 4:]
     steps = torch.stack([packed & 15, packed >> 4], dim=-1).reshape(len(blocks), 32)
     return steps * scale + low
-
-
-@wrong("dequantize_q4_1", "usual", "the upper half comes first")
-def _(blocks):
-    scale = blocks[:, 0:2].view(torch.float16).float()
-    low = blocks[:, 2:4].view(torch.float16).float()
-    steps = torch.cat([blocks[:, 4:] >> 4, blocks[:, 4:] % 16], dim=1)
-    return steps * scale + low
-
-
-@wrong("dequantize_q4_1", "usual", "forgets the smallest number")
-def _(blocks):
-    scale = blocks[:, 0:2].view(torch.float16).float()
-    return torch.cat([blocks[:, 4:] & 15, blocks[:, 4:] >> 4], dim=1) * scale
 
 
 @wrong("dequantize_q4_1", "unusual", "takes the smallest number for the middle")
@@ -170,32 +135,6 @@ def _(tokenizer, messages):
     return tokenizer.encode(text + "<|im_start|>assistant\n")
 
 
-@wrong("chat_prompt", "usual", "does not begin the assistant's message")
-def _(tokenizer, messages):
-    start, end = map(tokenizer.vocabulary.get, ("<|im_start|>", "<|im_end|>"))
-    ids = []
-    for role, text in messages:
-        ids += [start] + tokenizer.encode(f"{role}\n{text}") + [end] + tokenizer.encode("\n")
-    return ids
-
-
-@wrong("chat_prompt", "usual", "forgets the line break behind a message")
-def _(tokenizer, messages):
-    start, end = map(tokenizer.vocabulary.get, ("<|im_start|>", "<|im_end|>"))
-    ids = []
-    for role, text in messages:
-        ids += [start] + tokenizer.encode(f"{role}\n{text}") + [end]
-    return ids + [start] + tokenizer.encode("assistant\n")
-
-
-@wrong("chat_prompt", "unusual", "reads the last message alone")
-def _(tokenizer, messages):
-    start, end = map(tokenizer.vocabulary.get, ("<|im_start|>", "<|im_end|>"))
-    role, text = messages[-1]
-    ids = [start, *tokenizer.encode(f"{role}\n{text}"), end, *tokenizer.encode("\n")]
-    return [*ids, start, *tokenizer.encode("assistant\n")]
-
-
 # most_similar(query, vectors, k)
 
 
@@ -219,16 +158,6 @@ def _(query, vectors, k):
     return (vectors @ query).topk(k).indices.tolist()
 
 
-@wrong("most_similar", "usual", "sorts the wrong way round")
-def _(query, vectors, k):
-    return F.cosine_similarity(vectors, query[None]).argsort()[:k].tolist()
-
-
 @wrong("most_similar", "usual", "returns the cosines")
 def _(query, vectors, k):
     return F.cosine_similarity(vectors, query[None]).topk(k).values
-
-
-@wrong("most_similar", "unusual", "the nearest by distance")
-def _(query, vectors, k):
-    return torch.cdist(query[None], vectors)[0].argsort()[:k].tolist()

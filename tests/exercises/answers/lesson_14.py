@@ -21,39 +21,6 @@ def _(x, attention_1, attention_2, feed_forward):
     return x + feed_forward(x)
 
 
-@wrong("gpt_block", "usual", "the second attention is gone, though its weights are to be kept")
-def _(x, attention_1, attention_2, feed_forward):
-    causal = masks.causal_mask(x.size(1))
-    x = x + attention_1(x, x, x, causal)
-    return x + feed_forward(x)
-
-
-@wrong("gpt_block", "usual", "the mask is turned round: True where a later token stands")
-def _(x, attention_1, attention_2, feed_forward):
-    n = x.size(1)
-    mask = torch.ones(n, n, dtype=torch.bool).triu(1)  # hide the future
-    for attend in (attention_1, attention_2):
-        x = x + attend(x, x, x, mask)
-    return x + feed_forward(x)
-
-
-@wrong("gpt_block", "unusual", "the second attention reads the block's input, not the first's sum")
-def _(x, attention_1, attention_2, feed_forward):
-    mask = masks.causal_mask(x.size(1))
-    y = x + attention_1(x, x, x, mask) + attention_2(x, x, x, mask)
-    return y + feed_forward(y)
-
-
-@wrong("gpt_block", "unusual", "the second mask hides each token from itself too")
-def _(x, attention_1, attention_2, feed_forward):
-    n = x.size(1)
-    mask = masks.causal_mask(n)
-    x = x + attention_1(x, x, x, mask)
-    strict = mask.tril(-1)
-    x = x + attention_2(x, x, x, strict)
-    return x + feed_forward(x)
-
-
 @wrong(
     "gpt_block",
     "pair",
@@ -65,19 +32,6 @@ def _(x, attention_1, attention_2, feed_forward):
     x = x + attention_1(x, x, x)
     x = x + attention_2(x, x, x, mask)
     return feed_forward(x)
-
-
-@wrong(
-    "gpt_block",
-    "pair",
-    "the second attention reads the first one's result without its input",
-    "the mask is made from the batch's size",
-)
-def _(x, attention_1, attention_2, feed_forward):
-    mask = masks.causal_mask(len(x))
-    a = attention_1(x, x, x, mask)
-    x = x + a + attention_2(a, a, a, mask)
-    return x + feed_forward(x)
 
 
 @right("gpt_block")
@@ -110,42 +64,6 @@ def _(ids, embedding, blocks, projection):
     return projection(x)
 
 
-@wrong("next_token_logits", "usual", "the mask is as long as the batch is large")
-def _(ids, embedding, blocks, projection):
-    mask = masks.causal_mask(len(ids))
-    x = embedding(ids)
-    for block in blocks:
-        x = block(x, mask)
-    return projection(x)
-
-
-@wrong("next_token_logits", "usual", "the mask is turned round: the past is hidden")
-def _(ids, embedding, blocks, projection):
-    x = embedding(ids)
-    mask = torch.triu(torch.ones(1, 1, ids.size(1), ids.size(1), dtype=torch.bool))
-    for block in blocks:
-        x = block(x, mask)
-    return projection(x)
-
-
-@wrong("next_token_logits", "unusual", "cuts the last token off in place of a mask")
-def _(ids, embedding, blocks, projection):
-    x = embedding(ids[:, :-1])  # the input must not hold its own labels
-    for block in blocks:
-        x = block(x)
-    return projection(x)
-
-
-@wrong("next_token_logits", "unusual", "hides each token from itself too")
-def _(ids, embedding, blocks, projection):
-    n = ids.size(1)
-    mask = torch.tril(torch.ones(n, n), diagonal=-1).bool()[None, None]
-    x = embedding(ids)
-    for block in blocks:
-        x = block(x, mask)
-    return projection(x)
-
-
 @wrong(
     "next_token_logits",
     "pair",
@@ -159,20 +77,6 @@ def _(ids, embedding, blocks, projection):
         x = block(x)
     x = last(x, masks.causal_mask(ids.size(1)))
     return projection(x[:, -1])
-
-
-@wrong(
-    "next_token_logits",
-    "pair",
-    "the mask is turned round: the past is hidden",
-    "returns probabilities",
-)
-def _(ids, embedding, blocks, projection):
-    x = embedding(ids)
-    look_ahead = ~masks.causal_mask(ids.size(1)).tril(-1)
-    for block in blocks:
-        x = block(x, look_ahead)
-    return projection(x).softmax(dim=-1)
 
 
 @right("next_token_logits")
@@ -205,33 +109,6 @@ def _(ids, pad_id):
     return causal | padding
 
 
-@wrong("mask_for_batch", "usual", "hides the padding's queries, not its keys")
-def _(ids, pad_id):
-    causal = masks.causal_mask(ids.size(1))
-    real = (ids != pad_id)[:, None, :, None]
-    return causal & real
-
-
-@wrong("mask_for_batch", "usual", "hides the padding, but the future is open now")
-def _(ids, pad_id):
-    n = ids.size(1)
-    return masks.padding_mask(ids, pad_id).expand(-1, -1, n, -1)
-
-
-@wrong("mask_for_batch", "unusual", "padding is always id 0")
-def _(ids, pad_id):
-    n = ids.size(1)
-    lower = torch.ones(n, n, dtype=torch.bool).tril()
-    return lower & ids.bool()[:, None, None, :]
-
-
-@wrong("mask_for_batch", "unusual", "the axis of the heads is missing: (batch, query, key)")
-def _(ids, pad_id):
-    n = ids.size(1)
-    lower = torch.tril(torch.ones(n, n, dtype=torch.bool))
-    return lower[None] & (ids != pad_id)[:, None]
-
-
 @wrong(
     "mask_for_batch",
     "pair",
@@ -242,17 +119,6 @@ def _(ids, pad_id):
     n = ids.size(1)
     future = torch.ones(n, n, dtype=torch.bool).triu(2)
     return future | (ids == pad_id)[:, None, None]
-
-
-@wrong(
-    "mask_for_batch",
-    "pair",
-    "the comparison is turned round: only padding is open",
-    "hides each token from itself too",
-)
-def _(ids, pad_id):
-    lower = masks.causal_mask(ids.size(1)).tril(-1)
-    return lower & (ids == pad_id)[:, None, None, :]
 
 
 @right("mask_for_batch")
@@ -285,29 +151,6 @@ def _(scores, mask):
     return scores.masked_fill(~mask, -1e9).softmax(dim=-1)
 
 
-@wrong("weights_of_real_keys", "usual", "sets hidden weights to 0 after a softmax over all keys")
-def _(scores, mask):
-    weights = scores.softmax(dim=-1)
-    return weights * mask
-
-
-@wrong(
-    "weights_of_real_keys",
-    "unusual",
-    "renormalizes after a softmax over all keys; where a hidden score is 200 higher, "
-    "nothing is left",
-)
-def _(scores, mask):
-    weights = scores.softmax(dim=-1).masked_fill(~mask, 0.0)
-    return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-9)
-
-
-@wrong("weights_of_real_keys", "unusual", "exp without the maximum, NaN for scores of 100")
-def _(scores, mask):
-    e = torch.exp(scores) * mask
-    return e / (e.sum(dim=-1, keepdim=True) + 1e-20)
-
-
 @wrong(
     "weights_of_real_keys", "unusual", "where() hides NaN in front, the gradient behind stays NaN"
 )
@@ -325,16 +168,6 @@ def _(scores, mask):
 def _(scores, mask):
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(mask, lowest).softmax(dim=-1)
-
-
-@wrong(
-    "weights_of_real_keys",
-    "pair",
-    "softmax over the queries",
-    "hides with 0, which is a score like any other",
-)
-def _(scores, mask):
-    return (scores * mask).softmax(dim=-2).masked_fill(~mask, 0.0)
 
 
 @right("weights_of_real_keys")
@@ -378,36 +211,6 @@ def _(scores, mask):
     return scores.softmax(dim=-1)
 
 
-@wrong("half_precision_weights", "usual", "minus infinity fits, but rows without a key become NaN")
-def _(scores, mask):
-    return scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
-
-
-@wrong("half_precision_weights", "usual", "float32's lowest number, which half precision refuses")
-def _(scores, mask):
-    lowest = torch.finfo(torch.float32).min
-    weights = scores.masked_fill(~mask, lowest).softmax(dim=-1)
-    return weights.masked_fill(~mask, 0)
-
-
-@wrong(
-    "half_precision_weights",
-    "unusual",
-    "subtracts 1e4; where a hidden score is 2e4 higher, nothing is left",
-)
-def _(scores, mask):
-    scores = scores - 1e4 * (~mask).to(scores.dtype)
-    return scores.softmax(dim=-1).masked_fill(~mask, 0.0)
-
-
-@wrong(
-    "half_precision_weights", "unusual", "finfo.tiny is the smallest number above 0, not the lowest"
-)
-def _(scores, mask):
-    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).tiny)
-    return scores.softmax(dim=-1).masked_fill(~mask, 0.0)
-
-
 @wrong(
     "half_precision_weights",
     "pair",
@@ -416,17 +219,6 @@ def _(scores, mask):
 )
 def _(scores, mask):
     return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-2)
-
-
-@wrong(
-    "half_precision_weights",
-    "pair",
-    "takes True for hidden",
-    "float64's lowest number, which lower precisions refuse",
-)
-def _(scores, mask):
-    lowest = torch.finfo(torch.float64).min
-    return scores.masked_fill(mask, lowest).softmax(dim=-1).masked_fill(mask, 0)
 
 
 @right("half_precision_weights")
@@ -463,18 +255,6 @@ def _(x, n_heads):
     return x.view(n, n_heads, d_model // n_heads)
 
 
-@wrong("cut_into_heads", "usual", "a head gets every n_heads-th number, not the first d_head")
-def _(x, n_heads):
-    n, d_model = x.shape
-    return x.view(n, d_model // n_heads, n_heads).permute(2, 0, 1)
-
-
-@wrong("cut_into_heads", "unusual", "transposes x before the old view, so numbers are mixed")
-def _(x, n_heads):
-    n, d_model = x.shape
-    return x.T.reshape(n_heads, n, d_model // n_heads)
-
-
 @wrong("cut_into_heads", "unusual", "the size of a head, 32, is built in")
 def _(x, n_heads):
     return torch.stack([x[:, 32 * i : 32 * (i + 1)] for i in range(n_heads)])
@@ -488,23 +268,6 @@ def _(x, n_heads):
 )
 def _(x, n_heads):
     return torch.stack([x[:, i::n_heads].T for i in range(n_heads)])
-
-
-@wrong(
-    "cut_into_heads",
-    "pair",
-    "the heads come in reverse order",
-    "a batch axis is added in front",
-)
-def _(x, n_heads):
-    parts = list(x.chunk(n_heads, dim=-1))
-    return torch.stack(parts[::-1]).unsqueeze(0)
-
-
-@wrong("cut_into_heads", "unusual", "squeezes, so for n_heads = 1 the head axis is lost")
-def _(x, n_heads):
-    d_head = x.size(1) // n_heads
-    return torch.stack(x.split(d_head, dim=1)).squeeze(0)
 
 
 @right("cut_into_heads")
@@ -535,38 +298,6 @@ def _(x, W_Q, W_K, W_V):
     return torch.stack(results, dim=1)
 
 
-@wrong("all_heads", "usual", "x has no axis for the heads: batch and heads meet")
-def _(x, W_Q, W_K, W_V):
-    Q, K, V = x @ W_Q, x @ W_K, x @ W_V
-    return attention.scaled_dot_product_attention(Q, K, V)[0]
-
-
-@wrong("all_heads", "usual", "the heads come before the batch")
-def _(x, W_Q, W_K, W_V):
-    Q, K, V = (x @ W[:, None] for W in (W_Q, W_K, W_V))  # (head, batch, n, d_head)
-    return attention.scaled_dot_product_attention(Q, K, V)[0]
-
-
-@wrong("all_heads", "unusual", "the matrices are reshaped without exchanging axes: numbers mix")
-def _(x, W_Q, W_K, W_V):
-    h, d_model, d_head = W_Q.shape
-
-    def project(W):
-        wide = W.reshape(d_model, h * d_head)
-        return (x @ wide).unflatten(-1, (h, d_head)).transpose(1, 2)
-
-    return attention.scaled_dot_product_attention(project(W_Q), project(W_K), project(W_V))[0]
-
-
-@wrong("all_heads", "unusual", "divides by the root of d_model, not of d_head")
-def _(x, W_Q, W_K, W_V):
-    Q = torch.einsum("bnd,hde->bhne", x, W_Q)
-    K = torch.einsum("bnd,hde->bhne", x, W_K)
-    V = torch.einsum("bnd,hde->bhne", x, W_V)
-    weights = (Q @ K.mT / x.size(-1) ** 0.5).softmax(dim=-1)
-    return weights @ V
-
-
 @wrong(
     "all_heads",
     "pair",
@@ -577,21 +308,6 @@ def _(x, W_Q, W_K, W_V):
     Q, K, V = (x[:, None] @ W for W in (W_Q, W_K, W_V))
     weights = attention.attention_scores(Q, K).softmax(dim=-2)
     return attention.merge_heads(weights @ V)
-
-
-@wrong(
-    "all_heads",
-    "pair",
-    "the calls still grow with the heads",
-    "uses the keys for values, too",
-)
-def _(x, W_Q, W_K, W_V):
-    heads = []
-    for head in range(W_Q.shape[0]):
-        Q = torch.matmul(x, W_Q[head])
-        K = torch.matmul(x, W_K[head])
-        heads.append(F.scaled_dot_product_attention(Q, K, K))
-    return torch.stack(heads, 1)
 
 
 @right("all_heads")
@@ -641,36 +357,6 @@ def _(attend, x, y):
     together = attend(x + y, x + y, x + y)
     apart = attend(x, x, x) + attend(x, x, y)
     return torch.allclose(together, apart, atol=1e-5)
-
-
-@wrong("is_linear", "usual", "moved: tests whether it is linear in the queries")
-def _(attend, x, y):
-    together = attend(x + y, x, x)
-    apart = attend(x, x, x) + attend(y, x, x)
-    return torch.allclose(together, apart, atol=1e-5)
-
-
-@wrong(
-    "is_linear",
-    "usual",
-    "the left side still has queries and keys of x; says no to attend = Q + mean of V, which is "
-    "linear",
-)
-def _(attend, x, y):
-    f_sum = attend(x, x, x + y)
-    sum_f = attend(x, x, x) + attend(y, y, y)
-    return torch.allclose(f_sum, sum_f, atol=1e-5)
-
-
-@wrong("is_linear", "unusual", "tests f(2x) = 2 f(x) only, which not only linear maps do")
-def _(attend, x, y):
-    return torch.allclose(attend(2 * x, 2 * x, 2 * x), 2 * attend(x, x, x), atol=1e-5)
-
-
-@wrong("is_linear", "unusual", "asks for equality to the last bit")
-def _(attend, x, y):
-    z = x + y
-    return torch.equal(attend(z, z, z), attend(x, x, x) + attend(y, y, y))
 
 
 @right("is_linear")  # a tensor of one bool: every check takes such a tensor for a number
@@ -729,30 +415,6 @@ def _(d_model, n_heads):
     return 3 * d_model * d_k
 
 
-@wrong("projection_parameters", "usual", "every head gets matrices of d_model by d_model")
-def _(d_model, n_heads):
-    W_Q = W_K = W_V = d_model * d_model
-    return n_heads * (W_Q + W_K + W_V)
-
-
-@wrong("projection_parameters", "usual", "counts the output projection, too")
-def _(d_model, n_heads):
-    return 4 * d_model**2
-
-
-@wrong("projection_parameters", "unusual", "returns a float")
-def _(d_model, n_heads):
-    d_k = d_model / n_heads
-    return n_heads * 3 * d_model * d_k
-
-
-@wrong("projection_parameters", "unusual", "counts biases, which nn.Linear has by default")
-def _(d_model, n_heads):
-    with torch.device("meta"):
-        maps = [nn.Linear(d_model, d_model) for _ in range(3)]
-    return sum(p.numel() for m in maps for p in m.parameters())
-
-
 @wrong(
     "projection_parameters",
     "pair",
@@ -764,19 +426,6 @@ def _(d_model, n_heads):
     W_Q = W_K = d_k * d_k
     W_V = d_model * d_k
     return n_heads * (W_Q + W_K) + W_V
-
-
-@wrong(
-    "projection_parameters",
-    "pair",
-    "counts the output projection, too",
-    "one head's matrices only",
-)
-def _(d_model, n_heads):
-    d_k = d_model // n_heads
-    per_matrix = d_model * d_k
-    W_Q = W_K = W_V = W_O = per_matrix
-    return W_Q + W_K + W_V + W_O
 
 
 @right("projection_parameters")
@@ -805,46 +454,6 @@ def _(n_positions, d_model):
     return encoding
 
 
-@wrong("encoding_by_formula", "usual", "half mended: columns still count from 1")
-def _(n_positions, d_model):
-    encoding = torch.zeros(n_positions, d_model)
-    for pos in range(n_positions):
-        for column in range(1, d_model + 1):
-            angle = pos / 10000 ** (2 * (column // 2) / d_model)
-            encoding[pos, column - 1] = math.cos(angle) if column % 2 else math.sin(angle)
-    return encoding
-
-
-@wrong("encoding_by_formula", "usual", "twice the column in the exponent, so speeds fall too fast")
-def _(n_positions, d_model):
-    pe = torch.zeros(n_positions, d_model)
-    for pos in range(n_positions):
-        for i in range(0, d_model, 2):
-            angle = pos / 10000 ** (2 * i / d_model)
-            pe[pos, i] = math.sin(angle)
-            pe[pos, i + 1] = math.cos(angle)
-    return pe
-
-
-@wrong("encoding_by_formula", "unusual", "sines in the first half, cosines in the second")
-def _(n_positions, d_model):
-    i = torch.arange(d_model // 2)
-    angle = torch.arange(n_positions)[:, None] / 10000 ** (2 * i / d_model)
-    return torch.cat([angle.sin(), angle.cos()], dim=1)
-
-
-@wrong(
-    "encoding_by_formula",
-    "unusual",
-    "the cosine has a speed of its own: the column's, not the pair's",
-)
-def _(n_positions, d_model):
-    pos = torch.arange(n_positions).unsqueeze(1)
-    column = torch.arange(d_model)
-    angle = pos / 10000 ** (column / d_model)
-    return torch.where(column % 2 == 0, angle.sin(), angle.cos())
-
-
 @wrong(
     "encoding_by_formula",
     "pair",
@@ -860,21 +469,6 @@ def _(n_positions, d_model):
             row += [math.cos(angle), math.sin(angle)]
         rows.append(row)
     return torch.tensor(rows)
-
-
-@wrong(
-    "encoding_by_formula",
-    "pair",
-    "10,000 has become 1,000",
-    "the exponent runs to d_model / 2, so speeds fall by half",
-)
-def _(n_positions, d_model):
-    encoding = torch.zeros(n_positions, d_model)
-    for pos in range(n_positions):
-        for column in range(d_model):
-            angle = pos / 1000 ** ((column // 2) / d_model)
-            encoding[pos, column] = math.cos(angle) if column % 2 else math.sin(angle)
-    return encoding
 
 
 @right("encoding_by_formula")
@@ -919,37 +513,6 @@ def _(n_positions, d_model):
     return encoding
 
 
-@wrong("encoding_of_any_width", "usual", "an odd width gets one column too many")
-def _(n_positions, d_model):
-    two_i = torch.arange(0, d_model, 2)
-    angle = torch.arange(n_positions)[:, None] / 10000 ** (two_i / d_model)
-    return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)
-
-
-@wrong(
-    "encoding_of_any_width", "unusual", "makes the even table one wider and cuts it: other speeds"
-)
-def _(n_positions, d_model):
-    width = d_model + d_model % 2
-    two_i = torch.arange(0, width, 2)
-    angle = torch.arange(n_positions)[:, None] / 10000 ** (two_i / width)
-    encoding = torch.zeros(n_positions, width)
-    encoding[:, 0::2] = angle.sin()
-    encoding[:, 1::2] = angle.cos()
-    return encoding[:, :d_model]
-
-
-@wrong("encoding_of_any_width", "unusual", "an odd width ends in a column of zeros")
-def _(n_positions, d_model):
-    encoding = torch.zeros(n_positions, d_model)
-    half = d_model // 2
-    two_i = 2 * torch.arange(half)
-    angle = torch.arange(n_positions)[:, None] / 10000 ** (two_i / d_model)
-    encoding[:, 0 : 2 * half : 2] = angle.sin()
-    encoding[:, 1 : 2 * half : 2] = angle.cos()
-    return encoding
-
-
 @wrong(
     "encoding_of_any_width",
     "pair",
@@ -965,19 +528,6 @@ def _(n_positions, d_model):
     if d_model % 2:
         encoding[:, -1] = angle[:, -1].cos()
     return encoding
-
-
-@wrong(
-    "encoding_of_any_width",
-    "pair",
-    "sine and cosine are exchanged",
-    "pads an odd width with zeros",
-)
-def _(n_positions, d_model):
-    two_i = torch.arange(0, d_model - 1, 2)
-    angle = torch.arange(n_positions)[:, None] / 10000 ** (two_i / d_model)
-    table = torch.stack([angle.cos(), angle.sin()], dim=-1).flatten(1)
-    return F.pad(table, (0, d_model - table.size(1)))
 
 
 @right("encoding_of_any_width")
@@ -1011,32 +561,10 @@ def _(x, table):
     return x + table[: x.size(0)]
 
 
-@wrong("add_positions", "usual", "half mended: cut at n, but the extra axis is still there")
-def _(x, table):
-    table = table[:, None]  # (max_len, 1, d_model)
-    return x + table[: x.size(1)]
-
-
-@wrong("add_positions", "usual", "every token gets the position of the last one")
-def _(x, table):
-    return x + table[x.size(1) - 1]
-
-
 @wrong("add_positions", "unusual", "changes its argument")
 def _(x, table):
     x += table[: x.size(1)]
     return x
-
-
-@wrong("add_positions", "unusual", "counts positions from 1")
-def _(x, table):
-    positions = torch.arange(1, x.size(1) + 1)
-    return x + table[positions]
-
-
-@wrong("add_positions", "unusual", "scales the tokens by the root of d_model, which was not asked")
-def _(x, table):
-    return x * math.sqrt(x.size(-1)) + table[None, : x.size(1)]
 
 
 @wrong(
@@ -1047,16 +575,6 @@ def _(x, table):
 )
 def _(x, table):
     return table[: x.size(-1)].expand(len(x), -1, -1)
-
-
-@wrong(
-    "add_positions",
-    "pair",
-    "takes the last rows of the table",
-    "multiplies where it must add",
-)
-def _(x, table):
-    return x * table[-x.size(1) :]
 
 
 @right("add_positions")
@@ -1087,35 +605,6 @@ def _(d_model):
     return torch.exp(two_i * math.log(10000.0) / d_model)
 
 
-@wrong("frequencies", "usual", "d_model speeds, one for every column")
-def _(d_model):
-    i = torch.arange(d_model)
-    return torch.exp(-i * math.log(10000.0) / d_model)
-
-
-@wrong("frequencies", "usual", "i in the exponent where 2i is meant: too slow a fall")
-def _(d_model):
-    i = torch.arange(d_model // 2)
-    return torch.exp(-i * (math.log(10000.0) / d_model))
-
-
-@wrong("frequencies", "unusual", "the logarithm to the base 10 under exp")
-def _(d_model):
-    two_i = torch.arange(0, d_model, 2)
-    return torch.exp(-two_i * math.log10(10000.0) / d_model)
-
-
-@wrong("frequencies", "unusual", "wavelengths in tokens, not speeds in radians")
-def _(d_model):
-    two_i = torch.arange(0, d_model, 2)
-    return 2 * math.pi * torch.exp(two_i * math.log(10000.0) / d_model)
-
-
-@wrong("frequencies", "unusual", "the fall ends at 1 / 10000 exactly, as linspace has its end")
-def _(d_model):
-    return torch.exp(-torch.linspace(0, math.log(10000.0), d_model // 2))
-
-
 @wrong(
     "frequencies",
     "pair",
@@ -1125,17 +614,6 @@ def _(d_model):
 def _(d_model):
     two_i = torch.arange(2, d_model + 2, 2)
     return torch.exp(-two_i * math.log(10000.0) / (d_model / 2))
-
-
-@wrong(
-    "frequencies",
-    "pair",
-    "the minus sign is missing",
-    "10,000 without its logarithm",
-)
-def _(d_model):
-    two_i = torch.arange(0, d_model, 2)
-    return torch.exp(two_i / 10000.0 / d_model)
 
 
 @right("frequencies")
@@ -1164,26 +642,6 @@ def _(x, sublayer, dropout, norm):
     return norm(dropout(x + sublayer(x)))
 
 
-@wrong("add_and_norm", "usual", "pre-norm, which is not the paper's block")
-def _(x, sublayer, dropout, norm):
-    return x + dropout(sublayer(norm(x)))
-
-
-@wrong("add_and_norm", "usual", "normalizes the sub-layer's output before the sum")
-def _(x, sublayer, dropout, norm):
-    return x + norm(dropout(sublayer(x)))
-
-
-@wrong("add_and_norm", "unusual", "drops the sub-layer's input, not its output")
-def _(x, sublayer, dropout, norm):
-    return norm(x + sublayer(dropout(x)))
-
-
-@wrong("add_and_norm", "unusual", "leaves the dropout out")
-def _(x, sublayer, dropout, norm):
-    return norm(x + sublayer(x))
-
-
 @wrong("add_and_norm", "unusual", "a dropout of its own, which evaluation does not switch off")
 def _(x, sublayer, dropout, norm):
     branch = F.dropout(sublayer(x), 0.1)
@@ -1198,18 +656,6 @@ def _(x, sublayer, dropout, norm):
 )
 def _(x, sublayer, dropout, norm):
     return norm(dropout(x) + dropout(sublayer(norm(x))))
-
-
-@wrong(
-    "add_and_norm",
-    "pair",
-    "the residual path is gone",
-    "drops after the norm, as before",
-)
-def _(x, sublayer, dropout, norm):
-    h = sublayer(x)
-    h = norm(h)
-    return dropout(h)
 
 
 @right("add_and_norm")
@@ -1233,31 +679,10 @@ def _(x, branch, block):
     return block.norm(x + branch)
 
 
-@wrong("close_branch", "usual", "half mended: the norm is still made on the fly")
-def _(x, branch, block):
-    branch = block.dropout(branch)
-    return nn.LayerNorm(x.size(-1))(x + branch)
-
-
-@wrong("close_branch", "usual", "drops the sum, the residual path included")
-def _(x, branch, block):
-    return block.norm(block.dropout(x + branch))
-
-
-@wrong("close_branch", "unusual", "F.dropout is always in training mode unless it is told")
-def _(x, branch, block):
-    return block.norm(x + F.dropout(branch, p=block.dropout.p))
-
-
 @wrong("close_branch", "unusual", "a copy of the norm: the block's own weights get no gradient")
 def _(x, branch, block):
     norm = deepcopy(block.norm)
     return norm(x + block.dropout(branch))
-
-
-@wrong("close_branch", "unusual", "the rate 0.3 is built in, whatever the block's dropout has")
-def _(x, branch, block):
-    return block.norm(x + F.dropout(branch, 0.3, training=block.training))
 
 
 @wrong(
@@ -1269,17 +694,6 @@ def _(x, branch, block):
 def _(x, branch, block):
     block.eval()
     return x + block.norm(block.dropout(branch))
-
-
-@wrong(
-    "close_branch",
-    "pair",
-    "the residual path is gone",
-    "the norm's scale and shift are left out",
-)
-def _(x, branch, block):
-    dropped = block.dropout(branch)
-    return F.layer_norm(dropped, dropped.shape[-1:])
 
 
 @wrong("close_branch", "unusual", "the norm's weights are kept, its epsilon is not")
@@ -1309,32 +723,6 @@ def _(x, W, b):
     return F.softmax(scores, dim=-1)
 
 
-@wrong("last_logits", "usual", "logits of every position, not of the next token only")
-def _(x, W, b):
-    return x @ W + b
-
-
-@wrong("last_logits", "usual", "softmax has become log_softmax: shifted, no scores any more")
-def _(x, W, b):
-    logits = x[:, -1] @ W + b
-    return logits.log_softmax(dim=-1)
-
-
-@wrong("last_logits", "unusual", "keeps the axis of the position: (batch, 1, vocab_size)")
-def _(x, W, b):
-    return x[:, -1:] @ W + b
-
-
-@wrong("last_logits", "unusual", "reads the last text of the batch, not the last position")
-def _(x, W, b):
-    return x[-1] @ W + b
-
-
-@wrong("last_logits", "unusual", "returns the likeliest token's id")
-def _(x, W, b):
-    return (x[:, -1] @ W + b).argmax(dim=-1)
-
-
 @wrong(
     "last_logits",
     "pair",
@@ -1343,22 +731,6 @@ def _(x, W, b):
 )
 def _(x, W, b):
     return x[:, 0] @ W
-
-
-@wrong(
-    "last_logits",
-    "pair",
-    "the mean of all positions, as a classifier does",
-    "still a softmax",
-)
-def _(x, W, b):
-    pooled = x.mean(dim=1)
-    return (pooled @ W + b).softmax(dim=-1)
-
-
-@wrong("last_logits", "unusual", "squeezes, so a batch of one text loses its axis")
-def _(x, W, b):
-    return (x[:, -1:].matmul(W) + b).squeeze()
 
 
 @right("last_logits")
@@ -1391,34 +763,6 @@ def _(labels, n_classes, smoothing):
     return targets
 
 
-@wrong("smoothed_targets", "usual", "the label is right, the others still share among one fewer")
-def _(labels, n_classes, smoothing):
-    targets = torch.full((len(labels), n_classes), smoothing / (n_classes - 1))
-    rows = torch.arange(len(labels))
-    targets[rows, labels] = 1 - smoothing + smoothing / n_classes
-    return targets
-
-
-@wrong("smoothed_targets", "usual", "the label keeps its 1 and the smoothing comes on top")
-def _(labels, n_classes, smoothing):
-    one_hot = F.one_hot(labels, n_classes)
-    return one_hot + smoothing / n_classes
-
-
-@wrong("smoothed_targets", "unusual", "label and smoothing are exchanged")
-def _(labels, n_classes, smoothing):
-    one_hot = F.one_hot(labels, n_classes).float()
-    return smoothing * one_hot + (1 - smoothing) / n_classes
-
-
-@wrong("smoothed_targets", "unusual", "shares among n - 2 others, as where padding is left out")
-def _(labels, n_classes, smoothing):
-    dist = torch.full((labels.size(0), n_classes), smoothing / (n_classes - 2))
-    dist.scatter_(1, labels.unsqueeze(1), 1 - smoothing)
-    dist[:, 0] = 0
-    return dist
-
-
 @wrong(
     "smoothed_targets",
     "pair",
@@ -1429,17 +773,6 @@ def _(labels, n_classes, smoothing):
     targets = F.one_hot(labels, n_classes)
     targets = (targets * (1 - smoothing) + smoothing / n_classes).long()
     return targets[None]
-
-
-@wrong(
-    "smoothed_targets",
-    "pair",
-    "shares smoothing among the others only, as before",
-    "the classes stand first: (n_classes, n)",
-)
-def _(labels, n_classes, smoothing):
-    one_hot = F.one_hot(labels, n_classes).double()
-    return torch.where(one_hot > 0, 1 - smoothing, smoothing / (n_classes - 1)).T
 
 
 @right("smoothed_targets")
@@ -1476,40 +809,6 @@ def _(logits, labels):
     return F.nll_loss(probabilities.flatten(0, 1), labels.flatten())
 
 
-@wrong("next_token_loss", "usual", "the sum over all tokens where the mean is asked")
-def _(logits, labels):
-    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
-
-
-@wrong("next_token_loss", "usual", "shifts labels by one once more, as some libraries' models do")
-def _(logits, labels):
-    shift_logits = logits[:, :-1].reshape(-1, logits.size(-1))
-    shift_labels = labels[:, 1:].reshape(-1)
-    return F.cross_entropy(shift_logits, shift_labels)
-
-
-@wrong(
-    "next_token_loss",
-    "unusual",
-    "log of a softmax that rounds to 0: infinite for logits (0, 200), label 0",
-)
-def _(logits, labels):
-    P = logits.softmax(dim=-1)
-    chosen = P.gather(-1, labels.unsqueeze(-1))
-    return -chosen.log().mean()
-
-
-@wrong("next_token_loss", "unusual", "leaves out the labels that are 0, taken for padding")
-def _(logits, labels):
-    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
-
-
-@wrong("next_token_loss", "unusual", "view gives the classes' axis other numbers than transpose")
-def _(logits, labels):
-    batch, n, vocab_size = logits.shape
-    return F.cross_entropy(logits.reshape(batch, vocab_size, n), labels)
-
-
 @wrong(
     "next_token_loss",
     "pair",
@@ -1519,17 +818,6 @@ def _(logits, labels):
 def _(logits, labels):
     log_probs = logits.log_softmax(dim=1)
     return -log_probs.gather(2, labels[..., None]).sum()
-
-
-@wrong(
-    "next_token_loss",
-    "pair",
-    "the softmax before the loss has become a sigmoid",
-    "label smoothing of 0.1 is added",
-)
-def _(logits, labels):
-    squashed = torch.sigmoid(logits)
-    return F.cross_entropy(squashed.flatten(0, 1), labels.flatten(), label_smoothing=0.1)
 
 
 @right("next_token_loss")
@@ -1563,25 +851,6 @@ def _(next_logits, prompt, eos_id, max_new_tokens):
     return ids
 
 
-@wrong("continue_text", "usual", "an end token in the prompt ends the text")
-def _(next_logits, prompt, eos_id, max_new_tokens):
-    ids = list(prompt)
-    for _ in range(max_new_tokens):
-        ids.append(int(next_logits(ids).argmax()))
-        if eos_id in ids:
-            break
-    return ids
-
-
-@wrong("continue_text", "usual", "a prompt that ends with the end token is not continued")
-def _(next_logits, prompt, eos_id, max_new_tokens):
-    ids = list(prompt)
-    limit = len(ids) + max_new_tokens
-    while len(ids) < limit and ids[-1] != eos_id:
-        ids.append(next_logits(ids).argmax().item())
-    return ids
-
-
 @wrong("continue_text", "unusual", "writes on to the prompt's own list")
 def _(next_logits, prompt, eos_id, max_new_tokens):
     ids = prompt
@@ -1590,36 +859,6 @@ def _(next_logits, prompt, eos_id, max_new_tokens):
         if ids[-1] == eos_id:
             break
     return ids
-
-
-@wrong("continue_text", "unusual", "the limit counts the prompt's tokens, too")
-def _(next_logits, prompt, eos_id, max_new_tokens):
-    ids = list(prompt)
-    while len(ids) < max_new_tokens:
-        ids.append(int(next_logits(ids).argmax()))
-        if ids[-1] == eos_id:
-            return ids
-    return ids
-
-
-@wrong(
-    "continue_text", "unusual", "cuts afterwards at the first end token, which may be the prompt's"
-)
-def _(next_logits, prompt, eos_id, max_new_tokens):
-    ids = list(prompt)
-    for _ in range(max_new_tokens):
-        ids.append(int(next_logits(ids).argmax()))
-    return ids[: ids.index(eos_id) + 1] if eos_id in ids else ids
-
-
-@wrong("continue_text", "unusual", "writes one token even when max_new_tokens is 0")
-def _(next_logits, prompt, eos_id, max_new_tokens):
-    ids, written = [*prompt], 0
-    while True:
-        ids.append(int(torch.argmax(next_logits(ids))))
-        written += 1
-        if ids[-1] == eos_id or written >= max_new_tokens:
-            return ids
 
 
 @wrong(
@@ -1636,31 +875,6 @@ def _(next_logits, prompt, eos_id, max_new_tokens):
             return new
         new.append(token)
     return new
-
-
-@wrong(
-    "continue_text",
-    "pair",
-    "an end token in the prompt ends the text",
-    "asks the model with the newest token only",
-)
-def _(next_logits, prompt, eos_id, max_new_tokens):
-    ids = list(prompt)
-    for _ in range(max_new_tokens):
-        if eos_id in ids:
-            break
-        ids.append(int(next_logits(ids[-1:]).argmax()))
-    return ids
-
-
-@wrong("continue_text", "unusual", "an eos_id of 0 counts as none given")
-def _(next_logits, prompt, eos_id, max_new_tokens):
-    ids = list(prompt)
-    for _ in range(max_new_tokens):
-        ids.append(int(next_logits(ids).argmax()))
-        if eos_id and ids[-1] == eos_id:
-            break
-    return ids
 
 
 @right("continue_text")
@@ -1690,32 +904,9 @@ def _(words, vocabulary, unk_id):
     return [vocabulary.get(word) or unk_id for word in words]
 
 
-@wrong("look_up", "usual", "leaves unknown words out")
-def _(words, vocabulary, unk_id):
-    return [vocabulary[word] for word in words if word in vocabulary]
-
-
-@wrong("look_up", "usual", "an unknown word becomes the text <unk>, not its id")
-def _(words, vocabulary, unk_id):
-    return [vocabulary.get(word, "<unk>") for word in words]
-
-
 @wrong("look_up", "unusual", "adds unknown words to the vocabulary")
 def _(words, vocabulary, unk_id):
     return [vocabulary.setdefault(word, unk_id) for word in words]
-
-
-@wrong("look_up", "unusual", "one unknown word and the whole text is unknown")
-def _(words, vocabulary, unk_id):
-    try:
-        return [vocabulary[word] for word in words]
-    except KeyError:
-        return [unk_id] * len(words)
-
-
-@wrong("look_up", "unusual", "makes words small first, so a word such as Haus is unknown")
-def _(words, vocabulary, unk_id):
-    return [vocabulary.get(word.lower(), unk_id) for word in words]
 
 
 @wrong(
@@ -1780,43 +971,6 @@ def _(next_logits, start, length):
     return ids
 
 
-@wrong("fill_up", "usual", "half mended: len still counts the rows of the batch")
-def _(next_logits, start, length):
-    ids = start
-    for _ in range(length - len(start)):
-        best = next_logits(ids).argmax(dim=-1)
-        ids = torch.cat([ids, best.unsqueeze(1)], dim=1)
-    return ids
-
-
-@wrong("fill_up", "usual", "writes length new tokens beside those of the start")
-def _(next_logits, start, length):
-    ids = start
-    for _ in range(length):
-        best = next_logits(ids).argmax(dim=-1, keepdim=True)
-        ids = torch.cat([ids, best], dim=1)
-    return ids
-
-
-@wrong("fill_up", "unusual", "argmax without an axis: one token over all texts together")
-def _(next_logits, start, length):
-    ids = start
-    while ids.shape[1] < length:
-        logits = next_logits(ids)
-        best = logits.argmax() % logits.size(-1)
-        ids = torch.cat([ids, best.expand(len(ids), 1)], dim=1)
-    return ids
-
-
-@wrong("fill_up", "unusual", "asks with the start every time, not with what was written")
-def _(next_logits, start, length):
-    ids = start.clone()
-    for _ in range(length - start.size(1)):
-        best = next_logits(start).argmax(dim=-1)
-        ids = torch.cat([ids, best[:, None]], dim=1)
-    return ids
-
-
 @wrong(
     "fill_up",
     "pair",
@@ -1829,29 +983,6 @@ def _(next_logits, start, length):
         best = next_logits(ids).argmax(dim=-1)
         ids = torch.cat([best[:, None], ids], dim=1)
     return ids
-
-
-@wrong(
-    "fill_up",
-    "pair",
-    "the first text's token is written to every text",
-    "len still counts the rows of the batch",
-)
-def _(next_logits, start, length):
-    ids = start
-    for _ in range(length - len(start)):
-        best = next_logits(ids).argmax(dim=-1)
-        ids = F.pad(ids, (0, 1), value=best[0].item())
-    return ids
-
-
-@wrong("fill_up", "unusual", "writes one token even when the start is as long as asked")
-def _(next_logits, start, length):
-    ids = start
-    while True:
-        ids = torch.cat([ids, next_logits(ids).argmax(dim=-1).view(-1, 1)], dim=1)
-        if ids.size(1) >= length:
-            return ids
 
 
 @right("fill_up")
@@ -1888,19 +1019,9 @@ def _(x, table):
     return f"Expected vectors of {len(table)} numbers, but got {x.shape[-1]}."
 
 
-@wrong("width_message", "usual", "the two numbers are exchanged")
-def _(x, table):
-    return f"Expected vectors of {x.shape[-1]} numbers, but got {table.shape[1]}."
-
-
 @wrong("width_message", "usual", "the words have changed")
 def _(x, table):
     return f"Expected vectors with {table.shape[1]} dimensions, but got {x.shape[-1]}."
-
-
-@wrong("width_message", "unusual", "prints the table's whole shape")
-def _(x, table):
-    return f"Expected vectors of {tuple(table.shape)} numbers, but got {x.shape[-1]}."
 
 
 @wrong("width_message", "unusual", "prints the method size, because its brackets are missing")
@@ -1916,17 +1037,6 @@ def _(x, table):
 )
 def _(x, table):
     return f"Expected vectors of {table.shape[0]} numbers, but got {x.shape[1]}."
-
-
-@wrong(
-    "width_message",
-    "pair",
-    "the two numbers are exchanged",
-    "the period at the end is missing",
-)
-def _(x, table):
-    expected, got = x.size(-1), table.size(-1)
-    return f"Expected vectors of {expected} numbers, but got {got}"
 
 
 @right("width_message")
@@ -1956,47 +1066,6 @@ def _(model, ids):
     model.out(x)
 
 
-@wrong("run_listing", "usual", "half mended: the name is still the old one")
-def _(model, ids):
-    x = model.embed(ids)
-    for layer in model.layers:
-        x = layer(x)
-    return model.out(x)
-
-
-@wrong("run_listing", "usual", "returns x, before the last part")
-def _(model, ids):
-    x = model.embedding(ids)
-    for layer in model.layers:
-        x = layer(x)
-    model.out(x)
-    return x
-
-
-@wrong("run_listing", "unusual", "the layers' results are thrown away, too")
-def _(model, ids):
-    x = model.embedding(ids)
-    for layer in model.layers:
-        layer(x)
-    return model.out(x)
-
-
-@wrong("run_listing", "unusual", "the return stands in the loop: one layer only")
-def _(model, ids):
-    x = model.embedding(ids)
-    for layer in model.layers:
-        x = layer(x)
-        return model.out(x)
-
-
-@wrong("run_listing", "unusual", "adds a residual path that the listing has not")
-def _(model, ids):
-    x = model.embedding(ids)
-    for layer in model.layers:
-        x = x + layer(x)
-    return model.out(x)
-
-
 @wrong(
     "run_listing",
     "pair",
@@ -2008,20 +1077,6 @@ def _(model, ids):
     for layer in model.layers[1:]:
         x = layer(x)
     return model.out(x).softmax(dim=-1)
-
-
-@wrong(
-    "run_listing",
-    "pair",
-    "every layer reads the embedding",
-    "the last position only",
-)
-def _(model, ids):
-    embedded = model.embedding(ids)
-    x = embedded
-    for layer in model.layers:
-        x = layer(embedded)
-    return model.out(x[:, -1])
 
 
 @right("run_listing")
@@ -2058,22 +1113,6 @@ def _(n_heads):
     return n_heads * d_head
 
 
-@wrong("gpt2_d_model", "usual", "medium's width for every model")
-def _(n_heads):
-    return 1024
-
-
-@wrong("gpt2_d_model", "unusual", "rounds up to a power of two")
-def _(n_heads):
-    return 2 ** math.ceil(math.log2(64 * n_heads))
-
-
-@wrong("gpt2_d_model", "unusual", "a head of 128 numbers, as newer models have")
-def _(n_heads):
-    d_head = 128
-    return n_heads * d_head
-
-
 @wrong(
     "gpt2_d_model",
     "pair",
@@ -2093,12 +1132,6 @@ def _(n_heads):
 )
 def _(n_heads):
     return 1280 * 16 // n_heads
-
-
-@wrong("gpt2_d_model", "unusual", "returns a float")
-def _(n_heads):
-    per_head = 768 / 12
-    return per_head * n_heads
 
 
 @right("gpt2_d_model")

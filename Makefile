@@ -10,6 +10,8 @@ endif
 
 # The kernel "python3" is the one of .venv, even where the user has another of that name.
 export JUPYTER_PREFER_ENV_PATH := 1
+# Tests and kernels start hundreds of Pythons: none shall compile what another one has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests lab my-lessons weights test test-everything check test-oldest lock notebooks \

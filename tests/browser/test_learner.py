@@ -159,6 +159,7 @@ BUSY = """code => {
 }"""
 
 
+@pytest.mark.everything
 def test_controls_move_between_cells_and_not_beside_them(open_lesson):
     page = open_lesson("04_multi_head_attention.ipynb")
     page.evaluate(REPLACE_AND_RUN, ["def split_heads", WHO_LISTENS])
@@ -171,6 +172,7 @@ def test_controls_move_between_cells_and_not_beside_them(open_lesson):
     assert page.outside == [] and page.problems == []
 
 
+@pytest.mark.everything
 def test_a_saved_lesson_shows_its_explorables_when_it_is_opened_again(open_lesson):
     page = open_lesson("05_add_norm_feed_forward.ipynb")
     page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")

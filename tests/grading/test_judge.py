@@ -130,6 +130,7 @@ def test_the_verdict_is_that_of_check(name, unchecked):
         assert (report.status, report.mistake) == ("failed", words(name)[turn].name), report
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize("name", EXERCISES)
 def test_another_right_way_passes(name, unchecked):
     """Though its results are of other types that `check` takes, in double precision."""

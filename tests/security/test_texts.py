@@ -118,6 +118,7 @@ def faults(explorable) -> list[str]:
     return [] if len(text) < 500 and text.isprintable() else ["a short description"]
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize("name", EXPLORABLES)
 def test_explorables_begin_with_any_text(name, text):
     assert faults(EXPLORABLES[name](text)) == []
@@ -143,6 +144,7 @@ PLOTS = {
 }
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize("name", PLOTS)
 def test_figures_carry_any_labels(name, text):
     data, metadata = PLOTS[name](text)._repr_mimebundle_()

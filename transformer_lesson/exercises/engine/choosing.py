@@ -77,10 +77,17 @@ def _parts(marked: Callable) -> list[FunctionType]:
     return [function, *(one for one in ours if any(map(_is_mark, ast.walk(_tree(one)))))]
 
 
+@cache
+def _written(function: Callable) -> tuple[str, int]:
+    """Return a function's source and the number of its first line."""
+    lines, first = inspect.getsourcelines(function)
+    return textwrap.dedent("".join(lines)), first
+
+
 def _tree(function: Callable) -> ast.Module:
     """Return a function as source, with the line numbers of its file."""
-    written, first = inspect.getsourcelines(function)
-    tree = ast.parse(textwrap.dedent("".join(written)))
+    written, first = _written(function)
+    tree = ast.parse(written)
     tree.body[0].decorator_list = []
     return ast.increment_lineno(tree, first - 1)
 

@@ -92,12 +92,13 @@ def _example(exercise: Exercise, answer: Callable, draw: Draw) -> str | None:
     inputs = exercise.make_inputs(draw)
     expected = as_parts(exercise.tried_reference()(*inputs), exercise.returns)
     mine = as_parts(call(answer, inputs), exercise.returns)
-    lines = _packed(f"{name} ={show(value)}" for name, value in named_inputs(exercise, inputs))
     for (name, axes), right, part in zip(exercise.returns.items(), expected, mine, strict=True):
         yours = match_form(name, right, part, draw.sizes)
         if not same(right, yours):
             results = [f"{name}, expected:{show(right)}", f"{name}, yours:{show(yours)}"]
             results = [*_packed(results), difference(right, yours, axes, draw.sizes)]
+            given = named_inputs(exercise, inputs)
+            lines = _packed(f"{argument} ={show(value)}" for argument, value in given)
             if len(lines) + len(results) > MOST_LINES:
                 lines = [describe_inputs(exercise, inputs, draw)]
             return "\n".join(["Smallest failing example:", *lines, *results])

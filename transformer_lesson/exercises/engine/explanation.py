@@ -41,11 +41,13 @@ class Explanation(NamedTuple):
 @cache
 def words(name: str) -> dict[str, Turn]:
     """Return the words for an exercise's wrong turns, by the names that stand at its marks."""
-    for file in CONTENT.joinpath("words").iterdir():
-        of_lesson = tomllib.loads(file.read_text(encoding="utf-8"))
-        if name in of_lesson:
-            return {turn: Turn(**said) for turn, said in of_lesson[name].items()}
-    return {}
+    return {turn: Turn(**said) for turn, said in _said().get(name, {}).items()}
+
+
+@cache
+def _said() -> dict[str, dict]:
+    texts = [file.read_text(encoding="utf-8") for file in CONTENT.joinpath("words").iterdir()]
+    return {name: said for text in texts for name, said in tomllib.loads(text).items()}
 
 
 @cache

@@ -269,6 +269,7 @@ def test_strategies_change_the_picture_and_its_knobs(show):
     assert page.get("step") == 4 and re.match(r"Step 4 of \d+: “Mäuse” was drawn", page.title)
     page.named("“Mäuse”, drawn from", "img").hover()
     assert len(page.lit()) == 7  # the token, its name, three bars, its place on the strip, the draw
+    page.page.mouse.move(2, 2)
     page.set(strategy="beam", step=3)
     assert page.read(THICK) == 3
     page.named("step 2, kept", "img").last.hover()  # shows how it came about

@@ -55,7 +55,7 @@ def expected(norm: str, dimension: int, step: int, shift, scale, token, **option
     group, told = list(one), []
     for heading, level in (("before", 0), (f"after: {NAMES[step]}", step)):
         cells = product(enumerate(TOKENS), range(4))
-        told += lines("change “{}”", zip(TOKENS))
+        told += [f"change “{name}”" for name in TOKENS]
         told += [f"“{name}”, dimension {j}, {heading}: {levels[level][i, j]:.2f}"
                  for (i, name), j in cells]  # fmt: skip
         far = zip(TOKENS, moved[level], strict=True)

@@ -10,7 +10,7 @@ from transformer_lesson.text import menus
 from transformer_lesson.text.tokenizers import BytePairTokenizer, tokenizer_from_json
 
 TOLD = re.compile(r"(words|characters|byte pairs): “(.*)”, (unknown, )?id (\d+)(, just joined)?")
-SAID = re.compile(r"Step (\d+) of (\d+): “.*” and “.*” become “(.*)”, merge (\d+) of 1740, id (\d+)\.")
+SAID = r"Step (\d+) of (\d+): “.*” and “.*” become “(.*)”, merge (\d+) of 1740, id (\d+)\."
 TEXTS = ["Restart the zyzzyva", "  Neustart:\t注意力 😀 שלום\u200b!", "Don't <eos> the the the"]
 
 
@@ -55,7 +55,7 @@ def test_each_step_is_the_package_with_one_merge_more(show):
         assert tokens_told(page.all(), "byte pairs")[0] == with_merges(0).encode(text)
         states = page.states([{"step": step} for step in range(1, n + 1)])
         for step, shown in enumerate(states, start=1):
-            at, of, joined, merge, id_ = SAID.match(shown["said"]).groups()
+            at, of, joined, merge, id_ = re.match(SAID, shown["said"]).groups()
             assert (int(at), int(of)) == (step, n) and before < int(merge)
             before, tokenizer = int(merge), with_merges(int(merge))
             ids = tokenizer.encode(text)

@@ -17,6 +17,7 @@ from transformer_lesson.model.hooks import record
 from transformer_lesson.ranking import first_largest, from_largest
 from transformer_lesson.text import grammar
 
+LIT = '[...root.querySelectorAll("svg [data-lit]")].map(node => node.getAttribute("aria-label"))'
 TEACHER = "the teacher says that the child opens the window ."
 
 
@@ -148,7 +149,7 @@ def test_pointing_at_a_word_shows_where_the_model_looked(show):
     page.named("word 7, “Kind”").hover()
     page.named("For “Kind” the model looked most at “child”", "heading").wait_for()
     assert page.get("word") == 9  # pointing chooses nothing
-    lit = page.read("[...root.querySelectorAll('svg [data-lit]')].map(it => it.ariaLabel)")
+    lit = page.read(LIT)
     assert [words[:8] for words in lit] == ["“child” ", "word 7, "]
     page.page.mouse.move(2, 2)
     page.named("For “aufmacht” the model looked", "heading").wait_for()
@@ -184,6 +185,7 @@ def test_what_is_not_known_is_translated_all_the_same_and_bad_values_get_a_sente
     page.set(forced=[[29, "und"]], word=25, layer=9, head=9)  # past the ends
     assert page.title.startswith("For “Kind” the model") and "(layer 1, head 7)" in page.said
     assert "Forced" not in page.said
+    page.set(forced=[], word=0)
     for text, shown in zip(texts, page.states(states), strict=True):
         assert shown["said"].startswith("Written: “der Hund"), text
         assert ("<unk>: it can only guess" in shown["said"]) == bool(text.strip())

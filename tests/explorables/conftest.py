@@ -27,7 +27,6 @@ HOSTILE = {
 
 
 def pytest_itemcollected(item):
-    """What opens a page is a browser's test."""
     if "chromium" in item.fixturenames:
         item.add_marker("browser")
 

@@ -112,12 +112,12 @@ class Shown:
         """Return title, sentence, what is told and what is written, read at once."""
         return self.read(ALL)
 
-    def lit(self) -> list[str]:
-        """Return the kinds of all marks that light up with the one that is pointed at."""
-        return self.read('[...root.querySelectorAll("svg [data-lit]")].map(node => node.tagName)')
+    def lit(self, what: str = "tagName") -> list[str]:
+        """Return the kinds, or "ariaLabel", of all marks that light up with what is pointed at."""
+        lit = '[...root.querySelectorAll("svg [data-lit]")].map(node => node[argument])'
+        return self.read(lit, what)
 
     def named(self, name, role: str = "button", **options):
-        """Return playwright's locator of what has this name."""
         return self.page.get_by_role(role, name=name, **options)
 
     def click(self, *names) -> None:
@@ -168,6 +168,5 @@ def lines(words: str, rows: Iterable[Iterable]) -> list[str]:
 
 
 def refused(message: str, make, *given, **named) -> None:
-    """What is asked for is refused with a sentence."""
     with pytest.raises(ValueError, match=message):
         make(*given, **named)

@@ -113,7 +113,6 @@ def chance(p) -> str:
 
 
 def check(page: Shown, *given) -> Step:
-    """Everything that the page shows at one step is what the package computes."""
     shown, step = page.all(), Step(*given)
     told, p = shown["told"], chance(step.P[step.written[step.at]])
     own = f"token {step.at + 1} of the answer, {step.word(step.before)}: {p}"

@@ -53,7 +53,6 @@ def progress(tmp_path, monkeypatch):
 
 
 def parts_in_order(kind: str, norm_position: str) -> list[str]:
-    """The parts that one forward pass calls, in its order."""
     model, called = KINDS[kind](small_config(n_layers=1, norm_position=norm_position)), []
     for place, module in model.named_modules():
         last = re.sub(r"^(source|target)_", "", place.rpartition(".")[2])

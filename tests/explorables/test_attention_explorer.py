@@ -32,9 +32,16 @@ KNOBS = [
 ]
 
 
+def factor_of(knobs: dict) -> float:
+    return (1 if knobs["scaled"] else math.sqrt(16)) / knobs["temperature"]
+
+
+def is_causal(attention: str, knobs: dict) -> bool:
+    return knobs["mask"] == "causal" or (knobs["mask"] == "own" and attention == "decoder")
+
+
 def own_weights(attention: str, knobs: dict) -> dict:
     """What the knobs put in place of the weights of every layer's attention of one kind."""
-    factor = (1 if knobs["scaled"] else math.sqrt(16)) / knobs["temperature"]
     latest = {}
 
     def keep(scores):
@@ -42,19 +49,16 @@ def own_weights(attention: str, knobs: dict) -> dict:
         return scores
 
     def turned(_):
-        scores = latest["scores"] * factor
-        queries, keys = scores.shape[-2:]
-        own_mask = knobs["mask"] == "own" and attention == "decoder"
-        if knobs["mask"] == "causal" or own_mask:
-            before = 0 if attention == "cross" else keys - queries
-            seen = torch.ones(queries, keys, dtype=torch.bool).tril(before)
-            scores = scores.masked_fill(~seen, -torch.inf)
+        scores = latest["scores"] * factor_of(knobs)
+        if is_causal(attention, knobs):
+            before = 0 if attention == "cross" else scores.size(-1) - scores.size(-2)
+            later = torch.ones_like(scores, dtype=torch.bool).triu(before + 1)
+            scores = scores.masked_fill(later, -torch.inf)
         return scores.softmax(-1)
 
     points = [POINTS[attention].format(layer) for layer in (0, 1)]
-    return {f"{point}.scores": keep for point in points} | {
-        f"{point}.weights": turned for point in points
-    }
+    changes = {"scores": keep, "weights": turned}
+    return {f"{point}.{name}": change for point in points for name, change in changes.items()}
 
 
 @cache
@@ -71,7 +75,6 @@ def translated(text: str, turned: str | None, *knobs) -> tuple[dict, list[int], 
 
 
 def looked(state: dict, knobs: dict, text: str) -> dict:
-    """What the package's model computes for one state."""
     tokenizer, own = trained_translator().tokenizer, knobs == KNOBS[0]
     turned = () if own else knobs.values()
     run, written, logits = translated(text, None if own else state["attention"], *turned)
@@ -81,17 +84,14 @@ def looked(state: dict, knobs: dict, text: str) -> dict:
     keys = words["written" if state["attention"] == "decoder" else "read"]
     point = POINTS[state["attention"]].format(state["layer"])
     head = {name: run[f"{point}.{name}"][0, state["head"]] for name in NAMES}
-    factor = (1 if knobs["scaled"] else math.sqrt(16)) / knobs["temperature"]
-    head["scores"] = head["scores"] * factor
+    head["scores"] = head["scores"] * factor_of(knobs)
     return head | {"query_words": queries, "key_words": keys, "logits": logits,
                    "text": tokenizer.decode(written), "tokenizer": tokenizer}  # fmt: skip
 
 
 def expected_told(seen: dict, query: int, knobs: dict, attention: str) -> list[str]:
-    """What the places of the picture tell, in its order."""
     weights, scores, words = seen["weights"][query], seen["scores"][query], seen["key_words"]
-    hidden = knobs["mask"] == "causal" or (knobs["mask"] == "own" and attention == "decoder")
-    masked = [hidden and j > query for j in range(len(words))]
+    masked = [is_causal(attention, knobs) and j > query for j in range(len(words))]
     keys = [(word, scores[j], weights[j]) for j, word in enumerate(words) if not masked[j]]
     both = list(zip(words, masked, weights, strict=True))
     told = [f"layer {i // 8}, head {i % 8}" for i in range(16)]
@@ -125,7 +125,6 @@ def test_every_number_is_that_of_the_packages_model(show, knobs):
 
 
 def check_words(shown: dict, seen: dict, query: int, attention: str) -> None:
-    """The title and the sentence say what the picture shows."""
     weights, words, said = seen["weights"][query], seen["key_words"], shown["said"]
     best = from_largest(weights, 1)[0]
     title = f"{'At' if attention == 'encoder' else 'Having written'} “{seen['query_words'][query]}”"

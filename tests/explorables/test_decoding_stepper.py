@@ -29,8 +29,7 @@ KNOBS = [
 ]
 
 
-def chance(seed: int) -> Iterator[float]:
-    """The numbers of the page's generator, mulberry32."""
+def mulberry32(seed: int) -> Iterator[float]:
     while True:
         seed = (seed + 0x6D2B79F5) % 2**32
         mixed = (seed ^ seed >> 15) * (seed | 1) % 2**32
@@ -54,7 +53,7 @@ class Written:
         self.source = [*ids, tokenizer.eos_id] if translates else []
         self.start = [tokenizer.bos_id] if translates else ids
         self.ids, self.logits, self.draws = [], [], []
-        uniform = chance(knobs["seed"]) if knobs else None
+        uniform = mulberry32(knobs["seed"]) if knobs else None
         while len(self.ids) < most and self.ids[-1:] not in [[id_] for id_ in model.config.eos_ids]:
             self.logits.append(self.next_logits())
             self.draws.append(next(uniform) if knobs else 0.0)
@@ -81,7 +80,6 @@ class Written:
         return int(self.sample.choose(self.logits[-1][None], uniform))
 
     def cut(self, step: int) -> list[str]:
-        """What cut each token: "top-k", "top-p" or nothing."""
         logits, k = self.logits[step] / self.knobs["temperature"], self.knobs["top_k"]
         by_k = top_k_filter(logits, k).isneginf() if k else torch.zeros(len(logits)).bool()
         final = self.sample.probabilities(self.logits[step])
@@ -89,7 +87,6 @@ class Written:
         return ["" if p or never else "top-k" if cut else "top-p" for cut, p, never in pairs]
 
     def told_tokens(self, step: int) -> list[str]:
-        """What the row of tokens tells, at a step from 0."""
         n, texts = len(self.start), map(self.tokenizer.token, [*self.start, *self.ids])
         reused = 0 if step == 0 else n + step - 1
         kinds = ["in the cache"] * reused + ["read now"] * (n + step - reused) + ["chosen"]
@@ -139,7 +136,6 @@ class Written:
 
 
 def check(page, written: Written, step: int) -> None:
-    """Everything that the page shows at one step, from 0, is what the package computes."""
     shown, chosen = page.all(), written.ids[step]
     agree(shown["told"], written.told(step))
     said, _, rest = shown["said"].partition(". Keys and values")
@@ -210,7 +206,6 @@ def test_the_counts_are_those_of_a_real_cache(show):
 
 
 def path_of(tree, step: int, i: int) -> list[int]:
-    """The tokens of a candidate's whole text."""
     one = tree[step][i]
     return [*(path_of(tree, step - 1, one.parent) if step else []), one.token]
 

@@ -54,7 +54,6 @@ def cases(request):
 
 @pytest.fixture(scope="module")
 def page(cases, tmp_path_factory):
-    """The page's answers, and the probabilities that it computed."""
     folder = tmp_path_factory.mktemp("page")
     (folder / "translator.safetensors").write_bytes(TRANSLATOR.read_bytes())
     names = {"temperature": "temperature", "top_k": "topK", "top_p": "topP"}

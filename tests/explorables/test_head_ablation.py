@@ -60,7 +60,6 @@ def named(head) -> str:
 
 
 def check(page: Shown, model, batch, attention, counted, gone) -> None:
-    """Compare all that one state shows with the package's interventions."""
     heads, shown = heads_of(model, attention), page.all()
     all_, all_curve, all_loss = measured(model, batch, counted, [])
     now, curve, loss = measured(model, batch, counted, gone)

@@ -18,7 +18,6 @@ AXES = {
 
 
 def stages(n: int, d_model: int, heads: int, transposed: bool) -> list[torch.Tensor]:
-    """The twelve numbers after each step."""
     x = torch.arange(12).view(n, d_model)
     if transposed:
         cut = x.view(n, heads, -1)  # (n, head, d_head)
@@ -41,7 +40,6 @@ def told(stage: torch.Tensor, axes: list[str], d_model: int, when: str) -> list[
 
 
 def seen(final: torch.Tensor, n: int, d_model: int) -> str:
-    """Which tokens each head sees."""
     heads = [sorted({int(x) // d_model for x in head.flatten()}) for head in final]
     return "; ".join(
         f"head {i} {'all' if len(tokens) == n else 'only'} token{'s' * (len(tokens) > 1)} "
@@ -51,7 +49,6 @@ def seen(final: torch.Tensor, n: int, d_model: int) -> str:
 
 
 def claim(sizes: tuple, transposed: bool, step: int) -> str:
-    """The title of a state."""
     n, d_model, heads = sizes
     parts = seen(stages(*sizes, transposed)[step], n, d_model) if step > 1 else ""
     if transposed and step > 1:

@@ -69,7 +69,6 @@ def output_did(row: list[float], output: int, position: int, tokens: list[str]) 
 
 
 def counts(table: torch.Tensor, of: str) -> list[int]:
-    """How many outputs are of a kind, for each replaced token."""
     rows = enumerate(table.tolist())
     return [sum(kind(one, i, t) == of for i, one in enumerate(row)) for t, row in rows]
 
@@ -114,7 +113,6 @@ def decades(tables: dict[str, torch.Tensor]) -> int:
 
 
 def scale(tables: dict[str, torch.Tensor], gauge_lines: int) -> list[str]:
-    """What stands at the gauges' lines."""
     every = math.ceil(decades(tables) / gauge_lines)
     return [number(THRESHOLD * 10**i) for i in range(every, decades(tables) + 1, every)]
 
@@ -130,7 +128,6 @@ def claim(kinds: list[str], position: int, word: str) -> str:
 
 
 def sentence(row: list[float], kinds: list[str], position: int, own: str) -> str:
-    """What is said after the claim."""
     said, later = "", kinds[position + 1 :]
     if leaks := {i: float(f"{row[i]:.2g}") for i, one in enumerate(kinds) if one == "leaks"}:
         first = max(leaks, key=lambda i: (leaks[i], -i))

@@ -176,7 +176,6 @@ def short(value: float | str) -> str:
 
 
 def expected(title: str, series: dict) -> dict:
-    """All that the picture tells and says of some curves."""
     curves = {name: points for name, points in series.items() if points}
     losses = {name: points for name, points in curves.items() if name in ("training", "validation")}
     places: dict[int, list[str]] = {}

@@ -105,7 +105,6 @@ def test_every_number_is_that_of_the_packages_model(show):
 
 
 def check_panel(shown, told, run, name, state, read, written) -> None:
-    """The rows, the numbers of one, and what one of them was made of."""
     value, rows = run.values[name], shown_rows(name, read, written)
     row, column = min(state["row"], len(rows) - 1), min(state["number"], value.shape[-1] - 1)
     heads = len(value) if value.dim() == 3 else 0

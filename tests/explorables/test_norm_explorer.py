@@ -45,7 +45,6 @@ def steps(norm: str, x, gamma: float, beta: float, epsilon: float) -> list:
 
 
 def expected(norm: str, dimension: int, step: int, shift, scale, token, **options) -> dict:
-    """Every sentence that the picture tells, and what its words say."""
     block = torch.tensor(BLOCK, dtype=torch.float64)
     changed = block.clone()
     changed[token] = changed[token] * scale + shift

@@ -18,7 +18,6 @@ def words(setting: Setting) -> str:
 
 
 def result(setting: Setting, predicted: int | None = None) -> str:
-    """What the card of a measured setting tells."""
     last = [run[-1] for run in stored_grid()[setting]]
     said = "" if predicted is None else f", you said {predicted}"
     return (

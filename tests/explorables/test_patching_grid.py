@@ -45,7 +45,6 @@ def outspoken(model):
 
 
 def traced(model, clean, corrupted, answer: int, heads: bool, tail=()) -> dict:
-    """What the package computes: both runs, and the share that each vector brings back."""
     with torch.no_grad():
         runs = [model(ids, *tail)[0, answer].log_softmax(-1) for ids in (clean, corrupted)]
     best = int(first_largest(runs[0]))

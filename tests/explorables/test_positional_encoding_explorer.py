@@ -30,7 +30,6 @@ def periods(d_model: int, base: float) -> list[float]:
 
 
 def expected(d_model, length, base, dimension, position, distance) -> dict[str, list]:
-    """Everything that the picture tells, by place, and what it writes of it."""
     encoding = sinusoidal_encoding(length, d_model, base)
     products, other = encoding @ encoding[position], position + distance
     turns = [f"{distance / period:.2f}" for period in periods(d_model, base)]
@@ -55,7 +54,6 @@ def expected(d_model, length, base, dimension, position, distance) -> dict[str, 
 
 
 def said(wanted: dict, d_model, length, base, dimension, position, distance) -> str:
-    """The sentence after the title."""
     products, other = wanted["products"], position + distance
     rest = products.clone()
     rest[position] = -math.inf

@@ -15,13 +15,11 @@ TEXTS = ["Restart the zyzzyva", "  Neustart:\t注意力 😀 שלום\u200b!", "
 
 
 def with_merges(n: int) -> BytePairTokenizer:
-    """The package's byte-pair tokenizer with the first so many merges."""
     parts = json.loads(trained()["byte pairs"])
     return tokenizer_from_json(json.dumps({**parts, "learned": parts["learned"][:n]}))
 
 
 def tokens_told(shown: dict, name: str) -> tuple[list[int], list[str]]:
-    """The ids and the texts that one tokenizer's row tells."""
     found = [one for one in map(TOLD.fullmatch, shown["told"]) if one and one[1] == name]
     return [int(one[4]) for one in found], [one[2] for one in found]
 
@@ -66,9 +64,6 @@ def test_each_step_is_the_package_with_one_merge_more(show):
         assert ids == with_merges(LARGEST - 260).encode(text)
 
 
-LIT = '[...root.querySelectorAll("[data-lit]")].map(node => node.getAttribute("aria-label"))'
-
-
 def test_unknown_and_broken_texts_are_drawn_and_the_same_characters_light_up(show):
     page = show(TokenizerExplorer("Restart the zyzzyva😀"))
     told, written = page.told(), page.written()
@@ -78,7 +73,7 @@ def test_unknown_and_broken_texts_are_drawn_and_the_same_characters_light_up(sho
     assert "decoded, ✗ not the same text: Restart the <unk> <unk>" in written
     page.set(text="the kernel")
     page.named("words: “kernel”", "img").focus()
-    kinds = [words.partition(":")[0] for words in page.read(LIT)]
+    kinds = [words.partition(":")[0] for words in page.lit("ariaLabel")]
     assert kinds == ["words", *["characters"] * 6, "byte pairs"]
     page.set(text="x" * MAX_CHARACTERS, bpe_size=260)
     assert "150 as characters, 150 as byte pairs" in page.title

@@ -12,16 +12,8 @@ from tests.explorables.shown import agree, lines, refused
 from tests.explorables.test_live_curves import short
 from tests.explorables.tiny_models import translator
 from tests.security.hostile_texts import TEXTS
-from transformer_lesson.explorables import ReplayRecorder, TrainingReplay
-from transformer_lesson.explorables.training_replay import (
-    LARGEST,
-    NO_NUMBER,
-    SIDE,
-    Snapshot,
-    as_sent,
-    cross_attention,
-    matched,
-)
+from transformer_lesson.explorables import ReplayRecorder, TrainingReplay, training_replay
+from transformer_lesson.explorables.training_replay import SIDE, Snapshot, as_sent, matched
 from transformer_lesson.generation import generate
 from transformer_lesson.model.hooks import record
 from transformer_lesson.ranking import first_largest
@@ -35,10 +27,6 @@ CELLS = tuple((i, i) for i in range(6))
 PAIR = Pair("the cat sees the dog .", "die Katze sieht den Hund .", CELLS)
 
 
-def report(step, model, loss=1.0):
-    return StepReport(step, loss, 0.0, 0.0, 0.0, None, model)
-
-
 def snapshot(step=1, loss=1.0, n_queries=3, n_keys=4, **named) -> Snapshot:
     torch.manual_seed(step)
     weights = torch.rand(2, 3, n_queries, n_keys).softmax(-1)
@@ -50,26 +38,31 @@ def test_looking_leaves_a_model_in_training_as_it_was():
     model, _ = translator()
     model.train()
     ids = torch.tensor([[4, 5, 2]])
-    first, second = (cross_attention(model, ids, ids) for _ in range(2))
+    first, second = (training_replay.cross_attention(model, ids, ids) for _ in range(2))
     assert model.training and not first.requires_grad
     torch.testing.assert_close(first, second)  # no dropout
 
 
 @pytest.mark.slow
-def test_snapshots_are_taken_when_asked_for_with_the_mean_loss_between():
+def test_snapshots_have_the_mean_loss_between_them_and_the_true_cells_of_words():
     model, tokenizer = translator()
     recorder = ReplayRecorder(tokenizer, PAIR, every=3)
     for step in range(1, 9):
-        recorder(report(step, model, loss=float(step)))
+        recorder(StepReport(step, float(step), 0.0, 0.0, 0.0, None, model))
     assert [(one.step, one.loss) for one in recorder.snapshots] == [(1, 1.0), (3, 2.5), (6, 5.0)]
     refused("every is 0", ReplayRecorder, tokenizer, PAIR, every=0)
+    pair = Pair("the cat sees", "sieht die Katze", ((0, 1), (1, 2), (2, 0)))
+    true_cells = ReplayRecorder(tokenizer, pair)._true_cells  # the German word is the row
+    assert true_cells == [(1, 0), (2, 1), (0, 2)]
+    pieces = BytePairTokenizer.train([PAIR.source, PAIR.target], 270)
+    assert ReplayRecorder(pieces, PAIR)._true_cells == []
 
 
 @pytest.mark.slow
 def test_a_snapshot_holds_what_the_model_writes_and_where_it_looks():
     model, tokenizer = translator()
     recorder = ReplayRecorder(tokenizer, PAIR)
-    recorder(report(1, model))
+    recorder(StepReport(1, 1.0, 0.0, 0.0, 0.0, None, model))
     (taken,) = recorder.snapshots
     source = torch.tensor([[*tokenizer.encode(PAIR.source), tokenizer.eos_id]])
     target = torch.tensor([tokenizer.encode(PAIR.target, add_special=True)])
@@ -83,14 +76,6 @@ def test_a_snapshot_holds_what_the_model_writes_and_where_it_looks():
     assert taken.true_cells == [(i, i) for i in range(6)]
     written = generate(model, source, len(taken.written)).ids[0]
     assert taken.written == [tokenizer.token(id_) for id_ in written]
-
-
-def test_true_cells_have_the_german_word_as_row_and_pieces_of_words_have_none():
-    _, tokenizer = translator()
-    pair = Pair("the cat sees", "sieht die Katze", ((0, 1), (1, 2), (2, 0)))
-    assert ReplayRecorder(tokenizer, pair)._true_cells == [(1, 0), (2, 1), (0, 2)]
-    pieces = BytePairTokenizer.train([PAIR.source, PAIR.target], 270)
-    assert ReplayRecorder(pieces, PAIR)._true_cells == []
 
 
 @pytest.mark.slow
@@ -107,18 +92,11 @@ def test_recording_does_not_change_the_training():
 
 @pytest.mark.parametrize(
     "written, expected, right",
-    [
-        ("a b c", "a b c", [True] * 3),
-        ("a x c", "a b c", [True, False, True]),
-        ("b c", "a b c", [True, True]),
-        ("x a b", "a b", [False, True, True]),
-        ("", "a", []),
-        ("a a a", "a", [True, False, False]),
-        ("a b", "", [False, False]),
-    ],
-)
+    [("a b c", "a b c", "✓✓✓"), ("a x c", "a b c", "✓✗✓"), ("b c", "a b c", "✓✓"),
+     ("x a b", "a b", "✗✓✓"), ("", "a", ""), ("a a a", "a", "✓✗✗"), ("a b", "", "✗✗")],
+)  # fmt: skip
 def test_right_words_are_found_also_after_a_missing_one(written, expected, right):
-    assert matched(written.split(), expected.split()) == right
+    assert matched(written.split(), expected.split()) == [sign == "✓" for sign in right]
 
 
 def units(sent: dict) -> np.ndarray:
@@ -131,7 +109,7 @@ def test_weights_travel_in_four_digits():
     weights = taken.weights.clone()
     weights[0, 0, 0, 0] = math.nan
     sent = as_sent(taken._replace(weights=weights.requires_grad_()))
-    assert units(sent)[0, 0, 0, 0] == NO_NUMBER
+    assert units(sent)[0, 0, 0, 0] == training_replay.NO_NUMBER
     difference = np.abs(units(sent) / 10_000 - taken.weights.numpy())
     assert difference.flatten()[1:].max() <= 0.5001e-4
 
@@ -140,7 +118,7 @@ def test_a_page_gets_less_than_a_megabyte_with_the_first_and_the_last():
     many = [snapshot(step, n_queries=16, n_keys=16) for step in range(1, 401)]
     sent = TrainingReplay(many).snapshots
     assert 100 < len(sent) < 400 and (sent[0]["step"], sent[-1]["step"]) == (1, 400)
-    assert sum(len(one["weights"]) for one in sent) <= LARGEST
+    assert sum(len(one["weights"]) for one in sent) <= training_replay.LARGEST
     apart = np.diff([one["step"] for one in sent])
     assert apart.max() - apart.min() <= 1
     assert len(TrainingReplay(many[:100]).snapshots) == 100

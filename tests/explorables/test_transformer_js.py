@@ -33,7 +33,6 @@ KINDS = (EncoderOnlyTransformer, DecoderOnlyTransformer, EncoderDecoderTransform
 
 
 def drawn_config(draw: random.Random, **fixed) -> ModelConfig:
-    """A small model's choices, each of which comes up."""
     n_heads, d_head = draw.choice((1, 2, 4)), draw.choice((2, 4, 6))
     drawn = {
         "vocab_size": 7,
@@ -75,7 +74,6 @@ def drawn_model(draw: random.Random, number: int) -> nn.Module:
 
 
 def drawn_inputs(draw: random.Random, model: nn.Module, rows: int, longest: int) -> dict:
-    """A batch of what a model reads, by name."""
     names = {EncoderOnlyTransformer: ["source"], EncoderDecoderTransformer: ["source", "target"]}
     inputs = {}
     for name in names.get(type(model), ["target"]):

@@ -17,39 +17,26 @@ from transformer_lesson.model.hooks import record
 from transformer_lesson.ranking import first_largest, from_largest
 from transformer_lesson.text import grammar
 
-LIT = '[...root.querySelectorAll("svg [data-lit]")].map(node => node.getAttribute("aria-label"))'
 TEACHER = "the teacher says that the child opens the window ."
 
 
-def forced_ids(model, tokenizer, source: list[int], forced: dict[int, str]) -> list[int]:
-    """What the model writes greedily where it is not forced to a word."""
-    ids = [tokenizer.bos_id]
-    while len(ids) <= 30 and ids[-1] != tokenizer.eos_id:
-        with torch.no_grad():
-            logits = model(torch.tensor([source]), torch.tensor([ids]))[0, -1]
-        logits[tokenizer.pad_id] = -torch.inf
-        word = forced.get(len(ids) - 1)
-        ids.append(tokenizer.vocabulary[word] if word else int(logits.argmax()))
-    return ids[1:]
-
-
 def watched(model, tokenizer, text: str, forced: dict[int, str]) -> dict:
-    """What the package's model writes, thinks and looks at."""
-    read = [*text.split(), "<eos>"]
-    source = [tokenizer.vocabulary.get(word, tokenizer.unk_id) for word in read]
-    written = forced_ids(model, tokenizer, source, forced)
-    with torch.no_grad(), record(model) as run:
-        target = torch.tensor([[tokenizer.bos_id, *written[:-1]]])
-        logits = model(torch.tensor([source]), target)[0]
-    logits[:, tokenizer.pad_id] = -torch.inf
+    """What the model writes greedily where it is not forced to a word, and where it looks."""
+    read, ids = [*text.split(), "<eos>"], [tokenizer.bos_id]
+    source = torch.tensor([[tokenizer.vocabulary.get(word, tokenizer.unk_id) for word in read]])
+    while len(ids) <= 30 and ids[-1] != tokenizer.eos_id:
+        with torch.no_grad(), record(model) as run:
+            logits = model(source, torch.tensor([ids]))[0]
+        logits[:, tokenizer.pad_id] = -torch.inf
+        word = forced.get(len(ids) - 1)
+        ids.append(tokenizer.vocabulary[word] if word else int(logits[-1].argmax()))
     layers = range(model.config.n_layers)
     weights = [run[f"decoder.{i}.cross_attention.weights"][0] for i in layers]
-    return {"read": read, "written": [*map(tokenizer.token, written)], "weights": weights,
-            "shares": logits.softmax(-1), "text": tokenizer.decode(written)}  # fmt: skip
+    return {"read": read, "written": [*map(tokenizer.token, ids[1:])], "weights": weights,
+            "shares": logits.softmax(-1), "text": tokenizer.decode(ids[1:])}  # fmt: skip
 
 
 def expected(seen: dict, state: dict, forced: dict[int, str], tokenizer) -> dict:
-    """What the picture tells and says of one state."""
     read, written, at, shares = seen["read"], seen["written"], state["word"], seen["shares"]
     weights = seen["weights"][state["layer"]]  # (head, target, source)
     looks = weights[:, at].mean(0) if state["head"] is None else weights[state["head"], at]
@@ -149,8 +136,7 @@ def test_pointing_at_a_word_shows_where_the_model_looked(show):
     page.named("word 7, “Kind”").hover()
     page.named("For “Kind” the model looked most at “child”", "heading").wait_for()
     assert page.get("word") == 9  # pointing chooses nothing
-    lit = page.read(LIT)
-    assert [words[:8] for words in lit] == ["“child” ", "word 7, "]
+    assert [words[:8] for words in page.lit("ariaLabel")] == ["“child” ", "word 7, "]
     page.page.mouse.move(2, 2)
     page.named("For “aufmacht” the model looked", "heading").wait_for()
 
@@ -202,8 +188,8 @@ def test_the_head_is_the_one_that_finds_the_right_words():
     hits = alignment_hits(model, tokenizer, list(grammar.examples().values()))
     playground = TranslationPlayground()
     assert playground.layer * hits.size(1) + playground.head == int(first_largest(hits.flatten()))
-    source = [*tokenizer.encode(TEACHER), tokenizer.eos_id]
-    assert forced_ids(model, tokenizer, source, {}) == generate(model, source, 30).ids[0]
+    written = generate(model, [*tokenizer.encode(TEACHER), tokenizer.eos_id], 30).ids[0]
+    assert watched(model, tokenizer, TEACHER, {})["text"] == tokenizer.decode(written)
 
 
 def test_wrong_models_are_refused_and_a_learners_weights_are_sent(unchecked):

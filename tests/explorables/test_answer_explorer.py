@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from tests.explorables.shown import Shown, agree, lines, refused, same_numbers
+from tests.explorables.shown import Shown, agree, lines, refused
 from tests.explorables.tiny_models import language_model, translator
 from tests.parity import randomized, small_config
 from transformer_lesson.explorables import AnswerExplorer, answer_explorer
@@ -68,7 +68,9 @@ class Step:
 
     def candidates(self) -> list[str]:
         shown, chosen = from_largest(self.P, 10), self.written[self.at]
-        told = [f"“{self.token(i)}”: {chance(self.P[i])}" + ", written" * (i == chosen) for i in shown]
+        told = [
+            f"“{self.token(i)}”: {chance(self.P[i])}" + ", written" * (i == chosen) for i in shown
+        ]
         return [*told, f"{len(self.P) - len(shown)} others: {chance(1 - self.P[shown].sum())}"]
 
     def text(self) -> list[str]:
@@ -76,7 +78,9 @@ class Step:
 
     def map(self) -> list[str]:
         at = f"layer {{}}, head {{}}: {{:.3f}} of its attention at {self.word(self.watched)}"
-        return lines(at, ((*head, given) for head, given in zip(self.heads, self.given, strict=True)))
+        return lines(
+            at, ((*head, given) for head, given in zip(self.heads, self.given, strict=True))
+        )
 
     def lookers(self, most: int) -> list[tuple]:
         return [(*self.heads[k], self.given[k]) for k in from_largest(self.given, most)]

@@ -14,6 +14,7 @@ from transformer_lesson.model.transformers import EncoderOnlyTransformer
 from transformer_lesson.ranking import first_largest
 from transformer_lesson.text import grammar
 from transformer_lesson.text.batches import Batch, epoch, shift_right
+
 MAPS = '[...root.querySelectorAll("svg path.still")].map(path => path.getAttribute("d"))'
 
 
@@ -65,7 +66,9 @@ def check(page: Shown, model, batch, attention, counted, gone) -> None:
     now, curve, loss = measured(model, batch, counted, gone)
     then = [measured(model, batch, counted, sorted({*gone} ^ {head})) for head in heads]
     ways = {True: "off; loss with it again", False: "on; loss without it"}
-    told = [f"{named(h)} is {ways[h in gone]}: {one[0]}" for h, one in zip(heads, then, strict=True)]
+    told = [
+        f"{named(h)} is {ways[h in gone]}: {one[0]}" for h, one in zip(heads, then, strict=True)
+    ]
     told += [
         f"position {place}: all heads {before}" + f", now {after}" * bool(gone)
         for place, (before, after) in enumerate(zip(all_curve, curve, strict=True))

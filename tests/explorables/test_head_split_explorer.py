@@ -80,7 +80,11 @@ def test_every_number_is_where_view_and_transpose_put_it(show):
         assert shown["written"].count("×") == sum("another token" in words for words in now)
         said = f"The shape is {tuple(stage.shape)}"
         if step == 3:
-            view = f"{tuple(all_stages[2].shape)}.transpose(0, 1)" if transposed else tuple(stage.shape)
+            view = (
+                f"{tuple(all_stages[2].shape)}.transpose(0, 1)"
+                if transposed
+                else tuple(stage.shape)
+            )
             own = stage // d_model == torch.arange(n)[:, None]  # (head, n, d_head)
             said = f"x.view{view}: {12 - int(own.sum())} of the 12 numbers stand in the row of "
             said += "another token"

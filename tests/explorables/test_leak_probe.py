@@ -210,7 +210,10 @@ def test_ribbons_gauges_and_squares_are_the_numbers(show, width):
         torch.testing.assert_close(parts[0], parts[1], atol=0.01, rtol=0)  # of two digits
     assert cells(drawn) == {
         (name, of): [
-            (i, t) for t, row in enumerate(table) for i, one in enumerate(row) if kind(one, i, t) == of
+            (i, t)
+            for t, row in enumerate(table)
+            for i, one in enumerate(row)
+            if kind(one, i, t) == of
         ]
         for name, table in enumerate(map(torch.Tensor.tolist, tables.values()))
         for of in KINDS

@@ -92,7 +92,10 @@ def test_what_is_measured_is_ranked_by_its_mean_only_when_asked(show):
 
 
 def test_a_replay_tells_as_many_steps_as_it_has_shown_and_a_run_that_diverged_says_so(show):
-    page, setting = show(PaperVsPractice("pre", 100, "small", point=3)), Setting("pre", 100, "small")
+    page, setting = (
+        show(PaperVsPractice("pre", 100, "small", point=3)),
+        Setting("pre", 100, "small"),
+    )
     steps = [one for one in page.told() if one.startswith("step ")]
     assert steps == [f"step {i * GRID_EVERY}: {losses(setting, i)}" for i in (1, 2, 3)]
     assert f"At step 15: {losses(setting, 3)}." in page.said

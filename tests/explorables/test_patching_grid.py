@@ -13,7 +13,11 @@ from transformer_lesson.explorables import PatchingGrid
 from transformer_lesson.explorables.in_page import english_words
 from transformer_lesson.explorables.patching_grid import OTHERS, SOURCE
 from transformer_lesson.generation import generate
-from transformer_lesson.interpretability.interventions import head_sites, patching_grid, stream_sites
+from transformer_lesson.interpretability.interventions import (
+    head_sites,
+    patching_grid,
+    stream_sites,
+)
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.ranking import first_largest, from_largest
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.explorables.conftest import HOSTILE
-from tests.explorables.shown import agree, lines, refused, same_numbers
+from tests.explorables.shown import agree, lines, refused
 from tests.explorables.tiny_models import ENGLISH, language_model, translator
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import TranslationPlayground, in_page

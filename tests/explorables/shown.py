@@ -49,13 +49,9 @@ class Shown:
         self.page.on("request", self._note_request)
 
     def open(self, explorable, folder: Path, viewport=WINDOW, reduced_motion="reduce") -> "Shown":
-        """Show an explorable in the place of what was there before.
+        """Show an explorable, by a file in `folder`, in the place of what was there before.
 
-        Args:
-            explorable: what to show.
-            folder: for the page's file.
-            viewport: the size of the window.
-            reduced_motion: "no-preference" draws a quarter of a second of motion a state.
+        Without reduced motion each state is a quarter of a second of motion.
         """
         path = folder / "explorable.html"
         explorable.save_html(path)

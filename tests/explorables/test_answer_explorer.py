@@ -128,14 +128,19 @@ def check(page: Shown, *given) -> Step:
 @pytest.mark.parametrize("example", [letters, lines_of_text])
 def test_every_number_is_that_of_the_packages_model(show, example):
     model, tokenizer, prompt = example()
-    explorable = AnswerExplorer(model, tokenizer, prompt, 8)
+    explorable = AnswerExplorer(model, tokenizer, prompt, 8, step=99, layer=99, head=99)
     written = [tokenizer.token(i) for i in generate(model, prompt, 8).ids[0]]
     assert explorable.tokens[len(prompt) :] == written and len(set(written)) > 2
-    page = show(explorable)
+    page, given = show(explorable), (model, tokenizer, prompt, explorable)
     last = (model.config.n_layers - 1, model.config.n_heads - 1)
+    check(page, *given, len(written) - 1, last)
+    page.set(step=1, watched=len(prompt) + 1)  # not there yet
+    check(page, *given, 0, last)
     for at, head, watched in [(0, (0, 1), None), (3, last, None), (len(written) - 1, (1, 0), 2)]:
         page.set(step=at + 1, layer=head[0], head=head[1], watched=watched)
-        check(page, model, tokenizer, prompt, explorable, at, head, watched)
+        check(page, *given, at, head, watched)
+    one = AnswerExplorer(model, tokenizer, prompt[:1], 1)
+    check(show(one), model, tokenizer, prompt[:1], one, 0)
 
 
 def test_numbers_stand_in_the_picture_and_bars_and_shades_are_as_large(show):
@@ -201,17 +206,6 @@ def test_clicks_and_keys_choose(show):
     assert page.get("watched") is None
     page.page.get_by_role("slider").nth(1).press("End")
     assert page.get("layer") == 1
-
-
-def test_past_the_ends(show):
-    model, tokenizer, prompt = letters()
-    explorable = AnswerExplorer(model, tokenizer, prompt, 6, step=99, layer=99, head=99)
-    page, last = show(explorable), len(explorable.choices) - 1
-    check(page, model, tokenizer, prompt, explorable, last, (1, 2))
-    page.set(step=1, watched=len(prompt) + 1)  # not there yet
-    check(page, model, tokenizer, prompt, explorable, 0, (1, 2))
-    one = AnswerExplorer(model, tokenizer, prompt[:1], 1)
-    check(show(one), model, tokenizer, prompt[:1], one, 0)
 
 
 def test_a_line_of_the_text_begins_a_line_of_the_picture(show):

@@ -212,7 +212,7 @@ FRAME = """[...root.querySelectorAll("svg > g > g:first-child > g")].map(frame =
     const [, lines, ticks, curves] = frame.children;
     const y = node => Number(node.getAttribute("d").match(/ ([-\\d.e]+)H/)[1]);
     return {
-        ticks: [...lines.children].map((node, i) => [Number(ticks.children[i].textContent), y(node)]),
+        ticks: [...lines.children].map((node, i) => [+ticks.children[i].textContent, y(node)]),
         curves: [...curves.children].map(node => node.getAttribute("d")),
     };
 })"""

@@ -161,8 +161,9 @@ def painted(value: torch.Tensor, name: str) -> torch.Tensor:
     return torch.cat(list(strength), dim=-1) if value.dim() == 3 else strength
 
 
-def test_every_pixel_of_the_tensors_pictures_is_a_number(show):
+def test_every_pixel_is_a_number_and_a_sentence_in_its_place_leaves_nothing_of_it(show):
     page = show(ModelFlow())  # the panel shows a picture of one head's weights
+    before, saved = page.all(), page.named("SVG")
     pictures = [torch.tensor(pixels).view(h, w, 4) for h, w, *pixels in page.read(PIXELS)]
     values = translation(page.get("text"), page.get("written"))[0].values
     steps = [re.match(r"\d+: (\S+) ", text) for text in page.told()]
@@ -176,6 +177,11 @@ def test_every_pixel_of_the_tensors_pictures_is_a_number(show):
         assert (alpha - 255 * strength.abs()).abs().max() <= 1.1
         right = torch.where(strength[..., None] < 0, UNDER, ABOVE)
         assert ((color - right).abs().amax(-1) * alpha).max() <= 2 * 255  # rounded by the alpha
+    page.set(text="the " * 17)
+    assert page.said.startswith("The drawing has room for 16 tokens")
+    assert page.told() == page.written() == [] and not saved.is_visible()
+    page.set(text=ModelFlow().text)
+    assert page.all() == before and saved.is_visible()
 
 
 def test_an_encoder_and_a_decoder_of_ones_own(show):
@@ -186,16 +192,6 @@ def test_an_encoder_and_a_decoder_of_ones_own(show):
     page = show(ModelFlow(encoder, tokenizer, "abc"))
     assert page.title == "3 tokens become 3 vectors of 12 numbers"
     refused("a model and its tokenizer belong together", ModelFlow, model)
-
-
-def test_a_sentence_in_a_pictures_place_leaves_nothing_of_it(show):
-    page = show(ModelFlow())
-    before, saved = page.all(), page.named("SVG")
-    page.set(text="the " * 17)
-    assert page.said.startswith("The drawing has room for 16 tokens")
-    assert page.told() == page.written() == [] and not saved.is_visible()
-    page.set(text=ModelFlow().text)
-    assert page.all() == before and saved.is_visible()
 
 
 def test_what_is_opened_comes_into_view(show):

@@ -62,7 +62,7 @@ def test_nothing_is_told_of_a_setting_before_a_prediction(show):
         assert asked == [f"{n} of 3 will learn" for n in range(4)]
 
 
-def test_an_answer_shows_what_was_measured_and_is_marked_in_words(show):
+def test_an_answer_shows_what_was_measured_marked_in_words_and_ranked_when_asked(show):
     page, setting = show(PaperVsPractice()), Setting("post", 20, "small")
     page.click(f"{words(setting)}: not measured yet")
     assert page.get("warmup_steps", "initialization") == [20, "small"]
@@ -74,14 +74,11 @@ def test_an_answer_shows_what_was_measured_and_is_marked_in_words(show):
     page.set(predictions={str(FIRST): None, str(setting): 1})
     assert "✓ 1 of 3 learn" in page.written()
     assert page.said.endswith("2 of 12 settings measured, 1 of 1 predictions right.")
-
-
-def test_what_is_measured_is_ranked_by_its_mean_only_when_asked(show):
     means = {
         one: fmean(run[-1] for run in stored_grid()[one])
         for one in (FIRST, Setting("pre", 20, "small"), Setting("post", 0, "small"))
     }
-    page = show(PaperVsPractice(predictions={str(one): 3 for one in means}))
+    page.set(predictions={str(one): 3 for one in means})
     assert not any("mean" in text for text in page.written())
     page.set(ranked=True)
     written = [text for text in page.written() if "mean" in text]

@@ -129,6 +129,7 @@ def test_it_opens_at_the_end_with_the_mean_of_the_last_layers_heads():
     assert repr(shown) == "TrainingReplay(head=None, layer=1, number=3)"
     chosen = {"layer": 0, "head": 2}
     assert TrainingReplay([snapshot(1)], **chosen).values == {"number": 1, **chosen}
+    assert repr(TrainingReplay()) == "TrainingReplay(head=None, layer=0, number=1)"
 
 
 def test_what_the_picture_cannot_show_is_refused():
@@ -264,6 +265,8 @@ def test_a_step_and_a_head_are_chosen_by_click_and_key(show):
     assert page.get("layer", "head") == [0, 2]
     page.click("layer 0, mean")
     assert page.get("layer", "head") == [0, None]
+    page.set(snapshots=[])
+    assert "on_step=recorder" in page.said and page.title == ""
 
 
 MARKS = """Object.fromEntries(["cells", "frames", "dots"].map((name, i) => {
@@ -299,10 +302,3 @@ def test_any_size_and_any_word_is_drawn(show, width):
     assert page.title == "Step 1: loss nan, 0 of 1 rows look most into their frame"
     assert "“q0” looks nowhere: its weights are no numbers" in page.told()
     assert "“q0” looks at “k0”: no number, framed: a true word" in page.told()
-
-
-def test_nothing_to_replay_says_what_to_do(show):
-    shown = TrainingReplay()
-    assert repr(shown) == "TrainingReplay(head=None, layer=0, number=1)"
-    page = show(shown)
-    assert "on_step=recorder" in page.said and page.title == ""

@@ -131,7 +131,7 @@ def test_a_click_forces_a_word_and_the_rest_is_written_anew(show):
     assert page.get("forced") == [] and page.said.startswith("Written: “der Lehrer sagt ,")
 
 
-def test_pointing_at_a_word_shows_where_the_model_looked(show):
+def test_pointing_shows_where_the_model_looked_and_words_appear_one_by_one(show):
     page = show(TranslationPlayground())
     page.named("word 7, “Kind”").hover()
     page.named("For “Kind” the model looked most at “child”", "heading").wait_for()
@@ -139,10 +139,6 @@ def test_pointing_at_a_word_shows_where_the_model_looked(show):
     assert [words[:8] for words in page.lit("ariaLabel")] == ["“child” ", "word 7, "]
     page.page.mouse.move(2, 2)
     page.named("For “aufmacht” the model looked", "heading").wait_for()
-
-
-def test_words_appear_one_by_one(show):
-    page = show(TranslationPlayground())
     words = "der Lehrer sagt , dass das Kind das Fenster aufmacht . <eos>".split()
     states = page.states([{"shown": n} for n in range(1, len(words) + 1)])
     for n, shown in enumerate(states[:-1], start=1):

@@ -88,13 +88,8 @@ class Shown:
         values = self.read(f"argument.map(name => {MODEL}.get(name))", names)
         return values if names[1:] else values[0]
 
-    @property
-    def title(self) -> str:
-        return self.read(READ["title"])
-
-    @property
-    def said(self) -> str:
-        return self.read(READ["said"])
+    title = property(lambda self: self.read(READ["title"]))
+    said = property(lambda self: self.read(READ["said"]))
 
     def told(self) -> list[str]:
         """Return what each place of the picture tells the pointer and a screen reader."""

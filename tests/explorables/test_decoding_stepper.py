@@ -48,36 +48,27 @@ class Written:
 
     def __init__(self, model, tokenizer, text: str, knobs: dict | None, most: int = 20):
         self.model, self.tokenizer, self.knobs = model.eval(), tokenizer, knobs
-        translates = isinstance(model, EncoderDecoderTransformer)
-        ids = tokenizer.encode(text)
-        self.source = [*ids, tokenizer.eos_id] if translates else []
-        self.start = [tokenizer.bos_id] if translates else ids
+        self.start, source = tokenizer.encode(text), []
+        if isinstance(model, EncoderDecoderTransformer):
+            source = [torch.tensor([[*self.start, tokenizer.eos_id]])]
+            self.start = [tokenizer.bos_id]
         self.ids, self.logits, self.draws = [], [], []
         uniform = mulberry32(knobs["seed"]) if knobs else None
         while len(self.ids) < most and self.ids[-1:] not in [[id_] for id_ in model.config.eos_ids]:
-            self.logits.append(self.next_logits())
+            with torch.no_grad():
+                logits = model(*source, torch.tensor([[*self.start, *self.ids]]))[0, -1]
+            if model.config.pad_id is not None:
+                logits[model.config.pad_id] = -torch.inf
+            self.logits.append(logits)
             self.draws.append(next(uniform) if knobs else 0.0)
-            self.ids.append(self.choose())
-
-    def next_logits(self) -> torch.Tensor:
-        text = torch.tensor([[*self.start, *self.ids]])
-        with torch.no_grad():
-            given = (torch.tensor([self.source]), text) if self.source else (text,)
-            logits = self.model(*given)[0, -1]
-        if self.model.config.pad_id is not None:
-            logits[self.model.config.pad_id] = -torch.inf
-        return logits
+            drawn = torch.tensor(self.draws[-1:])
+            token = self.sample.choose(logits[None], drawn) if knobs else logits.argmax()
+            self.ids.append(int(token))
 
     @property
     def sample(self) -> Sample:
         knobs = self.knobs | {"top_k": self.knobs["top_k"] or None}
         return Sample(**knobs | {"top_p": None if knobs["top_p"] == 1 else knobs["top_p"]})
-
-    def choose(self) -> int:
-        if not self.knobs:
-            return int(self.logits[-1].argmax())
-        uniform = torch.tensor([self.draws[-1]])
-        return int(self.sample.choose(self.logits[-1][None], uniform))
 
     def cut(self, step: int) -> list[str]:
         logits, k = self.logits[step] / self.knobs["temperature"], self.knobs["top_k"]

@@ -98,7 +98,8 @@ def test_a_replay_tells_as_many_steps_as_it_has_shown_and_a_run_that_diverged_sa
     assert f"At step 15: {losses(setting, 3)}." in page.said
     curves = in_rows()
     shorter = [run[: 5 * (i + 1)] for i, run in enumerate(curves[str(FIRST)])]
-    page.set(curves={**curves, str(FIRST): shorter}, **FIRST._asdict(), point=POINTS)
+    own = FIRST._asdict() | {"predictions": {str(FIRST): None}, "point": POINTS}
+    page.set(curves={**curves, str(FIRST): shorter}, **own)
     assert "seed 0 diverged, seed 1 diverged, seed 2 diverged" in page.said
     assert "step 50: seed 0 diverged, seed 1 3.222, seed 2 3.276" in page.told()
 

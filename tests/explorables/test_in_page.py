@@ -45,14 +45,14 @@ TYPED = {  # what a blank text is answered, and what any other: in the title or 
 }
 PLAYED = {  # what is played, from where to where
     "AnswerExplorer": ("step", 1, 5),
-    "DecodingStepper": ("step", 1, 16),
+    "DecodingStepper": ("step", 1, 17),
     "HeadSplitExplorer": ("step", 0, 3),
     "LeakProbe": ("position", 0, 11),
     "ModelFlow": ("step", 0, 65),
     "NormExplorer": ("step", 0, 4),
     "PaperVsPractice": ("point", 1, 40),
-    "PositionalEncodingExplorer": ("position", 0, 49),
-    "TokenizerExplorer": ("step", 0, 9),
+    "PositionalEncodingExplorer": ("position", 0, 45),  # the later one is at 49
+    "TokenizerExplorer": ("step", 0, 22),
     "TrainingReplay": ("number", 1, 6),
     "TranslationPlayground": ("shown", 1, 12),
 }

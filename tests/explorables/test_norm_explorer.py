@@ -60,7 +60,9 @@ def expected(norm: str, dimension: int, step: int, shift, scale, token, **option
         far = zip(TOKENS, moved[level], strict=True)
         told += lines(f"“{{}}”, {heading}: moved by {{:.2f}}", far)
     marks = [[part[group[0]] for part in measured(norm, level)] for level in levels]
-    shown = "{0}: root mean square {2:.2f}" if norm == "rms" else "{}: mean {:.2f}, deviation {:.2f}"
+    shown = (
+        "{0}: root mean square {2:.2f}" if norm == "rms" else "{}: mean {:.2f}, deviation {:.2f}"
+    )
     told += [shown.format(NAMES[i], *marks[i]) for i in range(step + 1)]
     told += [f"“{TOKENS[i]}”, dimension {j}, {NAMES[level]}: {levels[level][i, j]:.2f}"
              for level, (i, j) in product(range(step + 1), group)]  # fmt: skip

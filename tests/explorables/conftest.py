@@ -26,6 +26,11 @@ HOSTILE = {
 }
 
 
+def pytest_itemcollected(item):
+    if "chromium" in item.fixturenames:
+        item.add_marker("browser")
+
+
 @pytest.fixture(scope="module")
 def tab(chromium):
     """Yield a page of Chromium: another one for each explorable would take twice as long."""

@@ -2,11 +2,6 @@
 // A case is {model, source, target, cached}; where it asks for "cached", that is the result of
 // reading the target token by token.
 
-function forward(model, { source, target }) {
-  if (model.kind === "EncoderOnlyTransformer") return model.encode(source);
-  return model.decode(target, source && model.encode(source), source);
-}
-
 function tokenByToken(model, { source, target }) {
   const memory = source && model.encode(source), cache = new Cache();
   const logits = new Tensor([target.length, model.config.vocab_size]);

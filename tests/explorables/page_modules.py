@@ -21,6 +21,8 @@ RUN_IN_NODE = """
 const { closeSync, openSync, readFileSync, writeFileSync, writeSync } = await import("node:fs");
 const folder = process.argv[2], numbers = openSync(`${folder}/numbers`, "w");
 const cases = JSON.parse(readFileSync(`${folder}/cases.json`));
+const forward = (model, { source, target }) => model.kind === "EncoderOnlyTransformer"
+  ? model.encode(source) : model.decode(target, source && model.encode(source), source);
 const load = (name) => readFileSync(`${folder}/${name}`);
 const made = await answers(cases, load, (values) => writeSync(numbers, values));
 closeSync(numbers);

@@ -1,13 +1,17 @@
 """An explorable in Chromium, on the page that it writes, as tests set, move and read it."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
+
+import pytest
 
 from tests.browser.lab import new_context
 from tests.patience import PATIENCE
 
 HOST = "document.querySelector('div.explorable > div')"
-SCREEN = {"width": 1280, "height": 720}
+MODEL = "document.querySelector('div.explorable').model"
+WINDOW = {"width": 1100, "height": 900}
 RESTED = f"""async () => {{
     const frame = () => new Promise(requestAnimationFrame), end = Date.now() + {1000 * PATIENCE};
     await frame();
@@ -23,8 +27,7 @@ READ = {
     "written": '[...root.querySelectorAll("svg text")].map(node => node.textContent)',
 }
 ALL = f"{{ {', '.join(f'{name}: {script}' for name, script in READ.items())} }}"
-SET = """for (const [name, value] of Object.entries(values)) {
-    document.querySelector('div.explorable').model.set(name, value); }"""
+SET = f"for (const [name, value] of Object.entries(values)) {MODEL}.set(name, value);"
 STATES = f"""async states => {{
     const all = [];
     for (const values of states) {{ {SET} const root = await ({RESTED})(); all.push({ALL}); }}
@@ -34,11 +37,7 @@ NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 class Shown:
-    """A page that shows one explorable after the other.
-
-    Args:
-        browser: playwright's Chromium.
-    """
+    """A page of playwright's Chromium that shows one explorable after the other."""
 
     def __init__(self, browser):
         self.context = new_context(browser, offline=True)
@@ -49,14 +48,10 @@ class Shown:
         self.page.on("console", self._note)
         self.page.on("request", self._note_request)
 
-    def open(self, explorable, folder: Path, viewport=SCREEN, reduced_motion="reduce") -> "Shown":
-        """Show an explorable in the place of what was there before.
+    def open(self, explorable, folder: Path, viewport=WINDOW, reduced_motion="reduce") -> "Shown":
+        """Show an explorable, by a file in `folder`, in the place of what was there before.
 
-        Args:
-            explorable: what to show.
-            folder: for the page's file.
-            viewport: the size of the window.
-            reduced_motion: "no-preference" draws a quarter of a second of motion a state.
+        Without reduced motion each state is a quarter of a second of motion.
         """
         path = folder / "explorable.html"
         explorable.save_html(path)
@@ -64,7 +59,7 @@ class Shown:
         self.page.set_viewport_size(viewport)
         self.page.emulate_media(reduced_motion=reduced_motion, color_scheme="light")
         self.page.goto(path.as_uri())
-        self._rest()
+        self.read("null")
         return self
 
     def _note(self, message) -> None:
@@ -75,10 +70,7 @@ class Shown:
         if not request.url.startswith(("file:", "data:", "blob:")):
             self.problems.append(request.url)
 
-    def _rest(self) -> None:
-        self._read("null")
-
-    def _read(self, script: str, argument=None):
+    def read(self, script: str, argument=None):
         """Return what a script finds in `root`, once the picture is at rest."""
         read = f"async argument => {{ const root = await ({RESTED})(); return {script}; }}"
         return self.page.evaluate(read, argument)
@@ -91,35 +83,49 @@ class Shown:
         """Set one state after the other, and return what `all` reads in each."""
         return self.page.evaluate(STATES, states)
 
-    def get(self, name: str):
-        """Return a value as the page has it, once the picture shows it."""
-        return self._read("document.querySelector('div.explorable').model.get(argument)", name)
+    def get(self, *names: str):
+        """Return a value, or several, as the page has them, once the picture shows them."""
+        values = self.read(f"argument.map(name => {MODEL}.get(name))", names)
+        return values if names[1:] else values[0]
 
-    @property
-    def title(self) -> str:
-        return self._read(READ["title"])
-
-    @property
-    def said(self) -> str:
-        return self._read(READ["said"])
+    title = property(lambda self: self.read(READ["title"]))
+    said = property(lambda self: self.read(READ["said"]))
 
     def told(self) -> list[str]:
         """Return what each place of the picture tells the pointer and a screen reader."""
-        return self._read(READ["told"])
+        return self.read(READ["told"])
 
     def written(self) -> list[str]:
         """Return all words and numbers that stand in the picture."""
-        return self._read(READ["written"])
+        return self.read(READ["written"])
 
     def all(self) -> dict:
         """Return title, sentence, what is told and what is written, read at once."""
-        return self._read(ALL)
+        return self.read(ALL)
+
+    def lit(self, what: str = "tagName") -> list[str]:
+        """Return the kinds, or "ariaLabel", of all marks that light up with what is pointed at."""
+        lit = '[...root.querySelectorAll("svg [data-lit]")].map(node => node[argument])'
+        return self.read(lit, what)
+
+    def named(self, name, role: str = "button", **options):
+        return self.page.get_by_role(role, name=name, **options)
+
+    def click(self, *names) -> None:
+        """Click the buttons with these names, each once the picture is at rest."""
+        for name in names:
+            self.named(name).click()
+            self.read("null")
 
     def press(self, *keys: str) -> str:
         """Press keys, and return what the place with the focus tells."""
         for key in keys:
             self.page.keyboard.press(key)
-        return self._read('root.activeElement?.getAttribute("aria-label")')
+        return self.read('root.activeElement?.getAttribute("aria-label")')
+
+    def width(self) -> int:
+        """Return how wide the page is, with what its window does not show."""
+        return self.read("document.documentElement.scrollWidth")
 
     def close(self) -> None:
         self.context.close()
@@ -130,15 +136,28 @@ def same_numbers(shown: str, expected: str) -> bool:
     if NUMBER.sub("#", shown) != NUMBER.sub("#", expected):
         return False
     pairs = zip(NUMBER.findall(shown), NUMBER.findall(expected), strict=True)
-    return all(_close(ours, theirs) for ours, theirs in pairs)
+    return all(_close(*pair) for pair in pairs)
 
 
 def _close(shown: str, expected: str) -> bool:
     if "." not in shown:
         return shown == expected
-    last_digit = 10.0 ** -len(shown.partition(".")[2])
-    return abs(_number(shown) - _number(expected)) <= 1.01 * last_digit
+    ours, theirs = (float(text.replace("−", "-")) for text in (shown, expected))
+    return abs(ours - theirs) <= 1.01 * 10.0 ** -len(shown.partition(".")[2])
 
 
-def _number(text: str) -> float:
-    return float(text.replace("−", "-"))
+def agree(shown: list[str], wanted: list[str]) -> None:
+    """All texts of two lists are the same numbers, in the same words."""
+    assert len(shown) == len(wanted)
+    pairs = zip(shown, wanted, strict=True)
+    assert [pair for pair in pairs if not same_numbers(*pair)] == []
+
+
+def lines(words: str, rows: Iterable[Iterable]) -> list[str]:
+    """Return a text for each row, with its values in the places of the braces."""
+    return [words.format(*row) for row in rows]
+
+
+def refused(message: str, make, *given, **named) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(*given, **named)

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from tests.explorables.shown import Shown, same_numbers
+from tests.explorables.shown import Shown, agree, lines, refused
 from tests.explorables.tiny_models import language_model, translator
 from tests.parity import randomized, small_config
 from transformer_lesson.explorables import AnswerExplorer, answer_explorer
@@ -15,8 +15,6 @@ from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.ranking import first_largest, from_largest
 from transformer_lesson.text.tokenizers import BytePairTokenizer
 
-browser = pytest.mark.browser
-WINDOW = {"width": 1100, "height": 900}
 LINES = "the value\nof the thing\nis the other thing"
 
 
@@ -71,45 +69,41 @@ class Step:
     def candidates(self) -> list[str]:
         shown, chosen = from_largest(self.P, 10), self.written[self.at]
         told = [
-            f"“{self.token(i)}”: probability {chance(self.P[i])}" + ", written" * (i == chosen)
-            for i in shown
+            f"“{self.token(i)}”: {chance(self.P[i])}" + ", written" * (i == chosen) for i in shown
         ]
-        rest = 1 - self.P[shown].sum()
-        return [*told, f"{len(self.P) - len(shown)} others: probability {chance(rest)}"]
+        return [*told, f"{len(self.P) - len(shown)} others: {chance(1 - self.P[shown].sum())}"]
 
     def text(self) -> list[str]:
-        return [
-            f"token {i}, {self.word(i)}: weight {weight:.3f}"
-            for i, weight in enumerate(self.own.tolist())
-        ]
+        return [f"token {i}, {self.word(i)}: weight {one:.3f}" for i, one in enumerate(self.own)]
 
     def map(self) -> list[str]:
-        at = f"of its attention at {self.word(self.watched)}"
-        pairs = zip(self.heads, self.given.tolist(), strict=True)
-        return [f"layer {i}, head {j}: {given:.3f} {at}" for (i, j), given in pairs]
+        at = f"layer {{}}, head {{}}: {{:.3f}} of its attention at {self.word(self.watched)}"
+        return lines(
+            at, ((*head, given) for head, given in zip(self.heads, self.given, strict=True))
+        )
 
-    def lookers(self) -> list[str]:
-        order = [k for k in from_largest(self.given, 5) if self.given[k] >= 0.005]
-        named = [(*self.heads[k], self.given[k]) for k in order]
-        return [f"layer {i}, head {j}: {given:.3f}" for i, j, given in named]
+    def lookers(self, most: int) -> list[tuple]:
+        return [(*self.heads[k], self.given[k]) for k in from_largest(self.given, most)]
+
+    def told(self) -> list[str]:
+        lookers = (one for one in self.lookers(5) if one[2] >= 0.005)
+        named = lines("layer {}, head {}: {:.3f}", lookers)
+        return [*self.candidates(), *self.text(), *self.map(), *named]
 
     def said(self) -> str:
         rivals = [i for i in from_largest(self.P, 10) if i != self.written[self.at]][:2]
         rivals = ", ".join(f"“{self.token(i)}” {self.P[i]:.3f}" for i in rivals)
         (i, j), p = self.head, self.P[self.written[self.at]]
-        own = [(k, self.own[k]) for k in from_largest(self.own, 3)]
-        looked = ", ".join(f"{self.word(k)} (token {k}) {share:.2f}" for k, share in own)
-        most = ", ".join(
-            "head {}.{} {:.2f}".format(*self.heads[k], self.given[k])
-            for k in from_largest(self.given, 3)
-        )
+        own = ((self.word(k), k, self.own[k]) for k in from_largest(self.own, 3))
         return (
             f"Token {self.at + 1} of {self.n}, {self.word(self.before)}, had the probability "
             f"{p:.3f}; likeliest after it: {rivals}. From {self.word(self.before - 1)}, head "
-            f"{i}.{j} (layer {i}, head {j}) looked at {looked}. At {self.word(self.watched)}, "
-            f"token {self.watched}, looked most: {most}. All {len(self.heads)} heads together "
-            f"gave {self.weights[..., 0].mean():.2f} of their attention to the first token, "
-            f"{self.word(0)}."
+            f"{i}.{j} (layer {i}, head {j}) looked at "
+            f"{', '.join(lines('{} (token {}) {:.2f}', own))}. At {self.word(self.watched)}, "
+            f"token {self.watched}, looked most: "
+            f"{', '.join(lines('head {}.{} {:.2f}', self.lookers(3)))}. All {len(self.heads)} "
+            f"heads together gave {self.weights[..., 0].mean():.2f} of their attention to the "
+            f"first token, {self.word(0)}."
         )
 
     def title(self) -> str:
@@ -119,114 +113,92 @@ class Step:
 
 
 def chance(p) -> str:
-    return "under 0.0001" if p < 0.0001 else f"{p:.4f}"
+    return "probability " + ("under 0.0001" if p < 0.0001 else f"{p:.4f}")
 
 
-def check(page: Shown, step: Step) -> None:
-    """Everything that the page shows at one step is what the package computes."""
-    told, n = page.told(), step.n
-    wanted = [*step.candidates(), *step.text(), *step.map(), *step.lookers()]
-    assert len(told) == n + len(wanted)
-    pairs = zip(told[n:], wanted, strict=True)
-    assert [pair for pair in pairs if not same_numbers(*pair)] == []
-    p, i = chance(step.P[step.written[step.at]]), step.at
-    own = f"token {i + 1} of the answer, {step.word(step.before)}: probability {p}"
-    assert same_numbers(told[i], own)
-    assert same_numbers(page.said, step.said()) and same_numbers(page.title, step.title())
+def check(page: Shown, *given) -> Step:
+    shown, step = page.all(), Step(*given)
+    told, p = shown["told"], chance(step.P[step.written[step.at]])
+    own = f"token {step.at + 1} of the answer, {step.word(step.before)}: {p}"
+    agree([told[step.at], *told[step.n :]], [own, *step.told()])
+    agree([shown["said"], shown["title"]], [step.said(), step.title()])
+    return step
 
 
-@browser
 @pytest.mark.parametrize("example", [letters, lines_of_text])
 def test_every_number_is_that_of_the_packages_model(show, example):
     model, tokenizer, prompt = example()
-    explorable = AnswerExplorer(model, tokenizer, prompt, 8)
+    explorable = AnswerExplorer(model, tokenizer, prompt, 8, step=99, layer=99, head=99)
     written = [tokenizer.token(i) for i in generate(model, prompt, 8).ids[0]]
     assert explorable.tokens[len(prompt) :] == written and len(set(written)) > 2
-    page = show(explorable, viewport=WINDOW)
+    page, given = show(explorable), (model, tokenizer, prompt, explorable)
     last = (model.config.n_layers - 1, model.config.n_heads - 1)
+    check(page, *given, len(written) - 1, last)
+    page.set(step=1, watched=len(prompt) + 1)  # not there yet
+    check(page, *given, 0, last)
     for at, head, watched in [(0, (0, 1), None), (3, last, None), (len(written) - 1, (1, 0), 2)]:
         page.set(step=at + 1, layer=head[0], head=head[1], watched=watched)
-        check(page, Step(model, tokenizer, prompt, explorable, at, head, watched))
+        check(page, *given, at, head, watched)
+    one = AnswerExplorer(model, tokenizer, prompt[:1], 1)
+    check(show(one), model, tokenizer, prompt[:1], one, 0)
 
 
-@browser
-def test_numbers_stand_in_the_picture(show):
+def test_numbers_stand_in_the_picture_and_bars_and_shades_are_as_large(show):
     model, tokenizer, prompt = letters()
     explorable = AnswerExplorer(model, tokenizer, prompt, 6, step=4, layer=1, head=2)
-    page, step = show(explorable), Step(model, tokenizer, prompt, explorable, 3, (1, 2))
-    written = page.written()
-    wanted = [f"{one['probabilities'][one['chosen']]:.2f}" for one in explorable.choices]
-    likely = from_largest(step.P, 10)
-    wanted += [
-        "<0.001" if p < 0.0005 else f"{p:.3f}" for p in [*step.P[likely], 1 - step.P[likely].sum()]
-    ]
+    page = show(explorable)
+    step = check(page, model, tokenizer, prompt, explorable, 3, (1, 2))
+    chances = [one["probabilities"][one["chosen"]] for one in explorable.choices]
+    likely = step.P[from_largest(step.P, 10)]
+    wanted = [f"{p:.2f}" for p in chances]
+    wanted += ["<0.001" if p < 0.0005 else f"{p:.3f}" for p in [*likely, 1 - likely.sum()]]
     wanted += [f"{weight:.2f}" for weight in step.own if weight >= 0.005]
-    numbers = [text for text in written if re.fullmatch(r"<?\d\.\d+", text)]
-    assert len(numbers) == len(wanted) and all(map(same_numbers, numbers, wanted))
+    written = page.written()
+    agree([text for text in written if re.fullmatch(r"<?\d\.\d+", text)], wanted)
     assert "3 · where head 1.2 looked" in written
     assert f"4 · who looked at {step.word(step.watched)}?" in written
 
-
-@browser
-def test_bars_and_shades_are_as_large_as_their_numbers(show):
-    model, tokenizer, prompt = letters()
-    explorable = AnswerExplorer(model, tokenizer, prompt, 6, step=4, layer=1, head=2)
-    page, step = (
-        show(explorable, viewport=WINDOW),
-        Step(model, tokenizer, prompt, explorable, 3, (1, 2)),
-    )
-
-    def drawn(selector: str, attribute: str) -> list[str]:
+    def drawn(selector: str, attribute: str = "width") -> torch.Tensor:
         read = f"nodes => nodes.map(node => node.getAttribute('{attribute}'))"
-        return page.page.locator(f"svg rect{selector}").evaluate_all(read)
+        sizes = page.page.locator(f"svg rect{selector}").evaluate_all(read)
+        return torch.tensor([float(size.split("%")[0].split()[-1]) for size in sizes])
 
-    P = step.P[from_largest(step.P, 10)]
-    bars = torch.tensor([float(w) for w in drawn("[aria-label*=': prob'][role=img]", "width")[:10]])
-    assert torch.allclose(bars, (P * bars[0] / P[0]).clamp(min=1.5), atol=0.1)
-    levels = torch.tensor([float(h) for h in drawn("[fill*='38%']", "height")])
-    assert torch.allclose(levels / 36, step.own, atol=1e-3)
-    boxes = [float(w) - 8 for w in drawn("[aria-label*='of the answer']", "width")]
-    sure = [float(w) for w in drawn("[fill='var(--value)']:not([role])", "width")]
-    chances = [one["probabilities"][one["chosen"]] for one in explorable.choices]
-    shares = [long / most for long, most in zip(sure, boxes, strict=True)]
-    assert shares == pytest.approx(chances, abs=1e-3)
-    shades = [
-        float(fill.split("%")[0].split()[-1]) for fill in drawn("[aria-label*='of its']", "fill")
-    ]
-    assert shades == pytest.approx((100 * step.given.sqrt()).tolist(), abs=0.2)
+    bars = drawn("[aria-label*=': prob'][role=img]")[:10]
+    assert torch.allclose(bars, (likely * bars[0] / likely[0]).clamp(min=1.5), atol=0.1)
+    assert torch.allclose(drawn("[fill*='38%']", "height") / 36, step.own, atol=1e-3)
+    boxes, sure = drawn("[aria-label*='of the answer']"), drawn("[fill='var(--value)']:not([role])")
+    assert torch.allclose(sure / (boxes - 8), torch.tensor(chances), atol=1e-3)
+    shades = drawn("[aria-label*='of its']", "fill")
+    assert torch.allclose(shades, 100 * step.given.sqrt(), atol=0.2)
 
 
-@browser
 def test_pointing_asks_all_heads_about_a_token_and_a_head_about_all_tokens(show):
     model, tokenizer, prompt = letters()
     explorable = AnswerExplorer(model, tokenizer, prompt, 6, step=3)
-    page = show(explorable, viewport=WINDOW)
-    pointed = Step(model, tokenizer, prompt, explorable, 2, watched=4)
-    page.page.get_by_role("button", name="token 4, ", exact=False).hover()
+    given, page = (model, tokenizer, prompt, explorable, 2), show(explorable)
+    page.named("token 4, ").hover()
     told = [words for words in page.told() if "of its attention" in words]
-    assert all(map(same_numbers, told, pointed.map())) and len(told) == 6
-    page.page.get_by_role("button", name="layer 1, head 2: ").first.hover()
+    agree(told, Step(*given, watched=4).map())
+    page.named("layer 1, head 2: ").first.hover()
     told = [words for words in page.told() if ": weight " in words]
-    other = Step(model, tokenizer, prompt, explorable, 2, (1, 2))
-    assert all(map(same_numbers, told, other.text())) and len(told) == len(prompt) + 2
+    agree(told, Step(*given, (1, 2)).text())
     assert "3 · where head 1.2 looked" in page.written()
-    assert (page.get("layer"), page.get("head"), page.get("watched")) == (0, 0, None)
+    assert page.get("layer", "head", "watched") == [0, 0, None]
     page.page.mouse.move(2, 2)
-    check(page, Step(model, tokenizer, prompt, explorable, 2))
+    check(page, *given)
 
 
-@browser
 def test_clicks_and_keys_choose(show):
     model, tokenizer, prompt = letters()
-    page = show(AnswerExplorer(model, tokenizer, prompt, 6), viewport=WINDOW)
-    page.page.get_by_role("button", name="token 5 of the answer").click()
-    page.page.get_by_role("button", name="layer 1, head 1: ").first.click()
-    assert (page.get("step"), page.get("layer"), page.get("head")) == (5, 1, 1)
+    page = show(AnswerExplorer(model, tokenizer, prompt, 6))
+    page.click("token 5 of the answer")
+    page.named("layer 1, head 1: ").first.click()
+    assert page.get("step", "layer", "head") == [5, 1, 1]
     assert page.press("ArrowLeft").startswith("layer 0, head 1: ")
     assert page.press("ArrowDown").startswith("layer 0, head 2: ")
     page.press("Enter")
-    assert (page.get("layer"), page.get("head")) == (0, 2)
-    token = page.page.get_by_role("button", name="token 6, ")
+    assert page.get("layer", "head") == [0, 2]
+    token = page.named("token 6, ")
     token.click()
     assert page.get("watched") == 6 and token.get_attribute("aria-pressed") == "true"
     assert "token 6, kept until you click it again" in page.written()
@@ -236,75 +208,38 @@ def test_clicks_and_keys_choose(show):
     assert page.get("layer") == 1
 
 
-@browser
-def test_play_writes_the_answer_to_its_end(show):
-    model, tokenizer, prompt = letters()
-    page = show(AnswerExplorer(model, tokenizer, prompt, 3, step=2))
-    page.page.get_by_role("button", name="Play").click()
-    page.page.wait_for_function(
-        "() => document.querySelector('div.explorable').model.get('step') === 3"
-    )
-    assert page.title.startswith(f"As “{page.get('tokens')[-1]}” was written")
-
-
-@browser
-def test_past_the_ends(show):
-    model, tokenizer, prompt = letters()
-    explorable = AnswerExplorer(model, tokenizer, prompt, 6, step=99, layer=99, head=99)
-    page, last = show(explorable, viewport=WINDOW), len(explorable.choices) - 1
-    check(page, Step(model, tokenizer, prompt, explorable, last, (1, 2)))
-    page.set(step=1, watched=len(prompt) + 1)  # not there yet
-    check(page, Step(model, tokenizer, prompt, explorable, 0, (1, 2)))
-    one = AnswerExplorer(model, tokenizer, prompt[:1], 1)
-    page = show(one)
-    check(page, Step(model, tokenizer, prompt[:1], one, 0))
-    assert page.title.endswith("(1.00)")
-
-
-@browser
 def test_a_line_of_the_text_begins_a_line_of_the_picture(show):
     model, tokenizer, prompt = lines_of_text()
     explorable = AnswerExplorer(model, tokenizer, prompt, 2)
     ends = [i for i in explorable.line_ends if i < len(prompt)]
     assert [tokenizer.decode([prompt[i]]).endswith("\n") for i in ends] == [True, True]
-    page = show(explorable, viewport=WINDOW)
-    tokens = page.page.get_by_role("button", name=": weight ")
+    tokens = show(explorable).named(": weight ")
     left = [tokens.nth(i).get_attribute("x") for i in (0, *(end + 1 for end in ends), ends[0])]
     assert left[0] == left[1] == left[2] != left[3]
-
-
-def test_a_line_ends_behind_a_line_break():
-    model, tokenizer, prompt = letters()
     texts = {prompt[0]: "a\n", prompt[1]: "\na"}
     tokenizer.decode = lambda ids: texts.get(ids[0], "a")
     assert AnswerExplorer(model, tokenizer, prompt, 1).line_ends == [0]
 
 
-@browser
 def test_of_equals_the_first_is_named_and_the_written_one_is_shown(show):
     model, tokenizer, prompt = letters()
     with torch.no_grad():
-        for block in model.decoder:
-            block.self_attention.W_Q.weight.zero_()
-            if block.self_attention.W_Q.bias is not None:
-                block.self_attention.W_Q.bias.zero_()
-        model.projection.weight.zero_()
+        for part in (*(block.self_attention.W_Q for block in model.decoder), model.projection):
+            for parameter in part.parameters():
+                parameter.zero_()
     late = torch.zeros(tokenizer.vocab_size)
-    late[tokenizer.vocab_size - 1] = 1e-6  # the largest, but for rounding
+    late[-1] = 1e-6  # the largest, but for rounding
     model.projection.register_forward_hook(lambda _module, _inputs, logits: logits + late)
     explorable = AnswerExplorer(model, tokenizer, prompt, 2)
-    first = [tokenizer.token(i) for i in range(tokenizer.vocab_size)]
-    shown = explorable.choices[0]
-    never = [] if model.config.pad_id is None else [model.config.pad_id]
-    assert shown["tokens"][:9] == [t for i, t in enumerate(first) if i not in never][:9]
-    assert shown["chosen"] == 9 and shown["tokens"][9] == first[-1] == explorable.tokens[-1]
-    page = show(explorable)
-    share = f"{1 / len(prompt):.2f}"
-    assert page.title.endswith(f"looked most at “{first[prompt[0]]}” ({share})")
+    texts = [tokenizer.token(i) for i in range(tokenizer.vocab_size)]
+    shown, possible = explorable.choices[0], [i for i in range(9 + 1) if i != model.config.pad_id]
+    assert shown["tokens"][:9] == [texts[i] for i in possible][:9]
+    assert shown["chosen"] == 9 and shown["tokens"][9] == texts[-1] == explorable.tokens[-1]
+    page, share = show(explorable), f"{1 / len(prompt):.2f}"
+    assert page.title.endswith(f"looked most at “{texts[prompt[0]]}” ({share})")
     assert f"looked most: head 0.0 {share}, head 0.1 {share}, head 0.2 {share}." in page.said
 
 
-@browser
 def test_of_weights_that_differ_by_rounding_the_first_is_named(show, monkeypatch):
     model, tokenizer, prompt = letters()
     nearly = torch.tensor([0.49999, 0.50001]).expand(2, 3, 2, 2)  # two steps of a record apart
@@ -318,29 +253,23 @@ def test_of_weights_that_differ_by_rounding_the_first_is_named(show, monkeypatch
     assert "most:" not in page.written()  # nobody who is worth naming
 
 
-def test_a_record_that_is_too_large_is_refused(monkeypatch):
-    assert 2 * 270 * sum(range(60, 100)) <= answer_explorer.LARGEST_RECORD == 2 * 2**20
+def test_what_cannot_be_shown_or_is_too_large_is_refused(unchecked, monkeypatch):
     model, tokenizer, prompt = letters()
+    two = "2 prompts were given, but one answer is shown"
+    kind = "EncoderDecoderTransformer is the model's kind, but"
+    refused(kind, AnswerExplorer, *translator(), prompt)
+    refused(two, AnswerExplorer, model, tokenizer, [prompt, prompt])
+    refused("has no tokens", AnswerExplorer, model, tokenizer, [[]])
+    refused("max_new_tokens", AnswerExplorer, model, tokenizer, prompt, 0)
+    room = "max_len of 40: ask for at most 29 new tokens"
+    refused(room, AnswerExplorer, model, tokenizer, prompt, 30)
+    assert 2 * 270 * sum(range(60, 100)) <= answer_explorer.LARGEST_RECORD == 2 * 2**20
     size = 2 * 6 * sum(range(len(prompt), len(prompt) + 3))
     monkeypatch.setattr(answer_explorer, "LARGEST_RECORD", size)
     assert len(AnswerExplorer(model, tokenizer, prompt, 3).choices) == 3
     monkeypatch.setattr(answer_explorer, "LARGEST_RECORD", size - 1)
-    with pytest.raises(ValueError, match=r"2 layers of 3 heads over an answer of 3 tokens to a "):
-        AnswerExplorer(model, tokenizer, prompt, 3)
-
-
-def test_what_cannot_be_shown_is_refused(unchecked):
-    model, tokenizer, prompt = letters()
-    with pytest.raises(ValueError, match="EncoderDecoderTransformer is the model's kind, but"):
-        AnswerExplorer(*translator(), prompt)
-    with pytest.raises(ValueError, match="2 prompts were given, but one answer is shown"):
-        AnswerExplorer(model, tokenizer, [prompt, prompt])
-    with pytest.raises(ValueError, match="has no tokens"):
-        AnswerExplorer(model, tokenizer, [[]])
-    with pytest.raises(ValueError, match="max_new_tokens"):
-        AnswerExplorer(model, tokenizer, prompt, 0)
-    with pytest.raises(ValueError, match="max_len of 40: ask for at most 29 new tokens"):
-        AnswerExplorer(model, tokenizer, prompt, 30)
+    large = "2 layers of 3 heads over an answer of 3 tokens to a "
+    refused(large, AnswerExplorer, model, tokenizer, prompt, 3)
 
 
 def test_a_model_is_left_as_it_was():
@@ -348,5 +277,5 @@ def test_a_model_is_left_as_it_was():
     known = AnswerExplorer(model, tokenizer, torch.tensor([prompt]), 4)
     model.train()
     again = AnswerExplorer(model, tokenizer, prompt, 4)
-    assert model.training and all(part.training for part in model.modules())
+    assert all(part.training for part in model.modules())
     assert again.weights == known.weights and again.choices == known.choices

@@ -4,7 +4,6 @@ import json
 import re
 from importlib import import_module
 from itertools import pairwise, product
-from pathlib import Path
 
 import pytest
 import torch
@@ -23,18 +22,26 @@ KINDS = {
 }
 INNER = {"Attention", "Masked attention"}
 BLOCKS = {"Encoder block", "Decoder block", "GPT block"}
-DRAWN = """() => [...document.querySelector("div.explorable > div").shadowRoot
-    .querySelectorAll("svg rect, svg circle")].map(node => {
-        const { x, y, width, height } = node.getBBox();
-        return [node.getAttribute("aria-label").split(",")[0], x, y, width, height]; })"""
-LINES = """() => [...document.querySelector("div.explorable > div").shadowRoot
-    .querySelectorAll("svg path[fill=none]")].map(node => node.getAttribute("d"))"""
+LAYERS = {"Multi-head attention", "Cross-attention", "Feed-forward"}
+ADD, NORM = "Add & norm (add)", "Add & norm (norm)"
+DRAWN = """[...root.querySelectorAll("svg rect, svg circle")].map(node => {
+    const { x, y, width, height } = node.getBBox();
+    return [node.getAttribute("aria-label").split(",")[0], x, y, width, height]; })"""
+LINES = '[...root.querySelectorAll("svg path[fill=none]")].map(node => node.getAttribute("d"))'
+NAMES = {
+    "embedding": "Token embedding",
+    "positions": "Positional encoding",
+    "self_attention": "Multi-head attention",
+    "cross_attention": "Cross-attention",
+    "feed_forward": "Feed-forward",
+    "projection": "Linear + softmax",
+}
 SETTLED = "() => new Promise(done => setTimeout(done, 400))"
 
 
 @pytest.fixture
 def progress(tmp_path, monkeypatch):
-    """Return a function that writes which exercises have passed, and reads the map's facts."""
+    """Return a function that writes which exercises have passed."""
     path = tmp_path / "my_progress.json"
     monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", str(path))
 
@@ -46,23 +53,12 @@ def progress(tmp_path, monkeypatch):
 
 
 def parts_in_order(kind: str, norm_position: str) -> list[str]:
-    """The parts that one forward pass calls, in its order."""
-    model = KINDS[kind](small_config(n_layers=1, norm_position=norm_position))
-    names = {
-        "embedding": "Token embedding",
-        "positions": "Positional encoding",
-        "self_attention": "Multi-head attention",
-        "cross_attention": "Cross-attention",
-        "feed_forward": "Feed-forward",
-        "projection": "Linear + softmax",
-    }
-    called = []
+    model, called = KINDS[kind](small_config(n_layers=1, norm_position=norm_position)), []
     for place, module in model.named_modules():
         last = re.sub(r"^(source|target)_", "", place.rpartition(".")[2])
+        name = NORM if re.match(r"norm_\d", last) else NAMES.get(last)
         if last in ("encoder_norm", "decoder_norm") and not isinstance(module, torch.nn.Identity):
             name = "Add & norm (last norm)"
-        else:
-            name = "Add & norm (norm)" if re.match(r"norm_\d", last) else names.get(last)
         if name:
             module.register_forward_pre_hook(lambda *_, name=name: called.append(name))
     ids = torch.tensor([[3, 4, 5]])
@@ -73,70 +69,45 @@ def parts_in_order(kind: str, norm_position: str) -> list[str]:
     return called
 
 
-def boxes(page) -> list[list]:
-    """Label, left, top, width and height of all boxes, once they stand still."""
-    page.page.evaluate(SETTLED)
-    return page.page.evaluate(DRAWN)
-
-
-@pytest.mark.browser
-def test_boxes_stand_in_the_order_in_which_the_models_call_them(show):
-    page = show(ArchitectureMap())
+def test_boxes_and_the_ways_around_them_are_drawn_as_the_models_call_them(show):
+    page, masked = show(ArchitectureMap()), {}
     for kind, norm_position in product(KINDS, ("post", "pre")):
         page.set(kind=kind, norm_position=norm_position)
-        order = sorted(boxes(page), key=lambda box: (box[1] + box[3] / 2, -box[2]))
+        page.page.evaluate(SETTLED)
+        boxes, paths = page.read(DRAWN), page.read(LINES)
+        order = sorted(boxes, key=lambda box: (box[1] + box[3] / 2, -box[2]))
         drawn = [name for name, *_ in order if name not in INNER | BLOCKS]
-        wanted = parts_in_order(kind, norm_position)
-        assert [name for name in drawn if name != "Add & norm (add)"] == wanted
+        assert [name for name in drawn if name != ADD] == parts_in_order(kind, norm_position)
         for below, above in pairwise(drawn):  # norm(x + sublayer(x)), or x + sublayer(norm(x))
-            layer = below in ("Multi-head attention", "Cross-attention", "Feed-forward")
-            assert (above == "Add & norm (add)") == layer
-            if norm_position == "post":
-                assert (below == "Add & norm (add)") == (above == "Add & norm (norm)")
+            assert (above == ADD) == (below in LAYERS)
+            assert norm_position == "pre" or (below == ADD) == (above == NORM)
+        check_ways_around(boxes, paths, [NORM] if norm_position == "pre" else [])
+        names = [words.split(",")[0] for words in page.told()]
+        masked[kind] = names.count("Attention"), names.count("Masked attention")
+    assert masked == {"encoder-decoder": (2, 1), "encoder-only": (1, 0), "decoder-only": (0, 1)}
 
 
-@pytest.mark.browser
-def test_each_way_around_passes_one_sub_layer_and_in_pre_norm_its_norm(show):
-    page = show(ArchitectureMap())
-    for kind, norm_position in product(KINDS, ("post", "pre")):
-        page.set(kind=kind, norm_position=norm_position)
-        drawn = boxes(page)
-        numbers = [list(map(float, re.findall(r"[\d.]+", d))) for d in page.page.evaluate(LINES)]
-        starts = {(d[0], d[-1]): d[1] for d in numbers if len(d) == 16}
-        for name, left, top, width, height in drawn:
-            if name != "Add & norm (add)":
-                continue
+def check_ways_around(boxes: list, paths: list[str], norms: list[str]) -> None:
+    """Each way around passes one sub-layer, and in pre-norm its norm."""
+    numbers = [list(map(float, re.findall(r"[\d.]+", d))) for d in paths]
+    starts = {(d[0], d[-1]): d[1] for d in numbers if len(d) == 16}
+    for name, left, top, width, height in boxes:
+        if name == ADD:
             middle, end = left + width / 2, top + height / 2
             start = starts.pop((middle, end))
-            column = [box for box in drawn if box[1] < middle < box[1] + box[3]]
+            column = [box for box in boxes if box[1] < middle < box[1] + box[3]]
             passed = [box[0] for box in column if end < box[2] and box[2] + box[4] < start]
-            norms = ["Add & norm (norm)"] if norm_position == "pre" else []
             sublayers = [box for box in passed if box not in (*norms, *INNER)]
             assert len(sublayers) == 1 and len(passed) - len(INNER & {*passed}) == 1 + len(norms)
-        assert starts == {}
+    assert starts == {}
 
 
-@pytest.mark.browser
-def test_masked_attention_stands_where_a_model_masks(show):
-    page = show(ArchitectureMap())
-    counts = {}
-    for kind in KINDS:
-        page.set(kind=kind)
-        names = [words.split(",")[0] for words in page.told()]
-        counts[kind] = names.count("Attention"), names.count("Masked attention")
-    assert counts == {"encoder-decoder": (2, 1), "encoder-only": (1, 0), "decoder-only": (0, 1)}
-
-
-@pytest.mark.browser
-def test_a_box_chooses_its_part_and_its_lesson_is_linked(show):
+def test_a_box_chooses_its_part_and_its_lesson_is_linked(show, tmp_path):
     page = show(ArchitectureMap("Positional encoding"))
     lesson, link = facts(), page.page.get_by_role("link")
-    for part, kind in [
-        (p, "decoder-only" if p == "GPT block" else "encoder-decoder") for p in PARTS
-    ]:
-        page.set(kind=kind)
-        box = page.page.get_by_role("button", name=re.compile(f"^{re.escape(part)}( \\(norm\\))?,"))
-        box.first.focus()
+    for part in PARTS:
+        page.set(kind="decoder-only" if part == "GPT block" else "encoder-decoder")
+        page.named(re.compile(f"^{re.escape(part)}( \\(norm\\))?,")).first.focus()
         page.press("Enter")
         assert page.get("part") == part
         title, file, *_ = LESSONS[PARTS[part].lesson]
@@ -147,28 +118,22 @@ def test_a_box_chooses_its_part_and_its_lesson_is_linked(show):
         names = [words.split(",")[0].split(" (")[0] for words in page.told()]
         times = names.count(part) - page.told().count(f"{part} (add)")
         assert f"{part}, lesson {PARTS[part].lesson}, is " in page.said and times
+    page.page.goto((tmp_path / "explorable.html").rename(tmp_path / "00_start_here.html").as_uri())
+    _, file, *_ = LESSONS[PARTS["Positional encoding"].lesson]  # from a page to a page
+    assert link.get_attribute("href") == file.replace(".ipynb", ".html")
 
 
-@pytest.mark.browser
-def test_on_a_lessons_page_the_link_leads_to_a_page(show, tmp_path):
-    page = show(ArchitectureMap()).page
-    page.goto((tmp_path / "explorable.html").rename(tmp_path / "00_start_here.html").as_uri())
-    assert page.get_by_role("link").get_attribute("href") == "03_attention.html"
-
-
-@pytest.mark.browser
 def test_what_the_learner_has_passed_is_marked_in_words(show, progress):
     progress("embed", "sinusoidal_encoding", "feed_forward", "attention_scores", "layer_norm")
     page = show(ArchitectureMap("Feed-forward"))
     built = {"Token embedding", "Positional encoding", "Feed-forward"}
     for words in page.told():
         part = words.split(",")[0].split(" (")[0]
-        if part.startswith("memory"):
-            continue
-        state = "ready made" if not PARTS[part].exercises else "not built yet"
-        state = "built" if part in built else state
-        lesson, following = PARTS[part].lesson, ", next" if part == "Attention" else ""
-        assert words.endswith(f", lesson {lesson}: {state}{following}")
+        if not part.startswith("memory"):
+            state = "not built yet" if PARTS[part].exercises else "ready made"
+            state = "built" if part in built else state
+            following = ", next" if part == "Attention" else ""
+            assert words.endswith(f", lesson {PARTS[part].lesson}: {state}{following}")
     assert page.written().count("lesson 05 · ✓ built") == 2
     assert page.written().count("lesson 03 · next") == 2
     own = [name for name, part in PARTS.items() if part.exercises]
@@ -177,10 +142,6 @@ def test_what_the_learner_has_passed_is_marked_in_words(show, progress):
         "Feed-forward, lesson 05, is 2 times in this drawing. You have built it: feed_forward. "
         "Next comes Attention, lesson 03."
     )
-
-
-@pytest.mark.browser
-def test_all_built_and_a_part_of_another_drawing(show, progress):
     progress(*EXERCISES)
     page = show(ArchitectureMap("Cross-attention", kind="decoder-only"))
     assert page.title == "Decoder-only, post-norm: you have built 6 of 6 parts"
@@ -188,16 +149,12 @@ def test_all_built_and_a_part_of_another_drawing(show, progress):
     assert page.said.endswith("All of it is built.")
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_each_part_has_a_lesson_a_place_in_the_code_and_known_exercises(part):
-    lesson, _, _, shapes, code, exercises = PARTS[part]
-    assert lesson in LESSONS and set(exercises) <= set(EXERCISES)
-    module, _, name = code.rpartition(".")
-    assert hasattr(import_module(f"transformer_lesson.{module}"), name)
-    assert re.search(r"d_model|d_head", shapes) or "(batch, head, query, key)" in shapes
-
-
-def test_parts_stand_in_the_order_of_their_lessons():
+def test_each_part_has_a_lesson_a_place_in_the_code_and_known_exercises():
+    for lesson, _, _, shapes, code, exercises in PARTS.values():
+        assert lesson in LESSONS and set(exercises) <= set(EXERCISES)
+        module, _, name = code.rpartition(".")
+        assert hasattr(import_module(f"transformer_lesson.{module}"), name)
+        assert re.search(r"d_model|d_head", shapes) or "(batch, head, query, key)" in shapes
     lessons = [part.lesson for part in PARTS.values()]
     assert lessons == sorted(lessons)
 
@@ -206,4 +163,3 @@ def test_a_damaged_progress_file_leaves_the_map_without_marks(monkeypatch, tmp_p
     monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", str(tmp_path))  # a folder cannot be read
     assert facts()["Feed-forward"]["left"] == ["feed_forward"]
     assert repr(ArchitectureMap()).startswith("ArchitectureMap(kind='encoder-decoder'")
-    assert Path(tmp_path).is_dir()

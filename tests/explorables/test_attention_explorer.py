@@ -8,14 +8,13 @@ from functools import cache
 import pytest
 import torch
 
-from tests.explorables.shown import same_numbers
+from tests.explorables.shown import agree, lines, same_numbers
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import AttentionExplorer
 from transformer_lesson.generation import generate
 from transformer_lesson.model.hooks import record
 from transformer_lesson.ranking import from_largest
 
-pytestmark = pytest.mark.browser
 POINTS = {
     "encoder": "encoder.{}.self_attention",
     "decoder": "decoder.{}.self_attention",
@@ -33,9 +32,16 @@ KNOBS = [
 ]
 
 
+def factor_of(knobs: dict) -> float:
+    return (1 if knobs["scaled"] else math.sqrt(16)) / knobs["temperature"]
+
+
+def is_causal(attention: str, knobs: dict) -> bool:
+    return knobs["mask"] == "causal" or (knobs["mask"] == "own" and attention == "decoder")
+
+
 def own_weights(attention: str, knobs: dict) -> dict:
     """What the knobs put in place of the weights of every layer's attention of one kind."""
-    factor = (1 if knobs["scaled"] else math.sqrt(16)) / knobs["temperature"]
     latest = {}
 
     def keep(scores):
@@ -43,19 +49,16 @@ def own_weights(attention: str, knobs: dict) -> dict:
         return scores
 
     def turned(_):
-        scores = latest["scores"] * factor
-        queries, keys = scores.shape[-2:]
-        own_mask = knobs["mask"] == "own" and attention == "decoder"
-        if knobs["mask"] == "causal" or own_mask:
-            before = 0 if attention == "cross" else keys - queries
-            seen = torch.ones(queries, keys, dtype=torch.bool).tril(before)
-            scores = scores.masked_fill(~seen, -torch.inf)
+        scores = latest["scores"] * factor_of(knobs)
+        if is_causal(attention, knobs):
+            before = 0 if attention == "cross" else scores.size(-1) - scores.size(-2)
+            later = torch.ones_like(scores, dtype=torch.bool).triu(before + 1)
+            scores = scores.masked_fill(later, -torch.inf)
         return scores.softmax(-1)
 
     points = [POINTS[attention].format(layer) for layer in (0, 1)]
-    return {f"{point}.scores": keep for point in points} | {
-        f"{point}.weights": turned for point in points
-    }
+    changes = {"scores": keep, "weights": turned}
+    return {f"{point}.{name}": change for point in points for name, change in changes.items()}
 
 
 @cache
@@ -72,7 +75,6 @@ def translated(text: str, turned: str | None, *knobs) -> tuple[dict, list[int], 
 
 
 def looked(state: dict, knobs: dict, text: str) -> dict:
-    """What the package's model computes for one state."""
     tokenizer, own = trained_translator().tokenizer, knobs == KNOBS[0]
     turned = () if own else knobs.values()
     run, written, logits = translated(text, None if own else state["attention"], *turned)
@@ -82,39 +84,27 @@ def looked(state: dict, knobs: dict, text: str) -> dict:
     keys = words["written" if state["attention"] == "decoder" else "read"]
     point = POINTS[state["attention"]].format(state["layer"])
     head = {name: run[f"{point}.{name}"][0, state["head"]] for name in NAMES}
-    factor = (1 if knobs["scaled"] else math.sqrt(16)) / knobs["temperature"]
-    head["scores"] = head["scores"] * factor
+    head["scores"] = head["scores"] * factor_of(knobs)
     return head | {"query_words": queries, "key_words": keys, "logits": logits,
                    "text": tokenizer.decode(written), "tokenizer": tokenizer}  # fmt: skip
 
 
 def expected_told(seen: dict, query: int, knobs: dict, attention: str) -> list[str]:
-    """What the places of the picture tell, in its order."""
-    weights, scores = seen["weights"][query], seen["scores"][query]
-    n = len(seen["query_words"])
-    hidden = knobs["mask"] == "causal" or (knobs["mask"] == "own" and attention == "decoder")
-    keys = [(j, word) for j, word in enumerate(seen["key_words"]) if not hidden or j <= query]
+    weights, scores, words = seen["weights"][query], seen["scores"][query], seen["key_words"]
+    masked = [is_causal(attention, knobs) and j > query for j in range(len(words))]
+    keys = [(word, scores[j], weights[j]) for j, word in enumerate(words) if not masked[j]]
+    both = list(zip(words, masked, weights, strict=True))
     told = [f"layer {i // 8}, head {i % 8}" for i in range(16)]
-    told += [
-        f"“{word}” gets {weights[j]:.3f}" if (j, word) in keys else f"“{word}” gets nothing: masked"
-        for j, word in enumerate(seen["key_words"])
-    ]
-    told += [f"query {i}, “{seen['query_words'][i]}”" for i in range(n)]
-    pointed = from_largest(weights, 1)[0]
-    q, k = seen["queries"][query], seen["keys"][pointed]
-    told += [
-        f"number {i}: {a:.2f} × {b:.2f} = {a * b:.2f}"
-        for i, (a, b) in enumerate(zip(q.tolist(), k.tolist(), strict=True))
-    ]
-    told += [
-        f"“{word}”" if (j, word) in keys else f"“{word}” is masked"
-        for j, word in enumerate(seen["key_words"])
-    ]
-    told += [f"score of “{word}”: {scores[j]:.2f}" for j, word in keys]
-    told += [f"weight of “{word}”: {weights[j]:.3f}" for j, word in keys]
+    told += [f"“{word}” gets " + ("nothing: masked" if m else f"{w:.3f}") for word, m, w in both]
+    told += lines("query {}, “{}”", enumerate(seen["query_words"]))
+    q, k = seen["queries"][query], seen["keys"][from_largest(weights, 1)[0]]
+    products = zip(range(len(q)), q, k, q * k, strict=True)
+    told += lines("number {}: {:.2f} × {:.2f} = {:.2f}", products)
+    told += [f"“{word}”" + " is masked" * m for word, m, _ in both]
+    told += lines("score of “{}”: {:.2f}", keys) + lines("weight of “{0}”: {2:.3f}", keys)
     lengths = (weights[:, None] * seen["values"]).norm(dim=-1)
     told += [
-        f"{weights[j]:.2f} × value of “{seen['key_words'][j]}”: length {lengths[j]:.2f}"
+        f"{weights[j]:.2f} × value of “{words[j]}”: length {lengths[j]:.2f}"
         for j in from_largest(weights, len(weights))
         if weights[j] >= 0.005
     ]
@@ -126,34 +116,26 @@ NAMES = ("queries", "keys", "values", "scores", "weights", "heads")
 
 @pytest.mark.parametrize("knobs", KNOBS, ids=lambda knobs: "-".join(map(str, knobs.values())))
 def test_every_number_is_that_of_the_packages_model(show, knobs):
-    screen = {"width": 1100, "height": 900}
-    page = show(AttentionExplorer(), viewport=screen)
-    states = STATES if knobs == KNOBS[0] else STATES[::5]
+    page, states = show(AttentionExplorer()), STATES if knobs == KNOBS[0] else STATES[::5]
     for state, shown in zip(states, page.states([one | knobs for one in states]), strict=True):
         seen = looked(state, knobs, "the child opens the window .")
-        wanted = expected_told(seen, state["query"], knobs, state["attention"])
-        told = shown["told"]
-        assert len(told) == len(wanted)
-        assert [pair for pair in zip(told, wanted, strict=True) if not same_numbers(*pair)] == []
+        told = expected_told(seen, state["query"], knobs, state["attention"])
+        agree(shown["told"], told)
         check_words(shown, seen, state["query"], state["attention"])
 
 
 def check_words(shown: dict, seen: dict, query: int, attention: str) -> None:
-    """The title and the sentence say what the picture shows."""
-    weights, words = seen["weights"][query], seen["key_words"]
-    best = from_largest(weights, 3)
-    at = "At" if attention == "encoder" else "Having written"
-    title = f"{at} “{seen['query_words'][query]}”, this head looks most at “{words[best[0]]}”"
-    assert same_numbers(shown["title"], f"{title} ({weights[best[0]]:.2f})")
-    said = shown["said"]
-    assert f"“{seen['text']}”" in said
+    weights, words, said = seen["weights"][query], seen["key_words"], shown["said"]
+    best = from_largest(weights, 1)[0]
+    title = f"{'At' if attention == 'encoder' else 'Having written'} “{seen['query_words'][query]}”"
+    title += f", this head looks most at “{words[best]}” ({weights[best]:.2f})"
+    assert same_numbers(shown["title"], title) and f"“{seen['text']}”" in said
     numbers = [text for text in shown["written"] if "“" not in text]
-    large = [f"{weight:.2f}" for weight in weights.tolist() if weight >= 0.02]
+    large = [f"{weight:.2f}" for weight in weights if weight >= 0.02]
     assert all(any(same_numbers(text, one) for text in numbers) for one in large)
     if attention != "encoder":
-        shares = seen["logits"][query].softmax(-1)
+        shares, token = seen["logits"][query].softmax(-1), seen["tokenizer"].token
         first, second = from_largest(shares, 2)
-        token = seen["tokenizer"].token
         after = f"comes “{token(first)}” ({shares[first]:.2f}), or else “{token(second)}”"
         assert any(same_numbers(said[i : i + len(after)], after) for i in range(len(said)))
 
@@ -166,23 +148,19 @@ def test_knobs_say_what_they_change(show):
 
 
 def test_a_key_under_the_pointer_or_the_focus_shows_its_product(show):
-    page = show(AttentionExplorer(), viewport={"width": 1100, "height": 900})
+    page = show(AttentionExplorer())
     product = [text for text in page.written() if " · " in text and "“" in text]
     assert product[0].startswith("“Fenster” · “opens” = ")
-    child = page.page.get_by_role("img", name="“child” gets")
+    child, shown = page.named("“child” gets", "img"), page.page.get_by_text
     child.hover()
-    page.page.get_by_text("“Fenster” · “child” = ").wait_for()
-    assert page.page.locator("svg [data-lit]").count() >= 4  # box, name, score and weight at least
+    shown("“Fenster” · “child” = ").wait_for()
+    assert len(page.lit()) >= 4  # box, name, score and weight at least
     page.page.mouse.move(2, 2)
-    page.page.get_by_text("“Fenster” · “opens” = ").wait_for()
+    shown("“Fenster” · “opens” = ").wait_for()
     child.focus()
-    page.page.get_by_text("“Fenster” · “child” = ").wait_for()
+    shown("“Fenster” · “child” = ").wait_for()
     assert page.get("query") == 5  # pointing chooses nothing
-
-
-def test_a_resting_pointer_does_not_fight_with_the_keys(show):
-    page = show(AttentionExplorer(), viewport={"width": 1100, "height": 900})
-    page.page.get_by_role("button", name="query 2, “Kind”").click()
+    page.click("query 2, “Kind”")  # where the pointer rests, without fighting with the keys
     page.press("ArrowRight")
     assert page.press("Enter") == "query 3, “macht”"
     assert page.get("query") == 3 and page.title.startswith("Having written “macht”")
@@ -190,7 +168,7 @@ def test_a_resting_pointer_does_not_fight_with_the_keys(show):
 
 
 def test_spelling_is_mended_and_similar_words_are_offered(show):
-    page = show(AttentionExplorer("The chilt opens the window"))
-    assert "Read “The” as “the”. A “.” was added" in page.said
-    assert "“chilt” is not in the vocabulary; similar words that are: child" in page.said
-    assert "For a word that it does not know it reads <unk>." in page.said
+    said = show(AttentionExplorer("The chilt opens the window")).said
+    assert "Read “The” as “the”. A “.” was added" in said
+    assert "“chilt” is not in the vocabulary; similar words that are: child" in said
+    assert "For a word that it does not know it reads <unk>." in said

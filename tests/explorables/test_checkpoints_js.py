@@ -17,9 +17,8 @@ from transformer_lesson.text.tokenizers import CharacterTokenizer
 CONFIG = ModelConfig(vocab_size=7, d_model=4, n_heads=2, n_layers=1, d_ff=6, max_len=8)
 TOKENIZER = CharacterTokenizer.train(["abc"])
 WHOLE = as_bytes(DecoderOnlyTransformer(CONFIG), TOKENIZER)
-FACTS = json.loads(
-    json.loads(WHOLE[8 : 8 + struct.unpack("<Q", WHOLE[:8])[0]])["__metadata__"][KEY]
-)
+HEADER = WHOLE[8 : 8 + struct.unpack("<Q", WHOLE[:8])[0]]
+FACTS = json.loads(json.loads(HEADER)["__metadata__"][KEY])
 WEIGHT = "model.decoder.0.self_attention.W_Q.weight"
 
 
@@ -42,6 +41,7 @@ def loaded(folder: Path, *files: bytes) -> tuple:
     return in_node("load.js", folder, cases)
 
 
+BERT = described() | {"kind": "BertTransformer"}
 REFUSED = {
     "empty": (b"", "it is cut off or no safetensors file"),
     "cut off in the header": (WHOLE[:50], "it is cut off or no safetensors file"),
@@ -50,10 +50,7 @@ REFUSED = {
     "a program's": (save({"x": torch.ones(2)}), "it holds tensors of another program"),
     "description": (save({}, metadata={KEY: "{"}), "its description is no JSON"),
     "version": (changed(version=1), "it has version 1 of the format, not 2"),
-    "kind": (
-        changed(model=described() | {"kind": "BertTransformer"}),
-        "its model is a BertTransformer, not one of",
-    ),
+    "kind": (changed(model=BERT), "its model is a BertTransformer, not one of"),
     "no kind": (changed(model=None), "it describes no model"),
     "size": (changed(model=described(n_layers=0)), "its n_layers is 0, not a whole number above 0"),
     "lost": (changed({WEIGHT: None}), f"it lacks {WEIGHT.removeprefix('model.')}"),
@@ -69,8 +66,7 @@ def test_what_cannot_be_used_is_said_in_one_sentence(tmp_path):
     answers, _ = in_node("load.js", tmp_path, [{"name": name} for name in REFUSED])
     for answer, (_, reason) in zip(answers, REFUSED.values(), strict=True):
         assert reason in answer
-        assert answer.startswith("The model's file") and answer.endswith(".")
-        assert "\n" not in answer
+        assert answer.startswith("The model's file") and answer.endswith(".") and "\n" not in answer
 
 
 def test_a_file_that_was_changed_after_it_was_written_is_refused(tmp_path):
@@ -87,14 +83,10 @@ def test_a_file_that_was_changed_after_it_was_written_is_refused(tmp_path):
 def test_a_file_is_as_it_was_written_whatever_it_holds(tmp_path):
     odd = CharacterTokenizer.train(['a"\\\x7f\n é ß € 😀'])
     model = DecoderOnlyTransformer(dataclasses.replace(CONFIG, vocab_size=odd.vocab_size))
-    state = TrainingState(
-        {"step": 1e-05, "name": "é"},
-        {
-            "training.moments": torch.ones(2, 3),
-            "training.step": torch.tensor(3),
-            "training.random": torch.arange(5, dtype=torch.uint8),
-        },
-    )
+    tensors = {"moments": torch.ones(2, 3), "step": torch.tensor(3)}
+    tensors |= {"random": torch.arange(5, dtype=torch.uint8)}
+    tensors = {f"training.{name}": tensor for name, tensor in tensors.items()}
+    state = TrainingState({"step": 1e-05, "name": "é"}, tensors)
     files = [as_bytes(model, odd, state), as_bytes(model), TRANSLATOR.read_bytes()]
     for answer in loaded(tmp_path, *files)[0]:
         assert "model" not in answer and len(answer) == 2, answer

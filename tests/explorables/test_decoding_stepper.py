@@ -9,26 +9,18 @@ import pytest
 import torch
 
 from tests.explorables.conftest import HOSTILE
-from tests.explorables.shown import same_numbers
+from tests.explorables.shown import agree, lines, refused, same_numbers
 from tests.explorables.tiny_models import language_model, translator
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.exercises.lesson_14 import bugs
 from transformer_lesson.explorables import DecodingStepper
 from transformer_lesson.explorables.decoding_stepper import TEXT
-from transformer_lesson.generation import (
-    Beam,
-    Sample,
-    generate,
-    length_normalized,
-    top_k_filter,
-)
+from transformer_lesson.generation import Beam, Sample, generate, length_normalized, top_k_filter
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.ranking import from_largest
 from transformer_lesson.text.tokenizers import BytePairTokenizer
 
-browser = pytest.mark.browser
-WINDOW = {"width": 1100, "height": 900}
 MICE = "when two big mice do not like teachers , our mouse carries a red apple ."
 KNOBS = [
     {"temperature": 0.7, "top_k": 8, "top_p": 0.9, "seed": 0},
@@ -37,8 +29,7 @@ KNOBS = [
 ]
 
 
-def chance(seed: int) -> Iterator[float]:
-    """The numbers of the page's generator, mulberry32."""
+def mulberry32(seed: int) -> Iterator[float]:
     while True:
         seed = (seed + 0x6D2B79F5) % 2**32
         mixed = (seed ^ seed >> 15) * (seed | 1) % 2**32
@@ -57,43 +48,29 @@ class Written:
 
     def __init__(self, model, tokenizer, text: str, knobs: dict | None, most: int = 20):
         self.model, self.tokenizer, self.knobs = model.eval(), tokenizer, knobs
-        translates = isinstance(model, EncoderDecoderTransformer)
-        ids = tokenizer.encode(text)
-        self.source = [*ids, tokenizer.eos_id] if translates else []
-        self.start = [tokenizer.bos_id] if translates else ids
+        self.start, source = tokenizer.encode(text), []
+        if isinstance(model, EncoderDecoderTransformer):
+            source = [torch.tensor([[*self.start, tokenizer.eos_id]])]
+            self.start = [tokenizer.bos_id]
         self.ids, self.logits, self.draws = [], [], []
-        uniform = chance(knobs["seed"]) if knobs else None
-        while len(self.ids) < most and self.ids[-1:] not in [[id_] for id_ in self.ends]:
-            self.logits.append(self.next_logits())
+        uniform = mulberry32(knobs["seed"]) if knobs else None
+        while len(self.ids) < most and self.ids[-1:] not in [[id_] for id_ in model.config.eos_ids]:
+            with torch.no_grad():
+                logits = model(*source, torch.tensor([[*self.start, *self.ids]]))[0, -1]
+            if model.config.pad_id is not None:
+                logits[model.config.pad_id] = -torch.inf
+            self.logits.append(logits)
             self.draws.append(next(uniform) if knobs else 0.0)
-            self.ids.append(self.choose())
-
-    @property
-    def ends(self) -> tuple[int, ...]:
-        return tuple(self.model.config.eos_ids)
-
-    def next_logits(self) -> torch.Tensor:
-        text = torch.tensor([[*self.start, *self.ids]])
-        with torch.no_grad():
-            given = (torch.tensor([self.source]), text) if self.source else (text,)
-            logits = self.model(*given)[0, -1]
-        if self.model.config.pad_id is not None:
-            logits[self.model.config.pad_id] = -torch.inf
-        return logits
+            drawn = torch.tensor(self.draws[-1:])
+            token = self.sample.choose(logits[None], drawn) if knobs else logits.argmax()
+            self.ids.append(int(token))
 
     @property
     def sample(self) -> Sample:
         knobs = self.knobs | {"top_k": self.knobs["top_k"] or None}
         return Sample(**knobs | {"top_p": None if knobs["top_p"] == 1 else knobs["top_p"]})
 
-    def choose(self) -> int:
-        if not self.knobs:
-            return int(self.logits[-1].argmax())
-        uniform = torch.tensor([self.draws[-1]])
-        return int(self.sample.choose(self.logits[-1][None], uniform))
-
     def cut(self, step: int) -> list[str]:
-        """What cut each token: "top-k", "top-p" or nothing."""
         logits, k = self.logits[step] / self.knobs["temperature"], self.knobs["top_k"]
         by_k = top_k_filter(logits, k).isneginf() if k else torch.zeros(len(logits)).bool()
         final = self.sample.probabilities(self.logits[step])
@@ -101,13 +78,11 @@ class Written:
         return ["" if p or never else "top-k" if cut else "top-p" for cut, p, never in pairs]
 
     def told_tokens(self, step: int) -> list[str]:
-        """What the row of tokens tells, at a step from 0."""
         n, texts = len(self.start), map(self.tokenizer.token, [*self.start, *self.ids])
         reused = 0 if step == 0 else n + step - 1
         kinds = ["in the cache"] * reused + ["read now"] * (n + step - reused) + ["chosen"]
         kinds += ["chosen later"] * (len(self.ids) - step - 1)
-        pairs = enumerate(zip(texts, kinds, strict=True))
-        told = [f"token {i}, “{text}”: {kind}" for i, (text, kind) in pairs]
+        told = lines("token {}, “{}”: {}", zip(range(len(kinds)), texts, kinds, strict=True))
         return told[max(0, n - 12) :]
 
     def told(self, step: int) -> list[str]:
@@ -122,22 +97,18 @@ class Written:
         columns, cut = {"the model": model}, [""] * len(model)
         if self.knobs:
             heated = (logits / self.knobs["temperature"]).softmax(-1)
-            final, cut = self.sample.probabilities(logits), self.cut(step)
-            columns |= {f"temperature {self.knobs['temperature']:g}": heated, "drawn from": final}
+            columns[f"temperature {self.knobs['temperature']:g}"] = heated
+            columns["drawn from"], cut = self.sample.probabilities(logits), self.cut(step)
         for name, values in columns.items():
-            last = name == "drawn from"
-            told += [
-                f"“{token(i)}”, {name}: " + (f"cut by {cut[i]}" if last and cut[i] else f"{p:.3f}")
-                for i, p in ((i, values[i]) for i in shown)
-            ]
+            by = cut if name == "drawn from" else [""] * len(model)
+            shares = [f"cut by {by[i]}" if by[i] else f"{values[i]:.3f}" for i in shown]
+            told += lines(f"“{{}}”, {name}: {{}}", zip(map(token, shown), shares, strict=True))
             told.append(f"“{others}”, {name}: {max(0, 1 - values[shown].sum()):.3f}")
         if self.knobs:
+            final = columns["drawn from"]
             ends = final.cumsum(-1)
-            told += [
-                f"“{token(i)}” lies from {ends[i] - final[i]:.3f} to {ends[i]:.3f}"
-                for i in sorted(shown)
-                if final[i] > 0
-            ]
+            kept = ((token(i), ends[i] - final[i], ends[i]) for i in sorted(shown) if final[i] > 0)
+            told += lines("“{}” lies from {:.3f} to {:.3f}", kept)
             told.append(f"the draw {self.draws[step]:.4f} falls on this token")
         return told
 
@@ -156,64 +127,56 @@ class Written:
 
 
 def check(page, written: Written, step: int) -> None:
-    """Everything that the page shows at one step, from 0, is what the package computes."""
-    wanted, told = written.told(step), page.told()
-    assert len(told) == len(wanted)
-    assert [pair for pair in zip(told, wanted, strict=True) if not same_numbers(*pair)] == []
-    said, _, rest = page.said.partition(". Keys and values")
-    assert same_numbers(said, written.said(step))
+    shown, chosen = page.all(), written.ids[step]
+    agree(shown["told"], written.told(step))
+    said, _, rest = shown["said"].partition(". Keys and values")
     text = re.sub(r"\s+", " ", written.tokenizer.decode(written.ids))
     text = "".join("�" if unicodedata.category(c)[0] == "C" else c for c in text)
     assert rest.endswith(f" Written in the end: “{text}”.")
-    token, chosen = written.tokenizer.token, written.ids[step]
-    p = written.logits[step].softmax(-1)[chosen]
-    title = f"“{token(chosen)}” is the likeliest next token ({p:.3f})"
+    title = "is the likeliest next token ({:.3f})"
+    probabilities = written.logits[step].softmax(-1)
     if written.knobs:
-        p = written.sample.probabilities(written.logits[step])[chosen]
-        title = f"“{token(chosen)}” was drawn with probability {p:.3f}"
-    assert same_numbers(page.title, f"Step {step + 1} of {len(written.ids)}: {title}")
+        title = "was drawn with probability {:.3f}"
+        probabilities = written.sample.probabilities(written.logits[step])
+    title = f"“{written.tokenizer.token(chosen)}” {title.format(probabilities[chosen])}"
+    title = f"Step {step + 1} of {len(written.ids)}: {title}"
+    agree([said, shown["title"]], [written.said(step), title])
 
 
-@browser
 @pytest.mark.parametrize("knobs", [None, *KNOBS], ids=["greedy", "cold", "hot", "plain"])
 def test_every_number_is_that_of_the_packages_model(show, knobs):
     model, tokenizer, _ = trained_translator()
     written = Written(model, tokenizer, MICE, knobs)
-    page = show(DecodingStepper(strategy="sample" if knobs else "greedy"), viewport=WINDOW)
+    page = show(DecodingStepper(strategy="sample" if knobs else "greedy"))
     page.set(**(knobs or {}))
     for step in range(0, len(written.ids), 2):
         page.set(step=step + 1)
         check(page, written, step)
 
 
-@browser
 @pytest.mark.parametrize("make", [language_model, byte_pair_model], ids=["letters", "byte pairs"])
 def test_a_language_model_goes_on_from_a_prompt(show, make):
     model, tokenizer = make()
     text = "abc" if make is language_model else "the value of the other thing is the value of"
-    page = show(DecodingStepper(model, tokenizer, text, 15, **KNOBS[1]), viewport=WINDOW)
+    page = show(DecodingStepper(model, tokenizer, text, 15, **KNOBS[1]))
     written = Written(model, tokenizer, text, KNOBS[1], 15)
     for step in (0, 1, len(written.ids) - 1):
         page.set(step=step + 1)
         check(page, written, step)
     hidden = len(tokenizer.encode(text)) - 12
-    assert any(text.startswith(f"… {hidden} more tokens") for text in page.written()) == (
-        hidden > 0
-    )
+    more = any(text.startswith(f"… {hidden} more tokens") for text in page.written())
+    assert more == (hidden > 0)
 
 
-@browser
 def test_a_softmax_in_the_place_of_logits_is_shown(show):
     model, tokenizer, _ = trained_translator()
     mad = deepcopy(model)
     mad.logits = bugs.ModelEnd()
     written = Written(mad, tokenizer, MICE, KNOBS[0], 5)
-    page = show(DecodingStepper(mad, tokenizer, MICE, 5, **KNOBS[0], step=2), viewport=WINDOW)
-    check(page, written, 1)
+    check(show(DecodingStepper(mad, tokenizer, MICE, 5, **KNOBS[0], step=2)), written, 1)
     assert written.logits[1].softmax(-1).max() < 0.01
 
 
-@browser
 def test_the_counts_are_those_of_a_real_cache(show):
     model, tokenizer = translator()
     ids, layer = [*tokenizer.encode("the cat sees"), tokenizer.eos_id], model.decoder[0]
@@ -228,21 +191,16 @@ def test_the_counts_are_those_of_a_real_cache(show):
     for step, computed in enumerate(counted["self_attention"]):
         page.set(step=step + 1)
         kept = f"of the text: reused {step + 1 - computed}, computed {computed}; "
-        source = (0, len(ids)) if step == 0 else (len(ids), 0)
-        assert f"{kept}without a cache {step + 1}. Of the source: reused {source[0]}, " in page.said
-        assert f"computed {source[1]}; without a cache {len(ids)}. Written" in page.said
+        reused, now = (0, len(ids)) if step == 0 else (len(ids), 0)
+        kept += f"without a cache {step + 1}. Of the source: reused {reused}, computed {now}; "
+        assert f"{kept}without a cache {len(ids)}. Written" in page.said
 
 
 def path_of(tree, step: int, i: int) -> list[int]:
-    """The tokens of a candidate's whole text."""
-    tokens = []
-    for level in reversed(tree[: step + 1]):
-        tokens.append(level[i].token)
-        i = level[i].parent
-    return tokens[::-1]
+    one = tree[step][i]
+    return [*(path_of(tree, step - 1, one.parent) if step else []), one.token]
 
 
-@browser
 @pytest.mark.parametrize("width", [1, 2, 3, 5])
 def test_the_tree_is_that_of_the_packages_beam_search(show, width):
     model, tokenizer, _ = trained_translator()
@@ -253,78 +211,64 @@ def test_the_tree_is_that_of_the_packages_beam_search(show, width):
     def words(step: int, i: int) -> str:
         return f"“{' '.join(map(tokenizer.token, path_of(tree, step, i)))}”"
 
-    page = show(DecodingStepper(strategy="beam", width=width), viewport=WINDOW)
+    page = show(DecodingStepper(strategy="beam", width=width))
     for at in (0, 8, len(tree) - 1):
         page.set(step=at + 1)
+        shown, now = page.all(), tree[at]
         ended = [
-            (s, i, one.log_probability, length_normalized(one.log_probability, s + 1, 0.6))
+            (length_normalized(one.log_probability, s + 1, 0.6), one.log_probability, words(s, i))
             for s, level in enumerate(tree[: at + 1])
             for i, one in enumerate(level)
             if one.finished
         ]
-        order = from_largest(torch.tensor([one[3] for one in ended]), 3) if ended else []
-        texts = [
-            f"normalized {ended[k][3]:.2f}, log P {ended[k][2]:.2f}: {words(*ended[k][:2])}"
-            for k in order
-        ]
+        order = from_largest(torch.tensor([one[0] for one in ended]), 3) if ended else []
+        texts = lines("normalized {:.2f}, log P {:.2f}: {}", (ended[k] for k in order))
         boxes = [
             f"step {s + 1}, {'finished' if one.finished else 'kept' if one.kept else 'dropped'}: "
             f"{words(s, i)}, log P {one.log_probability:.2f}"
             for s in range(max(0, at - 7), at + 1)
             for i, one in enumerate(tree[s][: width + 4 * (s == at)])
         ]
-        told = [told for told in page.told() if not told.startswith("token ")]
-        wanted = [*boxes, *(f"finished: {text}" for text in texts)]
-        assert len(told) == len(wanted)
-        assert all(map(same_numbers, told, wanted))
-        kept = [i for i, one in enumerate(tree[at]) if one.kept]
-        title = f"{len(kept)} kept, {len(tree[at]) - len(kept)} dropped, {len(ended)} finished"
-        assert page.title == f"Step {at + 1} of {len(tree)}: {title} so far"
-        best, *others = [f"{tree[at][i].log_probability:.2f}" for i in kept]
+        told = [told for told in shown["told"] if not told.startswith("token ")]
+        agree(told, [*boxes, *(f"finished: {text}" for text in texts)])
+        best, *others = [f"{one.log_probability:.2f}" for one in now if one.kept]
+        title = f"{1 + len(others)} kept, {len(now) - 1 - len(others)} dropped, {len(ended)}"
+        assert shown["title"] == f"Step {at + 1} of {len(tree)}: {title} finished so far"
         said = f"Beam width {width}. Best kept: {words(at, 0)}, log P {best}"
         said += f"; the others: {', '.join(others)}." if others else "."
         said += f" Best finished: {texts[0]}." if texts else ""
-        assert same_numbers(page.said.partition(" Keys and")[0], said)
-        assert page.said.endswith(f"in the end: “{tokenizer.decode(made.ids[0])}”.")
+        assert same_numbers(shown["said"].partition(" Keys and")[0], said)
+        assert shown["said"].endswith(f"in the end: “{tokenizer.decode(made.ids[0])}”.")
 
 
-@browser
+THICK = """[...root.querySelectorAll("path.ribbon")]
+    .filter(node => node.getAttribute("stroke-width") === "4").length"""
+
+
 def test_strategies_change_the_picture_and_its_knobs(show):
-    page = show(DecodingStepper(), viewport=WINDOW)
-    sliders = {"sample": 5, "greedy": 1, "beam": 2, "sample ": 5}
-    for name, n in sliders.items():
-        page.page.get_by_role("button", name=name.strip(), exact=True).click()
+    page = show(DecodingStepper())
+    for name, n in (("sample", 5), ("greedy", 1), ("beam", 2), ("sample", 5)):
+        page.named(name, exact=True).click()
         page.set()
         assert page.page.locator("input[type=range]:visible").count() == n
-    page.page.get_by_role("button", name="token 4, “Mäuse”").click()
+    page.click("token 4, “Mäuse”")
     assert page.get("step") == 4 and re.match(r"Step 4 of \d+: “Mäuse” was drawn", page.title)
-    page.page.get_by_role("img", name="“Mäuse”, drawn from").hover()
-    lit = page.page.locator("svg [data-lit]").count()
-    assert lit == 7  # the token, its name, its three bars, its place on the strip, the draw
+    page.named("“Mäuse”, drawn from", "img").hover()
+    assert len(page.lit()) == 7  # the token, its name, three bars, its place on the strip, the draw
+    page.page.mouse.move(2, 2)
+    page.set(strategy="beam", step=3)
+    assert page.read(THICK) == 3
+    page.named("step 2, kept", "img").last.hover()  # shows how it came about
+    assert page.read(THICK) == 2
 
 
-@browser
-def test_pointing_at_a_candidate_shows_how_it_came_about(show):
-    page = show(DecodingStepper(strategy="beam", step=3), viewport=WINDOW)
-    thick = "nodes => nodes.filter(node => node.getAttribute('stroke-width') === '4').length"
-    assert page.page.locator("path.ribbon").evaluate_all(thick) == 3
-    page.page.get_by_role("img", name="step 2, kept").last.hover()
-    page.set()
-    assert page.page.locator("path.ribbon").evaluate_all(thick) == 2
-
-
-@browser
-def test_what_is_typed_is_gone_on_from_or_answered(show):
+def test_what_is_typed_is_gone_on_from_or_answered_also_at_the_ends(show):
     page, texts = show(DecodingStepper(*byte_pair_model())), [*HOSTILE.values(), "a" * 1001]
     states = page.states([{"text": text.replace("\ud83d", "?")} for text in texts])
     for text, shown in zip(texts, states, strict=True):
         if text:  # blank, too
             assert shown["title"].startswith("Step ") or shown["said"].endswith(": shorten it.")
     assert "has 1001 characters, but there is room for 1000: shorten it." in page.said
-
-
-@browser
-def test_past_the_ends(show):
     page = show(DecodingStepper(*language_model(), "a" * 39, max_new_tokens=50, step=99))
     assert page.title.startswith("Step 1 of 1: ")  # max_len is 40
     page.set(text="a" * 40)
@@ -334,14 +278,12 @@ def test_past_the_ends(show):
 
 
 def test_wrong_arguments_are_refused(unchecked):
-    with pytest.raises(ValueError, match="belong together"):
-        DecodingStepper(translator()[0])
-    with pytest.raises(ValueError, match="max_new_tokens is 0, but it must be at least 1"):
-        DecodingStepper(max_new_tokens=0)
     model, tokenizer = translator()
+    refused("belong together", DecodingStepper, model)
+    few = "max_new_tokens is 0, but it must be at least 1"
+    refused(few, DecodingStepper, max_new_tokens=0)
     model.logits = torch.nn.Tanh()
-    with pytest.raises(ValueError, match="last part is a Tanh, which a page cannot repeat"):
-        DecodingStepper(model, tokenizer)
+    refused("last part is a Tanh, which a page cannot repeat", DecodingStepper, model, tokenizer)
 
 
 def test_it_opens_on_a_step_at_which_its_knobs_matter():

@@ -3,7 +3,6 @@
 from importlib.metadata import entry_points
 
 import nbformat
-import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
@@ -18,12 +17,6 @@ CELLS = [
 ]
 
 
-def test_nbconvert_knows_the_exporter():
-    (found,) = entry_points(group="nbconvert.exporters", name="lesson")
-    assert found.load() is LessonExporter
-
-
-@pytest.mark.browser
 def test_explorables_live_in_an_exported_page(chromium, tmp_path):
     notebook = new_notebook(cells=[new_code_cell(source) for source in CELLS])
     NotebookClient(notebook, kernel_name="python3").execute()
@@ -46,16 +39,15 @@ def test_explorables_live_in_an_exported_page(chromium, tmp_path):
     context.close()
 
 
-def test_a_saved_widget_of_another_edition_is_left_to_nbconvert():
+def test_nbconvert_knows_the_exporter_and_keeps_pages_without_explorables_and_old_widgets():
+    (found,) = entry_points(group="nbconvert.exporters", name="lesson")
+    assert found.load() is LessonExporter
     explorable = {"state": {"_anywidget_id": "transformer_lesson.explorables.old.NoLongerThere"}}
     data = {WIDGET: {"model_id": "one"}, "text/plain": "NoLongerThere()"}
     notebook = new_notebook(cells=[new_code_cell(outputs=[new_output("display_data", data)])])
     notebook.metadata.widgets = {STATE: {"state": {"one": explorable}}}
     page, _ = LessonExporter().from_notebook_node(notebook)
     assert 'class="explorable"' not in page
-
-
-def test_a_notebook_without_explorables_is_nbconverts_own_page():
     notebook = new_notebook(cells=[new_code_cell("1 + 1", id="one")])
     page, _ = LessonExporter().from_notebook_node(notebook)
     assert "explorable" not in page

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import warnings
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from tests.browser.test_site import AXE, CONTRAST, FORM
 from tests.explorables.conftest import HOSTILE
 from tests.explorables.examples import made
 from tests.explorables.page_modules import NODE
-from tests.explorables.shown import HOST, Shown
+from tests.explorables.shown import HOST, MODEL, WINDOW, Shown, refused
 from tests.security.hostile_texts import TEXTS
 from transformer_lesson import explorables
 from transformer_lesson.checkpoints.translator import TRANSLATOR
@@ -23,8 +24,6 @@ from transformer_lesson.explorables import html
 from transformer_lesson.explorables.bundle import WEB, bundle
 from transformer_lesson.explorables.in_page import LARGEST_MODEL, ReadsTranslator, Text, Weights
 
-browser = pytest.mark.browser
-WINDOW = {"width": 1100, "height": 900}
 TYPED = {  # what a blank text is answered, and what any other: in the title or the sentence
     "AttentionExplorer": (
         "There is no word to attend to: type a sentence.",
@@ -44,38 +43,62 @@ TYPED = {  # what a blank text is answered, and what any other: in the title or 
         "knows none of these words|there is room for 24: shorten|Written: ",
     ),
 }
+PLAYED = {  # what is played, from where to where
+    "AnswerExplorer": ("step", 1, 5),
+    "DecodingStepper": ("step", 1, 17),
+    "HeadSplitExplorer": ("step", 0, 3),
+    "LeakProbe": ("position", 0, 11),
+    "ModelFlow": ("step", 0, 65),
+    "NormExplorer": ("step", 0, 4),
+    "PaperVsPractice": ("point", 1, 40),
+    "PositionalEncodingExplorer": ("position", 0, 45),  # the later one is at 49
+    "TokenizerExplorer": ("step", 0, 22),
+    "TrainingReplay": ("number", 1, 6),
+    "TranslationPlayground": ("shown", 1, 12),
+}
+PLAY = f"""(() => {{
+    const button = [...root.querySelectorAll("button")].find(it => it.innerText.includes("Play"));
+    const seen = [], timers = [window.setInterval, window.clearInterval];
+    let tick = null;
+    window.setInterval = act => {{ tick = act; return 1; }};
+    window.clearInterval = () => {{ tick = null; }};
+    button?.click();
+    while (tick) {{ seen.push({MODEL}.get(argument)); tick(); }}
+    [window.setInterval, window.clearInterval] = timers;
+    return seen;
+}})()"""
+"""Plays to the end, without waiting for the clock, and returns the values that were shown."""
 UNFINISHED = re.compile(r"NaN|undefined|Infinity|\[object|null")
 DEEP_CONTRAST = CONTRAST.replace(
     'document.querySelectorAll("body *")', f'{HOST}.shadowRoot.querySelectorAll("section *")'
 )
 STOPS = "input:enabled, textarea:enabled, button:enabled, a[href]"
-UNNAMED = f"""() => [...{HOST}.shadowRoot.querySelectorAll(
-    "svg [tabindex], svg [role=button], svg [role=img]")]
+UNNAMED = """[...root.querySelectorAll("svg [tabindex], svg [role=button], svg [role=img]")]
     .filter(node => !node.getAttribute("aria-label") || node.getAttribute("tabindex") === null)
     .map(node => node.outerHTML)"""
-UNTOLD = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg text")].filter(node =>
+UNTOLD = """[...root.querySelectorAll("svg text")].filter(node =>
     !node.closest("[aria-hidden], [aria-label][tabindex]") &&
     /^[-−]?[\\d.,]+$/.test(node.textContent))
     .map(node => node.outerHTML)"""
-REACHED = f"""async () => {{
-    const root = {HOST}.shadowRoot, places = [...root.querySelectorAll("svg [tabindex]")];
+REACHED = """(() => {
+    const places = [...root.querySelectorAll("svg [tabindex]")];
     const seen = new Set([0]), open = [0];
-    while (open.length && seen.size < places.length) {{
+    while (open.length && seen.size < places.length) {
         const from = places[open.pop()];
-        for (const key of ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]) {{
+        for (const key of ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]) {
             from.focus();
-            from.dispatchEvent(new KeyboardEvent("keydown", {{key, bubbles: true}}));
+            from.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
             const to = places.indexOf(root.activeElement);
             if (!seen.has(to)) open.push(to);
             seen.add(to);
-        }}
-    }}
+        }
+    }
     return [...seen];
-}}"""
+})()"""
 """The numbers of the places to which arrows lead from the first one."""
 SENTENCES = """() => [...document.querySelectorAll("div.explorable > div")]
     .map(host => host.shadowRoot.querySelector("[role=status]").innerText)"""
-GLIDE = f"""() => [...new Set([...{HOST}.shadowRoot.querySelectorAll("svg circle:not(.still)")]
+GLIDE = """[...new Set([...root.querySelectorAll("svg circle:not(.still)")]
     .map(node => getComputedStyle(node).transitionDuration.split(",")[0]))]"""
 
 
@@ -93,26 +116,20 @@ def opened(name, chromium, tmp_path_factory):
     assert page.problems == []
 
 
-def test_its_repr_is_short_and_stable(name):
-    assert repr(made(name)) == repr(made(name))
-    assert repr(made(name)).startswith(f"{name}(") and len(repr(made(name))) < 400
-
-
-def test_its_values_can_be_set_observed_and_linked(name):
+def test_its_values_can_be_linked_and_its_repr_is_short_and_stable(name):
     one, other = made(name), made(name)
-    assert one.values == other.values
+    assert one.values == other.values and repr(one) == repr(other)
+    assert repr(one).startswith(f"{name}(") and len(repr(one)) < 400
     for key in one.values:
         assert one.has_trait(key) and one.trait_metadata(key, "sync")
 
 
-@browser
 def test_it_is_finished_accessible_and_fits(opened):
     shown = opened.all()
     words = " ".join([shown["title"], shown["said"], *shown["told"]])
     assert shown["said"] and not UNFINISHED.search(words)
     opened.page.evaluate(AXE)
-    assert opened.page.evaluate(FORM) == []
-    assert opened.page.evaluate(UNNAMED) == [] and opened.page.evaluate(UNTOLD) == []
+    assert opened.page.evaluate(FORM) == opened.read(UNNAMED) == opened.read(UNTOLD) == []
     for scheme in ("light", "dark"):
         opened.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         opened.page.wait_for_function(f"scheme => {HOST}.dataset.theme === scheme", arg=scheme)
@@ -120,29 +137,33 @@ def test_it_is_finished_accessible_and_fits(opened):
     for width in (1400, 390, 320):
         opened.page.set_viewport_size({"width": width, "height": 800})
         opened.set()
-        assert opened.page.evaluate("() => document.documentElement.scrollWidth") <= width
+        assert opened.width() <= width
     opened.page.emulate_media(color_scheme="light", reduced_motion="reduce")
     opened.page.set_viewport_size(WINDOW)
 
 
-@browser
 def test_the_keyboard_alone_reaches_everything(opened):
     controls = opened.page.locator(f"section :is({STOPS}):visible").count()
-    stops = 0
-    while stops <= controls + 2:
+    stops, places = 0, len(opened.told())
+    opened.page.keyboard.press("Tab")
+    while stops <= controls + 2 and opened.read("root.activeElement !== null"):
         opened.page.keyboard.press("Tab")
-        if not opened.page.evaluate(f"() => {HOST}.shadowRoot.activeElement !== null"):
-            break
         stops += 1
-    places = len(opened.told())
     assert stops == controls + bool(places)
-    assert not places or set(opened.page.evaluate(REACHED)) == set(range(places))
+    assert not places or set(opened.read(REACHED)) == set(range(places))
 
 
-@browser
+def test_play_goes_on_to_the_end_and_begins_again_there(name, opened):
+    trait, first, last = PLAYED.get(name, ("", 0, -1))
+    start = opened.get(trait) if trait else 0
+    played = list(range(first, last + 1))
+    begun = played if start >= last else played[start - first :]
+    assert [opened.read(PLAY, trait), opened.read(PLAY, trait)] == [begun, played]
+    opened.set(**{trait: start} if trait else {})
+
+
 def test_its_picture_is_saved_whole(opened, tmp_path):
-    opened.page.evaluate(f"() => {HOST}.shadowRoot.activeElement?.blur()")
-    opened.set()
+    opened.read("root.activeElement?.blur()")
     for kind in ("SVG", "PNG"):
         with opened.page.expect_download() as download:
             opened.page.get_by_role("button", name=kind, exact=True).click()
@@ -159,7 +180,6 @@ def test_its_picture_is_saved_whole(opened, tmp_path):
 
 
 @pytest.mark.everything
-@browser
 def test_any_typed_text_stays_text_and_is_drawn_or_answered(name, opened):
     explorable, section = made(name), opened.page.locator("section")
     typed = [key for key, trait in explorable.traits().items() if isinstance(trait, Text)]
@@ -181,35 +201,36 @@ def test_any_typed_text_stays_text_and_is_drawn_or_answered(name, opened):
         assert section.locator("script, img, iframe, link, style").count() == 0
 
 
-@browser
 def test_a_missing_and_a_damaged_model_are_told(show):
-    whole = TRANSLATOR.read_bytes()
-    given = [None, Weights(b"no model"), Weights(whole[:-1] + bytes([whole[-1] ^ 1]))]
-    one_each = [name for name in explorables.__all__ if isinstance(made(name), ReadsTranslator)]
-    all_ = [(made(name), weights) for name in one_each for weights in given]
-    for explorable, weights in all_:
+    whole, wrong = TRANSLATOR.read_bytes(), "The model's file cannot be used, it "
+    given = {
+        "The trained translator is missing. In a terminal, ": None,
+        f"{wrong}is cut off": Weights(b"no model"),
+        f"{wrong}was changed after it was": Weights(whole[:-1] + bytes([whole[-1] ^ 1])),
+    }
+    readers = [name for name in explorables.__all__ if isinstance(made(name), ReadsTranslator)]
+    parts, models = [], {}
+    for name, weights in product(readers, given.values()):
+        explorable = made(name)
         explorable.weights = weights
-    parts, weights = zip(*(html.shown(explorable) for explorable, _ in all_), strict=True)
-    text = html.whole_page([*parts], {key: one for some in weights for key, one in some.items()})
+        part, own = html.shown(explorable)
+        parts.append(part)
+        models |= own
+    text = html.whole_page(parts, models)
     tab = show(SimpleNamespace(save_html=lambda path: path.write_text(text, encoding="utf-8")))
     tab.page.wait_for_function(f"() => ({SENTENCES})().every(said => !said.includes('on its way'))")
-    wrong = "The model's file cannot be used, it "
-    answers = ["The trained translator is missing. In a terminal, ", f"{wrong}is cut off",
-               f"{wrong}was changed after it was"]  # fmt: skip
-    said = tab.page.evaluate(SENTENCES)
-    assert len(one_each) == 6
-    for sentence, answer in zip(said, answers * len(one_each), strict=True):
-        assert sentence.startswith(answer)
+    assert len(readers) == 6
+    for said, answer in zip(tab.page.evaluate(SENTENCES), [*given] * 6, strict=True):
+        assert said.startswith(answer)
 
 
-@browser
 def test_one_move_glides_and_of_several_each_is_shown_at_once(show):
     page = show(made("NormExplorer"), reduced_motion="no-preference")
     durations = []
     for milliseconds in (1000, 1100, 1390, 1700):
         page.page.evaluate("now => { performance.now = () => now; }", milliseconds)
         page.set(token=1 - page.get("token") % 2)
-        durations += page.page.evaluate(GLIDE)
+        durations += page.read(GLIDE)
     assert durations == ["0.25s", "0s", "0s", "0.25s"]
 
 
@@ -237,19 +258,12 @@ def test_a_piece_of_work_lets_a_picture_that_is_due_come_first(tmp_path):
     assert (run.stdout, run.stderr) == ("[ 1, 1, 3, null ]\n", "")
 
 
-def test_half_a_surrogate_pair_can_be_sent():
+def test_half_a_surrogate_pair_can_be_sent_and_what_is_out_of_range_is_refused(monkeypatch):
     assert explorables.MaskExplorer("a \ud83d b").batch == "a ? b"
-
-
-def test_a_value_out_of_range_is_refused():
     with pytest.raises(TraitError, match="should be greater than or equal to 0|not.*-1"):
         explorables.MaskExplorer(sentence=-1)
-
-
-def test_a_model_too_large_for_a_page_is_refused(monkeypatch):
     monkeypatch.setattr("transformer_lesson.explorables.in_page.LARGEST_MODEL", 10)
-    with pytest.raises(ValueError, match="a model of 11 bytes is too large for a page"):
-        Weights(b"12345678901")
+    refused("a model of 11 bytes is too large for a page", Weights, b"12345678901")
     assert LARGEST_MODEL == 64 * 2**20
 
 
@@ -258,14 +272,16 @@ def test_a_model_too_large_for_a_page_is_refused(monkeypatch):
 TOP = re.compile(r"^(?:export )?(?:async )?(?:function\*?|const|let|class) (\w+)", re.MULTILINE)
 
 
-def test_names_of_the_top_level_are_unique_over_all_files():
-    found = [
-        (name, path.name)
-        for path in sorted(WEB.glob("*.js"))
-        for name in TOP.findall(path.read_text(encoding="utf-8"))
-    ]
-    names = [name for name, _ in found]
-    assert [one for one in found if names.count(one[0]) > 1] == []
+def test_names_of_the_top_level_are_unique_and_functions_and_lines_are_short():
+    names = []
+    for path in sorted(WEB.glob("*.js")):
+        text = path.read_text(encoding="utf-8")
+        names += TOP.findall(text)
+        functions = re.findall(r"^(?:export )?(?:async )?function.*?^}", text, re.M | re.S)
+        assert functions or path.name in ("style.js", "weights.js")
+        assert [one[:60] for one in functions if len(one.splitlines()) > 40] == [], path.name
+        assert [line for line in text.splitlines() if len(line) > 100] == [], path.name
+    assert [name for name in names if names.count(name) > 1] == []
 
 
 def test_a_bundle_has_each_file_once_and_imports_nothing():
@@ -273,23 +289,6 @@ def test_a_bundle_has_each_file_once_and_imports_nothing():
     assert text.count("function frame(") == text.count("function join(") == 1
     assert text.index("function join(") < text.index("function frame(")
     assert not re.search(r"^(import|export) ", text, re.MULTILINE)
-
-
-def test_no_function_is_longer_than_forty_lines():
-    for path in sorted(WEB.glob("*.js")):
-        text = path.read_text(encoding="utf-8")
-        functions = re.findall(r"^(?:export )?(?:async )?function.*?^}", text, re.M | re.S)
-        assert functions or path.name in ("style.js", "weights.js")
-        assert [one[:60] for one in functions if len(one.splitlines()) > 40] == [], path.name
-
-
-def test_no_line_is_longer_than_a_hundred_letters():
-    for path in sorted(WEB.glob("*.js")):
-        long = [line for line in path.read_text(encoding="utf-8").splitlines() if len(line) > 100]
-        assert long == [], path.name
-
-
-# The guide
 
 
 def test_the_guides_example_works(show, monkeypatch, tmp_path):
@@ -310,12 +309,9 @@ def test_the_guides_example_works(show, monkeypatch, tmp_path):
     assert page.title == "The largest weight is 0.37"
 
 
-def test_importing_the_package_loads_no_widgets():
+def test_importing_the_package_loads_no_widgets_and_an_unknown_name_is_no_attribute():
     program = "import sys, transformer_lesson.explorables; print('ipywidgets' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.stdout.strip() == "False", run.stderr
-
-
-def test_an_unknown_name_is_no_attribute():
     with pytest.raises(AttributeError, match="no attribute 'Oracle'"):
         explorables.Oracle  # noqa: B018

@@ -6,18 +6,18 @@ import re
 import pytest
 import torch
 
+from tests.explorables.shown import lines, refused
 from transformer_lesson.explorables import LeakProbe
 from transformer_lesson.explorables.leak_probe import LONGEST, THRESHOLD, example_models
 from transformer_lesson.interpretability.causality import changed_positions, leaks_future
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
-browser = pytest.mark.browser
 CAUSAL, SHIFTED = "decoder-only, causal mask", "mask shifted by one"
 IDS = torch.arange(7)[None]
 TOKENS = ["zero", "one", "two", "three", "four", "five", "six"]
-DRAWN = """() => {
-    const svg = document.querySelector("div.explorable > div").shadowRoot.querySelector("svg");
+DRAWN = """(() => {
+    const svg = root.querySelector("svg");
     const layer = (...names) => names.reduce((node, name) => node.layers.get(name), svg);
     const all = (names, read) => [...layer(...names).children].map(read);
     const size = node => [node.width.baseVal.value, node.height.baseVal.value];
@@ -29,7 +29,7 @@ DRAWN = """() => {
         cells: all(["squares", "cells"], node => node.getAttribute("d")),
         stairs: all(["squares", "stairs"], node => node.getAttribute("d")),
     };
-}"""
+})()"""
 KINDS = ("leaks", "moves", "broken")
 
 
@@ -69,7 +69,6 @@ def output_did(row: list[float], output: int, position: int, tokens: list[str]) 
 
 
 def counts(table: torch.Tensor, of: str) -> list[int]:
-    """How many outputs are of a kind, for each replaced token."""
     rows = enumerate(table.tolist())
     return [sum(kind(one, i, t) == of for i, one in enumerate(row)) for t, row in rows]
 
@@ -82,32 +81,28 @@ def verdict(table: torch.Tensor) -> str:
     return f"{'✗' if leaks else '✓'} {leaks} of {pairs} leak"
 
 
-def expected(
-    tables: dict[str, torch.Tensor], model: str, position: int, tokens: list[str], lines: int
-) -> dict:
+def expected(tables: dict, model: str, position: int, tokens: list[str], gauge_lines: int) -> dict:
     """All that the page tells and says of a state, its gauges with so many lines."""
-    n, row = len(tokens), tables[model][position].tolist()
-    told = [f"replace token {i}, “{token}”" for i, token in enumerate(tokens)]
-    told += [
-        f"output {i}, at “{tokens[i]}”, {output_did(row, i, position, tokens)}" for i in range(n)
-    ]
+    row, word = tables[model][position].tolist(), tokens[position]
+    kinds = [kind(change, i, position) for i, change in enumerate(row)]
+    does = [output_did(row, i, position, tokens) for i in range(len(row))]
+    told = lines("replace token {}, “{}”", enumerate(tokens))
+    told += lines("output {}, at “{}”, {}", zip(range(len(row)), tokens, does, strict=True))
     told += [f"{name}: {verdict(table)}" for name, table in tables.items()]
     told += [
         f"{name}, token {t} “{tokens[t]}” replaced: {leaks} of {t} earlier outputs move"
         for name, table in tables.items()
         for t, leaks in enumerate(counts(table, "leaks"))
     ]
-    kinds = [kind(change, i, position) for i, change in enumerate(row)]
-    written = [
-        {"stays": "–", "broken": "NaN/∞"}.get(one) or number(change)
-        for one, change in zip(kinds, row, strict=True)
-    ]
+    signs = {"stays": "–", "broken": "NaN/∞"}
+    written = [signs.get(one) or number(row[i]) for i, one in enumerate(kinds)]
+    title = claim(kinds, position, word)
     return {
         "told": told,
-        "written": [*scale(tables, lines), *written, *["leak"] * kinds.count("leaks")],
+        "written": [*scale(tables, gauge_lines), *written, *["leak"] * kinds.count("leaks")],
         "verdicts": [verdict(table) for table in tables.values()],
-        "title": claim(kinds, position, tokens[position]),
-        "said": sentence(row, kinds, position, tokens, model),
+        "title": title,
+        "said": f"{model}: {title}{sentence(row, kinds, position, does[position])}",
     }
 
 
@@ -117,9 +112,8 @@ def decades(tables: dict[str, torch.Tensor]) -> int:
     return round(math.log10(float(f"{max(1, *finite):.2g}")) + 5 + 0.499999)
 
 
-def scale(tables: dict[str, torch.Tensor], lines: int) -> list[str]:
-    """What stands at the gauges' lines."""
-    every = math.ceil(decades(tables) / lines)
+def scale(tables: dict[str, torch.Tensor], gauge_lines: int) -> list[str]:
+    every = math.ceil(decades(tables) / gauge_lines)
     return [number(THRESHOLD * 10**i) for i in range(every, decades(tables) + 1, every)]
 
 
@@ -128,35 +122,28 @@ def claim(kinds: list[str], position: int, word: str) -> str:
     moved = f"replacing “{word}” moves {leaks} of {position} earlier outputs"
     if not position:
         return f"No output comes before “{word}”, so replacing it shows no leak"
-    if leaks:
-        return f"The future leaks: {moved}"
-    if broken:
+    if broken and not leaks:
         return f"{broken} of {position} outputs before “{word}” are NaN or infinite"
-    return f"No leak here: {moved}"
+    return f"{'The future leaks' if leaks else 'No leak here'}: {moved}"
 
 
-def sentence(row: list, kinds: list, position: int, tokens: list[str], model: str) -> str:
-    leaks = {i: change for i, change in enumerate(row) if kinds[i] == "leaks"}
-    said = f"{model}: {claim(kinds, position, tokens[position])}"
-    if leaks:
-        rounded = {i: float(f"{change:.2g}") for i, change in leaks.items()}
-        first = max(rounded, key=lambda i: (rounded[i], -i))
-        said += f", by up to {number(leaks[first])} (output {first})"
-    later = kinds[position + 1 :]
-    said += f". Its own output {output_did(row, position, position, tokens)}; "
-    said += f"{later.count('moves')} of {len(later)} later outputs move."
+def sentence(row: list[float], kinds: list[str], position: int, own: str) -> str:
+    said, later = "", kinds[position + 1 :]
+    if leaks := {i: float(f"{row[i]:.2g}") for i, one in enumerate(kinds) if one == "leaks"}:
+        first = max(leaks, key=lambda i: (leaks[i], -i))
+        said = f", by up to {number(row[first])} (output {first})"
+    said += f". Its own output {own}; {later.count('moves')} of {len(later)} later outputs move."
     if "broken" in kinds:
         said += f" NaN or infinite: {kinds.count('broken')} of {len(kinds)} outputs."
     return said + " Changes up to 1e-5 are rounding."
 
 
-def wrong_states(page, tables: dict, tokens: list[str], lines: int = 3) -> list:
+def wrong_states(page, tables: dict, tokens: list[str], gauge_lines: int = 3) -> list:
     """In which states the page shows something else than what was computed by hand."""
     states = [{"model": model, "position": i} for model in tables for i in range(len(tokens))]
     wrong = []
     for state, shown in zip(states, page.states(states), strict=True):
-        wanted = expected(tables, **state, tokens=tokens, lines=lines)
-        texts = shown["written"]
+        wanted, texts = expected(tables, *state.values(), tokens, gauge_lines), shown["written"]
         shown["verdicts"] = [text for text in texts if re.match("[✓✗?] ", text)]
         begin = texts.index("moves by") + 1
         shown["written"] = texts[begin : begin + len(wanted["written"])]
@@ -164,13 +151,11 @@ def wrong_states(page, tables: dict, tokens: list[str], lines: int = 3) -> list:
     return wrong
 
 
-@browser
 def test_every_number_of_every_state_is_that_of_the_package(show):
     probe, models = LeakProbe(), example_models()
     known = sorted(set(probe.tokens))
     ids = torch.tensor([[known.index(token) for token in probe.tokens]])
-    page = show(probe, viewport={"width": 1100, "height": 900})
-    assert wrong_states(page, probed_by_hand(models, ids), probe.tokens) == []
+    assert wrong_states(show(probe), probed_by_hand(models, ids), probe.tokens) == []
 
 
 def breaking(ids: torch.Tensor) -> torch.Tensor:
@@ -190,30 +175,16 @@ def large(ids: torch.Tensor) -> torch.Tensor:
     return (ids * torch.tensor([1, 1e3, 1e6, 1e9, 1e20, 1e30, 1]))[..., None]
 
 
-@browser
-@pytest.mark.parametrize(("width", "lines"), [(1000, 3), (300, 1)])
-def test_nan_infinity_rounding_and_large_numbers_are_said(show, width, lines):
+@pytest.mark.parametrize(("width", "gauge_lines"), [(1000, 3), (300, 1)], ids=["across", "down"])
+def test_nan_infinity_rounding_and_large_numbers_are_said_and_drawn(show, width, gauge_lines):
     models = {"breaks": breaking, "no number": nothing_but_nan, "large": large}
-    page = show(LeakProbe(models, IDS, TOKENS), viewport={"width": width, "height": 900})
-    assert wrong_states(page, probed_by_hand(models, IDS), TOKENS, lines) == []
-    page.set(model="no number", position=3)
-    assert page.title == "3 of 3 outputs before “three” are NaN or infinite"
-    assert "no number: ? 49 NaN or ∞" in page.told()
-
-
-# What is drawn
-
-
-@browser
-@pytest.mark.parametrize("width", [1000, 300], ids=["across", "down"])
-def test_ribbons_gauges_and_squares_are_the_numbers(show, width):
-    models = {"breaks": breaking, "shifted": example_models()[SHIFTED], "large": large}
+    models["shifted"] = example_models()[SHIFTED]
     tables = probed_by_hand(models, IDS)
     page = show(LeakProbe(models, IDS, TOKENS), viewport={"width": width, "height": 900})
-    page.page.emulate_media(reduced_motion="reduce")
+    assert wrong_states(page, tables, TOKENS, gauge_lines) == []
     for model, position in (("breaks", 6), ("shifted", 3), ("large", 5), ("breaks", 2)):
         page.set(model=model, position=position)
-        drawn, row = page.page.evaluate(DRAWN), tables[model][position].tolist()
+        drawn, row = page.read(DRAWN), tables[model][position].tolist()
         kinds = {i: kind(change, i, position) for i, change in enumerate(row)}
         dashes = {"leaks": "7 5", "moves": None, "broken": "1 6"}
         moved = [[f"output{i}", dashes[one]] for i, one in kinds.items() if one != "stays"]
@@ -232,11 +203,11 @@ def test_ribbons_gauges_and_squares_are_the_numbers(show, width):
     assert cells(drawn) == {
         (name, of): [
             (i, t)
-            for t, row in enumerate(table.tolist())
-            for i, change in enumerate(row)
-            if kind(change, i, t) == of
+            for t, row in enumerate(table)
+            for i, one in enumerate(row)
+            if kind(one, i, t) == of
         ]
-        for name, table in zip(range(3), tables.values(), strict=True)
+        for name, table in enumerate(map(torch.Tensor.tolist, tables.values()))
         for of in KINDS
     }
 
@@ -244,11 +215,10 @@ def test_ribbons_gauges_and_squares_are_the_numbers(show, width):
 def cells(drawn: dict) -> dict[tuple[int, str], list[tuple[int, int]]]:
     """The (output, replaced token) of each cell in each model's square, by kind."""
     found = {}
-    for number_of_path, path in enumerate(drawn["cells"]):
-        model, of = divmod(number_of_path, len(KINDS))
-        left, top, high = map(
-            float, re.match(r"M([\d.]+) ([\d.]+)v([\d.]+)", drawn["stairs"][model]).groups()
-        )
+    for i, path in enumerate(drawn["cells"]):
+        model, of = divmod(i, len(KINDS))
+        stairs = re.match(r"M([\d.]+) ([\d.]+)v([\d.]+)", drawn["stairs"][model])
+        left, top, high = map(float, stairs.groups())
         corners = re.findall(r"M([\d.]+) ([\d.]+)", path)
         found[model, KINDS[of]] = [
             (round((float(x) - left) / high), round((float(y) - top) / high)) for x, y in corners
@@ -256,86 +226,61 @@ def cells(drawn: dict) -> dict[tuple[int, str], list[tuple[int, int]]]:
     return found
 
 
-# What is clicked and pressed
-
-
-@browser
 def test_tokens_rows_and_squares_are_buttons(show):
-    page = show(LeakProbe(), viewport={"width": 1100, "height": 900})
-    button = page.page.get_by_role("button", name="replace token 3, “an”")
-    button.click()
+    page = show(LeakProbe())
+    page.click("replace token 3, “an”")
     assert page.get("position") == 3 and "“an” moves 3 of 3 earlier" in page.title
-    assert page.page.locator("svg [data-lit]").count() == 6  # the token, its row in five squares
+    assert len(page.lit()) == 6  # the token, its row in five squares
     assert page.press("ArrowRight", "Enter") == "replace token 4, “identity”"
     assert page.get("position") == 4
-    page.page.get_by_role("button", name=f"{CAUSAL}: ✓").click(position={"x": 20, "y": 10})
+    page.named(f"{CAUSAL}: ✓").click(position={"x": 20, "y": 10})
     assert page.get("model") == CAUSAL and page.title.startswith("No leak here")
-    page.page.get_by_role("button", name=f"{SHIFTED}, token 9 ").click()
-    assert (page.get("model"), page.get("position")) == (SHIFTED, 9)
+    page.click(f"{SHIFTED}, token 9 ")
+    assert page.get("model", "position") == [SHIFTED, 9]
     assert "moves 2 of 9 earlier outputs" in page.title
-    page.page.get_by_role("img", name="output 8").hover()
-    assert page.page.locator("svg path[data-lit]").count() == 1
+    page.named("output 8", "img").hover()
+    assert page.lit().count("path") == 1
 
 
-@browser
-def test_a_model_that_is_not_there_is_answered(show):
+def test_what_is_not_there_is_answered_and_the_longest_sentence_drawn(show):
     page = show(LeakProbe({"a": large, "b": large}, IDS, model="c"))
     assert page.said == "There is no model “c”: choose “a”, “b”." and page.title == ""
     page.set(model="b", position=99)
     assert page.title == "No leak here: replacing “6” moves 0 of 6 earlier outputs"
-
-
-@browser
-def test_the_longest_sentence_is_drawn_on_the_narrowest_page(show):
     ids = torch.arange(LONGEST)[None]
     probe = LeakProbe({"own": lambda ids: ids[..., None].float()}, ids, ["a" * 99] * LONGEST)
     page = show(probe, viewport={"width": 290, "height": 900})
-    assert page.page.evaluate("() => document.documentElement.scrollWidth") <= 290
+    assert page.width() <= 290
     assert len(page.told()) == 3 * LONGEST + 1 and "✓ 0 of 276 leak" in page.written()
 
 
-# Python
-
-
-@pytest.mark.parametrize("name", example_models())
-def test_only_the_causal_example_keeps_the_future_hidden(name):
-    assert leaks_future(example_models()[name], IDS) == (name != CAUSAL)
-
-
-def test_shifted_mask_shows_one_token_more_in_each_of_two_layers():
-    changes = changed_positions(example_models()[SHIFTED], IDS, 5)
+def test_only_the_causal_example_keeps_the_future_hidden():
+    examples = example_models()
+    assert [name for name, model in examples.items() if not leaks_future(model, IDS)] == [CAUSAL]
+    changes = changed_positions(examples[SHIFTED], IDS, 5)  # one token more in each of two layers
     assert (changes > THRESHOLD).tolist() == [False] * 3 + [True] * 4
 
 
-def test_it_opens_where_most_leaks():
-    assert LeakProbe().values == {"model": "no mask at all", "position": 11}
+def test_it_opens_where_most_leaks_and_ids_are_tokens_where_none_are_given():
+    assert repr(LeakProbe()) == "LeakProbe(model='no mask at all', position=11)"
     models = {"large": large, "shifted": example_models()[SHIFTED], "breaks": breaking}
     assert LeakProbe(models, IDS).values == {"model": "shifted", "position": 2}
     assert LeakProbe({"large": large}, IDS).values == {"model": "large", "position": 3}
     assert LeakProbe(models, IDS, model="large").values == {"model": "large", "position": 2}
-
-
-def test_tokens_are_the_ids_where_none_are_given():
     assert LeakProbe({"large": large}, IDS).tokens == list("0123456")
     assert LeakProbe({"no number": nothing_but_nan}, IDS[:, :1]).values["position"] == 0
 
 
 def test_bad_input_says_what_to_change(unchecked):
-    with pytest.raises(ValueError, match="models must be a dict"):
-        LeakProbe(large, IDS)
-    with pytest.raises(ValueError, match="models must be a dict"):
-        LeakProbe({}, IDS)
-    with pytest.raises(ValueError, match=r"ids have shape None"):
-        LeakProbe({"m": large})
-    with pytest.raises(ValueError, match=r"ids have shape \(7,\).*ids\[None\]"):
-        LeakProbe({"m": large}, IDS[0])
-    with pytest.raises(ValueError, match="2 tokens for 7 ids"):
-        LeakProbe({"m": large}, IDS, ["a", "b"])
-    with pytest.raises(ValueError, match=r"25 tokens, .* room for 24: pass ids\[:, :24\]"):
-        LeakProbe({"m": large}, torch.arange(25)[None])
+    refused("models must be a dict", LeakProbe, large, IDS)
+    refused("models must be a dict", LeakProbe, {}, IDS)
+    refused(r"ids have shape None", LeakProbe, {"m": large})
+    refused(r"ids have shape \(7,\).*ids\[None\]", LeakProbe, {"m": large}, IDS[0])
+    refused("2 tokens for 7 ids", LeakProbe, {"m": large}, IDS, ["a", "b"])
+    long = r"25 tokens, .* room for 24: pass ids\[:, :24\]"
+    refused(long, LeakProbe, {"m": large}, torch.arange(25)[None])
     training = DecoderOnlyTransformer(ModelConfig(7, 4, 2, 1, 8, 7))
-    with pytest.raises(ValueError, match="'mine' is in training mode"):
-        LeakProbe({"mine": training}, IDS)
+    refused("'mine' is in training mode", LeakProbe, {"mine": training}, IDS)
 
 
 def test_leaves_the_learners_random_numbers_alone():
@@ -344,7 +289,3 @@ def test_leaves_the_learners_random_numbers_alone():
     torch.manual_seed(5)
     example_models.__wrapped__()
     assert torch.rand(1) == expected
-
-
-def test_repr_has_the_values_alone():
-    assert repr(LeakProbe()) == "LeakProbe(model='no mask at all', position=11)"

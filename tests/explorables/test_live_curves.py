@@ -4,12 +4,12 @@ import math
 import re
 from copy import deepcopy
 from decimal import ROUND_HALF_UP, Context, Decimal
+from itertools import product
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.explorables.shown import HOST
 from transformer_lesson.explorables import LiveCurves, live_curves
 from transformer_lesson.explorables.export import WIDGET, saved_widgets
 from transformer_lesson.explorables.live_curves import MOST, SHARE, as_sent, number, thinned
@@ -40,9 +40,6 @@ def report(step, loss=1.0, validation=None):
     return StepReport(step, loss, 0.0, 0.0, 0.0, validation, None)
 
 
-# Sending
-
-
 class Kernel:
     """What sends the curves' messages, as far as they know it: cells that end, and a clock."""
 
@@ -71,14 +68,11 @@ class Kernel:
 
 
 def test_takes_the_reports_of_real_training():
-    ids = list(range(10)) * 20
-    live = LiveCurves()
+    ids, live = list(range(10)) * 20, LiveCurves()
     model = DecoderOnlyTransformer(ModelConfig(10, 8, 2, 1, 16, 8))
-    batches = WindowBatches(ids, batch_size=4, length=8)
-    config = TrainConfig(steps=4, warmup_steps=1)
-    history = train(
-        model, batches, config, live, validation=windows_in_order(ids[:40], 4, 8), validate_every=2
-    )
+    batches, config = WindowBatches(ids, batch_size=4, length=8), TrainConfig(4, warmup_steps=1)
+    checked = {"validation": windows_in_order(ids[:40], 4, 8), "validate_every": 2}
+    history = train(model, batches, config, live, **checked)
     assert [loss for _, loss in live.series["training"]] == history.losses
     assert live.series["validation"] == history.validation
 
@@ -93,8 +87,7 @@ def test_sending_takes_a_small_share_of_the_time(monkeypatch, sending):
         live(report(step))
     sent = len(kernel.sent)
     assert sent * sending <= SHARE * kernel.now + sending
-    assert sent <= kernel.now / live_curves.INTERVAL + 1
-    assert sent >= 2  # it moves all the same
+    assert 2 <= sent <= kernel.now / live_curves.INTERVAL + 1  # it moves all the same
 
 
 def test_the_last_state_is_sent_when_the_cell_ends(monkeypatch):
@@ -113,16 +106,13 @@ def test_the_last_state_is_sent_when_the_cell_ends(monkeypatch):
     assert kernel.sent[2:] == [last | {"anything": [[4, 5.0]]}]
 
 
-def test_it_works_in_a_plain_python_too():
-    live = LiveCurves("t")
+def test_it_works_in_a_plain_python_too_and_shares_no_points_with_another_run():
+    live = LiveCurves("A model learns")
     for step in (1, 2, 3):
         live(report(step))
     assert live.get_state("series") == {"series": as_sent(live.series)}
     assert dict(live.get_state("series")["series"])["training"][-1] == [3, 1.0]
-
-
-def test_two_runs_share_no_points():
-    LiveCurves().add("training", 1, 2.0)
+    assert repr(live) == "LiveCurves(logarithmic=False, title='A model learns')"
     assert LiveCurves().series == {"training": [], "validation": []}
 
 
@@ -135,11 +125,8 @@ def test_a_long_curve_keeps_true_points_its_ends_and_its_extremes():
     values = [value for _, value in points if value == value]
     assert {min(values), max(values)} <= {value for _, value in kept}
     assert thinned(points[:MOST]) == points[:MOST]
-
-
-def test_curves_keep_their_points_at_a_common_step():
     long = [(step, 1 / step) for step in range(1, 5001)]
-    sent = dict(as_sent({"training": long, "validation": long[49::50]}))
+    sent = dict(as_sent({"training": long, "validation": long[49::50]}))  # at common steps
     assert len(sent["training"]) < 700
     assert {step for step, _ in sent["validation"]} <= {step for step, _ in sent["training"]}
 
@@ -147,26 +134,25 @@ def test_curves_keep_their_points_at_a_common_step():
 def test_what_is_no_number_is_sent_as_a_word():
     values = [math.nan, math.inf, -math.inf, 1e300, 1 / 3]
     (curve,) = as_sent({"a\x00\ud83d": list(enumerate(values))})
-    assert curve == [r"a\x00\ud83d", [[0, "nan"], [1, "inf"], [2, "-inf"], [3, 1e300],
-                                      [4, 0.333333]]]  # fmt: skip
+    sent = ["nan", "inf", "-inf", 1e300, 0.333333]
+    assert curve == [r"a\x00\ud83d", list(map(list, enumerate(sent)))]
 
 
 @pytest.mark.slow
 def test_a_saved_notebook_holds_the_last_state_also_after_an_interrupt():
+    training = (
+        "for step in range({}, {}):\n"
+        "    live(SimpleNamespace(step=step, loss=1 / step, validation=None))\n"
+    )
     cells = [
         "from types import SimpleNamespace\n"
         "from transformer_lesson.explorables import LiveCurves\n"
         "live = LiveCurves('run')",
-        "display(live)\n"
-        "for step in range(1, 31):\n"
-        "    live(SimpleNamespace(step=step, loss=1 / step, validation=None))",
-        "for step in range(31, 41):\n"
-        "    live(SimpleNamespace(step=step, loss=1 / step, validation=None))\n"
-        "raise KeyboardInterrupt",
+        "display(live)\n" + training.format(1, 31),
+        training.format(31, 41) + "raise KeyboardInterrupt",
     ]
     notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, cells)))
-    client = NotebookClient(notebook, kernel_name="python3", allow_errors=True)
-    seen = []
+    client, seen = NotebookClient(notebook, kernel_name="python3", allow_errors=True), []
     client.on_cell_executed = lambda **_: seen.append(deepcopy(client.widget_state))
     client.execute()
     (output,) = notebook.cells[1].outputs
@@ -176,15 +162,6 @@ def test_a_saved_notebook_holds_the_last_state_also_after_an_interrupt():
     series = {"training": [[step, number(1 / step)] for step in range(1, 41)], "validation": []}
     assert dict(seen[1][name]["series"]) == series | {"training": series["training"][:30]}
     assert dict(saved_widgets(notebook)[name]["state"]["series"]) == series
-
-
-def test_repr_is_short_and_says_no_loss():
-    live = LiveCurves("A model learns")
-    live(report(1))
-    assert repr(live) == "LiveCurves(logarithmic=False, title='A model learns')"
-
-
-# The picture
 
 
 def short(value: float | str) -> str:
@@ -199,112 +176,96 @@ def short(value: float | str) -> str:
 
 
 def expected(title: str, series: dict) -> dict:
-    """All that the picture tells and says of some curves."""
     curves = {name: points for name, points in series.items() if points}
     losses = {name: points for name, points in curves.items() if name in ("training", "validation")}
     places: dict[int, list[str]] = {}
     for name, points in (losses | curves).items():
         for step, value in points:
             places.setdefault(step, []).append(f"{name} {short(value)}")
+    ends = {name: f"{name} {short(points[-1][1])}" for name, points in curves.items()}
     parts = []
     for name, points in curves.items():
-        part = f"{name} {short(points[-1][1])}"
-        if len(points) > 1:
-            part = f"{name} from {short(points[0][1])} to {short(points[-1][1])}"
-            if name in losses:
-                step, lowest = min(points, key=lambda point: point[1])
-                part += f", lowest {short(lowest)} at step {step:,}"
-        parts.append(part)
-    ends = [f"{name} {short(points[-1][1])}" for name, points in (losses or curves).items()]
-    return {
-        "told": [f"step {step:,}: {', '.join(words)}" for step, words in sorted(places.items())],
-        "title": f"{title}: {', '.join(ends)}" if curves else title,
-        "said": f"Up to step {max(places):,}: {'; '.join(parts)}."
-        if curves
-        else "No step so far: the curves grow here while the model trains.",
-        "names": {f"{name} {short(points[-1][1])}" for name, points in curves.items()},
-    }
+        part = f"{name} from {short(points[0][1])} to {short(points[-1][1])}"
+        if name in losses:
+            step, lowest = min(points, key=lambda point: point[1])
+            part += f", lowest {short(lowest)} at step {step:,}"
+        parts.append(part if len(points) > 1 else ends[name])
+    said = "No step so far: the curves grow here while the model trains."
+    if curves:
+        said = f"Up to step {max(places):,}: {'; '.join(parts)}."
+        title = f"{title}: {', '.join(ends[name] for name in losses or curves)}"
+    told = [f"step {step:,}: {', '.join(words)}" for step, words in sorted(places.items())]
+    return {"told": told, "title": title, "said": said, "names": {*ends.values()}}
 
 
-@pytest.mark.browser
 def test_every_state_tells_every_point(show):
-    page = show(LiveCurves("A run"), viewport={"width": 1100, "height": 900})
-    for series in STATES.values():
-        for log in (False, True):
-            page.set(series=as_sent(series), logarithmic=log)
-            wanted = expected("A run", dict(as_sent(series)))
-            assert page.told() == wanted["told"]
-            assert (page.title, page.said) == (wanted["title"], wanted["said"])
-            assert wanted["names"] <= set(page.written())
+    page = show(LiveCurves("A run"))
+    cases = list(product(map(as_sent, STATES.values()), (False, True)))
+    states = [{"series": series, "logarithmic": log} for series, log in cases]
+    for (series, _), shown in zip(cases, page.states(states), strict=True):
+        wanted = expected("A run", dict(series))
+        assert wanted.pop("names") <= {*shown["written"]}
+        assert {name: shown[name] for name in wanted} == wanted
 
 
-FRAME = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg > g > g:first-child > g")].map(
-    frame => {{
-        const [, lines, ticks, curves] = frame.children;
-        const y = node => Number(node.getAttribute("d").match(/ ([-\\d.e]+)H/)[1]);
-        return {{
-            ticks: [...lines.children].map((node, i) =>
-                [Number(ticks.children[i].textContent), y(node)]),
-            curves: [...curves.children].map(node => node.getAttribute("d")),
-        }};
-    }})"""
-
-
-STEPS = f"""() => [...{HOST}.shadowRoot.querySelectorAll("svg text.middle")]
+FRAME = """[...root.querySelectorAll("svg > g > g:first-child > g")].map(frame => {
+    const [, lines, ticks, curves] = frame.children;
+    const y = node => Number(node.getAttribute("d").match(/ ([-\\d.e]+)H/)[1]);
+    return {
+        ticks: [...lines.children].map((node, i) => [+ticks.children[i].textContent, y(node)]),
+        curves: [...curves.children].map(node => node.getAttribute("d")),
+    };
+})"""
+STEPS = """[...root.querySelectorAll("svg text.middle")]
     .map(node => [Number(node.textContent.replaceAll(",", "")), Number(node.getAttribute("x"))])"""
 
 
-@pytest.mark.browser
+def between(values: list[float], start: tuple, end: tuple) -> pytest.approx:
+    """Where values stand on an axis of which two (value, place) are known."""
+    (low, at_low), (high, at_high) = start, end
+    places = [at_low + (at_high - at_low) * (value - low) / (high - low) for value in values]
+    return pytest.approx(places, abs=0.1)
+
+
 @pytest.mark.parametrize("log", [False, True])
 def test_curves_stand_where_the_axes_say(show, log):
-    page = show(LiveCurves("A run", log), viewport={"width": 1100, "height": 900})
+    page = show(LiveCurves("A run", log))
     page.set(series=as_sent(RUN))
-    losses, others = page.page.evaluate(FRAME)
-    (first, x_first), *_, (last, x_last) = page.page.evaluate(STEPS)
-    for frame, names in ((losses, ["training", "validation"]), (others, ["exact match"])):
-        scaled = math.log10 if log and frame is losses else float
-        (low, y_low), *_, (high, y_high) = frame["ticks"]
-        for name, path in zip(names, frame["curves"], strict=True):
+    first, *_, last = page.read(STEPS)
+    names = [["training", "validation"], ["exact match"]]
+    for frame, own, logarithmic in zip(page.read(FRAME), names, (log, False), strict=True):
+        scaled = math.log10 if logarithmic else float
+        low, *_, high = [(scaled(value), y) for value, y in frame["ticks"]]
+        for name, path in zip(own, frame["curves"], strict=True):
             places = [tuple(map(float, pair.split())) for pair in re.split("[ML]", path)[1:]]
-            part = [(step - first) / (last - first) for step, _ in RUN[name]]
-            wanted = [x_first + (x_last - x_first) * one for one in part]
-            assert [x for x, _ in places] == pytest.approx(wanted, abs=0.1)
-            part = [(scaled(value) - scaled(low)) / (scaled(high) - scaled(low))
-                    for _, value in RUN[name]]  # fmt: skip
-            wanted = [y_low + (y_high - y_low) * one for one in part]
-            assert [y for _, y in places] == pytest.approx(wanted, abs=0.1)
+            steps, values = zip(*RUN[name], strict=True)
+            assert [x for x, _ in places] == between(steps, first, last)
+            assert [y for _, y in places] == between(map(scaled, values), low, high)
 
 
-@pytest.mark.browser
 def test_a_step_lights_up_in_both_frames_and_the_keyboard_goes_on(show):
-    page = show(LiveCurves("A run"), viewport={"width": 1100, "height": 900})
+    page = show(LiveCurves("A run"))
     page.set(series=as_sent(RUN))
     wanted = expected("A run", dict(as_sent(RUN)))["told"]
-    page.page.get_by_role("img", name=wanted[99], exact=True).hover()
+    step = page.named(wanted[99], "img", exact=True)
+    step.hover()
     mark = page.page.locator("[data-lit] path")
     assert mark.get_attribute("d").count("a4 4 0 1 0 8 0") == 3  # rings: two losses, one share
     assert page.page.locator(".tip").inner_text() == wanted[99]
-    page.page.get_by_role("img", name=wanted[99], exact=True).focus()
+    step.focus()
     assert page.press("ArrowRight") == wanted[100]
     assert page.press("ArrowLeft", "ArrowLeft") == wanted[98]
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("width", [1100, 320])
 def test_anything_is_drawn(show, width):
     page = show(LiveCurves("<script> $ 🦄" * 99), viewport={"width": width, "height": 900})
     bad = [(1, math.nan), (2, math.inf), (3, 1e300), (4, -math.inf), (5, -1.0), (6, 0.0)]
-    for series in (
-        {"training": bad, "validation": [(2, -1.0)]},
-        {"training": [(i, 1.0) for i in range(100_000)]},
-        {f"curve {i} $x$ <b> 🦄 {'x' * 300}": [(1, float(i)), (9, -float(i))] for i in range(20)},
-        {"training": [(3, math.nan)]},
-    ):
-        for log in (False, True):
-            page.set(series=as_sent(series), logarithmic=log)
-            heights = re.findall(
-                r"NaN|Infinity", page.page.evaluate(f"{HOST}.shadowRoot.innerHTML")
-            )
-            assert page.told() and page.said and heights == []
-            assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+    many = {f"curve {i} $x$ <b> 🦄 {'x' * 300}": [(1, float(i)), (9, -float(i))] for i in range(20)}
+    flat = {"training": [(i, 1.0) for i in range(100_000)]}
+    one, bad = {"training": [(3, math.nan)]}, {"training": bad, "validation": [(2, -1.0)]}
+    for series, log in product((bad, flat, many, one), (False, True)):
+        page.set(series=as_sent(series), logarithmic=log)
+        assert not re.search(r"NaN|Infinity", page.read("root.innerHTML"))
+        assert page.told() and page.said and page.width() <= width
     assert page.told() == ["step 3: training nan"] and page.written().count("×") == 1

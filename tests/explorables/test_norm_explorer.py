@@ -2,15 +2,13 @@
 
 from itertools import product
 
-import pytest
 import torch
 
-from tests.explorables.shown import same_numbers
+from tests.explorables.shown import agree, lines, same_numbers
 from transformer_lesson.explorables import NormExplorer
 from transformer_lesson.explorables.norm_explorer import BLOCK, TOKENS
 from transformer_lesson.model.norm import layer_norm, rms_norm
 
-pytestmark = pytest.mark.browser
 NORMS = ["layer", "rms", "batch"]
 NAMES = ["as they come in", "minus the mean", "divided", "times gamma", "plus beta"]
 STATES = [
@@ -42,57 +40,33 @@ def measured(norm: str, x):
 
 def steps(norm: str, x, gamma: float, beta: float, epsilon: float) -> list:
     """The block before the norm and after each step; the last is the package's own."""
-    options = {"x": x, "epsilon": epsilon}
-    return [
-        x,
-        x - measured(norm, x)[0],
-        normalized(norm, gamma=1.0, beta=0.0, **options),
-        normalized(norm, gamma=gamma, beta=0.0, **options),
-        normalized(norm, gamma=gamma, beta=beta, **options),
-    ]
+    weights = ((1.0, 0.0), (gamma, 0.0), (gamma, beta))
+    return [x, x - measured(norm, x)[0], *(normalized(norm, x, *two, epsilon) for two in weights)]
 
 
 def expected(norm: str, dimension: int, step: int, shift, scale, token, **options) -> dict:
-    """Every sentence that the picture tells, and what its words say."""
     block = torch.tensor(BLOCK, dtype=torch.float64)
     changed = block.clone()
     changed[token] = changed[token] * scale + shift
     levels, unchanged = steps(norm, changed, **options), steps(norm, block, **options)
     moved = [(a - b).abs().amax(-1).tolist() for a, b in zip(levels, unchanged, strict=True)]
-    group = (
-        [(i, dimension) for i in range(6)] if norm == "batch" else [(token, j) for j in range(4)]
-    )
-    told = []
+    one = [(i, dimension) for i in range(6)] if norm == "batch" else product([token], range(4))
+    group, told = list(one), []
     for heading, level in (("before", 0), (f"after: {NAMES[step]}", step)):
+        cells = product(enumerate(TOKENS), range(4))
         told += [f"change “{name}”" for name in TOKENS]
-        told += [
-            f"“{name}”, dimension {j}, {heading}: {levels[level][i, j]:.2f}"
-            for i, name in enumerate(TOKENS)
-            for j in range(4)
-        ]
-        told += [
-            f"“{name}”, {heading}: moved by {far:.2f}"
-            for name, far in zip(TOKENS, moved[level], strict=True)
-        ]
+        told += [f"“{name}”, dimension {j}, {heading}: {levels[level][i, j]:.2f}"
+                 for (i, name), j in cells]  # fmt: skip
+        far = zip(TOKENS, moved[level], strict=True)
+        told += lines(f"“{{}}”, {heading}: moved by {{:.2f}}", far)
     marks = [[part[group[0]] for part in measured(norm, level)] for level in levels]
-    told += [
-        f"{NAMES[i]}: root mean square {deviation:.2f}"
-        if norm == "rms"
-        else f"{NAMES[i]}: mean {mean:.2f}, deviation {deviation:.2f}"
-        for i, (mean, deviation) in enumerate(marks[: step + 1])
-    ]
-    told += [
-        f"“{TOKENS[i]}”, dimension {j}, {NAMES[level]}: {levels[level][i, j]:.2f}"
-        for level in range(step + 1)
-        for i, j in group
-    ]
+    shown = (
+        "{0}: root mean square {2:.2f}" if norm == "rms" else "{}: mean {:.2f}, deviation {:.2f}"
+    )
+    told += [shown.format(NAMES[i], *marks[i]) for i in range(step + 1)]
+    told += [f"“{TOKENS[i]}”, dimension {j}, {NAMES[level]}: {levels[level][i, j]:.2f}"
+             for level, (i, j) in product(range(step + 1), group)]  # fmt: skip
     return {"told": told, "marks": marks, "moved": moved, "levels": levels}
-
-
-def assert_same(shown: list[str], wanted: list[str]) -> None:
-    assert len(shown) == len(wanted)
-    wrong = [pair for pair in zip(shown, wanted, strict=True) if not same_numbers(*pair)]
-    assert wrong == []
 
 
 def step_words(norm: str, marks: list, gamma: float, beta: float, epsilon: float) -> list[str]:
@@ -110,47 +84,41 @@ def step_words(norm: str, marks: list, gamma: float, beta: float, epsilon: float
 
 def test_every_number_is_that_of_the_norm(show):
     page = show(NormExplorer())
-    cases = [(norm, i, step) for norm in NORMS for i in range(4) for step in (i, 4)]
+    cases = list(product(NORMS, range(4), (None, 4)))
+    cases = [(norm, i, i if step is None else step) for norm, i, step in cases]
     states = [STATES[i] | {"norm": norm, "step": step, "dimension": i} for norm, i, step in cases]
     for (norm, number, step), shown in zip(cases, page.states(states), strict=True):
-        state = STATES[number]
+        state, written = STATES[number], shown["written"]
         wanted = expected(norm, number, step, **state)
         # a dot that moves was made earlier than the traces that it leaves
-        assert_same(sorted(shown["told"]), sorted(wanted["told"]))
+        agree(sorted(shown["told"]), sorted(wanted["told"]))
         options = {name: state[name] for name in ("gamma", "beta", "epsilon")}
-        words = shown["written"][-step - 1 :]
-        assert_same(words, step_words(norm, wanted["marks"], **options)[: step + 1])
-        assert_numbers_written(shown["written"], wanted, step)
+        agree(written[-step - 1 :], step_words(norm, wanted["marks"], **options)[: step + 1])
+        for level, heading in ((0, "before"), (step, f"after: {NAMES[step]}")):
+            at = written.index(heading) + 11
+            numbers = [f"{x:.2f}" for x in wanted["levels"][level].flatten().tolist()]
+            moved = [f"{x:.2f}" for x in wanted["moved"][level]]
+            agree(written[at : at + 31], [*numbers, "moved by", *moved])
+        if step == 4:
+            sentence = said(shown["title"], norm, state, wanted, number)
+            assert same_numbers(shown["said"].partition(" Gamma")[0], sentence)
 
 
-def assert_numbers_written(written: list[str], wanted: dict, step: int) -> None:
-    """The two blocks and the two columns "moved by" stand in the picture, too."""
-    for level, at in ((0, written.index("before")), (step, written.index(f"after: {NAMES[step]}"))):
-        numbers = [f"{x:.2f}" for x in wanted["levels"][level].flatten().tolist()]
-        moved = [f"{x:.2f}" for x in wanted["moved"][level]]
-        assert_same(written[at + 11 : at + 42], [*numbers, "moved by", *moved])
+def said(title: str, norm: str, state: dict, wanted: dict, dimension: int) -> str:
+    """The sentence of the last step, which is made of the picture's numbers."""
+    (mean, deviation), (after, spread) = wanted["marks"][0], wanted["marks"][4]
+    name = TOKENS[state["token"]]
+    whose = f"dimension {dimension}" if norm == "batch" else f"“{name}”"
+    measure = f"Root mean square of {whose}: {deviation:.2f} before, {spread:.2f} after."
+    if norm != "rms":
+        measure = f"Mean and deviation of {whose}: {mean:.2f} and {deviation:.2f} before, "
+        measure += f"{after:.2f} and {spread:.2f} after."
+    change = f"its old numbers × {state['scale']:g} + {state['shift']:g}, and its output moves"
+    moved = wanted["moved"][4][state["token"]]
+    return f"{title}. “{name}” is {change} by {moved:.2f}. {measure}"
 
 
-def test_the_sentence_is_made_of_the_pictures_numbers(show):
-    page = show(NormExplorer())
-    cases = list(product(NORMS, STATES))
-    states = [state | {"norm": norm, "dimension": 2} for norm, state in cases]
-    for (norm, state), shown in zip(cases, page.states(states), strict=True):
-        wanted = expected(norm, 2, 4, **state)
-        (mean, deviation), (after, spread) = wanted["marks"][0], wanted["marks"][4]
-        name = TOKENS[state["token"]]
-        whose = "dimension 2" if norm == "batch" else f"“{name}”"
-        before = f"Mean and deviation of {whose}: {mean:.2f} and {deviation:.2f} before, "
-        measure = before + f"{after:.2f} and {spread:.2f} after."
-        if norm == "rms":
-            measure = f"Root mean square of {whose}: {deviation:.2f} before, {spread:.2f} after."
-        change = f"its old numbers × {state['scale']:g} + {state['shift']:g}, and its output moves"
-        said = f" “{name}” is {change} by {wanted['moved'][4][state['token']]:.2f}. {measure} Gamma"
-        told = shown["said"][len(shown["title"]) + 1 :].partition("Gamma")[0]
-        assert same_numbers(told + "Gamma", said)
-
-
-def test_a_norm_says_whom_a_change_reaches(show):
+def test_a_norm_says_whom_a_change_reaches_or_what_a_token_is_measured_against(show):
     page = show(NormExplorer())
     assert page.title == "Layer norm: changing “child” moves no output, not even its own"
     page.set(epsilon=10.0)
@@ -164,35 +132,20 @@ def test_a_norm_says_whom_a_change_reaches(show):
     assert same_numbers(page.title, title)
     page.set(step=2)
     assert page.title == "Batch norm, step 2 of 4: divided"
-
-
-def test_nothing_changed_says_what_a_token_is_measured_against(show):
-    page = show(NormExplorer(shift=0.0, scale=1.0))
-    measured_against = {
+    page.set(step=4, shift=0.0, scale=1.0)
+    for norm, claim in {
         "layer": "Layer norm: each token is measured against its own mean and deviation",
         "rms": "RMS norm: each token is measured against its own root mean square",
         "batch": "Batch norm: each token is measured against all tokens’ mean and deviation",
-    }
-    for norm, claim in measured_against.items():
+    }.items():
         page.set(norm=norm)
         assert page.title == claim
 
 
 def test_a_click_chooses_and_a_number_lights_up_wherever_it_stands(show):
     page = show(NormExplorer())
-    page.page.get_by_role("button", name="change “.”").first.click()
+    page.named("change “.”").first.click()
     assert page.get("token") == 5
-    page.page.get_by_role("button", name="“the”, dimension 3, before: 0.40").click()
-    assert (page.get("token"), page.get("dimension")) == (3, 3)
-    page.set()  # waits for the picture
-    lit = page.page.locator("svg [data-lit]")
-    assert lit.count() == 2 + 4 + 5  # both blocks, its paths and its dots
-
-
-def test_play_goes_through_the_steps(show):
-    page = show(NormExplorer(step=3))
-    page.page.get_by_role("button", name="Play").click()
-    page.page.get_by_text("Layer norm: changing “child”").first.wait_for()
-    assert page.get("step") == 4
-    page.page.get_by_role("button", name="Play").click()
-    page.page.get_by_text("Layer norm, step 1 of 4: minus the mean").first.wait_for()
+    page.click("“the”, dimension 3, before: 0.40")
+    assert page.get("token", "dimension") == [3, 3]
+    assert len(page.lit()) == 2 + 4 + 5  # both blocks, its paths and its dots

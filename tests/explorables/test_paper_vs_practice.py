@@ -3,8 +3,6 @@
 import re
 from statistics import fmean
 
-import pytest
-
 from transformer_lesson.experiments import since_2017
 from transformer_lesson.experiments.since_2017 import GRID_EVERY, Setting, stored_grid
 from transformer_lesson.explorables import PaperVsPractice
@@ -20,7 +18,6 @@ def words(setting: Setting) -> str:
 
 
 def result(setting: Setting, predicted: int | None = None) -> str:
-    """What the card of a measured setting tells."""
     last = [run[-1] for run in stored_grid()[setting]]
     said = "" if predicted is None else f", you said {predicted}"
     return (
@@ -34,45 +31,42 @@ def losses(setting: Setting, point: int) -> str:
     return ", ".join(f"seed {seed} {run[point - 1]:.3f}" for seed, run in enumerate(runs))
 
 
-@pytest.mark.browser
 def test_every_stored_loss_is_told_once_it_was_asked_for(show):
-    page = show(PaperVsPractice())
+    page, right = show(PaperVsPractice()), 0
     page.set(predictions={str(setting): 2 for setting in stored_grid()})
     for setting in stored_grid():
         page.set(**setting._asdict())
-        told = [one for one in page.told() if one.startswith("step ")]
+        shown, expected = page.all(), result(setting, 2)
+        right += ": 2 of 3" in expected
+        told = [one for one in shown["told"] if one.startswith("step ")]
         steps = range(1, POINTS + 1)
         assert told == [f"step {i * GRID_EVERY}: {losses(setting, i)}" for i in steps]
-        expected = result(setting, 2)
-        assert expected in page.told()
-        assert page.title.lower() == expected.partition(" learn,")[0].lower() + " learn"
-        assert page.said.startswith(expected[0].upper() + expected[1:] + ". At step 200:")
-    right = sum(result(setting, 2).count(": 2 of 3") for setting in stored_grid())
+        assert expected in shown["told"]
+        assert shown["title"].lower() == expected.partition(" learn,")[0].lower() + " learn"
+        said = expected[0].upper() + expected[1:] + ". At step 200:"
+        assert shown["said"].startswith(said)
     assert page.said.endswith(f"12 of 12 settings measured, {right} of 12 predictions right.")
 
 
-@pytest.mark.browser
 def test_nothing_is_told_of_a_setting_before_a_prediction(show):
     page = show(PaperVsPractice())
-    hidden = [setting for setting in stored_grid() if setting != FIRST]
-    for setting in hidden:
+    for setting in (setting for setting in stored_grid() if setting != FIRST):
         page.set(**setting._asdict(), ranked=True)
-        assert f"{words(setting)}: not measured yet" in page.told()
-        assert page.title.lower() == f"{words(setting)}: what do you expect?".lower()
-        drawn = " ".join([*page.told(), *page.written(), page.said])
+        shown = page.all()
+        assert f"{words(setting)}: not measured yet" in shown["told"]
+        assert shown["title"].lower() == f"{words(setting)}: what do you expect?".lower()
+        drawn = " ".join([*shown["told"], *shown["written"], shown["said"]])
         last = [f"{run[-1]:.2f}" for run in stored_grid()[setting]]
         assert not any(re.search(rf"\b{loss}", drawn) for loss in last if loss not in result(FIRST))
-        assert [one for one in page.told() if one.endswith("will learn")] == [
-            f"{n} of 3 will learn" for n in range(4)
-        ]
+        asked = [one for one in shown["told"] if one.endswith("will learn")]
+        assert asked == [f"{n} of 3 will learn" for n in range(4)]
 
 
-@pytest.mark.browser
-def test_an_answer_shows_what_was_measured_and_is_marked_in_words(show):
+def test_an_answer_shows_what_was_measured_marked_in_words_and_ranked_when_asked(show):
     page, setting = show(PaperVsPractice()), Setting("post", 20, "small")
-    page.page.get_by_role("button", name=f"{words(setting)}: not measured yet").click()
-    assert page.get("warmup_steps") == 20 and page.get("initialization") == "small"
-    page.page.get_by_role("button", name="3 of 3 will learn").focus()
+    page.click(f"{words(setting)}: not measured yet")
+    assert page.get("warmup_steps", "initialization") == [20, "small"]
+    page.named("3 of 3 will learn").focus()
     page.press("Enter")
     assert page.get("predictions") == {str(FIRST): None, str(setting): 3}
     assert result(setting, 3) in page.told() and "✗ 1 of 3 learn" in page.written()
@@ -80,49 +74,36 @@ def test_an_answer_shows_what_was_measured_and_is_marked_in_words(show):
     page.set(predictions={str(FIRST): None, str(setting): 1})
     assert "✓ 1 of 3 learn" in page.written()
     assert page.said.endswith("2 of 12 settings measured, 1 of 1 predictions right.")
-
-
-@pytest.mark.browser
-def test_what_is_measured_is_ranked_by_its_mean_only_when_asked(show):
-    measured = [FIRST, Setting("pre", 20, "small"), Setting("post", 0, "small")]
-    page = show(PaperVsPractice(predictions={str(one): 3 for one in measured}))
+    means = {
+        one: fmean(run[-1] for run in stored_grid()[one])
+        for one in (FIRST, Setting("pre", 20, "small"), Setting("post", 0, "small"))
+    }
+    page.set(predictions={str(one): 3 for one in means})
     assert not any("mean" in text for text in page.written())
     page.set(ranked=True)
-    grid = stored_grid()
-    means = sorted(fmean(run[-1] for run in grid[one]) for one in measured)
     written = [text for text in page.written() if "mean" in text]
-    assert sorted(written) == [f"{i + 1}. mean {mean:.2f}" for i, mean in enumerate(means)]
-    best = min(measured, key=lambda one: fmean(run[-1] for run in grid[one]))
-    assert page.said.endswith(f"Lowest of them: {words(best)}, mean {means[0]:.2f}.")
+    ranks = enumerate(sorted(means.values()), start=1)
+    assert sorted(written) == [f"{i}. mean {mean:.2f}" for i, mean in ranks]
+    best = min(means, key=means.get)
+    assert page.said.endswith(f"Lowest of them: {words(best)}, mean {means[best]:.2f}.")
 
 
-@pytest.mark.browser
-def test_a_replay_tells_as_many_steps_as_it_has_shown(show):
-    page = show(PaperVsPractice("pre", 100, "small", point=3))
-    setting = Setting("pre", 100, "small")
+def test_a_replay_tells_as_many_steps_as_it_has_shown_and_a_run_that_diverged_says_so(show):
+    page, setting = (
+        show(PaperVsPractice("pre", 100, "small", point=3)),
+        Setting("pre", 100, "small"),
+    )
     steps = [one for one in page.told() if one.startswith("step ")]
     assert steps == [f"step {i * GRID_EVERY}: {losses(setting, i)}" for i in (1, 2, 3)]
     assert f"At step 15: {losses(setting, 3)}." in page.said
-    page.page.get_by_role("button", name="Play").click()
-    page.page.wait_for_function(
-        "() => document.querySelector('div.explorable').model.get('point') > 4"
-    )
-
-
-@pytest.mark.browser
-def test_a_run_that_diverged_says_so(show, monkeypatch):
     curves = in_rows()
-    shorter = {
-        **curves,
-        str(FIRST): [run[: 5 * (i + 1)] for i, run in enumerate(curves[str(FIRST)])],
-    }
-    page = show(PaperVsPractice())
-    page.set(curves=shorter)
+    shorter = [run[: 5 * (i + 1)] for i, run in enumerate(curves[str(FIRST)])]
+    own = FIRST._asdict() | {"predictions": {str(FIRST): None}, "point": POINTS}
+    page.set(curves={**curves, str(FIRST): shorter}, **own)
     assert "seed 0 diverged, seed 1 diverged, seed 2 diverged" in page.said
     assert "step 50: seed 0 diverged, seed 1 3.222, seed 2 3.276" in page.told()
 
 
-@pytest.mark.browser
 def test_missing_curves_say_how_they_are_made(show, monkeypatch, tmp_path):
     since_2017.stored_grid.cache_clear()
     monkeypatch.setattr(since_2017, "DATA", tmp_path)

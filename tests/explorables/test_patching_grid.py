@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from tests.explorables.shown import Shown, same_numbers
+from tests.explorables.shown import Shown, agree, refused, same_numbers
 from tests.parity import randomized, small_config
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.experiments.induction import AttentionOnlyDecoder, held_out_batch
@@ -21,7 +21,6 @@ from transformer_lesson.interpretability.interventions import (
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.ranking import first_largest, from_largest
 
-browser = pytest.mark.browser
 PAIRS = [  # sentences, and after which written word the answer comes
     (SOURCE, "the old child sees the small cat .", 0),
     (SOURCE, "the old dog sees the small house .", 4),
@@ -50,7 +49,6 @@ def outspoken(model):
 
 
 def traced(model, clean, corrupted, answer: int, heads: bool, tail=()) -> dict:
-    """What the package computes: both runs, and the share that each vector brings back."""
     with torch.no_grad():
         runs = [model(ids, *tail)[0, answer].log_softmax(-1) for ids in (clean, corrupted)]
     best = int(first_largest(runs[0]))
@@ -68,34 +66,32 @@ def traced(model, clean, corrupted, answer: int, heads: bool, tail=()) -> dict:
 
 def check(page: Shown, seen: dict, tokens: list[str], read: str, name) -> None:
     """Compare all that one state shows, apart from the tokens, with what the package computes."""
-    answer, grid, labels = name(seen["best"]), seen["grid"], [site.label for site in seen["sites"]]
+    shown, best, grid = page.all(), seen["best"], seen["grid"]
+    labels = [site.label for site in seen["sites"]]
     clean, corrupted = (run.exp() for run in seen["runs"])
-    told = [words for words in page.told() if not words.startswith("token ")]
+    told = [words for words in shown["told"] if not words.startswith("token ")]
     wanted = [
         f"{label}, token {i} “{tokens[i]}”: {share:.2f} comes back".replace("-0.00", "0.00")
         for label, row in zip(labels, [] if grid is None else grid.tolist(), strict=False)
         for i, share in enumerate(row)
     ]
     likely = from_largest(torch.maximum(clean, corrupted), 4)
-    likely = [seen["best"], *(i for i in likely if i != seen["best"])][:4]
-    for i in likely:
+    for i in [best, *(i for i in likely if i != best)][:4]:
         wanted.append(f"“{name(i)}”, clean run: {clean[i]:.3f}")
         wanted.append(f"“{name(i)}”, corrupted run: {corrupted[i]:.3f}")
     shares = [words for words in told if "patched run" not in words]
-    assert len(shares) == len(wanted) and len(told) - len(shares) == 4 * (grid is not None)
-    assert [pair for pair in zip(shares, wanted, strict=True) if not same_numbers(*pair)] == []
-    low, high = corrupted[seen["best"]], clean[seen["best"]]
-    went = f"The probability of “{answer}” after “{read}” goes from {high:.2f} to {low:.2f}."
-    said = re.search(r"The probability of .*? to \d\.\d\d\.", page.said)[0]
-    assert same_numbers(said, went)
+    assert len(told) - len(shares) == 4 * (grid is not None)
+    went = f"The probability of “{name(best)}” after “{read}” goes from {clean[best]:.2f} to "
+    said = re.search(r"The probability of .*? to \d\.\d\d\.", shown["said"])[0]
+    agree([*shares, said], [*wanted, f"{went}{corrupted[best]:.2f}."])
     if grid is None:
-        assert "too little to trace: replace another token" in page.said
+        assert "too little to trace: replace another token" in shown["said"]
         return
     tops, places = grid.amax(dim=1), first_largest(grid).tolist()
-    order = from_largest(tops, 4)
-    best = [f"{labels[i]}: {tops[i]:.2f} at {places[i]} “{tokens[places[i]]}”" for i in order]
-    text = f"One vector of the clean run brings back, at most: {'; '.join(best)}."
-    said = re.search(r"One vector .*? at most: .*?”\.(?= |$)", page.said)[0]
+    order = [(i, places[i]) for i in from_largest(tops, 4)]
+    parts = [f"{labels[i]}: {tops[i]:.2f} at {at} “{tokens[at]}”" for i, at in order]
+    text = f"One vector of the clean run brings back, at most: {'; '.join(parts)}."
+    said = re.search(r"One vector .*? at most: .*?”\.(?= |$)", shown["said"])[0]
     assert same_numbers(said.replace("-0.00", "0.00"), text)
 
 
@@ -105,12 +101,11 @@ def replaced(ids, others, position: int):
     return corrupted
 
 
-@browser
 @pytest.mark.parametrize("example", [decoder, induction])
 def test_every_share_of_a_model_without_tokenizer(show, example):
     model, ids, others = example()
     last = ids.size(1) - 1
-    page = show(PatchingGrid(model, ids, others), viewport={"width": 1100, "height": 900})
+    page = show(PatchingGrid(model, ids, others))
     tokens, traces = [str(i) for i in ids[0].tolist()], 0
     for position, answer, heads in [
         (last // 2, last, False), (last, last, True), (2, last - 2, False), (1, 3, True),
@@ -124,10 +119,9 @@ def test_every_share_of_a_model_without_tokenizer(show, example):
     assert traces == 4
 
 
-@browser
 def test_every_share_of_the_translator(show):
     model, tokenizer, _ = trained_translator()
-    page = show(PatchingGrid(), viewport={"width": 1100, "height": 900})
+    page = show(PatchingGrid())
     for clean, corrupted, answer in PAIRS:
         ids = [torch.tensor([[*tokenizer.encode(text), 2]]) for text in (clean, corrupted)]
         written = generate(model, ids[0], 30).ids[0]
@@ -140,28 +134,25 @@ def test_every_share_of_the_translator(show):
             check(page, seen, [*clean.split(), "<eos>"], read, tokenizer.token)
 
 
-@browser
 def test_the_patched_run_is_that_of_the_cell_under_the_pointer_or_the_focus(show):
     model, ids, others = decoder()
     page = show(PatchingGrid(model, ids, others, position=2, answer=5))
-    cell = page.page.get_by_role("img", name="after layer 0, token 2 “2”: ")
-    cell.focus()
+    page.named("after layer 0, token 2 “2”: ", "img").focus()
     page.set()
     patched = [words for words in page.told() if "patched run" in words]
     seen = traced(model, ids, replaced(ids, others, 2), 5, False)
-    share = seen["grid"][1, 2]
-    log = seen["runs"][1][seen["best"]] * (1 - share) + seen["runs"][0][seen["best"]] * share
+    clean, corrupted = (run[seen["best"]] for run in seen["runs"])
+    log = corrupted.lerp(clean, seen["grid"][1, 2])
     assert same_numbers(patched[0], f"“{seen['best']}”, patched run: {log.exp():.3f}")
     assert "patched: after layer 0, token 2" in page.written()
     page.page.mouse.move(2, 2)
     assert page.press("ArrowRight").startswith("after layer 0, token 3 “3”: ")
 
 
-@browser
 def test_a_click_or_a_key_replaces_a_token_alone(show):
-    page = show(PatchingGrid(), viewport={"width": 1100, "height": 900})
+    page = show(PatchingGrid())
     assert page.get("corrupted") == "the old child sees the small cat ."
-    page.page.get_by_role("button", name="token 6, “cat”: replace it by “house”").click()
+    page.click("token 6, “cat”: replace it by “house”")
     assert page.get("corrupted") == "the old dog sees the small house ."
     assert page.press("ArrowLeft") == "token 5, “small”: replace it by “red”"
     page.press("Enter")
@@ -172,7 +163,6 @@ def test_a_click_or_a_key_replaces_a_token_alone(show):
     assert len(SOURCE.split()) == len(OTHERS.split()) and {*OTHERS.split()} <= known
 
 
-@browser
 def test_what_cannot_be_traced_is_answered(show):
     page = show(PatchingGrid())
     page.set(corrupted="the old dog sees the cat .")
@@ -188,7 +178,6 @@ def test_what_cannot_be_traced_is_answered(show):
     assert "“dogg” is not in the vocabulary; similar words that are: dog, dogs." in page.said
 
 
-@browser
 def test_typed_ids_are_read_or_answered(show):
     model, ids, others = decoder()
     page = show(PatchingGrid(model, ids, others))
@@ -208,17 +197,12 @@ def test_typed_ids_are_read_or_answered(show):
 
 def test_bad_input_says_what_to_change(unchecked):
     model, ids, others = decoder()
-    with pytest.raises(ValueError, match="others have shape None"):
-        PatchingGrid(model, ids)
-    with pytest.raises(ValueError, match=r"ids have shape \(7,\)"):
-        PatchingGrid(model, ids[0], others)
-    with pytest.raises(ValueError, match="7 ids and 5 others"):
-        PatchingGrid(model, ids, others[:, :5])
-    with pytest.raises(ValueError, match="position is 7, but the tokens are 0 to 6"):
-        PatchingGrid(model, ids, others, position=7)
-    with pytest.raises(ValueError, match="token id 102"):
-        PatchingGrid(model, ids, others + 99)
-    with pytest.raises(ValueError, match="EncoderDecoderTransformer reads two texts"):
-        PatchingGrid(EncoderDecoderTransformer(small_config()).eval(), ids, others)
-    with pytest.raises(ValueError, match="in training mode"):
-        PatchingGrid(model.train(), ids, others)
+    refused("others have shape None", PatchingGrid, model, ids)
+    refused(r"ids have shape \(7,\)", PatchingGrid, model, ids[0], others)
+    refused("7 ids and 5 others", PatchingGrid, model, ids, others[:, :5])
+    place = "position is 7, but the tokens are 0 to 6"
+    refused(place, PatchingGrid, model, ids, others, position=7)
+    refused("token id 102", PatchingGrid, model, ids, others + 99)
+    two, kind = EncoderDecoderTransformer(small_config()).eval(), "EncoderDecoderTransformer"
+    refused(f"{kind} reads two texts", PatchingGrid, two, ids, others)
+    refused("in training mode", PatchingGrid, model.train(), ids, others)

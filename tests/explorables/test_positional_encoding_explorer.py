@@ -2,15 +2,13 @@
 
 import math
 
-import pytest
 import torch
 
-from tests.explorables.shown import same_numbers
+from tests.explorables.shown import agree, lines, refused
 from transformer_lesson.explorables import PositionalEncodingExplorer
 from transformer_lesson.model.positions import sinusoidal_encoding
 from transformer_lesson.ranking import first_largest
 
-pytestmark = pytest.mark.browser
 STATES = [
     {"d_model": 16, "length": 50, "base": 10000.0, "dimension": 2, "position": 10, "distance": 4},
     {"d_model": 4, "length": 33, "base": 10.0, "dimension": 3, "position": 10, "distance": 19},
@@ -18,13 +16,12 @@ STATES = [
     {"d_model": 6, "length": 20, "base": 100.0, "dimension": 5, "position": 19, "distance": 0},
     {"d_model": 8, "length": 9, "base": 1000.0, "dimension": 6, "position": 0, "distance": 8},
 ]
-HANDS = """() => [...document.querySelector('div.explorable > div').shadowRoot
-    .querySelectorAll('svg circle[aria-label*=" is "]')].map(tip => {
-        const dial = [...tip.getRootNode().querySelectorAll('svg circle.box')]
-            [Number(/dimension (\\d+) is/.exec(tip.getAttribute('aria-label'))[1]) / 2];
-        const [x, y, r] = ['cx', 'cy', 'r'].map(name => Number(dial.getAttribute(name)));
-        return [(tip.getAttribute('cx') - x) / r, (y - tip.getAttribute('cy')) / r];
-    })"""
+HANDS = """[...root.querySelectorAll('svg circle[aria-label*=" is "]')].map(tip => {
+    const dial = [...root.querySelectorAll("svg circle.box")]
+        [Number(/dimension (\\d+) is/.exec(tip.getAttribute("aria-label"))[1]) / 2];
+    const [x, y, r] = ["cx", "cy", "r"].map(name => Number(dial.getAttribute(name)));
+    return [(tip.getAttribute("cx") - x) / r, (y - tip.getAttribute("cy")) / r];
+})"""
 
 
 def periods(d_model: int, base: float) -> list[float]:
@@ -33,45 +30,30 @@ def periods(d_model: int, base: float) -> list[float]:
 
 
 def expected(d_model, length, base, dimension, position, distance) -> dict[str, list]:
-    """Everything that the picture tells, by place, and what it writes of it."""
     encoding = sinusoidal_encoding(length, d_model, base)
     products, other = encoding @ encoding[position], position + distance
     turns = [f"{distance / period:.2f}" for period in periods(d_model, base)]
-    dials = [
+    told = [
         f"dimensions {2 * i} and {2 * i + 1}: once around in {period:,.1f} tokens, "
         f"{turns[i]} turns in {distance}"
         for i, period in enumerate(periods(d_model, base))
     ]
-    hands = [(p, i) for i in range(d_model // 2) for p in (other, position)]
-    tips = [
-        f"position {p}: dimension {2 * i} is {encoding[p, 2 * i]:.2f}, "
-        f"dimension {2 * i + 1} is {encoding[p, 2 * i + 1]:.2f}"
+    hands = [(p, 2 * i) for i in range(d_model // 2) for p in (other, position)]
+    told += [
+        f"position {p}: dimension {i} is {encoding[p, i]:.2f}, "
+        f"dimension {i + 1} is {encoding[p, i + 1]:.2f}"
         for p, i in hands
     ]
-    cells = [
-        f"position {p}, dimension {i}: {encoding[p, i]:.2f}"
-        for p in range(length)
-        for i in range(d_model)
-    ]
-    wave = [
-        f"dimension {dimension} at position {p}: {encoding[p, dimension]:.2f}"
-        for p in range(length)
-    ]
-    dots = [
-        f"position {position} · position {p}: dot product {products[p]:.2f}" for p in range(length)
-    ]
-    places = [[encoding[p, 2 * i].item(), encoding[p, 2 * i + 1].item()] for p, i in hands]
-    told = [*dials, *tips, *cells, *wave, *dots]
+    cells = ((p, i, encoding[p, i]) for p in range(length) for i in range(d_model))
+    told += lines("position {}, dimension {}: {:.2f}", cells)
+    wave = enumerate(encoding[:, dimension])
+    told += lines(f"dimension {dimension} at position {{}}: {{:.2f}}", wave)
+    told += lines(f"position {position} · position {{}}: dot product {{:.2f}}", enumerate(products))
+    places = [encoding[p, i : i + 2].tolist() for p, i in hands]
     return {"told": told, "turns": turns, "hands": places, "products": products}
 
 
-def assert_same(shown: list[str], wanted: list[str]) -> None:
-    wrong = [pair for pair in zip(shown, wanted, strict=True) if not same_numbers(*pair)]
-    assert wrong == []
-
-
 def said(wanted: dict, d_model, length, base, dimension, position, distance) -> str:
-    """The sentence after the title."""
     products, other = wanted["products"], position + distance
     rest = products.clone()
     rest[position] = -math.inf
@@ -88,50 +70,40 @@ def said(wanted: dict, d_model, length, base, dimension, position, distance) -> 
     )
 
 
-def test_every_number_is_that_of_the_encoding(show):
+def test_every_number_and_every_hand_is_that_of_the_encoding(show):
     page = show(PositionalEncodingExplorer())
     for state in STATES:
         page.set(**state)
-        wanted = expected(**state)
+        wanted, shown = expected(**state), page.all()
         # cells that were there before another size come before its new ones
-        assert_same(sorted(page.told()), sorted(wanted["told"]))
-        written = page.written()
-        assert_same(written[1 : 1 + len(wanted["turns"])], wanted["turns"])
-        assert_same([page.said[len(page.title) + 1 :]], [said(wanted, **state)])
+        agree(sorted(shown["told"]), sorted(wanted["told"]))
+        written = shown["written"]
+        agree(written[1 : 1 + len(wanted["turns"])], wanted["turns"])
+        agree([shown["said"][len(shown["title"]) + 1 :]], [said(wanted, **state)])
         low, high = wanted["products"].min().item(), wanted["products"].max().item()
         at = written.index(f"position {state['position']} · each position")
         ticks = written[at + 1 : at + 1 + (3 if low < -0.1 * high else 2)]
-        assert_same(ticks, [f"{tick:.1f}" for tick in (min(0.0, low), 0.0, high)][-len(ticks) :])
-
-
-def test_hands_point_where_sine_and_cosine_say(show):
-    page = show(PositionalEncodingExplorer())
-    for state in STATES:
-        page.set(**state)
-        shown, wanted = page.page.evaluate(HANDS), expected(**state)["hands"]
-        torch.testing.assert_close(torch.tensor(shown), torch.tensor(wanted), atol=1e-4, rtol=0)
+        agree(ticks, [f"{tick:.1f}" for tick in (min(0.0, low), 0.0, high)][-len(ticks) :])
+        hands = torch.tensor(page.read(HANDS)), torch.tensor(wanted["hands"])
+        torch.testing.assert_close(*hands, atol=1e-4, rtol=0)
 
 
 def test_a_turn_and_a_dot_product_depend_on_the_distance_only(show):
     page = show(PositionalEncodingExplorer(position=3, distance=5))
     turns, product = page.written()[1:9], page.said.partition("with itself, ")[2].split()[0]
-    page.page.get_by_role("button", name="Play").click()
+    page.click("Play")
     page.page.get_by_text("From position 6 to 11").first.wait_for()
-    page.page.get_by_role("button", name="Pause").click()
-    page.set()  # waits for the picture
+    page.click("Pause")
     assert page.title.startswith("From position") and page.title.endswith("as over any 5 tokens")
     assert page.written()[1:9] == turns
     assert page.said.partition("with itself, ")[2].split()[0] == product
 
 
-def test_of_two_neighbors_the_first_is_most_alike(show):
+def test_of_two_neighbors_the_first_is_most_alike_and_choices_stay_inside(show):
     page = show(PositionalEncodingExplorer(distance=0))
     assert page.title == "Position 10 is most like itself, then like position 9"
     page.set(d_model=4, base=10.0)
     assert page.title == "Position 10 is most like itself, then like position 29"
-
-
-def test_choices_stay_inside_a_smaller_encoding(show):
     page = show(PositionalEncodingExplorer(dimension=15, position=49, distance=4))
     assert page.title == "From position 45 to 49 the hands turn as over any 4 tokens"
     page.set(distance=1)
@@ -143,26 +115,20 @@ def test_choices_stay_inside_a_smaller_encoding(show):
     assert page.title == "From position 45 to 49 the hands turn as over any 4 tokens"
 
 
-def test_clock_cell_and_points_choose(show):
+def test_clock_cell_and_points_choose_and_a_number_lights_up_wherever_it_stands(show):
     page = show(PositionalEncodingExplorer())
-    page.page.get_by_role("button", name="dimensions 6 and 7").click()
+    page.named("position 10, dimension 2:", "img").focus()
+    assert sorted(page.lit()) == ["circle", "circle", "rect"]  # the hand, the wave's, the cell
+    page.click("dimensions 6 and 7")
     assert page.get("dimension") == 6
-    page.page.get_by_role("img", name="position 20, dimension 3:").click()
-    assert (page.get("position"), page.get("dimension"), page.get("distance")) == (20, 3, 4)
-    page.page.get_by_role("button", name="position 20 · position 25").click()
-    assert (page.get("position"), page.get("distance")) == (20, 5)
-    page.page.get_by_role("button", name="dimension 3 at position 48").focus()
+    page.named("position 20, dimension 3:", "img").click()
+    assert page.get("position", "dimension", "distance") == [20, 3, 4]
+    page.click("position 20 · position 25")
+    assert page.get("position", "distance") == [20, 5]
+    page.named("dimension 3 at position 48").focus()
     assert page.press("Enter").startswith("dimension 3 at position 48")
-    assert (page.get("position"), page.get("distance")) == (48, 1)
-
-
-def test_a_number_lights_up_wherever_it_stands(show):
-    page = show(PositionalEncodingExplorer())
-    page.page.get_by_role("img", name="position 10, dimension 2:").focus()
-    lit = page.page.locator("svg [data-lit]").evaluate_all("all => all.map(one => one.tagName)")
-    assert sorted(lit) == ["circle", "circle", "rect"]  # the hand, the wave's point, the cell
+    assert page.get("position", "distance") == [48, 1]
 
 
 def test_an_odd_size_is_refused():
-    with pytest.raises(ValueError, match="d_model is 7: choose an even number from 2 to 64."):
-        PositionalEncodingExplorer(7)
+    refused("d_model is 7: choose an even number from 2 to 64.", PositionalEncodingExplorer, 7)

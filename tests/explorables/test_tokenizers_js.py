@@ -7,11 +7,7 @@ from tests.explorables.conftest import HOSTILE
 from tests.explorables.page_modules import in_node
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.text import grammar, manual, menus
-from transformer_lesson.text.tokenizers import (
-    BytePairTokenizer,
-    CharacterTokenizer,
-    Tokenizer,
-)
+from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, Tokenizer
 
 MENUS = [text for pair in menus.pairs() for text in (pair.source, pair.target)]
 SENTENCES = [*manual.sentences(), *MENUS, *(pair.source for pair in grammar.generate(100, 0))]

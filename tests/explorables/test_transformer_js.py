@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import prod
 from pathlib import Path
 
+import pytest
 import torch
 from torch import nn
 
@@ -32,7 +33,6 @@ KINDS = (EncoderOnlyTransformer, DecoderOnlyTransformer, EncoderDecoderTransform
 
 
 def drawn_config(draw: random.Random, **fixed) -> ModelConfig:
-    """A small model's choices, each of which comes up."""
     n_heads, d_head = draw.choice((1, 2, 4)), draw.choice((2, 4, 6))
     drawn = {
         "vocab_size": 7,
@@ -56,17 +56,16 @@ def drawn_config(draw: random.Random, **fixed) -> ModelConfig:
     return ModelConfig(**drawn | fixed)
 
 
-def drawn_model(draw: random.Random, number: int) -> torch.nn.Module:
+def drawn_model(draw: random.Random, number: int) -> nn.Module:
     """A model of each kind in turn, the third also with two configs."""
     kind = KINDS[number % 3]
     configs = [drawn_config(draw)]
     if kind is DecoderOnlyTransformer:
         configs = [drawn_config(draw, attention_window=draw.choice((None, 2, 3)))]
     elif kind is EncoderDecoderTransformer and draw.random() < 0.5:
-        other = drawn_config(draw)
-        n_heads = draw.choice([n for n in (1, 2) if other.d_model % (2 * n) == 0])
-        sizes = {"d_model": other.d_model, "n_heads": n_heads, "n_kv_heads": None}
-        configs = [other, drawn_config(draw, **sizes)]
+        n_heads = draw.choice([n for n in (1, 2) if configs[0].d_model % (2 * n) == 0])
+        sizes = {"d_model": configs[0].d_model, "n_heads": n_heads, "n_kv_heads": None}
+        configs.append(drawn_config(draw, **sizes))
     model = kind(*configs).eval()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -74,36 +73,25 @@ def drawn_model(draw: random.Random, number: int) -> torch.nn.Module:
     return model
 
 
-def drawn_ids(draw: random.Random, vocab_size: int, rows: int, longest: int) -> torch.Tensor:
-    n = draw.randint(1, longest)
-    return torch.tensor([[draw.randrange(vocab_size) for _ in range(n)] for _ in range(rows)])
-
-
-@torch.no_grad()
-def expected(model: nn.Module, ids: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """What passes through each hook point, and the result, of a batch."""
-    with record(model) as run:
-        result = model(*ids.values())
-    return run | {"result": result}
-
-
 def drawn_inputs(draw: random.Random, model: nn.Module, rows: int, longest: int) -> dict:
-    """A batch of what a model reads, by name."""
-    n = model.config.vocab_size
     names = {EncoderOnlyTransformer: ["source"], EncoderDecoderTransformer: ["source", "target"]}
-    return {name: drawn_ids(draw, n, rows, longest) for name in names.get(type(model), ["target"])}
+    inputs = {}
+    for name in names.get(type(model), ["target"]):
+        size = rows, draw.randint(1, longest)
+        inputs[name] = torch.randint(model.config.vocab_size, size)
+    return inputs
 
 
-def differences(
-    folder: Path, inputs: list[tuple[nn.Module, list[dict[str, torch.Tensor]]]]
-) -> list[str]:
+def differences(folder: Path, inputs: list[tuple[nn.Module, list[dict]]]) -> list[str]:
     """Return the hook points at which a row of a model's batches has other numbers in the page."""
     cases, points = [], []
     for number, (model, batches) in enumerate(inputs):
         file = f"{number}.safetensors"
         (folder / file).write_bytes(as_bytes(model))
         for ids in batches:
-            values = expected(model, ids)
+            with torch.no_grad(), record(model) as run:
+                values = {"result": model(*ids.values())}
+            values |= run
             for row, result in enumerate(values["result"]):
                 cached = "target" in ids and row % CACHED == 0
                 rows = {key: one[row].tolist() for key, one in ids.items()}
@@ -121,40 +109,38 @@ def differences(
     return other
 
 
-def test_every_hook_point_of_every_kind_of_model(tmp_path):
+def drawn_models() -> list[tuple[nn.Module, int]]:
     draw = random.Random(0)
-    models = [drawn_model(draw, number) for number in range(60)]
-    assert (
-        differences(
-            tmp_path, [(model, [drawn_inputs(draw, model, rows=1, longest=9)]) for model in models]
-        )
-        == []
-    )
+    return [(drawn_model(draw, number), 9) for number in range(60)]
 
 
-def draws(model: nn.Module, n: int, longest: int) -> list[dict[str, torch.Tensor]]:
-    """`n` inputs in batches of ten."""
-    draw = random.Random(n)
-    return [drawn_inputs(draw, model, rows=10, longest=longest) for _ in range(n // 10)]
-
-
-def test_every_hook_point_of_the_translator(tmp_path):
-    model = trained_translator().model
-    assert differences(tmp_path, [(model, draws(model, 400, longest=12))]) == []
-
-
-def test_every_hook_point_of_the_lessons_gpt(tmp_path):
+def lessons_gpt() -> list[tuple[nn.Module, int]]:
     text = manual.split().training[:50_000]
     tokenizer = CharacterTokenizer.train([text])
     model = DecoderOnlyTransformer(ModelConfig(tokenizer.vocab_size, **MANUAL.sizes))
     windows = WindowBatches(tokenizer.encode(text), MANUAL.batch_size, MANUAL.sizes["max_len"])
     train(model, windows, replace(MANUAL.training, steps=20))
-    assert differences(tmp_path, [(model.eval(), draws(model, 300, longest=24))]) == []
+    return [(model.eval(), 24)]
 
 
-def test_every_hook_point_of_the_induction_model(tmp_path):
+def induction_model() -> list[tuple[nn.Module, int]]:
     model = induction.AttentionOnlyDecoder()
     train(model, induction.RepeatedSequences(), replace(induction.TRAINING, steps=20))
-    assert (
-        differences(tmp_path, [(model.eval(), draws(model, 300, longest=induction.LENGTH))]) == []
-    )
+    return [(model.eval(), induction.LENGTH)]
+
+
+def translator() -> list[tuple[nn.Module, int]]:
+    return [(trained_translator().model, 12)]
+
+
+@pytest.mark.parametrize(
+    "models, batches, rows",
+    [(drawn_models, 1, 1), (translator, 40, 10), (lessons_gpt, 30, 10), (induction_model, 30, 10)],
+)
+def test_every_hook_point_has_the_packages_numbers(tmp_path, models, batches, rows):
+    draw = random.Random(batches)
+    inputs = [
+        (model, [drawn_inputs(draw, model, rows, longest) for _ in range(batches)])
+        for model, longest in models()
+    ]
+    assert differences(tmp_path, inputs) == []

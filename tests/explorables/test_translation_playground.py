@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.explorables.conftest import HOSTILE
-from tests.explorables.shown import same_numbers
+from tests.explorables.shown import agree, lines, refused
 from tests.explorables.tiny_models import ENGLISH, language_model, translator
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import TranslationPlayground, in_page
@@ -17,85 +17,68 @@ from transformer_lesson.model.hooks import record
 from transformer_lesson.ranking import first_largest, from_largest
 from transformer_lesson.text import grammar
 
-browser = pytest.mark.browser
 TEACHER = "the teacher says that the child opens the window ."
-WINDOW = {"width": 1100, "height": 900}
-
-
-def forced_ids(model, tokenizer, source: list[int], forced: dict[int, str]) -> list[int]:
-    """What the model writes greedily where it is not forced to a word."""
-    ids = [tokenizer.bos_id]
-    while len(ids) <= 30 and ids[-1] != tokenizer.eos_id:
-        with torch.no_grad():
-            logits = model(torch.tensor([source]), torch.tensor([ids]))[0, -1]
-        logits[tokenizer.pad_id] = -torch.inf
-        word = forced.get(len(ids) - 1)
-        ids.append(tokenizer.vocabulary[word] if word else int(logits.argmax()))
-    return ids[1:]
 
 
 def watched(model, tokenizer, text: str, forced: dict[int, str]) -> dict:
-    """What the package's model writes, thinks and looks at."""
-    read = [*text.split(), "<eos>"]
-    source = [tokenizer.vocabulary.get(word, tokenizer.unk_id) for word in read]
-    written = forced_ids(model, tokenizer, source, forced)
-    with torch.no_grad(), record(model) as run:
-        target = torch.tensor([[tokenizer.bos_id, *written[:-1]]])
-        logits = model(torch.tensor([source]), target)[0]
-    logits[:, tokenizer.pad_id] = -torch.inf
+    """What the model writes greedily where it is not forced to a word, and where it looks."""
+    read, ids = [*text.split(), "<eos>"], [tokenizer.bos_id]
+    source = torch.tensor([[tokenizer.vocabulary.get(word, tokenizer.unk_id) for word in read]])
+    while len(ids) <= 30 and ids[-1] != tokenizer.eos_id:
+        with torch.no_grad(), record(model) as run:
+            logits = model(source, torch.tensor([ids]))[0]
+        logits[:, tokenizer.pad_id] = -torch.inf
+        word = forced.get(len(ids) - 1)
+        ids.append(tokenizer.vocabulary[word] if word else int(logits[-1].argmax()))
     layers = range(model.config.n_layers)
     weights = [run[f"decoder.{i}.cross_attention.weights"][0] for i in layers]
-    return {"read": read, "written": [*map(tokenizer.token, written)], "weights": weights,
-            "shares": logits.softmax(-1), "text": tokenizer.decode(written)}  # fmt: skip
+    return {"read": read, "written": [*map(tokenizer.token, ids[1:])], "weights": weights,
+            "shares": logits.softmax(-1), "text": tokenizer.decode(ids[1:])}  # fmt: skip
 
 
 def expected(seen: dict, state: dict, forced: dict[int, str], tokenizer) -> dict:
-    """What the picture tells and says of one state."""
-    read, written, at = seen["read"], seen["written"], state["word"]
+    read, written, at, shares = seen["read"], seen["written"], state["word"], seen["shares"]
     weights = seen["weights"][state["layer"]]  # (head, target, source)
-    looks = weights.mean(0) if state["head"] is None else weights[state["head"]]
-    told = [f"“{word}” gets {looks[at, j]:.2f}" for j, word in enumerate(read)]
-    told += [
-        f"word {i + 1}, “{word}”" + ", forced" * (i in forced) for i, word in enumerate(written)
-    ]
-    ids = from_largest(seen["shares"][at], 6)
+    looks = weights[:, at].mean(0) if state["head"] is None else weights[state["head"], at]
+    told = lines("“{}” gets {:.2f}", zip(read, looks, strict=True))
+    marks = (", forced" * (i in forced) for i in range(len(written)))
+    told += lines("word {}, “{}”{}", zip(range(1, 99), written, marks, strict=False))
+    ids = from_largest(shares[at], 6)
     if tokenizer.vocabulary[written[at]] not in ids:
         ids[-1] = tokenizer.vocabulary[written[at]]
     mark = ", forced ✎" if at in forced else ", written"
-    rivals = [(tokenizer.token(i), float(seen["shares"][at, i])) for i in ids]
+    rivals = [(tokenizer.token(i), shares[at, i]) for i in ids]
     told += [f"“{word}”: {p:.4f}" + mark * (word == written[at]) for word, p in rivals]
-    best = [f"“{read[j]}” ({looks[at, j]:.2f})" for j in from_largest(looks[at], 3)]
+    best = [f"“{read[j]}” ({looks[j]:.2f})" for j in from_largest(looks, 3)]
     head = "mean of its heads" if state["head"] is None else f"head {state['head']}"
     said = (
         f"Written: “{seen['text']}”. For word {at + 1}, “{written[at]}”, the model looked most at "
         f"{', '.join(best)} (layer {state['layer']}, {head}). Likeliest there: "
-        f"{', '.join(f'“{word}” {p:.4f}' for word, p in rivals)}."
+        f"{', '.join(lines('“{}” {:.4f}', rivals))}."
     )
     title = f"For “{written[at]}” the model looked most at {best[0]}"
-    return {"told": told, "said": said, "title": title, "looks": looks[at]}
+    large = [f"{weight:.2f}" for weight in looks if weight >= 0.02]
+    return {"told": told, "said": [said], "title": [title], "written": large}
 
 
 def check(shown: dict, seen: dict, state: dict, forced: dict[int, str], tokenizer) -> None:
-    wanted, told = expected(seen, state, forced, tokenizer), shown["told"]
-    assert len(told) == len(wanted["told"])
-    pairs = zip(told, wanted["told"], strict=True)
-    assert [pair for pair in pairs if not same_numbers(*pair)] == []
-    assert same_numbers(shown["title"], wanted["title"])
-    said = re.split(r" Forced: | Read “| “\w+” is not", shown["said"])[0]
-    assert same_numbers(said, wanted["said"])
-    numbers = [text for text in shown["written"] if re.fullmatch(r"\d\.\d\d", text)]
-    large = [f"{weight:.2f}" for weight in wanted["looks"].tolist() if weight >= 0.02]
-    assert len(numbers) == len(large) and all(map(same_numbers, numbers, large))
+    texts = {
+        "told": shown["told"],
+        "said": re.split(r" Forced: | Read “| “\w+” is not", shown["said"])[:1],
+        "title": [shown["title"]],
+        "written": [text for text in shown["written"] if re.fullmatch(r"\d\.\d\d", text)],
+    }
+    for name, wanted in expected(seen, state, forced, tokenizer).items():
+        agree(texts[name], wanted)
 
 
-@browser
 @pytest.mark.parametrize(
     "forced", [{}, {3: "und"}, {0: "mein", 2: "heute"}], ids=["free", "one", "two"]
 )
 def test_every_number_is_that_of_the_packages_model(show, forced):
     model, tokenizer, _ = trained_translator()
     seen = watched(model, tokenizer, TEACHER, forced)
-    page = show(TranslationPlayground(forced=list(forced.items())), viewport=WINDOW)
+    page = show(TranslationPlayground(forced=list(forced.items())))
     states = [
         {"word": i, "layer": i % 2, "head": (None, 0, 3, 7)[i % 4]}
         for i in range(len(seen["written"]))
@@ -108,113 +91,88 @@ def test_every_number_is_that_of_the_packages_model(show, forced):
         assert f" Forced: {words}. Left alone it writes “{free['text']}”." in page.said
 
 
-@browser
 def test_a_model_of_ones_own_is_translated_with(show):
     model, tokenizer = translator()
-    page = show(TranslationPlayground(model, tokenizer, "the cat sees", word=2), viewport=WINDOW)
+    page = show(TranslationPlayground(model, tokenizer, "the cat sees", word=2))
     seen = watched(model, tokenizer, "the cat sees", {})
-    assert page.get("layer") == 1 and page.get("head") is None
+    assert page.get("layer", "head") == [1, None]
     check(page.all(), seen, {"word": 2, "layer": 1, "head": None}, {}, tokenizer)
     assert "added" not in page.said  # no mark ends the sentences of a language not known here
-    assert page.page.get_by_role("group", name="Examples").count() == 0
+    assert page.named("Examples", "group").count() == 0
     page.set(sentence="the Katze zebra")  # German is in the vocabulary
     assert "“zebra” is not in the vocabulary" in page.said and "“Katze” is" not in page.said
-
-
-@browser
-def test_words_of_the_source_language_can_be_named(show):
     page = show(TranslationPlayground(*translator(), "the Katze", source_words=ENGLISH.split()))
     assert "“Katze” is not in the vocabulary; similar words that are" not in page.said
     assert "“Katze” is not in the vocabulary" in page.said and "it can only guess" in page.said
     assert any(told.startswith("“Katze”, read as <unk>, gets 0.") for told in page.told())
 
 
-@browser
 def test_a_click_forces_a_word_and_the_rest_is_written_anew(show):
     model, tokenizer, _ = trained_translator()
-    page = show(TranslationPlayground(), viewport=WINDOW)
-    button = page.page.get_by_role
-    assert button("button", name="Force nothing").is_disabled()
-    button("button", name="word 4, “,”").click()
-    button("button", name="“und”: 0.0").click()
-    assert page.get("forced") == [[3, "und"]] and page.get("word") == 3
+    page = show(TranslationPlayground())
+    assert page.named("Force nothing").is_disabled()
+    page.click("word 4, “,”", "“und”: 0.0")
+    assert page.get("forced", "word") == [[[3, "und"]], 3]
     assert f"“{watched(model, tokenizer, TEACHER, {3: 'und'})['text']}”" in page.said
-    button("button", name="word 7, “macht”").click()
+    page.click("word 7, “macht”")
     page.page.get_by_text("likeliest as word 7").wait_for()
     page.page.locator("svg [role=button]").last.click()
     assert [step for step, _ in page.get("forced")] == [3, 6]
-    button("button", name="word 2, “Lehrer”").click()
+    page.click("word 2, “Lehrer”")
     page.page.get_by_text("likeliest as word 2").wait_for()
-    other = button("button", name=re.compile("^“.+”: 0[.]0")).first
+    other = page.named(re.compile("^“.+”: 0[.]0")).first
     word = re.match("“(.+)”", other.get_attribute("aria-label"))[1]
     other.click()
     assert page.get("forced") == [[1, word]]  # what came later was meant for another text
-    button("button", name="“Lehrer”: 0.").click()
+    page.click("“Lehrer”: 0.")
     assert page.get("forced") == [] and "Forced" not in page.said
     page.set(forced=[[3, "und"]])
-    button("button", name="Force nothing").click()
+    page.click("Force nothing")
     assert page.get("forced") == [] and page.said.startswith("Written: “der Lehrer sagt ,")
 
 
-@browser
-def test_pointing_at_a_word_shows_where_the_model_looked(show):
-    page = show(TranslationPlayground(), viewport=WINDOW)
-    page.page.get_by_role("button", name="word 7, “Kind”").hover()
-    page.page.get_by_role("heading", name="For “Kind” the model looked most at “child”").wait_for()
+def test_pointing_shows_where_the_model_looked_and_words_appear_one_by_one(show):
+    page = show(TranslationPlayground())
+    page.named("word 7, “Kind”").hover()
+    page.named("For “Kind” the model looked most at “child”", "heading").wait_for()
     assert page.get("word") == 9  # pointing chooses nothing
-    assert page.page.locator("svg [data-lit]").evaluate_all(
-        "nodes => nodes.map(node => node.getAttribute('aria-label').slice(0, 8))"
-    ) == ["“child” ", "word 7, "]
+    assert [words[:8] for words in page.lit("ariaLabel")] == ["“child” ", "word 7, "]
     page.page.mouse.move(2, 2)
-    page.page.get_by_role("heading", name="For “aufmacht” the model looked").wait_for()
-
-
-@browser
-def test_words_appear_one_by_one(show):
-    page = show(TranslationPlayground(shown=2))
+    page.named("For “aufmacht” the model looked", "heading").wait_for()
     words = "der Lehrer sagt , dass das Kind das Fenster aufmacht . <eos>".split()
-    for n in range(1, len(words)):
-        page.set(shown=n)
-        assert page.said.startswith(f"Written so far: “{' '.join(words[:n])}”. For word {n}, ")
-        assert sum(told.startswith("word ") for told in page.told()) == n
-    page.set(shown=1)
-    page.page.evaluate("() => { const later = setInterval; setInterval = act => later(act, 5); }")
-    page.page.get_by_role("button", name="▶ Play").click()
-    page.page.get_by_text("Written: “der Lehrer").wait_for()
-    assert page.get("shown") == len(words)
+    states = page.states([{"shown": n} for n in range(1, len(words) + 1)])
+    for n, shown in enumerate(states[:-1], start=1):
+        written = f"Written so far: “{' '.join(words[:n])}”. For word {n}, "
+        assert shown["said"].startswith(written)
+        assert sum(told.startswith("word ") for told in shown["told"]) == n
+    assert states[-1]["said"].startswith("Written: “der Lehrer")
 
 
-@browser
 def test_typing_and_examples_begin_anew(show):
     page = show(TranslationPlayground(forced=[(0, "mein")], shown=3))
     page.page.get_by_role("textbox").fill("The dog sleeps")
     assert page.get("forced") == [] and "“der Hund schläft .”" in page.said
     assert "Read “The” as “the”. A “.” was added" in page.said
     for name, pair in grammar.examples().items():
-        page.page.get_by_role("button", name=name, exact=True).click()
+        page.named(name, exact=True).click()
         page.page.get_by_text(f"Written: “{pair.target}”").wait_for()
         assert page.get("sentence") == pair.source and "vocabulary" not in page.said
 
 
-@browser
-def test_what_is_not_known_is_translated_all_the_same(show):
+def test_what_is_not_known_is_translated_all_the_same_and_bad_values_get_a_sentence(show):
     texts = [text.replace("\ud83d", "?")[:20] for text in HOSTILE.values()]
     states = [{"sentence": f"the dog {text}"} for text in texts]
-    page = show(TranslationPlayground())
-    for text, shown in zip(texts, page.states(states), strict=True):
-        assert shown["said"].startswith("Written: “der Hund"), text
-        assert ("<unk>: it can only guess" in shown["said"]) == bool(text.strip())
-    page.set(sentence="a" * 10_000)
-    assert "knows none of these words" in page.said and len(page.said) < 2000
-
-
-@browser
-def test_bad_values_get_a_sentence(show):
     page = show(TranslationPlayground(forced=[(2, "xyzzy")]))
     assert page.said.startswith("“xyzzy” cannot be forced as word 3: it is not in the model's")
     page.set(forced=[[29, "und"]], word=25, layer=9, head=9)  # past the ends
     assert page.title.startswith("For “Kind” the model") and "(layer 1, head 7)" in page.said
     assert "Forced" not in page.said
+    page.set(forced=[], word=0)
+    for text, shown in zip(texts, page.states(states), strict=True):
+        assert shown["said"].startswith("Written: “der Hund"), text
+        assert ("<unk>: it can only guess" in shown["said"]) == bool(text.strip())
+    page.set(sentence="a" * 10_000)
+    assert "knows none of these words" in page.said and len(page.said) < 2000
     page.set(sentence="the " * 25)
     assert page.said == "The sentence has 26 words and marks, but there is room for 24: shorten it."
     page.set(sentence="the " * 23)
@@ -225,28 +183,19 @@ def test_the_head_is_the_one_that_finds_the_right_words():
     model, tokenizer, _ = trained_translator()
     hits = alignment_hits(model, tokenizer, list(grammar.examples().values()))
     playground = TranslationPlayground()
-    assert hits[playground.layer, playground.head] == hits.max()
     assert playground.layer * hits.size(1) + playground.head == int(first_largest(hits.flatten()))
+    written = generate(model, [*tokenizer.encode(TEACHER), tokenizer.eos_id], 30).ids[0]
+    assert watched(model, tokenizer, TEACHER, {})["text"] == tokenizer.decode(written)
 
 
-def test_a_forced_text_is_greedys_where_nothing_is_forced():
-    model, tokenizer, _ = trained_translator()
-    source = [*tokenizer.encode(TEACHER), tokenizer.eos_id]
-    assert forced_ids(model, tokenizer, source, {}) == generate(model, source, 30).ids[0]
-
-
-def test_wrong_models_are_refused(unchecked):
-    with pytest.raises(ValueError, match="belong together"):
-        TranslationPlayground(translator()[0])
-    with pytest.raises(ValueError, match="a DecoderOnlyTransformer translates nothing"):
-        TranslationPlayground(*language_model())
+def test_wrong_models_are_refused_and_a_learners_weights_are_sent(unchecked):
+    refused("belong together", TranslationPlayground, translator()[0])
+    nothing = "a DecoderOnlyTransformer translates nothing"
+    refused(nothing, TranslationPlayground, *language_model())
+    playground = TranslationPlayground(*translator())
+    assert isinstance(playground.weights, Weights) and len(playground.weights.data) < 50_000
 
 
 def test_english_words_are_all_of_them():
     many = {word for pair in grammar.generate(6000, 1) for word in pair.source.split()}
     assert in_page.english_words() == many
-
-
-def test_a_learners_weights_are_sent():
-    playground = TranslationPlayground(*translator())
-    assert isinstance(playground.weights, Weights) and len(playground.weights.data) < 50_000

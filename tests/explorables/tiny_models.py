@@ -27,7 +27,6 @@ def language_model(seed: int = 6) -> tuple[DecoderOnlyTransformer, CharacterToke
 
 
 def grammar_translator() -> tuple[EncoderDecoderTransformer, WordTokenizer]:
-    """A translator like the one that comes with the package, but untrained."""
     pairs = grammar.generate(2000, 0)
     tokenizer = WordTokenizer.train([text for pair in pairs for text in pair[:2]])
     torch.manual_seed(0)

@@ -1,15 +1,10 @@
 // Forward passes as lists of quantities. A case is {model, source, target, draws}: numbers in [0, 1)
 // that say of which head, row and number each quantity is explained.
 
-function passOf(model, { source, target }) {
-  if (model.kind === "EncoderOnlyTransformer") return model.encode(source);
-  return model.decode(target, source && model.encode(source), source);
-}
-
 function answers(cases, load, store) {
   return cases.map((one) => {
     const { model } = readCheckpoint(load(one.model));
-    const flow = trace(model, () => passOf(model, one));
+    const flow = trace(model, () => forward(model, one));
     return flow.steps.map((step, i) => {
       const { shape, data } = step.value, three = shape.length === 3 ? shape : [1, ...shape];
       const [head, row, column] = three.map((n, k) => Math.floor(n * one.draws[(3 * i + k) % 97]));

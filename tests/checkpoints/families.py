@@ -55,7 +55,6 @@ def drawn_fields(family: str, seed: int) -> dict:
 
 
 def library_model(family: str, **fields) -> nn.Module:
-    """Return the library's model with random weights, biases and norms too."""
     import transformers
 
     names = {

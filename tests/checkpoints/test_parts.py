@@ -32,19 +32,25 @@ def test_berts_embedding_adds_token_types_and_ends_with_a_norm():
     assert_equal(embedding(IDS), embedding(IDS, torch.zeros_like(IDS)))
 
 
-def test_unknown_token_types_are_refused(unchecked):
+def test_unknown_token_types_and_ids_are_refused(unchecked):
     embedding = BertEmbedding(CONFIG, 2)
     for wrong in (2, -1):
         with pytest.raises(ValueError, match=f"type {wrong} is not one of the n_token_types = 2"):
             embedding(IDS, torch.full_like(IDS, wrong))
     with pytest.raises(ValueError, match=r"shape \(2, 3\), but the ids have \(2, 7\)"):
         embedding(IDS, IDS[:, :3])
+    for wrong in (13, -1):
+        with pytest.raises(ValueError, match=f"id {wrong} is outside the vocabulary of 13 tokens"):
+            embedding(torch.full_like(IDS, wrong))
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, "2", None, True])
-def test_a_bert_has_at_least_one_token_type(n, unchecked):
-    with pytest.raises(ValueError, match=f"n_token_types is {n!r}, but it must be an int >= 1"):
-        BertTransformer(CONFIG, n)
+@pytest.mark.parametrize(
+    ("kind", "name"), [(BertTransformer, "n_token_types"), (AlbertTransformer, "d_embedding")]
+)
+def test_there_is_at_least_one_token_type_and_one_number_of_a_vector(kind, name, n, unchecked):
+    with pytest.raises(ValueError, match=f"{name} is {n!r}, but it must be an int >= 1"):
+        kind(CONFIG, n)
 
 
 def test_berts_head_has_a_layer_of_its_own_and_a_bias():
@@ -84,10 +90,6 @@ def test_alberts_layers_are_one_block_whatever_becomes_of_the_model():
     assert (last.weight == 7.0).all()
 
 
-@pytest.mark.parametrize("n", [0, -1, 1.5, "2", None, True])
-def test_alberts_token_vectors_have_at_least_one_number(n, unchecked):
-    with pytest.raises(ValueError, match=f"d_embedding is {n!r}, but it must be an int >= 1"):
-        AlbertTransformer(CONFIG, n)
 
 
 @pytest.mark.parametrize("tied", [True, False])

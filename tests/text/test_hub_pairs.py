@@ -79,17 +79,9 @@ class NotFound(FileNotFoundError):
 @pytest.mark.parametrize(
     ("error", "raised", "message"),
     [
-        (
-            ConnectionError("Couldn't reach"),
-            ConnectionError,
-            "did not answer .*: check the network",
-        ),
+        (ConnectionError("Couldn't"), ConnectionError, "did not answer .*: check the network"),
         (NotFound("doesn't exist"), ValueError, "no public data set 'wmt/wmt14': check the name"),
-        (
-            ValueError("Bad split: x."),
-            ValueError,
-            r"'wmt/wmt14' cannot be loaded .* Bad split: x\.",
-        ),
+        (ValueError("Bad: x."), ValueError, r"'wmt/wmt14' cannot be loaded .* Bad: x\."),
     ],
 )
 def test_what_the_hub_refuses_is_said_in_a_sentence(hub, error, raised, message):

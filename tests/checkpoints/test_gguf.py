@@ -41,8 +41,6 @@ def test_blocks_by_hand():
     assert dequantize_q8_0(torch.tensor(block)[None]).tolist() == [[step * 0.5 for step in steps]]
 
 
-
-
 @pytest.mark.parametrize("kind", FORMATS)
 def test_every_byte_gives_the_librarys_number(kind):
     one = FORMATS[kind]
@@ -131,8 +129,6 @@ def test_a_file_that_is_cut_off_anywhere_is_refused(tmp_path):
     read_gguf(written(tmp_path, data))
     for length in range(len(data)):
         assert refusal(tmp_path, data[:length])
-
-
 
 
 @pytest.mark.parametrize("claimed", (2**63, 2**64 - 1, 2**40, 10**9))

@@ -39,8 +39,6 @@ def test_a_module_is_made_without_numbers_and_none_is_drawn_for_it():
     assert torch.equal(models[1].source_embedding.positions.table, sinusoidal_encoding(7, 12))
 
 
-
-
 def test_a_whole_tensor_is_taken_over_and_a_part_is_copied():
     whole, stack = torch.randn(5, 3), torch.randn(2, 5, 3)
     model = made()
@@ -55,8 +53,6 @@ def test_a_whole_tensor_is_taken_over_and_a_part_is_copied():
         assert model.table.weight.data_ptr() != part.data_ptr()
     take_over(model := made(), {"table.weight": whole.bfloat16()})
     assert model.table.weight.dtype == torch.float32
-
-
 
 
 @pytest.fixture

@@ -114,8 +114,6 @@ def test_there_and_back(family, seed, tmp_path):
     assert all(torch.equal(again.state_dict()[n], w) for n, w in ours.state_dict().items())
 
 
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 5])
 @pytest.mark.parametrize("family", ["gpt2", "llama", "marian"])
@@ -160,8 +158,8 @@ def test_texts_begin_and_end_where_the_librarys_do(family, several, tmp_path):
     others = load_checkpoint(tmp_path / "m.safetensors").model, from_pretrained(tmp_path / "theirs")
     for model in (ours, *others):
         for strategy in (Greedy(), Beam(1)):
-            made = generate(model, source, 20, strategy)
-            assert made.ids[0] == expected and made.finished == [True]
+            text = generate(model, source, 20, strategy)
+            assert text.ids[0] == expected and text.finished == [True]
 
 
 @pytest.mark.parametrize(("end", "ends"), [(None, ()), (99, ()), ([1, 99], (1,)), (-1, ())])
@@ -338,8 +336,6 @@ def test_a_pickle_of_tensors_is_read(name, tmp_path):
     assert_same(directory / name, theirs)
 
 
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -463,7 +459,10 @@ def test_a_name_is_downloaded_file_by_file(in_parts, tmp_path, downloads):
     downloads(download)
     assert_same("some/name", theirs)
     assert asked[:2] == ["config.json", "model.safetensors"]
-    for pattern, message in (("model*", "none of model.safetensors"), ("config*", "no config.json")):
+    for pattern, message in (
+        ("model*", "none of model.safetensors"),
+        ("config*", "no config.json"),
+    ):
         for path in tmp_path.glob(pattern):
             path.unlink()
         with pytest.raises(ValueError, match=f"'some/name' on the Hub has {message}"):
@@ -487,8 +486,6 @@ def test_fields_that_old_files_hold_and_that_change_nothing_are_allowed(tmp_path
 
 def translator(**changes) -> EncoderDecoderTransformer:
     return EncoderDecoderTransformer(small_config(norm_position="post", **changes))
-
-
 
 
 @pytest.mark.parametrize(
@@ -516,5 +513,3 @@ def test_a_model_that_no_family_represents_is_not_written(build, field, tmp_path
 
 def test_padding_that_also_ends_texts_is_none_of_ours():
     assert from_pretrained(made(pad_token_id=5, eos_token_id=5)).config.pad_id is None
-
-

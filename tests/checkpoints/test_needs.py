@@ -63,5 +63,3 @@ def test_other_cells_are_left_alone_and_an_unknown_model_is_refused(shell, here)
     assert needs.only_with_weights(["x = 1\n", "%%needs SmolLM2\n"])[1] == "%%needs SmolLM2\n"
     with pytest.raises(ValueError, match="'GPT-5' is none of the models that come in packages"):
         needs.missing_weights("%%needs GPT-5\n")
-
-

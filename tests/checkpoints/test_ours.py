@@ -43,6 +43,8 @@ LLAMAS = replace(
     CONFIG, norm="rms", positions="rotary", activation="swiglu", bias=False, dropout=0.0
 )
 IDS = torch.tensor([[3, 5, 7, 11, 0]])
+
+
 def one(model):
     return model(IDS)
 
@@ -107,8 +109,6 @@ def test_each_model_comes_back_as_it_was(name, dtype, tmp_path):
     assert [name for name, _ in loaded.model.named_parameters()] == names  # tied as before
     saved = {tensor.data_ptr() for tensor in model.state_dict().values()}
     assert saved == {weight.data_ptr() for weight in model.parameters()}  # and nothing is missing
-
-
 
 
 def test_tied_weights_are_stored_once_and_fixed_tables_never(tmp_path):
@@ -177,16 +177,14 @@ def test_what_is_added_or_exchanged_is_noticed(whole):
     assert "checksum" in refusal(path, data[:header] + bytes(len(data) - header))
 
 
-
-
 def foreign_files(folder):
     torch.save({"weights": torch.zeros(3)}, folder / "torch zip")
     with zipfile.ZipFile(folder / "zip", "w") as archive:
         archive.writestr("a.txt", "text")
-    (folder / "pickle").write_bytes(pickle.dumps(Bomb()))
-    (folder / "text").write_text("{}\nThis is no checkpoint at all, but some text.\n")
-    (folder / "empty").write_bytes(b"")
-    (folder / "zeros").write_bytes(bytes(1000))
+    text = b"{}\nThis is no checkpoint at all, but some text.\n"
+    contents = {"pickle": pickle.dumps(Bomb()), "text": text, "empty": b"", "zeros": bytes(1000)}
+    for name, data in contents.items():
+        (folder / name).write_bytes(data)
     told = {"key": {KEY: "{}"}, "no json": {KEY: "[[["}, "no text": {KEY: ""}}
     for name, metadata in (told | {"tensors": None, "pt": {"format": "pt"}}).items():
         safetensors.torch.save_file({"a": torch.zeros(3)}, folder / name, metadata=metadata)
@@ -202,10 +200,6 @@ def test_files_of_other_programs_are_refused_by_name(tmp_path):
         assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
     with pytest.raises(ValueError, match="pt holds tensors of another program"):
         load_checkpoint(str(tmp_path / "pt"))
-
-
-
-
 
 
 @pytest.mark.parametrize("name", ["none.safetensors", ""])
@@ -295,8 +289,6 @@ def test_a_file_of_the_first_edition_is_read(whole):
     assert "a BERT or a Marian as the first edition wrote it" in message
 
 
-
-
 class MyModel(DecoderOnlyTransformer):
     pass
 
@@ -310,7 +302,12 @@ class MyTokenizer(WordTokenizer):
     [
         ("model", torch.nn.Linear(2, 2), None, "cannot be saved: only EncoderOnlyTransformer, Dec"),
         ("model", MyModel(CONFIG), None, "cannot be saved: only EncoderOnlyTransformer, Dec"),
-        ("model", DECODER, MyTokenizer.train(TEXTS), "kind of a tokenizer is .*, got 'MyTokenizer'"),
+        (
+            "model",
+            DECODER,
+            MyTokenizer.train(TEXTS),
+            "kind of a tokenizer is .*, got 'MyTokenizer'",
+        ),
         ("nowhere/model", DECODER, None, "the folder .*nowhere does not exist; create it first"),
         ("", DECODER, None, "is a folder: add the name of a file in it"),
     ],
@@ -330,8 +327,6 @@ def spoilt(part: str):
     return model
 
 
-
-
 @pytest.mark.parametrize(
     ("part", "sentence"),
     [
@@ -346,10 +341,6 @@ def test_a_model_that_would_lose_weights_is_refused_at_once(part, sentence, save
     with pytest.raises(ValueError, match=sentence):
         save(*arguments)
     assert list(tmp_path.iterdir()) == []
-
-
-
-
 
 
 def test_a_full_disk_keeps_the_old_file(tmp_path):

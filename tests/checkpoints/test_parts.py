@@ -90,8 +90,6 @@ def test_alberts_layers_are_one_block_whatever_becomes_of_the_model():
     assert (last.weight == 7.0).all()
 
 
-
-
 @pytest.mark.parametrize("tied", [True, False])
 def test_a_marian_adds_a_bias_to_its_logits(tied):
     model = randomized(MarianTransformer(small_config(tie_embeddings=tied))).eval()

@@ -37,8 +37,6 @@ def log_probs_after(model, sentence):
     return lambda new: log_probs(tuple(new))
 
 
-
-
 def plain_search(model, sentence, width, max_new_tokens, length_penalty):
     """Run `beam_search` for a translation; return its new ids and score."""
     after = log_probs_after(model, sentence)
@@ -69,8 +67,6 @@ def test_equals_the_plain_search(seed, width, length_penalty):
             ours = length_normalized(total, len(ids), length_penalty)
             assert ours == pytest.approx(score, abs=1e-5)
             assert written.finished[row] == (ids[-1] == EOS)
-
-
 
 
 @pytest.mark.slow
@@ -106,8 +102,6 @@ def test_width_1_is_greedy(kind):
             assert_same(generate(model, SENTENCES, 8, Beam(1, penalty)), greedy)
 
 
-
-
 def test_a_width_beyond_the_vocabulary_keeps_what_there_is():
     model = lively(DecoderOnlyTransformer, vocab_size=5)
     written = generate(model, [3], 1, Beam(99), trees=True)
@@ -128,8 +122,6 @@ def test_stopping_early_changes_nothing_and_saves_steps(length_penalty):
         assert written.ids[0] == expected
         saved += 9 - len(calls)
     assert saved > 0
-
-
 
 
 def test_the_tree_of_a_sentence_ends_when_it_is_done():
@@ -181,8 +173,6 @@ def test_the_tree_tells_the_whole_search(kind, width):
                         assert candidate.log_probability == pytest.approx(total, abs=1e-4)
             texts = [text_of(tree, s, i) for s, step in enumerate(tree) for i in range(len(step))]
             assert written.ids[row] in texts
-
-
 
 
 def test_impossible_tokens_are_no_candidates():

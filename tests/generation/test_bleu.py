@@ -35,8 +35,6 @@ def test_score_is_penalty_times_geometric_mean():
     assert result.brevity_penalty < 1
 
 
-
-
 @pytest.mark.parametrize(("text", "score"), [("Sie lacht !", 100), ("Hund", 0), ("", 0)])
 def test_a_perfect_short_sentence_scores_100_and_nothing_in_common_0(text, score):
     assert bleu([text], ["Sie lacht !"]).score == pytest.approx(score)

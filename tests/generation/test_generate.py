@@ -40,9 +40,6 @@ each_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: ty
 each_variant = pytest.mark.parametrize("changes", VARIANTS, ids=str)
 
 
-
-
-
 @pytest.mark.slow
 @each_variant
 @each_kind
@@ -73,10 +70,6 @@ def test_greedy_equals_the_plain_loop(kind, changes):
         assert written.sentence_log_probabilities[row] == pytest.approx(sum(expected), abs=1e-3)
         if start == [BOS]:
             assert greedy_decode(logits, BOS, EOS, NEW + 1) == ids
-
-
-
-
 
 
 @pytest.mark.slow
@@ -133,7 +126,6 @@ def test_source_and_target_may_have_paddings_of_their_own():
         expected = pytest.approx(together.log_probabilities[row], abs=1e-5)
         assert alone.log_probabilities[0] == expected
         assert PAD not in alone.ids[0]
-
 
 
 def an_end_that_comes_at_different_steps(model, strategy) -> int:
@@ -199,7 +191,6 @@ def test_padding_is_never_written(strategy, kind):
     assert_same(written, generate(model, SENTENCES, NEW, strategy))
 
 
-
 @pytest.mark.slow
 @each_kind
 @each_strategy
@@ -215,8 +206,6 @@ def test_distributions_are_the_models_own_at_every_step(strategy, kind):
             torch.testing.assert_close(probabilities[step], expected.softmax(0))
             chosen = probabilities[step, ids[step]].log().item()
             assert written.log_probabilities[row][step] == pytest.approx(chosen, abs=1e-5)
-
-
 
 
 def test_distributions_can_take_part_in_training():
@@ -243,14 +232,11 @@ def test_the_models_own_ids_begin_and_end_its_texts(kind, strategy):
     assert generate(endless, SENTENCES, NEW, strategy).ids == free
 
 
-
 @each_kind
 def test_the_same_seed_writes_the_same_and_another_something_else(kind):
     model = lively(kind)
     texts = [generate(model, SENTENCES, NEW, Sample(seed=s), eos_id=None).ids for s in (0, 0, 9)]
     assert texts[0] == texts[1] != texts[2]
-
-
 
 
 def test_rows_and_neighboring_seeds_share_no_text():
@@ -274,9 +260,6 @@ def test_sampling_follows_the_distribution():
     shares = torch.tensor(written.ids)[:, 0].bincount(minlength=13) / 3000
     expected = (next_logits(model, [3, 4])([3, 4]) / 1.5).softmax(0)
     torch.testing.assert_close(shares, expected, atol=0.03, rtol=0)
-
-
-
 
 
 @each_strategy
@@ -316,7 +299,6 @@ def test_half_precision_weights_write_with_float32_probabilities():
     for probabilities in written.distributions:
         assert probabilities.dtype == torch.float32
         torch.testing.assert_close(probabilities.sum(1), torch.ones(len(probabilities)))
-
 
 
 def test_an_encoder_writes_nothing(unchecked):

@@ -33,8 +33,6 @@ def from_noise(seed: int):
     return log_probs
 
 
-
-
 def log_probability(log_probs, ids: list[int]) -> float:
     return sum(log_probs(ids[:i])[ids[i]].item() for i in range(1, len(ids)))
 
@@ -47,23 +45,16 @@ def test_greedy_takes_the_likeliest_token_until_the_end_or_max_len():
     assert beam_search(lambda ids: torch.tensor([0.3, 0.7]).log(), 0, 0, 1, 3)[0] == [0, 1, 1]
 
 
-
-
-
-
 def test_a_beam_finds_what_greedy_misses_and_prefers_finished_texts():
     ids, score = beam_search(from_table, BOS, EOS, 2, 10, length_penalty=0.0)
     assert ids == [BOS, B, EOS]
     assert score == pytest.approx(math.log(0.4 * 0.9))
     assert beam_search(from_table, BOS, 99, 3, 2)[0] == [BOS, A]
+
     def log_probs(ids):
         return torch.tensor([0.0, 0.1, 0.9]).log()
 
     assert beam_search(log_probs, 0, 1, 3, 3, length_penalty=0.0)[0] == [0, 1]
-
-
-
-
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -105,5 +96,3 @@ def test_impossible_tokens_are_no_hypotheses_and_an_impossible_end_wins_over_not
 
     assert beam_search(log_probs, 0, 1, 4, 5) == ([0, 2, 2, 1], 0.0)
     assert beam_search(log_probs, 0, 1, 4, 3) == ([0, 2, 2], 0.0)
-
-

@@ -130,5 +130,3 @@ def test_equal_models_refuse_nothing():
     p, _ = distributions(50)
     accept, residual = accept_and_residual(p, p)
     assert torch.equal(accept, torch.ones(50, 4)) and torch.equal(residual, p)
-
-

@@ -61,8 +61,6 @@ def test_top_p_keeps_the_token_that_crosses_p_and_at_1_even_what_rounding_hides(
     assert top_p_filter(logits, 1.0) is not logits
 
 
-
-
 @pytest.mark.parametrize("filtered", [lambda x: top_k_filter(x, 3), lambda x: top_p_filter(x, 0.6)])
 def test_filters_work_on_any_leading_axes_and_leave_their_input(filtered):
     logits = torch.randn(2, 3, 7)
@@ -71,12 +69,6 @@ def test_filters_work_on_any_leading_axes_and_leave_their_input(filtered):
     assert torch.equal(filtered(logits), rows)
     assert torch.equal(filtered(logits)[0], filtered(logits[0]))
     assert torch.equal(logits, before)
-
-
-
-
-
-
 
 
 NAN, ZEROS = math.nan, torch.zeros(3)
@@ -105,8 +97,6 @@ def test_strategies_are_frozen_and_compare_by_value(strategy):
     assert strategy == type(strategy)()
     with pytest.raises(dataclasses.FrozenInstanceError):
         strategy.width = 3
-
-
 
 
 def test_temperature_sharpens_and_flattens_before_the_filters():
@@ -156,8 +146,6 @@ def test_uniforms_of_a_row_depend_on_seed_and_row_alone():
     seeds = [*range(20), 2**32, 2**32 + 1, 2**64, 10**50]
     rows = torch.cat([Sample(seed=seed).uniforms(20, 3) for seed in seeds], dim=1)
     assert len(set(map(tuple, rows.T.tolist()))) == 20 * len(seeds)
-
-
 
 
 def test_length_normalization_as_in_gnmt():

@@ -37,16 +37,12 @@ def test_translates_in_order_whatever_the_batch_size(model, tokenizer, batch_siz
     assert len(set(translations)) > 1
 
 
-
-
 def test_passes_strategy_and_length_on(model, tokenizer):
     assert translate(model, tokenizer, [], Beam(2)) == []
     for strategy in (Beam(3), Beam(1)):
         [translation] = translate(model, tokenizer, SOURCES[:1], strategy, max_new_tokens=3)
         source = [*tokenizer.encode(SOURCES[0]), tokenizer.eos_id]
         assert translation == tokenizer.decode(generate(model, source, 3, strategy).ids[0])
-
-
 
 
 BAD = [({"texts": "the dog"}, "must be a list of strings")]
@@ -59,8 +55,6 @@ def test_bad_input_is_named(changes, message, model, tokenizer, unchecked):
     arguments = {"texts": SOURCES} | changes
     with pytest.raises(ValueError, match=message):
         translate(model, tokenizer, arguments.pop("texts"), **arguments)
-
-
 
 
 def looked_at(model, tokenizer, source: str, target: str) -> torch.Tensor:
@@ -100,8 +94,6 @@ def test_words_with_several_partners_or_none_and_pairs_without_alignment(model, 
     alone = alignment_hits(model, tokenizer, [aligned])
     other = Pair(SOURCES[1], TARGETS[1])
     assert torch.equal(alignment_hits(model, tokenizer, [other, aligned, other]), alone)
-
-
 
 
 def test_alignment_leaves_the_model_as_it_was(tokenizer):

@@ -15,7 +15,6 @@ from transformer_lesson.model.attention import (
     MultiHeadAttention,
     attention_scores,
     masked_softmax,
-    merge_heads,
     multi_head_attention,
     repeat_kv,
     scaled_dot_product_attention,
@@ -40,7 +39,6 @@ def both_paths(attention, *inputs):
     return fused, recorded, run
 
 
-
 @drawn
 @given(sizes("batch", "query", "key", "d_head", "d_value"))
 def test_attention_is_the_formula_written_as_loops(size):
@@ -58,24 +56,11 @@ def test_attention_is_the_formula_written_as_loops(size):
             assert_equal(output[b, q], expected @ V[b, seen])
 
 
-
-
 @pytest.mark.parametrize("size", [1e4, -1e4])
 def test_softmax_survives_huge_scores_and_still_hides(size):
     scores = torch.tensor([[size, size, -size]])
     weights = masked_softmax(scores, torch.tensor([[True, False, False]]))
     assert weights.tolist() == [[1, 0, 0]]
-
-
-@drawn
-@given(sizes("batch", "n", "n_heads", "d_head"))
-def test_each_head_gets_its_own_slice_and_merging_undoes_splitting(size):
-    x = torch.randn(size.batch, size.n, size.n_heads * size.d_head)
-    heads = split_heads(x, size.n_heads)
-    for i in range(size.n_heads):
-        assert torch.equal(heads[:, i], x[..., i * size.d_head : (i + 1) * size.d_head])
-    assert torch.equal(merge_heads(heads), x)
-
 
 
 @drawn
@@ -87,7 +72,10 @@ def test_module_equals_multihead_attention(kind, bias, size):
     theirs = randomized(nn.MultiheadAttention(d_model, size.n_heads, bias=bias, batch_first=True))
     ours = MultiHeadAttention(d_model, size.n_heads, bias=bias)
     copy_weights(theirs, ours)
-    inputs = torch.randn(size.batch, size.query, d_model), *torch.randn(2, size.batch, size.key, d_model)
+    inputs = (
+        torch.randn(size.batch, size.query, d_model),
+        *torch.randn(2, size.batch, size.key, d_model),
+    )
     allowed, real = random_mask(size.query, size.key), random_mask(size.batch, size.key)
     padding = real[:, None, None, :]  # (batch, 1, 1, key)
     mask = {"none": None, "padding": padding, "padding and more": padding & allowed}[kind]
@@ -101,8 +89,6 @@ def test_module_equals_multihead_attention(kind, bias, size):
     assert_equal(fused, output)
     assert_equal(recorded, output)
     assert_equal(run["weights"], weights)
-
-
 
 
 @drawn
@@ -121,7 +107,6 @@ def test_a_config_sets_sizes_bias_and_dropout():
     config = small_config(n_heads=3, attention_dropout=0.25, bias=False)
     made = MultiHeadAttention.from_config(config)
     assert (made.n_heads, made.dropout.p, made.W_Q.bias) == (3, 0.25, None)
-
 
 
 @pytest.mark.parametrize("rotate", [None, RotaryPositions()], ids=["plain", "rotary"])
@@ -155,8 +140,6 @@ def test_weights_are_materialised_only_while_somebody_records(monkeypatch):
     assert called == ["fused", "explicit"]
 
 
-
-
 @pytest.mark.parametrize("recorded", [False, True])
 def test_dropout_acts_in_training_only_and_after_the_recorded_weights(recorded):
     attention, x = MultiHeadAttention(12, 2, dropout=0.5), torch.randn(2, 5, 12)
@@ -182,7 +165,6 @@ def test_a_row_with_every_key_masked_gives_zeros_and_finite_gradients(dtype, rec
     assert (output[0, 3] == 0).all() and (output[1] == 0).all() and (output[0, 0] != 0).any()
     for tensor in (x, *attention.parameters()):
         assert tensor.grad.isfinite().all() and tensor.grad.any()
-
 
 
 @pytest.mark.usefixtures("unchecked")

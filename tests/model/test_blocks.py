@@ -13,13 +13,6 @@ from transformer_lesson.model.masks import causal_mask
 from transformer_lesson.model.norm import layer_norm
 
 
-
-
-
-
-
-
-
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-5, 1e-3, 1.0])
 @pytest.mark.parametrize("scale", [0.0, 1e-4, 1e-2, 1.0, 1e3])
 def test_layer_norm_equals_pytorchs(scale, epsilon):
@@ -30,8 +23,6 @@ def test_layer_norm_equals_pytorchs(scale, epsilon):
     assert_equal(layer_norm(x, norm.weight, norm.bias), default)
 
 
-
-
 @drawn
 @given(sizes("batch", "n", "d_model", "d_ff"))
 def test_feed_forward_is_the_formula(size):
@@ -39,16 +30,6 @@ def test_feed_forward_is_the_formula(size):
     first, second = nn.Linear(size.d_model, size.d_ff), nn.Linear(size.d_ff, size.d_model)
     output = feed_forward(x, first.weight.T, first.bias, second.weight.T, second.bias)
     assert_equal(output, second(first(x).relu()))
-
-
-
-
-
-
-
-
-
-
 
 
 def test_encoder_function_equals_the_post_norm_block():
@@ -72,8 +53,6 @@ def test_decoder_function_equals_the_post_norm_block():
         *(block.feed_forward, block.norm_1, block.norm_2, block.norm_3),
     )
     assert_equal(output, block(y, memory, mask))
-
-
 
 
 @pytest.mark.parametrize("norm_position", ["pre", "post"])

@@ -13,8 +13,6 @@ PIECES = [(1, 1, 1, 1, 1, 1, 1), (4, 1, 1, 1), (3, 4), (7,), (2, 1, 3, 1)]
 PAD = 0
 
 
-
-
 class CountElements(TorchDispatchMode):
     """Notes the largest tensor that an operation reads numbers from or writes them to."""
 
@@ -87,8 +85,6 @@ def test_reordered_rows_go_on_as_if_they_had_read_that_row(rows):
     torch.testing.assert_close(model(IDS[rows, 4:], cache=cache), expected, rtol=1e-5, atol=1e-5)
 
 
-
-
 def test_both_caches_hold_the_same_and_one_reserves_its_memory_once():
     plain, reserved, places = None, LayerCache(max_len=8), set()
     for n in (3, 1, 2):
@@ -99,8 +95,6 @@ def test_both_caches_hold_the_same_and_one_reserves_its_memory_once():
         places |= {tensor.data_ptr() for tensor in (reserved.keys, held[0])}
         reserved.start += n
     assert len(places) == 1
-
-
 
 
 @pytest.mark.parametrize(
@@ -146,10 +140,6 @@ def test_reordering_copies_what_was_read_and_not_what_is_reserved(rows):
         cache.reorder(torch.tensor(rows))
     assert (layer.keys.data_ptr() == before) == (len(rows) == 3)
     assert copied.largest <= len(rows) * 4 * 12
-
-
-
-
 
 
 @pytest.mark.parametrize("max_len", [0, -1])

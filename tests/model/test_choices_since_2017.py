@@ -63,8 +63,6 @@ def test_activations_are_those_of_their_names(name, function):
     assert_equal(module(x), module.W_2(function(module.W_1(x))))
 
 
-
-
 @pytest.mark.parametrize("rotary", [False, True])
 @pytest.mark.parametrize("n_kv_heads", [1, 2, 3, 6])
 def test_grouped_heads_equal_repeated_ones(n_kv_heads, rotary):
@@ -84,18 +82,12 @@ def test_grouped_heads_equal_repeated_ones(n_kv_heads, rotary):
     assert run["weights"].shape == (2, 6, 5, 5)
 
 
-
-
 def test_the_cache_keeps_only_the_shared_heads():
     model = DecoderOnlyTransformer(small_config(n_heads=6, n_kv_heads=2)).eval()
     cache = KeyValueCache(7)
     with torch.no_grad():
         model(IDS, cache=cache)
     assert {layer.keys.shape for layer in cache.layers.values()} == {(2, 2, 7, 2)}
-
-
-
-
 
 
 def test_a_window_is_the_decoders_alone_and_attended_inside():
@@ -106,8 +98,6 @@ def test_a_window_is_the_decoders_alone_and_attended_inside():
     assert ((weights > 0) == window_mask(7, 3)).all()
     with pytest.raises(ValueError, match="an encoder has no attention_window: leave 3 out"):
         EncoderOnlyTransformer(small_config(attention_window=3))
-
-
 
 
 @pytest.mark.slow
@@ -131,12 +121,6 @@ def test_a_translator_with_every_option_is_cached_too():
     whole = source.decode(IDS, memory, IDS)
     steps = [source.decode(part, memory, IDS, cache=cache) for part in IDS.split([2, 1, 4], dim=1)]
     assert_equal(torch.cat(steps, dim=1), whole)
-
-
-
-
-
-
 
 
 def test_two_configs_may_share_one_embedding():

@@ -51,7 +51,9 @@ def test_a_bad_value_is_refused(field, value, rule):
 
 
 def test_every_field_has_a_rule():
-    assert {f for fields in RULES for f in fields} == {f.name for f in dataclasses.fields(ModelConfig)}
+    assert {f for fields in RULES for f in fields} == {
+        f.name for f in dataclasses.fields(ModelConfig)
+    }
 
 
 @pytest.mark.parametrize(
@@ -68,21 +70,9 @@ def test_fields_fit_each_other(field, value, rule, changes):
     assert_refused(field, value, rule, **changes)
 
 
-
-
-
-
-
-
-
-
-
-
 def test_rotary_positions_need_an_even_d_head():
     with pytest.raises(ValueError, match="d_head is 3, but it must be even with rotary"):
         small_config(d_model=6, n_heads=2, positions="rotary")
-
-
 
 
 def test_a_misspelt_field_is_answered_with_the_nearest_one_and_a_missing_one_with_its_name():
@@ -94,8 +84,6 @@ def test_a_misspelt_field_is_answered_with_the_nearest_one_and_a_missing_one_wit
         small_config(x=1)
     with pytest.raises(TypeError, match="max_len"):
         ModelConfig(10, 8, 2, 1, 16)
-
-
 
 
 def test_edges_of_the_rules_are_allowed():

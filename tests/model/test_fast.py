@@ -53,7 +53,6 @@ class Clock:
         return x * 2
 
 
-
 def run(race: fast.Race, ways: dict, times: int) -> str | None:
     for _ in range(times):
         assert race.run(ways, torch.ones(3)).tolist() == [2, 2, 2]
@@ -112,7 +111,6 @@ def test_there_is_one_race_for_each_size_and_thread_count(monkeypatch):
     assert small is fast.race_of("small") is not large
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads + 1)
     assert fast.race_of("small") is not small
-
 
 
 @pytest.mark.parametrize("name", ["plain", "columns", "vector"])
@@ -180,8 +178,6 @@ def test_small_matrices_and_other_layers_stay_and_an_error_leaves_the_plain_way(
     assert not any("forward" in vars(layer) for layer in model)
 
 
-
-
 def test_two_threads_write_with_one_model():
     """Their blocks overlap in every order, and each gets the numbers of the model alone."""
     layer, x = nn.Linear(512, 512).bfloat16(), torch.randn(1, 512).bfloat16()
@@ -219,7 +215,6 @@ def test_the_environment_can_ask_for_plain_arithmetic(monkeypatch):
     assert fast.RACES == {}
 
 
-
 @pytest.mark.parametrize("way", ["fused", "in float32"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_attention_is_the_formulas(way, dtype, always):
@@ -238,7 +233,6 @@ def test_learning_in_half_precision_is_not_timed():
     Q = torch.randn(1, 2, 3, 4, dtype=torch.bfloat16, requires_grad=True)
     fast.attention(Q, Q, Q, None).sum().backward()
     assert fast.RACES == {} and Q.grad.dtype == torch.bfloat16
-
 
 
 def thinned(x: torch.Tensor, p: float) -> torch.Tensor:
@@ -294,8 +288,6 @@ def test_the_seed_decides_and_nothing_is_dropped_in_evaluation_or_at_p_0():
     assert torch.equal(thinned(x, 0.0), x)
 
 
-
-
 def test_the_feed_forward_network_drops_its_hidden_layer_when_asked():
     drops, calm = (FeedForward(small_config(feed_forward_dropout=p)).train() for p in (0.5, 0.0))
     x = torch.randn(2, 3, 12)
@@ -303,7 +295,6 @@ def test_the_feed_forward_network_drops_its_hidden_layer_when_asked():
         with fast.learning(module):
             assert torch.equal(module(x), module(x)) == (module is calm)
     assert torch.equal(drops.eval()(x), drops(x))
-
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])

@@ -87,5 +87,3 @@ def test_a_model_with_other_choices_is_refused(make, name, value):
     model, _, _, weights_of = make(**{name: value})
     with pytest.raises(ValueError, match=f"^{name} is {value!r}, but "):
         weights_of(model)
-
-

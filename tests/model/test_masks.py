@@ -19,10 +19,6 @@ def test_each_query_sees_itself_and_what_came_before_in_a_window_the_last_of_it(
             assert windowed[0, 0, query, key] == (0 <= query - key < window)
 
 
-
-
-
-
 @pytest.mark.parametrize("pad_id", [0, 9])
 def test_padding_is_hidden_on_either_side_and_masks_combine_with_and(pad_id):
     ids = torch.tensor([[4, 5, pad_id], [pad_id, 4, 5], [pad_id] * 3])
@@ -35,15 +31,16 @@ def test_padding_is_hidden_on_either_side_and_masks_combine_with_and(pad_id):
     assert both[1, 0].int().tolist() == [[0, 0, 0], [0, 1, 0], [0, 1, 1]]
 
 
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: causal_mask(0), "n is 0, but a sequence has at least 1 token"),
         (lambda: causal_mask(-3), "n is -3, but a sequence has at least 1 token"),
         (lambda: window_mask(3, 0), "window is 0"),
-        (lambda: padding_mask(torch.ones(3), 0), r"\(3,\).*must be \(batch, key\).*use ids\[None\]"),
+        (
+            lambda: padding_mask(torch.ones(3), 0),
+            r"\(3,\).*must be \(batch, key\).*use ids\[None\]",
+        ),
         (lambda: padding_mask(torch.ones(2, 3, 4), 0), r"\(2, 3, 4\).*must be \(batch, key\)"),
     ],
 )

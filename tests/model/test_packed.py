@@ -36,8 +36,6 @@ def test_four_bits_are_scale_times_step_plus_smallest_in_the_rows_order(shape, d
     assert (layer(x) - expected).norm() < 0.01 * expected.norm()
 
 
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_eight_bits_are_the_matrix_but_for_half_a_step(shape):
     W, x = torch.randn(48, 96), torch.randn(shape).bfloat16()
@@ -54,10 +52,6 @@ def test_few_bits_take_few_bytes():
     layer, W = four_bits(1024, 1024)
     assert bytes_of(layer) == W.numel() * 5 // 8
     assert bytes_of(EightBitLinear(W)) == W.numel() + 2 * 1024
-
-
-
-
 
 
 @pytest.mark.parametrize("winner", ["packed", "as it is"])

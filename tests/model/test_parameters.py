@@ -58,8 +58,6 @@ def test_an_output_bias_would_count_37_000_more():
     assert whole == 63_121_544 and model.projection.bias is None
 
 
-
-
 @drawn
 @given(sizes("n_heads", "d_head", "d_ff", "n_layers"))
 def test_the_encoder_formula_equals_counting(size):

@@ -37,20 +37,12 @@ def test_sinusoidal_encoding_is_the_formula(n_positions, d_model, base):
     assert (ours - formula(n_positions, d_model, base)).abs().max() < 1e-6
 
 
-
-
-
-
-
-
 @pytest.mark.parametrize("k", [-7, -1, 0, 1, 5])
 def test_one_matrix_takes_every_position_k_further(k):
     table = sinusoidal_encoding(40, 16, base=300.0)
     matrix = shift_matrix(k, 16, base=300.0)
     assert_equal(table[10:30] @ matrix, table[10 + k : 30 + k])
     assert_equal(matrix @ shift_matrix(-k, 16, base=300.0), torch.eye(16))
-
-
 
 
 @pytest.mark.parametrize(
@@ -81,8 +73,6 @@ def test_sinusoidal_positions_save_nothing_and_learned_ones_are_a_trained_table(
     assert torch.equal(positions(torch.tensor([5, 0])), positions.weight[[5, 0]])
 
 
-
-
 @drawn
 @given(sizes("batch", "head", "n", "half"))
 def test_rotary_equals_llama(size):
@@ -95,12 +85,6 @@ def test_rotary_equals_llama(size):
     theirs = apply_rotary_pos_emb(query, key, cos, sin)
     assert_equal(apply_rotary(query, positions, base=500.0), theirs[0])
     assert_equal(apply_rotary(key, positions, base=500.0), theirs[1])
-
-
-
-
-
-
 
 
 def test_kept_angles_serve_only_what_they_were_computed_for():
@@ -116,7 +100,3 @@ def test_kept_angles_serve_only_what_they_were_computed_for():
     rotate(x)
     rotate.base = 7.0
     assert torch.equal(rotate(x), apply_rotary(x, torch.arange(5), 7.0))
-
-
-
-

@@ -55,10 +55,6 @@ def test_batches_by_hand():
     assert TranslationBatches([Pair("a a a", "c")], LETTERS, 1).max_len == 4  # a a a <eos>
 
 
-
-
-
-
 def test_validation_batches_keep_the_order():
     batches, (full, rest) = epoch(MENUS, WORDS, batch_size=100), divmod(len(MENUS), 100)
     assert [len(batch.labels) for batch in batches] == [100] * full + [rest]
@@ -145,10 +141,6 @@ def test_padding_is_what_the_tensors_hold(group_by_length):
     assert batches.padding == pytest.approx(count_padding(flat[None], WORDS.pad_id))
 
 
-
-
-
-
 def test_windows_are_pieces_of_the_text_and_labels_come_one_later():
     batches = WindowBatches(range(100, 130), batch_size=3, length=8)
     starts = set()
@@ -201,7 +193,3 @@ BAD = [
 def test_what_makes_no_batch_is_refused(make, message, unchecked):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-
-

@@ -44,8 +44,6 @@ def test_sentences_are_prose_without_markup():
         assert not re.search(r"::=|>>>|====|\*\w+\*|\[\d+\]|^(New|Changed) in version", sentence)
 
 
-
-
 SMALL_MANUAL = """\
 The "small" statement
 *********************
@@ -110,8 +108,6 @@ def test_no_passage_of_the_validation_text_is_in_the_training_text():
     topics = manual.topics()  # other topics do repeat each other
     repeated = passages(topics["customization"], 100) & passages(topics["specialnames"], 100)
     assert len(repeated) > 10_000
-
-
 
 
 def test_about_a_thousand_pairs_each_source_once():
@@ -187,5 +183,3 @@ def test_padding_keeps_every_token_in_order(sequences, side):
 def test_a_batch_that_cannot_be_made_is_refused(arguments, message):
     with pytest.raises(ValueError if message else TypeError, match=message):
         pad_batch(*arguments)
-
-

@@ -417,8 +417,6 @@ def test_training_has_both_words_of_a_held_out_combination_with_others(split):
     assert min(nouns[noun] for _, noun in HELD_OUT) > 80
 
 
-
-
 @pytest.mark.parametrize(
     "call, message",
     [

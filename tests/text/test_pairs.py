@@ -51,12 +51,9 @@ def test_a_file_with_tabs(write, content, mark):
     assert parallel_text(write(mark + content)) == TABS
 
 
-def test_numbers_are_sentences_where_there_are_no_ids(write):
+def test_numbers_without_ids_are_sentences_and_separators_in_one_do_not_end_a_line(write):
     path = write("7\t7\tCC-BY\n1\t2\t3\tx\n1\tone\tx\teins\n")
     assert parallel_text(path) == [Pair("7", "7"), Pair("2", "x"), Pair("1", "one")]
-
-
-def test_separators_inside_a_sentence_do_not_end_a_line(write):
     path = write('a\u2028b\x0cc\x85\td\re\n"quoted\tText\n')
     assert parallel_text(path) == [Pair("a\u2028b\x0cc", "d\re"), Pair('"quoted', "Text")]
 
@@ -81,8 +78,6 @@ def test_lines_with_an_empty_side_are_left_out_and_counted(write):
     source, target = write("Go.\n\n\nstay\n", "a.en"), write("Geh.\n\nbleib\n \n", "a.de")
     with pytest.warns(UserWarning, match="left out 1 empty lines and 2 lines.*line 2"):
         assert parallel_text(source, target) == TABS[:1]
-
-
 
 
 @pytest.mark.parametrize(("n_sources", "n_targets"), [(3, 2), (2, 3), (1, 2_000), (1, 0)])
@@ -137,20 +132,17 @@ def test_a_line_that_is_no_sentence_is_refused_before_it_fills_the_memory(write)
         parallel_text(path)
 
 
-def test_what_is_no_file_is_refused(tmp_path, write):
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_what_is_no_file_or_holds_no_pairs_is_refused(tmp_path, write):
     with pytest.raises(FileNotFoundError, match=r"There is no file .*missing\.tsv: check its name"):
         parallel_text(tmp_path / "missing.tsv")
     with pytest.raises(ValueError, match="is a folder: name the file in it"):
         parallel_text(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"no file .*missing\.de"):
         parallel_text(write("a\n"), tmp_path / "missing.de")
-
-
-@pytest.mark.filterwarnings("ignore:.*left out")
-@pytest.mark.parametrize("content", ["", "\ufeff", "\n\n", "a\t\n"])
-def test_a_file_without_pairs_is_refused(write, content):
-    with pytest.raises(ValueError, match=r"pairs\.tsv holds no pairs"):
-        parallel_text(write(content))
+    for content in ("", "\ufeff", "\n\n", "a\t\n"):
+        with pytest.raises(ValueError, match=r"pairs\.tsv holds no pairs"):
+            parallel_text(write(content))
 
 
 def test_a_limit_stops_before_what_lies_behind_it(write):

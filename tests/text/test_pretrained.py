@@ -98,8 +98,6 @@ def test_what_a_tokenizer_has_no_token_or_form_for_is_refused(use, message, unch
         use(PretrainedTokenizer(byte_pairs(), {}))
 
 
-
-
 def test_tokens_are_shown_as_those_of_the_course():
     chat = PretrainedTokenizer(byte_pairs(("Ġ", "t"), ("Ã", "¼")), {})
     assert chat.tokens("ü to\n") == ["ü", "␣t", "o", "\\n"]
@@ -127,5 +125,3 @@ def test_what_is_no_tokenizer_is_refused(tmp_path):
         PretrainedTokenizer.from_file(path)
     with pytest.raises(ValueError, match="Token id 300 is outside the vocabulary"):
         PretrainedTokenizer(byte_pairs(), {"eos": 300})
-
-

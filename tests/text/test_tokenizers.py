@@ -85,8 +85,6 @@ def test_known_words_return_from_their_ids(some):
     assert WORDS.decode(WORDS.encode(text)) == text
 
 
-
-
 @settings(deadline=None)
 @given(st.text(alphabet=[*CHARACTERS.vocabulary][4:]))
 def test_known_characters_return_from_their_ids(text):
@@ -194,12 +192,6 @@ def test_training_gives_the_same_vocabulary_on_any_number_of_threads():
     assert outputs[0].count("<unk>") == 2
 
 
-
-
-
-
-
-
 @each_tokenizer
 @pytest.mark.parametrize(
     ("call", "error", "message"),
@@ -207,7 +199,11 @@ def test_training_gives_the_same_vocabulary_on_any_number_of_threads():
         *((lambda t, x=x: t.encode(x), TypeError, "str") for x in (None, 5, b"bytes", ["Close"])),
         (lambda t: t.encode("abc\ud83d"), ValueError, r"pair, '\\ud83d', at position 3: remove it"),
         *(
-            (lambda t, n=n: t.decode([4, n or t.vocab_size]), ValueError, f"id {n or '[0-9]+'} is out")
+            (
+                lambda t, n=n: t.decode([4, n or t.vocab_size]),
+                ValueError,
+                f"id {n or '[0-9]+'} is out",
+            )
             for n in (-1, 0, 6000)
         ),
         (lambda t: type(t).train([]), ValueError, "no text to train on"),
@@ -228,8 +224,6 @@ def test_a_vocabulary_has_a_smallest_size(kind):
         kind.train(["Close"], vocab_size=smallest - 1)
 
 
-
-
 @pytest.mark.slow
 @each_tokenizer
 def test_json_makes_the_same_tokenizer_again(tokenizer):
@@ -243,8 +237,6 @@ def test_json_makes_the_same_tokenizer_again(tokenizer):
         assert again.decode(ids) == tokenizer.decode(ids)
         assert again.decode(ids, keep_special=True) == tokenizer.decode(ids, keep_special=True)
         assert again.tokens(text) == tokenizer.tokens(text)
-
-
 
 
 @settings(deadline=None)

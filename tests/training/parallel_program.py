@@ -38,15 +38,15 @@ from transformer_lesson.training import (
 )
 from transformer_lesson.training.precision import PRECISIONS
 
-
-
 PARTS = {"gradient_accumulation_steps": 2, "activation_checkpointing": True}
 
 
 def curve(kind: str, batches=None, steps=50, **changes) -> dict:
     model, validation = model_of(kind, dropout=0.0), batches_of(kind, 3)
     settings = {"validation": validation, "validate_every": 20}
-    return facts(model, train(model, batches or batches_of(kind), short(steps, **changes), **settings))
+    return facts(
+        model, train(model, batches or batches_of(kind), short(steps, **changes), **settings)
+    )
 
 
 def facts(model, history) -> dict:

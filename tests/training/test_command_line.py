@@ -17,7 +17,6 @@ from transformer_lesson.training import History, __main__, tasks
 from transformer_lesson.training.recipes import GRAMMAR, INTERFACE, MANUAL, PAPER, TEXT
 
 
-
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
     for name in ("GRAMMAR", "INTERFACE", "MANUAL", "TEXT"):
@@ -77,7 +76,9 @@ def test_seed_and_steps_are_those_of_the_command(tiny):
 
 
 @pytest.mark.slow
-def test_after_ctrl_c_the_same_command_with_resume_goes_on_and_can_get_more_steps(tiny, capsys, monkeypatch):
+def test_after_ctrl_c_the_same_command_with_resume_goes_on_and_can_get_more_steps(
+    tiny, capsys, monkeypatch
+):
     file = tiny / "pairs.tsv"
     assert run("--corpus", file, "--out", tiny / "whole", "--seed", 5) == 0
 
@@ -101,8 +102,6 @@ def test_after_ctrl_c_the_same_command_with_resume_goes_on_and_can_get_more_step
         assert whole == parts
     assert run("--corpus", file, "--out", tiny / "run", "--resume", "--steps", 8) == 0
     assert len(json.loads((tiny / "run" / "history.json").read_text())["losses"]) == 8
-
-
 
 
 @pytest.mark.slow
@@ -154,8 +153,6 @@ def test_what_goes_wrong_before_the_first_step_is_no_traceback(
     monkeypatch.setattr(__main__, "make_task", Mock(side_effect=error))
     assert run("--corpus", "grammar", "--out", tiny / "run") == code
     assert answer in capsys.readouterr().err
-
-
 
 
 @pytest.mark.slow

@@ -132,8 +132,6 @@ def test_a_second_one_does_not_wait():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-
-
 @pytest.mark.parametrize("setting", [signal.SIG_IGN, signal.SIG_DFL])
 def test_a_switched_off_ctrl_c_stays_off(setting):
     before = signal.signal(signal.SIGINT, setting)

@@ -45,10 +45,6 @@ def test_loss_and_gradient_equal_pytorchs(shape, vocab_size, smoothing, pad, see
     torch.testing.assert_close(ours.grad, theirs.grad, atol=1e-6, rtol=1e-5)
 
 
-
-
-
-
 @pytest.mark.parametrize("label", [0, 2])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_a_token_that_cannot_be_costs_what_pytorch_says(smoothing, label):
@@ -66,8 +62,6 @@ def test_half_precision_logits_get_a_loss_in_float32():
     loss = label_smoothed_loss(logits.bfloat16(), labels, 0.1)
     assert loss.dtype == torch.float32
     assert loss == label_smoothed_loss(logits.bfloat16().float(), labels, 0.1)
-
-
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -100,5 +94,3 @@ def test_bits_per_character():
     for tokens, characters in ((0, 5), (5, 0), (-1, 5)):
         with pytest.raises(ValueError, match="both must be >= 1"):
             bits_per_character(1.0, tokens, characters)
-
-

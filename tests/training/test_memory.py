@@ -77,10 +77,6 @@ def test_recomputing_forgets_what_the_blocks_computed_and_is_undone_after_an_err
     assert "forward" not in vars(model.encoder[0])
 
 
-
-
-
-
 @pytest.mark.usefixtures("unchecked")
 def test_each_row_is_in_one_part_and_the_weights_are_shares_of_the_labels():
     ids = torch.arange(1, 25).view(6, 4)
@@ -99,7 +95,3 @@ def test_each_row_is_in_one_part_and_the_weights_are_shares_of_the_labels():
     assert many[8][0] is batch and many[8][1] == 0
     with pytest.raises(ValueError, match="parts is 0, but it must be at least 1"):
         split_batch(batch, 0, PAD)
-
-
-
-

@@ -47,8 +47,6 @@ def test_adamw_pulls_at_matrices_only():
         torch.testing.assert_close(weight.detach(), before[name] * share)
 
 
-
-
 def test_every_weight_is_trained_and_tied_ones_once_with_the_configs_settings():
     model, config = model_of("translator"), TrainConfig(steps=1, betas=(0.8, 0.95), epsilon=1e-6)
     optimizer = make_optimizer(model, config)
@@ -66,7 +64,3 @@ def test_clipping_shortens_what_is_too_long_and_keeps_the_direction(longest, fac
     assert clipped.item() == pytest.approx(length, rel=1e-5)
     torch.testing.assert_close(gradients(model), before * factor)
     assert factor != 1 or torch.equal(gradients(model), before)
-
-
-
-

@@ -72,8 +72,6 @@ def test_a_resumed_run_keeps_the_precision(name, faster, tmp_path):
     assert history.losses == whole.losses and history.precision == name
 
 
-
-
 @pytest.mark.parametrize("slow", precision.PRECISIONS)
 def test_each_is_timed_in_turns_after_a_warm_up(slow, monkeypatch):
     clock, asked = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now), []

@@ -29,8 +29,6 @@ def cut_at(step: int):
     return cut
 
 
-
-
 def saved(path) -> dict:
     return load_checkpoint(path).training.facts
 
@@ -87,8 +85,6 @@ def test_reports_go_on_at_the_next_step_and_it_saves_as_often_as_before(tmp_path
     assert saved(path)["history"]["losses"] == history.losses and history.steps == 9
 
 
-
-
 def test_a_finished_run_is_handed_back_as_it_is_or_made_longer(tmp_path, capsys):
     path = tmp_path / "run.safetensors"
     model, wanted = run(short(3), checkpoint=path)
@@ -99,10 +95,6 @@ def test_a_finished_run_is_handed_back_as_it_is_or_made_longer(tmp_path, capsys)
         resume(path, batches_of("translator"), steps=2)
     _, history = resume(path, batches_of("translator"), steps=5)
     assert history.steps == 5 and saved(path)["config"]["steps"] == 5
-
-
-
-
 
 
 def test_a_model_without_a_run_is_refused(tmp_path):

@@ -20,10 +20,6 @@ def test_warmup_rate_is_equation_3(d_model, warmup):
         assert warmup_rate(step, d_model, warmup) == pytest.approx(wanted)
 
 
-
-
-
-
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
 def test_warm_up_is_a_straight_line_to_the_peak(schedule):
     curve = rates(schedule, learning_rate=3e-3)
@@ -47,14 +43,10 @@ def test_cosine_falls_to_a_tenth():
     assert 0.1 < curve[109] < 0.1003
 
 
-
-
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
 def test_without_warm_up_the_first_step_is_near_the_peak(schedule):
     assert rates(schedule, warmup_steps=0)[1] == pytest.approx(1e-3, rel=0.02)
     assert rates(schedule, warmup_steps=0, steps=1)[1] > 0
-
-
 
 
 def test_noam_is_the_papers_rate_times_the_factor():

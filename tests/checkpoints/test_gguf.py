@@ -10,7 +10,7 @@ import torch
 from tests.checkpoints.cost import little_memory
 from tests.checkpoints.gguf_files import F32, Q4_1, Q8_0, gguf, pair, row, text, value, whole
 from transformer_lesson.checkpoints import gguf as gguf_module
-from transformer_lesson.checkpoints.gguf import FORMATS, dequantize_q4_1, dequantize_q8_0, read_gguf
+from transformer_lesson.checkpoints.gguf import FORMATS, read_gguf
 
 BLOCK = np.arange(32, dtype="<f4") / 8 - 1
 
@@ -28,17 +28,6 @@ def refusal(tmp_path, data: bytes) -> str:
     message = str(caught.value)
     assert message.startswith(f"{path}: ") and message.endswith(".") and "\n" not in message
     return message.removeprefix(f"{path}: ")
-
-
-def test_blocks_by_hand():
-    steps = list(range(16)) + [15, 0] * 8
-    packed = [low | high << 4 for low, high in zip(steps[:16], steps[16:], strict=True)]
-    block = np.frombuffer(struct.pack("<ee16B", 0.25, -2.0, *packed), np.uint8)
-    numbers = dequantize_q4_1(torch.tensor(block)[None])
-    assert numbers.tolist() == [[step * 0.25 - 2.0 for step in steps]]
-    steps = [-128, 127, *range(30)]
-    block = np.frombuffer(struct.pack("<e32b", 0.5, *steps), np.uint8)
-    assert dequantize_q8_0(torch.tensor(block)[None]).tolist() == [[step * 0.5 for step in steps]]
 
 
 @pytest.mark.parametrize("kind", FORMATS)

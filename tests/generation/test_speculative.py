@@ -13,7 +13,6 @@ from transformer_lesson.generation import (
     speculative,
     speculative_decode,
 )
-from transformer_lesson.generation.speculative import draw
 
 BOS, EOS, A, B = 0, 1, 2, 3
 
@@ -44,19 +43,6 @@ def test_the_rule_leaves_the_distribution_as_it_is():
     assert torch.allclose(as_guess + refused * residual, p, atol=1e-6)
     assert torch.allclose(residual.sum(dim=-1), torch.ones(500))
     assert accept.min() >= 0 and accept.max() <= 1
-
-
-def test_every_way_through_one_round_counted():
-    """Draws of a guess, of its fate and of its replacement, on grids that hit all thresholds."""
-    p, q = LARGE[BOS], DRAFT[BOS]
-    accept, residual = accept_and_residual(p, q)
-    written = torch.zeros(4)
-    for of_guess, of_fate, of_other in itertools.product(range(8), repeat=3):
-        token = draw(q, (of_guess + 0.5) / 8)
-        if (of_fate + 0.5) / 8 >= accept[token]:
-            token = draw(residual, (of_other + 0.5) / 8)
-        written[token] += 1 / 8**3
-    assert torch.equal(written, p)
 
 
 def chances(max_len: int) -> dict[tuple[int, ...], float]:

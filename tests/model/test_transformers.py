@@ -170,14 +170,6 @@ def test_a_batch_of_nothing_but_padding_has_finite_outputs_and_gradients(kind):
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
 
 
-def test_encoder_decoder_forward_is_encode_then_decode():
-    model = build(EncoderDecoderTransformer, pad_id=PAD)
-    source, target = padded(SENTENCES, "right"), padded(OTHERS, "left")
-    memory = model.encode(source)
-    assert memory.shape == (*source.shape, 12)
-    assert torch.equal(model(source, target), model.decode(target, memory, source))
-
-
 def test_source_and_target_may_have_vocabularies_and_depths_of_their_own_but_one_d_model():
     source = small_config(vocab_size=5, n_layers=1, pad_id=4, positions="rotary")
     model = EncoderDecoderTransformer(source, small_config(vocab_size=9, n_layers=3))

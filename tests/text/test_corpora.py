@@ -147,27 +147,19 @@ def test_a_missing_language_pack_says_what_to_install(monkeypatch):
         menus.pairs()
 
 
-def test_pad_batch_by_hand():
-    batch = pad_batch([[5, 6, 7], [8], []], pad_id=0)
-    assert batch.tolist() == [[5, 6, 7], [8, 0, 0], [0, 0, 0]]
-    assert batch.dtype == torch.int64
-    left = pad_batch([[5, 6, 7], [8]], pad_id=9, side="left")
-    assert left.tolist() == [[5, 6, 7], [9, 9, 8]]
-    assert count_padding(batch, pad_id=0) == pytest.approx(5 / 9)
-
-
 @settings(deadline=None)  # a busy machine is no failure
-@given(sequences_of_ids, st.sampled_from(["right", "left"]))
-def test_padding_keeps_every_token_in_order(sequences, side):
-    batch = pad_batch(sequences, pad_id=0, side=side)
+@given(sequences_of_ids, st.sampled_from(["right", "left"]), st.sampled_from([0, 100]))
+def test_padding_keeps_every_token_in_order(sequences, side, pad_id):
+    batch = pad_batch(sequences, pad_id, side=side)
+    assert batch.dtype == torch.int64
     longest = max(map(len, sequences))
     assert batch.shape == (len(sequences), longest)
-    assert [[id_ for id_ in row if id_ != 0] for row in batch.tolist()] == sequences
+    assert [[id_ for id_ in row if id_ != pad_id] for row in batch.tolist()] == sequences
     for row, sequence in zip(batch, sequences, strict=True):
         padding = row[len(sequence) :] if side == "right" else row[: longest - len(sequence)]
-        assert padding.eq(0).all()
+        assert padding.eq(pad_id).all()
     padded = 1 - sum(map(len, sequences)) / batch.numel()
-    assert count_padding(batch, pad_id=0) == pytest.approx(padded)
+    assert count_padding(batch, pad_id) == pytest.approx(padded)
 
 
 @pytest.mark.parametrize(

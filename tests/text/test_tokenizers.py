@@ -198,14 +198,9 @@ def test_training_gives_the_same_vocabulary_on_any_number_of_threads():
     [
         *((lambda t, x=x: t.encode(x), TypeError, "str") for x in (None, 5, b"bytes", ["Close"])),
         (lambda t: t.encode("abc\ud83d"), ValueError, r"pair, '\\ud83d', at position 3: remove it"),
-        *(
-            (
-                lambda t, n=n: t.decode([4, n or t.vocab_size]),
-                ValueError,
-                f"id {n or '[0-9]+'} is out",
-            )
-            for n in (-1, 0, 6000)
-        ),
+        (lambda t: t.decode([4, -1]), ValueError, "id -1 is outside the vocabulary of "),
+        (lambda t: t.decode([4, t.vocab_size]), ValueError, "is outside the vocabulary of "),
+        (lambda t: t.decode([4, 6000]), ValueError, "id 6000 is outside the vocabulary of "),
         (lambda t: type(t).train([]), ValueError, "no text to train on"),
         (lambda t: type(t).train(["", "  "]), ValueError, "no text to train on"),
         (lambda t: type(t).train("Close All Tabs"), TypeError, "wrap it in a list"),

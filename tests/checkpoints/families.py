@@ -55,20 +55,14 @@ def drawn_fields(family: str, seed: int) -> dict:
 
 
 def library_model(family: str, **fields) -> nn.Module:
-    """Return the library's model with random weights, biases and norms too."""
     import transformers
 
-    names = {
-        "gpt2": ("GPT2Config", "GPT2LMHeadModel"),
-        "bert": ("BertConfig", "BertForMaskedLM"),
-        "bert base": ("BertConfig", "BertModel"),
-        "albert": ("AlbertConfig", "AlbertForMaskedLM"),
-        "albert base": ("AlbertConfig", "AlbertModel"),
-        "marian": ("MarianConfig", "MarianMTModel"),
-        "llama": ("LlamaConfig", "LlamaForCausalLM"),
-    }[family]
-    config = getattr(transformers, names[0])(**fields)
-    model = getattr(transformers, names[1])(config)
+    kind, *base = family.split()
+    name = {"gpt2": "GPT2"}.get(kind, kind.title())
+    heads = {"gpt2": "LMHeadModel", "marian": "MTModel", "llama": "ForCausalLM"}
+    head = "Model" if base else heads.get(kind, "ForMaskedLM")
+    config = getattr(transformers, f"{name}Config")(**fields)
+    model = getattr(transformers, f"{name}{head}")(config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "embed_positions" not in name:

@@ -14,7 +14,6 @@ def text(characters: str | bytes) -> bytes:
 
 
 def value(of) -> bytes:
-    """A value of the metadata: its kind, and itself."""
     if isinstance(of, bool):
         return struct.pack("<I?", 7, of)
     if isinstance(of, int):
@@ -53,7 +52,6 @@ def as_q4_1(tensor: np.ndarray) -> bytes:
 
 
 def gguf(metadata: dict, tensors: dict[str, np.ndarray], alignment: int = 32, q4_1=()) -> bytes:
-    """A file with these tensors in float32, but those of these names in 4 bits."""
     rows, data = [], b""
     for name, tensor in tensors.items():
         data += bytes(-len(data) % alignment)

@@ -25,13 +25,10 @@ def made():
         return Tied()
 
 
-def test_a_module_is_made_without_numbers():
+def test_a_module_is_made_without_numbers_and_none_is_drawn_for_it():
     model = made()
     assert model.table.weight.is_meta and model.sines.tolist() == [0, 1, 2, 3]
     assert not nn.Linear(2, 2).weight.is_meta  # outside of the block all is as always
-
-
-def test_no_number_is_drawn_for_it():
     before = torch.get_rng_state()
     config = small_config(positions="learned")
     with parameters_without_numbers():
@@ -54,11 +51,7 @@ def test_a_whole_tensor_is_taken_over_and_a_part_is_copied():
         take_over(model, {"table.weight": part})
         assert torch.equal(model.table.weight, part) and model.table.weight.is_contiguous()
         assert model.table.weight.data_ptr() != part.data_ptr()
-
-
-def test_numbers_of_half_the_length_become_float32():
-    model = made()
-    take_over(model, {"table.weight": torch.ones(5, 3, dtype=torch.bfloat16)})
+    take_over(model := made(), {"table.weight": whole.bfloat16()})
     assert model.table.weight.dtype == torch.float32
 
 

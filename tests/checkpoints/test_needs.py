@@ -58,11 +58,8 @@ def test_an_error_keeps_its_line(shell, here):
     assert isinstance(result.error_in_exec, ZeroDivisionError) and line == 3
 
 
-def test_other_cells_are_left_alone(shell, here):
+def test_other_cells_are_left_alone_and_an_unknown_model_is_refused(shell, here):
     assert shell.run_cell("%%time\n1").success
     assert needs.only_with_weights(["x = 1\n", "%%needs SmolLM2\n"])[1] == "%%needs SmolLM2\n"
-
-
-def test_an_unknown_model_is_refused(here):
     with pytest.raises(ValueError, match="'GPT-5' is none of the models that come in packages"):
         needs.missing_weights("%%needs GPT-5\n")

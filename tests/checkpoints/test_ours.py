@@ -16,6 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 
+from tests.checkpoints.cost import Bomb, little_memory
 from tests.parity import small_config
 from transformer_lesson import (
     DecoderOnlyTransformer,
@@ -42,24 +43,35 @@ LLAMAS = replace(
     CONFIG, norm="rms", positions="rotary", activation="swiglu", bias=False, dropout=0.0
 )
 IDS = torch.tensor([[3, 5, 7, 11, 0]])
+
+
+def one(model):
+    return model(IDS)
+
+
+def two(model):
+    return model(IDS, IDS)
+
+
 MODELS = {
-    "encoder": (lambda: EncoderOnlyTransformer(CONFIG), lambda m: m(IDS)),
+    "encoder": (lambda: EncoderOnlyTransformer(CONFIG), one),
     "classifier": (lambda: EncoderOnlyTransformer(CONFIG, n_classes=3), lambda m: m.classify(IDS)),
     "token head": (
         lambda: EncoderOnlyTransformer(UNTIED, token_head=True),
         lambda m: m.predict_tokens(IDS),
     ),
-    "decoder": (lambda: DecoderOnlyTransformer(CONFIG), lambda m: m(IDS)),
-    "rotary": (
-        lambda: DecoderOnlyTransformer(replace(CONFIG, positions="rotary", activation="gelu")),
-        lambda m: m(IDS),
-    ),
-    "translator": (lambda: EncoderDecoderTransformer(CONFIG), lambda m: m(IDS, IDS)),
-    "untied": (lambda: EncoderDecoderTransformer(UNTIED), lambda m: m(IDS, IDS)),
-    "two sizes": (lambda: EncoderDecoderTransformer(CONFIG, WIDE), lambda m: m(IDS, IDS)),
-    "alike, apart": (lambda: EncoderDecoderTransformer(CONFIG, CONFIG), lambda m: m(IDS, IDS)),
+    "decoder": (lambda: DecoderOnlyTransformer(CONFIG), one),
+    "rotary": (lambda: DecoderOnlyTransformer(replace(CONFIG, positions="rotary")), one),
+    "llama": (lambda: DecoderOnlyTransformer(LLAMAS), one),
+    "translator": (lambda: EncoderDecoderTransformer(CONFIG), two),
+    "untied": (lambda: EncoderDecoderTransformer(UNTIED), two),
+    "two sizes": (lambda: EncoderDecoderTransformer(CONFIG, WIDE), two),
+    "alike, apart": (lambda: EncoderDecoderTransformer(CONFIG, CONFIG), two),
 }
 TEXTS = ["Der Hund schläft.", "„Öffnen …“", "数 e\u0301 \U0001f600 <eos> \\ \" 'x'", "0" * 70]
+
+
+DECODER = DecoderOnlyTransformer(CONFIG)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +86,6 @@ def whole(tmp_path_factory):
 
 
 def refusal(path, data: bytes) -> str:
-    """Write a file, and return the one sentence with which it is refused."""
     path.write_bytes(data)
     with pytest.raises(ValueError) as caught:
         load_checkpoint(path)
@@ -82,10 +93,11 @@ def refusal(path, data: bytes) -> str:
     return str(caught.value)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("name", MODELS)
-def test_each_model_comes_back_as_it_was(name, tmp_path):
+def test_each_model_comes_back_as_it_was(name, dtype, tmp_path):
     make, run = MODELS[name]
-    model, path = make().eval(), tmp_path / "model.safetensors"
+    model, path = make().to(dtype).eval(), tmp_path / "model.safetensors"
     random_state = torch.get_rng_state()
     save_checkpoint(path, model)
     loaded = load_checkpoint(path)
@@ -97,15 +109,6 @@ def test_each_model_comes_back_as_it_was(name, tmp_path):
     assert [name for name, _ in loaded.model.named_parameters()] == names  # tied as before
     saved = {tensor.data_ptr() for tensor in model.state_dict().values()}
     assert saved == {weight.data_ptr() for weight in model.parameters()}  # and nothing is missing
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
-@pytest.mark.parametrize("name", ["translator", "rotary"])
-def test_each_precision_comes_back(name, dtype, tmp_path):
-    make, run = MODELS[name]
-    model, path = make().to(dtype).eval(), tmp_path / "model.safetensors"
-    save_checkpoint(path, model)
-    assert torch.equal(run(load_checkpoint(path).model), run(model))
 
 
 def test_tied_weights_are_stored_once_and_fixed_tables_never(tmp_path):
@@ -122,7 +125,7 @@ def test_tokenizer_and_training_come_back(kind, tmp_path):
     path, tokenizer = tmp_path / "model.safetensors", kind.train(TEXTS)
     tensors = {"optimizer.step.a": torch.tensor(3.0), "random.cpu": torch.get_rng_state()}
     facts = {"losses": [0.1, 1 / 3, 2e-17], "text": 'ä\n"', "none": None, "yes": True}
-    save_checkpoint(path, MODELS["decoder"][0](), tokenizer, TrainingState(facts, tensors))
+    save_checkpoint(path, DECODER, tokenizer, TrainingState(facts, tensors))
     loaded = load_checkpoint(path)
     assert type(loaded.tokenizer) is kind
     for text in [*TEXTS, "Katze unbekannt"]:
@@ -131,14 +134,6 @@ def test_tokenizer_and_training_come_back(kind, tmp_path):
     for name, tensor in tensors.items():
         assert torch.equal(loaded.training.tensors[name], tensor)
         assert loaded.training.tensors[name].dtype == tensor.dtype
-
-
-def test_the_same_content_makes_the_same_bytes(whole, tmp_path):
-    path = tmp_path / "again.safetensors"
-    data, original = whole
-    original.write_bytes(data)
-    save_checkpoint(path, *load_checkpoint(original))
-    assert path.read_bytes() == data
 
 
 @pytest.mark.slow
@@ -165,28 +160,30 @@ def test_a_file_cut_off_anywhere_is_noticed(whole, share):
     assert "is no checkpoint, or only a part of one" in message
 
 
-def test_what_is_added_or_exchanged_is_noticed(whole):
+def test_the_same_content_makes_the_same_bytes_and_what_is_added_or_exchanged_is_noticed(
+    whole, tmp_path
+):
     data, path = whole
-    refusal(path, data + b"\0")
-    refusal(path, b"\0" + data)
-    refusal(path, data + data)
+    path.write_bytes(data)
+    save_checkpoint(tmp_path / "again", *load_checkpoint(path))
+    assert (tmp_path / "again").read_bytes() == data
+    for changed in (data + b"\0", b"\0" + data, data + data):
+        refusal(path, changed)
     header = 8 + int.from_bytes(data[:8], "little")
     assert "checksum" in refusal(path, data[:header] + bytes(len(data) - header))
 
 
 def foreign_files(folder):
-    """Files that other programs wrote, by what they are."""
     torch.save({"weights": torch.zeros(3)}, folder / "torch zip")
     with zipfile.ZipFile(folder / "zip", "w") as archive:
         archive.writestr("a.txt", "text")
-    (folder / "pickle").write_bytes(pickle.dumps({"weights": [1.0, 2.0]}))
-    (folder / "text").write_text("{}\nThis is no checkpoint at all, but some text.\n")
-    (folder / "empty").write_bytes(b"")
-    (folder / "zeros").write_bytes(bytes(1000))
-    safetensors.torch.save_file({"a": torch.zeros(3)}, folder / "tensors")
-    safetensors.torch.save_file({"a": torch.zeros(3)}, folder / "pt", metadata={"format": "pt"})
-    for name, text in (("key", "{}"), ("no json", "[[["), ("no text", "")):
-        safetensors.torch.save_file({"a": torch.zeros(3)}, folder / name, metadata={KEY: text})
+    text = b"{}\nThis is no checkpoint at all, but some text.\n"
+    contents = {"pickle": pickle.dumps(Bomb()), "text": text, "empty": b"", "zeros": bytes(1000)}
+    for name, data in contents.items():
+        (folder / name).write_bytes(data)
+    told = {"key": {KEY: "{}"}, "no json": {KEY: "[[["}, "no text": {KEY: ""}}
+    for name, metadata in (told | {"tensors": None, "pt": {"format": "pt"}}).items():
+        safetensors.torch.save_file({"a": torch.zeros(3)}, folder / name, metadata=metadata)
     return sorted(folder.iterdir())
 
 
@@ -201,62 +198,52 @@ def test_files_of_other_programs_are_refused_by_name(tmp_path):
         load_checkpoint(str(tmp_path / "pt"))
 
 
-class Bomb:
-    def __reduce__(self):
-        return os._exit, (7,)
+@pytest.mark.parametrize("name", ["none.safetensors", ""])
+def test_a_missing_file_and_a_folder_are_refused_by_name(name, tmp_path):
+    with pytest.raises(ValueError, match="there is no such file") as caught:
+        load_checkpoint(tmp_path / name)
+    assert str(tmp_path / name) in str(caught.value)
 
 
-def test_nothing_in_a_file_is_run(tmp_path):
-    (tmp_path / "bomb").write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(ValueError, match="bomb is no checkpoint"):
-        load_checkpoint(tmp_path / "bomb")
-
-
-def test_a_missing_file_and_a_folder_are_refused_by_name(tmp_path):
-    for path in (tmp_path / "none.safetensors", tmp_path):
-        with pytest.raises(ValueError, match="there is no such file") as caught:
-            load_checkpoint(path)
-        assert str(path) in str(caught.value)
-
-
-def test_a_huge_header_is_refused_without_being_read(tmp_path):
+@pytest.mark.parametrize("claimed", [2**63, 2**40, 5 * 10**9, 10**8 + 1])
+def test_a_huge_header_is_refused_without_being_read(claimed, tmp_path):
     path = tmp_path / "huge"
-    for claimed in (2**63, 2**40, 5 * 10**9, 10**8 + 1):
-        with open(path, "wb") as file:
-            file.write(claimed.to_bytes(8, "little") + b"{")
-            file.truncate(6 * 10**9)  # sparse: takes no room on the disk
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        with pytest.raises(ValueError, match="huge is no checkpoint"):
-            load_checkpoint(path)
-        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # KiB
+    with open(path, "wb") as file:
+        file.write(claimed.to_bytes(8, "little") + b"{")
+        file.truncate(6 * 10**9)  # sparse: takes no room on the disk
+    with little_memory(), pytest.raises(ValueError, match="huge is no checkpoint"):
+        load_checkpoint(path)
 
 
 def facts_of(data: bytes) -> dict:
-    """The JSON in a checkpoint."""
     n = int.from_bytes(data[:8], "little")
     return json.loads(json.loads(data[8 : 8 + n])["__metadata__"][KEY])
+
+
+def with_facts(facts: dict, tensors: dict) -> bytes:
+    return safetensors.torch.save(tensors, metadata={KEY: json.dumps(facts)})
 
 
 def signed(data: bytes, **changes) -> bytes:
     """The same checkpoint with other facts and a checksum that fits."""
     facts, tensors = facts_of(data) | changes, safetensors.torch.load(data)
     del facts["checksum"]
-    facts["checksum"] = _checksum(facts, tensors)
-    return safetensors.torch.save(tensors, metadata={KEY: json.dumps(facts)})
+    return with_facts(facts | {"checksum": _checksum(facts, tensors)}, tensors)
 
 
-def test_a_later_format_and_weights_of_another_size_are_refused(whole):
+def test_a_later_format_weights_of_another_size_and_no_checksum_are_refused(whole):
     data, path = whole
     path.write_bytes(signed(data))
     model = load_checkpoint(path).model
-    assert "has version 3 of the format, this package reads 2" in refusal(
-        path, signed(data, version=3)
-    )
+    later = refusal(path, signed(data, version=3))
+    assert "has version 3 of the format, this package reads 2" in later
     arguments = {"config": vars(replace(model.config, d_ff=19))}
-    description = {"kind": "DecoderOnlyTransformer", "arguments": arguments}
-    assert "its weights are not those of a DecoderOnly" in refusal(
-        path, signed(data, model=description)
-    )
+    other = signed(data, model={"kind": "DecoderOnlyTransformer", "arguments": arguments})
+    assert "its weights are not those of a DecoderOnly" in refusal(path, other)
+    facts = facts_of(data)
+    del facts["checksum"]
+    unsigned = with_facts(facts, safetensors.torch.load(data))
+    assert "its checksum is not the recorded one" in refusal(path, unsigned)
 
 
 def first_edition(data: bytes, **flags) -> bytes:
@@ -276,8 +263,7 @@ def first_edition(data: bytes, **flags) -> bytes:
         for name, tensor in safetensors.torch.load(data).items()
     }
     assert any("embedding.table" in name for name in tensors)
-    text = json.dumps({"sha256": "0" * 64} | facts | {"version": 1})
-    return safetensors.torch.save(tensors, metadata={KEY: text})
+    return with_facts({"sha256": "0" * 64} | facts | {"version": 1}, tensors)
 
 
 def test_a_file_of_the_first_edition_is_read(whole):
@@ -299,77 +285,62 @@ def test_a_file_of_the_first_edition_is_read(whole):
     assert "a BERT or a Marian as the first edition wrote it" in message
 
 
-def test_a_file_without_a_checksum_is_refused(whole):
-    data, path = whole
-    facts = facts_of(data)
-    del facts["checksum"]
-    unsigned = safetensors.torch.save(
-        safetensors.torch.load(data), metadata={KEY: json.dumps(facts)}
-    )
-    assert "its checksum is not the recorded one" in refusal(path, unsigned)
+class MyModel(DecoderOnlyTransformer):
+    pass
 
 
-def test_only_the_packages_models_can_be_saved(tmp_path):
-    class Mine(DecoderOnlyTransformer):
-        pass
+class MyTokenizer(WordTokenizer):
+    pass
 
-    for model in (torch.nn.Linear(2, 2), Mine(CONFIG)):
-        with pytest.raises(ValueError, match="cannot be saved: only EncoderOnlyTransformer, Dec"):
-            save_checkpoint(tmp_path / "model", model)
+
+@pytest.mark.parametrize(
+    ("place", "model", "words", "message"),
+    [
+        ("model", torch.nn.Linear(2, 2), None, "cannot be saved: only EncoderOnlyTransformer, Dec"),
+        ("model", MyModel(CONFIG), None, "cannot be saved: only EncoderOnlyTransformer, Dec"),
+        (
+            "model",
+            DECODER,
+            MyTokenizer.train(TEXTS),
+            "kind of a tokenizer is .*, got 'MyTokenizer'",
+        ),
+        ("nowhere/model", DECODER, None, "the folder .*nowhere does not exist; create it first"),
+        ("", DECODER, None, "is a folder: add the name of a file in it"),
+    ],
+)
+def test_what_cannot_be_saved_is_refused(place, model, words, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        save_checkpoint(tmp_path / place, model, words)
     assert list(tmp_path.iterdir()) == []
 
 
-def in_few_bits():
+def spoilt(part: str):
     model = DecoderOnlyTransformer(LLAMAS)
-    model.decoder[0].feed_forward.W_down = EightBitLinear(torch.randn(24, 16))
-    return model
-
-
-def cut_short():
-    model = DecoderOnlyTransformer(LLAMAS)
-    del model.decoder[1]
+    if part == "few bits":
+        model.decoder[0].feed_forward.W_down = EightBitLinear(torch.randn(24, 16))
+    else:
+        del model.decoder[1]
     return model
 
 
 @pytest.mark.parametrize(
-    ("make", "sentence"),
+    ("part", "sentence"),
     [
-        (
-            in_few_bits,
-            "^decoder.0.feed_forward.W_down is a matrix in few bits.* before in_eight_bi",
-        ),
-        (cut_short, "^decoder.1.* is not what the model's config describes, so it could not be"),
+        ("few bits", "^decoder.0.feed_forward.W_down is a matrix in few bits.* before in_eight_bi"),
+        ("block", "^decoder.1.* is not what the model's config describes, so it could not be"),
     ],
 )
-def test_a_model_that_would_lose_weights_is_refused_at_once(make, sentence, tmp_path):
-    for save in (
-        lambda: save_checkpoint(tmp_path / "model", make()),
-        lambda: to_transformers(make(), tmp_path / "folder"),
-        lambda: ours.as_bytes(make()),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            save()
+@pytest.mark.parametrize("save", [save_checkpoint, to_transformers, ours.as_bytes])
+def test_a_model_that_would_lose_weights_is_refused_at_once(part, sentence, save, tmp_path):
+    place, model = tmp_path / "model", spoilt(part)
+    arguments = {ours.as_bytes: (model,), to_transformers: (model, place)}.get(save, (place, model))
+    with pytest.raises(ValueError, match=sentence):
+        save(*arguments)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_tokenizer_that_could_not_be_read_again_is_refused(tmp_path):
-    class Mine(WordTokenizer):
-        pass
-
-    with pytest.raises(ValueError, match="The kind of a tokenizer is one of .*, got 'Mine'"):
-        save_checkpoint(tmp_path / "model", MODELS["decoder"][0](), Mine.train(TEXTS))
-
-
-def test_a_missing_folder_is_answered_with_a_sentence(tmp_path):
-    model = MODELS["decoder"][0]()
-    with pytest.raises(ValueError, match="the folder .*nowhere does not exist; create it first"):
-        save_checkpoint(tmp_path / "nowhere" / "model", model)
-    with pytest.raises(ValueError, match="is a folder: add the name of a file in it"):
-        save_checkpoint(tmp_path, model)
-
-
 def test_a_full_disk_keeps_the_old_file(tmp_path):
-    path, model = tmp_path / "model.safetensors", MODELS["decoder"][0]()
+    path, model = tmp_path / "model.safetensors", DECODER
     save_checkpoint(path, model)
     before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
@@ -393,7 +364,7 @@ def test_the_disk_has_it_before_the_name_does(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(os, "replace", lambda a, b: (events.append(b), real_replace(a, b)))
-    save_checkpoint(path, MODELS["decoder"][0]())
+    save_checkpoint(path, DECODER)
     assert events == ["the file", path, "the folder"] and list(tmp_path.iterdir()) == [path]
 
 

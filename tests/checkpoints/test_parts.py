@@ -5,68 +5,39 @@ from dataclasses import replace
 
 import pytest
 import torch
-import torch.nn.functional as F
 
-from tests.parity import assert_equal, randomized, small_config
+from tests.parity import randomized, small_config
 from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
 from transformer_lesson.checkpoints.albert import AlbertTransformer
 from transformer_lesson.checkpoints.bert import BertEmbedding, BertTransformer
-from transformer_lesson.checkpoints.marian import MarianTransformer, SinusoidalHalves
-from transformer_lesson.model.hooks import record
-from transformer_lesson.model.positions import sinusoidal_encoding
+from transformer_lesson.checkpoints.marian import MarianTransformer
 
 IDS = torch.tensor([[3, 5, 7, 11, 2, 3, 1], [4, 4, 6, 1, 2, 8, 9]])
 CONFIG = small_config(positions="learned", scale_embedding=False, activation="gelu")
 
 
-def test_halves_hold_the_same_sines_and_cosines():
-    table, plain = SinusoidalHalves(9, 6).table, sinusoidal_encoding(9, 6)
-    assert torch.equal(table[:, [0, 3, 1, 4, 2, 5]], plain)
-
-
-def test_berts_embedding_adds_token_types_and_ends_with_a_norm():
-    embedding, types = randomized(BertEmbedding(CONFIG, 2)), (IDS > 4).long()
-    x = embedding.weight[IDS] + embedding.positions(torch.arange(7))
-    expected = embedding.norm(x + embedding.token_types.weight[types])
-    assert_equal(embedding(IDS, types), expected)
-    assert_equal(embedding(IDS), embedding(IDS, torch.zeros_like(IDS)))
-
-
-def test_unknown_token_types_are_refused(unchecked):
+def test_unknown_token_types_and_ids_are_refused_and_the_default_type_is_0(unchecked):
     embedding = BertEmbedding(CONFIG, 2)
+    assert torch.equal(embedding(IDS), embedding(IDS, torch.zeros_like(IDS)))
     for wrong in (2, -1):
         with pytest.raises(ValueError, match=f"type {wrong} is not one of the n_token_types = 2"):
             embedding(IDS, torch.full_like(IDS, wrong))
+    for wrong in (13, -1):
+        with pytest.raises(ValueError, match=f"id {wrong} is outside the vocabulary of 13 tokens"):
+            embedding(torch.full_like(IDS, wrong))
     with pytest.raises(ValueError, match=r"shape \(2, 3\), but the ids have \(2, 7\)"):
         embedding(IDS, IDS[:, :3])
-
-
-@pytest.mark.parametrize("n", [0, -1, 1.5, "2", None, True])
-def test_a_bert_has_at_least_one_token_type(n, unchecked):
-    with pytest.raises(ValueError, match=f"n_token_types is {n!r}, but it must be an int >= 1"):
-        BertTransformer(CONFIG, n)
-
-
-def test_berts_head_has_a_layer_of_its_own_and_a_bias():
-    model = randomized(BertTransformer(CONFIG, token_head=True)).eval()
-    head, x = model.head_transform, model(IDS)
-    hidden = head.norm(F.gelu(head.W(x)))
-    assert model.projection.bias.abs().min() > 0
-    expected = hidden @ model.embedding.weight.T + model.projection.bias
-    assert_equal(model.predict_tokens(IDS), expected)
     with pytest.raises(ValueError, match="this model has no token head"):
         BertTransformer(CONFIG).predict_tokens(IDS)
 
 
-def test_albert_widens_its_token_vectors_before_the_first_block():
-    model = randomized(AlbertTransformer(CONFIG, 5)).eval()
-    embedding = model.embedding
-    assert embedding.weight.shape == (CONFIG.vocab_size, 5)
-    x = embedding.weight[IDS] + embedding.positions(torch.arange(7))
-    x = embedding.norm(x + embedding.token_types.weight[0])
-    with record(model) as run:
-        model(IDS)
-    assert_equal(run["embedding.output"], embedding.W(x))
+@pytest.mark.parametrize("n", [0, -1, 1.5, "2", None, True])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(BertTransformer, "n_token_types"), (AlbertTransformer, "d_embedding")]
+)
+def test_there_is_at_least_one_token_type_and_one_number_of_a_vector(kind, name, n, unchecked):
+    with pytest.raises(ValueError, match=f"{name} is {n!r}, but it must be an int >= 1"):
+        kind(CONFIG, n)
 
 
 def test_alberts_layers_are_one_block_whatever_becomes_of_the_model():
@@ -82,23 +53,6 @@ def test_alberts_layers_are_one_block_whatever_becomes_of_the_model():
     with torch.no_grad():
         first.weight.fill_(7.0)
     assert (last.weight == 7.0).all()
-
-
-@pytest.mark.parametrize("n", [0, -1, 1.5, "2", None, True])
-def test_alberts_token_vectors_have_at_least_one_number(n, unchecked):
-    with pytest.raises(ValueError, match=f"d_embedding is {n!r}, but it must be an int >= 1"):
-        AlbertTransformer(CONFIG, n)
-
-
-@pytest.mark.parametrize("tied", [True, False])
-def test_a_marian_adds_a_bias_to_its_logits(tied):
-    model = randomized(MarianTransformer(small_config(tie_embeddings=tied))).eval()
-    plain = model(IDS, IDS)
-    with torch.no_grad():
-        model.projection.bias += torch.arange(13.0)
-    assert_equal(model(IDS, IDS), plain + torch.arange(13.0))
-    tables = (model.source_embedding.positions.table, model.target_embedding.positions.table)
-    assert all(torch.equal(table, SinusoidalHalves(7, 12).table) for table in tables)
 
 
 MODELS = {

@@ -1,21 +1,21 @@
 """The plain searches, on next-token tables that can be checked by hand."""
 
-import itertools
 import math
 
 import pytest
 import torch
 
+from tests.generation.writers import BOS, EOS, all_texts
 from transformer_lesson.generation import beam_search, greedy_decode, length_normalized
 
-BOS, EOS, A, B, C = 0, 1, 2, 3, 4
+A, B, C = 0, 3, 4
 
 # After <bos> the token a is likelier, but everything after it is unlikely: greedy falls for it.
-TABLE = {
-    BOS: [0.0, 0.0, 0.6, 0.4, 0.0],
-    A: [0.0, 0.3, 0.2, 0.25, 0.25],
-    B: [0.0, 0.9, 0.0, 0.0, 0.1],
-    C: [0.0, 0.5, 0.2, 0.2, 0.1],
+TABLE = {  # of A, <bos>, <eos>, B, C
+    BOS: [0.6, 0.0, 0.0, 0.4, 0.0],
+    A: [0.2, 0.0, 0.3, 0.25, 0.25],
+    B: [0.0, 0.0, 0.9, 0.0, 0.1],
+    C: [0.2, 0.0, 0.5, 0.2, 0.1],
 }
 
 
@@ -33,42 +33,24 @@ def from_noise(seed: int):
     return log_probs
 
 
-def all_texts(max_len: int):
-    """Every text that starts with <bos> and ends with its only <eos>, max_len tokens at most."""
-    for length in range(max_len - 1):
-        for middle in itertools.product([BOS, A, B, C], repeat=length):
-            yield [BOS, *middle, EOS]
-
-
 def log_probability(log_probs, ids: list[int]) -> float:
     return sum(log_probs(ids[:i])[ids[i]].item() for i in range(1, len(ids)))
 
 
-def test_greedy_takes_the_likeliest_token_until_the_end():
+def test_greedy_takes_the_likeliest_token_until_the_end_or_max_len():
     assert greedy_decode(from_table, BOS, EOS, 10) == [BOS, A, EOS]
-
-
-def test_greedy_stops_at_max_len():
     assert greedy_decode(from_table, BOS, 99, 2) == [BOS, A]
     assert greedy_decode(lambda ids: torch.tensor([0.0, 1.0]), 0, None, 4) == [0, 1, 1, 1]
-
-
-def test_a_text_may_start_with_the_token_that_ends_it():
     assert greedy_decode(lambda ids: torch.tensor([0.0, 1.0]), 0, 0, 3) == [0, 1, 1]
     assert beam_search(lambda ids: torch.tensor([0.3, 0.7]).log(), 0, 0, 1, 3)[0] == [0, 1, 1]
 
 
-def test_a_beam_finds_what_greedy_misses():
+def test_a_beam_finds_what_greedy_misses_and_prefers_finished_texts():
     ids, score = beam_search(from_table, BOS, EOS, 2, 10, length_penalty=0.0)
     assert ids == [BOS, B, EOS]
     assert score == pytest.approx(math.log(0.4 * 0.9))
-
-
-def test_a_beam_without_a_finished_text_returns_the_best_running_one():
     assert beam_search(from_table, BOS, 99, 3, 2)[0] == [BOS, A]
 
-
-def test_a_finished_text_wins_over_a_likelier_unfinished_one():
     def log_probs(ids):
         return torch.tensor([0.0, 0.1, 0.9]).log()
 
@@ -86,12 +68,10 @@ def test_a_beam_wide_enough_for_everything_finds_the_best_text_of_all(length_pen
     lengths = set()
     for seed in range(8):
         log_probs = from_noise(seed)
-        scores = {
-            tuple(ids): length_normalized(
-                log_probability(log_probs, ids), len(ids) - 1, length_penalty
-            )
-            for ids in all_texts(4)
-        }
+        scores = {}
+        for ids in all_texts([BOS, A, B, C], 3):
+            total = log_probability(log_probs, [BOS, *ids])
+            scores[BOS, *ids] = length_normalized(total, len(ids), length_penalty)
         best = max(scores, key=scores.get)
         ids, score = beam_search(log_probs, BOS, EOS, 5**3, 4, length_penalty)
         assert tuple(ids) == best
@@ -110,16 +90,9 @@ def test_a_larger_length_penalty_prefers_longer_texts():
     assert lengths[-1] == 6
 
 
-def test_impossible_tokens_are_no_hypotheses():
+def test_impossible_tokens_are_no_hypotheses_and_an_impossible_end_wins_over_nothing():
     def log_probs(ids):
         return torch.tensor([0.0, 0.0 if len(ids) < 3 else 1.0, 1.0 if len(ids) < 3 else 0.0]).log()
 
-    ids, score = beam_search(log_probs, 0, 1, 4, 5)
-    assert ids == [0, 2, 2, 1]
-    assert score == 0.0
-
-
-def test_an_impossible_end_does_not_win_over_a_running_text():
-    ids, score = beam_search(lambda ids: torch.tensor([0.0, 0.0, 1.0]).log(), 0, 1, 4, 3)
-    assert ids == [0, 2, 2]
-    assert score == 0.0
+    assert beam_search(log_probs, 0, 1, 4, 5) == ([0, 2, 2, 1], 0.0)
+    assert beam_search(log_probs, 0, 1, 4, 3) == ([0, 2, 2], 0.0)

@@ -50,16 +50,15 @@ def test_top_p_keeps_the_fewest_tokens_that_reach_p(logits, p):
         assert stays.all() or logits[stays].min() >= logits[~stays].max()
 
 
-def test_top_p_keeps_the_token_that_crosses_p():
+def test_top_p_keeps_the_token_that_crosses_p_and_at_1_even_what_rounding_hides():
     probabilities = torch.tensor([0.1, 0.5, 0.1, 0.3])
     kept = {p: top_p_filter(probabilities.log(), p).isfinite().tolist() for p in (0.49, 0.51, 0.85)}
     assert kept[0.49] == [False, True, False, False]
     assert kept[0.51] == [False, True, False, True]
     assert kept[0.85] == [True, True, False, True]  # of the two equals, the first
-
-
-def test_top_p_of_1_keeps_even_what_rounding_hides():
-    assert top_p_filter(torch.tensor([30.0, 0.0, -30.0]), 1.0).isfinite().all()
+    logits = torch.tensor([30.0, 0.0, -30.0])
+    assert top_p_filter(logits, 1.0).isfinite().all()
+    assert top_p_filter(logits, 1.0) is not logits
 
 
 @pytest.mark.parametrize("filtered", [lambda x: top_k_filter(x, 3), lambda x: top_p_filter(x, 0.6)])
@@ -72,47 +71,25 @@ def test_filters_work_on_any_leading_axes_and_leave_their_input(filtered):
     assert torch.equal(logits, before)
 
 
-def test_top_p_of_1_gives_a_new_tensor():
-    logits = torch.randn(4)
-    assert top_p_filter(logits, 1.0) is not logits
-
-
-@pytest.mark.parametrize("k", [0, -1, 1.5, True, None])
-def test_top_k_refuses_a_k_that_is_no_count(k, unchecked):
-    with pytest.raises(ValueError, match=f"k is {k}, but it must be an int >= 1"):
-        top_k_filter(torch.zeros(3), k)
-
-
-@pytest.mark.parametrize("p", [0, 0.0, -0.1, 1.01, math.nan, "0.5"])
-def test_top_p_refuses_what_is_no_probability(p, unchecked):
-    with pytest.raises(ValueError, match=r"p is .*, but it must be a probability in \(0, 1\]"):
-        top_p_filter(torch.zeros(3), p)
+NAN, ZEROS = math.nan, torch.zeros(3)
+BAD = [
+    (lambda k: top_k_filter(ZEROS, k), "k", (0, -1, 1.5, True, None)),
+    (lambda p: top_p_filter(ZEROS, p), "p", (0, 0.0, -0.1, 1.01, NAN, "0.5")),
+    (lambda t: Sample(temperature=t), "temperature", (0, -1.0, NAN, math.inf)),
+    (lambda k: Sample(top_k=k), "top_k", (0, 2.5)),
+    (lambda p: Sample(top_p=p), "top_p", (0.0, 1.5)),
+    (lambda seed: Sample(seed=seed), "seed", (-1, 0.5)),
+    (lambda width: Beam(width=width), "width", (0, 2.0, True)),
+    (lambda penalty: Beam(length_penalty=penalty), "length_penalty", (-0.1, NAN)),
+]
 
 
 @pytest.mark.parametrize(
-    ("make", "value"),
-    [
-        (Sample, {"temperature": 0}),
-        (Sample, {"temperature": -1.0}),
-        (Sample, {"temperature": math.nan}),
-        (Sample, {"temperature": math.inf}),
-        (Sample, {"top_k": 0}),
-        (Sample, {"top_k": 2.5}),
-        (Sample, {"top_p": 0.0}),
-        (Sample, {"top_p": 1.5}),
-        (Sample, {"seed": -1}),
-        (Sample, {"seed": 0.5}),
-        (Beam, {"width": 0}),
-        (Beam, {"width": 2.0}),
-        (Beam, {"width": True}),
-        (Beam, {"length_penalty": -0.1}),
-        (Beam, {"length_penalty": math.nan}),
-    ],
+    ("make", "name", "value"), [(make, name, v) for make, name, values in BAD for v in values]
 )
-def test_strategies_refuse_impossible_values(make, value, unchecked):
-    [(name, number)] = value.items()
-    with pytest.raises(ValueError, match=f"^{name} is {number}, but it must be "):
-        make(**value)
+def test_filters_and_strategies_refuse_impossible_values(make, name, value, unchecked):
+    with pytest.raises(ValueError, match=f"^{name} is '?{value}'?, but it must be "):
+        make(value)
 
 
 @pytest.mark.parametrize("strategy", [Greedy(), Sample(), Beam()])
@@ -122,19 +99,16 @@ def test_strategies_are_frozen_and_compare_by_value(strategy):
         strategy.width = 3
 
 
-def test_sample_filters_after_temperature():
+def test_temperature_sharpens_and_flattens_before_the_filters():
+    logits = torch.tensor([1.0, 0.0])
+    likeliest = [Sample(temperature=t).probabilities(logits)[0].item() for t in (0.01, 1.0, 100.0)]
+    assert likeliest == pytest.approx([1.0, 0.7311, 0.5025], abs=1e-4)
     logits = torch.tensor([2.0, 1.0, 0.0, -1.0])
     sample = Sample(temperature=4.0, top_k=3, top_p=0.5)
     expected = top_p_filter(top_k_filter(logits / 4.0, 3), 0.5).softmax(0)
     assert torch.equal(sample.probabilities(logits), expected)
     assert (expected > 0).sum() == 2  # at temperature 1 it would be the first token alone
     assert (top_p_filter(logits, 0.5).isfinite()).sum() == 1
-
-
-def test_temperature_sharpens_and_flattens():
-    logits = torch.tensor([1.0, 0.0])
-    likeliest = [Sample(temperature=t).probabilities(logits)[0].item() for t in (0.01, 1.0, 100.0)]
-    assert likeliest == pytest.approx([1.0, 0.7311, 0.5025], abs=1e-4)
 
 
 @pytest.mark.parametrize("temperature", [1e-4, 1e-30, 1e-39, 1e-45, 5e-324])
@@ -164,14 +138,11 @@ def test_a_token_of_probability_0_is_never_chosen(uniform):
         assert logits[token] > -math.inf
 
 
-def test_uniforms_of_a_row_do_not_depend_on_the_number_of_rows():
+def test_uniforms_of_a_row_depend_on_seed_and_row_alone():
     few, many = Sample(seed=7).uniforms(2, 5), Sample(seed=7).uniforms(4, 5)
     assert torch.equal(many[:, :2], few) and many.dtype == torch.float32
     assert torch.equal(Sample(seed=7).uniforms(4, 8)[:5], many)
     assert 0 <= many.min() and many.max() < 1
-
-
-def test_no_row_of_a_seed_is_a_row_of_another():
     seeds = [*range(20), 2**32, 2**32 + 1, 2**64, 10**50]
     rows = torch.cat([Sample(seed=seed).uniforms(20, 3) for seed in seeds], dim=1)
     assert len(set(map(tuple, rows.T.tolist()))) == 20 * len(seeds)

@@ -28,18 +28,13 @@ def model(tokenizer):
 @pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
 def test_translates_in_order_whatever_the_batch_size(model, tokenizer, batch_size):
-    translations = translate(model, tokenizer, SOURCES, batch_size=batch_size)
-    for text, translation in zip(SOURCES, translations, strict=True):
+    sources = [*SOURCES, ""]
+    translations = translate(model, tokenizer, sources, batch_size=batch_size)
+    for text, translation in zip(sources, translations, strict=True):
         source = [*tokenizer.encode(text), tokenizer.eos_id]
         [ids] = generate(model, source, 19).ids
         assert translation == tokenizer.decode(ids)
     assert len(set(translations)) > 1
-
-
-@pytest.mark.parametrize("batch_size", [0, -1, True])
-def test_a_batch_holds_a_sentence_or_more(batch_size, model, tokenizer):
-    with pytest.raises(ValueError, match=f"batch_size is {batch_size}, .* an int >= 1"):
-        translate(model, tokenizer, SOURCES, batch_size=batch_size)
 
 
 def test_passes_strategy_and_length_on(model, tokenizer):
@@ -50,21 +45,16 @@ def test_passes_strategy_and_length_on(model, tokenizer):
         assert translation == tokenizer.decode(generate(model, source, 3, strategy).ids[0])
 
 
-def test_an_empty_sentence_is_translated_too(model, tokenizer):
-    assert translate(model, tokenizer, [""]) == [
-        tokenizer.decode(generate(model, [tokenizer.eos_id], 19).ids[0])
-    ]
+BAD = [({"texts": "the dog"}, "must be a list of strings")]
+BAD += [({"batch_size": n}, f"batch_size is {n}, .* an int >= 1") for n in (0, -1, True)]
+BAD += [({"max_new_tokens": n}, f"max_new_tokens is {n}, but .* >= 1") for n in (0, -1, 2.5, False)]
 
 
-def test_one_string_is_no_list(model, tokenizer, unchecked):
-    with pytest.raises(ValueError, match="must be a list of strings"):
-        translate(model, tokenizer, "the dog")
-
-
-@pytest.mark.parametrize("new", [0, -1, 2.5, False])
-def test_no_new_tokens_are_refused_and_not_taken_for_all(model, tokenizer, new, unchecked):
-    with pytest.raises(ValueError, match=f"max_new_tokens is {new}, but it must be an int >= 1"):
-        translate(model, tokenizer, SOURCES, max_new_tokens=new)
+@pytest.mark.parametrize(("changes", "message"), BAD)
+def test_bad_input_is_named(changes, message, model, tokenizer, unchecked):
+    arguments = {"texts": SOURCES} | changes
+    with pytest.raises(ValueError, match=message):
+        translate(model, tokenizer, arguments.pop("texts"), **arguments)
 
 
 def looked_at(model, tokenizer, source: str, target: str) -> torch.Tensor:
@@ -91,7 +81,7 @@ def test_a_head_aligned_with_itself_hits_always(model, tokenizer):
         assert hits.min() < 1.0
 
 
-def test_words_with_several_partners_or_none(model, tokenizer):
+def test_words_with_several_partners_or_none_and_pairs_without_alignment(model, tokenizer):
     keys = looked_at(model, tokenizer, SOURCES[0], TARGETS[0])  # (layer, head, word)
     alignment = ((0, 0), (1, 1), (2, 1), (4, 1), (3, 4))  # words 2 and 3 of the target have none
     partners = {0: {0}, 1: {1, 2, 4}, 4: {3}}
@@ -100,9 +90,6 @@ def test_words_with_several_partners_or_none(model, tokenizer):
         for head in range(2):
             expected = [int(keys[layer, head, j]) in partners[j] for j in partners]
             assert hits[layer, head].item() == pytest.approx(sum(expected) / 3)
-
-
-def test_pairs_without_alignment_do_not_count(model, tokenizer):
     aligned = Pair(SOURCES[0], TARGETS[0], ((0, 0), (1, 1), (2, 2)))
     alone = alignment_hits(model, tokenizer, [aligned])
     other = Pair(SOURCES[1], TARGETS[1])

@@ -1,7 +1,9 @@
 """Small random models that write different things after different prompts."""
 
+import itertools
 import math
 
+import pytest
 import torch
 from torch import nn
 
@@ -35,11 +37,8 @@ def next_logits(model, sentence: list[int]):
 
     @torch.no_grad()
     def logits(ids: list[int]) -> torch.Tensor:
-        ids = torch.tensor([ids])
-        if isinstance(model, EncoderDecoderTransformer):
-            last = model(torch.tensor([sentence]), ids)[0, -1]
-        else:
-            last = model(ids)[0, -1]
+        two = isinstance(model, EncoderDecoderTransformer)
+        last = model(*map(torch.tensor, ([sentence], [ids]) if two else ([ids],)))[0, -1]
         last[PAD] = -math.inf
         return last
 
@@ -47,12 +46,24 @@ def next_logits(model, sentence: list[int]):
 
 
 def start_of(model, sentence: list[int]) -> list[int]:
-    """Return what writing starts from: the prompt itself, or `<bos>`."""
     return [BOS] if isinstance(model, EncoderDecoderTransformer) else sentence
 
 
+def all_texts(tokens: list[int], max_new: int):
+    """Every text of these tokens that ends with its only <eos>, max_new tokens at most."""
+    for length in range(max_new):
+        for middle in itertools.product(tokens, repeat=length):
+            yield (*middle, EOS)
+
+
+def assert_same(one, other) -> None:
+    assert one.ids == other.ids
+    assert one.finished == other.finished
+    for a, b in zip(one.log_probabilities, other.log_probabilities, strict=True):
+        assert a == pytest.approx(b, abs=1e-5)
+
+
 def padded(sentences: list[list[int]], side: str) -> torch.Tensor:
-    """Return ids (batch, n) with at least one `<pad>` in every row."""
     n = max(map(len, sentences)) + 1
     fill = [[PAD] * (n - len(sentence)) for sentence in sentences]
     pairs = zip(sentences, fill, strict=True)

@@ -1,13 +1,10 @@
 """A model that reads its text in pieces, with a cache, computes what it computes in one go."""
 
-import itertools
-
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.parity import small_config
-from transformer_lesson.model.attention import MultiHeadAttention
 from transformer_lesson.model.cache import KeyValueCache, LayerCache, append_to_cache
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
@@ -16,7 +13,6 @@ PIECES = [(1, 1, 1, 1, 1, 1, 1), (4, 1, 1, 1), (3, 4), (7,), (2, 1, 3, 1)]
 PAD = 0
 
 
-# Padded on the left, as prompts are; the second row on neither side.
 class CountElements(TorchDispatchMode):
     """Notes the largest tensor that an operation reads numbers from or writes them to."""
 
@@ -29,8 +25,17 @@ class CountElements(TorchDispatchMode):
         return result
 
 
+# Padded on the left, as prompts are; the second row on neither side.
 IDS = torch.tensor([[0, 0, 5, 3, 2, 7, 4], [6, 1, 4, 2, 9, 8, 3], [0, 3, 3, 1, 8, 2, 2]])
 SOURCE = torch.tensor([[5, 3, 8, 0, 0], [4, 4, 2, 9, 1], [7, 1, 0, 0, 0]])
+
+
+def decoder(n: int = 0, max_len: int = 7, **changes):
+    """A model, and its cache after the first n tokens."""
+    model, cache = DecoderOnlyTransformer(small_config(**changes)).eval(), KeyValueCache(max_len)
+    if n:
+        model(IDS[:, :n], cache=cache)
+    return model, cache
 
 
 def in_pieces(read, ids, sizes):
@@ -38,16 +43,13 @@ def in_pieces(read, ids, sizes):
 
 
 @pytest.mark.parametrize("pieces", PIECES, ids=str)
-@pytest.mark.parametrize(
-    ("positions", "norm_position", "pad_id"),
-    list(itertools.product(POSITIONS, ["pre", "post"], [PAD, None])),
-)
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("norm_position", ["pre", "post"])
+@pytest.mark.parametrize("pad_id", [PAD, None])
 def test_a_decoder_reads_in_pieces_what_it_reads_in_one_go(
     positions, norm_position, pad_id, pieces
 ):
-    config = small_config(positions=positions, norm_position=norm_position, pad_id=pad_id)
-    model = DecoderOnlyTransformer(config).eval()
-    cache = KeyValueCache(max_len=9)
+    model, cache = decoder(positions=positions, norm_position=norm_position, pad_id=pad_id)
     got = in_pieces(lambda ids: model(ids, cache=cache), IDS, pieces)
     real = IDS != PAD if pad_id is not None else torch.ones_like(IDS, dtype=torch.bool)
     torch.testing.assert_close(got[real], model(IDS)[real], rtol=1e-5, atol=1e-5)
@@ -77,59 +79,45 @@ def test_the_source_is_projected_only_once():
 
 @pytest.mark.parametrize("rows", [[2, 0, 1], [1, 1, 1], [0, 0, 1, 1, 2, 2], [2]])
 def test_reordered_rows_go_on_as_if_they_had_read_that_row(rows):
-    model = DecoderOnlyTransformer(small_config(pad_id=PAD)).eval()
-    cache = KeyValueCache(max_len=7)
-    model(IDS[:, :4], cache=cache)
+    model, cache = decoder(4, pad_id=PAD)
     cache.reorder(torch.tensor(rows))
     expected = model(IDS[rows])[:, 4:]
     torch.testing.assert_close(model(IDS[rows, 4:], cache=cache), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_memory_is_reserved_once():
-    cache = LayerCache(max_len=6)
-    K, V = torch.randn(2, 3, 1, 5), torch.randn(2, 3, 1, 5)
-    cache.extend(K, V)
-    first = cache.keys.data_ptr()
-    for cache.start in range(1, 6):
-        keys, values = cache.extend(K, V)
-    assert cache.keys.data_ptr() == first == keys.data_ptr() and keys.shape == (2, 3, 6, 5)
-    assert torch.equal(values, V.expand(2, 3, 6, 5))
-
-
-def test_both_caches_hold_the_same():
-    plain, reserved = None, LayerCache(max_len=8)
+def test_both_caches_hold_the_same_and_one_reserves_its_memory_once():
+    plain, reserved, places = None, LayerCache(max_len=8), set()
     for n in (3, 1, 2):
         K, V = torch.randn(2, 3, n, 5), torch.randn(2, 3, n, 5)
-        plain = append_to_cache(plain, K, V)
-        for ours, theirs in zip(reserved.extend(K, V), plain, strict=True):
+        plain, held = append_to_cache(plain, K, V), reserved.extend(K, V)
+        for ours, theirs in zip(held, plain, strict=True):
             assert torch.equal(ours, theirs)
+        places |= {tensor.data_ptr() for tensor in (reserved.keys, held[0])}
         reserved.start += n
+    assert len(places) == 1
 
 
-def test_values_have_a_store_of_their_own():
-    attention, cache = MultiHeadAttention(12, 3).eval(), LayerCache(max_len=4)
-    x = torch.randn(2, 4, 12)
-    attention(x, x, x, cache=cache)
-    assert not torch.equal(cache.keys, cache.values)
-
-
-def test_a_refused_id_leaves_the_cache_as_it_was():
-    model, cache = DecoderOnlyTransformer(small_config()).eval(), KeyValueCache(max_len=7)
-    model(IDS[:, :3], cache=cache)
-    with pytest.raises(ValueError, match="token id 99 is outside the vocabulary"):
-        model(torch.full((3, 1), 99), cache=cache)
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (torch.full((3, 1), 99), "token id 99 is outside the vocabulary"),
+        (IDS[:, :5], "room for 7 tokens and holds 3; 5 more do not fit"),
+        (IDS[:2, :1], "holds 3 rows, but 2 came"),
+    ],
+)
+def test_what_is_refused_leaves_the_cache_as_it_was(ids, message):
+    model, cache = decoder(3)
+    with pytest.raises(ValueError, match=message):
+        model(ids, cache=cache)
     assert cache.length == 3
     torch.testing.assert_close(model(IDS[:, 3:], cache=cache), model(IDS)[:, 3:])
 
 
 @pytest.mark.parametrize("block", [0, 1])
-@pytest.mark.parametrize("kind", ["first", "later"])
-def test_an_interrupt_in_a_forward_pass_leaves_the_cache_as_it_was(block, kind):
+@pytest.mark.parametrize("n", [0, 3])
+def test_an_interrupt_in_a_forward_pass_leaves_the_cache_as_it_was(block, n):
     """Some layers have taken the new tokens in, others have not."""
-    model, cache = DecoderOnlyTransformer(small_config()).eval(), KeyValueCache(max_len=7)
-    n = 3 if kind == "later" else 0
-    if n:
-        model(IDS[:, :n], cache=cache)
+    model, cache = decoder(n)
 
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -144,8 +132,7 @@ def test_an_interrupt_in_a_forward_pass_leaves_the_cache_as_it_was(block, kind):
 
 @pytest.mark.parametrize("rows", [[2, 0, 1], [0, 0, 1, 1, 2, 2]])
 def test_reordering_copies_what_was_read_and_not_what_is_reserved(rows):
-    model, cache = DecoderOnlyTransformer(small_config()).eval(), KeyValueCache(max_len=1000)
-    model(IDS[:, :4], cache=cache)
+    model, cache = decoder(4, max_len=1000)
     layer = next(iter(cache.layers.values()))
     before = layer.keys.data_ptr()
     layer.keys[:, :, 4:] = torch.nan  # nobody has written there
@@ -153,21 +140,6 @@ def test_reordering_copies_what_was_read_and_not_what_is_reserved(rows):
         cache.reorder(torch.tensor(rows))
     assert (layer.keys.data_ptr() == before) == (len(rows) == 3)
     assert copied.largest <= len(rows) * 4 * 12
-
-
-def test_a_full_cache_says_so():
-    model, cache = DecoderOnlyTransformer(small_config()).eval(), KeyValueCache(max_len=7)
-    model(IDS, cache=cache)
-    with pytest.raises(ValueError, match="room for 7 tokens and holds 7; 1 more do not fit"):
-        model(IDS[:, :1], cache=cache)
-    assert cache.length == 7
-
-
-def test_another_batch_needs_another_cache():
-    model, cache = DecoderOnlyTransformer(small_config()).eval(), KeyValueCache(max_len=9)
-    model(IDS, cache=cache)
-    with pytest.raises(ValueError, match="holds 3 rows, but 2 came"):
-        model(IDS[:2, :1], cache=cache)
 
 
 @pytest.mark.parametrize("max_len", [0, -1])

@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.parity import small_config
 from transformer_lesson import DecoderOnlyTransformer, EncoderDecoderTransformer
+from transformer_lesson.checkpoints.bert import BertTransformer
 from transformer_lesson.model import fast
 from transformer_lesson.model.feed_forward import FeedForward
 from transformer_lesson.model.masks import CAUSAL, causal_mask
@@ -50,9 +51,6 @@ class Clock:
         self.taken.append(name)
         self.now += next(self.seconds[name])
         return x * 2
-
-
-# Races
 
 
 def run(race: fast.Race, ways: dict, times: int) -> str | None:
@@ -115,9 +113,6 @@ def test_there_is_one_race_for_each_size_and_thread_count(monkeypatch):
     assert fast.race_of("small") is not small
 
 
-# Few rows
-
-
 @pytest.mark.parametrize("name", ["plain", "columns", "vector"])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)
@@ -126,15 +121,13 @@ def test_few_rows_give_what_nn_linear_gives(name, shape, bias, dtype, always):
     """While the ways take turns, and when one was chosen."""
     always(name)
     layer, x = nn.Linear(384, 512, bias=bias, dtype=dtype), torch.randn(shape, dtype=dtype)
-    tolerance = (
-        {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 0.02, "atol": 0.02}
-    )
+    rtol, atol = (1e-4, 1e-5) if dtype == torch.float32 else (0.02, 0.02)
     with torch.no_grad():
         expected = layer(x)
         with fast.writing(layer):
             for _ in range(6):
                 ours = layer(x)
-                torch.testing.assert_close(ours, expected, **tolerance)
+                torch.testing.assert_close(ours, expected, rtol=rtol, atol=atol)
                 assert ours.is_contiguous()
     rows, ways = fast.WAYS.get(dtype, (0, {}))
     ways = list(ways)
@@ -177,18 +170,12 @@ def test_the_layers_of_one_shape_share_a_race():
     assert [race.calls for race in fast.RACES.values()] == [4, 0]  # since each began
 
 
-def test_small_matrices_and_other_layers_stay_as_they_are():
+def test_small_matrices_and_other_layers_stay_and_an_error_leaves_the_plain_way():
     model = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(512, 512))
-    with fast.writing(model):
+    with pytest.raises(RuntimeError), fast.writing(model):
         assert ["forward" in vars(layer) for layer in model] == [False, False, True]
+        model[2](torch.randn(1, 3))
     assert not any("forward" in vars(layer) for layer in model)
-
-
-def test_an_error_leaves_the_plain_way():
-    layer = nn.Linear(512, 512)
-    with pytest.raises(RuntimeError), fast.writing(layer):
-        layer(torch.randn(1, 3))
-    assert "forward" not in vars(layer)
 
 
 def test_two_threads_write_with_one_model():
@@ -228,9 +215,6 @@ def test_the_environment_can_ask_for_plain_arithmetic(monkeypatch):
     assert fast.RACES == {}
 
 
-# Attention
-
-
 @pytest.mark.parametrize("way", ["fused", "in float32"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_attention_is_the_formulas(way, dtype, always):
@@ -249,9 +233,6 @@ def test_learning_in_half_precision_is_not_timed():
     Q = torch.randn(1, 2, 3, 4, dtype=torch.bfloat16, requires_grad=True)
     fast.attention(Q, Q, Q, None).sum().backward()
     assert fast.RACES == {} and Q.grad.dtype == torch.bfloat16
-
-
-# Dropout
 
 
 def thinned(x: torch.Tensor, p: float) -> torch.Tensor:
@@ -296,19 +277,15 @@ def test_what_stays_is_scaled_and_the_gradient_too(shape, dtype):
     assert torch.equal(x.grad, y.detach())
 
 
-def test_nothing_is_dropped_in_evaluation_or_at_p_0():
-    x, calm = torch.randn(3, 5), nn.Dropout(0.5).eval()
+def test_the_seed_decides_and_nothing_is_dropped_in_evaluation_or_at_p_0():
+    x, calm, drawn = torch.ones(50), nn.Dropout(0.5).eval(), []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        drawn.append(thinned(x, 0.5))
+    assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
     with fast.learning(calm):
         assert torch.equal(calm(x), x)
     assert torch.equal(thinned(x, 0.0), x)
-
-
-def test_the_same_seed_drops_the_same():
-    drawn = []
-    for seed in (1, 1, 2):
-        torch.manual_seed(seed)
-        drawn.append(thinned(torch.ones(50), 0.5))
-    assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
 
 
 def test_the_feed_forward_network_drops_its_hidden_layer_when_asked():
@@ -320,17 +297,17 @@ def test_the_feed_forward_network_drops_its_hidden_layer_when_asked():
     assert torch.equal(drops.eval()(x), drops(x))
 
 
-# Without a GPU
-
-
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 @pytest.mark.parametrize("pad_id", [None, 0])
-def test_a_forward_pass_never_waits_for_the_device(pad_id):
+def test_a_forward_pass_never_waits_for_the_device(pad_id, positions):
     """A tensor on the meta device has no numbers: whoever asks for one gets an error."""
     ids = torch.ones(2, 5, dtype=torch.int64, device="meta")
-    config = small_config(pad_id=pad_id)
-    decoder = DecoderOnlyTransformer(config).to("meta")
-    translator = EncoderDecoderTransformer(config).to("meta")
-    for model, inputs in ((decoder, (ids,)), (translator, (ids, ids))):
+    config = small_config(pad_id=pad_id, positions=positions)
+    models = [DecoderOnlyTransformer(config), EncoderDecoderTransformer(config)]
+    models += [BertTransformer(config, 2)] if positions == "learned" else []
+    for model in models:
+        inputs = (ids, ids) if type(model) is EncoderDecoderTransformer else (ids,)
+        model.to("meta")
         assert model.train()(*inputs).is_meta and model.eval()(*inputs).is_meta
     with pytest.raises(RuntimeError, match="meta"):
         ids.max().item()

@@ -1,73 +1,89 @@
-"""The forward pass in functions is the modules' one, number for number, gradients too."""
+"""The forward passes in functions are the modules' ones, number for number, gradients too."""
 
 import pytest
 import torch
 from torch.testing import assert_close
 
 from transformer_lesson.model.config import ModelConfig
-from transformer_lesson.model.forward import PAPERS, decoder_forward, encoder_forward, weights_of
-from transformer_lesson.model.transformers import EncoderDecoderTransformer
+from transformer_lesson.model.forward import decoder_forward, encoder_forward, weights_of
+from transformer_lesson.model.gpt import gpt_forward, gpt_weights_of
+from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
-SIZES = dict(vocab_size=13, d_model=8, n_heads=2, n_layers=2, d_ff=17, max_len=11, pad_id=0)
-PAPERS_CHOICES = dict(norm_position="post", bias=False, dropout=0.0)
+SIZES = dict(vocab_size=13, d_model=8, n_heads=2, n_layers=2, d_ff=17, max_len=11)
+PAPER = SIZES | dict(norm_position="post", bias=False, dropout=0.0, pad_id=0)
+GPT = SIZES | dict(norm_position="pre", bias=False, dropout=0.0, n_layers=3)
+OTHERS = {"bias": True, "activation": "gelu", "norm": "rms", "norm_epsilon": 1e-3}
+OTHERS |= {"scale_embedding": False, "n_kv_heads": 1, "dropout": 0.1}
+PAPERS_OTHERS = OTHERS | {"norm_position": "pre", "positions": "learned", "pad_id": None}
+GPTS_OTHERS = OTHERS | {"norm_position": "post", "positions": "rotary", "pad_id": 0}
 
 
-def model_and_ids(**choices):
-    torch.manual_seed(0)
-    model = EncoderDecoderTransformer(ModelConfig(**SIZES | PAPERS_CHOICES | choices))
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)  # norms and biases, too
+def paper(**choices):
+    """A model, its ids, and what functions of its weights make of them."""
+    model = EncoderDecoderTransformer(ModelConfig(**PAPER | choices))
     source, target = torch.randint(1, 13, (3, 5)), torch.randint(1, 13, (3, 7))
     source[0, 3:], source[1, 1:], target[2, 4:] = 0, 0, 0
-    return model, source, target
+    return drawn(model), (source, target), translate, weights_of
 
 
-def logits_of(source, target, weights):
+def gpt(**choices):
+    model = DecoderOnlyTransformer(ModelConfig(**GPT | choices))
+    return drawn(model), (torch.randint(1, 13, (3, 7)),), gpt_forward, gpt_weights_of
+
+
+def drawn(model):
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)  # norms and biases, too
+    return model
+
+
+def translate(source, target, weights):
     return decoder_forward(target, encoder_forward(source, weights), source, weights)
 
 
+each = pytest.mark.parametrize("make", [paper, gpt])
+
+
+@each
 @pytest.mark.parametrize("tied", [True, False])
-def test_logits_and_gradients_are_those_of_the_modules(tied):
-    model, source, target = model_and_ids(tie_embeddings=tied)
-    real = target != 0
-    logits = logits_of(source, target, weights_of(model))
-    assert_close(logits[real], model(source, target)[real], rtol=1e-4, atol=1e-4)
-    parameters = list(model.parameters())
-    ours = torch.autograd.grad(logits[real].square().sum(), parameters)
-    theirs = torch.autograd.grad(model(source, target)[real].square().sum(), parameters)
+def test_logits_and_gradients_are_those_of_the_modules(tied, make):
+    model, ids, forward, weights_of = make(tie_embeddings=tied)
+    real, parameters = ids[-1] != 0, list(model.parameters())
+    logits, expected = forward(*ids, weights_of(model))[real], model(*ids)[real]
+    assert_close(logits, expected, rtol=1e-4, atol=1e-4)
+    ours = torch.autograd.grad(logits.square().sum(), parameters)
+    theirs = torch.autograd.grad(expected.square().sum(), parameters)
     assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
 def test_an_encoder_and_a_decoder_of_different_depths_and_vocabularies():
-    torch.manual_seed(0)
-    source_config = ModelConfig(**SIZES | PAPERS_CHOICES)
-    target_config = ModelConfig(**SIZES | PAPERS_CHOICES | {"vocab_size": 19, "n_layers": 3})
+    source_config = ModelConfig(**PAPER)
+    target_config = ModelConfig(**PAPER | {"vocab_size": 19, "n_layers": 3})
     model = EncoderDecoderTransformer(source_config, target_config)
     source, target = torch.randint(1, 13, (2, 4)), torch.randint(1, 19, (2, 3))
-    logits = logits_of(source, target, weights_of(model))
+    logits = translate(source, target, weights_of(model))
     assert_close(logits, model(source, target), rtol=1e-4, atol=1e-4)
-    other = ModelConfig(**SIZES | PAPERS_CHOICES | {"n_heads": 4})
+    other = ModelConfig(**PAPER | {"n_heads": 4})
     with pytest.raises(ValueError, match="the encoder has 2 heads and the decoder 4, but"):
         weights_of(EncoderDecoderTransformer(source_config, other))
 
 
+def test_training_the_weights_trains_the_model():
+    model, ids, forward, weights_of = gpt()
+    weights, before = weights_of(model), model(*ids).detach()
+    forward(*ids, weights).square().mean().backward()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+    assert (model(*ids) - before).abs().max() > 1e-3
+    assert_close(forward(*ids, weights), model(*ids), rtol=1e-4, atol=1e-4)
+    assert repr(weights) == "GPTWeights(3 blocks, d_model 8, n_heads 2, 13 tokens)"
+
+
 @pytest.mark.parametrize(
-    "name, value",
-    {
-        "norm_position": "pre",
-        "bias": True,
-        "positions": "learned",
-        "activation": "gelu",
-        "norm": "rms",
-        "norm_epsilon": 1e-3,
-        "scale_embedding": False,
-        "n_kv_heads": 1,
-        "dropout": 0.1,
-        "pad_id": None,
-    }.items(),
+    ("make", "name", "value"),
+    [(paper, *item) for item in PAPERS_OTHERS.items()]
+    + [(gpt, *item) for item in GPTS_OTHERS.items()],
 )
-def test_a_model_with_other_choices_is_refused(name, value):
-    model, _, _ = model_and_ids(**{name: value})
+def test_a_model_with_other_choices_is_refused(make, name, value):
+    model, _, _, weights_of = make(**{name: value})
     with pytest.raises(ValueError, match=f"^{name} is {value!r}, but "):
         weights_of(model)
-    assert name in PAPERS or name == "pad_id"

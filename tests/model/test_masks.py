@@ -2,51 +2,49 @@
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from transformer_lesson.model.masks import causal_mask, padding_mask
+from transformer_lesson.model.masks import causal_mask, padding_mask, window_mask
 
 
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_causal_mask_lets_each_query_see_itself_and_what_came_before(n):
-    mask = causal_mask(n)
-    assert mask.shape == (1, 1, n, n) and mask.dtype == torch.bool
+@given(st.integers(1, 9), st.integers(1, 12))
+def test_each_query_sees_itself_and_what_came_before_in_a_window_the_last_of_it(n, window):
+    causal, windowed = causal_mask(n), window_mask(n, window)
+    assert causal.shape == windowed.shape == (1, 1, n, n)
+    assert causal.dtype == windowed.dtype == torch.bool
     for query in range(n):
         for key in range(n):
-            assert mask[0, 0, query, key] == (key <= query)
+            assert causal[0, 0, query, key] == (key <= query)
+            assert windowed[0, 0, query, key] == (0 <= query - key < window)
 
 
-def test_padding_mask_hides_the_padding_on_either_side():
-    ids = torch.tensor([[5, 6, 0], [0, 7, 8], [0, 0, 0]])
-    mask = padding_mask(ids, pad_id=0)
+@pytest.mark.parametrize("pad_id", [0, 9])
+def test_padding_is_hidden_on_either_side_and_masks_combine_with_and(pad_id):
+    ids = torch.tensor([[4, 5, pad_id], [pad_id, 4, 5], [pad_id] * 3])
+    mask = padding_mask(ids, pad_id)
     assert mask.shape == (3, 1, 1, 3) and mask.dtype == torch.bool
-    assert mask[:, 0, 0].tolist() == [[True, True, False], [False, True, True], [False] * 3]
-
-
-def test_padding_mask_takes_any_id_as_padding():
-    assert padding_mask(torch.tensor([[9, 0, 4]]), pad_id=9)[0, 0, 0].tolist() == [
-        False,
-        True,
-        True,
-    ]
-
-
-def test_masks_combine_with_and():
-    ids = torch.tensor([[4, 5, 0], [0, 4, 5]])
-    both = causal_mask(3) & padding_mask(ids, pad_id=0)
-    assert both.shape == (2, 1, 3, 3)
+    assert mask[:, 0, 0].int().tolist() == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]
+    both = causal_mask(3) & mask
+    assert both.shape == (3, 1, 3, 3)
     assert both[0, 0].int().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 0]]
     assert both[1, 0].int().tolist() == [[0, 0, 0], [0, 1, 0], [0, 1, 1]]
 
 
-@pytest.mark.parametrize("n", [0, -3])
-def test_causal_mask_refuses_an_empty_sequence(n):
-    with pytest.raises(ValueError, match=f"n is {n}, but a sequence has at least 1 token"):
-        causal_mask(n)
-
-
-@pytest.mark.parametrize("shape", [(3,), (2, 3, 4)])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: causal_mask(0), "n is 0, but a sequence has at least 1 token"),
+        (lambda: causal_mask(-3), "n is -3, but a sequence has at least 1 token"),
+        (lambda: window_mask(3, 0), "window is 0"),
+        (
+            lambda: padding_mask(torch.ones(3), 0),
+            r"\(3,\).*must be \(batch, key\).*use ids\[None\]",
+        ),
+        (lambda: padding_mask(torch.ones(2, 3, 4), 0), r"\(2, 3, 4\).*must be \(batch, key\)"),
+    ],
+)
 @pytest.mark.usefixtures("unchecked")
-def test_padding_mask_refuses_ids_that_are_not_a_batch(shape):
-    with pytest.raises(ValueError, match=r"it must be \(batch, key\).*use ids\[None\]") as caught:
-        padding_mask(torch.zeros(shape, dtype=torch.long), pad_id=0)
-    assert str(tuple(shape)) in str(caught.value)
+def test_what_makes_no_mask_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -15,14 +15,7 @@ from transformer_lesson.model.transformers import (
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 
-BASE = {
-    "vocab_size": 37_000,
-    "d_model": 512,
-    "n_heads": 8,
-    "n_layers": 6,
-    "d_ff": 2048,
-    "max_len": 512,
-}
+BASE = {"vocab_size": 37_000, "d_model": 512, "n_heads": 8, "n_layers": 6, "d_ff": 2048}
 STACKS = 44_140_544  # what nn.Transformer counts, its two last norms included
 LAST_NORMS = 2 * 2 * 512  # 2,048 numbers that the 2017 paper does not have
 EMBEDDING = 37_000 * 512  # one matrix for source, target and output
@@ -36,17 +29,23 @@ def without_storage():
 
 
 @pytest.mark.usefixtures("without_storage")
-def test_nn_transformers_stacks_have_44_140_544_parameters():
-    assert count_parameters(nn.Transformer()) == STACKS
-    assert count_parameters(nn.Transformer(norm_first=True)) == STACKS
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_nn_transformers_stacks_have_44_140_544_parameters(norm_first):
+    assert count_parameters(nn.Transformer(norm_first=norm_first)) == STACKS
 
 
 @pytest.mark.usefixtures("without_storage")
-@pytest.mark.parametrize(("norm_position", "expected"), [("pre", 63_084_544), ("post", 63_082_496)])
-def test_the_base_model_with_one_shared_embedding(norm_position, expected):
-    model = EncoderDecoderTransformer(small_config(**BASE, norm_position=norm_position))
-    last_norms = LAST_NORMS if norm_position == "pre" else 0
-    assert expected == STACKS - LAST_NORMS + last_norms + EMBEDDING
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"norm_position": "pre"}, STACKS + EMBEDDING),
+        ({"norm_position": "post"}, STACKS - LAST_NORMS + EMBEDDING),
+        ({"tie_embeddings": False}, STACKS + 3 * EMBEDDING),
+    ],
+)
+def test_the_base_model_with_one_shared_embedding_or_three(changes, expected):
+    assert (STACKS + EMBEDDING, STACKS - LAST_NORMS + EMBEDDING) == (63_084_544, 63_082_496)
+    model = EncoderDecoderTransformer(small_config(**BASE | changes))
     assert count_parameters(model) == expected
 
 
@@ -57,12 +56,6 @@ def test_an_output_bias_would_count_37_000_more():
     model = EncoderDecoderTransformer(small_config(**BASE))
     assert whole - count_parameters(model) == 37_000
     assert whole == 63_121_544 and model.projection.bias is None
-
-
-@pytest.mark.usefixtures("without_storage")
-def test_untied_embeddings_count_three_times():
-    model = EncoderDecoderTransformer(small_config(**BASE, tie_embeddings=False))
-    assert count_parameters(model) == STACKS + 3 * EMBEDDING
 
 
 @drawn

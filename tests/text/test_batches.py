@@ -40,36 +40,26 @@ def pairs_of(batch):
     return [tuple(tuple(id_ for id_ in ids if id_ != 0) for ids in row) for row in rows]
 
 
-def test_shift_right_by_hand():
+def test_batches_by_hand():
     inputs, labels = shift_right(torch.tensor([[1, 7, 8, 2], [1, 9, 2, 0]]))
     assert inputs.tolist() == [[1, 7, 8], [1, 9, 2]]
     assert labels.tolist() == [[7, 8, 2], [9, 2, 0]]
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_a_target_of_less_than_two_tokens_has_nothing_to_predict(n, unchecked):
-    with pytest.raises(ValueError, match=f"2 tokens or more.*got {n}: put <bos> and <eos>"):
-        shift_right(torch.ones(3, n, dtype=torch.int64))
-
-
-def test_a_batch_by_hand():
     (batch,) = epoch(FEW, LETTERS, batch_size=3)
     source, target = batch.inputs
     assert source.tolist() == [[4, 5, 2, 0], [4, 2, 0, 0], [5, 4, 5, 2]]
     assert target.tolist() == [[1, 6, 2, 0], [1, 6, 6, 6], [1, 6, 6, 2]]
     assert batch.labels.tolist() == [[6, 2, 0, 0], [6, 6, 6, 2], [6, 6, 2, 0]]
     assert {tensor.dtype for tensor in (source, target, batch.labels)} == {torch.int64}
+    batches = TranslationBatches(FEW, LETTERS, 1)
+    assert batches.max_len == 5  # <bos> c c c <eos>
+    assert TranslationBatches([Pair("a a a", "c")], LETTERS, 1).max_len == 4  # a a a <eos>
 
 
 def test_validation_batches_keep_the_order():
-    batches = epoch(MENUS, WORDS, batch_size=100)
-    assert [len(batch.labels) for batch in batches] == [100] * (len(MENUS) // 100) + [
-        len(MENUS) % 100
-    ]
+    batches, (full, rest) = epoch(MENUS, WORDS, batch_size=100), divmod(len(MENUS), 100)
+    assert [len(batch.labels) for batch in batches] == [100] * full + [rest]
     found = [pair for batch in batches for pair in pairs_of(batch)]
-    assert found == [
-        ((*WORDS.encode(pair.source), 2), (*WORDS.encode(pair.target), 2)) for pair in MENUS
-    ]
+    assert found == [tuple((*WORDS.encode(text), 2) for text in pair[:2]) for pair in MENUS]
 
 
 @pytest.mark.slow
@@ -130,13 +120,17 @@ def test_starting_later_builds_no_tensors_of_what_it_skips(monkeypatch):
     assert len(built) == 1
 
 
-def test_grouped_batches_are_not_sorted_and_hold_similar_lengths():
+def test_grouped_batches_are_not_sorted_hold_similar_lengths_and_save_most_of_the_padding():
     batches = list(itertools.islice(TranslationBatches(MENUS, WORDS, 32), 33))
     widths = [batch.labels.shape[1] for batch in batches]
     assert widths != sorted(widths) and widths != sorted(widths, reverse=True)
     spread = [(batch.labels != 0).sum(1).float().std().item() for batch in batches]
     whole = (epoch(MENUS, WORDS, len(MENUS))[0].labels != 0).sum(1).float().std().item()
     assert sorted(spread)[len(spread) // 2] < whole / 5
+    shares = compare_padding(MENUS, WORDS, batch_size=32)
+    assert list(shares) == ["shuffled", "grouped by length"]
+    assert 0 < shares["grouped by length"] < shares["shuffled"] / 3
+    assert shares["grouped by length"] == TranslationBatches(MENUS, WORDS, 32).padding
 
 
 @pytest.mark.parametrize("group_by_length", [True, False])
@@ -145,19 +139,6 @@ def test_padding_is_what_the_tensors_hold(group_by_length):
     tensors = [t for b in itertools.islice(batches, 22) for t in (b.inputs[0], b.labels)]
     flat = torch.cat([tensor.flatten() for tensor in tensors])
     assert batches.padding == pytest.approx(count_padding(flat[None], WORDS.pad_id))
-
-
-def test_grouping_by_length_saves_most_of_the_padding():
-    shares = compare_padding(MENUS, WORDS, batch_size=32)
-    assert list(shares) == ["shuffled", "grouped by length"]
-    assert 0 < shares["grouped by length"] < shares["shuffled"] / 3
-    assert shares["grouped by length"] == TranslationBatches(MENUS, WORDS, 32).padding
-
-
-def test_max_len_is_what_a_model_must_be_able_to_read():
-    batches = TranslationBatches(FEW, LETTERS, 1)
-    assert batches.max_len == 5  # <bos> c c c <eos>
-    assert TranslationBatches([Pair("a a a", "c")], LETTERS, 1).max_len == 4  # a a a <eos>
 
 
 def test_windows_are_pieces_of_the_text_and_labels_come_one_later():
@@ -184,41 +165,31 @@ def test_validation_windows_predict_every_token_but_the_first_once(n, batch_size
     assert all(batch.labels.shape[1] == length for batch in batches[:-1])
 
 
-@pytest.mark.parametrize("make", [TranslationBatches, epoch], ids=["endless", "epoch"])
-@pytest.mark.parametrize(
-    ("pairs", "batch_size", "message"),
-    [
-        ([], 4, "no pairs to make batches of"),
-        ([FEW[0], Pair("a", " ")], 4, "Pair 1 has an empty side, 'a' and ' '"),
-        ([Pair("", "c")], 4, "Pair 0 has an empty side"),
-        (FEW, 0, "batch_size must be 1 or more, got 0"),
-    ],
-)
-def test_pairs_that_make_no_batch_are_refused(make, pairs, batch_size, message):
+def both(kinds, message, *arguments):
+    """Cases of an endless and of a finite kind of batches."""
+    return [(lambda kind=kind: kind(*arguments), message) for kind in kinds]
+
+
+SHORT = "2 tokens or more.*got {}: put <bos> and <eos>"
+PAIRED, WINDOWED = (TranslationBatches, epoch), (WindowBatches, windows_in_order)
+NO_IDS = [[1, 2.7, 3], torch.tensor([0.5, 1.5, 2.5]), [[1, 2], [3, 4], [5, 6]], "hello"]
+WHOLE = "ids of a text must be whole numbers in one row, got "
+BAD = [
+    *both([shift_right], SHORT.format(0), torch.ones(3, 0, dtype=torch.int64)),
+    *both([shift_right], SHORT.format(1), torch.ones(3, 1, dtype=torch.int64)),
+    *both(PAIRED, "no pairs to make batches of", [], LETTERS, 4),
+    *both(PAIRED, "1 has an empty side, 'a' and ' '", [FEW[0], Pair("a", " ")], LETTERS, 4),
+    *both(PAIRED, "Pair 0 has an empty side", [Pair("", "c")], LETTERS, 4),
+    *both(PAIRED, "batch_size must be 1 or more, got 0", FEW, LETTERS, 0),
+    *both(WINDOWED, "window of 8 tokens and .* need a text of 9 tokens.*got 8", range(8), 2, 8),
+    *both(WINDOWED, "got 0: take a longer text", [], 2, 1),
+    *both(WINDOWED, "length must be 1 or more tokens, got 0", range(8), 2, 0),
+    *both(WINDOWED, "batch_size must be 1 or more, got -1", range(8), -1, 4),
+    *(case for ids in NO_IDS for case in both(WINDOWED, WHOLE, ids, 2, 2)),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), BAD)
+def test_what_makes_no_batch_is_refused(make, message, unchecked):
     with pytest.raises(ValueError, match=message):
-        make(pairs, LETTERS, batch_size)
-
-
-@pytest.mark.parametrize("make", [WindowBatches, windows_in_order], ids=["endless", "in order"])
-@pytest.mark.parametrize(
-    ("n", "batch_size", "length", "message"),
-    [
-        (8, 2, 8, "window of 8 tokens and the one after it need a text of 9 tokens.*got 8"),
-        (0, 2, 1, "got 0: take a longer text"),
-        (8, 2, 0, "length must be 1 or more tokens, got 0"),
-        (8, -1, 4, "batch_size must be 1 or more, got -1"),
-    ],
-)
-def test_windows_that_do_not_fit_are_refused(make, n, batch_size, length, message):
-    with pytest.raises(ValueError, match=message):
-        make(list(range(n)), batch_size, length)
-
-
-@pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("make", [WindowBatches, windows_in_order], ids=["endless", "in order"])
-@pytest.mark.parametrize(
-    "ids", [[1, 2.7, 3], torch.tensor([0.5, 1.5, 2.5]), [[1, 2], [3, 4], [5, 6]], "hello"], ids=repr
-)
-def test_windows_of_what_is_no_row_of_ids_are_refused(make, ids):
-    with pytest.raises(ValueError, match="ids of a text must be whole numbers in one row, got "):
-        make(ids, 2, 2)
+        make()

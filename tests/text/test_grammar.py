@@ -43,24 +43,7 @@ SLEEPS = ("the dog", "sleep")
 # fmt: off
 BY_HAND = [
     # genders and cases
-    (one("the man", "see", "the dog"), "the man sees the dog .", "der Mann sieht den Hund ."),
-    (one("the woman", "see", "the cat"), "the woman sees the cat .", "die Frau sieht die Katze ."),
-    (one("the child", "see", "the pig"), "the child sees the pig .",
-     "das Kind sieht das Schwein ."),
-    (one("a man", "buy", "a hat"), "a man buys a hat .", "ein Mann kauft einen Hut ."),
-    (one("a woman", "buy", "a lamp"), "a woman buys a lamp .", "eine Frau kauft eine Lampe ."),
-    (one("a child", "buy", "a book"), "a child buys a book .", "ein Kind kauft ein Buch ."),
     (one("an aunt", "eat", "an egg"), "an aunt eats an egg .", "eine Tante isst ein Ei ."),
-    (one("this king", "love", "this mouse"),
-     "this king loves this mouse .", "dieser König liebt diese Maus ."),
-    (one("this queen", "love", "this frog"),
-     "this queen loves this frog .", "diese Königin liebt diesen Frosch ."),
-    (one("every baby", "love", "every bird"),
-     "every baby loves every bird .", "jedes Baby liebt jeden Vogel ."),
-    (one("our uncle", "love", "our fox"), "our uncle loves our fox .",
-     "unser Onkel liebt unseren Fuchs ."),
-    (one("my sister", "love", "my camel"), "my sister loves my camel .",
-     "meine Schwester liebt mein Kamel ."),
     (one("no brother", "like", "tea"), "no brother likes tea .", "kein Bruder mag Tee ."),
     # pronouns
     (one("he", "call", "she"), "he calls her .", "er ruft sie an ."),
@@ -68,25 +51,15 @@ BY_HAND = [
     (one("they", "wash", "we", NOT), "they do not wash us .", "sie waschen uns nicht ."),
     (one("we", "kiss", "they", adverb="now"), "now we kiss them .", "jetzt küssen wir sie ."),
     # endings of adjectives: weak, mixed, strong plural
-    (one("the old man", "sell", "the old hat"),
-     "the old man sells the old hat .", "der alte Mann verkauft den alten Hut ."),
-    (one("an old man", "sell", "an old hat"),
-     "an old man sells an old hat .", "ein alter Mann verkauft einen alten Hut ."),
-    (one("a new aunt", "sell", "a new clock"),
-     "a new aunt sells a new clock .", "eine neue Tante verkauft eine neue Uhr ."),
-    (one("a tired girl", "sell", "a red boat"),
-     "a tired girl sells a red boat .", "ein müdes Mädchen verkauft ein rotes Boot ."),
     (one("the clever child", "like", "the big cake"),
      "the clever child likes the big cake .", "das kluge Kind mag den großen Kuchen ."),
+    (one("a new aunt", "sell", "a new clock"),
+     "a new aunt sells a new clock .", "eine neue Tante verkauft eine neue Uhr ."),
     (one("every good book", "disappear"),
      "every good book disappears .", "jedes gute Buch verschwindet ."),
+    (one("no red cars", "shine"), "no red cars shine .", "keine roten Autos glänzen ."),
     (one("my hungry fox", "bite", "our young horse"),
      "my hungry fox bites our young horse .", "mein hungriger Fuchs beißt unser junges Pferd ."),
-    (one("the red cars", "shine"), "the red cars shine .", "die roten Autos glänzen ."),
-    (one("red cars", "shine"), "red cars shine .", "rote Autos glänzen ."),
-    (one("these red cars", "shine"), "these red cars shine .", "diese roten Autos glänzen ."),
-    (one("no red cars", "shine"), "no red cars shine .", "keine roten Autos glänzen ."),
-    (one("our red cars", "shine"), "our red cars shine .", "unsere roten Autos glänzen ."),
     (one("three beautiful mice", "find", "many small cakes"),
      "three beautiful mice find many small cakes .",
      "drei schöne Mäuse finden viele kleine Kuchen ."),
@@ -206,22 +179,16 @@ die Milch|die Milch|, das Wasser|das Wasser|
 
 
 def in_german(text, case):
-    """A German noun phrase from its English words."""
     return " ".join(word.text for word in german.noun_phrase(phrase(text), case, "it"))
 
 
 def test_every_noun_has_its_gender_accusative_and_plural():
     by_hand = [entry.strip() for entry in NOMINATIVE_ACCUSATIVE_PLURAL.split(",")]
-    found = [
-        "|".join(
-            (
-                in_german(f"the {noun.english}", "nominative"),
-                in_german(f"the {noun.english}", "accusative"),
-                in_german(noun.english_plural, "nominative") if noun.english_plural else "",
-            )
-        )
-        for noun in NOUNS.values()
-    ]
+    found = []
+    for noun in NOUNS.values():
+        cases = [in_german(f"the {noun.english}", case) for case in ("nominative", "accusative")]
+        plural = in_german(noun.english_plural, "nominative") if noun.english_plural else ""
+        found.append("|".join([*cases, plural]))
     assert found == by_hand
 
 
@@ -321,7 +288,6 @@ def test_each_example_shows_what_its_name_says():
 
 @pytest.fixture(scope="module")
 def corpus():
-    """50,000 pairs, from two seeds."""
     return generate(25_000, seed=1) + generate(25_000, seed=2)
 
 
@@ -425,6 +391,8 @@ def split():
 def test_splits_share_no_sentence(split):
     assert [len(part) for part in split] == [19_200, 500, 500]
     assert len({pair.source for part in split for pair in part}) == 20_200
+    assert [len(part) for part in splits(0, 3, seed=0)] == [0, 3, 3]
+    assert [len(part) for part in splits(3, 0, seed=0)] == [3, 0, 0]
 
 
 def test_held_out_combinations_are_in_their_own_split_only(split):
@@ -449,11 +417,6 @@ def test_training_has_both_words_of_a_held_out_combination_with_others(split):
     assert min(nouns[noun] for _, noun in HELD_OUT) > 80
 
 
-def test_splits_of_other_sizes():
-    assert [len(part) for part in splits(0, 3, seed=0)] == [0, 3, 3]
-    assert [len(part) for part in splits(3, 0, seed=0)] == [3, 0, 0]
-
-
 @pytest.mark.parametrize(
     "call, message",
     [
@@ -465,10 +428,7 @@ def test_splits_of_other_sizes():
         (lambda: phrase(""), "got ''"),
         (lambda: in_both_languages(one("every dog", "sleep", "", NOT)), "leave out negated=True"),
         (lambda: in_both_languages(one("he", "see", "two cats", NOT)), "leave out negated=True"),
-        (
-            lambda: in_both_languages(two(("he", "see", "no cat", NOT), "if", SLEEPS)),
-            "leave out negated",
-        ),
+        (lambda: in_both_languages(two(("he", "see", "no cat", NOT), "if", SLEEPS)), "leave out"),
     ],
 )
 def test_bad_input_is_refused(call, message):

@@ -73,28 +73,29 @@ def test_a_conversation_in_marks():
     assert chat.bos_id is None and chat.eos_id is None
 
 
-def test_what_a_tokenizer_has_no_token_for_is_refused():
-    only_end = PretrainedTokenizer(byte_pairs(), {"eos": 1})
-    with pytest.raises(ValueError, match="This tokenizer has no bos_id, but one is needed here"):
-        only_end.encode("a", add_special=True)
-    nameless = PretrainedTokenizer(byte_pairs(), {})
-    for use in (
-        lambda: epoch([Pair("a", "b")], nameless, 1),
-        lambda: translate(EncoderDecoderTransformer(small_config()), nameless, ["a"]),
-    ):
-        with pytest.raises(ValueError, match="This tokenizer has no eos_id"):
-            use()
-    with pytest.raises(ValueError, match="This tokenizer has no pad_id"):
-        sentence_vectors(EncoderOnlyTransformer(small_config()), nameless, ["a"])
-
-
-def test_a_conversation_that_has_no_form_is_refused(tmp_path, unchecked):
-    words = PretrainedTokenizer.from_file(pieces_file(tmp_path), **ROLES)
-    with pytest.raises(ValueError, match=r"no token '<\|im_start\|>', without which"):
-        chat_prompt(words, [("user", "the cat")])
-    chat = PretrainedTokenizer(byte_pairs(), {})
-    with pytest.raises(ValueError, match="role is 'role', but .* as pairs"):
-        chat_prompt(chat, [{"role": "user", "content": "a"}])
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda words: words.encode("a", add_special=True), "no bos_id, but one is needed here"),
+        (lambda words: epoch([Pair("a", "b")], words, 1), "This tokenizer has no eos_id"),
+        (
+            lambda words: translate(EncoderDecoderTransformer(small_config()), words, ["a"]),
+            "This tokenizer has no eos_id",
+        ),
+        (
+            lambda words: sentence_vectors(EncoderOnlyTransformer(small_config()), words, ["a"]),
+            "This tokenizer has no pad_id",
+        ),
+        (
+            lambda words: chat_prompt(words, [{"role": "user", "content": "a"}]),
+            "role is 'role', but .* as pairs",
+        ),
+        (lambda words: words.to_json(), "kept in the file that it came from"),
+    ],
+)
+def test_what_a_tokenizer_has_no_token_or_form_for_is_refused(use, message, unchecked):
+    with pytest.raises(ValueError, match=message):
+        use(PretrainedTokenizer(byte_pairs(), {}))
 
 
 def test_tokens_are_shown_as_those_of_the_course():
@@ -106,7 +107,9 @@ def test_tokens_are_shown_as_those_of_the_course():
 
 def test_what_is_no_tokenizer_is_refused(tmp_path):
     path = pieces_file(tmp_path)
-    whole = path.read_text()
+    whole, words = path.read_text(), PretrainedTokenizer.from_file(path, **ROLES)
+    with pytest.raises(ValueError, match=r"no token '<\|im_start\|>', without which"):
+        chat_prompt(words, [("user", "the cat")])
     with pytest.raises(ValueError, match=r"tokenizer.json has no token '<s>' for bos: look into"):
         PretrainedTokenizer.from_file(path, bos="<s>")
     for text in ("", "{}", whole[:100]):
@@ -122,8 +125,3 @@ def test_what_is_no_tokenizer_is_refused(tmp_path):
         PretrainedTokenizer.from_file(path)
     with pytest.raises(ValueError, match="Token id 300 is outside the vocabulary"):
         PretrainedTokenizer(byte_pairs(), {"eos": 300})
-
-
-def test_it_is_kept_by_its_own_file():
-    with pytest.raises(ValueError, match="kept in the file that it came from"):
-        PretrainedTokenizer(byte_pairs(), {}).to_json()

@@ -7,17 +7,27 @@
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
 import torch
 import torch.distributed as dist
 
-from tests.training.small import batch_of, batches_of, model_of, short, weights
+from tests.training.small import (
+    PAIRS,
+    SIZES,
+    TINY,
+    batch_of,
+    batches_of,
+    history_of,
+    model_of,
+    run,
+    short,
+    weights,
+)
 from transformer_lesson.text.batches import Batch
-from transformer_lesson.text.pairs import Pair
 from transformer_lesson.training import (
-    TrainConfig,
     TrainingDiverged,
     __main__,
     distributed,
@@ -27,25 +37,16 @@ from transformer_lesson.training import (
     train,
 )
 from transformer_lesson.training.precision import PRECISIONS
-from transformer_lesson.training.recipes import Recipe
 
-SIZES = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8, "max_len": 40, "dropout": 0.2}
-TINY = Recipe(SIZES, TrainConfig(steps=6, learning_rate=1e-2, warmup_steps=1), batch_size=4)
-NOUNS = {"dog": "Hund", "man": "Mann", "boy": "Junge", "king": "König"}
-VERBS = {"sleeps": "schläft", "laughs": "lacht", "sings": "singt", "waits": "wartet"}
+PARTS = {"gradient_accumulation_steps": 2, "activation_checkpointing": True}
 
 
-def curve(kind: str, batches=None, steps=50, dropout=0.0, **changes) -> dict:
-    """Train and return the curves, and a sum over the weights."""
-    model = model_of(kind, dropout=dropout)
-    history = train(
-        model,
-        batches or batches_of(kind),
-        short(steps, **changes),
-        validation=batches_of(kind, 3),
-        validate_every=20,
+def curve(kind: str, batches=None, steps=50, **changes) -> dict:
+    model, validation = model_of(kind, dropout=0.0), batches_of(kind, 3)
+    settings = {"validation": validation, "validate_every": 20}
+    return facts(
+        model, train(model, batches or batches_of(kind), short(steps, **changes), **settings)
     )
-    return facts(model, history)
 
 
 def facts(model, history) -> dict:
@@ -72,16 +73,13 @@ def everybodys(value) -> list:
 
 
 def resumed(path: Path) -> dict:
-    """A run with dropout that stops after a checkpoint, goes on, and one that never stopped."""
-    whole = model_of("translator")
-    wanted = train(whole, batches_of("translator"), short(9))
+    whole, wanted = run(short(9))
 
     def keep(report):
         if report.step == 5:
             path.with_suffix(".kept").write_bytes(path.read_bytes())
 
-    arguments = {"checkpoint": path, "checkpoint_every": 4}
-    train(model_of("translator"), batches_of("translator"), short(9), keep, **arguments)
+    run(short(9), keep, checkpoint=path, checkpoint_every=4)
     torch.manual_seed(99)
     everybodys("here")  # until the copy is there
     model, history = resume(path.with_suffix(".kept"), batches_of("translator"))
@@ -89,7 +87,6 @@ def resumed(path: Path) -> dict:
 
 
 def diverged() -> list[str]:
-    """What each process raises when only the first one's loss is no number."""
     model = model_of("translator")
     factor = 1.0 if distributed.rank() else float("nan")
     model.logits.register_forward_hook(lambda _module, _inputs, out: out * factor)
@@ -102,47 +99,35 @@ def diverged() -> list[str]:
 
 
 def who_speaks() -> dict:
-    """How many reports each process gets, and whether their dropout differs."""
     reports = []
     train(model_of("translator"), [batch_of("translator")], short(3), reports.append)
-    return {
-        "reports": everybodys(len(reports)),
-        "draws": everybodys(torch.rand(1).item()),
-    }
+    return {"reports": everybodys(len(reports)), "draws": everybodys(torch.rand(1).item())}
 
 
 def other_weights() -> list[list[float]]:
-    """What two steps make of models that each process drew for itself."""
     model = model_of("translator", seed=distributed.rank(), dropout=0.0)
     train(model, batches_of("translator"), short(2))
     return everybodys(weights(model).tolist())
 
 
 def chosen() -> list[str]:
-    """Each process's precision, when they find different ones faster."""
     fast = ("float32", "bfloat16")[distributed.rank()]
 
     def timed(*_arguments):
         return {name: 1.0 if name == fast else 3.0 + distributed.rank() for name in PRECISIONS}
 
     with mock.patch.object(loop, "seconds_of_each", timed):
-        history = train(model_of("translator"), batches_of("translator"), short(precision="auto"))
-    return everybodys(history.precision)
+        return everybodys(history_of(short(precision="auto")).precision)
 
 
 def scenarios(folder: Path) -> dict:
-    """All of them, by name."""
-    language = model_of("language model", dropout=0.0)
-    assert language.config.dropout == 0
     return {
         "translator": curve("translator"),
         "language model": curve("language model", steps=10, clip=0.5),
         "classifier": curve("classifier", steps=10),
         "token head": curve("token head", steps=10, weight_decay=0.1),
         "one row": curve("translator", single_rows(), steps=10),
-        "parts": curve(
-            "translator", steps=10, gradient_accumulation_steps=2, activation_checkpointing=True
-        ),
+        "parts": curve("translator", steps=10, **PARTS),
         "resumed": resumed(folder / "run.safetensors"),
         "diverged": diverged(),
         "who speaks": who_speaks(),
@@ -153,12 +138,9 @@ def scenarios(folder: Path) -> dict:
 
 def tiny_run(folder: Path, arguments: list[str]) -> int:
     """The command line on sixteen pairs; `FOLDER/steps` gets a line for each step."""
-    tasks.TEXT = TINY
+    tasks.TEXT = replace(TINY, sizes=SIZES | {"dropout": 0.2})
     folder.mkdir(exist_ok=True)
-    pairs = [
-        Pair(f"the {n} {v}", f"der {m} {w}") for n, m in NOUNS.items() for v, w in VERBS.items()
-    ]
-    tasks.parallel_text = lambda _name: pairs
+    tasks.parallel_text = lambda _name: PAIRS
 
     def note(report):
         with open(folder / "steps", "a") as file:

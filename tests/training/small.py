@@ -1,4 +1,4 @@
-"""Models that learn in milliseconds, and batches for each of the three."""
+"""Models that learn in milliseconds, batches for each of them, and runs of a few steps."""
 
 import torch
 
@@ -9,14 +9,20 @@ from transformer_lesson import (
     EncoderOnlyTransformer,
 )
 from transformer_lesson.text.batches import Batch
-from transformer_lesson.training import TrainConfig
+from transformer_lesson.text.pairs import Pair
+from transformer_lesson.training import History, TrainConfig, train
+from transformer_lesson.training.recipes import Recipe
 
 PAD, BOS, EOS = 0, 1, 2
+SIZES = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8, "max_len": 40}
+TINY = Recipe(SIZES, TrainConfig(steps=6, learning_rate=1e-2, warmup_steps=1), batch_size=4)
+NOUNS = {"dog": "Hund", "man": "Mann", "boy": "Junge", "king": "König"}
+VERBS = {"sleeps": "schläft", "laughs": "lacht", "sings": "singt", "waits": "wartet"}
+PAIRS = [Pair(f"the {n} {v}", f"der {m} {w}") for n, m in NOUNS.items() for v, w in VERBS.items()]
 KINDS = ("language model", "translator", "classifier", "token head")
 
 
 def model_of(kind: str, seed: int = 0, **changes):
-    """Return a small model with dropout; the same seed gives the same weights."""
     config = small_config(**{"pad_id": PAD, "dropout": 0.1, "d_model": 16} | changes)
     torch.manual_seed(seed)
     return {
@@ -43,16 +49,23 @@ def batch_of(kind: str, seed: int = 0) -> Batch:
 
 
 def batches_of(kind: str, n: int = 7) -> list[Batch]:
-    """Return n different batches."""
     return [batch_of(kind, seed) for seed in range(n)]
 
 
 def short(steps: int = 6, **changes) -> TrainConfig:
-    """Return a config of a few steps."""
     settings = {"warmup_steps": 2, "learning_rate": 1e-2, "label_smoothing": 0.1}
     return TrainConfig(steps=steps, **settings | changes)
 
 
+def run(config: TrainConfig, *more, kind: str = "translator", dropout: float = 0.1, **options):
+    """Train a small model on seven batches; return it and its history."""
+    model = model_of(kind, dropout=dropout)
+    return model, train(model, batches_of(kind), config, *more, **options)
+
+
+def history_of(config: TrainConfig, *more, **options) -> History:
+    return run(config, *more, **options)[1]
+
+
 def weights(model) -> torch.Tensor:
-    """Return all weights as one long vector, copied."""
     return torch.cat([weight.detach().flatten() for weight in model.parameters()])

@@ -4,29 +4,21 @@ import json
 import signal
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
+from tests.training.small import PAIRS, TINY
 from transformer_lesson.checkpoints import load_checkpoint
 from transformer_lesson.text import manual, menus
 from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.tokenizers import WordTokenizer
-from transformer_lesson.training import History, TrainConfig, __main__, tasks
-from transformer_lesson.training.recipes import GRAMMAR, INTERFACE, MANUAL, PAPER, TEXT, Recipe
-
-TINY = Recipe(
-    sizes={"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8, "max_len": 40},
-    training=TrainConfig(steps=6, learning_rate=1e-2, warmup_steps=1),
-    batch_size=4,
-)
-SUBJECTS = {"the dog": "der Hund", "the cat": "die Katze", "the child": "das Kind"}
-VERBS = {"sleeps": "schläft", "laughs": "lacht", "sings": "singt", "waits": "wartet"}
-PAIRS = [Pair(f"{s} {v}", f"{d} {w}") for s, d in SUBJECTS.items() for v, w in VERBS.items()]
+from transformer_lesson.training import History, __main__, tasks
+from transformer_lesson.training.recipes import GRAMMAR, INTERFACE, MANUAL, PAPER, TEXT
 
 
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
-    """Small recipes and corpora, and a file of pairs."""
     for name in ("GRAMMAR", "INTERFACE", "MANUAL", "TEXT"):
         monkeypatch.setattr(tasks, name, TINY)
     monkeypatch.setattr(tasks, "N_GRAMMAR", 40)
@@ -58,13 +50,8 @@ def test_each_corpus_is_trained_judged_and_kept(corpus, sentences, tiny, capsys,
     monkeypatch.chdir(tiny)
     assert run("--corpus", corpus, "--out", "deep/run") == 0
     out, err = capsys.readouterr()
-    for sentence in [
-        *sentences,
-        "s of training in float32.",
-        "validation ",
-        "holds model and vocabulary",
-    ]:
-        assert sentence in out
+    always = ["s of training in float32.", "validation ", "holds model and vocabulary"]
+    assert all(sentence in out for sentence in [*sentences, *always])
     assert err == ""
     folder = tiny / "deep" / "run"
     names = ["checkpoint.safetensors", "history.json", "model.safetensors"]
@@ -89,7 +76,9 @@ def test_seed_and_steps_are_those_of_the_command(tiny):
 
 
 @pytest.mark.slow
-def test_after_ctrl_c_the_same_command_with_resume_goes_on(tiny, capsys, monkeypatch):
+def test_after_ctrl_c_the_same_command_with_resume_goes_on_and_can_get_more_steps(
+    tiny, capsys, monkeypatch
+):
     file = tiny / "pairs.tsv"
     assert run("--corpus", file, "--out", tiny / "whole", "--seed", 5) == 0
 
@@ -111,14 +100,8 @@ def test_after_ctrl_c_the_same_command_with_resume_goes_on(tiny, capsys, monkeyp
             whole, parts = json.loads(whole), json.loads(parts)
             assert whole.pop("seconds") > 0 < parts.pop("seconds")
         assert whole == parts
-
-
-@pytest.mark.slow
-def test_a_finished_run_can_get_more_steps(tiny):
-    file, out = tiny / "pairs.tsv", tiny / "run"
-    assert run("--corpus", file, "--out", out) == 0
-    assert run("--corpus", file, "--out", out, "--resume", "--steps", 8) == 0
-    assert len(json.loads((out / "history.json").read_text())["losses"]) == 8
+    assert run("--corpus", file, "--out", tiny / "run", "--resume", "--steps", 8) == 0
+    assert len(json.loads((tiny / "run" / "history.json").read_text())["losses"]) == 8
 
 
 @pytest.mark.slow
@@ -153,22 +136,22 @@ def test_mistakes_are_answered_in_one_line(tiny, capsys):
     assert not (tiny / "new").exists()
 
 
-def test_ctrl_c_before_the_first_step_is_no_traceback(tiny, capsys, monkeypatch):
-    def press(*_arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(__main__, "make_task", press)
-    assert run("--corpus", "grammar", "--out", tiny / "run") == 130
-    assert "what was saved before stays as it is" in capsys.readouterr().err
-
-
-def test_a_closed_folder_is_answered_in_one_line(tiny, capsys, monkeypatch):
-    def refuse(*_arguments):
-        raise PermissionError(13, "Permission denied", "/closed")
-
-    monkeypatch.setattr(__main__, "make_task", refuse)
-    assert run("--corpus", "grammar", "--out", tiny / "run") == 2
-    answer = "/closed is closed to you (Permission denied): choose another place or change its"
+@pytest.mark.parametrize(
+    ("error", "code", "answer"),
+    [
+        (KeyboardInterrupt(), 130, "what was saved before stays as it is"),
+        (
+            PermissionError(13, "Permission denied", "/closed"),
+            2,
+            "/closed is closed to you (Permission denied): choose another place or change its",
+        ),
+    ],
+)
+def test_what_goes_wrong_before_the_first_step_is_no_traceback(
+    error, code, answer, tiny, capsys, monkeypatch
+):
+    monkeypatch.setattr(__main__, "make_task", Mock(side_effect=error))
+    assert run("--corpus", "grammar", "--out", tiny / "run") == code
     assert answer in capsys.readouterr().err
 
 
@@ -181,7 +164,7 @@ def test_what_is_too_long_is_left_out_and_counted(tiny, capsys):
 
 
 def test_held_out_sentences_are_not_trained_on():
-    train, held_out = tasks._hold_out([*PAIRS, *PAIRS, Pair("the dog sleeps", "er schläft")])
+    train, held_out = tasks._hold_out([*PAIRS, *PAIRS, Pair(PAIRS[0].source, "er schläft")])
     assert len(train) + len(held_out) == len(PAIRS) and held_out
     assert {pair.source for pair in train} & {pair.source for pair in held_out} == set()
     assert tasks._hold_out(PAIRS) == tasks._hold_out(PAIRS)
@@ -207,8 +190,5 @@ def test_recipes_fit_a_model():
     assert PAPER.model_config(tokenizer).norm_position == "post"
     training = PAPER.training
     assert (training.optimizer, training.betas, training.epsilon) == ("adam", (0.9, 0.98), 1e-9)
-    assert (training.schedule, training.peak_learning_rate, training.warmup_steps) == (
-        "noam",
-        1.0,
-        400,
-    )
+    schedule = training.schedule, training.peak_learning_rate, training.warmup_steps
+    assert schedule == ("noam", 1.0, 400)

@@ -35,25 +35,21 @@ def test_a_bad_value_is_refused(name, value):
     assert str(caught.value).startswith(f"{name} is {value!r}, but it must be ")
 
 
-def test_a_list_is_a_pair_too():
-    config = TrainConfig(steps=1, betas=[0.9, 0.98])
-    assert config.betas == (0.9, 0.98) and config == TrainConfig(steps=1)
-
-
 def test_every_field_has_a_rule():
     assert set(BAD) == {field.name for field in dataclasses.fields(TrainConfig)}
 
 
-def test_rules_that_join_two_fields():
-    with pytest.raises(ValueError, match='warmup_steps is 0, .* an int >= 1 with schedule="noam"'):
-        TrainConfig(steps=1, schedule="noam", warmup_steps=0)
-    with pytest.raises(ValueError, match='weight_decay is 0.1, .* 0 with optimizer="adam"'):
-        TrainConfig(steps=1, optimizer="adam", weight_decay=0.1)
-
-
-def test_a_misspelt_field_is_answered_with_the_real_ones():
-    with pytest.raises(ValueError, match="TrainConfig: no field 'lr'; it has steps, learning_rate"):
-        TrainConfig(steps=1, lr=0.1)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schedule": "noam", "warmup_steps": 0}, 'warmup_steps is 0, .* with schedule="noam"'),
+        ({"optimizer": "adam", "weight_decay": 0.1}, 'weight_decay is 0.1, .* optimizer="adam"'),
+        ({"lr": 0.1}, "TrainConfig: no field 'lr'; it has steps, learning_rate"),
+    ],
+)
+def test_rules_that_join_two_fields_and_misspelt_ones(changes, message):
+    with pytest.raises(ValueError, match=message):
+        TrainConfig(steps=1, **changes)
 
 
 def test_the_default_rate_depends_on_the_schedule():
@@ -62,12 +58,7 @@ def test_the_default_rate_depends_on_the_schedule():
     assert TrainConfig(steps=1, schedule="noam", learning_rate=0.5).peak_learning_rate == 0.5
 
 
-def test_the_choices_of_precision():
-    assert TrainConfig(steps=1).precision == "float32"
-    for precision in ("float32", "bfloat16", "auto"):
-        assert TrainConfig(steps=1, precision=precision).precision == precision
-
-
 def test_edges_of_the_rules_are_allowed():
-    config = TrainConfig(steps=1, warmup_steps=0, clip=None, betas=(0, 0.0), weight_decay=0)
+    config = TrainConfig(steps=1, warmup_steps=0, clip=None, betas=[0, 0.0], weight_decay=0)
     assert config.clip is None and dataclasses.replace(config, steps=2).steps == 2
+    assert config.betas == (0, 0.0) and TrainConfig(steps=1).precision == "float32"

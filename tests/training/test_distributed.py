@@ -16,19 +16,11 @@ from tests.training.torchrun import torchrun, workers
 from transformer_lesson.checkpoints import load_checkpoint
 
 pytestmark = [pytest.mark.slow, pytest.mark.everything]
-CURVES = [
-    "translator",
-    "language model",
-    "classifier",
-    "token head",
-    "one row",
-    "parts",
-]
+CURVES = ["translator", "language model", "classifier", "token head", "one row", "parts"]
 
 
 @pytest.fixture(scope="module")
 def one_and_two(tmp_path_factory):
-    """What the scenarios give in one process and in two."""
     folder = tmp_path_factory.mktemp("parallel")
     with torchrun("scenarios", folder / "two.json", log=folder / "log") as job:
         one = parallel_program.scenarios(tmp_path_factory.mktemp("alone"))

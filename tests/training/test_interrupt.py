@@ -1,5 +1,6 @@
 """Ctrl-C leaves model and history as of the last full step, whenever it comes."""
 
+import itertools
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from tests.patience import PATIENCE
-from tests.training.small import batches_of, model_of, short, weights
+from tests.training.small import batches_of, history_of, model_of, run, short, weights
 from transformer_lesson import files
 from transformer_lesson.checkpoints import load_checkpoint
 from transformer_lesson.training import TrainingInterrupted, resume, train
@@ -17,55 +18,45 @@ from transformer_lesson.training.interrupt import DeferredInterrupt
 
 
 def after(steps: int):
-    """Model and losses of a run that was stopped after so many of 6 steps, without a signal."""
     kept = {}
-    model = model_of("translator")
-    history = train(
-        model,
-        batches_of("translator"),
-        short(6),
-        on_step=lambda report: kept.setdefault(report.step, weights(report.model)),
-    )
+    history = history_of(short(), lambda told: kept.setdefault(told.step, weights(told.model)))
     return kept[steps], history.losses[:steps]
 
 
+def press(*_):
+    signal.raise_signal(signal.SIGINT)
+
+
+def press_at(step: int):
+    return lambda report: press() if report.step == step else None
+
+
+def third_call():
+    calls = itertools.count(1)
+    return lambda *_: press() if next(calls) == 3 else None
+
+
 def press_in_batch(model):
-    for number, batch in enumerate(batches_of("translator"), start=1):
-        if number == 3:
-            signal.raise_signal(signal.SIGINT)
-        yield batch
+    hook = third_call()
+    return (hook() or batch for batch in batches_of("translator"))
 
 
 def press_in_forward(model):
-    calls = []
-
-    def press(*_arguments):
-        calls.append(1)
-        if len(calls) == 3:
-            signal.raise_signal(signal.SIGINT)
-
-    model.decoder[1].register_forward_hook(press)
+    model.decoder[1].register_forward_hook(third_call())
     return batches_of("translator")
 
 
 def press_in_backward(model):
-    calls = []
-
-    def press(_gradient):
-        calls.append(1)
-        if len(calls) == 3:
-            signal.raise_signal(signal.SIGINT)
-
-    model.encoder[0].norm_1.weight.register_hook(press)
+    model.encoder[0].norm_1.weight.register_hook(third_call())
     return batches_of("translator")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("press", [press_in_batch, press_in_forward, press_in_backward])
-def test_the_step_under_way_is_finished_and_what_called_train_ends(press, capsys):
+@pytest.mark.parametrize("where", [press_in_batch, press_in_forward, press_in_backward])
+def test_the_step_under_way_is_finished_and_what_called_train_ends(where, capsys):
     model, before = model_of("translator"), signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt) as caught:
-        train(model, press(model), short(6))
+        train(model, where(model), short())
     wanted_weights, wanted_losses = after(3)
     assert model.history.interrupted and model.history.losses == wanted_losses
     assert torch.equal(weights(model), wanted_weights) and not model.training
@@ -79,17 +70,13 @@ def test_the_step_under_way_is_finished_and_what_called_train_ends(press, capsys
 
 @pytest.mark.slow
 def test_from_on_step_with_a_checkpoint_the_run_can_go_on(tmp_path):
-    def press(report):
-        if report.step == 2:
-            signal.raise_signal(signal.SIGINT)
-
     path = tmp_path / "run.safetensors"
     with pytest.raises(TrainingInterrupted) as caught:
-        train(model_of("translator"), batches_of("translator"), short(6), press, checkpoint=path)
+        run(short(), press_at(2), checkpoint=path)
     assert caught.value.history.interrupted and caught.value.history.steps == 2
     assert f"resume({str(path)!r}, batches)" in str(caught.value)
     with pytest.raises(TrainingInterrupted) as caught:  # a resumed one can be interrupted again
-        resume(path, batches_of("translator"), lambda _: signal.raise_signal(signal.SIGINT))
+        resume(path, batches_of("translator"), press)
     assert caught.value.history.steps == caught.value.model.history.steps == 3
     model, history = resume(path, batches_of("translator"))
     wanted_weights, wanted_losses = after(6)
@@ -101,62 +88,47 @@ def test_while_saving_too(tmp_path, monkeypatch):
     from transformer_lesson.checkpoints import ours as checkpoints
 
     def slow(*arguments):
-        signal.raise_signal(signal.SIGINT)
+        press()
         monkeypatch.undo()
         real(*arguments)
 
     real = files.write_atomically
     monkeypatch.setattr(checkpoints, "write_atomically", slow)
     path = tmp_path / "run.safetensors"
-    batches = batches_of("translator")
     with pytest.raises(TrainingInterrupted) as caught:
-        train(model_of("translator"), batches, short(6), checkpoint=path, checkpoint_every=2)
+        run(short(), checkpoint=path, checkpoint_every=2)
     assert caught.value.history.interrupted and caught.value.history.steps == 2
     assert load_checkpoint(path).training.facts["history"]["interrupted"]
 
 
 def test_in_the_last_step_the_run_is_complete_and_the_cell_ends_all_the_same(tmp_path):
-    def press(report):
-        if report.step == 6:
-            signal.raise_signal(signal.SIGINT)
-
-    model, path = model_of("translator"), tmp_path / "run.safetensors"
+    path = tmp_path / "run.safetensors"
     with pytest.raises(TrainingInterrupted, match="step 6 of 6: .* are complete") as caught:
-        train(model, batches_of("translator"), short(6), press, checkpoint=path)
-    assert not caught.value.history.interrupted
-    assert resume(path, [])[1] == model.history and model.history.steps == 6
+        run(short(), press_at(6), checkpoint=path)
+    history = caught.value.model.history
+    assert history is caught.value.history and not history.interrupted
+    assert resume(path, [])[1] == history and history.steps == 6
 
 
-def test_the_history_is_the_models_whatever_ends_the_run():
-    model = model_of("translator")
-    assert train(model, batches_of("translator"), short(2)) is model.history
-
-    def fail(report):
-        if report.step == 3:
-            raise ZeroDivisionError
-
+def test_the_history_is_the_models_and_the_handler_restored_whatever_ends_the_run():
+    before = signal.getsignal(signal.SIGINT)
+    model, history = run(short(2))
+    assert history is model.history
     with pytest.raises(ZeroDivisionError):
-        train(model, batches_of("translator"), short(6), fail)
+        train(model, batches_of("translator"), short(), lambda report: 1 / (3 - report.step))
     assert model.history.steps == 3
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_second_one_does_not_wait():
     before = signal.getsignal(signal.SIGINT)
 
-    def press(report):
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
+    def twice(report):
+        press(), press()
         raise AssertionError("the second interrupt was swallowed")
 
     with pytest.raises(KeyboardInterrupt):
-        train(model_of("translator"), batches_of("translator"), short(6), press)
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_the_handler_is_restored_after_an_error():
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(ZeroDivisionError):
-        train(model_of("translator"), batches_of("translator"), short(6), lambda _report: 1 / 0)
+        run(short(), twice)
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -171,17 +143,16 @@ def test_a_switched_off_ctrl_c_stays_off(setting):
         signal.signal(signal.SIGINT, before)
 
 
-def test_other_threads_leave_signals_alone():
-    seen = []
+def test_other_threads_train_and_leave_signals_alone():
+    seen, runs = [], []
 
-    def look():
-        with DeferredInterrupt():
-            seen.append(signal.getsignal(signal.SIGINT))
+    def work():
+        runs.append(history_of(short(2), lambda _: seen.append(signal.getsignal(signal.SIGINT))))
 
-    worker = threading.Thread(target=look)
+    worker = threading.Thread(target=work)
     worker.start()
     worker.join()
-    assert seen == [signal.getsignal(signal.SIGINT)]
+    assert runs[0].steps == 2 and seen == [signal.getsignal(signal.SIGINT)] * 2
 
 
 PROGRAM = """
@@ -241,6 +212,5 @@ except KeyboardInterrupt:
 
 @pytest.mark.slow
 def test_a_package_is_never_loaded_by_half():
-    run = [sys.executable, "-c", HALF]
-    done = subprocess.run(run, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", HALF], capture_output=True, text=True)
     assert done.stderr == "" and done.stdout == "interrupted, and whole\n"

@@ -45,27 +45,6 @@ def test_loss_and_gradient_equal_pytorchs(shape, vocab_size, smoothing, pad, see
     torch.testing.assert_close(ours.grad, theirs.grad, atol=1e-6, rtol=1e-5)
 
 
-def test_the_label_gets_its_part_of_the_smoothing_too():
-    logits, label = torch.tensor([[2.0, 0.0, 0.0, 0.0]]), torch.tensor([0])
-    assert label_smoothed_loss(logits, label, 0.1).item() == pytest.approx(0.4908, abs=5e-5)
-    log_p = logits.log_softmax(-1)[0]
-    among_the_others = -(0.9 * log_p[0] + 0.1 / 3 * log_p[1:].sum())
-    assert among_the_others.item() == pytest.approx(0.5408, abs=5e-5)
-
-
-def test_what_stands_at_padding_makes_no_difference():
-    logits, labels = some(3, 4)
-    labels[:, 2:] = 0
-    labels[:, :2].clamp_(min=1)
-    before = label_smoothed_loss(logits, labels, 0.1, 0)
-    logits[:, 2:] = 1e4 * torch.randn(3, 2, 7)
-    logits.requires_grad_()
-    after = label_smoothed_loss(logits, labels, 0.1, 0)
-    assert after == before
-    after.backward()
-    assert logits.grad[:, 2:].abs().max() == 0 and logits.grad[:, :2].abs().min() > 0
-
-
 @pytest.mark.parametrize("label", [0, 2])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_a_token_that_cannot_be_costs_what_pytorch_says(smoothing, label):
@@ -83,11 +62,6 @@ def test_half_precision_logits_get_a_loss_in_float32():
     loss = label_smoothed_loss(logits.bfloat16(), labels, 0.1)
     assert loss.dtype == torch.float32
     assert loss == label_smoothed_loss(logits.bfloat16().float(), labels, 0.1)
-
-
-def test_a_second_softmax_cannot_get_below_its_floor():
-    sure = torch.eye(1000)  # a perfect prediction, as probabilities
-    assert label_smoothed_loss(sure, torch.arange(1000)).item() == pytest.approx(5.91, abs=0.005)
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -117,9 +91,6 @@ def test_bits_per_character():
     assert bits_per_character(math.log(256), 1000, 1000) == pytest.approx(8)
     # Tokens of 4 characters each: the same loss per token is a quarter per character.
     assert bits_per_character(math.log(256), 1000, 4000) == pytest.approx(2)
-
-
-@pytest.mark.parametrize(("tokens", "characters"), [(0, 5), (5, 0), (-1, 5)])
-def test_bits_per_character_need_tokens_and_characters(tokens, characters):
-    with pytest.raises(ValueError, match="both must be >= 1"):
-        bits_per_character(1.0, tokens, characters)
+    for tokens, characters in ((0, 5), (5, 0), (-1, 5)):
+        with pytest.raises(ValueError, match="both must be >= 1"):
+            bits_per_character(1.0, tokens, characters)

@@ -3,26 +3,30 @@
 import pytest
 import torch
 
-from tests.training.small import batch_of, model_of, short, weights
-from transformer_lesson.training import TrainConfig, train
+from tests.training.small import batch_of, model_of, weights
+from transformer_lesson.training import TrainConfig
 from transformer_lesson.training.loss import batch_loss
 from transformer_lesson.training.optimizer import clip_gradients, make_optimizer
 
 
-def with_gradients(kind: str = "translator"):
-    model = model_of(kind).eval()
-    batch_loss(model, batch_of(kind))[0].backward()
-    return model
+def with_gradients():
+    model = model_of("translator").eval()
+    batch_loss(model, batch_of("translator"))[0].backward()
+    return model, gradients(model)
+
+
+def gradients(model) -> torch.Tensor:
+    return torch.cat([weight.grad.flatten() for weight in model.parameters()])
 
 
 def test_adam_is_algorithm_1():
     config = TrainConfig(steps=9, optimizer="adam", learning_rate=0.01, betas=(0.9, 0.98))
-    model = with_gradients()
+    model, _ = with_gradients()
     optimizer = make_optimizer(model, config)
     m = v = torch.zeros_like(weights(model))
     wanted = weights(model)
     for t in (1, 2, 3):
-        g = torch.cat([weight.grad.flatten() for weight in model.parameters()])
+        g = gradients(model)
         m, v = 0.9 * m + 0.1 * g, 0.98 * v + 0.02 * g**2
         wanted -= 0.01 * (m / (1 - 0.9**t)) / ((v / (1 - 0.98**t)).sqrt() + 1e-9)
         optimizer.step()
@@ -43,39 +47,20 @@ def test_adamw_pulls_at_matrices_only():
         torch.testing.assert_close(weight.detach(), before[name] * share)
 
 
-def test_betas_and_epsilon_reach_the_optimizer():
-    config = TrainConfig(steps=1, betas=(0.8, 0.95), epsilon=1e-6)
-    settings = make_optimizer(model_of("translator"), config).defaults
+def test_every_weight_is_trained_and_tied_ones_once_with_the_configs_settings():
+    model, config = model_of("translator"), TrainConfig(steps=1, betas=(0.8, 0.95), epsilon=1e-6)
+    optimizer = make_optimizer(model, config)
+    trained = [id(weight) for group in optimizer.param_groups for weight in group["params"]]
+    assert sorted(trained) == sorted(map(id, model.parameters()))
+    settings = optimizer.defaults
     assert (settings["betas"], settings["eps"], settings["fused"]) == ((0.8, 0.95), 1e-6, True)
 
 
-def test_every_weight_is_trained_and_tied_ones_once():
-    model = model_of("translator")
-    groups = make_optimizer(model, TrainConfig(steps=1)).param_groups
-    trained = [weight for group in groups for weight in group["params"]]
-    assert {id(weight) for weight in trained} == {id(weight) for weight in model.parameters()}
-    assert len(trained) == len({id(weight) for weight in trained})
-
-
-def test_clipping_shortens_and_keeps_the_direction():
-    model = with_gradients()
-    before = torch.cat([weight.grad.flatten() for weight in model.parameters()])
-    longest = before.norm().item() / 3
-    assert clip_gradients(model, longest).item() == pytest.approx(before.norm().item(), rel=1e-5)
-    after = torch.cat([weight.grad.flatten() for weight in model.parameters()])
-    torch.testing.assert_close(after, before / 3)
-
-
-@pytest.mark.parametrize("longest", [None, 1e6])
-def test_a_short_gradient_is_left_alone(longest):
-    model = with_gradients()
-    before = torch.cat([weight.grad.flatten() for weight in model.parameters()])
-    assert clip_gradients(model, longest).item() == pytest.approx(before.norm().item(), rel=1e-5)
-    after = torch.cat([weight.grad.flatten() for weight in model.parameters()])
-    assert torch.equal(after, before)
-
-
-def test_the_recorded_norm_is_the_one_before_clipping():
-    free = train(model_of("translator"), [batch_of("translator")], short(1, clip=None))
-    clipped = train(model_of("translator"), [batch_of("translator")], short(1, clip=1e-3))
-    assert free.gradient_norms == clipped.gradient_norms and free.gradient_norms[0] > 0.1
+@pytest.mark.parametrize(("longest", "factor"), [(1 / 3, 1 / 3), (1e6, 1), (None, 1)])
+def test_clipping_shortens_what_is_too_long_and_keeps_the_direction(longest, factor):
+    model, before = with_gradients()
+    length = before.norm().item()
+    clipped = clip_gradients(model, longest and longest * length)
+    assert clipped.item() == pytest.approx(length, rel=1e-5)
+    torch.testing.assert_close(gradients(model), before * factor)
+    assert factor != 1 or torch.equal(gradients(model), before)

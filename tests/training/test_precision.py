@@ -1,9 +1,20 @@
 """`precision="auto"` takes the faster one, and learns what that one learns to the last digit."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
-from tests.training.small import KINDS, batch_of, batches_of, model_of, short, weights
+from tests.training.small import (
+    KINDS,
+    batch_of,
+    batches_of,
+    history_of,
+    model_of,
+    run,
+    short,
+    weights,
+)
 from transformer_lesson.text.batches import Batch
 from transformer_lesson.training import loop, precision, resume, train, validation_loss
 from transformer_lesson.training.loss import batch_loss
@@ -29,9 +40,8 @@ def faster(monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_curve_is_that_of_the_faster_precision_alone(kind, name, faster):
     faster(name)
-    alone, chosen = model_of(kind), model_of(kind)
-    wanted = train(alone, batches_of(kind), short(precision=name))
-    history = train(chosen, batches_of(kind), short(precision="auto"))
+    alone, wanted = run(short(precision=name), kind=kind)
+    chosen, history = run(short(precision="auto"), kind=kind)
     assert history == wanted and history.precision == name
     assert torch.equal(weights(chosen), weights(alone))
 
@@ -44,46 +54,27 @@ def test_batches_that_draw_from_torch_are_the_same_too(faster):
             ids = torch.randint(3, 13, (2, 5))
             yield Batch((ids,), ids)
 
-    histories = [
-        train(model_of("language model"), drawn(), short(precision=name))
-        for name in ("bfloat16", "auto")
-    ]
-    assert histories[0] == histories[1]
+    model = "language model"
+    one, other = (train(model_of(model), drawn(), short(precision=p)) for p in ("bfloat16", "auto"))
+    assert one == other
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", precision.PRECISIONS)
 def test_a_resumed_run_keeps_the_precision(name, faster, tmp_path):
     faster(name)
-    path, batches = tmp_path / "run.safetensors", batches_of("translator")
-    whole = train(model_of("translator"), batches, short(6, precision=name))
+    path, keep = tmp_path / "run.safetensors", {"checkpoint_every": 3}
+    whole = history_of(short(precision=name))
     with pytest.raises(ZeroDivisionError):
-        train(
-            model_of("translator"),
-            batches,
-            short(6, precision="auto"),
-            lambda report: 1 / (5 - report.step),
-            checkpoint=path,
-            checkpoint_every=3,
-        )
+        run(short(precision="auto"), lambda told: 1 / (5 - told.step), checkpoint=path, **keep)
     faster("float32" if name == "bfloat16" else "bfloat16")  # as on another machine
-    _, history = resume(path, batches)
+    _, history = resume(path, batches_of("translator"))
     assert history.losses == whole.losses and history.precision == name
-
-
-class Clock:
-    """Seconds that pass only where a test says so."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
 
 
 @pytest.mark.parametrize("slow", precision.PRECISIONS)
 def test_each_is_timed_in_turns_after_a_warm_up(slow, monkeypatch):
-    clock, asked = Clock(), []
+    clock, asked = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now), []
     monkeypatch.setattr(precision, "time", clock)
 
     def backward(_model, _batch, config):
@@ -91,9 +82,8 @@ def test_each_is_timed_in_turns_after_a_warm_up(slow, monkeypatch):
         warm = len(asked) > 2
         clock.now += 3.0 if config.precision == slow and warm else 2.0 if warm else 50.0
 
-    seconds = precision.seconds_of_each(
-        model_of("translator"), batch_of("translator"), short(), backward
-    )
+    given = model_of("translator"), batch_of("translator"), short()
+    seconds = precision.seconds_of_each(*given, backward)
     assert seconds == {name: 3.0 if name == slow else 2.0 for name in precision.PRECISIONS}
     assert asked == list(precision.PRECISIONS) * (1 + precision.ROUNDS)
 
@@ -111,18 +101,15 @@ def test_timing_leaves_no_trace():
 def test_one_variable_makes_it_the_same_everywhere(monkeypatch, faster):
     faster("bfloat16")
     monkeypatch.setenv("TRANSFORMER_LESSON_PLAIN", "1")
-    plain = train(model_of("translator"), batches_of("translator"), short(precision="auto"))
-    wanted = train(model_of("translator"), batches_of("translator"), short(precision="float32"))
+    plain, wanted = (history_of(short(precision=name)) for name in ("auto", "float32"))
     assert plain == wanted and plain.precision == "float32"
-    asked = train(model_of("translator"), batches_of("translator"), short(precision="bfloat16"))
-    assert asked.precision == "bfloat16"
+    assert history_of(short(precision="bfloat16")).precision == "bfloat16"
     monkeypatch.setenv("TRANSFORMER_LESSON_PLAIN", "0")
-    again = train(model_of("translator"), batches_of("translator"), short(precision="auto"))
-    assert again.precision == "bfloat16"
+    assert history_of(short(precision="auto")).precision == "bfloat16"
 
 
 def test_the_search_counts_as_training(monkeypatch):
-    clock = Clock()
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
     monkeypatch.setattr(loop, "time", clock)
 
     def timed(*_arguments):

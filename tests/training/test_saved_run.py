@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.training.small import KINDS, batches_of, model_of, short, weights
+from tests.training.small import KINDS, batches_of, model_of, run, short, weights
 from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
 from transformer_lesson.text import menus
 from transformer_lesson.text.batches import TranslationBatches
@@ -29,32 +29,19 @@ def cut_at(step: int):
     return cut
 
 
-def stopped_run(path, kind="translator", batches=None, **changes):
-    """Save at step 5 of 9, and stop in the middle of step 7."""
-    batches = batches or batches_of(kind)
-    with pytest.raises(PowerCut):
-        train(
-            model_of(kind),
-            batches,
-            short(9, **changes),
-            cut_at(7),
-            batches_of(kind, 2),
-            validate_every=3,
-            checkpoint=path,
-            checkpoint_every=5,
-        )
+def saved(path) -> dict:
+    return load_checkpoint(path).training.facts
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_curve_is_that_of_an_uninterrupted_run(kind, setting, tmp_path):
-    changes, path = SETTINGS[setting], tmp_path / "run.safetensors"
-    whole, validation = model_of(kind), batches_of(kind, 2)
-    wanted = train(
-        whole, batches_of(kind), short(9, **changes), validation=validation, validate_every=3
-    )
-    stopped_run(path, kind, **changes)
+    path, config, validation = tmp_path / "run", short(9, **SETTINGS[setting]), batches_of(kind, 2)
+    options = {"kind": kind, "validation": validation, "validate_every": 3}
+    whole, wanted = run(config, **options)
+    with pytest.raises(PowerCut):  # in step 7, saved after step 5
+        run(config, cut_at(7), **options, checkpoint=path, checkpoint_every=5)
     torch.manual_seed(12345)  # the new process's random numbers are others
     model, history = resume(path, batches_of(kind), validation=validation)
     assert history == wanted and history.steps == 9
@@ -73,68 +60,41 @@ def test_batches_that_shuffle_go_on_where_they_were(tmp_path):
 
     whole = model_of("translator", **size)
     wanted = train(whole, batches(), short(12))
+    keep = {"checkpoint": path, "checkpoint_every": 7, "tokenizer": tokenizer}
     with pytest.raises(PowerCut):
-        train(
-            model_of("translator", **size),
-            batches(),
-            short(12),
-            cut_at(8),
-            checkpoint=path,
-            checkpoint_every=7,
-            tokenizer=tokenizer,
-        )
+        train(model_of("translator", **size), batches(), short(12), cut_at(8), **keep)
     model, history = resume(path, batches())
     assert history == wanted and torch.equal(weights(model), weights(whole))
     assert load_checkpoint(path).tokenizer.vocabulary == tokenizer.vocabulary
 
 
 @pytest.mark.slow
-def test_reports_go_on_at_the_next_step_and_the_file_is_kept_up(tmp_path):
+def test_reports_go_on_at_the_next_step_and_it_saves_as_often_as_before(tmp_path):
     path, steps = tmp_path / "run.safetensors", []
-    stopped_run(path)
-    _, history = resume(path, batches_of("translator"), lambda report: steps.append(report.step))
-    assert steps == [6, 7, 8, 9]
-    assert load_checkpoint(path).training.facts["history"]["losses"] == history.losses
+
+    def note_and_cut(report):
+        steps.append(report.step)
+        cut_at(7)(report)
+
+    with pytest.raises(PowerCut):
+        run(short(9), cut_at(3), checkpoint=path, checkpoint_every=2)
+    with pytest.raises(PowerCut):
+        resume(path, batches_of("translator"), note_and_cut)
+    assert steps == [3, 4, 5, 6, 7] and len(saved(path)["history"]["losses"]) == 6
+    _, history = resume(path, batches_of("translator"))
+    assert saved(path)["history"]["losses"] == history.losses and history.steps == 9
 
 
-@pytest.mark.slow
-def test_it_saves_as_often_as_before(tmp_path):
+def test_a_finished_run_is_handed_back_as_it_is_or_made_longer(tmp_path, capsys):
     path = tmp_path / "run.safetensors"
-    with pytest.raises(PowerCut):
-        train(
-            model_of("translator"),
-            batches_of("translator"),
-            short(9),
-            cut_at(3),
-            checkpoint=path,
-            checkpoint_every=2,
-        )
-    with pytest.raises(PowerCut):
-        resume(path, batches_of("translator"), cut_at(7))
-    assert len(load_checkpoint(path).training.facts["history"]["losses"]) == 6
-
-
-def test_a_finished_run_is_handed_back_as_it_is(tmp_path, capsys):
-    path, model = tmp_path / "run.safetensors", model_of("translator")
-    wanted = train(model, batches_of("translator"), short(3), checkpoint=path)
+    model, wanted = run(short(3), checkpoint=path)
     again, history = resume(path, batches_of("translator"))
     assert history == wanted and torch.equal(weights(again), weights(model))
     assert f"{path}: this run is finished, all 3 steps are done." in capsys.readouterr().out
-
-
-def test_a_finished_run_can_be_made_longer(tmp_path):
-    path = tmp_path / "run.safetensors"
-    train(model_of("translator"), batches_of("translator"), short(3), checkpoint=path)
-    _, history = resume(path, batches_of("translator"), steps=5)
-    assert history.steps == 5
-    assert load_checkpoint(path).training.facts["config"]["steps"] == 5
-
-
-def test_a_run_past_the_new_end_is_refused(tmp_path):
-    path = tmp_path / "run.safetensors"
-    train(model_of("translator"), batches_of("translator"), short(3), checkpoint=path)
     with pytest.raises(ValueError, match="is at step 3 already, past steps = 2"):
         resume(path, batches_of("translator"), steps=2)
+    _, history = resume(path, batches_of("translator"), steps=5)
+    assert history.steps == 5 and saved(path)["config"]["steps"] == 5
 
 
 def test_a_model_without_a_run_is_refused(tmp_path):

@@ -20,24 +20,13 @@ def test_warmup_rate_is_equation_3(d_model, warmup):
         assert warmup_rate(step, d_model, warmup) == pytest.approx(wanted)
 
 
-def test_warmup_rate_peaks_at_the_end_of_the_warm_up():
-    curve = [warmup_rate(step, 512, 400) for step in range(1, 2000)]
-    assert curve.index(max(curve)) + 1 == 400
-    assert max(curve) == pytest.approx((512 * 400) ** -0.5)
-    assert warmup_rate(4000, 512, 4000) == pytest.approx(0.000699, abs=5e-7)  # the paper's
-
-
-@pytest.mark.parametrize("arguments", [(0, 512, 400), (-1, 512, 400), (1, 0, 400), (1, 512, 0)])
-def test_warmup_rate_counts_from_1(arguments):
-    with pytest.raises(ValueError, match="but it must be at least 1"):
-        warmup_rate(*arguments)
-
-
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
 def test_warm_up_is_a_straight_line_to_the_peak(schedule):
     curve = rates(schedule, learning_rate=3e-3)
     assert curve[1:11] == pytest.approx([3e-4 * step for step in range(1, 11)])
     assert max(curve[1:]) == curve[10] == 3e-3
+    assert rates(schedule, warmup_steps=200)[100] == pytest.approx(0.5e-3)  # all is warm-up
+    assert schedule != "constant" or set(curve[10:]) == {3e-3}
 
 
 def test_linear_falls_by_the_same_amount_to_zero_after_the_last_step():
@@ -54,18 +43,10 @@ def test_cosine_falls_to_a_tenth():
     assert 0.1 < curve[109] < 0.1003
 
 
-def test_constant_stays():
-    assert set(rates("constant", learning_rate=0.25)[10:]) == {0.25}
-
-
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
 def test_without_warm_up_the_first_step_is_near_the_peak(schedule):
     assert rates(schedule, warmup_steps=0)[1] == pytest.approx(1e-3, rel=0.02)
     assert rates(schedule, warmup_steps=0, steps=1)[1] > 0
-
-
-def test_a_warm_up_longer_than_the_run_is_all_warm_up():
-    assert rates("linear", warmup_steps=200)[100] == pytest.approx(0.5e-3)
 
 
 def test_noam_is_the_papers_rate_times_the_factor():
@@ -81,3 +62,6 @@ def test_a_step_outside_the_run_is_refused(schedule, step):
     config = TrainConfig(steps=100, schedule=schedule)
     with pytest.raises(ValueError, match=f"step is {step}, but this run's steps go from 1 to 100"):
         learning_rate(step, config, 64)
+    for sizes in ((0, 512, 400), (-1, 512, 400), (1, 0, 400), (1, 512, 0)):
+        with pytest.raises(ValueError, match="but it must be at least 1"):
+            warmup_rate(*sizes)

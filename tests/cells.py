@@ -40,7 +40,6 @@ def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def is_slow(cell: NotebookNode) -> bool:
-    """Return whether a cell trains for many seconds."""
     return "slow" in cell.metadata.get("tags", ())
 
 

@@ -14,6 +14,13 @@ def unchecked():
     jaxtyping.config.update("jaxtyping_disable", before)
 
 
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where a learner's functions are collected, in a place that is this test's own."""
+    monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", str(tmp_path / "my_progress.json"))
+    return tmp_path / "my_transformer"
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     """Give every test the same random numbers, whichever ran before it."""

@@ -8,14 +8,12 @@ COMMAND = "`make weights`"
 
 
 def needs_weights(name: str) -> pytest.MarkDecorator:
-    """Mark what needs a model that `make weights` fetches."""
     from transformer_lesson.checkpoints.weights import absent, have_weights
 
     return pytest.mark.skipif(not have_weights(name), reason=absent(name))
 
 
 def skip_without_weights(cell: str) -> None:
-    """Leave out a lesson's cell whose first line asks for weights that are not here."""
     from transformer_lesson.checkpoints.needs import missing_weights
     from transformer_lesson.checkpoints.weights import absent
 

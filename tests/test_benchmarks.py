@@ -1,13 +1,17 @@
-"""The benchmarks are run by hand; here each is imported, so that none falls behind the code."""
+"""The benchmarks are run by hand; here each is imported, and the GPU's runs small, on the CPU."""
 
 import re
 import subprocess
+from dataclasses import replace
 from importlib import import_module
 
 import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from benchmarks import results, stale
+from benchmarks import gpu, results, stale
 from benchmarks.results import MEASURES, SECTIONS
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 CODE = "transformer_lesson/model/fast.py"
 
@@ -21,16 +25,14 @@ def test_a_benchmark_still_finds_all_that_it_uses(script):
 
 def git(*command: str) -> str:
     name = ("-c", "user.name=test", "-c", "user.email=test@example.com")
-    done = subprocess.run(
-        ["git", *name, *command], cwd=results.ROOT, capture_output=True, text=True
-    )
+    run = ["git", *name, *command]
+    done = subprocess.run(run, cwd=results.ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """A repository with one file of code, measured at its only commit."""
     monkeypatch.setattr(results, "ROOT", tmp_path)
     monkeypatch.setattr(results, "RESULTS", tmp_path / "RESULTS.md")
     (tmp_path / CODE).parent.mkdir(parents=True)
@@ -50,12 +52,13 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("kind", CHANGES)
+@pytest.mark.parametrize("text, expected", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("committed", [True, False])
-def test_a_table_is_stale_when_code_that_it_measures_has_changed(kind, committed, repository):
+def test_a_table_is_stale_when_code_that_it_measures_has_changed(
+    text, expected, committed, repository
+):
     assert f"commit {git('rev-parse', '--short=7', 'HEAD')}: " in results.RESULTS.read_text("utf-8")
     assert results.stale() == []
-    text, expected = CHANGES[kind]
     if text is None:
         (repository / CODE).unlink()
     else:
@@ -72,9 +75,8 @@ def test_a_commit_that_nobody_knows_is_stale(repository):
     text = results.RESULTS.read_text("utf-8")
     for commit in ("commit 0123456", "of yore"):
         results.RESULTS.write_text(re.sub(r"commit \w+", commit, text), encoding="utf-8")
-        assert [sentence[-29:-1] for sentence in results.stale()] == [
-            "its commit is not known here"
-        ]
+        (sentence,) = results.stale()
+        assert sentence.endswith("its commit is not known here.")
 
 
 def test_without_a_repository_it_says_so(monkeypatch, capsys, tmp_path):
@@ -82,3 +84,65 @@ def test_without_a_repository_it_says_so(monkeypatch, capsys, tmp_path):
     stale.main()
     assert capsys.readouterr().out.startswith("There is no git repository here")
     assert "commit unknown:" in results.circumstances("fast")
+
+
+SMALL = replace(
+    gpu.GPT2_124M, vocab_size=97, d_model=24, n_heads=3, n_layers=2, d_ff=60, max_len=40
+)
+
+
+def test_the_configuration_is_gpt2s():
+    with torch.device("meta"):
+        model = DecoderOnlyTransformer(gpu.GPT2_124M)
+    assert sum(weight.numel() for weight in model.parameters()) == 124_439_808
+    assert gpu.matmul_weights(gpu.GPT2_124M) == 123_532_032
+    assert gpu.flops_per_token(gpu.GPT2_124M, 1024) == 854_438_400
+
+
+def test_the_formula_is_what_pytorch_counts():
+    model, ids = DecoderOnlyTransformer(SMALL), torch.randint(97, (5, 40))
+    with sdpa_kernel(SDPBackend.MATH):  # products that can be counted
+        counted = gpu.counted_flops(model, ids)
+    assert counted == gpu.flops_per_token(SMALL, 40) * 5 * 40
+
+
+def test_the_peak_is_the_devices():
+    peaks = {"NVIDIA H200": 989e12, "NVIDIA A100-SXM4-80GB": 312e12, "NVIDIA L40S": 362e12}
+    for name, peak in (peaks | {"NVIDIA L4": 121e12, "GeForce GTX 1080": None}).items():
+        assert gpu.peak_flops(name) == peak
+
+
+def test_the_table_judges_the_compiled_model_only():
+    seconds = {"peer": [0.3] * 4, "peer, compiled": [0.2] * 4, "ours": [0.25] * 4}
+    table = gpu.rows(seconds | {"ours, compiled": [0.2] * 4}, 1000, 10**9, 10**13)
+    judged = {row.measure + row.peer: row for row in table if row.reached is not None}
+    assert [row.reached for row in judged.values()] == [True, True]
+    faster, used = judged.values()
+    assert "1.50" in faster.measured and faster.reach == "at least 1.30"
+    assert "0.50" in used.measured and "5,000 tokens/s at best" in used.measure
+    slow = gpu.rows(seconds | {"ours, compiled": [0.28] * 4}, 1000, 10**9, 10**13)
+    assert [row.reached for row in slow if row.reached is not None] == [False, False]
+    assert len(table) == len(slow) == 8
+
+
+def test_without_a_gpu_it_says_so_in_one_sentence(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "RESULTS.md")
+    gpu.main()
+    out = capsys.readouterr().out
+    assert out.startswith("No GPU was found, so nothing was measured") and out.count("\n") == 1
+    assert not (tmp_path / "RESULTS.md").exists()
+
+
+@pytest.mark.slow
+def test_both_models_take_the_same_steps(monkeypatch):
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda _model: None)  # minutes on a CPU
+    ids = torch.randint(97, (2, 17))
+    runs = gpu.steps(SMALL, ids)
+    assert list(runs) == ["peer", "peer, compiled", "ours", "ours, compiled"]
+    for run in runs.values():
+        losses = [run() for _ in range(4)]
+        assert losses[-1] < losses[0] and 4 < losses[0] < 6
+    measured = gpu.measure(SMALL, ids, 4)
+    assert {len(values) for values in measured.seconds.values()} == {4}
+    assert gpu.rows(measured.seconds, 32, gpu.flops_per_token(SMALL, 16), 1e12)

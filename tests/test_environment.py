@@ -6,20 +6,18 @@ import subprocess
 import sys
 import tomllib
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import transformer_lesson
+from tests.lessons import ROOT, read
 from transformer_lesson import environment
 from transformer_lesson.environment import AS_TESTED, environment_report
 
-ROOT = Path(__file__).parent.parent
-LISTED = (ROOT / "requirements-lab.txt").read_text(encoding="utf-8")
-TESTED = dict(re.findall(r"^(\S+)==(\S+)", LISTED, re.MULTILINE))
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+TESTED = dict(re.findall(r"^(\S+)==(\S+)", read("requirements-lab.txt"), re.MULTILINE))
+PROJECT = tomllib.loads(read("pyproject.toml"))["project"]
 
 
 @pytest.fixture
@@ -76,8 +74,11 @@ def test_the_pinned_versions_are_as_tested():
         ("<script>alert(1)</script>", "broken", "Run this"),
     ],
 )
-def test_another_version_is_called_by_its_status(installed, version, status, remedy):
+def test_another_version_has_its_status_and_old_metadata_do_not_count(
+    installed, version, status, remedy
+):
     installed("tqdm", f"Metadata-Version: 2.1\nName: tqdm\nVersion: {version}\n")
+    installed("transformer_lesson", "Name: transformer_lesson\nRequires-Dist: tqdm<4.60\n")
     found = row("tqdm")
     assert (found.installed, found.status) == (version, status)
     report = environment.EnvironmentReport((row("Python"), found))
@@ -95,12 +96,6 @@ def test_damaged_metadata_is_a_finding(installed, text):
     installed("tqdm", text)
     found = row("tqdm")
     assert (found.installed, found.status) == ("unknown", "broken") and found.reason
-
-
-def test_old_metadata_in_the_working_folder_do_not_count(installed):
-    installed("tqdm", "Name: tqdm\nVersion: 4.69.0\n")
-    installed("transformer_lesson", "Name: transformer_lesson\nRequires-Dist: tqdm<4.60\n")
-    assert row("tqdm").status == "not tested"
 
 
 @pytest.mark.parametrize(("version", "status"), [((3, 12), "as tested"), ((3, 99), "not tested")])
@@ -152,10 +147,9 @@ def test_nothing_installed_is_no_stack_trace():
     assert answer.stdout.endswith("Run this in the folder of the course:\nmake lab\n")
 
 
-@pytest.mark.parametrize("file", ["__init__.py", "environment.py"])
-def test_an_older_python_can_read_it(file):
-    source = (ROOT / "transformer_lesson" / file).read_text(encoding="utf-8")
-    assert ast.parse(source, feature_version=(3, 8)).body
+def test_an_older_python_can_read_it():
+    for file in ("__init__.py", "environment.py"):
+        assert ast.parse(read(f"transformer_lesson/{file}"), feature_version=(3, 8)).body
 
 
 def test_the_package_gives_the_names_that_it_lists():

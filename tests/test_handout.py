@@ -7,12 +7,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
+from tests.lessons import each_notebook
 from tools import handout
 from tools.execute_notebooks import STILLS, LessonFailed
-from tools.lesson_files import lesson_files
-
-LESSONS = lesson_files()
-each_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
 
 
 def read(path: Path) -> nbformat.NotebookNode:
@@ -21,13 +18,12 @@ def read(path: Path) -> nbformat.NotebookNode:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The folder for handouts, and a scratch place for progress that stays this test's own."""
     monkeypatch.setattr(handout, "HANDOUTS", tmp_path / "handouts")
     monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", str(tmp_path / "my_progress.json"))
     return tmp_path / "handouts"
 
 
-@each_lesson
+@each_notebook
 def test_the_student_copy_asks_and_does_not_answer(path):
     lesson = read(path)
     copy = handout.student_copy(lesson)
@@ -49,10 +45,8 @@ def test_both_copies_of_a_lesson(folder, capsys):
     assert handout.main("06") == 0
     assert sorted(STILLS.rglob("*")) == stills  # the site shows the lessons, not the copies
     name = "06_encoder.ipynb"
-    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.ipynb")) == [
-        f"solved/{name}",
-        f"student/{name}",
-    ]
+    written = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.ipynb"))
+    assert written == [f"solved/{name}", f"student/{name}"]
     assert "NotImplementedError" in json.dumps(read(folder / "student" / name))
     solved = read(folder / "solved" / name)
     assert "NotImplementedError" not in json.dumps(solved)

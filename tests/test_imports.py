@@ -5,23 +5,23 @@ import subprocess
 import sys
 import tomllib
 from importlib import metadata
-from pathlib import Path
 
 import importlinter.cli
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-PACKAGE = Path(__file__).parent.parent / "transformer_lesson"
-PROJECT = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+from tests.lessons import ROOT, read
+
+PACKAGE = ROOT / "transformer_lesson"
+PROJECT = tomllib.loads(read("pyproject.toml"))["project"]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
 def test_imports_run_one_way():
     """The rooms' order stands in pyproject.toml, as a contract of import-linter."""
-    assert (
-        importlinter.cli.lint_imports(config_filename=str(PACKAGE.parent / "pyproject.toml")) == 0
-    )
+    contracts = str(PACKAGE.parent / "pyproject.toml")
+    assert importlinter.cli.lint_imports(config_filename=contracts) == 0
 
 
 def code_lines(function: ast.FunctionDef) -> int:
@@ -42,17 +42,28 @@ def fresh_python(code: str) -> str:
     return subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip()
 
 
+DRAWS = """
+from transformer_lesson.figures import plots
+plots.attention_map(__import__("torch").eye(2), ["a", "b"], ["a", "b"], "t").png()
+plots.curves({"a": [1, 2], "b": [2, 1]}, "t", "a", "x", "y").png()
+"""
+VIEWERS = {"bertviz", "transformers", "ipywidgets", "IPython"}
+LIGHT = {
+    "all names": ("from transformer_lesson import *", VIEWERS | {"matplotlib", "tokenizers"}),
+    "views": ("import transformer_lesson.figures.attention_view", VIEWERS | {"mpld3"}),
+    "exercises": ("from transformer_lesson.exercises import check, predict", {"ipywidgets"}),
+    "drawing": (DRAWS, {"matplotlib.pyplot"}),  # which keeps figures and picks a window system
+}
+
+
 @pytest.mark.slow
-def test_the_import_brings_no_heavy_library():
-    heavy = {"bertviz", "transformers", "ipywidgets", "matplotlib", "tokenizers", "IPython"}
-    code = "import sys; from transformer_lesson import *; print(*sys.modules)"
-    loaded = fresh_python(code).split()
-    assert "transformer_lesson.model.transformers" in loaded
-    assert heavy & set(loaded) == set()
+@pytest.mark.parametrize("code, heavy", LIGHT.values(), ids=LIGHT)
+def test_what_is_imported_and_drawn_brings_no_heavy_library(code, heavy):
+    loaded = set(fresh_python(f"{code}\nimport sys; print(*sys.modules)").split())
+    assert "transformer_lesson" in loaded and heavy & loaded == set()
 
 
 def installed_with(ranges: list[str]) -> set[str]:
-    """Return the packages that pip installs for these ranges, those that they need included."""
     found, left = set(), list(map(Requirement, ranges))
     while left:
         wanted = left.pop()

@@ -1,70 +1,61 @@
-"""A lesson's title, question and minutes are those of data/lessons.toml; its stubs are blank."""
+"""What the lessons say of themselves is that of data/lessons.toml; no answer comes too early."""
 
 import inspect
-import json
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
 
+from tests.lessons import PATHS, cells, lesson, read, source, unfolded
 from tools.handout import is_stub
-from tools.lesson_files import lesson_files
 from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.engine.question_bank import find_question
 from transformer_lesson.exercises.engine.standalone import bare_source
 from transformer_lesson.lessons import LESSONS
 
-ROOT = Path(__file__).parent.parent
 TO_A_LESSON = re.compile(r"\[(\d\d) · ([^\]]+)\]\((\d\d_\w+\.ipynb)\)")
+STORY = [f"{number:02}" for number in (*range(11), 12)]
 each_lesson = pytest.mark.parametrize("number", LESSONS)
+each_of_the_story = pytest.mark.parametrize("number", STORY)
+
+WORDS, LINES = 180, 6  # that a learner reads in a minute
+PREDICTION, PICTURE, EXERCISE = 0.7, 1, 4  # minutes
+MOST = 40  # minutes of a core
+LONGER = {"07": 42, "08": 50, "09": 45, "10": 42, "12": 55}
+"""Minutes of cores in which models are computed step by step, trained, decoded and opened."""
+DEEPER = re.compile("#+ Dig deeper")
 
 
-def cells(number: str) -> list[str]:
-    path = ROOT / "notebooks" / LESSONS[number].file
-    return ["".join(cell["source"]) for cell in json.loads(path.read_text("utf-8"))["cells"]]
-
-
-def test_every_lesson_has_its_notebook():
-    files = [path.name for path in lesson_files()]
-    assert files == sorted(lesson.file for lesson in LESSONS.values())
+def test_every_lesson_has_its_notebook_and_its_row_in_the_readme():
+    files = [path.name for path in PATHS]
+    assert files == sorted(one.file for one in LESSONS.values())
     assert list(LESSONS) == [file[:2] for file in files]
-
-
-@each_lesson
-def test_a_notebook_begins_with_its_title_and_minutes(number):
-    first = cells(number)[0]
-    assert first.splitlines()[0] == f"# {number} · {LESSONS[number].title}"
-    assert re.search(r"\*\*Minutes:\*\* (\d+)", first)[1] == str(LESSONS[number].minutes)
-
-
-@each_lesson
-def test_a_notebook_names_other_lessons_by_their_titles(number):
-    for other, title, file in TO_A_LESSON.findall("\n".join(cells(number))):
-        assert (title, file) == LESSONS[other][:2]
-
-
-@each_lesson
-def test_a_lesson_leads_to_the_next(number):
-    following = f"{int(number) + 1:02}"
-    if following in LESSONS:
-        assert f"**Next:** [{following} · {LESSONS[following].title}](" in "\n".join(cells(number))
-
-
-def test_the_readme_lists_them():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \[.*\]\(notebooks/.*$", readme, re.MULTILINE)
-    assert rows == [
+    readme = read("README.md")
+    assert re.findall(r"^\| \[.*\]\(notebooks/.*$", readme, re.MULTILINE) == [
         f"| [{number} {title}](notebooks/{file}) | {question} | {minutes} |"
         for number, (title, file, question, minutes) in LESSONS.items()
     ]
-    hours = sum(lesson.minutes for lesson in LESSONS.values()) / 60
+    hours = sum(one.minutes for one in LESSONS.values()) / 60
     assert f"About {hours:.0f} hours in all" in readme
 
 
 @each_lesson
+def test_a_notebook_names_its_title_minutes_glossary_and_other_lessons(number):
+    first, *others = map(source, cells(lesson(number)))
+    text = "\n".join([first, *others])
+    assert first.splitlines()[0] == f"# {number} · {LESSONS[number].title}"
+    assert re.search(r"\*\*Minutes:\*\* (\d+)", first)[1] == str(LESSONS[number].minutes)
+    assert "(glossary.md)" in first
+    for other, title, file in TO_A_LESSON.findall(text):
+        assert (title, file) == LESSONS[other][:2]
+    following = f"{int(number) + 1:02}"
+    if following in LESSONS:
+        assert f"**Next:** [{following} · {LESSONS[following].title}](" in text
+
+
+@each_lesson
 def test_a_stub_is_blank_or_the_function_with_the_bug(number):
-    lesson = nbformat.read(ROOT / "notebooks" / LESSONS[number].file, as_version=4)
-    for cell in filter(is_stub, lesson.cells):
+    for cell in filter(is_stub, nbformat.read(lesson(number), as_version=4).cells):
         start = find(re.match(r"def (\w+)\(", cell.source)[1]).load_start()
         if start is not None:
             assert cell.source == bare_source(inspect.unwrap(start))
@@ -72,25 +63,87 @@ def test_a_stub_is_blank_or_the_function_with_the_bug(number):
             assert cell.source.endswith("raise NotImplementedError")
 
 
-# The glossary
-
-
-def glossary_rows() -> list[tuple[str, str]]:
-    text = (ROOT / "notebooks" / "glossary.md").read_text(encoding="utf-8")
-    return re.findall(r"^\| (.+?) \| .+ \| .* \| \[\d\d\]\((.+)\) \|$", text, re.MULTILINE)
-
-
 def test_the_glossary_has_every_term_once_and_its_lesson_uses_it():
-    rows = glossary_rows()
-    names = [name.strip() for row, _ in rows for name in row.split(", ")]
-    assert len(rows) > 100 and len(names) == len(set(names))
-    for row, lesson in rows:
-        notebook = (ROOT / "notebooks" / lesson).read_text(encoding="utf-8").lower()
-        for name in row.split(", "):
-            word = re.sub(r" \(.*", "", name).strip("`").lower()
-            assert word.startswith("$") or word in notebook, f"{lesson} has no {word!r}"
+    row = r"^\| (.+?) \| .+ \| .* \| \[\d\d\]\((.+)\) \|$"
+    rows = re.findall(row, read("notebooks/glossary.md"), re.MULTILINE)
+    names = [(name, file) for terms, file in rows for name in terms.split(", ")]
+    assert len(rows) > 100 and len(names) == len({name.strip() for name, _ in names})
+    for name, file in names:
+        word = re.sub(r" \(.*", "", name).strip("`").lower()
+        known = word.startswith("$") or word in read(f"notebooks/{file}").lower()
+        assert known, f"{file} has no {word!r}"
 
 
-@each_lesson
-def test_a_lesson_links_the_glossary(number):
-    assert "(glossary.md)" in cells(number)[0]
+# Lessons 00 to 10 and 12 as a learner meets them: questions before answers, and honest minutes
+
+
+def hidden(cell: dict, what: str) -> bool:
+    return cell["metadata"].get("jupyter", {}).get(f"{what}_hidden", False)
+
+
+def asked(cell: dict) -> str | None:
+    found = re.match(r'predict\("([^"]+)"\)', source(cell))
+    return found and found[1]
+
+
+def seen(cell: dict) -> str:
+    """What a reader sees who opens nothing, without what predictions and solutions unfold."""
+    if cell["cell_type"] == "markdown":
+        return unfolded(source(cell))
+    if re.match(r"(predict|hint|solution)\(", source(cell)):
+        return ""
+    text = "" if hidden(cell, "source") else source(cell)
+    for output in [] if hidden(cell, "outputs") else cell["outputs"]:
+        text += "\n" + "".join(output.get("text", output.get("data", {}).get("text/plain", "")))
+    return text
+
+
+def plain(text: str) -> str:
+    return " ".join(re.findall(r"[\w.,%]*\w%?", text.lower()))
+
+
+def telling(question) -> list[str]:
+    """The right option, if it is longer than three words, and its numbers that no other one has."""
+    others = " ".join([question.text, *(o.text for o in question.options if not o.right)])
+    numbers = re.findall(r"\d[\d.,]*\d", question.answer.text)
+    told = [number for number in numbers if number not in others]
+    return [plain(question.answer.text)][: len(question.answer.text.split()) > 3] + told
+
+
+@each_of_the_story
+def test_what_answers_a_prediction_comes_after_it_and_is_folded(number):
+    before, all_cells = "", cells(lesson(number))
+    for i, cell in enumerate(all_cells):
+        if name := asked(cell):
+            assert [text for text in telling(find_question(name)) if text in before] == [], name
+            answer = next(c for c in all_cells[i + 1 :] if c["cell_type"] == "code")
+            assert hidden(answer, "source") and hidden(answer, "outputs"), name
+        before += " " + plain(seen(cell))
+
+
+def minutes(core: list[dict]) -> float:
+    """How long a learner needs for cells of which they open nothing but the predictions."""
+    spent = 0.0
+    for cell in core:
+        if cell["cell_type"] == "markdown":
+            spent += len(re.findall(r"[^\W\d_][\w'-]*", seen(cell))) / WORDS
+            continue
+        code = source(cell)
+        if asked(cell):
+            spent += PREDICTION
+        elif code.startswith("check("):
+            spent += EXERCISE
+        elif not hidden(cell, "source") and "exercise" not in cell["metadata"].get("tags", []):
+            spent += sum(map(bool, map(str.strip, code.splitlines()))) / LINES
+        if "ArchitectureMap(" not in code:  # a signpost
+            spent += PICTURE * any("image/png" in o.get("data", {}) for o in cell["outputs"])
+    return spent
+
+
+@each_of_the_story
+def test_minutes_are_honest(number):
+    all_cells = cells(lesson(number))
+    ends = [i for i, cell in enumerate(all_cells) if DEEPER.match(source(cell))]
+    spent = minutes(all_cells[: ends[0]] if ends else all_cells)
+    assert spent <= LONGER.get(number, MOST)
+    assert abs(spent - LESSONS[number].minutes) <= 3, f"{spent:.1f} minutes"

@@ -2,103 +2,65 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.lessons import PATHS as LESSONS
+from tests.lessons import ROOT, cells, each_notebook
 from tools import site, site_pages
 from tools.execute_notebooks import STILL, store_stills, take_stills
-from tools.lesson_files import lesson_files
 from tools.site_docstrings import as_restructured
 from transformer_lesson import explorables
 from transformer_lesson.checkpoints.translator import TRANSLATOR
 from transformer_lesson.figures.attention_view.drawings import MIME
 
-ROOT = site.ROOT
-LESSONS = lesson_files()
+DOCSTRINGS = {
+    "Return answer(*inputs).": "Return answer(\\*inputs).",
+    "Raise `save`'s `ValueError`s.": "Raise ``save``\\ 's ``ValueError``\\ s.",
+    "W_Q and a trailing name_ and |x|": "W_Q and a trailing name\\_ and \\|x\\|",
+    "Doubles.\n\n    f(**values)\n\nArgs:\n    n: a *number*.": "Doubles.\n\n.. code-block:: python"
+    "\n\n    f(**values)\n\nArgs:\n    n: a \\*number\\*.",
+    "Adds.\nSource: a paper,\n    section 3.\nRaises:\n    ValueError: never.": "Adds.\n"
+    "\n**Source:** a paper,\nsection 3.\n\nRaises:\n    ValueError: never.",
+}
 
 
-# Docstrings
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("Return answer(*inputs).", "Return answer(\\*inputs)."),
-        ("Raise `save`'s `ValueError`s.", "Raise ``save``\\ 's ``ValueError``\\ s."),
-        ("W_Q and a trailing name_ and |x|", "W_Q and a trailing name\\_ and \\|x\\|"),
-    ],
-)
-def test_letters_that_would_be_markup_stay_letters(line, expected):
-    assert as_restructured([line]) == [expected]
-
-
-def test_an_indented_example_becomes_code():
-    lines = ["Doubles.", "", "    f(**values)", "", "Args:", "    n: a *number*."]
-    assert as_restructured(lines) == [
-        "Doubles.",
-        "",
-        ".. code-block:: python",
-        "",
-        "    f(**values)",
-        "",
-        "Args:",
-        "    n: a \\*number\\*.",
-    ]
-
-
-def test_a_source_is_a_paragraph_of_its_own():
-    lines = ["Adds.", "Source: a paper,", "    section 3.", "Raises:", "    ValueError: never."]
-    assert as_restructured(lines) == [
-        "Adds.",
-        "",
-        "**Source:** a paper,",
-        "section 3.",
-        "",
-        "Raises:",
-        "    ValueError: never.",
-    ]
+@pytest.mark.parametrize("docstring", DOCSTRINGS)
+def test_letters_stay_letters_examples_become_code_and_sources_paragraphs(docstring):
+    assert "\n".join(as_restructured(docstring.split("\n"))) == DOCSTRINGS[docstring]
 
 
 # Stills
 
 STORED = sorted(ROOT.glob("docs/stills/*/*.json"))
-
-
-def cells(path: Path) -> dict[str, dict]:
-    return {cell["id"]: cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]}
-
-
 VIEWS = ("head view:", "model view:")
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_still_begins_with_what_its_lesson_shows(path):
-    cell = cells(ROOT / "notebooks" / f"{path.parent.name}.ipynb")[path.stem]
+    lesson = ROOT / "notebooks" / f"{path.parent.name}.ipynb"
+    (cell,) = [cell for cell in cells(lesson) if cell["id"] == path.stem]
     (output,) = [output for output in cell["outputs"] if "image/png" in output.get("data", {})]
-    still, alt = (
-        json.loads(path.read_text(encoding="utf-8")),
-        output["metadata"]["image/png"]["alt"],
-    )
+    still, alt = json.loads(path.read_text("utf-8")), output["metadata"]["image/png"]["alt"]
     if "values" in still:
         shown = "".join(output["data"]["text/plain"])
         assert shown.startswith(f"{still['kind']}(") and alt
         for name, value in still["values"].items():
             known = re.search(rf"[(, ]{name}=([\d.]+|True|False)[,)]", shown)
             assert known is None or str(value) == known.group(1), "run `make notebooks`"
-        return
-    assert still["title"] == alt
+    else:
+        assert still["title"] == alt
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
-def test_what_can_move_on_the_page_is_stored(lesson):
-    stored = {path.stem for path in STORED if path.parent.name == lesson.stem}
-    for cell_id, cell in cells(lesson).items():
+@each_notebook
+def test_what_can_move_on_the_page_is_stored(path):
+    stored = {still.stem for still in STORED if still.parent.name == path.stem}
+    for cell in cells(path):
         for output in cell.get("outputs", []):
             shown = "".join(output.get("data", {}).get("text/plain", ""))
             if shown.startswith((*explorables.__all__, *VIEWS)):
-                assert cell_id in stored, f"{shown}: run `make notebooks`"
+                assert cell["id"] in stored, f"{shown}: run `make notebooks`"
 
 
 def test_a_still_leaves_the_notebook_and_replaces_older_ones(tmp_path):
@@ -117,35 +79,28 @@ def test_a_still_leaves_the_notebook_and_replaces_older_ones(tmp_path):
 # Links and pages
 
 
-def test_the_package_reference_has_every_room():
+def test_the_package_reference_has_every_room_in_reading_order_and_no_exercise():
     rooms = {path.parent.name for path in ROOT.glob("transformer_lesson/*/__init__.py")}
     assert {page.stem for page in ROOT.glob("docs/site/api/*.rst")} == rooms | {"index"}
 
-
-def test_a_room_lists_its_modules_in_reading_order():
     listed = re.findall(r"automodule:: (\S+)", site_pages.module_list("model"))
     names = [module.removeprefix("transformer_lesson.model.") for module in listed]
     assert names[:3] == ["config", "masks", "positions"]
     assert set(names) == {path.stem for path in ROOT.glob("transformer_lesson/model/[a-z]*.py")}
 
-
-def test_no_exercise_is_given_away():
     listed = site_pages.module_list("exercises")
     assert "exercises.engine.choosing" in listed
     assert "exercises.lesson_" not in listed
 
 
-def test_the_table_of_lessons_is_theirs():
+def test_the_front_page_says_how_to_start_and_what_the_lessons_are():
     table = site_pages.lesson_table("notebooks/")
     assert len(table.splitlines()) == 2 + len(LESSONS)
     assert "| [03 · Attention](notebooks/03_attention.ipynb) | How does one word look" in table
 
-
-def test_the_front_page_says_how_to_start():
     assert site_pages.start(None) == "make lab"
-    assert site_pages.start("https://host.org/owner/course").split() == [
-        *("git", "clone", "https://host.org/owner/course", "make", "-C", "course", "lab")
-    ]
+    started = " ".join(site_pages.start("https://host.org/owner/course").split())
+    assert started == "git clone https://host.org/owner/course make -C course lab"
 
 
 def test_staging_follows_the_repository(tmp_path, monkeypatch):

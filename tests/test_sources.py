@@ -1,25 +1,22 @@
 """From the five source texts to the lessons: each row leads somewhere, each count is true."""
 
-import json
 import re
-from pathlib import Path
 
 import pytest
 
+from tests.lessons import cells, lesson, read, source
 from tools.site_pages import CELL_LINK as LINK
 from tools.site_pages import lesson_headings, slug, to_heading, without_number
 from transformer_lesson.lessons import LESSONS
 
-ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs/sources.md").read_text(encoding="utf-8")
+PAGE = read("docs/sources.md")
 CROSSWALK, READING = PAGE.split("\n## Further reading\n")
 TEXTS = dict(
     re.findall(r"^## (\d) · [^\n]+\n(.+?)(?=^## |\Z)", CROSSWALK, re.MULTILINE | re.DOTALL)
 )
 KINDS = "formula", "figure", "code"
-STORY = [f"{number:02}" for number in range(11)]
 SECTION = re.compile(r"\| \| \*\*(.+)\*\* \| \| \|")
-each_text = pytest.mark.parametrize("number", TEXTS)
+each_text = pytest.mark.parametrize("number", "12345")
 
 
 def rows(number: str) -> list[list[str]]:
@@ -30,19 +27,11 @@ def rows(number: str) -> list[list[str]]:
     return [[cell.strip() for cell in row] for row in found]
 
 
-def test_there_are_five_texts():
-    assert list(TEXTS) == list("12345")
-
-
 @each_text
-def test_rows_are_numbered_whole_and_lead_somewhere(number):
+def test_rows_are_numbered_whole_and_every_section_has_a_name_and_rows(number):
     for place, row in enumerate(rows(number), 1):
         assert len(row) == 4 and row[0] == f"{number}.{place}"
         assert row[1] and LINK.search(row[2]) and not LINK.sub("", row[2]).strip(", "), row
-
-
-@each_text
-def test_every_section_has_a_name_and_rows(number):
     lines = [line for line in TEXTS[number].splitlines() if line.startswith("| ")][1:]
     places = [place for place, line in enumerate(lines) if SECTION.fullmatch(line)]
     assert places[0] == 0 and len(places) > 5
@@ -76,22 +65,19 @@ def test_the_counts_in_the_text_are_true(number):
 
 def test_the_sums_are_right():
     (sums,) = re.findall(r"^\| \| all five \| \| \| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE)
+    assert list(TEXTS) == list("12345")
     found = [row for number in TEXTS for row in rows(number)]
     assert [int(one) for one in sums] == [len(found), sum(bool(row[3]) for row in found)]
     (places,) = re.findall(r"point to, (\d+) places", READING)
     assert int(places) == len(re.findall(r"\]\(https?://", READING))
-
-
-def test_lesson_14_has_as_many_cases_as_the_page_says():
     headings = sum(lesson_headings(LESSONS["14"].file).values(), [])
     cases = set(re.findall(r"Case (\d+)", "\n".join(headings)))
     assert f"Lesson 14 makes {len(cases)} of these" in PAGE
 
 
-@pytest.mark.parametrize("number", STORY)
+@pytest.mark.parametrize("number", [f"{number:02}" for number in range(11)])
 def test_a_lesson_of_the_story_is_linked_and_links_back(number):
     assert any(link[0][:2] == number for link in LINK.findall(CROSSWALK))
-    cells = json.loads((ROOT / "notebooks" / LESSONS[number].file).read_text("utf-8"))["cells"]
-    sources = ["".join(cell["source"]) for cell in cells]
-    *_, last = [source for source in sources if re.match("#+ Where to go from here", source)]
+    sources = map(source, cells(lesson(number)))
+    *_, last = [text for text in sources if re.match("#+ Where to go from here", text)]
     assert "[sources](../docs/sources.md), this lesson mirrors: " in last

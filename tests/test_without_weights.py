@@ -4,20 +4,14 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.lessons import PATHS
 from tools.execute_notebooks import CELL_TIMEOUT
-from tools.lesson_files import lesson_files
 from transformer_lesson.checkpoints.weights import PLACE, WEIGHTS, absent
-
-NEEDY = [path for path in lesson_files() if "%%needs " in path.read_text(encoding="utf-8")]
-
-
-def test_a_lesson_has_such_cells():
-    assert [path.stem[:2] for path in NEEDY] == ["12"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", NEEDY, ids=lambda path: path.stem[:2])
-def test_cells_that_need_weights_say_so_and_all_others_run(path, tmp_path, monkeypatch):
+def test_cells_that_need_weights_say_so_and_all_others_run(tmp_path, monkeypatch):
+    (path,) = [path for path in PATHS if "%%needs " in path.read_text(encoding="utf-8")]
     monkeypatch.setenv(PLACE, str(tmp_path / "weights"))
     notebook = nbformat.read(path, as_version=4)
     options = {"kernel_name": "python3", "resources": {"metadata": {"path": str(tmp_path)}}}

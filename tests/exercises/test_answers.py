@@ -7,12 +7,7 @@ from transformer_lesson.exercises import check
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine.checks import first_failure
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def as_a_learner(unchecked):
-    """Without checks of shapes."""
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
 
 
 def anew(answer):

@@ -1,4 +1,4 @@
-"""What no known mistake explains still gets a true sentence."""
+"""What no known mistake explains gets a true sentence, and PyTorch's words what lies behind."""
 
 import math
 
@@ -8,30 +8,15 @@ import torch
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine.behavior import unlike_ours
+from transformer_lesson.exercises.engine.explanation import explain_error
 
 
-def keys_turned(Q, K):
-    return Q @ K.roll(1, -2).mT / math.sqrt(Q.size(-1))
+def scores(Q, K):
+    return Q @ K.mT / math.sqrt(Q.size(-1))
 
 
-def one_query_for_all(Q, K):
-    return Q[..., :1, :].expand(Q.shape) @ K.mT / math.sqrt(Q.size(-1))
-
-
-def a_tenth_more(Q, K):
-    return 1.1 * (Q @ K.mT / math.sqrt(Q.size(-1)))
-
-
-def a_half_more(Q, K):
-    return Q @ K.mT / math.sqrt(Q.size(-1)) + 0.5
-
-
-def later_keys_count_more(Q, K):
-    return Q @ K.mT / math.sqrt(Q.size(-1)) + torch.arange(K.size(-2)) ** 2
-
-
-def the_same_for_every_place(x, table):
-    return x + table[: x.size(1)].mean(0)
+def last_key_unseen(Q, K):
+    return scores(Q, torch.cat([K[..., :-1, :], torch.ones_like(K[..., -1:, :])], dim=-2))
 
 
 def dropped(x, sublayer, dropout, norm):
@@ -43,36 +28,30 @@ def sentences_meet(x, n_heads):
     return heads + 0.3 * heads.roll(1, 0)
 
 
-@pytest.mark.parametrize(
-    ("name", "answer", "said"),
-    [
-        ("attention_scores", a_tenth_more, "every number of yours is 1.1 times ours."),
-        ("attention_scores", a_half_more, "every number of yours is 0.5 more than ours."),
-        ("attention_scores", keys_turned, "What belongs to one key reaches another"),
-        ("attention_scores", one_query_for_all, "Changing query 0 of `Q` moves your result at"),
-        (
-            "attention_scores",
-            later_keys_count_more,
-            "must only change places; yours are others.",
-        ),
-        ("add_and_norm", dropped, "Called twice with the same inputs, yours gives different"),
-        ("split_heads", sentences_meet, "What belongs to one sentence reaches another"),
-    ],
-)
-def test_the_first_sentence_says_how_an_unknown_answer_differs(name, answer, said):
+SCORES = {  # answers, and what the first sentence says
+    "every number of yours is 1.1 times ours.": lambda Q, K: 1.1 * scores(Q, K),
+    "every number of yours is 0.5 more than ours.": lambda Q, K: scores(Q, K) + 0.5,
+    "What belongs to one key reaches another": lambda Q, K: scores(Q, K.roll(1, -2)),
+    "Changing query 0 of `Q` moves your result at": (
+        lambda Q, K: scores(Q[..., :1, :].expand(Q.shape), K)
+    ),
+    "must only change places; yours are others.": (
+        lambda Q, K: scores(Q, K) + torch.arange(K.size(-2)) ** 2
+    ),
+    " of `K` must move the result at ": last_key_unseen,
+}
+OTHERS = {
+    "Called twice with the same inputs, yours gives different": ("add_and_norm", dropped),
+    "What belongs to one sentence reaches another": ("split_heads", sentences_meet),
+}
+
+
+@pytest.mark.parametrize("said", SCORES | OTHERS)
+def test_the_first_sentence_says_how_an_unknown_answer_differs(said):
+    name, answer = OTHERS.get(said) or ("attention_scores", SCORES[said])
     report = check(name, answer)
-    assert report.mistake is None
-    assert said in report.message.splitlines()[0]
+    assert report.mistake is None and said in report.message.splitlines()[0]
     assert "Smallest failing example:" in report.message
-
-
-def test_what_is_overlooked_is_said():
-    def last_key_unseen(Q, K):
-        K = torch.cat([K[..., :-1, :], torch.ones_like(K[..., -1:, :])], dim=-2)
-        return Q @ K.mT / math.sqrt(Q.size(-1))
-
-    said = check("attention_scores", last_key_unseen).message.splitlines()[0]
-    assert " of `K` must move the result at " in said
 
 
 def test_the_line_in_which_a_nan_arises_is_shown():
@@ -88,6 +67,48 @@ def test_the_line_in_which_a_nan_arises_is_shown():
 
 
 def test_an_order_that_should_matter_is_told():
+    def the_same_for_every_place(x, table):
+        return x + table[: x.size(1)].mean(0)
+
     told = unlike_ours(EXERCISES["add_positions"], the_same_for_every_place)
     assert told.startswith("With the order turned round, token ")
     assert told.endswith("first, the numbers must be others; yours only change places.")
+
+
+ONE = torch.ones(1).long()
+RAISING = {
+    "a view after a transpose": lambda Q, K: Q.mT.contiguous().mT.view(-1).view(Q.shape),
+    "a shape that does not hold all the numbers": lambda Q, K: Q.reshape(*Q.shape[:-1], 512),
+    "a product of matrices that do not fit": lambda Q, K: Q @ K,
+    "two shapes that do not broadcast": lambda Q, K: Q.sum(-1) + torch.zeros(997),
+    "tensors that do not fit side by side": lambda Q, K: torch.cat([Q, K[..., 1:]], dim=-2),
+    "two dtypes in one operation": lambda Q, K: Q.double() @ torch.zeros(Q.size(-1), 3),
+    "an index past the end": lambda Q, K: Q[..., Q.size(-1)],
+    "a whole tensor where one number is meant": lambda Q, K: Q if Q > 0 else K,
+    "an operation that this dtype does not have": lambda Q, K: Q.long().softmax(-1),
+    "a None where a value is meant": lambda Q, K: None + Q,
+    "a key that the dictionary does not have": lambda Q, K: {}["scale"],
+    "other arguments than are handed over": lambda Q: Q,
+    "an einsum for another number of axes": (
+        lambda Q, K: torch.einsum("qd,kd->qk", Q, K) / math.sqrt(Q.size(-1))
+    ),
+    "a name that this object does not have": lambda Q, K: Q.product(K),
+    "labels whose shape does not fit the logits": (
+        lambda Q, K: torch.nn.functional.cross_entropy(Q[..., :2, :], ONE)
+    ),
+    "a call of something that is no function": lambda Q, K: list((Q,))(0),
+    "a name that does not exist yet": lambda Q, K: q @ K.mT,  # noqa: F821
+}
+
+
+@pytest.mark.parametrize("name", RAISING)
+def test_an_error_is_named(name):
+    report = check("attention_scores", RAISING[name])
+    assert report.status == "failed" and report.mistake == name
+    assert report.message.startswith(f"This is what {name} gives.")
+    assert "Your function raised" in report.message
+
+
+def test_an_error_that_nobody_knows_is_quoted_alone():
+    assert explain_error("Your function raised ZeroDivisionError: division by zero") is None
+    assert check("attention_scores", lambda Q, K: math.sqrt(Q, K, 1)).mistake is None

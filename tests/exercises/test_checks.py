@@ -28,57 +28,30 @@ def test_reference_passes_its_own_check(name):
     assert f'ways_to_fail("{name}")' in report.message
 
 
-@pytest.mark.parametrize(
-    ("name", "turn", "message"),
-    [
-        ("sinusoidal_encoding", "sines_first", "Row 0 must be 0, 1, 0, 1"),
-        (
-            "scaled_dot_product_attention",
-            "over_queries",
-            "must sum to 1 over the keys",
-        ),
-        (
-            "scaled_dot_product_attention",
-            "hidden_after_softmax",
-            "must sum to 1 over the keys",
-        ),
-        ("scaled_dot_product_attention", "mask_ignored", "hides must get weight 0"),
-        ("causal_mask", "inverted", "query 0 may attend to key 1"),
-        (
-            "multi_head_attention",
-            "mask_ignored",
-            "must not move earlier outputs",
-        ),
-        ("layer_norm", "over_tokens", "must have mean 0"),
-        ("split_heads", "behind_the_tokens", "yours is (batch"),
-        ("split_heads", "no_transpose", "Smallest failing example:\nx =\n[[["),
-        ("greedy_decode", "never", "Nothing comes after `<eos>`"),
-        ("greedy_decode", "without_eos", "The length must be 3; yours is 2."),
-        ("greedy_decode", "without_eos", "The type is right, the length is not."),
-        (
-            "top_k_filter",
-            "whole_batch",
-            "Does each row of the batch get its own k?",
-        ),
-        ("top_k_filter", "lowest", "Largest difference inf at batch 0"),
-        ("attention_scores", "unscaled", " at query 0, key 0."),
-        (
-            "top_p_filter",
-            "crossing_dropped",
-            "Does the token that crosses p stay?",
-        ),
-        (
-            "beam_search",
-            "unnormalized",
-            "is the plain sum of 3 log-probabilities",
-        ),
-        (
-            "append_to_cache",
-            "always_first",
-            "must have shape (batch 5, head 13, 10, d_head 2)",
-        ),
-    ],
-)
+ATTENTION = "scaled_dot_product_attention"
+SAID = [
+    ("sinusoidal_encoding", "sines_first", "Row 0 must be 0, 1, 0, 1"),
+    (ATTENTION, "over_queries", "must sum to 1 over the keys"),
+    (ATTENTION, "hidden_after_softmax", "must sum to 1 over the keys"),
+    (ATTENTION, "mask_ignored", "hides must get weight 0"),
+    ("causal_mask", "inverted", "query 0 may attend to key 1"),
+    ("multi_head_attention", "mask_ignored", "must not move earlier outputs"),
+    ("layer_norm", "over_tokens", "must have mean 0"),
+    ("split_heads", "behind_the_tokens", "yours is (batch"),
+    ("split_heads", "no_transpose", "Smallest failing example:\nx =\n[[["),
+    ("greedy_decode", "never", "Nothing comes after `<eos>`"),
+    ("greedy_decode", "without_eos", "The length must be 3; yours is 2."),
+    ("greedy_decode", "without_eos", "The type is right, the length is not."),
+    ("top_k_filter", "whole_batch", "Does each row of the batch get its own k?"),
+    ("top_k_filter", "lowest", "Largest difference inf at batch 0"),
+    ("attention_scores", "unscaled", " at query 0, key 0."),
+    ("top_p_filter", "crossing_dropped", "Does the token that crosses p stay?"),
+    ("beam_search", "unnormalized", "is the plain sum of 3 log-probabilities"),
+    ("append_to_cache", "always_first", "must have shape (batch 5, head 13, 10, d_head 2)"),
+]
+
+
+@pytest.mark.parametrize(("name", "turn", "message"), SAID)
 def test_message_says_what_is_wrong(name, turn, message):
     assert message in check(name, variant(EXERCISES[name].marked, frozenset([turn]))).message
 
@@ -98,10 +71,7 @@ def heads_with_infinity(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
 
 @pytest.mark.parametrize(
     ("name", "answer"),
-    [
-        ("scaled_dot_product_attention", attention_with_infinity),
-        ("multi_head_attention", heads_with_infinity),
-    ],
+    [(ATTENTION, attention_with_infinity), ("multi_head_attention", heads_with_infinity)],
 )
 def test_a_fully_masked_row_of_nan_is_wrong_and_named(name, answer):
     report = check(name, answer)
@@ -110,7 +80,7 @@ def test_a_fully_masked_row_of_nan_is_wrong_and_named(name, answer):
 
 
 def test_the_last_hint_for_attention_gives_a_fully_masked_row_zeros():
-    hint = EXERCISES["scaled_dot_product_attention"].hints[-1]
+    hint = EXERCISES[ATTENTION].hints[-1]
     hide, softmax, zeros, result = re.findall(r"`([^`]+)`", hint)
 
     def hinted(Q, K, V, mask=None):
@@ -120,7 +90,7 @@ def test_the_last_hint_for_attention_gives_a_fully_masked_row_zeros():
         names["weights"] = eval(hide + softmax + zeros, names)
         return eval(result, names)
 
-    assert check("scaled_dot_product_attention", hinted).status == "passed"
+    assert check(ATTENTION, hinted).status == "passed"
 
 
 @pytest.mark.parametrize("name", ["encode", "look_up"])
@@ -146,11 +116,9 @@ def test_one_word_is_shown_where_one_word_fails():
 def test_every_input_is_one_that_the_exercise_allows(name):
     """The tiny ones of the examples, too: the package's own function takes them all."""
     exercise = EXERCISES[name]
+    tried = exercise.tried_reference()
     for sizes in product(range(exercise.draws), [(), *SMALL]):
-        once, again = (
-            outcome(exercise.tried_reference(), exercise.make_inputs(Draw(*sizes)))
-            for _ in range(2)
-        )
+        once, again = (outcome(tried, exercise.make_inputs(Draw(*sizes))) for _ in range(2))
         assert once.raised is None and same(once, again), sizes
 
 
@@ -165,15 +133,12 @@ def test_every_axis_has_a_size_of_its_own(name):
     assert distinct >= DRAWS - 1
 
 
-def test_check_leaves_the_random_numbers_of_the_notebook_alone():
+def test_an_answer_leaves_the_random_numbers_and_threads_of_the_notebook_alone():
     torch.manual_seed(1)
     expected = torch.rand(3)
     torch.manual_seed(1)
     check("embed", lambda ids, table: torch.rand(2))
     assert torch.equal(torch.rand(3), expected)
-
-
-def test_an_answer_computes_on_one_thread_and_the_notebook_on_as_many_as_before():
     seen, before = [], torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -183,7 +148,7 @@ def test_an_answer_computes_on_one_thread_and_the_notebook_on_as_many_as_before(
         torch.set_num_threads(before)
 
 
-def test_what_a_step_does_to_the_weights_is_compared_and_told():
+def test_what_a_step_does_to_the_weights_is_compared_and_told_once_it_is_written():
     def late(model, batch, loss_function, optimizer, max_norm):
         optimizer.zero_grad()
         loss = loss_function(model(*batch.inputs), batch.labels)
@@ -197,8 +162,6 @@ def test_what_a_step_does_to_the_weights_is_compared_and_told():
     assert "Smallest failing example:\nweight =" in report.message
     assert "losses, expected: [" in report.message
 
-
-def test_an_untouched_step_is_not_attempted():
     def training_step(model, batch, loss_function, optimizer, max_norm):
         """Return the loss."""
         raise NotImplementedError
@@ -240,20 +203,16 @@ def test_a_formula_that_is_right_in_single_precision_passes_with_a_remark(
 ):
     report = check(name, answer)
     assert report.status == "passed" and first_failure(EXERCISES[name], answer) is None
-    (remark,) = [
-        line for line in report.message.splitlines() if line.startswith("One thing limits")
-    ]
+    lines = report.message.splitlines()
+    (remark,) = [line for line in lines if line.startswith("One thing limits")]
     assert limit in remark and f"`torch.{remedy}`." in remark
 
 
-def test_a_wrong_formula_in_single_precision_fails():
+def test_a_wrong_formula_fails_and_one_that_is_right_in_double_precision_only_is_called_so():
     report = check("apply_rotary", lambda x, positions, base: turned_by_a_matrix(x, positions + 1))
     assert report.status == "failed" and "One thing limits" not in report.message
     report = check("split_heads", lambda x, n: selected(x, n).flip(1))
     assert report.mistake == "the heads in reverse order"
-
-
-def test_a_formula_that_is_right_in_double_precision_only_is_not_called_wrong():
     report = check("apply_rotary", lambda *x: turned_by_a_matrix(*x, dtype=torch.float64))
     assert report.status == "failed" and report.mistake is None
     assert report.message.startswith("Your formula is right, but in double precision only.")

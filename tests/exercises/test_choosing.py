@@ -1,7 +1,11 @@
-"""Marks in a function's source: which variants there are, and that each runs as it is written."""
+"""Marks in a function's source: each variant runs as written; published faults have theirs."""
+
+import re
 
 import pytest
 
+from tests.lessons import read
+from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine.choosing import (
     choose,
     fit_together,
@@ -33,17 +37,14 @@ def test_turns_stand_in_the_order_of_their_marks_and_a_name_at_two_marks_once():
     assert turns(marked) == ("negative", "dropped", "two", "scaled", "broken")
 
 
-def test_only_the_option_that_was_taken_runs():
-    assert given() == 3
-    assert given("two") == 5
-    assert given("dropped") == 3
-    assert given("scaled", "two") == 50
+@pytest.mark.parametrize(
+    "result, taken",
+    [(3, ""), (5, "two"), (3, "dropped"), (50, "scaled two"), (-4, "negative"), (30, "scaled")],
+)
+def test_only_the_option_that_was_taken_runs_and_a_name_at_two_marks_at_both(result, taken):
+    assert given(*taken.split()) == result
     with pytest.raises(ZeroDivisionError):
         given("broken")
-
-
-def test_a_name_at_two_marks_is_taken_at_both():
-    assert given("negative") == -4
 
 
 def test_other_right_ways_have_names_of_their_own():
@@ -58,12 +59,9 @@ def test_turns_of_one_mark_fit_together():
     assert fit_together(marked, {"two", "scaled"})
 
 
-def test_a_turn_that_does_not_exist_is_refused():
+def test_a_turn_that_does_not_exist_is_refused_and_choose_never_called():
     with pytest.raises(ValueError, match="marked has no turn faster, slower"):
         variant(marked, frozenset(["two", "slower", "faster"]))
-
-
-def test_choose_is_never_called():
     with pytest.raises(RuntimeError, match="nothing calls it"):
         choose(1, wrong=2)
 
@@ -71,3 +69,16 @@ def test_choose_is_never_called():
 def test_variants_do_not_mix_in_a_part_that_another_function_holds():
     scaled, plain = variant(marked, frozenset(["scaled"])), variant(marked)
     assert (scaled(3, 0), plain(3, 0), scaled(3, 0)) == (30, 3, 30)
+
+
+LINES = read("docs/faults.md").splitlines()
+ROWS = [row.groups() for line in LINES if (row := re.match(r"\| ([A-Z]{3}): .* \| (.*) \|$", line))]
+
+
+def test_every_published_fault_names_a_wrong_turn_or_says_why_not():
+    assert len(ROWS) == len(dict(ROWS)) == 45
+    for fault, where in ROWS:
+        named = re.findall(r"`(\w+): (\w+)`", where)
+        assert named or "left out: " in where, fault
+        for exercise, turn in named:
+            assert turn in turns(EXERCISES[exercise].marked), (fault, exercise, turn)

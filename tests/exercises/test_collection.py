@@ -47,6 +47,9 @@ HEADS = """def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
 SPLIT = """def cut(x, n_heads):
     return x.view(*x.shape[:2], n_heads, -1).transpose(1, 2)
 """
+MASK = "def causal_mask(n):\n    return torch.ones(1, 1, n, n).tril() == 1\n"
+MERGE = "def merge_heads(x):\n    return x.transpose(1, 2).flatten(2)\n"
+ROOT = "Q.size(-1) ** 0.5"
 CLOSURE = """def make(root):
     def attention_scores(Q, K):
         return Q @ K.mT / root(Q.size(-1))
@@ -58,12 +61,6 @@ from my_transformer.lesson_04 import multi_head_attention
 one = torch.ones(1, 1, 1)
 W = torch.ones(1, 1)
 print(multi_head_attention(one, W, W, W, W, 1).item())"""
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
-    return tmp_path / FOLDER
 
 
 class Notebook:
@@ -86,6 +83,15 @@ class Notebook:
         report = check(name, self.names[as_ or name])
         return report.message.splitlines()[-1] if report.status == "passed" else report.status
 
+    def keep(self, name: str, source: str) -> None:
+        said = self.check(name, source)
+        assert said.startswith("Your version is kept in `my_transformer/lesson_"), (name, said)
+
+
+def solved(name: str) -> str:
+    exercise = EXERCISES[name]
+    return solution_code([*exercise.load_helpers(), exercise.load_reference()])
+
 
 def test_a_whole_attention_is_kept_and_runs_without_notebook_and_without_ours(folder):
     notebook = Notebook()
@@ -96,8 +102,7 @@ def test_a_whole_attention_is_kept_and_runs_without_notebook_and_without_ours(fo
     notebook.run("split_heads = cut")
     assert notebook.check("multi_head_attention", HEADS) == kept.format(4)
     assert "transformer_lesson" in (folder / "lesson_04.py").read_text()  # our merge_heads, so far
-    merge = "def merge_heads(x):\n    return x.transpose(1, 2).flatten(2)\n"
-    assert notebook.check("merge_heads", merge) == kept.format(4)
+    assert notebook.check("merge_heads", MERGE) == kept.format(4)
     run = subprocess.run([sys.executable, "-c", FRESH], cwd=folder.parent, capture_output=True)
     assert (run.stdout, run.stderr) == (b"1.0\n", b"")
     text = (folder / "lesson_03.py").read_text()
@@ -105,7 +110,7 @@ def test_a_whole_attention_is_kept_and_runs_without_notebook_and_without_ours(fo
     assert list(collected(folder).values()) == ["03", "03", "04", "04", "04"]
     functions, broken = load_collected(folder)
     assert functions["attention_scores"].__doc__ == "As in equation 1." and broken == {}
-    (folder / "lesson_04.py").write_text(f"{merge}\n# %% merge_heads\nraise OSError('no')\n")
+    (folder / "lesson_04.py").write_text(f"{MERGE}\n# %% merge_heads\nraise OSError('no')\n")
     functions, broken = load_collected(folder)
     assert list(functions) == ["attention_scores", "scaled_dot_product_attention"]
     assert broken == {"merge_heads": "OSError: no"}
@@ -122,27 +127,17 @@ def test_what_a_function_uses_comes_with_it(folder):
     assert 'NEVER = float("-inf")' in text and "HALF = 0.5\n\n\ndef root(n):" in text
 
 
-def test_a_failed_version_replaces_nothing_and_a_passed_one_its_predecessor(folder):
-    notebook = Notebook()
-    notebook.check("attention_scores", SCORES)
-    before = (folder / "lesson_03.py").read_text()
-    assert notebook.check("attention_scores", SCORES.replace("math.sqrt", "")) == "failed"
-    assert (folder / "lesson_03.py").read_text() == before
-    notebook.check("attention_scores", SCORES.replace("math.sqrt(Q.size(-1))", "Q.size(-1)**0.5"))
-    after = (folder / "lesson_03.py").read_text()
-    assert "Q.size(-1)**0.5" in after and "math.sqrt" not in after
-    assert after.count("def attention_scores") == 1
-
-
-def test_a_helper_gives_way_to_the_exercise_that_it_is(folder):
-    notebook = Notebook()
+def test_a_failed_version_replaces_nothing_and_a_passed_one_its_predecessor_or_the_helper(folder):
+    notebook, path = Notebook(), folder / "lesson_03.py"
     notebook.run(SCORES)  # right, but not checked yet
     notebook.check("scaled_dot_product_attention", ATTENTION)
-    path = folder / "lesson_03.py"
-    assert path.read_text().count("def attention_scores") == 1
-    notebook.check("attention_scores", SCORES.replace("As in", "By"))
-    text = path.read_text()
-    assert text.count("def attention_scores") == 1 and "By equation 1." in text
+    before = path.read_text()
+    assert notebook.check("attention_scores", SCORES.replace("math.sqrt", "")) == "failed"
+    assert path.read_text() == before and before.count("def attention_scores") == 1
+    for new in (SCORES.replace("As in", "By"), SCORES.replace("math.sqrt(Q.size(-1))", ROOT)):
+        notebook.check("attention_scores", new)
+        after = path.read_text()
+        assert after.count("def attention_scores") == 1 and new in after
 
 
 @pytest.mark.parametrize(
@@ -160,9 +155,8 @@ def test_what_cannot_be_written_down_passes_all_the_same_and_says_why(folder, so
     line = Notebook().check("attention_scores", source)
     assert line.startswith("It passed but was not collected in `my_transformer`: ")
     assert reason in line and collected(folder) == {}
-    assert read_progress(folder.with_name("my_progress.json"))["passed"] == {
-        "attention_scores": True
-    }
+    progress = read_progress(folder.with_name("my_progress.json"))
+    assert progress["passed"] == {"attention_scores": True}
 
 
 def test_a_helper_of_another_meaning_under_the_same_name_is_refused(folder):
@@ -171,8 +165,7 @@ def test_a_helper_of_another_meaning_under_the_same_name_is_refused(folder):
     notebook.check("attention_scores", SCORES.replace("math.sqrt", "scale"))
     before = (folder / "lesson_03.py").read_text()
     notebook.run("def scale(n):\n    return n\n")
-    mask = "def causal_mask(n):\n    return torch.ones(1, 1, n, n).tril() == scale(1)\n"
-    line = notebook.check("causal_mask", mask)
+    line = notebook.check("causal_mask", MASK.replace("== 1", "== scale(1)"))
     assert "with it `attention_scores`, which stands beside it, does not pass any more" in line
     assert (folder / "lesson_03.py").read_text() == before
 
@@ -180,12 +173,11 @@ def test_a_helper_of_another_meaning_under_the_same_name_is_refused(folder):
 def test_a_function_that_needs_the_notebook_is_refused(folder):
     notebook = Notebook()
     notebook.run("calls = []\ndef first():\n    calls.append(1)\n    return len(calls)\n")
-    mask = "def causal_mask(n):\n    return torch.ones(1, 1, n, n).tril() > first() * 0\n"
-    assert notebook.check("causal_mask", mask).startswith("Your version is kept")  # [] is plain
-    count = "def count_mask(n):\n    return (calls or get_ipython()) and causal_mask_of(n)\n"
-    notebook.run("def causal_mask_of(n):\n    return torch.ones(1, 1, n, n).tril() > 0\n")
+    notebook.keep("causal_mask", MASK.replace("== 1", "> first() * 0"))  # [] is plain
+    notebook.run(MASK.replace("causal_mask", "causal_mask_of"))
     notebook.run("def get_ipython():\n    return 1\nget_ipython.__module__ = 'builtins'\n")
-    line = notebook.check("causal_mask", count.replace("calls or ", ""), as_="count_mask")
+    count = "def count_mask(n):\n    return get_ipython() and causal_mask_of(n)\n"
+    line = notebook.check("causal_mask", count, as_="count_mask")
     assert "`get_ipython`, a function of another cell" in line
 
 
@@ -205,7 +197,7 @@ def test_notebooks_that_are_open_at_once_lose_nothing(folder):
     names, keep = LESSONS["03"][1:], []
     for name in names:
         notebook = Notebook()
-        notebook.run(solved(EXERCISES[name]))
+        notebook.run(solved(name))
         keep.append((name, notebook.names[name], lambda name, answer: None))
     with ThreadPoolExecutor(4) as pool:
         said = list(pool.map(lambda one: collect(*one), keep))
@@ -214,24 +206,16 @@ def test_notebooks_that_are_open_at_once_lose_nothing(folder):
 
 
 def test_all_solutions_can_be_collected(folder):
-    for name, exercise in EXERCISES.items():
-        line = Notebook().check(name, solved(exercise))
-        assert exercise.start or line.startswith("Your version is kept in"), (name, line)
+    for name in EXERCISES:
+        Notebook().check(name, solved(name))
     assert set(collected(folder)) == {name for name in EXERCISES if not EXERCISES[name].start}
 
 
-def solved(exercise) -> str:
-    return solution_code([*exercise.load_helpers(), exercise.load_reference()])
-
-
-def test_nothing_is_kept_where_no_notebooks_are(tmp_path, monkeypatch):
+def test_nothing_is_kept_where_no_notebooks_are_and_a_locked_folder_is_named(tmp_path, monkeypatch):
     monkeypatch.delenv(PLACE, raising=False)
     monkeypatch.chdir(tmp_path)
     assert "kept" not in Notebook().check("attention_scores", SCORES)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     (tmp_path / FOLDER).write_text("a file of this name")
     monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
     line = Notebook().check("attention_scores", SCORES)
@@ -247,32 +231,26 @@ def test_what_a_learner_adds_to_a_file_stays(folder):
     path.write_text(f"{head}LIMIT = 7  # mine\n\n\n{mark}{rest}{notes}")
     for name, source in {
         "scaled_dot_product_attention": ATTENTION,
-        "causal_mask": "def causal_mask(n):\n    return torch.ones(1, 1, n, n).tril() == 1\n",
+        "causal_mask": MASK,
         "attention_scores": SCORES.replace("equation 1", "equation one"),
     }.items():
-        assert notebook.check(name, source).startswith("Your version is kept")
+        notebook.keep(name, source)
     text = path.read_text()
     assert text.count("LIMIT = 7  # mine") == text.count("def twice(x):") == 1
     assert "equation one" in text and "equation 1" not in text and text.startswith('"""Lesson 03')
     order = "attention_scores causal_mask scaled_dot_product_attention"
     assert list(collected(folder)) == order.split()
-
-
-def test_a_mark_within_a_function_is_a_comment(folder):
-    notebook = Notebook()
-    inner = SCORES.replace("    return", "# %% inner\n    return")
-    assert notebook.check("attention_scores", inner).startswith("Your version is kept")
-    kept = notebook.check("scaled_dot_product_attention", ATTENTION)
-    assert kept.startswith("Your version is kept")
-    assert "# %% inner\n    return" in (folder / "lesson_03.py").read_text()
+    # a mark within a function is a comment
+    notebook.keep("attention_scores", SCORES.replace("    return", "# %% inner\n    return"))
+    notebook.keep("scaled_dot_product_attention", ATTENTION)
+    assert "# %% inner\n    return" in path.read_text()
 
 
 def test_a_neighbor_that_was_spoiled_by_hand_holds_nothing_up(folder):
     notebook, path = Notebook(), folder / "lesson_03.py"
     notebook.check("attention_scores", SCORES)
     path.write_text(path.read_text().replace("math.sqrt(Q.size(-1))", "Q.size(-1)"))
-    mask = "def causal_mask(n):\n    return torch.ones(1, 1, n, n).tril() == 1\n"
-    assert notebook.check("causal_mask", mask).startswith("Your version is kept")
+    notebook.keep("causal_mask", MASK)
     path.write_text(path.read_text() + "\n\n# %% notes\nlen(3)\n")
     said = notebook.check("attention_scores", SCORES)
     assert re.search(r"not run \(TypeError: .*, line \d+ of my_transformer/lesson_03.py\)", said)
@@ -280,8 +258,7 @@ def test_a_neighbor_that_was_spoiled_by_hand_holds_nothing_up(folder):
 
 def test_what_passes_only_with_ours_keeps_ours(folder):
     notebook = Notebook()
-    merge = "def merge_heads(x):\n    return x.transpose(1, 2).flatten(2)\n"
-    notebook.check("merge_heads", merge)
+    notebook.check("merge_heads", MERGE)
     notebook.run("from transformer_lesson.model.norm import layer_norm")
     norm = """def layer_norm(x, gamma, beta, epsilon):
     mean, variance = x.mean(-1, keepdim=True), x.var(-1, keepdim=True, correction=0)
@@ -301,10 +278,8 @@ def encoder_forward(source_ids, weights):
 """
     said = notebook.check("encoder_forward", network)
     assert "It calls our `layer_norm`, as in the notebook; with your own, without the" in said
-    assert (
-        "from transformer_lesson.model.norm import layer_norm"
-        in (folder / "lesson_06.py").read_text()
-    )
+    text = (folder / "lesson_06.py").read_text()
+    assert "from transformer_lesson.model.norm import layer_norm" in text
 
 
 def test_classes_slices_and_dtypes_come_along(folder):
@@ -313,14 +288,12 @@ def test_classes_slices_and_dtypes_come_along(folder):
     notebook.run(
         "Pair = namedtuple('Pair', 'one other')\nLAST, KIND = slice(-1, None), torch.int64"
     )
-    notebook.run(
-        "@dataclass\nclass Root:\n    of: Pair\n\n"
-        "    def root(self):\n        return self.of.one**0.5"
-    )
+    root = "class Root:\n    of: Pair\n\n    def root(self):\n        return self.of.one**0.5"
+    notebook.run(f"@dataclass\n{root}")
     scores = """def attention_scores(Q, K):
     width = torch.tensor(Q.shape, dtype=KIND)[LAST].item()
     return Q @ K.mT / Root(Pair(width, None)).root()
 """
-    assert notebook.check("attention_scores", scores).startswith("Your version is kept")
+    notebook.keep("attention_scores", scores)
     text = (folder / "lesson_03.py").read_text()
     assert "@dataclass\nclass Root:" in text and "Pair = namedtuple('Pair', 'one other')" in text

@@ -73,6 +73,5 @@ def test_where_results_differ_most_is_said_by_the_names_of_the_axes(axes, place)
     expected = torch.zeros((2, 3, 5, 7) if len(index) == 4 else (2, 3))
     yours = expected.clone()
     yours[index] = 0.5
-    assert difference(expected, yours, axes, {"batch": 2, "head": 3, "d_head": 11}) == (
-        f"Largest difference 0.5 at {place}."
-    )
+    said = difference(expected, yours, axes, {"batch": 2, "head": 3, "d_head": 11})
+    assert said == f"Largest difference 0.5 at {place}."

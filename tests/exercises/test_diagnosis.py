@@ -11,15 +11,9 @@ import torch
 
 from transformer_lesson.exercises import check, ways_to_fail
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.engine import diagnosis, folds
+from transformer_lesson.exercises.engine import choosing, diagnosis, folds
 from transformer_lesson.exercises.engine.attempt import outcome
-from transformer_lesson.exercises.engine.choosing import (
-    TAKEN,
-    fit_together,
-    right_ways,
-    turns,
-    variant,
-)
+from transformer_lesson.exercises.engine.choosing import TAKEN, fit_together, turns, variant
 from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.diagnosis import diagnose
 from transformer_lesson.exercises.engine.explanation import words
@@ -31,7 +25,6 @@ each_exercise = pytest.mark.parametrize("name", EXERCISES, scope="module")
 
 @pytest.fixture(autouse=True)
 def one_thread(unchecked):
-    """As in a check of a learner's."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -55,13 +48,9 @@ def outcomes_of(name, *taken) -> list:
 
 
 @each_exercise
-def test_each_turn_has_words_and_no_words_are_left_over(name):
-    assert set(words(name)) == set(turns(EXERCISES[name].marked))
-
-
-@each_exercise
-def test_names_are_noun_phrases_and_reasons_a_few_sentences(name):
+def test_each_turn_has_words_a_name_and_a_few_sentences_of_reason(name):
     said = words(name)
+    assert set(said) == set(turns(EXERCISES[name].marked))
     assert len({turn.name for turn in said.values()}) == len(said)
     for turn in said.values():
         assert turn.name[0] == turn.name[0].lower() and not turn.name.endswith(".")
@@ -73,7 +62,7 @@ def test_names_are_noun_phrases_and_reasons_a_few_sentences(name):
 def test_without_a_turn_it_is_the_packages_own(name):
     ours = outcomes(name, EXERCISES[name].load_reference())
     assert not any(one.raised for one in ours)
-    for way in ((), *((way,) for way in right_ways(EXERCISES[name].marked))):
+    for way in ((), *((way,) for way in choosing.right_ways(EXERCISES[name].marked))):
         assert all(map(same, ours, outcomes_of(name, *way))), way
 
 
@@ -107,11 +96,8 @@ def test_each_turn_fails_and_is_named(name, monkeypatch):
 def test_two_turns_at_once_are_both_named(name):
     """Or the one that acts alike; what only raises errors may come from anything."""
     exercise, found = EXERCISES[name], {"named": 0, "wrongly": 0, "passing": []}
-    pairs = [
-        pair
-        for pair in combinations(turns(exercise.marked), 2)
-        if fit_together(exercise.marked, pair)
-    ]
+    pairs = combinations(turns(exercise.marked), 2)
+    pairs = [pair for pair in pairs if fit_together(exercise.marked, pair)]
     right = outcomes_of(name)
     for pair in pairs[:: 1 + len(pairs) // PAIRS]:
         mine = outcomes_of(name, *pair)
@@ -169,45 +155,45 @@ def unscaled(Q, K):
     return Q @ K.mT
 
 
-def test_what_is_raised_elsewhere_does_not_hide_a_mistake():
-    def for_four_axes(Q, K):
-        return torch.einsum("bhqd,bhkd->bhqk", Q, K)
-
-    assert diagnose(EXERCISES["attention_scores"], for_four_axes) == [("unscaled",)]
+def for_four_axes(Q, K):
+    return torch.einsum("bhqd,bhkd->bhqk", Q, K)
 
 
-def test_what_is_right_wherever_it_raises_nothing_is_no_wrong_turn():
-    def for_three_axes(Q, K):
-        return torch.einsum("bqd,bkd->bqk", Q, K) / Q.size(-1) ** 0.5
-
-    assert diagnose(EXERCISES["attention_scores"], for_three_axes) == []
+def for_three_axes(Q, K):
+    return torch.einsum("bqd,bkd->bqk", Q, K) / Q.size(-1) ** 0.5
 
 
-def test_a_turn_must_fit_on_every_draw():
-    def unscaled_at_first(Q, K):
-        return unscaled(Q, K) if Q.dim() == 4 else 3 * unscaled(Q, K)
-
-    assert diagnose(EXERCISES["attention_scores"], unscaled) == [("unscaled",)]
-    assert diagnose(EXERCISES["attention_scores"], unscaled_at_first) == []
+def unscaled_at_first(Q, K):
+    return unscaled(Q, K) if Q.dim() == 4 else 3 * unscaled(Q, K)
 
 
-def test_an_argument_changed_in_place_does_not_hide_another_mistake():
-    def unscaled_and_in_place(Q, K):
-        scores = unscaled(Q, K)
-        Q.zero_()
-        return scores
-
-    assert diagnose(EXERCISES["attention_scores"], unscaled_and_in_place) == [("unscaled",)]
+def unscaled_and_in_place(Q, K):
+    scores = unscaled(Q, K)
+    Q.zero_()
+    return scores
 
 
-def test_an_answer_whose_results_share_one_buffer_is_named():
-    buffer = torch.empty(10**5)
+BUFFER = torch.empty(10**5)
 
-    def unscaled_into_buffer(Q, K):
-        result = unscaled(Q, K)
-        return buffer[: result.numel()].view(result.shape).copy_(result)
 
-    assert diagnose(EXERCISES["attention_scores"], unscaled_into_buffer) == [("unscaled",)]
+def unscaled_into_buffer(Q, K):
+    result = unscaled(Q, K)
+    return BUFFER[: result.numel()].view(result.shape).copy_(result)
+
+
+DIAGNOSED = {
+    "unscaled": (unscaled, "unscaled"),
+    "what is raised elsewhere hides no mistake": (for_four_axes, "unscaled"),
+    "what is right wherever it raises nothing takes no turn": (for_three_axes, None),
+    "a turn must fit on every draw": (unscaled_at_first, None),
+    "an argument changed in place hides no mistake": (unscaled_and_in_place, "unscaled"),
+    "results may share one buffer": (unscaled_into_buffer, "unscaled"),
+}
+
+
+@pytest.mark.parametrize("answer, turn", DIAGNOSED.values(), ids=DIAGNOSED)
+def test_a_turn_is_found_behind_other_faults(answer, turn):
+    assert diagnose(EXERCISES["attention_scores"], answer) == ([(turn,)] if turn else [])
 
 
 def test_the_name_stands_before_the_example():

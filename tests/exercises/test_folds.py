@@ -1,10 +1,14 @@
-"""Hints come one by one; solutions are the package's own source and pass their checks."""
+"""Hints come one by one; solutions pass their checks; ways to fail open below a verdict."""
+
+import re
 
 import pytest
 
-from transformer_lesson.exercises import check, hint, solution
+from transformer_lesson.exercises import check, hint, solution, ways_to_fail
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine import folds
+from transformer_lesson.exercises.engine.checks import VALUES
+from transformer_lesson.exercises.engine.explanation import changed_lines, words
 
 
 @pytest.fixture(autouse=True)
@@ -22,12 +26,8 @@ def test_hints_come_in_order_and_the_last_one_stays(name):
         assert text in fold._repr_markdown_()
     assert repr(hint(name)) == repr(fold)
     assert f'solution("{name}")' in fold._repr_markdown_()
-
-
-def test_hints_of_two_exercises_do_not_mix():
-    assert "hint 1" in repr(hint("embed"))
-    assert "hint 1" in repr(hint("split_heads"))
-    assert "hint 2" in repr(hint("embed"))
+    other = next(other for other in EXERCISES if other != name)
+    assert "hint 1" in repr(hint(other)), "hints of two exercises do not mix"
 
 
 @pytest.mark.slow
@@ -73,19 +73,50 @@ def test_source_loses_docstring_and_annotations_and_keeps_comments():
     )
 
 
-def test_solution_brings_the_functions_that_it_leans_on():
+def test_solution_brings_the_functions_that_it_leans_on_but_no_argument():
     page = solution("scaled_dot_product_attention")._repr_markdown_()
     assert "def masked_softmax(scores, mask=None):" in page
     assert "import torch\nfrom transformer_lesson.model.attention import attention_scores" in page
     assert "import masked_softmax" not in page
-
-
-def test_solution_does_not_import_what_it_gets_as_an_argument():
-    """`blocks` has a function of the same name as decoder_block's argument."""
+    # `blocks` has a function of the same name as decoder_block's argument
     assert "import feed_forward" not in solution("decoder_block")._repr_markdown_()
 
 
-@pytest.mark.parametrize("function", [hint, solution])
-def test_unknown_exercise_is_an_error_that_suggests_names(function):
-    with pytest.raises(ValueError, match="merge_heads"):
-        function("merge_head")
+def test_unknown_exercise_is_an_error_that_suggests_names():
+    for function in (hint, solution, lambda name: check(name, None)):
+        with pytest.raises(ValueError, match="merge_heads"):
+            function("merge_head")
+    with pytest.raises(ValueError, match="causal_mask"):
+        hint("zzzzz")
+
+
+def test_every_way_to_fail_is_shown_with_its_smallest_example():
+    fold = ways_to_fail("attention_scores")
+    shown = re.findall(r"```text\n(.+)\n(.+)", fold.body)
+    assert len(shown) == len(words("attention_scores"))
+    assert shown.count((VALUES, "Smallest failing example:")) >= 12
+
+
+def test_a_failed_one_unfolds_our_line_and_numbers_keep_their_columns():
+    report = check("attention_scores", lambda Q, K: Q @ K.mT)
+    shown = report._repr_html_()
+    assert "<details><summary>Our lines" in shown
+    assert "\n+ scores = products / math.sqrt(d_head)</pre></details>" in shown
+    assert "math.sqrt(d_head)" not in repr(report)
+    assert "<div>This is what a product without the scale gives." in shown
+    (numbers,) = re.findall(r"<pre[^>]*>(Smallest failing example:.*?)</pre>", shown, re.DOTALL)
+    assert "scores, expected:    scores, yours:\n[[" in numbers
+    assert "<div>Largest difference " in shown
+
+
+def test_two_mistakes_unfold_both_lines_and_where_none_was_recognized_nothing_unfolds():
+    shown = check("attention_scores", lambda Q, K: (Q @ K.mT).softmax(-1))._repr_html_()
+    assert "- scores = products / 1.0" in shown and "- return scores.softmax(-1)" in shown
+    shown = check("attention_scores", lambda Q, K: 1.1 * Q @ K.mT)._repr_html_()
+    assert "failed" in shown and "<details>" not in shown
+
+
+def test_a_line_that_changes_nothing_is_not_shown():
+    """A mark on an argument leaves `Q = Q` where it is right."""
+    lines = changed_lines(EXERCISES["attention_scores"].marked, frozenset(["cosine"]))
+    assert "- Q = F.normalize(Q, dim=-1)" in lines and "Q = Q" not in lines

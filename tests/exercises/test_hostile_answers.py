@@ -32,6 +32,11 @@ def right(x, n_heads):
     return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
 
 
+def then(change):
+    """An answer that does something more to the right result."""
+    return lambda x, n_heads: change(right(x, n_heads))
+
+
 def returns_none(x, n_heads):
     right(x, n_heads)
 
@@ -44,16 +49,11 @@ def raises_in_a_helper(x, n_heads):
     return raises(x, n_heads)
 
 
-def exits(x, n_heads):
-    sys.exit("bye")
+def raising(error):
+    def raises(x, n_heads):
+        raise error
 
-
-def raises_anything(x, n_heads):
-    raise BaseException("odd")
-
-
-def raises_markup(x, n_heads):
-    raise ValueError("<script>alert(1)</script>" * 1000)
+    return raises
 
 
 def recurses(x, n_heads):
@@ -69,10 +69,6 @@ def unfinished(x, n_heads):
 class Unprintable(Exception):
     def __str__(self):
         raise RuntimeError
-
-
-def raises_unprintable(x, n_heads):
-    raise Unprintable
 
 
 def changes_input(x, n_heads):
@@ -102,28 +98,29 @@ def test_untouched_stub_is_not_attempted(stub):
     [
         (returns_none, "every path through the function must end in `return`"),
         (raises, "RuntimeError"),
-        (exits, "SystemExit"),
-        (raises_anything, "BaseException"),
-        (raises_markup, "ValueError"),
-        (raises_unprintable, "Unprintable"),
+        (lambda x, n_heads: sys.exit("bye"), "SystemExit"),
+        (raising(BaseException("odd")), "BaseException"),
+        (raising(ValueError("<script>alert(1)</script>" * 1000)), "ValueError"),
+        (raising(Unprintable()), "Unprintable"),
         (recurses, "RecursionError"),
         (closes_stdout, "must have shape"),
         (changes_input, "changes its argument `x`"),
         (Callable(), "values are not"),
         (lambda x: x, "TypeError"),
-        (lambda x, n_heads: right(x, n_heads).numpy(), "numpy array"),
-        (lambda x, n_heads: right(x, n_heads).tolist(), "a list"),
-        (lambda x, n_heads: right(x, n_heads) * torch.nan, "are NaN"),
-        (lambda x, n_heads: right(x, n_heads) / 0, "inf"),
-        (lambda x, n_heads: right(x, n_heads).half(), "dtype"),
-        (lambda x, n_heads: right(x, n_heads).to(torch.complex64), "dtype"),
-        (lambda x, n_heads: right(x, n_heads).to("meta"), "device"),
-        (lambda x, n_heads: right(x, n_heads).to_sparse(), "sparse"),
-        (lambda x, n_heads: torch.nested.nested_tensor([right(x, n_heads)]), "nested"),
-        (lambda x, n_heads: right(x, n_heads)[:0], "shape"),
-        (lambda x, n_heads: torch.tensor(1.0), "shape"),
-        (lambda x, n_heads: (right(x, n_heads),), "tuple"),
-        (lambda x, n_heads: object(), "an object"),
+        (then(torch.Tensor.numpy), "numpy array"),
+        (then(torch.Tensor.tolist), "a list"),
+        (then(lambda y: y * torch.nan), "are NaN"),
+        (then(lambda y: y / 0), "inf"),
+        (then(lambda y: y * 1.01), "values are not"),
+        (then(torch.Tensor.half), "dtype"),
+        (then(lambda y: y.to(torch.complex64)), "dtype"),
+        (then(lambda y: y.to("meta")), "device"),
+        (then(torch.Tensor.to_sparse), "sparse"),
+        (then(lambda y: torch.nested.nested_tensor([y])), "nested"),
+        (then(lambda y: y[:0]), "shape"),
+        (then(lambda y: torch.tensor(1.0)), "shape"),
+        (then(lambda y: (y,)), "tuple"),
+        (then(lambda y: object()), "an object"),
         (right(torch.ones(1, 2, 4), 2), "function itself"),
         (None, "function itself"),
     ],
@@ -136,17 +133,10 @@ def test_broken_answer_fails_with_a_reason(answer, message):
     assert len(report.message) < 3000
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        lambda x, n_heads: right(x.requires_grad_(), n_heads),
-        lambda x, n_heads: right(x, n_heads).double(),
-        lambda x, n_heads: torch.nn.Parameter(right(x, n_heads)),
-        torch.no_grad()(right),
-    ],
-)
-def test_unusual_right_answer_passes(answer):
-    assert check("split_heads", answer).status == "passed"
+def test_unusual_right_answer_passes():
+    answers = [torch.no_grad()(right), *map(then, (torch.Tensor.double, torch.nn.Parameter))]
+    for answer in [*answers, lambda x, n_heads: right(x.requires_grad_(), n_heads)]:
+        assert check("split_heads", answer).status == "passed"
 
 
 class Subclass(torch.Tensor):
@@ -258,15 +248,11 @@ def test_unfinished_answer_is_no_untouched_stub():
 
 
 def test_shape_message_names_the_axes():
-    message = check("split_heads", lambda x, n_heads: right(x, n_heads).transpose(1, 2)).message
+    message = check("split_heads", then(lambda y: y.transpose(1, 2))).message
     said = next(line for line in message.splitlines() if "; yours is " in line)
     expected, yours = said.split("; yours is ")
-    assert [word.split()[0] for word in expected.split("(")[1].split(", ")] == [
-        "batch",
-        "head",
-        "n",
-        "d_head",
-    ]
+    axes = [word.split()[0] for word in expected.split("(")[1].split(", ")]
+    assert axes == ["batch", "head", "n", "d_head"]
     assert yours.index("n ") < yours.index("head ")
 
 
@@ -310,17 +296,6 @@ def test_a_reused_buffer_passes():
         return buffers.setdefault(x.shape, torch.empty_like(result)).copy_(result)
 
     assert check("multi_head_attention", into_buffer).status == "passed"
-
-
-def test_one_percent_too_much_is_wrong():
-    assert check("split_heads", lambda x, n_heads: right(x, n_heads) * 1.01).status == "failed"
-
-
-def test_unknown_exercise_is_an_error_that_suggests_names():
-    with pytest.raises(ValueError, match="split_heads"):
-        check("split_head", right)
-    with pytest.raises(ValueError, match="causal_mask"):
-        check("zzzzz", right)
 
 
 @pytest.mark.parametrize("status", ["passed", "failed", "not attempted"])

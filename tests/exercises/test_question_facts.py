@@ -1,53 +1,43 @@
-"""What the questions call right is what the package does."""
+"""What the questions call right is what the package and the stored curves do."""
 
 import math
 from functools import cache
+from statistics import fmean
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer_lesson import (
+from transformer_lesson import ModelConfig, MultiHeadAttention, mine, record, sinusoidal_encoding
+from transformer_lesson.checkpoints.translator import trained_translator
+from transformer_lesson.exercises.engine.question_bank import find_question
+from transformer_lesson.experiments.since_2017 import Setting, stored_grid, stored_ladder
+from transformer_lesson.explorables import TranslationPlayground
+from transformer_lesson.generation import Sample, accept_and_residual, bleu, generate, top_p_filter
+from transformer_lesson.interpretability.causality import changed_positions
+from transformer_lesson.model.attention import (
+    attention_scores,
+    multi_head_attention,
+    scaled_dot_product_attention,
+)
+from transformer_lesson.model.blocks import EncoderBlock
+from transformer_lesson.model.feed_forward import FeedForward, GatedFeedForward
+from transformer_lesson.model.masks import causal_mask
+from transformer_lesson.model.norm import layer_norm, rms_norm
+from transformer_lesson.model.parameters import count_encoder_parameters, count_parameters
+from transformer_lesson.model.positions import apply_rotary, shift_matrix
+from transformer_lesson.model.transformers import (
     DecoderOnlyTransformer,
     EncoderDecoderTransformer,
     EncoderOnlyTransformer,
-    ModelConfig,
-    MultiHeadAttention,
-    mine,
-    record,
-    scaled_dot_product_attention,
-    sinusoidal_encoding,
 )
-from transformer_lesson.checkpoints.translator import trained_translator
-from transformer_lesson.exercises.engine.question_bank import find_question
-from transformer_lesson.explorables import TranslationPlayground
-from transformer_lesson.generation import (
-    Sample,
-    accept_and_residual,
-    bleu,
-    generate,
-    top_p_filter,
-)
-from transformer_lesson.interpretability.causality import changed_positions
-from transformer_lesson.mine import translation
-from transformer_lesson.model.attention import attention_scores, multi_head_attention
-from transformer_lesson.model.blocks import EncoderBlock
-from transformer_lesson.model.feed_forward import FeedForward
-from transformer_lesson.model.masks import causal_mask
-from transformer_lesson.model.norm import layer_norm
-from transformer_lesson.model.parameters import count_encoder_parameters, count_parameters
-from transformer_lesson.model.positions import shift_matrix
 from transformer_lesson.text import pad_batch
 from transformer_lesson.text.batches import shift_right
 from transformer_lesson.text.grammar.lexicon import NOUNS
 from transformer_lesson.training import bits_per_character, label_smoothed_loss, warmup_rate
 
-
-@pytest.fixture(autouse=True)
-def nobodys_functions(monkeypatch, tmp_path):
-    """What somebody passed elsewhere takes no part."""
-    monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", str(tmp_path / "my_progress.json"))
+pytestmark = pytest.mark.usefixtures("folder")  # nobody's functions take part
 
 
 def right(name):
@@ -60,16 +50,23 @@ def small(**changes):
     return ModelConfig(**{**sizes, **changes})
 
 
+HEADS = "encoder.1.self_attention.weights"
+RUNNING = "the child opens the window ."
+
+
 @cache
-def written():
-    """What passes through the trained translator that has written the running sentence."""
+def reading(source, target=""):
+    """The trained translator, and what passes through it that reads this and has written that."""
     model, tokenizer, _ = trained_translator()
-    source, target = "the child opens the window .", "das Kind macht das Fenster auf ."
     source_ids = torch.tensor([[*tokenizer.encode(source), tokenizer.eos_id]])
     target_ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(target)]])
     with torch.no_grad(), record(model) as run:
         model(source_ids, target_ids)
     return model, tokenizer, run
+
+
+def written():
+    return reading(RUNNING, "das Kind macht das Fenster auf .")
 
 
 def test_00():
@@ -121,7 +118,7 @@ def test_02():
     def from_1(n_positions, d_model, base=10000.0):
         return sinusoidal_encoding(n_positions + 1, d_model, base)[1:]
 
-    off = mine.translation("the child opens the window .", sinusoidal_encoding=from_1)
+    off = mine.translation(RUNNING, sinusoidal_encoding=from_1)
     assert off.mine == off.packages and 0.1 < off.largest < 1
 
 
@@ -132,26 +129,14 @@ def test_03():
     assert torch.allclose(weights.sum(-1), torch.ones(1), atol=1e-5)
     assert weights.sum(-2).std() > 0.1
     assert ((weights * causal_mask(500)).sum(-1)[..., :-1] < 1).all()
-    run = reading("the child opens the window .")
+    run = reading(RUNNING)[2]
     assert "`window`" in right("03.second_the")
     assert abs(run[HEADS][0, 3, 3, 4] - 0.99) < 0.005
     x = run["encoder.0.output"][0]  # (n, d_model)
     alone = (x @ x.T / math.sqrt(128)).softmax(-1)
     assert alone.diagonal().min() > 0.9 and "at itself" in right("03.own_vectors")
-    unscaled = translation("the child opens the window .", attention_scores=lambda Q, K: Q @ K.mT)
+    unscaled = mine.translation(RUNNING, attention_scores=lambda Q, K: Q @ K.mT)
     assert unscaled.mine == unscaled.packages and unscaled.largest > 0.1
-
-
-HEADS = "encoder.1.self_attention.weights"
-
-
-def reading(sentence):
-    """What the trained translator computes when it reads a sentence."""
-    translator, tokenizer, _ = trained_translator()
-    ids = torch.tensor([[*tokenizer.encode(sentence), tokenizer.eos_id]])
-    with torch.no_grad(), record(translator) as run:
-        translator(ids, torch.tensor([[tokenizer.bos_id]]))
-    return run
 
 
 def test_04():
@@ -168,7 +153,7 @@ def test_04():
     with record(model) as run:
         model(torch.arange(6)[None])
     assert run["encoder.0.self_attention.weights"].shape == (1, 8, 6, 6)
-    run = reading("the small child opens the old window .")
+    run = reading("the small child opens the old window .")[2]
     assert run[HEADS][0, 3, 4, 6] > 0.95 and "`window`" in right("04.adjective_between")
 
 
@@ -192,7 +177,6 @@ def test_05():
 
 
 def gradient(residual):
-    """Norm of the gradient that reaches the input of 24 stacked feed-forward networks."""
     x = torch.randn(1, 4, 64, requires_grad=True)
     y = x
     for _ in range(24):
@@ -297,3 +281,42 @@ def test_10():
     table, blocks = 51_281 * 768, count_encoder_parameters(768, 3072, 12)
     assert table + blocks + 2 * 768 == 124_439_808 and round(table / 124_439_808, 2) == 0.32
     assert "32 %" in right("10.gpt2_embedding")
+
+
+@pytest.mark.slow
+@torch.no_grad()
+def test_13():
+    x, one, zero = torch.tensor([1.0, 2.0, 3.0]), torch.ones(3), torch.zeros(3)
+    torch.testing.assert_close(layer_norm(x + 100, one, zero), layer_norm(x, one, zero))
+    torch.testing.assert_close(rms_norm(x + 100, one), one, atol=0.02, rtol=0)
+    assert "close to 1" in right("13.shifted")
+    assert right("13.same_numbers").startswith("1365")
+    sizes = dict(vocab_size=9, d_model=512, n_heads=8, n_layers=1, max_len=9)
+    plain = count_parameters(FeedForward(ModelConfig(d_ff=2048, **sizes))) - 2048 - 512
+    gated = count_parameters(GatedFeedForward(ModelConfig(d_ff=1365, **sizes)))
+    assert plain - gated == 512  # but for one row
+    assert right("13.cache").startswith("A quarter") and 8 / 32 == 1 / 4
+    q, k = torch.randn(2, 1, 16)
+    scores = [
+        apply_rotary(q, torch.tensor([3 + on])) @ apply_rotary(k, torch.tensor([1 + on])).T
+        for on in (0, 100)
+    ]
+    torch.testing.assert_close(*scores, atol=1e-3, rtol=1e-3)
+    assert right("13.moved_on").startswith("0.8")
+    sizes = dict(vocab_size=30, d_model=32, n_heads=2, n_layers=3, d_ff=64, max_len=20)
+    model = DecoderOnlyTransformer(ModelConfig(attention_window=4, **sizes)).eval()
+    ids = torch.arange(20)[None]
+    moved = []
+    for t in range(20):
+        changed = ids.clone()
+        changed[0, t] = 29
+        moved.append(bool((model(changed)[0, -1] - model(ids)[0, -1]).abs().max() > 1e-5))
+    assert sum(moved[:-1]) == 9 and right("13.reach").startswith("9")
+    ends = [fmean(run[-1] for run in runs) for runs in stored_ladder().values()]
+    falls = [before - after for before, after in zip(ends, ends[1:], strict=False)]
+    best = max(range(5), key=lambda i: falls[i])
+    assert list(stored_ladder())[best + 1] == "+ rotary" and falls[best] > 0.15
+    assert sorted(falls)[-2] < 0.03 and right("13.which_change").startswith("Rotary")
+    stuck = [run[-1] for run in stored_grid()[Setting("post", 0, "xavier")]]
+    assert all(abs(loss - 3.24) < 0.2 for loss in stuck)  # the manual's letter frequencies
+    assert "stays there" in right("13.six_layers")

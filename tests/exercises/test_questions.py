@@ -1,20 +1,19 @@
-"""Questions keep their form, and what they call right is what the package does."""
+"""Questions keep their form; their widget: choose, commit, read."""
 
-import json
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from tools.lesson_files import lesson_files
+from tests.lessons import cells, each_notebook, source
 from transformer_lesson.exercises import predict
 from transformer_lesson.exercises.engine import question_bank
-from transformer_lesson.exercises.engine.question_bank import load_questions
+from transformer_lesson.exercises.engine.predictions import Prediction, to_html
+from transformer_lesson.exercises.engine.progress import PLACE
+from transformer_lesson.exercises.engine.question_bank import Option, Question, load_questions
 
-ROOT = Path(__file__).parents[2]
-NOTEBOOKS = lesson_files()
-FILES = sorted(Path(question_bank.__file__).with_name("questions").glob("*.toml"))
+FILES = sorted(Path(question_bank.__file__).parents[1].glob("questions/*.toml"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -45,12 +44,10 @@ def test_question_is_complete(question):
             assert text.count("`") % 2 == 0
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_lesson_asks_every_one_of_its_questions_once(notebook):
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    asked = re.findall(r'predict\("([^"]+)"\)', code)
-    own = [name for name in load_questions() if name.startswith(f"{notebook.name[:2]}.")]
+@each_notebook
+def test_lesson_asks_every_one_of_its_questions_once(path):
+    asked = re.findall(r'predict\("([^"]+)"\)', "\n".join(map(source, cells(path, "code"))))
+    own = [name for name in load_questions() if name.startswith(f"{path.name[:2]}.")]
     assert sorted(asked) == sorted(own)
     assert len(own) >= 3
 
@@ -63,3 +60,82 @@ def test_right_answers_are_not_always_at_the_same_place():
 def test_unknown_question_is_an_error_that_suggests_names():
     with pytest.raises(ValueError, match="03.softmax_axis"):
         predict("03.softmax_axes")
+
+
+HOSTILE = Question(
+    "99.hostile",
+    "What does <script>alert(1)</script> in `a < b` do?",
+    (
+        Option("`x.view(2)` & <b>more</b>", "It is <i>shown</i>, not run.", right=True),
+        Option("It runs", "`html.escape` keeps it from running."),
+        Option("Nothing", "You see it in the question."),
+    ),
+)
+
+
+def commit(prediction, index):
+    prediction.options.index = index
+    prediction.commit.click()
+    return prediction.feedback.value
+
+
+@pytest.mark.parametrize("name", load_questions())
+def test_nothing_is_chosen_or_given_away_at_first(name):
+    prediction = predict(name)
+    assert prediction.options.index is None
+    assert prediction.feedback.value == '<div role="status"></div>'
+    for option in prediction.question.options:
+        assert all(to_html(option.explanation) not in w.value for w in prediction.children[::3])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", load_questions())
+def test_every_choice_gets_its_own_explanation(name):
+    answer = predict(name).question.answer
+    for index, option in enumerate(predict(name).question.options):
+        feedback = commit(predict(name), index)
+        assert to_html(option.explanation) in feedback
+        assert to_html(answer.explanation) in feedback
+        assert ("✗" in feedback) is not option.right
+        assert 'role="status"' in feedback
+
+
+def test_commit_asks_for_a_choice_and_locks_it():
+    prediction = predict("03.softmax_axis")
+    prediction.commit.click()
+    assert "Choose an answer first" in prediction.feedback.value
+    assert not prediction.commit.disabled
+    commit(prediction, 0)
+    assert prediction.options.disabled and prediction.commit.disabled
+
+
+def test_progress_that_cannot_be_kept_is_said_below_the_answer(tmp_path, monkeypatch):
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setenv(PLACE, str(tmp_path / "a file" / "<i>.json"))
+    shown = commit(Prediction(HOSTILE), 0)
+    assert "Progress could not be written to" in shown and "&lt;i&gt;.json" in shown
+
+
+def test_text_is_escaped_and_backticks_become_code():
+    prediction = Prediction(HOSTILE)
+    page = prediction._repr_mimebundle_()["text/markdown"] + commit(prediction, 1)
+    page += prediction.children[0].value
+    assert "<script>" not in page and "<b>more" not in page
+    assert "<code>a &lt; b</code>" in page
+    assert prediction.options.options[0] == "x.view(2) & <b>more</b>"
+
+
+def test_viewers_without_a_kernel_get_the_question_and_folded_answers():
+    prediction = predict("03.softmax_axis")
+    bundle = prediction._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert bundle["text/plain"] == repr(prediction)
+    assert bundle["text/plain"].startswith("Predict 03.softmax_axis: Attention weights")
+    question, answers = bundle["text/markdown"].split("<details>")
+    for option in prediction.question.options:
+        assert to_html(option.text) in question
+        assert option.explanation not in question
+        assert to_html(option.explanation) in answers
+    assert bundle == prediction._repr_mimebundle_()
+    again = predict("03.softmax_axis")._repr_mimebundle_()
+    assert bundle["text/markdown"] == again["text/markdown"]

@@ -3,11 +3,10 @@
 import html
 import json
 import re
-import subprocess
-import sys
 import warnings
 from html.parser import HTMLParser
 
+import ipywidgets
 import pytest
 import torch
 
@@ -29,8 +28,6 @@ VIEWS = [head_view, model_view]
 
 
 class Tags(HTMLParser):
-    """Collect the tags of a page, each with its attributes."""
-
     def __init__(self, page: str):
         super().__init__()
         self.found = []
@@ -41,14 +38,12 @@ class Tags(HTMLParser):
 
 
 def frame_page(view) -> str:
-    """Return the page inside the frame."""
     ((tag, attributes),) = Tags(view.html).found
     assert tag == "iframe"
     return attributes["srcdoc"]
 
 
 def data(view) -> dict:
-    """Return what the page gives to bertviz."""
     return json.loads(re.search(r"const VIEW = (.*);\n", frame_page(view))[1])
 
 
@@ -85,13 +80,10 @@ def test_a_view_holds_the_recorded_weights_and_words_of_one_sentence(run, view, 
 
 @pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
 def test_one_part_is_shown_alone_and_without_a_menu(run, part):
-    view = head_view(run, SOURCE, TARGET, part=part)
-    assert [shown["name"] for shown in data(view)["attention"]] == [part]
-    assert 'id="filter"' not in frame_page(view)
-
-
-def test_the_encoder_part_needs_no_target_words(run):
-    assert data(head_view(run, SOURCE, part="encoder"))["attention"][0]["left_text"] == SOURCE
+    view = head_view(run, SOURCE, None if part == "encoder" else TARGET, part=part)
+    (shown,) = data(view)["attention"]
+    assert shown["name"] == part and 'id="filter"' not in frame_page(view)
+    assert shown["left_text"] == (SOURCE if part == "encoder" else TARGET)
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -101,14 +93,13 @@ def test_models_of_one_stack_are_shown_straight_from_their_run(view, model):
     assert len(shown) == 1 and shown[0]["left_text"] == shown[0]["right_text"] == SOURCE
 
 
-def test_a_list_of_tensors_is_shown_layer_by_layer():
+def test_a_list_of_tensors_is_shown_layer_by_layer_and_with_target_words_as_cross_attention():
     layers = weights()
+    layers[0][:, :, 0] = 0  # a row with every key masked
     (shown,) = data(head_view(layers, SOURCE))["attention"]
     truth = torch.stack([layer[0] for layer in layers])
     torch.testing.assert_close(torch.tensor(shown["attn"]), truth, atol=6e-5, rtol=0)
-
-
-def test_a_list_with_target_words_is_cross_attention():
+    assert shown["attn"][0][0][0] == [0.0] * 5
     (shown,) = data(model_view(weights(3, 5), SOURCE, TARGET))["attention"]
     assert (shown["left_text"], shown["right_text"]) == (TARGET, SOURCE)
 
@@ -125,68 +116,41 @@ def test_layers_keep_their_numbers(run):
     }
 
 
-def test_a_row_with_every_key_masked_is_shown():
-    layers = weights()
-    layers[0][:, :, 0] = 0
-    assert data(head_view(layers, SOURCE))["attention"][0]["attn"][0][0][0] == [0.0] * 5
-
-
-SENTENCES = {
-    "head view: 2 layers, 3 heads, 5 query tokens, 5 key tokens": (head_view, weights(), None),
-    "model view: 1 layer, 1 head, 3 query tokens, 5 key tokens": (
-        model_view,
-        weights(3, 5, layers=1, heads=1),
-        TARGET,
-    ),
-}
-
-
-@pytest.mark.parametrize("sentence", SENTENCES)
-def test_the_text_alternative_says_what_is_shown(sentence):
-    view, layers, target = SENTENCES[sentence]
-    made = view(layers, SOURCE, target)
-    bundle, metadata = made._repr_mimebundle_()
-    assert repr(made) == bundle["text/plain"] == metadata["image/png"]["alt"] == sentence
-    assert f'<iframe title="{sentence}"' in made.html
-
-
-def test_the_text_alternative_names_every_part(run):
-    assert repr(model_view(run, SOURCE, TARGET)) == (
+def test_the_text_alternative_says_what_is_shown(run):
+    said = {
+        "head view: 2 layers, 3 heads, 5 query tokens, 5 key tokens": head_view(weights(), SOURCE),
+        "model view: 1 layer, 1 head, 3 query tokens, 5 key tokens": model_view(
+            weights(3, 5, layers=1, heads=1), SOURCE, TARGET
+        ),
         "model view: 2 layers, 2 heads, 5 query tokens, 5 key tokens "
-        "(encoder; also decoder 3 by 3, cross 3 by 5)"
-    )
+        "(encoder; also decoder 3 by 3, cross 3 by 5)": model_view(run, SOURCE, TARGET),
+    }
+    for sentence, made in said.items():
+        bundle, metadata = made._repr_mimebundle_()
+        assert repr(made) == bundle["text/plain"] == metadata["image/png"]["alt"] == sentence
+        assert f'<iframe title="{sentence}"' in made.html
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_notebook_stores_a_picture_and_a_widget_but_no_page(view):
-    bundle, _ = view(weights(), SOURCE)._repr_mimebundle_()
-    widget = "application/vnd.jupyter.widget-view+json"
-    assert set(bundle) == {"text/plain", "image/png", widget}
-    assert bundle["image/png"].startswith(b"\x89PNG") and len(bundle["image/png"]) < 300_000
-
-
-def test_the_widget_shows_the_frame(monkeypatch):
-    import ipywidgets
-
-    shown = []
-    widget = ipywidgets.HTML()
+def test_a_notebook_stores_a_picture_and_a_widget_that_shows_the_frame(view, monkeypatch):
+    shown, widget, kind = [], ipywidgets.HTML(), "application/vnd.jupyter.widget-view+json"
     monkeypatch.setattr(ipywidgets, "HTML", lambda text, **_: shown.append(text) or widget)
-    view = head_view(weights(), SOURCE)
-    bundle, _ = view._repr_mimebundle_()
-    assert shown == [view.html]
-    assert bundle["application/vnd.jupyter.widget-view+json"]["model_id"] == widget.model_id
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_the_same_weights_give_the_same_bytes(view):
     layers = weights()
-    first, second = view(layers, SOURCE), view([layer.clone() for layer in layers], list(SOURCE))
-    assert first.html == second.html and first.picture.png() == second.picture.png()
+    made, again = view(layers, SOURCE), view([layer.clone() for layer in layers], list(SOURCE))
+    bundle, _ = made._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "image/png", kind}
+    assert bundle["image/png"].startswith(b"\x89PNG") and len(bundle["image/png"]) < 300_000
+    assert shown == [made.html] and bundle[kind]["model_id"] == widget.model_id
+    assert made.html == again.html and made.picture.png() == again.picture.png()
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_the_page_names_nothing_to_fetch(view):
-    page = frame_page(view(weights(), SOURCE))
+def test_the_page_names_nothing_to_fetch_and_may_only_run_scripts(view):
+    made = view(weights(), SOURCE)
+    ((_, attributes),) = Tags(made.html).found
+    assert attributes["sandbox"] == "allow-scripts" and made.html.count("<") == 2
+    assert html.unescape(made.html).endswith('</body></html>\n"></iframe>')
+    page = frame_page(made)
     tags = Tags(page).found
     assert [attributes for _, attributes in tags if {"src", "href"} & set(attributes)] == []
     assert [tag for tag, _ in tags].count("script") == 5
@@ -195,11 +159,6 @@ def test_the_page_names_nothing_to_fetch(view):
     assert "cdn" not in page.lower() and "require.config" not in page
     (policy,) = [a["content"] for t, a in tags if t == "meta" and "http-equiv" in a]
     assert policy.startswith("default-src 'none'; script-src 'nonce-")
-
-
-def test_the_frame_may_only_run_scripts():
-    ((_, attributes),) = Tags(head_view(weights(), SOURCE).html).found
-    assert attributes["sandbox"] == "allow-scripts"
 
 
 HOSTILE = ["</script><b>", "<!--<script>", "${x}", "\"'`\\", "{{d3}}", "\u2028", "\ud800", "\0"]
@@ -236,57 +195,39 @@ SCORES = [torch.full((1, 2, 5, 5), 2.0)]
 NEGATIVE = [torch.tensor([[[[1.5, -0.5], [1.0, 0.0]]]])]
 
 BAD = {
-    r"0 entries and no weights: record the model's call": ([], SOURCE, {}),
-    r"1 entries and no weights": ({"encoder.0.output": torch.ones(1, 5, 4)}, SOURCE, {}),
-    r"layer 0 has weights of shape \(3, 5, 5\): pass \(batch, head": (
-        [weights()[0][0]],
-        SOURCE,
-        {},
-    ),
-    r"shape \(2, 3, 5, 5\), but there are 4 query and 4 key tokens": (weights(), SOURCE[1:], {}),
-    r"0, 0\) query and key tokens: give at least one": (weights(), [], {}),
-    r"token 7 is not text": (weights(), [7, 1, 2, 3, 4], {}),
-    r"adds up to nan, not 1": (NAN, SOURCE, {}),
-    r"adds up to 10.000, not 1: pass the weights after softmax": (SCORES, SOURCE, {}),
-    r"adds up to 1.000, not 1": (NEGATIVE, SOURCE[:2], {}),
-    r"sentence 2 does not exist here: choose from \[0, 1\]": (weights(), SOURCE, {"sentence": 2}),
-    r"sentence -1 does not exist": (weights(), SOURCE, {"sentence": -1}),
-    r"part 'cross' does not exist here: choose from \['self'\]": (
-        weights(),
-        SOURCE,
-        {"part": "cross"},
-    ),
-    r"layers of self differ in batch or heads": (weights() + weights(heads=4), SOURCE, {}),
-    r"147000 weights, more than the 100000 lines": (weights(70, 70, 10), ["a"] * 70, {}),
+    r"0 entries and no weights: record the model's call": [[]],
+    r"1 entries and no weights": [{"encoder.0.output": torch.ones(1, 5, 4)}],
+    r"layer 0 has weights of shape \(3, 5, 5\): pass \(batch, head": [[weights()[0][0]]],
+    r"shape \(2, 3, 5, 5\), but there are 4 query and 4 key tokens": [weights(), SOURCE[1:]],
+    r"0, 0\) query and key tokens: give at least one": [weights(), []],
+    r"token 7 is not text": [weights(), [7, 1, 2, 3, 4]],
+    r"adds up to nan, not 1": [NAN],
+    r"adds up to 10.000, not 1: pass the weights after softmax": [SCORES],
+    r"adds up to 1.000, not 1": [NEGATIVE, SOURCE[:2]],
+    r"layers of self differ in batch or heads": [weights() + weights(heads=4)],
+    r"147000 weights, more than the 100000 lines": [weights(70, 70, 10), ["a"] * 70],
+}
+BAD_OPTIONS = {
+    r"sentence 2 does not exist here: choose from \[0, 1\]": {"sentence": 2},
+    r"sentence -1 does not exist": {"sentence": -1},
+    r"part 'cross' does not exist here: choose from \['self'\]": {"part": "cross"},
+    r"layer 2 does not exist here: choose from \[0, 1\]": {"layer": 2},
+    r"head 3 does not exist here: choose from \[0, 1, 2\]": {"heads": [0, 3]},
 }
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("message", BAD)
-def test_bad_input_is_refused_with_a_sentence(unchecked, view, message):
-    attention, tokens, options = BAD[message]
-    with pytest.raises(ValueError, match=message):
-        view(attention, tokens, **options)
+@pytest.mark.parametrize("message", BAD | BAD_OPTIONS)
+def test_bad_input_is_refused_with_a_sentence(unchecked, message):
+    attention, *tokens = BAD.get(message, [weights()])
+    options = BAD_OPTIONS.get(message, {})
+    for view in VIEWS if options.keys() <= {"sentence", "part"} else [head_view]:
+        with pytest.raises(ValueError, match=message):
+            view(attention, *(tokens or [SOURCE]), **options)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"layer": 2}, r"layer 2 does not exist here: choose from \[0, 1\]"),
-        ({"heads": [0, 3]}, r"head 3 does not exist here: choose from \[0, 1, 2\]"),
-    ],
-)
-def test_an_unknown_layer_or_head_is_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        head_view(weights(), SOURCE, **options)
-
-
-def test_two_texts_need_the_words_of_both(run):
+def test_two_texts_need_the_words_of_both_and_one_takes_no_target_words(run):
     with pytest.raises(ValueError, match="target_tokens is missing.*or part='encoder'"):
         head_view(run, SOURCE)
-
-
-def test_one_text_takes_no_target_words():
     run = recorded(DecoderOnlyTransformer(small_config()), SOURCE_IDS)
     with pytest.raises(ValueError, match="reads one text: leave it out"):
         head_view(run, SOURCE, TARGET)
@@ -304,20 +245,3 @@ def test_another_bertviz_is_named(monkeypatch):
     monkeypatch.setitem(attention_view.MENDS, "head_view", {"no such line": ""})
     with pytest.raises(RuntimeError, match=r"another head_view.js than 1.4.1"):
         head_view(weights(), SOURCE)
-
-
-@pytest.mark.slow
-def test_importing_the_views_loads_no_viewer():
-    heavy = "{'bertviz', 'transformers', 'ipywidgets', 'mpld3', 'IPython'}"
-    code = (
-        f"import sys, transformer_lesson.figures.attention_view; print({heavy} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
-
-
-def test_the_frame_is_closed_html():
-    made = head_view(weights(), SOURCE)
-    assert made.html.count("<") == 2 and html.unescape(made.html).endswith(
-        '</body></html>\n"></iframe>'
-    )

@@ -122,22 +122,18 @@ def test_each_notebook_gets_its_own_row(graded, student):
     assert len(row["message"]) < 350
 
 
-def test_the_order_is_that_of_the_names(graded):
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are listed on Linux")
+def test_the_order_is_that_of_the_names_and_no_process_is_left(graded):
     assert [row["student"] for row in graded] == sorted(CLASS)
 
-
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are listed on Linux")
-def test_no_process_is_left(graded):
     def command_line(process: Path) -> bytes:
         try:
             return (process / "cmdline").read_bytes()
         except OSError:
             return b""
 
-    left = [
-        process for process in Path("/proc").glob("[0-9]*") if b"86421.5" in command_line(process)
-    ]
-    assert left == []
+    processes = Path("/proc").glob("[0-9]*")
+    assert [one for one in processes if b"86421.5" in command_line(one)] == []
 
 
 def test_what_hangs_or_ends_costs_one_exercise(monkeypatch):

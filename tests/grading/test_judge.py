@@ -10,7 +10,7 @@ import torch
 
 from tests.exercises.answers import answers
 from tests.exercises.test_hostile_answers import in_disguise, spread
-from tests.grading.handed_in import CHECK, HEAD, NAME, RIGHT, SEED, graded_here
+from tests.grading.handed_in import CHECK, FORMULA, HEAD, NAME, RIGHT, SEED, graded_here
 from tools.handout import solved_copy, student_copy
 from tools.lesson_files import lesson_files
 from transformer_lesson.exercises import Report, catalog
@@ -29,6 +29,10 @@ pytestmark = pytest.mark.slow
 
 LESSONS = lesson_files()
 
+INNER = f"def inner(n):\n    raise NotImplementedError\n\n\n{HEAD}return inner(n_tokens)"
+DEEP = f"{HEAD}deep = []\n    deep.append(deep)\n    return deep"
+NUMPY = f"import math, numpy\n{HEAD}{FORMULA.replace('return ', 'return numpy.float64(')})"
+
 # What stands in a cell, and the status and the beginning of the mistake or message.
 CELLS = {
     "right": (RIGHT, "passed", "Equal to"),
@@ -38,11 +42,7 @@ CELLS = {
     "blank": (f"{HEAD}raise NotImplementedError", "not attempted", ""),
     "dots": (f"{HEAD}...", "not attempted", ""),
     "half": (f"{HEAD}n_tokens + 1\n    raise NotImplementedError", "not attempted", ""),
-    "inner": (
-        f"def inner(n):\n    raise NotImplementedError\n\n\n{HEAD}return inner(n_tokens)",
-        "failed",
-        "Your function raised NotImplementedError",
-    ),
+    "inner": (INNER, "failed", "Your function raised NotImplementedError"),
     "empty": ("print('nothing')", "missing", "The notebook does not"),
     "value": (f"{NAME} = 3", "missing", "The notebook does not"),
     "syntax": (f"def {NAME}(loss, n_tokens:\n    return 1", "failed", "The cells that it needs"),
@@ -55,23 +55,14 @@ CELLS = {
     "odd": (f"{HEAD}return type('Strange', (), {{}})()", "failed", "`bits` must be a float"),
     "complex": (f"{HEAD}return 1j", "failed", "`bits` must be a float"),
     "huge": (f"{HEAD}return 'x' * 10**8", "failed", "`bits` must be a float. Yours is a str"),
-    "deep": (
-        f"{HEAD}deep = []\n    deep.append(deep)\n    return deep",
-        "failed",
-        "`bits` must be a float. Yours is a list",
-    ),
+    "deep": (DEEP, "failed", "`bits` must be a float. Yours is a list"),
     "keys": (f"{HEAD}return {{(1, 2): 3}}", "failed", "`bits` must be a float. Yours is a dict"),
-    "numpy": (
-        f"import math, numpy\n{HEAD}"
-        "return numpy.float64(loss_in_nats / math.log(2) * n_tokens / n_characters)",
-        "passed",
-        "Equal to",
-    ),
+    "numpy": (NUMPY, "passed", "Equal to"),
 }
 
 
 OURS = "transformer_lesson.training.loss"
-IMPORTS = {
+IMPORTS = {  # cells that are neither passed nor failed
     "by name": f"from {OURS} import {NAME}",
     "by another name": f"from {OURS} import {NAME} as bits\n\n{HEAD}"
     "return bits(loss_in_nats, n_tokens, n_characters)",
@@ -89,22 +80,15 @@ IMPORTS = {
 }
 
 
-@pytest.mark.parametrize("how", IMPORTS)
-def test_an_answer_that_is_ours_neither_passes_nor_fails(how):
-    report = graded_here(NAME, [IMPORTS[how], CHECK])
-    assert (report.status, report.message) == ("imported", IMPORTED)
-
-
-@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("kind", CELLS | IMPORTS)
 def test_each_cell_gets_its_verdict(kind):
-    source, status, said = CELLS[kind]
+    source, status, said = CELLS.get(kind) or (IMPORTS[kind], "imported", IMPORTED)
     report = graded_here(NAME, ["1", source, CHECK])
     assert report.status == status, report
     assert (report.mistake or report.message).startswith(said), report
 
 
 def recorded(name: str, function) -> list[dict]:
-    """The calls that a check of the function makes."""
     recorder = Recorder(function)
     judged(name, SEED, recorder.take)
     return recorder.calls
@@ -229,48 +213,25 @@ def test_a_finite_gradient_that_is_not_the_right_one_does_not_pass(name):
     assert "gradient" in verdict_on(name, list(map(forge, calls))).message
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"",
-        b"\xff\n",
-        b"[]",
-        b"3",
-        b"[" * 200_000,
-        b"9" * 5001,
-        b"{}",
+def test_a_line_that_is_no_answer_is_refused():
+    lines = [
+        *(b"", b"\xff\n", b"[]", b"3", b"[" * 200_000, b"9" * 5001, b"{}"),
         b'{"name": "encode", "state": "called", "calls": []}',
         b'{"name": "bits_per_character", "state": "passed"}',
         b'{"name": "bits_per_character", "state": "called", "calls": 3}',
-    ],
-    ids=range(10),
-)
-def test_a_line_that_is_no_answer_is_refused(line):
-    with pytest.raises(Stopped, match="could not be read"):
-        verdict(NAME, SEED, line)
+    ]
+    for line in lines:
+        with pytest.raises(Stopped, match="could not be read"):
+            verdict(NAME, SEED, line)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        {},
-        [],
-        {"result": 3},
-        {"result": "{"},
-        {"result": '{"__tensor__": "AAAA"}'},
-        {"result": '{"__tensor__": 3}'},
-        {"result": '{"__array__": {}}'},
-        {"result": '{"__other__": 3}'},
-        {"result": '{"code": "print(1)"}'},
-        {"result": "[" * 10_000},
-        {"result": "1.5", "after": "3"},
-        {"result": "1.5", "after": "[[], {}, null]"},
-        {"raised": "SystemExit", "text": "0"},
-        {"raised": "UnicodeDecodeError", "text": "x"},
-        {"raised": 3, "text": "x"},
-        {"state": "passed"},
-    ],
-    ids=range(16),
-)
+RESULTS = [3, "{", '{"__tensor__": "AAAA"}', '{"__tensor__": 3}', '{"__array__": {}}', "[" * 10_000]
+RESULTS += ['{"__other__": 3}', '{"code": "print(1)"}']
+CALLS = [{}, [], {"state": "passed"}, *({"result": result} for result in RESULTS)]
+CALLS += [{"result": "1.5", "after": after} for after in ("3", "[[], {}, null]")]
+CALLS += [{"raised": error, "text": "0"} for error in ("SystemExit", "UnicodeDecodeError", 3)]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=range(len(CALLS)))
 def test_calls_that_hold_anything_else_do_not_pass(call):
     assert verdict_on(NAME, [call] * 40).status != "passed"

@@ -1,31 +1,28 @@
-"""The forward pass on the learner's functions: theirs where they pass, ours for the rest."""
+"""The learner's functions, by name and in the forward pass, and the translator they trained."""
 
 import pytest
 import torch
 from torch.testing import assert_close
 
-from tests.exercises.test_collection import ATTENTION, SCORES, Notebook
+from tests.exercises.test_collection import ATTENTION, MERGE, SCORES, Notebook, solved
+from transformer_lesson import mine
 from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
-from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.exercises.engine.collection import FOLDER
-from transformer_lesson.exercises.engine.folds import solution_code
 from transformer_lesson.exercises.engine.progress import PLACE
 from transformer_lesson.generation import Beam, Greedy, generate
 from transformer_lesson.mine import PARTS, MyTransformer, assembled, parts
+from transformer_lesson.mine.trained import FILE
 from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text.batches import Batch
+from transformer_lesson.text.tokenizers import WordTokenizer
 from transformer_lesson.training import TrainConfig, train
+from transformer_lesson.training.one_step import training_step
 
 SIZES = dict(vocab_size=13, d_model=8, n_heads=2, n_layers=2, d_ff=17, max_len=11, pad_id=0)
 CONFIG = ModelConfig(**SIZES, norm_position="post", bias=False, dropout=0.0)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
-    return tmp_path / FOLDER
 
 
 @pytest.fixture
@@ -43,26 +40,21 @@ def ids():
 
 def write_all():
     for name in PARTS:
-        exercise = EXERCISES[name]
-        source = solution_code([*exercise.load_helpers(), exercise.load_reference()])
-        assert Notebook().check(name, source).startswith("Your version is kept")
+        Notebook().keep(name, solved(name))
 
 
-def test_with_nothing_written_all_is_ours_and_equal(folder, model, ids):
+def test_with_nothing_and_with_all_exercises_solved_the_sum_is_the_same(folder, model, ids):
     mine = MyTransformer.with_weights_of(model)
     assert mine.parts.yours == () and not mine.training
     assert_close(mine(*ids), model(*ids))
     assert list(mine.state_dict()) == list(model.state_dict())
-
-
-def test_with_all_exercises_solved_the_sum_is_the_same(folder, model, ids):
     write_all()
     mine = MyTransformer.with_weights_of(model)
     assert mine.parts.yours == PARTS and not mine.parts.reasons
     assert_close(mine(*ids), model(*ids), rtol=1e-5, atol=1e-5)
 
 
-def test_ours_call_theirs(folder, model, ids):
+def test_ours_call_theirs_which_do_not_leak_into_the_package(folder, model, ids):
     calls = []
 
     def split_heads(x, n_heads):
@@ -76,9 +68,6 @@ def test_ours_call_theirs(folder, model, ids):
     assert functions["split_heads"] is split_heads
     with pytest.raises(ValueError, match="are no parts of the forward pass"):
         assembled({"split_head": split_heads})
-
-
-def test_theirs_do_not_leak_into_the_package(folder, model, ids):
     before = model(*ids)
     functions = assembled({"attention_scores": lambda Q, K: torch.zeros(*Q.shape[:-1], K.size(-2))})
     own = type(parts())(functions, ("attention_scores",), {})
@@ -90,16 +79,13 @@ def test_what_was_broken_by_hand_is_named_and_ours_stands_in(folder, model, ids)
     notebook = Notebook()
     notebook.check("attention_scores", SCORES)
     notebook.check("scaled_dot_product_attention", ATTENTION)
-    notebook.check("merge_heads", "def merge_heads(x):\n    return x.transpose(1, 2).flatten(2)\n")
+    notebook.check("merge_heads", MERGE)
     path = folder / "lesson_03.py"
     path.write_text(path.read_text().replace("math.sqrt(Q.size(-1))", "Q.size(-1)"))
     (folder / "lesson_04.py").write_text("# %% merge_heads\ndef merge_heads(x:\n")
     own = parts()
-    assert own.yours == () and list(own.reasons) == [
-        "attention_scores",
-        "scaled_dot_product_attention",
-        "merge_heads",
-    ]
+    broken = "attention_scores scaled_dot_product_attention merge_heads"
+    assert own.yours == () and " ".join(own.reasons) == broken
     said = repr(own).splitlines()
     assert said[0] == f"0 of {len(PARTS)} functions of the forward pass are yours"
     assert "attention_scores" in said[3] and "ours: yours does not pass any more (" in said[3]
@@ -121,16 +107,14 @@ def test_it_writes_searches_and_learns_like_the_package(folder, model, ids):
 
 
 @pytest.mark.parametrize("shift", [0, 2])
-def test_padding_may_stand_on_either_side(folder, model, ids, shift):
+def test_padding_may_stand_on_either_side_and_a_cache_leaves_the_new_tokens_only(
+    folder, model, ids, shift
+):
     source, target = ids[0].roll(shift, dims=1), ids[1]
     mine, real = MyTransformer.with_weights_of(model), source != 0
     assert_close(mine.encode(source)[real], model.encode(source)[real])
     assert_close(mine(source, target), model(source, target))
-
-
-def test_with_a_cache_it_answers_for_the_new_tokens_only(folder, model, ids):
-    source, target = ids
-    mine, cache = MyTransformer.with_weights_of(model), KeyValueCache(11)
+    cache = KeyValueCache(11)
     memory, whole = mine.encode(source), model(source, target)
     for new in (target[:, :3], target[:, 3:4], target[:, 4:]):
         start = cache.length
@@ -159,3 +143,62 @@ def test_a_model_of_another_kind_is_refused(folder):
         MyTransformer(ModelConfig(**SIZES, bias=False))
     with pytest.raises(ValueError, match="^dropout is 0.1, but these functions know only 0.0"):
         MyTransformer(ModelConfig(**SIZES, bias=False, norm_position="post", dropout=0.1))
+
+
+@pytest.fixture
+def tokenizer():
+    return WordTokenizer.train(["a dog sees a cat"])
+
+
+@pytest.fixture
+def own(tokenizer):
+    sizes = SIZES | dict(vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id, dropout=0.0)
+    return MyTransformer(ModelConfig(**sizes, norm_position="post", bias=False))
+
+
+def test_what_is_yours_lies_beside_your_progress(folder, monkeypatch, tmp_path):
+    assert mine.folder() == folder
+    monkeypatch.delenv(PLACE)
+    monkeypatch.chdir(tmp_path)  # no lesson is there
+    assert str(mine.folder()) == FOLDER
+
+
+def test_a_function_is_ours_until_the_learners_passes(folder):
+    assert mine.function("training_step") is training_step
+    assert not mine.is_yours(training_step)
+    Notebook().keep("training_step", solved("training_step"))
+    yours = mine.function("training_step")
+    assert mine.is_yours(yours) and yours.__name__ == "training_step"
+    path = folder / "lesson_08.py"
+    path.write_text(path.read_text().replace("optimizer.step()", "pass"))
+    assert mine.function("training_step") is training_step
+    with pytest.raises(ValueError, match="^There is no exercise 'training_steps'. Did you mean"):
+        mine.function("training_steps")
+
+
+def test_a_trained_model_is_kept_and_brought_back_and_a_damaged_file_left(folder, own, tokenizer):
+    assert mine.trained().model is trained_translator().model
+    assert mine.trained().whose == "the package's"
+    assert mine.save_model(own, tokenizer) == f"Your model is kept in `{FOLDER}/{FILE}`."
+    found = mine.trained()
+    ids = torch.tensor([[3, 4, 5]])
+    assert found.whose == "yours" and not found.model.training
+    assert found.tokenizer.encode("a cat") == tokenizer.encode("a cat")
+    assert_close(found.model(ids, ids), own(ids, ids), rtol=1e-4, atol=1e-4)
+    (folder / FILE).write_bytes(b"nothing")
+    found = mine.trained()
+    assert found.model is trained_translator().model
+    assert found.whose.startswith("the package's; yours could not be read (")
+    assert (folder / FILE).read_bytes() == b"nothing"
+
+
+def test_without_a_place_nothing_is_written_and_a_locked_one_is_said(
+    monkeypatch, tmp_path, own, tokenizer
+):
+    monkeypatch.delenv(PLACE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert mine.save_model(own, tokenizer).startswith("It is not kept")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(PLACE, str(tmp_path / "file" / "my_progress.json"))
+    assert mine.save_model(own, tokenizer).startswith("It could not be kept in ")

@@ -1,4 +1,4 @@
-"""What fails while a model runs on the learner's functions: a sentence, and ours stands in."""
+"""The trained translator on the learner's functions: where the words part, and what fails."""
 
 import sys
 import warnings
@@ -6,14 +6,15 @@ import warnings
 import pytest
 import torch
 
-from tests.exercises.test_collection import Notebook
-from tests.mine.test_side_by_side import GERMAN, SENTENCE
+from tests.exercises.test_collection import SCORES, Notebook
+from tests.mine.test_mine import write_all
+from tests.patience import PATIENCE
 from transformer_lesson import mine
-from transformer_lesson.exercises.engine.collection import FOLDER
-from transformer_lesson.exercises.engine.progress import PLACE
-from transformer_lesson.mine import side_by_side
+from transformer_lesson.mine import side_by_side, translation
+from transformer_lesson.mine.parts import HOMES
 from transformer_lesson.mine.side_by_side import SAME
 from transformer_lesson.mine.standing_in import standing_in
+from transformer_lesson.model.attention import split_heads
 
 NORM = """def layer_norm(x, gamma, beta, epsilon):
     {trouble}
@@ -21,6 +22,7 @@ NORM = """def layer_norm(x, gamma, beta, epsilon):
     variance = (x - mean).square().mean(-1, keepdim=True)
     return (x - mean) / (variance + epsilon).sqrt() * gamma + beta
 """
+SENTENCE, GERMAN = "the child opens the window .", "das Kind macht das Fenster auf ."
 WIDE = "if x.size(-1) == 128: "  # as the translator's vectors are, and no draw's
 TROUBLES = {
     "raise KeyError('gone')": "`layer_norm` raised KeyError: 'gone' in line 10 of my_transformer/",
@@ -28,24 +30,20 @@ TROUBLES = {
     "return [x, x]": "yours returned a list of 2",
     "return x.numpy(force=True)": "yours returned a ndarray",
     "layer_norm(x[..., :1] * 2, *[1] * 9)": "`layer_norm` raised TypeError: layer_norm() takes 4",
+    "\n        while True: x = x": "the translation did not end within 3 s",
 }
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
-    return tmp_path / FOLDER
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def write(trouble: str) -> None:
-    kept = Notebook().check("layer_norm", NORM.format(trouble=WIDE + trouble))
-    assert kept.startswith("Your version is kept")
+    Notebook().keep("layer_norm", NORM.format(trouble=WIDE + trouble))
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_a_failure_is_a_sentence_and_ours_stands_in(trouble):
+def test_a_failure_is_a_sentence_and_ours_stands_in(trouble, monkeypatch):
+    monkeypatch.setattr(side_by_side, "LONGEST", 3.0 if "while True" in trouble else PATIENCE)
     write(trouble)
-    result = mine.translation(SENTENCE)
+    result = translation(SENTENCE)
     assert result.mine == GERMAN and result.largest <= SAME
     (sentence,) = [line for line in repr(result).splitlines() if line.startswith("Ours stands in")]
     assert sentence.startswith(f"Ours stands in for layer_norm: {TROUBLES[trouble]}"), sentence
@@ -54,21 +52,13 @@ def test_a_failure_is_a_sentence_and_ours_stands_in(trouble):
 
 def test_what_is_too_small_shows_in_all_of_them_together():
     write("return x[..., :1]")
-    result = mine.translation(SENTENCE)
+    result = translation(SENTENCE)
     assert result.mine == GERMAN
     assert "Ours stands in for encoder_forward: with what is yours, it raised Run" in repr(result)
 
 
-def test_what_does_not_end_is_stopped_once(monkeypatch):
-    monkeypatch.setattr(side_by_side, "LONGEST", 3.0)
-    write("\n        while True: x = x")
-    result = mine.translation(SENTENCE)
-    assert result.mine == GERMAN and result.largest <= SAME
-    assert "Ours stands in for layer_norm: the translation did not end within 3 s" in repr(result)
-
-
 def test_what_is_tried_may_fail_too():
-    result = mine.translation(SENTENCE, layer_norm=lambda x: x)
+    result = translation(SENTENCE, layer_norm=lambda x: x)
     assert result.mine == GERMAN
     assert "Ours stands in for layer_norm: " in repr(result)
     assert "takes 1 positional argument but 4 were given" in repr(result)
@@ -120,4 +110,71 @@ def test_a_stub_again_a_lost_function_and_an_endless_file_are_sentences(folder, 
         path.write_text(f"# %% layer_norm\n{body}\n")
         assert why in mine.parts().reasons["layer_norm"]
         assert not mine.is_yours(mine.function("layer_norm"))
-        assert mine.translation(SENTENCE).mine == GERMAN
+        assert translation(SENTENCE).mine == GERMAN
+
+
+def is_the_same(whose: str) -> None:
+    result = translation(SENTENCE)
+    assert (result.mine, result.packages, result.tried) == (GERMAN, GERMAN, ())
+    assert result.largest <= SAME and whose in repr(result)
+
+
+def unscaled(Q, K):
+    return Q @ K.mT
+
+
+def no_residual(x, sublayer, norm):
+    return norm(sublayer(x))
+
+
+def test_ours_and_what_passed_are_the_same_model_until_a_mistake_is_handed_in():
+    is_the_same("all functions are ours")
+    Notebook().keep("attention_scores", SCORES)
+    is_the_same("1 of 17 functions are yours: attention_scores")
+    write_all()
+    is_the_same("17 of 17 functions are yours")
+    result = translation(SENTENCE, attention_scores=unscaled)
+    assert "17 of 17" in repr(result) and result.mine == GERMAN and result.largest > 0.1
+    is_the_same("17 of 17")  # that was for one run only
+
+
+def test_a_mistake_shows_in_the_words_or_the_logits():
+    result = translation(SENTENCE, residual_branch=no_residual)
+    assert result.mine != GERMAN and result.packages == GERMAN and result.largest > 1
+    assert "not the same model" in repr(result)
+    assert "Tried as they are: residual_branch" in repr(result)
+    result = translation(SENTENCE, attention_scores=unscaled)
+    assert result.mine == GERMAN and result.largest > 0.1
+    result = translation(SENTENCE, layer_norm=lambda x, *weights: x * torch.nan)
+    assert result.largest == float("inf")
+
+
+def test_wrong_input_and_a_missing_translator_are_told_in_a_sentence(monkeypatch):
+    with pytest.raises(ValueError, match="'Window' is no word of the translator"):
+        translation("the child opens the Window .")
+    with pytest.raises(ValueError, match="are no parts of the forward pass"):
+        translation(SENTENCE, attention_score=max)
+    monkeypatch.setattr(side_by_side, "trained_translator", lambda: None)
+    with pytest.raises(ValueError, match="The trained translator is missing"):
+        translation(SENTENCE)
+
+
+def test_what_is_tried_reaches_ours_that_theirs_call_and_changes_no_module():
+    norms = "def encoder_block(x, attention, network, norm_1, norm_2):\n"
+    norms += "    return residual_branch(residual_branch(x, attention, norm_1), network, norm_2)\n"
+    notebook = Notebook()
+    notebook.run("from transformer_lesson.model.blocks import residual_branch")
+    notebook.keep("encoder_block", norms)
+    heads = "def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):\n"
+    heads += "    return cross_attention(x, x, W_Q, W_K, W_V, W_O, n_heads, mask)\n"
+    notebook.run("from transformer_lesson.model.attention import cross_attention")
+    notebook.keep("multi_head_attention", heads)
+    before = [vars(home).copy() for home in HOMES]
+
+    def first_half(x, n_heads):
+        return split_heads(x, n_heads) * 0
+
+    assert translation(SENTENCE, residual_branch=no_residual).mine != GERMAN
+    assert translation(SENTENCE, split_heads=first_half).mine != GERMAN
+    assert [vars(home) for home in HOMES] == before
+    assert translation(SENTENCE).mine == GERMAN

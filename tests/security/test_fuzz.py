@@ -36,7 +36,6 @@ CHANGES = st.lists(st.tuples(st.integers(0, 2**16), VALUES), min_size=1, max_siz
 
 
 def places(value, path=()):
-    """Yield the path to every value inside a JSON value, itself last."""
     inside = value.items() if isinstance(value, dict) else ()
     inside = enumerate(value) if isinstance(value, list) else inside
     for key, one in inside:
@@ -46,7 +45,6 @@ def places(value, path=()):
 
 
 def changed(value, changes):
-    """Return a copy of a JSON value with some of its parts replaced."""
     value = json.loads(json.dumps(value))
     for number, new in changes:
         known = list(places(value))
@@ -60,7 +58,6 @@ def changed(value, changes):
 
 
 def mutated(data: bytes, changes) -> bytes:
-    """Return bytes of which some are others, missing or twice there."""
     for place, length, new in changes:
         at = place % (len(data) + 1)
         data = data[:at] + new + data[at + length :]
@@ -74,15 +71,13 @@ BYTES = st.lists(
 )
 
 
-def refusal(call, *arguments) -> str:
-    """Call a loader and return why it refused, "" if it did not; only `ValueError` may come out."""
+def loads_or_refuses(call, *arguments) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             call(*arguments)
     except ValueError as error:
-        return str(error)
-    return ""
+        assert "\n" not in str(error)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +97,7 @@ def run(tmp_path_factory):
 def test_checkpoints_signed_by_somebody_else(run, changes):
     path, data, facts = run
     path.write_bytes(signed(data, **changed(facts, changes)))
-    assert "\n" not in refusal(load_checkpoint, path)
+    loads_or_refuses(load_checkpoint, path)
 
 
 @settings(FUZZ, max_examples=40)
@@ -110,7 +105,7 @@ def test_checkpoints_signed_by_somebody_else(run, changes):
 def test_training_runs_signed_by_somebody_else(run, changes):
     path, data, facts = run
     path.write_bytes(signed(data, training=changed({"t": facts["training"]}, changes)["t"]))
-    assert "\n" not in refusal(lambda: resume(path, batches_of("language model"), steps=2))
+    loads_or_refuses(lambda: resume(path, batches_of("language model"), steps=2))
 
 
 @FUZZ
@@ -118,12 +113,11 @@ def test_training_runs_signed_by_somebody_else(run, changes):
 def test_bytes_of_checkpoints(run, changes):
     path, data, _ = run
     path.write_bytes(mutated(data, changes))
-    assert "\n" not in refusal(load_checkpoint, path)
+    loads_or_refuses(load_checkpoint, path)
 
 
 @pytest.fixture(scope="module", params=["gpt2", "llama", "bert", "albert", "marian"])
 def directory(request, tmp_path_factory):
-    """A directory in the library's format, with its config and its weights."""
     folder = tmp_path_factory.mktemp(request.param)
     library_model(request.param, **drawn_fields(request.param, 0)).save_pretrained(folder)
     facts = json.loads((folder / "config.json").read_text())
@@ -136,7 +130,7 @@ def test_configs_of_others(directory, changes):
     folder, facts, data = directory
     (folder / "model.safetensors").write_bytes(data)
     (folder / "config.json").write_text(json.dumps(changed(facts, changes)))
-    assert "\n" not in refusal(from_pretrained, folder)
+    loads_or_refuses(from_pretrained, folder)
 
 
 @settings(FUZZ, max_examples=30)
@@ -145,7 +139,7 @@ def test_weights_of_others(directory, changes):
     folder, facts, data = directory
     (folder / "model.safetensors").write_bytes(mutated(data, changes))
     (folder / "config.json").write_text(json.dumps(facts))
-    assert "\n" not in refusal(from_pretrained, folder)
+    loads_or_refuses(from_pretrained, folder)
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +159,7 @@ def test_gguf_files(gguf_data, tmp_path_factory, changes):
     path = tmp_path_factory.getbasetemp() / "model.gguf"
     path.write_bytes(mutated(data[:header], changes) + data[header:])
     for reader in (from_pretrained, read_tokenizer):
-        assert "\n" not in refusal(reader, path)
+        loads_or_refuses(reader, path)
 
 
 @settings(FUZZ, max_examples=100)
@@ -179,7 +173,7 @@ def test_vocabularies_and_indexes_of_others(directory, value, name):
         path = folder / "model.safetensors.index.json"
         (folder / "model.safetensors").unlink(missing_ok=True)
     path.write_text(json.dumps(files.get(name, {"weight_map": value})))
-    assert "\n" not in refusal(from_pretrained, folder)
+    loads_or_refuses(from_pretrained, folder)
     path.unlink()
     (folder / "model.safetensors").write_bytes(data)
 
@@ -195,9 +189,8 @@ def test_texts(tmp_path_factory, source, target):
     (folder / "source").write_bytes(source)
     if target is not None:
         (folder / "target").write_bytes(target)
-    assert "\n" not in refusal(
-        parallel_text, folder / "source", None if target is None else folder / "target"
-    )
+    second = None if target is None else folder / "target"
+    loads_or_refuses(parallel_text, folder / "source", second)
 
 
 @settings(FUZZ, max_examples=400)
@@ -211,7 +204,7 @@ def test_texts(tmp_path_factory, source, target):
     )
 )
 def test_tokenizers(text):
-    assert "\n" not in refusal(tokenizer_from_json, text)
+    loads_or_refuses(tokenizer_from_json, text)
 
 
 @settings(FUZZ, max_examples=300)

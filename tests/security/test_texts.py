@@ -12,28 +12,17 @@ from tests.explorables.tiny_models import language_model, translator
 from tests.parity import small_config
 from tests.patience import AT_ONCE
 from tests.security.hostile_texts import TEXTS
+from transformer_lesson import explorables
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.engine.reports import Report
-from transformer_lesson.explorables import (
-    AnswerExplorer,
-    AttentionExplorer,
-    DecodingStepper,
-    LeakProbe,
-    LiveCurves,
-    MaskExplorer,
-    ModelFlow,
-    PatchingGrid,
-    ReplayRecorder,
-    TrainingReplay,
-    TranslationPlayground,
-)
 from transformer_lesson.explorables.training_replay import Snapshot
 from transformer_lesson.figures import plots
 from transformer_lesson.figures.attention_view.view import head_view, model_view
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.text import Pair
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
+from transformer_lesson.training import StepReport
 
-IDS = torch.tensor([[3, 5, 7]])
 pytestmark = pytest.mark.slow
 
 
@@ -48,8 +37,6 @@ def text(request):
 
 
 class Page(HTMLParser):
-    """The tags and attributes of a page, as a browser would read them."""
-
     def __init__(self, source: str):
         super().__init__()
         self.tags = []
@@ -59,69 +46,61 @@ class Page(HTMLParser):
         self.tags.append((tag, {name for name, _ in attributes}))
 
 
-def gpt():
-    torch.manual_seed(0)
-    return DecoderOnlyTransformer(small_config()).eval()
+def leak_probe(text: str) -> explorables.LeakProbe:
+    model = DecoderOnlyTransformer(small_config()).eval()
+    return explorables.LeakProbe({text: model}, torch.tensor([[3, 5, 7]]), [text, "b", text])
 
 
-def snapshot(text: str) -> Snapshot:
+def replay(text: str) -> explorables.TrainingReplay:
     weights, words = torch.full((1, 2, 3, 3), 1 / 3), [text, "b", text]
-    return Snapshot(1, 0.5, weights, words, words, [(0, 0)], words, words)
+    shown = Snapshot(1, 0.5, weights, words, words, [(0, 0)], words, words)
+    return explorables.TrainingReplay([shown])
 
 
-def live(text: str) -> LiveCurves:
-    curves = LiveCurves(text)
+def live(text: str) -> explorables.LiveCurves:
+    curves = explorables.LiveCurves(text)
     curves.add(text, 1, 2.0)
     curves.add("training", 1, 2.0)
     return curves
 
 
-def replay(text: str) -> TrainingReplay:
-    return TrainingReplay([snapshot(text)])
-
-
-def answer_of(text: str) -> AnswerExplorer:
+def answer_of(text: str) -> explorables.AnswerExplorer:
     model, tokenizer = language_model()
     tokenizer.token = lambda id_: text
-    return AnswerExplorer(model, tokenizer, [4, 5], 3)
+    return explorables.AnswerExplorer(model, tokenizer, [4, 5], 3)
 
 
 EXPLORABLES = {
     "AnswerExplorer": answer_of,
-    "AttentionExplorer": AttentionExplorer,
-    "MaskExplorer": MaskExplorer,
-    "DecodingStepper": lambda text: DecodingStepper(*translator(), text),
-    "DecodingStepper, trained": lambda text: DecodingStepper(text=text),
-    "TranslationPlayground": lambda text: TranslationPlayground(*translator(), text),
-    "TranslationPlayground, trained": lambda text: TranslationPlayground(sentence=text),
-    "ModelFlow": lambda text: ModelFlow(text=text),
-    "LeakProbe": lambda text: LeakProbe({text: gpt()}, IDS, [text, "b", text]),
-    "PatchingGrid": lambda text: PatchingGrid(clean=text, corrupted=text),
+    "AttentionExplorer": explorables.AttentionExplorer,
+    "MaskExplorer": explorables.MaskExplorer,
+    "DecodingStepper": lambda text: explorables.DecodingStepper(*translator(), text),
+    "DecodingStepper, trained": lambda text: explorables.DecodingStepper(text=text),
+    "TranslationPlayground": lambda text: explorables.TranslationPlayground(*translator(), text),
+    "Playground, trained": lambda text: explorables.TranslationPlayground(sentence=text),
+    "ModelFlow": lambda text: explorables.ModelFlow(text=text),
+    "LeakProbe": leak_probe,
+    "PatchingGrid": lambda text: explorables.PatchingGrid(clean=text, corrupted=text),
     "LiveCurves": live,
     "TrainingReplay": replay,
 }
 
 
 def sendable(value) -> None:
-    """Fail as the kernel's message to the browser would."""
     json.dumps(value, default=str, ensure_ascii=False).encode()
 
 
-def faults(explorable) -> list[str]:
-    """Return which rules an explorable breaks; fail if the kernel could not send it.
-
-    What the page makes of its texts its own tests show.
-    """
+def is_shown(explorable) -> None:
+    """What the page makes of its texts its own tests show."""
     data, _ = explorable._repr_mimebundle_()
-    text = data["text/plain"]
     sendable(explorable.get_state())
-    return [] if len(text) < 500 and text.isprintable() else ["a short description"]
+    assert len(data["text/plain"]) < 500 and data["text/plain"].isprintable()
 
 
 @pytest.mark.everything
 @pytest.mark.parametrize("name", EXPLORABLES)
 def test_explorables_begin_with_any_text(name, text):
-    assert faults(EXPLORABLES[name](text)) == []
+    is_shown(EXPLORABLES[name](text))
 
 
 @pytest.mark.parametrize("view", [head_view, model_view])
@@ -165,8 +144,6 @@ class Hostile:
 
 
 def answers(text: str):
-    """Answers that return, raise, print or are named by a hostile text."""
-
     def raises(x, n_heads):
         raise ValueError(text)
 
@@ -183,25 +160,23 @@ def answers(text: str):
     return [raises, raises_hostile, prints, named, lambda x, n_heads: Hostile(text)]
 
 
+def is_inert(report: Report, and_tags: set = frozenset()) -> None:
+    tags = {tag for tag, _ in Page(report._repr_html_()).tags}
+    assert tags <= {"div", "strong", "code", "pre", "br", *and_tags}
+    sendable([report._repr_html_(), repr(report)])
+
+
 def test_reports_quote_any_answer(text):
     for answer in answers(text):
-        try:
-            report = check("split_heads", answer)
-        except UnicodeEncodeError:
-            raise AssertionError("no report") from None
+        report = check("split_heads", answer)
         assert report.status == "failed"
-        tags = {tag for tag, attributes in Page(report._repr_html_()).tags}
-        assert tags <= {"div", "strong", "code", "pre", "br", "details", "summary"}
-        sendable([report._repr_html_(), repr(report)])
+        is_inert(report, {"details", "summary"})
         assert len(report.message) < 6000
         assert all(c.isprintable() or c in "\n\t\u200c\u200d" for c in repr(report))
 
 
 def test_a_report_of_any_text_is_inert(text):
-    report = Report(text, "failed", f"{text} `{text}`\n{text}", text)
-    tags = {tag for tag, _ in Page(report._repr_html_()).tags}
-    assert tags <= {"div", "strong", "code", "pre", "br"}
-    sendable([report._repr_html_(), repr(report)])
+    is_inert(Report(text, "failed", f"{text} `{text}`\n{text}", text))
 
 
 @pytest.mark.parametrize("kind", [WordTokenizer, CharacterTokenizer, BytePairTokenizer])
@@ -222,22 +197,10 @@ def test_tokenizers_take_any_text_or_say_why_not(kind, text):
         assert learned.encode(text) and learned.to_json().isascii()
 
 
-def test_a_recorded_run_keeps_any_words(text):
+def test_a_recorded_run_keeps_any_words(text, monkeypatch):
     model, tokenizer = translator()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tokenizer, "token", lambda id_: text)
-        recorder = ReplayRecorder(tokenizer, _pair())
-        recorder(_report(model))
-    assert faults(TrainingReplay(recorder.snapshots)) == []
-
-
-def _pair():
-    from transformer_lesson.text import Pair
-
-    return Pair("the cat sees the dog .", "die Katze sieht den Hund .", ())
-
-
-def _report(model):
-    from transformer_lesson.training import StepReport
-
-    return StepReport(1, 1.0, 0.0, 0.0, 0.0, None, model)
+    monkeypatch.setattr(tokenizer, "token", lambda id_: text)
+    pair = Pair("the cat sees the dog .", "die Katze sieht den Hund .", ())
+    recorder = explorables.ReplayRecorder(tokenizer, pair)
+    recorder(StepReport(1, 1.0, 0.0, 0.0, 0.0, None, model))
+    is_shown(explorables.TrainingReplay(recorder.snapshots))

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.lessons import ROOT
 from tools import address
 from tools.lesson_files import GLOSSARY, lesson_files
 
-ROOT = Path(__file__).parents[2]
 FILES = ("pyproject.toml", "CITATION.cff", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 FOLDERS = ("docs", "tools", ".devcontainer")
 LEFT = "{no notebook, and no JSON"
@@ -28,7 +28,7 @@ TO_A_REPOSITORY = re.compile(
 
 @pytest.fixture
 def copy(tmp_path) -> Path:
-    """The tree before publication, in which lessons were opened in place."""
+    """The tree before publication, under version control, in which lessons were opened in place."""
     lessons = [f"notebooks/{path.name}" for path in lesson_files()]
     (tmp_path / "notebooks/.ipynb_checkpoints").mkdir(parents=True)
     for name in (*FILES, *lessons, f"notebooks/{GLOSSARY}"):
@@ -38,6 +38,7 @@ def copy(tmp_path) -> Path:
     for name in FOLDERS:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=WITHOUT)
     address.write(None, tmp_path)
+    git(tmp_path, "init", "--quiet")
     return tmp_path
 
 
@@ -78,7 +79,6 @@ def test_without_an_address_nothing_links_to_a_repository(copy):
     ],
 )
 def test_make_address_writes_it_everywhere_and_only_there(copy, remote, place):
-    git(copy, "init", "--quiet")
     git(copy, "remote", "add", "origin", remote)
     before = contents(copy)
     answer = make_address(copy)
@@ -112,20 +112,14 @@ def test_make_address_writes_it_everywhere_and_only_there(copy, remote, place):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "remote",
-    [
-        "../course.git",
-        "/srv/git/course.git",
-        "file:///srv/git/course.git",
-        "http://git.example.org/club/course",
-        "git://git.example.org/club/course",
-        "https://localhost/club/course",
-        "https://git.example.org/",
-        "https://git.example.org/club/course)[x](https://other.example.org",
-        "https://anna:secret@localhost/club/course",
-    ],
+    """
+    ../course.git /srv/git/course.git file:///srv/git/course.git https://git.example.org/
+    http://git.example.org/club/course git://git.example.org/club/course
+    https://localhost/club/course https://anna:secret@localhost/club/course
+    https://git.example.org/club/course)[x](https://other.example.org
+    """.split(),
 )
 def test_what_others_cannot_open_is_refused_in_one_sentence(copy, remote):
-    git(copy, "init", "--quiet")
     git(copy, "remote", "add", "origin", remote)
     before = contents(copy)
     answer = make_address(copy)
@@ -136,7 +130,6 @@ def test_what_others_cannot_open_is_refused_in_one_sentence(copy, remote):
 
 
 def test_no_remote_is_said(copy):
-    git(copy, "init", "--quiet")
     answer = make_address(copy)
     assert answer.returncode == 1
     assert answer.stderr.startswith("This folder has no remote 'origin'")

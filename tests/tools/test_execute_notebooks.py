@@ -24,13 +24,19 @@ display({**bundle, "application/vnd.jupyter.widget-view+json": view}, raw=True)
 """
 
 
-def write_notebook(path: Path, *sources: str) -> None:
+def write_notebook(path: Path, *sources: str, **tagged: str) -> None:
     cells = [new_markdown_cell("Prose"), *map(new_code_cell, sources)]
+    cells += [new_code_cell(code, metadata={"tags": [tag]}) for tag, code in tagged.items()]
     nbformat.write(new_notebook(cells=cells), path)
 
 
-def test_executing_twice_gives_the_same_file(tmp_path):
-    path = tmp_path / "lesson.ipynb"
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    monkeypatch.setattr(execute_notebooks, "lesson_files", lambda: [tmp_path / "03_lesson.ipynb"])
+    return tmp_path / "03_lesson.ipynb"
+
+
+def test_executing_twice_gives_the_same_file(path):
     write_notebook(path, PICTURE_AND_WIDGET, "print(6 * 7)")
     execute_notebooks.execute(path)
     first = path.read_bytes()
@@ -44,8 +50,7 @@ def test_executing_twice_gives_the_same_file(tmp_path):
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
 
 
-def test_a_progress_bar_is_not_stored(tmp_path):
-    path = tmp_path / "lesson.ipynb"
+def test_a_progress_bar_is_not_stored(path):
     bar = "from tqdm.auto import tqdm\nlist(tqdm(range(3)))\nprint('done')"
     write_notebook(path, bar)
     execute_notebooks.execute(path)
@@ -53,13 +58,22 @@ def test_a_progress_bar_is_not_stored(tmp_path):
     assert output.text == "done\n"
 
 
-def test_a_failing_cell_is_shown_and_the_file_kept(tmp_path, monkeypatch, capsys):
-    path = tmp_path / "03_lesson.ipynb"
+def test_a_failing_cell_is_shown_and_the_file_kept(path, capsys):
     write_notebook(path, "a = 1", "a / 0")
     before = path.read_bytes()
-    monkeypatch.setattr(execute_notebooks, "lesson_files", lambda: [tmp_path / "03_lesson.ipynb"])
     assert execute_notebooks.main("03") == 1
     shown = capsys.readouterr().out
     assert "Cell 3 of 03_lesson.ipynb" in shown and "a / 0" in shown
     assert "ZeroDivisionError: division by zero" in shown
     assert path.read_bytes() == before
+
+
+@pytest.mark.everything
+def test_a_slow_cell_without_its_tag_is_named(path, monkeypatch, capsys):
+    monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", "")  # which `main` sets, for good
+    write_notebook(path, "1", slow="2")
+    for limit, named in ((0.0, True), (1e9, False)):
+        monkeypatch.setattr(execute_notebooks, "SLOW", limit)
+        assert execute_notebooks.main("03") == 0
+        said = capsys.readouterr().out
+        assert ("tag cells" in said) == ("over 0.0 s: tag cells 2 `slow`" in said) == named

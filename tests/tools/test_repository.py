@@ -17,17 +17,9 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
+from tests.lessons import ROOT, read
 from tools.address import services
 from tools.lesson_files import GLOSSARY, NOTEBOOKS, lesson_files
-
-ROOT = Path(__file__).parents[2]
-
-
-def read(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
-
-
-# Files
 
 IGNORED = {line.rstrip("/") for line in read(".gitignore").splitlines() if line.endswith("/")}
 # A letter, digit or + before the slash: inside a picture's base64, or a relative path.
@@ -36,14 +28,10 @@ REGISTRY = re.compile(r"\b(?:pypi|pythonhosted|anaconda|download\.pytorch)\.(?:o
 
 
 def not_the_courses(folder: str, names: list[str]) -> set[str]:
-    """Return which of a folder's entries git ignores by their names."""
     place = Path("/", Path(folder).relative_to(ROOT))
     ignored = {".git", *IGNORED}
-    return {
-        name
-        for name in names
-        if name in ignored or str(place / name) in ignored or name.endswith(".egg-info")
-    }
+    known = {name for name in names if {name, str(place / name)} & ignored}
+    return known | {name for name in names if name.endswith(".egg-info")}
 
 
 def text_files() -> Iterator[Path]:
@@ -68,34 +56,23 @@ def test_no_file_names_one_machine_or_a_registry():
     assert found == {}
 
 
-@pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=" ".join)
-def test_ruff_has_nothing_to_say(command):
-    run = [sys.executable, "-m", "ruff", *command, "--no-cache", "."]
+def nothing_to_say(*command: str) -> None:
+    run = [sys.executable, "-m", *command]
     answer = subprocess.run(run, cwd=ROOT, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stdout
 
 
-SCHEMAS = [
-    *((path, "vendor.github-workflows") for path in sorted(ROOT.glob(".github/workflows/*.yml"))),
-    (ROOT / "CITATION.cff", "vendor.citation-file-format"),
-]
+def test_ruff_has_nothing_to_say():
+    nothing_to_say("ruff", "check", "--no-cache", ".")
+    nothing_to_say("ruff", "format", "--check", "--no-cache", ".")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("path", "schema"), SCHEMAS, ids=lambda value: getattr(value, "name", ""))
-def test_a_file_keeps_its_schema(path, schema):
-    run = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, path]
-    answer = subprocess.run(run, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stdout
-
-
-def test_codespaces_and_vs_code_name_what_is_there():
-    container = json.loads(read(".devcontainer/devcontainer.json"))
-    for command in ("onCreateCommand", "postCreateCommand"):
-        make, target = container[command].split()
-        assert make == "make" and f"\n{target}:" in read("Makefile")
-    settings = json.loads(read(".vscode/settings.json"))
-    assert (ROOT / settings["python.testing.pytestArgs"][-1]).exists()
+def test_workflows_and_citation_keep_their_schemas():
+    workflows = map(str, ROOT.glob(".github/workflows/*.yml"))
+    nothing_to_say("check_jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
+    citation = ("vendor.citation-file-format", "CITATION.cff")
+    nothing_to_say("check_jsonschema", "--builtin-schema", *citation)
 
 
 def test_wherever_a_lesson_opens_it_is_the_learners_copy(tmp_path):
@@ -107,6 +84,11 @@ def test_wherever_a_lesson_opens_it_is_the_learners_copy(tmp_path):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     subprocess.run(["./postBuild"], cwd=course, env={**os.environ, "PATH": path}, check=True)
     container = json.loads(read(".devcontainer/devcontainer.json"))
+    settings = json.loads(read(".vscode/settings.json"))
+    assert (ROOT / settings["python.testing.pytestArgs"][-1]).exists()
+    for command in ("onCreateCommand", "postCreateCommand"):
+        make, target = container[command].split()
+        assert make == "make" and f"\n{target}:" in read("Makefile")
     assert container["waitFor"] == "postCreateCommand"  # before it opens anything
     assert "tools.my_lessons" in read("Makefile").split("\nmy-lessons:")[1].split("\n\n")[0]
     assert "python -m tools.my_lessons" in (course / "postBuild").read_text()
@@ -115,24 +97,16 @@ def test_wherever_a_lesson_opens_it_is_the_learners_copy(tmp_path):
     (binder,) = services("https://host.org/a/b", "03_attention.ipynb")
     opened = unquote(binder).split("urlpath=lab/tree/")[1].removesuffix(")")
     assert opened.startswith("my_lessons/") and (course / opened).exists()
-    read_only = json.loads(read(".vscode/settings.json"))["files.readonlyInclude"]
+    read_only = settings["files.readonlyInclude"]
     assert all(any(path.match(one) for one in read_only) for path in lesson_files())
 
 
 HOME = "/".join(("", "home", "anna"))
-LEFT_BY_OPENING = (
-    ".ipynb_checkpoints/03_attention-checkpoint.ipynb",
-    ".03_attention.ipynb.swp",
-    ".~03_attention.ipynb",
-    "03_attention-Copy1.ipynb",
-    "Untitled.ipynb",
-    "my_progress.json",
-    "my_transformer/test_lesson_03.py",
-    "my_model.safetensors",
-    "runs/step_100.safetensors",
-    "picture.png",
-    "notes.md",
-)
+LEFT_BY_OPENING = """
+.ipynb_checkpoints/03_attention-checkpoint.ipynb .03_attention.ipynb.swp .~03_attention.ipynb
+03_attention-Copy1.ipynb Untitled.ipynb my_progress.json my_transformer/test_lesson_03.py
+my_model.safetensors runs/step_100.safetensors picture.png notes.md
+""".split()
 
 
 @pytest.mark.everything
@@ -164,12 +138,16 @@ NOTES = read("CHANGELOG.md")
 RELEASE = re.compile(r"^## \[(\d+\.\d+\.\d+)\] - (\d{4}-\d\d-\d\d)$", re.MULTILINE)
 
 
-def test_the_latest_release_is_the_version_everywhere():
+def test_the_latest_release_is_the_version_everywhere_and_the_citation_says_the_same():
     latest, day = RELEASE.findall(NOTES)[0]
     assert (latest, day) == (PROJECT["version"], CITATION["date-released"])
     *_, installed = distributions(name="transformer_lesson")  # before it may lie an older build's
     assert CITATION["version"] == PROJECT["version"] == installed.version
     assert date.fromisoformat(day) >= date(2026, 11, 21)
+    assert CITATION["cff-version"] == "1.2.0" and CITATION["type"] == "software"
+    assert CITATION["message"] and CITATION["title"] == "Transformer Lesson"
+    assert CITATION.get("repository-code") == PROJECT.get("urls", {}).get("Repository")
+    assert CITATION["license"] == PROJECT["license"] and CITATION["authors"] == PROJECT["authors"]
 
 
 def test_the_release_notes_keep_their_form():
@@ -179,11 +157,3 @@ def test_the_release_notes_keep_their_form():
     assert numbers == sorted(numbers, reverse=True)
     kinds = set(re.findall(r"^### (.*)$", NOTES, re.MULTILINE))
     assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
-
-
-def test_the_citation_says_what_the_package_says():
-    assert CITATION["cff-version"] == "1.2.0" and CITATION["type"] == "software"
-    assert CITATION["message"] and CITATION["title"] == "Transformer Lesson"
-    assert CITATION["license"] == PROJECT["license"]
-    assert CITATION.get("repository-code") == PROJECT.get("urls", {}).get("Repository")
-    assert CITATION["authors"] == PROJECT["authors"]

@@ -16,20 +16,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.lessons import ROOT
 from tools import setup
 
-ROOT = Path(__file__).parents[2]
 # as typed by a user, not as a part of the `make test` that is running
 OUTSIDE_MAKE = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-MADE_FROM = (
-    "requirements-lab.txt",
-    "pyproject.toml",
-    "tools/setup.py",
-    "tools/jupyterlab/transformer_lesson.json5",
-)
+SETTINGS = "tools/jupyterlab/transformer_lesson.json5"
+MADE_FROM = ("requirements-lab.txt", "pyproject.toml", "tools/setup.py", SETTINGS)
 STAND_IN = """#!/bin/sh
 echo "{name} $*" >>log
-{code}
+case "$*" in {when}) {code};; esac
 """
 MAKES_VENV = """
 import pathlib, shutil
@@ -39,6 +35,7 @@ pathlib.Path(".venv/lib/python3/site-packages").mkdir(parents=True)
 pathlib.Path(".venv/bin").mkdir()
 shutil.copy("stand-ins/python", ".venv/bin/python")
 """
+A_LIST, AN_INSTALL = '*" -r "*', '"pip install"*'  # among the words of a call
 COPIES_HALF = "touch .venv/lib/python3/site-packages/half"
 pytestmark = [
     pytest.mark.slow,
@@ -61,10 +58,10 @@ class Course:
         self.stand_in("python")
         self.stand_in("uv")
 
-    def stand_in(self, name: str, code: str = "") -> None:
-        """Let uv, or the next .venv's Python, run a line of shell whenever it is called."""
+    def stand_in(self, name: str, code: str = "", when: str = "*") -> None:
+        """Let uv, or the next .venv's Python, run a line of shell whenever it is called so."""
         script = self.folder / "stand-ins" / name
-        script.write_text(STAND_IN.format(name=name, code=code))
+        script.write_text(STAND_IN.format(name=name, code=code, when=when))
         script.chmod(0o755)
 
     def start(self, target: str = "setup", *options: str) -> subprocess.Popen:
@@ -80,14 +77,12 @@ class Course:
         )
 
     def make(self, *arguments: str, succeeds: bool = True) -> str:
-        """Run a target to its end and return what it printed."""
         with self.start(*arguments) as run:
             said = run.communicate()[0]
         assert (run.returncode == 0) == succeeds, said
         return said
 
     def log(self, start: str = "") -> list[str]:
-        """The calls until now that begin so."""
         file = self.folder / "log"
         lines = file.read_text().splitlines() if file.exists() else []
         return [line for line in lines if line.startswith(start)]
@@ -96,6 +91,17 @@ class Course:
         """The lists that were installed until now, with the program that did it."""
         calls = [line.split() for line in self.log() if " -r " in line]
         return [f"{words[0]} {words[words.index('-r') + 1]}" for words in calls]
+
+    def killed_while_copying(self, target: str) -> None:
+        self.stand_in("uv", f"{COPIES_HALF}; touch copying; sleep 600", A_LIST)
+        run = self.start(target)
+        wait_until((self.folder / "copying").exists, run)
+        os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
+        self.stand_in("uv")
+
+    def has_half(self) -> bool:
+        return any(self.folder.glob(".venv/lib/*/*/half"))
 
 
 @pytest.fixture
@@ -114,22 +120,17 @@ def wait_until(happened: Callable[[], bool], run: subprocess.Popen) -> None:
 # What is installed, and when
 
 
-def test_a_learner_gets_less_than_the_tests_do(course):
+def test_a_learner_gets_less_than_the_tests_do_and_a_finished_set_up_does_nothing(course):
     course.make("setup")
     course.make("setup-tests")
     assert course.installed() == ["uv requirements-lab.txt", "uv requirements.txt"]
     assert "-e ." in course.log("uv")[-1]
-
-
-def test_a_finished_set_up_does_nothing(course):
-    course.make("setup-tests")
     before = course.log()
     for target in ("setup", "setup-tests"):
         course.make(target)
     assert course.log() == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("changed", MADE_FROM)
 def test_a_changed_file_is_installed_into_the_same_venv(course, changed):
     course.make()
@@ -139,16 +140,12 @@ def test_a_changed_file_is_installed_into_the_same_venv(course, changed):
     assert len(course.log("venv made")) == 1
 
 
-def test_a_folder_that_was_moved_is_set_up_again(course):
+def test_a_folder_that_was_moved_is_set_up_again_and_a_venv_without_python_made_anew(course):
     course.make()
     course.folder = course.folder.rename(course.folder.parent / "moved")
     course.make()
     course.make()
     assert len(course.installed()) == 2 and len(course.log("venv made")) == 1
-
-
-def test_a_venv_whose_python_is_gone_is_made_anew(course):
-    course.make()
     (course.folder / ".venv/bin/python").unlink()
     assert "making it anew" in course.make()
     assert len(course.log("venv made")) == 2
@@ -158,30 +155,20 @@ def test_a_venv_whose_python_is_gone_is_made_anew(course):
 
 
 def test_a_killed_set_up_begins_anew(course):
-    course.stand_in("uv", f'case "$*" in *" -r "*) {COPIES_HALF}; touch copying; sleep 600;; esac')
-    run = course.start()
-    wait_until((course.folder / "copying").exists, run)
-    os.killpg(run.pid, signal.SIGKILL)
-    run.communicate()
-    course.stand_in("uv")
+    course.killed_while_copying("setup")
     assert "not whole (an interrupted set-up?): making it anew" in course.make()
-    assert not [*course.folder.glob(".venv/lib/*/*/half")] and len(course.log("venv made")) == 2
+    assert not course.has_half() and len(course.log("venv made")) == 2
 
 
 def test_a_killed_update_begins_anew_for_every_list(course):
     course.make("setup")
-    course.stand_in("uv", 'case "$*" in *" -r "*) touch copying; sleep 600;; esac')
-    run = course.start("setup-tests")
-    wait_until((course.folder / "copying").exists, run)
-    os.killpg(run.pid, signal.SIGKILL)
-    run.communicate()
-    course.stand_in("uv")
+    course.killed_while_copying("setup-tests")
     assert "making it anew" in course.make("setup")
 
 
 def test_two_set_ups_take_turns(course):
     waits = "while [ ! -e go ]; do sleep 0.02; done"
-    course.stand_in("uv", f'case "$*" in *" -r "*) {waits}; echo "uv ends" >>log;; esac')
+    course.stand_in("uv", f'{waits}; echo "uv ends" >>log', A_LIST)
     first = course.start()
     wait_until(lambda: bool(course.installed()), first)
     second = course.start()
@@ -198,20 +185,18 @@ def test_two_set_ups_take_turns(course):
 
 
 def test_a_full_disk_is_said_and_half_a_package_does_not_stay(course):
-    full = f'{COPIES_HALF}; echo "No space left on device"; exit 2'
-    course.stand_in("uv", f'case "$*" in *" -r "*) {full};; esac')
+    course.stand_in("uv", f'{COPIES_HALF}; echo "No space left on device"; exit 2', A_LIST)
     said = course.make(succeeds=False)
     assert "No space left on device" in said and "a full disk are the usual reasons" in said
     assert course.installed() == ["uv requirements-lab.txt"]  # pip would fill what is left
     course.stand_in("uv")
-    assert "making it anew" in course.make()
-    assert not [*course.folder.glob(".venv/lib/*/*/half")]
+    assert "making it anew" in course.make() and not course.has_half()
 
 
 def test_without_a_network_nothing_is_lost(course):
     course.make("setup")
-    course.stand_in("python", 'case "$*" in *"pip install"*) exit 1;; esac')
-    course.stand_in("uv", 'case "$*" in "pip install"*) exit 1;; esac')
+    course.stand_in("python", "exit 1", f"*{AN_INSTALL}")
+    course.stand_in("uv", "exit 1", AN_INSTALL)
     shutil.copy(course.folder / "stand-ins/python", course.folder / ".venv/bin/python")
     said = course.make("setup-tests", succeeds=False)
     assert "no network and a full disk are the usual reasons" in said
@@ -223,7 +208,7 @@ def test_without_a_network_nothing_is_lost(course):
 
 
 def test_where_uv_fails_at_the_start_pip_installs(course):
-    course.stand_in("uv", 'case "$*" in "pip install"*) exit 2;; esac')
+    course.stand_in("uv", "exit 2", AN_INSTALL)
     course.make()
     assert course.installed() == ["uv requirements-lab.txt", "python requirements-lab.txt"]
 
@@ -231,18 +216,15 @@ def test_where_uv_fails_at_the_start_pip_installs(course):
 @pytest.mark.parametrize(("can_be_had", "expected"), [(True, "-m uv"), (False, "-m pip")])
 def test_without_uv_it_is_put_into_the_venv_if_it_can_be(course, can_be_had, expected):
     course.stand_in("uv", "exit 1")
-    refuses = 'case "$*" in *--constraint*) exit 1;; esac'
-    course.stand_in("python", "" if can_be_had else refuses)
+    course.stand_in("python", "" if can_be_had else "exit 1", "*--constraint*")
     course.make()
     assert course.installed() == ["python requirements-lab.txt"]
-    assert course.log(f"python {expected} ") and course.log("python")[-2].startswith(
-        f"python {expected} "
-    )
+    assert course.log("python")[-2].startswith(f"python {expected} ")
 
 
 @pytest.mark.parametrize("reached", [True, False])
 def test_pytorch_fits_the_machine_where_its_index_can_be_reached(course, reached):
-    course.stand_in("uv", "" if reached else 'case "$*" in *--dry-run*) exit 2;; esac')
+    course.stand_in("uv", "" if reached else "exit 2", "*--dry-run*")
     said = course.make()
     probe, install, _ = course.log("uv pip install")
     assert "--torch-backend auto --dry-run --reinstall torch==2.13.0" in probe
@@ -252,12 +234,9 @@ def test_pytorch_fits_the_machine_where_its_index_can_be_reached(course, reached
 
 def test_uv_looks_where_pip_does(monkeypatch):
     monkeypatch.setattr(setup, "PYTHON", Path(sys.executable))
-    for name, value in (
-        ("PIP_INDEX_URL", "https://one.example/simple"),
-        ("PIP_EXTRA_INDEX_URL", "https://two.example/simple\nfile:///three"),
-        ("PIP_FIND_LINKS", "wheels"),
-        ("PIP_NO_INDEX", "1"),
-    ):
+    indexes = {"PIP_INDEX_URL": "https://one.example/simple", "PIP_NO_INDEX": "1"}
+    indexes |= {"PIP_EXTRA_INDEX_URL": "https://two.example/simple\nfile:///three"}
+    for name, value in (indexes | {"PIP_FIND_LINKS": "wheels"}).items():
         monkeypatch.setitem(setup.ENVIRONMENT, name, value)
     options = "--default-index https://one.example/simple --index https://two.example/simple"
     options += " --index file:///three --find-links wheels --no-index"
@@ -266,7 +245,7 @@ def test_uv_looks_where_pip_does(monkeypatch):
 
 def test_the_install_section_of_pip_s_files_outdoes_the_global_one(course):
     lists = """echo "global.find-links='all'"; echo "install.find-links='one two'" """
-    course.stand_in("python", f'case "$*" in *"config list") {lists};; esac')
+    course.stand_in("python", lists, '*"config list"')
     course.make()
     calls = course.log("uv pip install")
     assert len(calls) == 3  # the question for PyTorch's index, the list, the course
@@ -286,32 +265,24 @@ def test_an_old_python_gets_one_sentence(course):
     assert not (course.folder / ".venv").exists()
 
 
-def test_a_python_without_venv_is_told_what_to_install(course):
-    (course.folder / "venv.py").write_text("raise SystemExit(1)")
-    assert "sudo apt install python3." in course.make(succeeds=False)
-
-
-def test_a_venv_that_is_too_old_is_told_what_to_do(course):
-    course.stand_in("python", 'case "$*" in *version_info*) exit 1;; esac')
+def test_a_venv_that_is_too_old_or_cannot_be_made_and_a_locked_folder_are_told_what_to_do(course):
+    course.stand_in("python", "exit 1", "*version_info*")
     assert ".venv holds a Python that is too old: run `make clean`" in course.make(succeeds=False)
     assert course.installed() == []
-
-
-def test_a_folder_that_cannot_be_written_to_is_named(course):
+    shutil.rmtree(course.folder / ".venv")
+    (course.folder / "venv.py").write_text("raise SystemExit(1)")
+    assert "sudo apt install python3." in course.make(succeeds=False)
+    (course.folder / ".setup.lock").unlink()
     (course.folder / ".setup.lock").mkdir()  # root may write anywhere, but not into a folder's name
     said = course.make(succeeds=False)
     assert f"{course.folder} and cannot write there" in said
     assert "copy the course to a folder that is yours" in said
 
 
-def test_make_alone_lists_the_commands(course):
+def test_make_alone_lists_the_commands_and_a_busy_port_gets_one_sentence(course):
     listing = course.make("help")
     for command in ("lab", "test", "notebooks", "lock", "bench", "clean"):
         assert f"make {command} " in listing
-
-
-@pytest.mark.slow
-def test_a_busy_port_gets_one_sentence(course):
     course.make()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -322,6 +293,5 @@ def test_a_busy_port_gets_one_sentence(course):
 
 
 def test_jupyterlab_has_the_course_s_settings():
-    name = "transformer_lesson.json5"
-    installed = Path(sys.prefix, "share/jupyter/lab/settings/overrides.d", name)
-    assert installed.read_text() == (ROOT / "tools/jupyterlab" / name).read_text()
+    installed = Path(sys.prefix, "share/jupyter/lab/settings/overrides.d", Path(SETTINGS).name)
+    assert installed.read_text() == (ROOT / SETTINGS).read_text()

@@ -2,18 +2,14 @@
 
 import base64
 import io
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from tools.lesson_files import lesson_files
+from tests.lessons import PATHS, cells, each_notebook
 from tools.small_pictures import AT_EDGES, small
 from transformer_lesson.figures.plots import heatmap
-
-NOTEBOOKS = lesson_files()
 
 
 def png(pixels) -> bytes:
@@ -23,7 +19,6 @@ def png(pixels) -> bytes:
 
 
 def as_seen(picture: bytes) -> np.ndarray:
-    """Red, green and blue times opacity, and opacity."""
     pixels = np.asarray(Image.open(io.BytesIO(picture)).convert("RGBA")).astype(float)
     pixels[..., :3] *= pixels[..., 3:] / 255
     return pixels
@@ -60,23 +55,12 @@ def test_too_many_colors_become_256_and_what_is_clear_stays_clear():
     assert (np.asarray(picture.convert("RGBA"))[:7] == noise[:7]).all()
 
 
-def pictures(path: Path) -> list[bytes]:
-    """The pictures that a notebook has stored."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
-    return [base64.b64decode("".join(d["image/png"])) for d in outputs if "image/png" in d]
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_what_a_lesson_stores_is_small(path):
-    assert path.stat().st_size <= 900_000
-    stored = pictures(path)
-    assert {Image.open(io.BytesIO(picture)).mode for picture in stored} == {"P"}, (
-        "run `make redraw`"
-    )
+@each_notebook
+def test_what_a_lesson_stores_is_small_and_so_are_all_together(path):
+    assert path.stat().st_size <= 900_000 and sum(one.stat().st_size for one in PATHS) <= 8_000_000
+    data = [output.get("data", {}) for cell in cells(path, "code") for output in cell["outputs"]]
+    stored = [base64.b64decode("".join(d["image/png"])) for d in data if "image/png" in d]
+    modes = {Image.open(io.BytesIO(picture)).mode for picture in stored}
+    assert modes == {"P"}, "run `make redraw`"
     least = min(stored, key=len)
     assert small(least) == least
-
-
-def test_all_lessons_together_are_small():
-    assert sum(path.stat().st_size for path in NOTEBOOKS) <= 8_000_000

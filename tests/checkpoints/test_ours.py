@@ -231,7 +231,7 @@ def signed(data: bytes, **changes) -> bytes:
     return with_facts(facts | {"checksum": _checksum(facts, tensors)}, tensors)
 
 
-def test_a_later_format_weights_of_another_size_and_no_checksum_are_refused(whole):
+def test_a_later_format_other_weights_edited_facts_and_no_checksum_are_refused(whole):
     data, path = whole
     path.write_bytes(signed(data))
     model = load_checkpoint(path).model
@@ -244,6 +244,10 @@ def test_a_later_format_weights_of_another_size_and_no_checksum_are_refused(whol
     del facts["checksum"]
     unsigned = with_facts(facts, safetensors.torch.load(data))
     assert "its checksum is not the recorded one" in refusal(path, unsigned)
+    facts = facts_of(data)
+    facts["model"]["arguments"]["config"]["dropout"] = 0.123
+    edited = with_facts(facts, safetensors.torch.load(data))
+    assert "its checksum is not the recorded one" in refusal(path, edited)
 
 
 def first_edition(data: bytes, **flags) -> bytes:

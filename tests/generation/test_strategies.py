@@ -58,6 +58,7 @@ def test_top_p_keeps_the_token_that_crosses_p_and_at_1_even_what_rounding_hides(
     assert kept[0.85] == [True, True, False, True]  # of the two equals, the first
     logits = torch.tensor([30.0, 0.0, -30.0])
     assert top_p_filter(logits, 1.0).isfinite().all()
+    assert top_p_filter(torch.zeros(4), 0.5).isfinite().sum() == 2  # two are 0.5, a third too many
     assert top_p_filter(logits, 1.0) is not logits
 
 
@@ -116,6 +117,8 @@ def test_the_coldest_sample_takes_the_likeliest_token_and_shares_among_equals(te
     cold = Sample(temperature)
     logits = torch.tensor([[-math.inf, -5.0, 3.0, 2.0], [-math.inf, 900.0, -900.0, 900.0]])
     assert cold.probabilities(logits).tolist() == [[0, 0, 1, 0], [0, 0.5, 0, 0.5]]
+    far_apart = torch.tensor([[0.0, 1.0], [3e38, 0.0]])
+    assert cold.probabilities(far_apart).tolist() == [[0, 1], [1, 0]]
     for uniform, token in ((0.0, 1), (0.49, 1), (0.5, 3), (0.999, 3)):
         assert cold.choose(logits, torch.tensor([uniform, uniform])).tolist() == [2, token]
 

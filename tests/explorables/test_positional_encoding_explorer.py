@@ -91,8 +91,8 @@ def test_every_number_and_every_hand_is_that_of_the_encoding(show):
 def test_a_turn_and_a_dot_product_depend_on_the_distance_only(show):
     page = show(PositionalEncodingExplorer(position=3, distance=5))
     turns, product = page.written()[1:9], page.said.partition("with itself, ")[2].split()[0]
-    page.click("Play")
-    page.page.get_by_text("From position 6 to 11").first.wait_for()
+    page.named("Play").click()
+    page.page.get_by_text("From position 3 to 8").first.wait_for(state="hidden")  # it has moved
     page.click("Pause")
     assert page.title.startswith("From position") and page.title.endswith("as over any 5 tokens")
     assert page.written()[1:9] == turns

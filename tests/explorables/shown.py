@@ -158,6 +158,6 @@ def lines(words: str, rows: Iterable[Iterable]) -> list[str]:
     return [words.format(*row) for row in rows]
 
 
-def refused(message: str, make, *given, **named) -> None:
+def assert_refused(message: str, make, *given, **named) -> None:
     with pytest.raises(ValueError, match=message):
         make(*given, **named)

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from tests.explorables.shown import Shown, agree, lines, refused
+from tests.explorables.shown import Shown, agree, assert_refused, lines
 from tests.explorables.tiny_models import language_model, translator
 from tests.parity import randomized, small_config
 from transformer_lesson.explorables import AnswerExplorer, answer_explorer
@@ -257,19 +257,19 @@ def test_what_cannot_be_shown_or_is_too_large_is_refused(unchecked, monkeypatch)
     model, tokenizer, prompt = letters()
     two = "2 prompts were given, but one answer is shown"
     kind = "EncoderDecoderTransformer is the model's kind, but"
-    refused(kind, AnswerExplorer, *translator(), prompt)
-    refused(two, AnswerExplorer, model, tokenizer, [prompt, prompt])
-    refused("has no tokens", AnswerExplorer, model, tokenizer, [[]])
-    refused("max_new_tokens", AnswerExplorer, model, tokenizer, prompt, 0)
+    assert_refused(kind, AnswerExplorer, *translator(), prompt)
+    assert_refused(two, AnswerExplorer, model, tokenizer, [prompt, prompt])
+    assert_refused("has no tokens", AnswerExplorer, model, tokenizer, [[]])
+    assert_refused("max_new_tokens", AnswerExplorer, model, tokenizer, prompt, 0)
     room = "max_len of 40: ask for at most 29 new tokens"
-    refused(room, AnswerExplorer, model, tokenizer, prompt, 30)
+    assert_refused(room, AnswerExplorer, model, tokenizer, prompt, 30)
     assert 2 * 270 * sum(range(60, 100)) <= answer_explorer.LARGEST_RECORD == 2 * 2**20
     size = 2 * 6 * sum(range(len(prompt), len(prompt) + 3))
     monkeypatch.setattr(answer_explorer, "LARGEST_RECORD", size)
     assert len(AnswerExplorer(model, tokenizer, prompt, 3).choices) == 3
     monkeypatch.setattr(answer_explorer, "LARGEST_RECORD", size - 1)
     large = "2 layers of 3 heads over an answer of 3 tokens to a "
-    refused(large, AnswerExplorer, model, tokenizer, prompt, 3)
+    assert_refused(large, AnswerExplorer, model, tokenizer, prompt, 3)
 
 
 def test_a_model_is_left_as_it_was():

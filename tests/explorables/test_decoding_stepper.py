@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.explorables.conftest import HOSTILE
-from tests.explorables.shown import agree, lines, refused, same_numbers
+from tests.explorables.shown import agree, assert_refused, lines, same_numbers
 from tests.explorables.tiny_models import language_model, translator
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.exercises.lesson_14 import bugs
@@ -279,11 +279,13 @@ def test_what_is_typed_is_gone_on_from_or_answered_also_at_the_ends(show):
 
 def test_wrong_arguments_are_refused(unchecked):
     model, tokenizer = translator()
-    refused("belong together", DecodingStepper, model)
+    assert_refused("belong together", DecodingStepper, model)
     few = "max_new_tokens is 0, but it must be at least 1"
-    refused(few, DecodingStepper, max_new_tokens=0)
+    assert_refused(few, DecodingStepper, max_new_tokens=0)
     model.logits = torch.nn.Tanh()
-    refused("last part is a Tanh, which a page cannot repeat", DecodingStepper, model, tokenizer)
+    assert_refused(
+        "last part is a Tanh, which a page cannot repeat", DecodingStepper, model, tokenizer
+    )
 
 
 def test_it_opens_on_a_step_at_which_its_knobs_matter():

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.explorables.shown import Shown, agree, refused, same_numbers
+from tests.explorables.shown import Shown, agree, assert_refused, same_numbers
 from tests.explorables.tiny_models import grammar_translator, language_model
 from tests.parity import randomized
 from transformer_lesson.checkpoints.translator import trained_translator
@@ -135,20 +135,22 @@ def test_maps_are_those_of_the_case_that_is_shown(show):
 
 def test_bad_input_says_what_to_change(monkeypatch):
     model, batch, _, counted = of_language_model()
-    refused("batch is missing", HeadAblation, model)
-    refused("no attention has 'corss'", HeadAblation, model, batch, "corss")
-    refused("no label counts", HeadAblation, model, batch, counted=counted & False)
+    assert_refused("batch is missing", HeadAblation, model)
+    assert_refused("no attention has 'corss'", HeadAblation, model, batch, "corss")
+    assert_refused("no label counts", HeadAblation, model, batch, counted=counted & False)
     many = Batch((batch.inputs[0].repeat(200, 1),), batch.labels.repeat(200, 1))
-    refused("4,200 tokens, and a page reads at most 4,096", HeadAblation, model, many)
+    assert_refused("4,200 tokens, and a page reads at most 4,096", HeadAblation, model, many)
     wrong = Batch((batch.inputs[0] * 0 + 99,), batch.labels)
-    refused("token id 99", HeadAblation, model, wrong)
+    assert_refused("token id 99", HeadAblation, model, wrong)
     in_stream = AttentionOnlyDecoder(positions_in_stream=True).eval()
-    refused("has positions_in_stream", HeadAblation, in_stream, held_out_batch(batch_size=2))
+    assert_refused("has positions_in_stream", HeadAblation, in_stream, held_out_batch(batch_size=2))
     encoder = EncoderOnlyTransformer(CONFIG)
-    refused("EncoderOnlyTransformer predicts no next token", HeadAblation, encoder, batch)
-    refused("in training mode", HeadAblation, model.train(), batch)
+    assert_refused("EncoderOnlyTransformer predicts no next token", HeadAblation, encoder, batch)
+    assert_refused("in training mode", HeadAblation, model.train(), batch)
     monkeypatch.setattr(head_ablation, "MOST_HEADS", 5)
-    refused("6 heads do not fit the picture, 5 do: choose some", HeadAblation, model.eval(), batch)
+    assert_refused(
+        "6 heads do not fit the picture, 5 do: choose some", HeadAblation, model.eval(), batch
+    )
 
 
 def test_the_translator_reads_another_batch_and_where_it_is_missing_nothing_is_offered(monkeypatch):

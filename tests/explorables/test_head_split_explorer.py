@@ -5,7 +5,7 @@ from itertools import product
 
 import torch
 
-from tests.explorables.shown import refused
+from tests.explorables.shown import assert_refused
 from transformer_lesson.explorables import HeadSplitExplorer
 from transformer_lesson.explorables.head_split_explorer import SIZES
 
@@ -109,4 +109,4 @@ def test_a_number_is_followed_by_click_and_by_key_and_sizes_and_steps_are_chosen
 
 def test_other_sizes_are_refused():
     choose = r"sizes are \[5, 4, 2\]: choose one of \(3, 4, 2\), "
-    refused(choose, HeadSplitExplorer, (5, 4, 2))
+    assert_refused(choose, HeadSplitExplorer, (5, 4, 2))

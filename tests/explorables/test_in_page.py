@@ -16,7 +16,7 @@ from tests.browser.test_site import AXE, CONTRAST, FORM
 from tests.explorables.conftest import HOSTILE
 from tests.explorables.examples import made
 from tests.explorables.page_modules import NODE
-from tests.explorables.shown import HOST, MODEL, WINDOW, Shown, refused
+from tests.explorables.shown import HOST, MODEL, WINDOW, Shown, assert_refused
 from tests.security.hostile_texts import TEXTS
 from transformer_lesson import explorables
 from transformer_lesson.checkpoints.translator import TRANSLATOR
@@ -263,7 +263,7 @@ def test_half_a_surrogate_pair_can_be_sent_and_what_is_out_of_range_is_refused(m
     with pytest.raises(TraitError, match="should be greater than or equal to 0|not.*-1"):
         explorables.MaskExplorer(sentence=-1)
     monkeypatch.setattr("transformer_lesson.explorables.in_page.LARGEST_MODEL", 10)
-    refused("a model of 11 bytes is too large for a page", Weights, b"12345678901")
+    assert_refused("a model of 11 bytes is too large for a page", Weights, b"12345678901")
     assert LARGEST_MODEL == 64 * 2**20
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 
-from tests.explorables.shown import lines, refused
+from tests.explorables.shown import assert_refused, lines
 from transformer_lesson.explorables import LeakProbe
 from transformer_lesson.explorables.leak_probe import LONGEST, THRESHOLD, example_models
 from transformer_lesson.interpretability.causality import changed_positions, leaks_future
@@ -272,15 +272,15 @@ def test_it_opens_where_most_leaks_and_ids_are_tokens_where_none_are_given():
 
 
 def test_bad_input_says_what_to_change(unchecked):
-    refused("models must be a dict", LeakProbe, large, IDS)
-    refused("models must be a dict", LeakProbe, {}, IDS)
-    refused(r"ids have shape None", LeakProbe, {"m": large})
-    refused(r"ids have shape \(7,\).*ids\[None\]", LeakProbe, {"m": large}, IDS[0])
-    refused("2 tokens for 7 ids", LeakProbe, {"m": large}, IDS, ["a", "b"])
+    assert_refused("models must be a dict", LeakProbe, large, IDS)
+    assert_refused("models must be a dict", LeakProbe, {}, IDS)
+    assert_refused(r"ids have shape None", LeakProbe, {"m": large})
+    assert_refused(r"ids have shape \(7,\).*ids\[None\]", LeakProbe, {"m": large}, IDS[0])
+    assert_refused("2 tokens for 7 ids", LeakProbe, {"m": large}, IDS, ["a", "b"])
     long = r"25 tokens, .* room for 24: pass ids\[:, :24\]"
-    refused(long, LeakProbe, {"m": large}, torch.arange(25)[None])
+    assert_refused(long, LeakProbe, {"m": large}, torch.arange(25)[None])
     training = DecoderOnlyTransformer(ModelConfig(7, 4, 2, 1, 8, 7))
-    refused("'mine' is in training mode", LeakProbe, {"mine": training}, IDS)
+    assert_refused("'mine' is in training mode", LeakProbe, {"mine": training}, IDS)
 
 
 def test_leaves_the_learners_random_numbers_alone():

@@ -8,7 +8,7 @@ import torch
 from tests.explorables import tiny_models
 from tests.explorables.forward_pass import Pass, forward_pass, making, three_digits, told_numbers
 from tests.explorables.page_modules import in_node
-from tests.explorables.shown import refused
+from tests.explorables.shown import assert_refused
 from tests.explorables.test_transformer_js import drawn_inputs, drawn_model
 from transformer_lesson import EncoderOnlyTransformer
 from transformer_lesson.checkpoints.ours import as_bytes
@@ -191,7 +191,7 @@ def test_an_encoder_and_a_decoder_of_ones_own(show):
     encoder = EncoderOnlyTransformer(model.config).eval()
     page = show(ModelFlow(encoder, tokenizer, "abc"))
     assert page.title == "3 tokens become 3 vectors of 12 numbers"
-    refused("a model and its tokenizer belong together", ModelFlow, model)
+    assert_refused("a model and its tokenizer belong together", ModelFlow, model)
 
 
 def test_what_is_opened_comes_into_view(show):

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from tests.explorables.shown import Shown, agree, refused, same_numbers
+from tests.explorables.shown import Shown, agree, assert_refused, same_numbers
 from tests.parity import randomized, small_config
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.experiments.induction import AttentionOnlyDecoder, held_out_batch
@@ -197,12 +197,12 @@ def test_typed_ids_are_read_or_answered(show):
 
 def test_bad_input_says_what_to_change(unchecked):
     model, ids, others = decoder()
-    refused("others have shape None", PatchingGrid, model, ids)
-    refused(r"ids have shape \(7,\)", PatchingGrid, model, ids[0], others)
-    refused("7 ids and 5 others", PatchingGrid, model, ids, others[:, :5])
+    assert_refused("others have shape None", PatchingGrid, model, ids)
+    assert_refused(r"ids have shape \(7,\)", PatchingGrid, model, ids[0], others)
+    assert_refused("7 ids and 5 others", PatchingGrid, model, ids, others[:, :5])
     place = "position is 7, but the tokens are 0 to 6"
-    refused(place, PatchingGrid, model, ids, others, position=7)
-    refused("token id 102", PatchingGrid, model, ids, others + 99)
+    assert_refused(place, PatchingGrid, model, ids, others, position=7)
+    assert_refused("token id 102", PatchingGrid, model, ids, others + 99)
     two, kind = EncoderDecoderTransformer(small_config()).eval(), "EncoderDecoderTransformer"
-    refused(f"{kind} reads two texts", PatchingGrid, two, ids, others)
-    refused("in training mode", PatchingGrid, model.train(), ids, others)
+    assert_refused(f"{kind} reads two texts", PatchingGrid, two, ids, others)
+    assert_refused("in training mode", PatchingGrid, model.train(), ids, others)

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from tests.explorables.shown import agree, lines, refused
+from tests.explorables.shown import agree, assert_refused, lines
 from transformer_lesson.explorables import PositionalEncodingExplorer
 from transformer_lesson.model.positions import sinusoidal_encoding
 from transformer_lesson.ranking import first_largest
@@ -131,4 +131,6 @@ def test_clock_cell_and_points_choose_and_a_number_lights_up_wherever_it_stands(
 
 
 def test_an_odd_size_is_refused():
-    refused("d_model is 7: choose an even number from 2 to 64.", PositionalEncodingExplorer, 7)
+    assert_refused(
+        "d_model is 7: choose an even number from 2 to 64.", PositionalEncodingExplorer, 7
+    )

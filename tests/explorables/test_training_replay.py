@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.explorables.shown import agree, lines, refused
+from tests.explorables.shown import agree, assert_refused, lines
 from tests.explorables.test_live_curves import short
 from tests.explorables.tiny_models import translator
 from tests.security.hostile_texts import TEXTS
@@ -50,7 +50,7 @@ def test_snapshots_have_the_mean_loss_between_them_and_the_true_cells_of_words()
     for step in range(1, 9):
         recorder(StepReport(step, float(step), 0.0, 0.0, 0.0, None, model))
     assert [(one.step, one.loss) for one in recorder.snapshots] == [(1, 1.0), (3, 2.5), (6, 5.0)]
-    refused("every is 0", ReplayRecorder, tokenizer, PAIR, every=0)
+    assert_refused("every is 0", ReplayRecorder, tokenizer, PAIR, every=0)
     pair = Pair("the cat sees", "sieht die Katze", ((0, 1), (1, 2), (2, 0)))
     true_cells = ReplayRecorder(tokenizer, pair)._true_cells  # the German word is the row
     assert true_cells == [(1, 0), (2, 1), (0, 2)]
@@ -139,7 +139,7 @@ def test_what_the_picture_cannot_show_is_refused():
         r"true cell \(3, 0\) lies outside of the 3 rows": snapshot(true_cells=[(3, 0)]),
         r"true cell \(0, -1\) lies outside": snapshot(true_cells=[(0, -1)]),
     }.items():
-        refused(message, TrainingReplay, [snapshot(), taken])
+        assert_refused(message, TrainingReplay, [snapshot(), taken])
 
 
 WORDS = ["q0", "q1", "q2"]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.explorables.conftest import HOSTILE
-from tests.explorables.shown import agree, lines, refused
+from tests.explorables.shown import agree, assert_refused, lines
 from tests.explorables.tiny_models import ENGLISH, language_model, translator
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import TranslationPlayground, in_page
@@ -189,9 +189,9 @@ def test_the_head_is_the_one_that_finds_the_right_words():
 
 
 def test_wrong_models_are_refused_and_a_learners_weights_are_sent(unchecked):
-    refused("belong together", TranslationPlayground, translator()[0])
+    assert_refused("belong together", TranslationPlayground, translator()[0])
     nothing = "a DecoderOnlyTransformer translates nothing"
-    refused(nothing, TranslationPlayground, *language_model())
+    assert_refused(nothing, TranslationPlayground, *language_model())
     playground = TranslationPlayground(*translator())
     assert isinstance(playground.weights, Weights) and len(playground.weights.data) < 50_000
 

@@ -24,7 +24,7 @@ from transformer_lesson.figures.tokens import cuts, group_maps, word_map
 from transformer_lesson.files import printable
 
 
-def told(figure, *said: str):
+def assert_told(figure, *said: str):
     """Fail if a figure cannot be drawn or does not say this; return its first axes."""
     assert figure.png().startswith(b"\x89PNG")
     for one in said:
@@ -44,25 +44,25 @@ NAMES = ["the", "$x_1", "<b>", "child"]
 def test_maps_name_the_strong_weights():
     weights = torch.tensor([[0.1, 0.9], [0.5, 0.5]])
     made = attention_steps.weight_maps("Claim", {"a": weights, "b": weights * 0}, ["x", "y"])
-    told(made, "a: x to y 0.90, y to x 0.50, y to y 0.50", "b: no weight of 0.4 or more")
+    assert_told(made, "a: x to y 0.90, y to x 0.50, y to y 0.50", "b: no weight of 0.4 or more")
     assert len(made.axes) == 2
     one = {"a": torch.ones(2, 3)}  # whose keys have names of their own
-    told(attention_steps.weight_maps("Claim", one, ["x", "y"], list("abc")), "x to c 1.00")
+    assert_told(attention_steps.weight_maps("Claim", one, ["x", "y"], list("abc")), "x to c 1.00")
 
 
 def test_arrows_tell_the_scores_and_a_path_the_weights():
     Q, K, V = torch.randn(3, 4, 6)
     scores = K @ Q[1] / 6**0.5
     around = attention_steps.keys_around_query("Claim", Q[1], K, NAMES, 1)
-    told(around, f"child {scores[3]:.1f}")
+    assert_told(around, f"child {scores[3]:.1f}")
     path = attention_steps.query_path("Claim", Q[1], K, V, NAMES, 1)
-    told(path, f"child {scores.softmax(0)[3]:.2f}")
+    assert_told(path, f"child {scores.softmax(0)[3]:.2f}")
 
 
 @pytest.mark.parametrize("mask", [None, torch.ones(4, 4).tril().bool()])
 def test_the_flow_has_a_step_for_the_mask(mask):
     made = attention_steps.data_flow("Claim", *torch.randn(3, 4, 6), NAMES, 2, mask)
-    axes = told(made, f"The row of {NAMES[2]} is framed")
+    axes = assert_told(made, f"The row of {NAMES[2]} is framed")
     steps = {"softmax", "times V", "weights  (4, 4)", "output  (4, 6)", *map(printable, NAMES)}
     assert steps <= set(texts(axes))
     assert len(axes.patches) == (4 if mask is None else 5)  # Q, scores, masked, weights, output
@@ -73,7 +73,7 @@ def test_the_flow_has_a_step_for_the_mask(mask):
 def test_heads_stand_side_by_side():
     x, weights, heads = torch.randn(4, 6), torch.rand(2, 4, 4), torch.randn(2, 4, 3)
     made = attention_steps.heads_side_by_side("Claim", x, weights, heads, x, list("abcd"))
-    assert texts(told(made, "2 heads", "side by side (4, 6)")).count("head 1") == 1
+    assert texts(assert_told(made, "2 heads", "side by side (4, 6)")).count("head 1") == 1
 
 
 def test_a_kernel_with_the_extension_shows_what_a_page_needs():
@@ -89,7 +89,7 @@ def test_a_kernel_with_the_extension_shows_what_a_page_needs():
 
 
 def test_a_hand_points_up_at_0_and_turns_to_the_right():
-    axes = told(clock_hands([0, 1, 70], ["a", "b", "…"], [1.0, 0.1], "Hands"), "6.3, 62.8")
+    axes = assert_told(clock_hands([0, 1, 70], ["a", "b", "…"], [1.0, 0.1], "Hands"), "6.3, 62.8")
     hands = [line.get_xydata() for line in axes.lines if len(line.get_xdata()) == 2]
     assert len(hands) == 6
     (x, y), tip = hands[0]
@@ -101,25 +101,25 @@ def test_a_hand_points_up_at_0_and_turns_to_the_right():
 def test_bits_stand_beside_waves():
     bits = torch.tensor([[pos >> b & 1 for b in range(3)] for pos in range(8)])
     made = bits_and_waves(bits, sinusoidal_encoding(8, 6))
-    assert told(made) and len(made.axes) == 2
+    assert assert_told(made) and len(made.axes) == 2
 
 
 def test_a_cut_text_tells_its_tokens():
     ways = {"words": ["a", "<unk>", "."], "pieces": ["a", "␣un", "ic", "␣."]}
     made = cuts("a unic .", ways, "Two ways")
-    axes = told(made, "words: 3 tokens, a <unk> .", "pieces: 4 tokens")
+    axes = assert_told(made, "words: 3 tokens, a <unk> .", "pieces: 4 tokens")
     assert {"<unk>", "␣un", "3 tokens", "4 tokens"} <= set(texts(axes))
 
 
 def test_words_keep_their_places_but_cover_none_another_and_are_told_apart_by_group():
     points = torch.tensor([[0.0, 0.0], [0.0, 0.001], [1.0, 1.0], [1.0, -1.0]])
     made = word_map(points, ["one", "two", "far", "away"], ["x", "x", "y", "y"], "Words")
-    axes = told(made, "x: one, two; y: far, away")
+    axes = assert_told(made, "x: one, two; y: far, away")
     drawn = {text.get_text(): text.get_window_extent() for text in axes.texts}
     assert not drawn["one"].overlaps(drawn["two"])
     assert drawn["far"].y0 > drawn["one"].y0 > drawn["away"].y0
     made = group_maps({"left": (torch.rand(3, 2), "aab"), "right": (torch.rand(2, 2), "ba")}, "Two")
-    told(made, "left: 3 points; right: 2 points")
+    assert_told(made, "left: 3 points; right: 2 points")
     assert [len(axes.collections) for axes in made.axes] == [2, 2]
 
 
@@ -130,26 +130,26 @@ def test_a_stream_names_what_is_added_and_how_long_it_is():
     states = [torch.full((64,), length) for length in (1.0, 2.0, 0.5)]
     added = {"position": torch.zeros(64), "attention": torch.full((64,), 0.25)}
     made = sublayers.stream("the", states, added)
-    told(made, "position adds 0.0, attention adds 2.0", "at the end the length is 4.0")
+    assert_told(made, "position adds 0.0, attention adds 2.0", "at the end the length is 4.0")
     with pytest.raises(ValueError, match="2 states for 2 additions"):
         sublayers.stream("the", states[:2], added)
 
 
 def test_units_means_and_sizes_are_told_in_words_without_a_font_for_mathematics():
     units = {"unit 1": {"$a → b$": 2.0, "c": 1.0}, "unit 2": {"d": 1.0}}
-    told(sublayers.firing("claim", units), "unit 1: $a → b$, c; unit 2: d")
+    assert_told(sublayers.firing("claim", units), "unit 1: $a → b$, c; unit 2: d")
     means = sublayers.shared_means(["a", "b", "c", "<pad>"])
-    assert told(means, "Batch norm takes it over a column") and len(means.axes) == 3
+    assert assert_told(means, "Batch norm takes it over a column") and len(means.axes) == 3
     names = ["source_embedding.output", "decoder.1.after_cross_attention", "encoder.0.output"]
     figure = sublayers.sizes("claim", {"bare": [1.0, 2.0, 3.0]}, names)
     said = "source embedding, decoder 1, cross-attention, encoder 0, feed-forward"
-    told(figure, said, "bare: 1.0, 2.0, 3.0")
+    assert_told(figure, said, "bare: 1.0, 2.0, 3.0")
 
 
 def test_losses_end_where_their_names_stand_and_names_keep_apart():
     runs = {"one": [3.0, 1.0] * 20, "other": [4.0, 0.0] * 20, "short": [5.0] * 3}
     figure = learning.losses("claim", runs, ("counting", 1.5))
-    axes = told(figure, "one at 2.00, other at 2.00, short at 5.00", "counting: 1.50")
+    axes = assert_told(figure, "one at 2.00, other at 2.00, short at 5.00", "counting: 1.50")
     heights = [text.get_position()[1] for text in axes.texts[:2]]
     assert abs(heights[0] - heights[1]) > 0.07  # of the axes
 
@@ -157,7 +157,7 @@ def test_losses_end_where_their_names_stand_and_names_keep_apart():
 def test_clouds_have_one_scale_and_name_their_labels():
     first, last = torch.zeros(6, 2), torch.randn(6, 2)
     figure = contexts.clouds("claim", {"in": first, "out": last}, list("aabbcc"), {0: "here"})
-    told(figure, "2 clouds of 6 points, in, out, colored by a, b, c")
+    assert_told(figure, "2 clouds of 6 points, in, out, colored by a, b, c")
     assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
 
 
@@ -166,10 +166,10 @@ def test_a_blocks_numbers_lie_on_its_levels_and_every_trial_is_a_dot():
     numbers = levels[torch.tensor([0, 3, 3, 15])]
     made = quantized.block_of_levels("Block", numbers, levels, numbers + 0.05)
     said = "4 numbers on 16 levels from -1.00 to 2.00, 3 of which are used"
-    dots = told(made, said, "more than 0.0500").lines[-1].get_ydata()
+    dots = assert_told(made, said, "more than 0.0500").lines[-1].get_ydata()
     assert np.isin(np.float32(dots), levels.numpy()).all()
     made = quantized.second_time("Heads", 3.5, {"best": [12.7], "others": [3.6, 4.0]})
-    axes = told(made, "best: 12.7; others: 3.6, 4.0. Whole model: 3.5")
+    axes = assert_told(made, "best: 12.7; others: 3.6, 4.0. Whole model: 3.5")
     assert [len(line.get_xdata()) for line in axes.lines[1:]] == [1, 2]
 
 
@@ -183,7 +183,7 @@ def test_a_row_a_step_and_a_box_a_word():
     made = word_stages("A claim", STAGES)
     (axes,) = made.axes
     assert texts(axes) == ["first", "ab  0.04", "<b>  0.03", "last", "auf  0.90", "$x  0.01"]
-    assert told(made) and made.alt == "first: ab 0.04, <b> 0.03. last: auf 0.90, $x 0.01."
+    assert assert_told(made) and made.alt == "first: ab 0.04, <b> 0.03. last: auf 0.90, $x 0.01."
     boxes = [one for one in axes.patches if isinstance(one, FancyBboxPatch)]
     brightness = [sum(box.get_facecolor()[:3]) for box in boxes]
     assert brightness[2] < min(brightness[0], brightness[1], brightness[3])
@@ -192,24 +192,24 @@ def test_a_row_a_step_and_a_box_a_word():
 
 def test_each_position_is_asked_for_the_next_word_and_bars_are_as_long_as_words_are_likely():
     made = next_token_questions(["the", "child"], ["das", "Kind"])
-    axes = told(made, "after <bos> comes das; after das comes Kind; after Kind comes <eos>")
+    axes = assert_told(made, "after <bos> comes das; after das comes Kind; after Kind comes <eos>")
     assert made.get_suptitle().startswith("3 positions, 3 questions")
     assert texts(axes).count("das") == 2
     made = distributions("A claim", {"trained": {"macht": 0.9}, "not": {"a": 0.01}}, even=0.002)
     assert [axes.patches[0].get_width() for axes in made.axes] == [0.9, 0.01]
     said = "trained: macht 0.90; not: no word has 0.05 or more. An even guess gives each 0.0020."
-    told(made, said)
+    assert_told(made, said)
 
 
 def test_drawings_of_writing_tell_what_they_show():
-    told(decoding.word_tree("Tree", TREE, "<bos>", ["a", "b", "z"]), "b z 0.40")
+    assert_told(decoding.word_tree("Tree", TREE, "<bos>", ["a", "b", "z"]), "b z 0.40")
     lines = {"greedy": [("red", -1.0), ("mouse", -2.0), (".", -2.5)]}
     lines["beam"] = [("mouse", -1.2), (".", -1.4)]
-    told(decoding.race("Race", lines), "beam: mouse -1.2, . -1.4")
+    assert_told(decoding.race("Race", lines), "beam: mouse -1.2, . -1.4")
     words = {"a": {"x": 0.7, "y": 0.3}, "b": {"z": 1.0}}
     kept = decoding.kept_words("Kept", words, {"a": 2, "b": 1}, 1)
-    told(kept, "After a top-p keeps 2 of 2 words")
-    told(decoding.cache_steps("Cache", ["<bos>", "$a$", "b"]), "all 6 entries")
+    assert_told(kept, "After a top-p keeps 2 of 2 words")
+    assert_told(decoding.cache_steps("Cache", ["<bos>", "$a$", "b"]), "all 6 entries")
 
 
 def test_a_kept_branch_is_blue_and_another_dotted():
@@ -221,7 +221,7 @@ def test_a_kept_branch_is_blue_and_another_dotted():
 def test_bars_of_guesses_add_up_to_the_large_model():
     p, q = torch.tensor([0.5, 0.5]), torch.tensor([0.8, 0.2])
     made = decoding.accepted_and_missing("Guesses", ["a", "b"], p, q)
-    bars = told(made, "a 0.50 and 0.80, b 0.50 and 0.20").containers
+    bars = assert_told(made, "a 0.50 and 0.80, b 0.50 and 0.20").containers
     accepted, refused, missing = ([bar.get_height() for bar in c] for c in bars)
     assert [a + m for a, m in zip(accepted, missing, strict=True)] == pytest.approx(p.tolist())
     assert [a + r for a, r in zip(accepted, refused, strict=True)] == pytest.approx(q.tolist())

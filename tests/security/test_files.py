@@ -51,7 +51,7 @@ for name, path in json.loads(sys.argv[1]).items():
 """
 
 
-def refused(call, path, about: str = "") -> None:
+def assert_refused(call, path, about: str = "") -> None:
     with pytest.raises(ValueError) as caught:
         call(path)
     message = str(caught.value)
@@ -112,7 +112,7 @@ def test_a_signed_checkpoint_that_lies_about_its_sizes(lie, whole, tmp_path):
         (arguments if beside else arguments["config"])[name] = value
         about = about or (f"{name} {ONLY}" if value == BIG else "")
     path.write_bytes(signed(data, model={"kind": kind, "arguments": arguments}))
-    refused(load_checkpoint, path, about)
+    assert_refused(load_checkpoint, path, about)
 
 
 def decoder(**arguments) -> dict:
@@ -139,7 +139,7 @@ OTHER_LIES = {
 def test_a_signed_checkpoint_that_lies_about_its_parts(lie, whole, tmp_path):
     path = tmp_path / "lie.safetensors"
     path.write_bytes(signed(whole[0], **lie))
-    refused(load_checkpoint, path)
+    assert_refused(load_checkpoint, path)
 
 
 RUN_LIES = {
@@ -161,7 +161,7 @@ def test_a_run_that_lies_is_not_gone_on_with(lie, tmp_path):
     data = path.read_bytes()
     facts = load_checkpoint(path).training.facts
     path.write_bytes(signed(data, training=facts | RUN_LIES[lie] if RUN_LIES[lie] else {"a": 1}))
-    refused(lambda _: resume(path, batches_of("language model"), steps=2), "")
+    assert_refused(lambda _: resume(path, batches_of("language model"), steps=2), "")
 
 
 # Safetensors
@@ -196,8 +196,8 @@ def test_safetensors_that_lie(header, tmp_path):
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     path = tmp_path / "x.safetensors"
     path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(8))
-    refused(load_safetensors, path)
-    refused(load_checkpoint, path)
+    assert_refused(load_safetensors, path)
+    assert_refused(load_checkpoint, path)
 
 
 # Pickles
@@ -229,7 +229,7 @@ BOMBS = {
 def test_pickle_bombs_do_not_go_off(bomb, tmp_path):
     path, harm = tmp_path / "pytorch_model.bin", tmp_path / "harm"
     path.write_bytes(BOMBS[bomb](harm))
-    refused(load_pickle, path, "is refused")
+    assert_refused(load_pickle, path, "is refused")
     assert not harm.exists()
 
 
@@ -282,7 +282,7 @@ def test_a_config_or_a_vocabulary_that_lies(lie, gpt2, tmp_path):
     facts = json.loads((copied(gpt2, tmp_path) / CONFIG).read_text())
     file, text = (CONFIG, json.dumps(facts | lie)) if isinstance(lie, dict) else lie
     (tmp_path / file).write_text(text)
-    refused(from_pretrained, tmp_path)
+    assert_refused(from_pretrained, tmp_path)
 
 
 LLAMA_FIELDS = {
@@ -299,7 +299,7 @@ def test_a_config_of_another_family_that_lies(fields, tmp_path):
     facts = json.loads((tmp_path / "config.json").read_text())
     facts.pop("rope_scaling", None)
     (tmp_path / "config.json").write_text(json.dumps(facts | fields))
-    refused(from_pretrained, tmp_path)
+    assert_refused(from_pretrained, tmp_path)
 
 
 NAMES = ["../../etc/passwd", "/etc/passwd", "..", "a/b", "a\\b", "C:x", "a\0b", "", "x" * 300]
@@ -310,12 +310,12 @@ NAMES += [".hidden", 5, None, ["a"], {"a": "b"}, "\ud800"]
 def test_an_index_may_not_leave_its_folder(name, tmp_path):
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": "model-1.safetensors", "b": name}}))
-    refused(parts_of, index, "must be files in its own folder")
+    assert_refused(parts_of, index, "must be files in its own folder")
     for listed in ([], "x", 5, None):
         (tmp_path / "no_list.json").write_text(json.dumps({"weight_map": listed}))
-        refused(parts_of, tmp_path / "no_list.json")
+        assert_refused(parts_of, tmp_path / "no_list.json")
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
-    refused(from_pretrained, tmp_path)
+    assert_refused(from_pretrained, tmp_path)
 
 
 # Sizes
@@ -376,7 +376,7 @@ def test_an_archive_of_texts_is_refused_and_not_unpacked(name, tmp_path):
     folder.mkdir(parents=True)
     with zipfile.ZipFile(folder / "corpus.zip", "w") as archive:
         archive.writestr(name, "Go.\tGeh.\n")
-    refused(parallel_text, folder / "corpus.zip", "unpack it first")
+    assert_refused(parallel_text, folder / "corpus.zip", "unpack it first")
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["corpus.zip"]
 
 
@@ -401,7 +401,7 @@ TOKENIZERS = [
 
 @pytest.mark.parametrize("text", TOKENIZERS, ids=range(len(TOKENIZERS)))
 def test_a_tokenizer_that_lies(text):
-    refused(lambda _: tokenizer_from_json(text), "")
+    assert_refused(lambda _: tokenizer_from_json(text), "")
 
 
 def test_giant_progress_is_set_aside_unread(tmp_path, monkeypatch):

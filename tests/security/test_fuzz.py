@@ -71,7 +71,7 @@ BYTES = st.lists(
 )
 
 
-def loads_or_refuses(call, *arguments) -> None:
+def assert_loads_or_refuses(call, *arguments) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -97,7 +97,7 @@ def run(tmp_path_factory):
 def test_checkpoints_signed_by_somebody_else(run, changes):
     path, data, facts = run
     path.write_bytes(signed(data, **changed(facts, changes)))
-    loads_or_refuses(load_checkpoint, path)
+    assert_loads_or_refuses(load_checkpoint, path)
 
 
 @settings(FUZZ, max_examples=40)
@@ -105,7 +105,7 @@ def test_checkpoints_signed_by_somebody_else(run, changes):
 def test_training_runs_signed_by_somebody_else(run, changes):
     path, data, facts = run
     path.write_bytes(signed(data, training=changed({"t": facts["training"]}, changes)["t"]))
-    loads_or_refuses(lambda: resume(path, batches_of("language model"), steps=2))
+    assert_loads_or_refuses(lambda: resume(path, batches_of("language model"), steps=2))
 
 
 @FUZZ
@@ -113,7 +113,7 @@ def test_training_runs_signed_by_somebody_else(run, changes):
 def test_bytes_of_checkpoints(run, changes):
     path, data, _ = run
     path.write_bytes(mutated(data, changes))
-    loads_or_refuses(load_checkpoint, path)
+    assert_loads_or_refuses(load_checkpoint, path)
 
 
 @pytest.fixture(scope="module", params=["gpt2", "llama", "bert", "albert", "marian"])
@@ -130,7 +130,7 @@ def test_configs_of_others(directory, changes):
     folder, facts, data = directory
     (folder / "model.safetensors").write_bytes(data)
     (folder / "config.json").write_text(json.dumps(changed(facts, changes)))
-    loads_or_refuses(from_pretrained, folder)
+    assert_loads_or_refuses(from_pretrained, folder)
 
 
 @settings(FUZZ, max_examples=30)
@@ -139,7 +139,7 @@ def test_weights_of_others(directory, changes):
     folder, facts, data = directory
     (folder / "model.safetensors").write_bytes(mutated(data, changes))
     (folder / "config.json").write_text(json.dumps(facts))
-    loads_or_refuses(from_pretrained, folder)
+    assert_loads_or_refuses(from_pretrained, folder)
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,7 @@ def test_gguf_files(gguf_data, tmp_path_factory, changes):
     path = tmp_path_factory.getbasetemp() / "model.gguf"
     path.write_bytes(mutated(data[:header], changes) + data[header:])
     for reader in (from_pretrained, read_tokenizer):
-        loads_or_refuses(reader, path)
+        assert_loads_or_refuses(reader, path)
 
 
 @settings(FUZZ, max_examples=100)
@@ -173,7 +173,7 @@ def test_vocabularies_and_indexes_of_others(directory, value, name):
         path = folder / "model.safetensors.index.json"
         (folder / "model.safetensors").unlink(missing_ok=True)
     path.write_text(json.dumps(files.get(name, {"weight_map": value})))
-    loads_or_refuses(from_pretrained, folder)
+    assert_loads_or_refuses(from_pretrained, folder)
     path.unlink()
     (folder / "model.safetensors").write_bytes(data)
 
@@ -190,7 +190,7 @@ def test_texts(tmp_path_factory, source, target):
     if target is not None:
         (folder / "target").write_bytes(target)
     second = None if target is None else folder / "target"
-    loads_or_refuses(parallel_text, folder / "source", second)
+    assert_loads_or_refuses(parallel_text, folder / "source", second)
 
 
 @settings(FUZZ, max_examples=400)
@@ -204,7 +204,7 @@ def test_texts(tmp_path_factory, source, target):
     )
 )
 def test_tokenizers(text):
-    loads_or_refuses(tokenizer_from_json, text)
+    assert_loads_or_refuses(tokenizer_from_json, text)
 
 
 @settings(FUZZ, max_examples=300)

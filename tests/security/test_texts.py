@@ -90,7 +90,7 @@ def sendable(value) -> None:
     json.dumps(value, default=str, ensure_ascii=False).encode()
 
 
-def is_shown(explorable) -> None:
+def assert_shown(explorable) -> None:
     """What the page makes of its texts its own tests show."""
     data, _ = explorable._repr_mimebundle_()
     sendable(explorable.get_state())
@@ -100,7 +100,7 @@ def is_shown(explorable) -> None:
 @pytest.mark.everything
 @pytest.mark.parametrize("name", EXPLORABLES)
 def test_explorables_begin_with_any_text(name, text):
-    is_shown(EXPLORABLES[name](text))
+    assert_shown(EXPLORABLES[name](text))
 
 
 @pytest.mark.parametrize("view", [head_view, model_view])
@@ -160,7 +160,7 @@ def answers(text: str):
     return [raises, raises_hostile, prints, named, lambda x, n_heads: Hostile(text)]
 
 
-def is_inert(report: Report, and_tags: set = frozenset()) -> None:
+def assert_inert(report: Report, and_tags: set = frozenset()) -> None:
     tags = {tag for tag, _ in Page(report._repr_html_()).tags}
     assert tags <= {"div", "strong", "code", "pre", "br", *and_tags}
     sendable([report._repr_html_(), repr(report)])
@@ -170,13 +170,13 @@ def test_reports_quote_any_answer(text):
     for answer in answers(text):
         report = check("split_heads", answer)
         assert report.status == "failed"
-        is_inert(report, {"details", "summary"})
+        assert_inert(report, {"details", "summary"})
         assert len(report.message) < 6000
         assert all(c.isprintable() or c in "\n\t\u200c\u200d" for c in repr(report))
 
 
 def test_a_report_of_any_text_is_inert(text):
-    is_inert(Report(text, "failed", f"{text} `{text}`\n{text}", text))
+    assert_inert(Report(text, "failed", f"{text} `{text}`\n{text}", text))
 
 
 @pytest.mark.parametrize("kind", [WordTokenizer, CharacterTokenizer, BytePairTokenizer])
@@ -203,4 +203,4 @@ def test_a_recorded_run_keeps_any_words(text, monkeypatch):
     pair = Pair("the cat sees the dog .", "die Katze sieht den Hund .", ())
     recorder = explorables.ReplayRecorder(tokenizer, pair)
     recorder(StepReport(1, 1.0, 0.0, 0.0, 0.0, None, model))
-    is_shown(explorables.TrainingReplay(recorder.snapshots))
+    assert_shown(explorables.TrainingReplay(recorder.snapshots))

@@ -56,23 +56,25 @@ def test_no_file_names_one_machine_or_a_registry():
     assert found == {}
 
 
-def nothing_to_say(*command: str) -> None:
+def assert_nothing_to_say(*command: str) -> None:
     run = [sys.executable, "-m", *command]
     answer = subprocess.run(run, cwd=ROOT, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stdout
 
 
 def test_ruff_has_nothing_to_say():
-    nothing_to_say("ruff", "check", "--no-cache", ".")
-    nothing_to_say("ruff", "format", "--check", "--no-cache", ".")
+    assert_nothing_to_say("ruff", "check", "--no-cache", ".")
+    assert_nothing_to_say("ruff", "format", "--check", "--no-cache", ".")
 
 
 @pytest.mark.slow
 def test_workflows_and_citation_keep_their_schemas():
     workflows = map(str, ROOT.glob(".github/workflows/*.yml"))
-    nothing_to_say("check_jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
+    assert_nothing_to_say(
+        "check_jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows
+    )
     citation = ("vendor.citation-file-format", "CITATION.cff")
-    nothing_to_say("check_jsonschema", "--builtin-schema", *citation)
+    assert_nothing_to_say("check_jsonschema", "--builtin-schema", *citation)
 
 
 def test_wherever_a_lesson_opens_it_is_the_learners_copy(tmp_path):

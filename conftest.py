@@ -6,7 +6,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-# Two workers with several torch threads each fight over the cores; kernels inherit this.
+# Workers with several torch threads each fight over the cores; kernels inherit this.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
 

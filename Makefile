@@ -60,7 +60,7 @@ check: setup-tests ## the minute before a commit: formatting, imports, quick tes
 	$(RUN) ruff format --check
 	$(RUN) ruff check
 	.venv/bin/lint-imports
-	$(RUN) pytest -m "not slow and not everything"
+	$(RUN) pytest -n2 -m "not slow and not everything"
 
 # An editable install imports editables, and uv reads the static list, which does not have it.
 BUILT_WITH := .venv/bin/python -c 'import tomllib; \

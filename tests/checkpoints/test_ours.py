@@ -93,6 +93,7 @@ def refusal(path, data: bytes) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("name", MODELS)
 def test_each_model_comes_back_as_it_was(name, dtype, tmp_path):

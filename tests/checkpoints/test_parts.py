@@ -69,6 +69,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_a_file_keeps_the_parts(name, tmp_path):
     model, path = randomized(MODELS[name]()).eval(), tmp_path / "m.safetensors"

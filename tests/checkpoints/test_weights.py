@@ -158,6 +158,7 @@ def test_a_cut_is_found_and_a_changed_byte_is_or_changes_nothing(tmp_path):
     assert found > len(INNER) / 3
 
 
+@pytest.mark.slow
 def test_a_bomb_takes_no_more_room_than_the_listed_file(tmp_path):
     """A gigabyte of zeros packs into a megabyte; of it, 3 bytes are unpacked."""
     path = tmp_path / "bomb.whl"

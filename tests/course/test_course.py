@@ -34,6 +34,7 @@ def copies(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("author", AUTHORS)
 def test_every_author_wrote_every_exercise_by_its_stub(author):
     written = answers(author)

@@ -20,6 +20,7 @@ from transformer_lesson.model.attention import attention_scores, merge_heads, sp
 from transformer_lesson.text.tokenizers import words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXERCISES)
 def test_reference_passes_its_own_check(name):
     report, known = check(name, EXERCISES[name].load_reference()), turns(EXERCISES[name].marked)
@@ -112,6 +113,7 @@ def test_one_word_is_shown_where_one_word_fails():
     assert len(words(ast.literal_eval(text))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXERCISES)
 def test_every_input_is_one_that_the_exercise_allows(name):
     """The tiny ones of the examples, too: the package's own function takes them all."""

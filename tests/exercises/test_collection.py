@@ -93,6 +93,7 @@ def solved(name: str) -> str:
     return solution_code([*exercise.load_helpers(), exercise.load_reference()])
 
 
+@pytest.mark.slow
 def test_a_whole_attention_is_kept_and_runs_without_notebook_and_without_ours(folder):
     notebook = Notebook()
     kept = "Your version is kept in `my_transformer/lesson_0{}.py`."
@@ -205,6 +206,7 @@ def test_notebooks_that_are_open_at_once_lose_nothing(folder):
     assert set(collected(folder)) == set(names)
 
 
+@pytest.mark.slow
 def test_all_solutions_can_be_collected(folder):
     for name in EXERCISES:
         Notebook().check(name, solved(name))

@@ -58,6 +58,7 @@ def test_each_turn_has_words_a_name_and_a_few_sentences_of_reason(name):
         assert "  " not in turn.why and turn.why.count("`") % 2 == 0
 
 
+@pytest.mark.slow
 @each_exercise
 def test_without_a_turn_it_is_the_packages_own(name):
     ours = outcomes(name, EXERCISES[name].load_reference())

@@ -191,6 +191,7 @@ OF_GRADIENTS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXERCISES)
 def test_a_right_result_passes_however_it_lies_in_memory(name):
     """And none makes `check` raise."""

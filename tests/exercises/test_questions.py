@@ -79,6 +79,7 @@ def commit(prediction, index):
     return prediction.feedback.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", load_questions())
 def test_nothing_is_chosen_or_given_away_at_first(name):
     prediction = predict(name)

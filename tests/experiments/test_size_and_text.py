@@ -1,11 +1,13 @@
 """The experiment on size and amount of text, as small as it runs."""
 
+import pytest
 import torch
 
 from transformer_lesson.experiments.size_and_text import batches, build, loss_on, size_and_text
 from transformer_lesson.model.gpt import gpt_weights_of
 
 
+@pytest.mark.slow
 def test_a_model_of_each_width_for_each_amount():
     text = torch.arange(3).repeat(200)  # 0 1 2 0 1 2 ...: soon known
     outcomes = size_and_text(text, text[:200], 3, widths=(4, 8), amounts=(300, 600), steps=30)

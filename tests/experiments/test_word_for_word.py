@@ -57,6 +57,7 @@ def test_a_branch_leaves_out_what_it_says(branch):
     assert block.branch is BRANCHES[branch]
 
 
+@pytest.mark.slow
 def test_a_reader_learns_and_is_repeated_to_the_digit():
     torch.set_num_threads(1)
     batches = word_batches(PAIRS, TOKENIZER, 20)

@@ -288,6 +288,7 @@ def test_wrong_arguments_are_refused(unchecked):
     )
 
 
+@pytest.mark.slow
 def test_it_opens_on_a_step_at_which_its_knobs_matter():
     model, tokenizer, _ = trained_translator()
     stepper = DecodingStepper()

@@ -3,6 +3,7 @@
 import random
 import re
 
+import pytest
 import torch
 
 from tests.explorables import tiny_models
@@ -30,6 +31,7 @@ def explains(run: Pass, step: dict) -> bool:
     return agree(told_numbers(step["how"]), made.numbers) and agree(terms, made.terms)
 
 
+@pytest.mark.slow
 def test_every_quantity_of_every_kind_of_model_is_explained(tmp_path):
     draw, cases, runs = random.Random(0), [], []
     for number in range(60):

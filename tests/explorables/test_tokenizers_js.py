@@ -3,6 +3,8 @@
 import sys
 import unicodedata
 
+import pytest
+
 from tests.explorables.conftest import HOSTILE
 from tests.explorables.page_modules import in_node
 from transformer_lesson.checkpoints.translator import trained_translator
@@ -43,6 +45,7 @@ def attempt(tokenizer: Tokenizer, text: str) -> list | str:
     return [ids, tokenizer.decode(ids)]
 
 
+@pytest.mark.slow
 def test_ids_texts_tokens_and_errors_are_pythons(tmp_path, unchecked):
     # a million ids: checking the signatures at each would take ten times as long
     texts = [*SENTENCES, *TEXTS]

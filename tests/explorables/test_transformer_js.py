@@ -133,6 +133,7 @@ def translator() -> list[tuple[nn.Module, int]]:
     return [(trained_translator().model, 12)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "models, batches, rows",
     [(drawn_models, 1, 1), (translator, 40, 10), (lessons_gpt, 30, 10), (induction_model, 30, 10)],

@@ -196,6 +196,7 @@ def test_wrong_models_are_refused_and_a_learners_weights_are_sent(unchecked):
     assert isinstance(playground.weights, Weights) and len(playground.weights.data) < 50_000
 
 
+@pytest.mark.slow
 def test_english_words_are_all_of_them():
     many = {word for pair in grammar.generate(6000, 1) for word in pair.source.split()}
     assert in_page.english_words() == many

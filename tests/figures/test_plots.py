@@ -36,6 +36,7 @@ def warnings_are_errors():
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", EXAMPLES.values(), ids=EXAMPLES)
 def test_a_figure_shows_a_picture_with_its_text_alternative(make):
     made = make()

@@ -31,6 +31,7 @@ def test_a_perfect_short_sentence_scores_100_and_nothing_in_common_0(text, score
     assert bleu([text], ["Sie lacht !"]).score == pytest.approx(score)
 
 
+@pytest.mark.slow
 @drawn
 @given(hypothesis=sentences, reference=sentences)
 def test_matches_add_up_to_sacrebleus_counts(hypothesis, reference):

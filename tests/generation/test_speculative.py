@@ -72,6 +72,7 @@ def chi_square(guesses: int) -> tuple[float, int]:
     return distance, len(expected) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guesses", [1, 2, 5])
 def test_texts_come_as_often_as_the_large_model_writes_them(guesses):
     """With fixed seeds: within the 99.9 % point for the number of texts."""
@@ -79,6 +80,7 @@ def test_texts_come_as_often_as_the_large_model_writes_them(guesses):
     assert distance < degrees + 3.1 * (2 * degrees) ** 0.5 + 7
 
 
+@pytest.mark.slow
 def test_a_test_of_that_kind_sees_a_wrong_rule(monkeypatch):
     """Replaced by a token of p instead of the residual: what everybody tries first."""
     wrong = lambda p, q: (accept_and_residual(p, q)[0], p)  # noqa: E731

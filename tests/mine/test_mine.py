@@ -43,6 +43,7 @@ def write_all():
         Notebook().keep(name, solved(name))
 
 
+@pytest.mark.slow
 def test_with_nothing_and_with_all_exercises_solved_the_sum_is_the_same(folder, model, ids):
     mine = MyTransformer.with_weights_of(model)
     assert mine.parts.yours == () and not mine.training

@@ -39,6 +39,7 @@ def write(trouble: str) -> None:
     Notebook().keep("layer_norm", NORM.format(trouble=WIDE + trouble))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_failure_is_a_sentence_and_ours_stands_in(trouble, monkeypatch):
     monkeypatch.setattr(side_by_side, "LONGEST", 3.0 if "while True" in trouble else PATIENCE)
@@ -96,6 +97,7 @@ def test_an_interrupt_is_handed_on():
     assert told == []
 
 
+@pytest.mark.slow
 def test_a_stub_again_a_lost_function_and_an_endless_file_are_sentences(folder, monkeypatch):
     monkeypatch.setattr(sys.modules[mine.parts.__module__], "LONGEST", 0.5)
     write("pass")
@@ -127,6 +129,7 @@ def no_residual(x, sublayer, norm):
     return norm(sublayer(x))
 
 
+@pytest.mark.slow
 def test_ours_and_what_passed_are_the_same_model_until_a_mistake_is_handed_in():
     is_the_same("all functions are ours")
     Notebook().keep("attention_scores", SCORES)

@@ -42,6 +42,7 @@ def in_pieces(read, ids, sizes):
     return torch.cat([read(piece) for piece in ids.split(list(sizes), dim=1)], dim=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pieces", PIECES, ids=str)
 @pytest.mark.parametrize("positions", POSITIONS)
 @pytest.mark.parametrize("norm_position", ["pre", "post"])

@@ -113,6 +113,7 @@ def test_there_is_one_race_for_each_size_and_thread_count(monkeypatch):
     assert fast.race_of("small") is not small
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["plain", "columns", "vector"])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)
@@ -297,6 +298,7 @@ def test_the_feed_forward_network_drops_its_hidden_layer_when_asked():
     assert torch.equal(drops.eval()(x), drops(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 @pytest.mark.parametrize("pad_id", [None, 0])
 def test_a_forward_pass_never_waits_for_the_device(pad_id, positions):

@@ -29,6 +29,7 @@ def formula(n_positions: int, d_model: int, base: float) -> torch.Tensor:
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [10000.0, 100.0, 1.0])
 @pytest.mark.parametrize(("n_positions", "d_model"), [(1, 2), (60, 64), (11, 512), (5000, 16)])
 def test_sinusoidal_encoding_is_the_formula(n_positions, d_model, base):

@@ -123,6 +123,7 @@ def test_token_vectors_start_with_standard_deviation_1_and_dropout_falls_on_them
     assert (embedding(torch.tensor([[1, 2, 3]])) == 0).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["right", "left"])
 @each_variant
 @each_model
@@ -138,6 +139,7 @@ def test_a_padded_batch_gives_each_sentence_what_it_gets_alone(
         assert_equal(together[i, written[i] != PAD], alone[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pad_id", [None, PAD])
 @each_variant
 @each_model

@@ -112,6 +112,7 @@ def test_hostile_text_gives_ids_and_readable_tokens(tokenizer, text):
         assert tokenizer.decode(ids) == text
 
 
+@pytest.mark.slow
 @each_kind
 def test_the_librarys_tokenizer_cuts_and_joins_as_ours(kind):
     known = unicodedata.ucd_3_2_0.category  # what every library's tables have

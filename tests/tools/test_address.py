@@ -129,6 +129,7 @@ def test_what_others_cannot_open_is_refused_in_one_sentence(copy, remote):
     assert contents(copy) == before
 
 
+@pytest.mark.slow
 def test_no_remote_is_said(copy):
     answer = make_address(copy)
     assert answer.returncode == 1

@@ -77,6 +77,7 @@ def test_workflows_and_citation_keep_their_schemas():
     assert_nothing_to_say("check_jsonschema", "--builtin-schema", *citation)
 
 
+@pytest.mark.slow
 def test_wherever_a_lesson_opens_it_is_the_learners_copy(tmp_path):
     """Those of the course would get its outputs: VS Code and Jupyter save them with the lesson."""
     course = tmp_path / "course"

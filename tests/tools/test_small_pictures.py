@@ -55,6 +55,7 @@ def test_too_many_colors_become_256_and_what_is_clear_stays_clear():
     assert (np.asarray(picture.convert("RGBA"))[:7] == noise[:7]).all()
 
 
+@pytest.mark.slow
 @each_notebook
 def test_what_a_lesson_stores_is_small_and_so_are_all_together(path):
     assert path.stat().st_size <= 900_000 and sum(one.stat().st_size for one in PATHS) <= 8_000_000

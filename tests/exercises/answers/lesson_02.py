@@ -6,18 +6,6 @@ import torch
 
 from tests.exercises.answers import right, wrong
 
-# sinusoidal_encoding(n_positions, d_model, base=10000.0)
-
-
-@wrong("sinusoidal_encoding", "usual", "the base is always 10000")
-def _(n_positions, d_model, base=10000.0):
-    pos = torch.arange(n_positions)[:, None]
-    two_i = torch.arange(0, d_model, 2)
-    angle = pos / 10000 ** (two_i / d_model)
-    PE = torch.zeros(n_positions, d_model)
-    PE[:, 0::2], PE[:, 1::2] = angle.sin(), angle.cos()
-    return PE
-
 
 @wrong(
     "sinusoidal_encoding",
@@ -60,24 +48,6 @@ def _(n_positions, d_model, base=10000.0):
         for pos in range(n_positions):
             PE[pos, 2 * i] = math.sin(pos / wavelength)
             PE[pos, 2 * i + 1] = math.cos(pos / wavelength)
-    return PE
-
-
-@wrong("sinusoidal_encoding", "pair", "base is ignored", "sines left, cosines right")
-def _(n_positions, d_model, base=10000.0):
-    positions = torch.arange(n_positions)[:, None]
-    depths = torch.arange(d_model // 2)[None, :] / (d_model / 2)
-    angle_rads = positions * (1 / 10000**depths)
-    return torch.cat((angle_rads.sin(), angle_rads.cos()), dim=1)
-
-
-@right("sinusoidal_encoding")
-def _(n_positions, d_model, base=10000.0):
-    pos = torch.arange(n_positions)[:, None]
-    two_i = torch.arange(0, d_model, 2)
-    angle = pos / base ** (two_i / d_model)
-    PE = torch.zeros(n_positions, d_model)
-    PE[:, 0::2], PE[:, 1::2] = angle.sin(), angle.cos()
     return PE
 
 
@@ -124,25 +94,8 @@ def _(n_positions, d_model, base=10000.0):
     return torch.stack(rows).float()
 
 
-# shift_matrix(k, d_model, base=10000.0)
-
-
 def frequencies(d_model, base):
     return base ** (-torch.arange(0, d_model, 2) / d_model)
-
-
-def block(angle):
-    sine, cosine = angle.sin(), angle.cos()
-    return torch.stack([torch.stack([cosine, -sine]), torch.stack([sine, cosine])])
-
-
-@wrong("shift_matrix", "usual", "written for columns, so that it turns back")
-def _(k, d_model, base=10000.0):
-    R = torch.zeros(d_model, d_model)
-    for i, omega in enumerate(frequencies(d_model, base)):
-        c, s = torch.cos(k * omega), torch.sin(k * omega)
-        R[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.tensor([[c, s], [-s, c]])
-    return R
 
 
 @wrong("shift_matrix", "unusual", "solved from the encodings of places 0 and k alone")

@@ -9,13 +9,6 @@ from torch import nn
 from tests.exercises.answers import right, wrong
 from transformer_lesson.model.attention import attention_scores
 
-# attention_scores(Q, K)
-
-
-@wrong("attention_scores", "usual", "no scale")
-def _(Q, K):
-    return Q @ K.transpose(-2, -1)
-
 
 @wrong("attention_scores", "unusual", "divides the caller's Q in place")
 def _(Q, K):
@@ -36,21 +29,6 @@ def _(Q, K):
 def _(Q, K):
     energy = torch.einsum("nhqd,nhkd->nhqk", [Q, K])
     return energy / K.shape[3] ** (1 / 2)
-
-
-@wrong("attention_scores", "pair", "no scale", "softmax already applied")
-def _(Q, K):
-    return F.softmax(Q @ K.transpose(-2, -1), dim=-1)
-
-
-@right("attention_scores")
-def _(Q, K):
-    return Q @ K.transpose(-2, -1) / math.sqrt(K.size(-1))
-
-
-@right("attention_scores")
-def _(Q, K):
-    return torch.einsum("...qd,...kd->...qk", Q, K) * Q.shape[-1] ** -0.5
 
 
 @right("attention_scores")
@@ -76,38 +54,9 @@ def _(Q, K):
     return torch.cat(columns, dim=-1)
 
 
-# causal_mask(n)
-
-
 @wrong("causal_mask", "usual", "True marks what is hidden")
 def _(n):
     return torch.triu(torch.ones(1, 1, n, n), diagonal=1).bool()
-
-
-@wrong("causal_mask", "pair", "True marks what is hidden", "no axes in front")
-def _(n):
-    return torch.triu(torch.ones(n, n), diagonal=1) == 1
-
-
-@right("causal_mask")
-def _(n):
-    return torch.ones(1, 1, n, n, dtype=torch.bool).tril()
-
-
-@right("causal_mask")
-def _(n):
-    position = torch.arange(n)
-    return (position[None, :] <= position[:, None]).view(1, 1, n, n)
-
-
-@right("causal_mask")
-def _(n):
-    mask = torch.zeros((1, 1, n, n), dtype=torch.bool)
-    for query in range(n):
-        for key in range(n):
-            if key <= query:
-                mask[0, 0, query, key] = True
-    return mask
 
 
 @right("causal_mask")
@@ -120,23 +69,9 @@ def _(n):
     return torch.eye(n).cumsum(dim=0).gt(0).unsqueeze(0).unsqueeze(0)
 
 
-# padding_mask(ids, pad_id)
-
-
 @wrong("padding_mask", "usual", "True marks the padding")
 def _(ids, pad_id):
     return (ids == pad_id).unsqueeze(1).unsqueeze(2)
-
-
-@wrong("padding_mask", "pair", "True marks the padding", "shape (batch, key)")
-def _(ids, pad_id):
-    key_padding_mask = ids.eq(pad_id)
-    return key_padding_mask
-
-
-@right("padding_mask")
-def _(ids, pad_id):
-    return (ids != pad_id)[:, None, None, :]
 
 
 @right("padding_mask")
@@ -153,23 +88,6 @@ def _(ids, pad_id):
 @right("padding_mask")
 def _(ids, pad_id):
     return torch.logical_not(torch.eq(ids, pad_id)).unsqueeze(1).unsqueeze(1)
-
-
-@right("padding_mask")
-def _(ids, pad_id):
-    return torch.tensor([[[[id_ != pad_id for id_ in row]]] for row in ids.tolist()])
-
-
-# scaled_dot_product_attention(Q, K, V, mask=None)
-
-
-@wrong("scaled_dot_product_attention", "usual", "no scale")
-def _(Q, K, V, mask=None):
-    scores = Q @ K.transpose(-2, -1)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf)
-    weights = scores.softmax(dim=-1).nan_to_num(0.0)
-    return weights @ V, weights
 
 
 @wrong(
@@ -211,17 +129,6 @@ def _(Q, K, V, mask=None):
     return weights @ V, weights
 
 
-@right("scaled_dot_product_attention")
-def _(Q, K, V, mask=None):
-    scores = attention_scores(Q, K)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -1e4)
-    weights = scores.softmax(dim=-1)
-    if mask is not None:
-        weights = weights.masked_fill(~mask, 0.0)
-    return weights @ V, weights
-
-
 @wrong("scaled_dot_product_attention", "unusual", "scales the caller's Q in place")
 def _(Q, K, V, mask=None):
     scores = Q.div_(math.sqrt(Q.size(-1))) @ K.transpose(-2, -1)
@@ -242,45 +149,12 @@ def _(Q, K, V, mask=None):
     return weights @ V, weights
 
 
-@right("scaled_dot_product_attention")
-def _(Q, K, V, mask=None):
-    scores = attention_scores(Q, K)
-    if mask is not None:
-        scores = scores.masked_fill(mask == 0, -1e9)
-    weights = F.softmax(scores, dim=-1)
-    if mask is not None:
-        weights = weights.masked_fill(mask == 0, 0.0)
-    return weights @ V, weights
-
-
-@wrong("scaled_dot_product_attention", "pair", "no scale", "returns (weights, output)")
-def _(Q, K, V, mask=None):
-    energy = torch.matmul(Q, K.transpose(-1, -2))
-    if mask is not None:
-        energy = energy.masked_fill(~mask, -1e20)
-    weights = energy.softmax(dim=-1)
-    if mask is not None:
-        weights = weights * mask
-    return weights, weights @ V
-
-
 @wrong("scaled_dot_product_attention", "pair", "naive exponential", "a fully masked row is 0 / 0")
 def _(Q, K, V, mask=None):
     scores = attention_scores(Q, K).exp()
     if mask is not None:
         scores = scores * mask
     weights = scores / scores.sum(dim=-1, keepdim=True)
-    return weights @ V, weights
-
-
-@right("scaled_dot_product_attention")
-def _(Q, K, V, mask=None):
-    scores = attention_scores(Q, K)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf)
-    weights = scores.softmax(dim=-1)
-    if mask is not None:
-        weights = weights.masked_fill(~mask, 0.0)
     return weights @ V, weights
 
 
@@ -295,19 +169,6 @@ def _(Q, K, V, mask=None):
     weights = e / e.sum(dim=-1, keepdim=True).clamp(min=1e-300)
     output = torch.einsum("...qk,...kd->...qd", weights, V.double())
     return output.to(V.dtype), weights.to(Q.dtype)
-
-
-@right("scaled_dot_product_attention")
-def _(Q, K, V, mask=None):
-    scores = attention_scores(Q, K)
-    if mask is None:
-        log_weights = scores - scores.logsumexp(dim=-1, keepdim=True)
-        weights = log_weights.exp()
-    else:
-        hidden = ~mask.expand(scores.shape)
-        scores[hidden] = torch.finfo(scores.dtype).min
-        weights = scores.softmax(dim=-1) * mask
-    return weights @ V, weights
 
 
 @right("scaled_dot_product_attention")

@@ -10,32 +10,16 @@ from tests.exercises.answers import right, wrong
 from transformer_lesson.model import attention
 from transformer_lesson.model.attention import merge_heads, split_heads
 
-# look_back_head(d_model, steps, base=10000.0)
-
 
 def rotation(angle):
     cos, sin = math.cos(angle), math.sin(angle)
     return torch.tensor([[cos, sin], [-sin, cos]])
 
 
-@wrong("look_back_head", "usual", "looks ahead: the rotation is for columns, not for rows")
-def _(d_model, steps, base=10000.0):
-    W_Q = torch.zeros(d_model, d_model)
-    for i in range(0, d_model, 2):
-        angle = steps / base ** (i / d_model)
-        W_Q[i : i + 2, i : i + 2] = rotation(angle).T
-    return W_Q
-
-
 @wrong("look_back_head", "unusual", "the encoding itself, of the first d_model positions")
 def _(d_model, steps, base=10000.0):
     angle = torch.arange(d_model)[:, None] / base ** (torch.arange(0, d_model, 2) / d_model)
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
-
-
-@wrong("look_back_head", "pair", "looks ahead", "always one step")
-def _(d_model, steps, base=10000.0):
-    return torch.block_diag(*[rotation(-(base ** (-i / d_model))) for i in range(0, d_model, 2)])
 
 
 @right("look_back_head")
@@ -66,15 +50,6 @@ def _(d_model, steps, base=10000.0):
     return torch.linalg.lstsq(encoding(places), encoding(places - steps)).solution.float()
 
 
-# split_heads(x, n_heads)
-
-
-@wrong("split_heads", "usual", "view alone: no head sees the sentence")
-def _(x, n_heads):
-    batch, n, d_model = x.shape
-    return x.reshape(batch, n_heads, n, d_model // n_heads)
-
-
 @wrong("split_heads", "unusual", "a head has always 64 numbers")
 def _(x, n_heads):
     b, n, _ = x.shape
@@ -92,27 +67,10 @@ def _(x, n_heads):
     return torch.stack(parts, dim=1)
 
 
-@wrong("split_heads", "pair", "dealt out in turn", "the transpose is missing")
-def _(x, n_heads):
-    batch, n, d_model = x.shape
-    return x.view(batch, n, d_model // n_heads, n_heads).mT
-
-
 @wrong("split_heads", "pair", "a head has 64 numbers", "squeezes a batch of one")
 def _(x, n_heads):
     n = x.size(1)
     return x.reshape(-1, n, n_heads, 64).permute(0, 2, 1, 3).squeeze(0)
-
-
-@right("split_heads")
-def _(x, n_heads):
-    batch, n, d_model = x.shape
-    return x.view(batch, n, n_heads, d_model // n_heads).transpose(1, 2)
-
-
-@right("split_heads")
-def _(x, n_heads):
-    return torch.stack(x.chunk(n_heads, dim=-1), dim=1)
 
 
 @right("split_heads")
@@ -126,20 +84,6 @@ def _(x, n_heads):
     return out
 
 
-@right("split_heads")
-def _(x, n_heads):
-    return x.unflatten(-1, (n_heads, -1)).movedim(-2, -3)
-
-
-# merge_heads(x)
-
-
-@wrong("merge_heads", "usual", "reshape alone: the tokens of a head stay together")
-def _(x):
-    batch, n_heads, n, d_head = x.shape
-    return x.reshape(batch, n, n_heads * d_head)
-
-
 @wrong("merge_heads", "usual", "view after the transpose, without contiguous")
 def _(x):
     b, h, n, d = x.shape
@@ -149,22 +93,6 @@ def _(x):
 @wrong("merge_heads", "unusual", "d_model is always 512")
 def _(x):
     return x.transpose(1, 2).reshape(x.size(0), -1, 512)
-
-
-@wrong("merge_heads", "pair", "last head first", "batch and token axis become one")
-def _(x):
-    b, h, n, d = x.shape
-    return x.flip(1).transpose(1, 2).reshape(b * n, h * d)
-
-
-@right("merge_heads")
-def _(x):
-    return x.transpose(1, 2).flatten(2)
-
-
-@right("merge_heads")
-def _(x):
-    return torch.cat([x[:, i] for i in range(x.shape[1])], dim=-1)
 
 
 @right("merge_heads")
@@ -182,16 +110,6 @@ def _(x):
         for head in range(h):
             result[:, i, head * d : (head + 1) * d] = x[:, head, i]
     return result
-
-
-# multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None)
-
-
-@wrong("multi_head_attention", "usual", "forgets W_O")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
-    heads, _ = attention.scaled_dot_product_attention(Q, K, V, mask)
-    return merge_heads(heads)
 
 
 @wrong(
@@ -239,22 +157,6 @@ def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
         own = None if mask is None else mask[:, h]
         outputs.append(attention.scaled_dot_product_attention(Q[:, h], K[:, h], V[:, h], own)[0])
     return torch.cat(outputs, dim=-1) @ W_O
-
-
-@wrong("multi_head_attention", "pair", "W_O is missing", "the mask is not used")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q = split_heads(torch.matmul(x, W_Q), n_heads)
-    K = split_heads(torch.matmul(x, W_K), n_heads)
-    V = split_heads(torch.matmul(x, W_V), n_heads)
-    Z = F.scaled_dot_product_attention(Q, K, V)
-    return Z.transpose(1, 2).flatten(2)
-
-
-@right("multi_head_attention")
-def _(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q, K, V = (split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
-    heads, _ = attention.scaled_dot_product_attention(Q, K, V, mask)
-    return merge_heads(heads) @ W_O
 
 
 @right("multi_head_attention")

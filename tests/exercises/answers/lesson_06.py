@@ -2,25 +2,15 @@
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from tests.exercises.answers import right, wrong
 from transformer_lesson.model.attention import multi_head_attention
-from transformer_lesson.model.blocks import encoder_block, residual_branch
+from transformer_lesson.model.blocks import encoder_block
 from transformer_lesson.model.embedding import embed
 from transformer_lesson.model.feed_forward import feed_forward
 from transformer_lesson.model.masks import padding_mask
 from transformer_lesson.model.norm import layer_norm
 from transformer_lesson.model.positions import sinusoidal_encoding
-
-# encoder_block(x, attention, feed_forward, norm_1, norm_2)
-
-
-@wrong("encoder_block", "usual", "pre-norm")
-def _(x, attention, feed_forward, norm_1, norm_2):
-    x = x + attention(norm_1(x))
-    x = x + feed_forward(norm_2(x))
-    return x
 
 
 @wrong("encoder_block", "unusual", "both sub-layers side by side, as in GPT-J")
@@ -35,24 +25,6 @@ def _(x, attention, feed_forward, norm_1, norm_2):
     return x
 
 
-@wrong("encoder_block", "pair", "no residual around attention", "none around feed-forward")
-def _(x, attention, feed_forward, norm_1, norm_2):
-    return norm_2(feed_forward(norm_1(attention(x))))
-
-
-@right("encoder_block")
-def _(x, attention, feed_forward, norm_1, norm_2):
-    x = norm_1(x + attention(x))
-    return norm_2(x + feed_forward(x))
-
-
-@right("encoder_block")
-def _(x, attention, feed_forward, norm_1, norm_2):
-    for sublayer, norm in [(attention, norm_1), (feed_forward, norm_2)]:
-        x = residual_branch(x, sublayer, norm)
-    return x
-
-
 @right("encoder_block")
 def _(x, attention, feed_forward, norm_1, norm_2):
     def add_and_norm(before, after, norm):
@@ -63,9 +35,6 @@ def _(x, attention, feed_forward, norm_1, norm_2):
     N = add_and_norm(Z, A, norm_1)
     out = feed_forward(N)
     return add_and_norm(N, out, norm_2)
-
-
-# count_encoder_parameters(d_model, d_ff, n_layers)
 
 
 @wrong("count_encoder_parameters", "usual", "no biases in attention and feed-forward")
@@ -84,19 +53,6 @@ def _(d_model, d_ff, n_layers):
     return n_layers * (weights + biases + 4 * d_model)
 
 
-@wrong("count_encoder_parameters", "pair", "no biases", "no norms")
-def _(d_model, d_ff, n_layers):
-    return n_layers * (4 * d_model * d_model + 2 * d_model * d_ff)
-
-
-@right("count_encoder_parameters")
-def _(d_model, d_ff, n_layers):
-    attention = 4 * (d_model * d_model + d_model)
-    feed_forward = 2 * d_model * d_ff + d_ff + d_model
-    norms = 4 * d_model
-    return n_layers * (attention + feed_forward + norms)
-
-
 @right("count_encoder_parameters")
 def _(d_model, d_ff, n_layers):
     def linear(n_in, n_out):
@@ -109,20 +65,6 @@ def _(d_model, d_ff, n_layers):
         total += linear(d_model, d_ff) + linear(d_ff, d_model)
         total += 2 * (d_model + d_model)  # gamma and beta of two norms
     return total
-
-
-@right("count_encoder_parameters")
-def _(d_model, d_ff, n_layers):
-    layer = nn.TransformerEncoderLayer(d_model, nhead=1, dim_feedforward=d_ff, device="meta")
-    return n_layers * sum(p.numel() for p in layer.parameters())
-
-
-@right("count_encoder_parameters")
-def _(d_model, d_ff, n_layers):
-    return n_layers * (d_model * (4 * d_model + 2 * d_ff + 9) + d_ff)
-
-
-# encoder_forward(source_ids, weights)
 
 
 def _sublayers(block, n_heads, mask):
@@ -141,29 +83,6 @@ def _(source_ids, weights):
     x = x + sinusoidal_encoding(*x.shape[1:])
     for block in weights.encoder:
         x = encoder_block(x, *_sublayers(block, weights.n_heads, mask))
-    return x
-
-
-@right("encoder_forward")
-def _(source_ids, weights):
-    table = weights.source_table
-    stream = table[source_ids] * table.size(1) ** 0.5
-    stream += sinusoidal_encoding(source_ids.size(1), table.size(1))
-    real = (source_ids != weights.pad_id)[:, None, None]
-    for matrices, _, network, ((g_1, b_1), (g_2, b_2)) in weights.encoder:
-        d = (stream.size(-1),)
-        found = multi_head_attention(stream, *matrices, weights.n_heads, real)
-        stream = F.layer_norm(stream + found, d, g_1, b_1)
-        stream = F.layer_norm(stream + feed_forward(stream, *network), d, g_2, b_2)
-    return stream
-
-
-@wrong("encoder_forward", "usual", "no padding mask")
-def _(source_ids, weights):
-    x = embed(source_ids, weights.source_table)
-    x = x + sinusoidal_encoding(*x.shape[1:])
-    for block in weights.encoder:
-        x = encoder_block(x, *_sublayers(block, weights.n_heads, None))
     return x
 
 

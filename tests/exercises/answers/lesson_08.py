@@ -8,36 +8,10 @@ from torch import nn
 
 from tests.exercises.answers import right, wrong
 
-# shift_right(target)
-
 
 @wrong("shift_right", "usual", "labels first, inputs second")
 def _(target):
     return target[:, 1:], target[:, :-1]
-
-
-@wrong("shift_right", "pair", "labels first", "moved by two tokens")
-def _(target):
-    inputs = target[:, :-2]
-    labels = target[:, 2:]
-    return labels, inputs
-
-
-@right("shift_right")
-def _(target):
-    return target[:, :-1], target[:, 1:]
-
-
-@right("shift_right")
-def _(target):
-    inputs, labels = target.unfold(1, 2, 1).unbind(dim=-1)
-    return inputs, labels
-
-
-@right("shift_right")
-def _(target):
-    n = target.size(1)
-    return target.narrow(1, 0, n - 1), target.narrow(1, 1, n - 1)
 
 
 @right("shift_right")
@@ -50,9 +24,6 @@ def _(target):
             inputs[b, t] = target[b, t]
             labels[b, t] = target[b, t + 1]
     return inputs, labels
-
-
-# label_smoothed_loss(logits, labels, smoothing, pad_id)
 
 
 @wrong("label_smoothed_loss", "usual", "padding counts")
@@ -69,18 +40,6 @@ def _(logits, labels, smoothing, pad_id):
     nll = -torch.gather(log_p, 2, labels.unsqueeze(2)).squeeze(2)
     each = (1 - smoothing) * nll - smoothing * log_p.mean(dim=2)
     return each.masked_select(labels != pad_id).mean()
-
-
-@wrong("label_smoothed_loss", "pair", "padding counts", "no smoothing")
-def _(logits, labels, smoothing, pad_id):
-    return F.cross_entropy(logits.transpose(-1, -2), labels)
-
-
-@right("label_smoothed_loss")
-def _(logits, labels, smoothing, pad_id):
-    return F.cross_entropy(
-        logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id, label_smoothing=smoothing
-    )
 
 
 @right("label_smoothed_loss")
@@ -125,39 +84,12 @@ def _(logits, labels, smoothing, pad_id):
     )
 
 
-# warmup_rate(step, d_model, warmup_steps)
-
-
-@wrong("warmup_rate", "usual", "max instead of min")
-def _(step, d_model, warmup_steps):
-    return d_model**-0.5 * max(step**-0.5, step * warmup_steps**-1.5)
-
-
 @wrong("warmup_rate", "unusual", "falls in a straight line to 0 after the warm-up")
 def _(step, d_model, warmup_steps):
     peak = (d_model * warmup_steps) ** -0.5
     if step <= warmup_steps:
         return peak * step / warmup_steps
     return peak * max(0.0, 1 - (step - warmup_steps) / (10 * warmup_steps))
-
-
-@wrong("warmup_rate", "pair", "max instead of min", "no d_model")
-def _(step, d_model, warmup_steps):
-    candidates = [step**-0.5, step * warmup_steps**-1.5]
-    return max(candidates)
-
-
-@right("warmup_rate")
-def _(step, d_model, warmup_steps):
-    return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
-
-
-@right("warmup_rate")
-def _(step, d_model, warmup_steps):
-    peak = 1 / math.sqrt(d_model * warmup_steps)
-    if step <= warmup_steps:
-        return peak * step / warmup_steps
-    return peak * math.sqrt(warmup_steps / step)
 
 
 @right("warmup_rate")
@@ -173,19 +105,6 @@ def _(step, d_model, warmup_steps):
     return (both.min() / d_model).sqrt().item()
 
 
-# training_step(model, batch, loss_function, optimizer, max_norm)
-
-
-@right("training_step")
-def _(model, batch, loss_function, optimizer, max_norm):
-    optimizer.zero_grad(set_to_none=False)
-    loss = loss_function(model(*batch.inputs), batch.labels)
-    loss.backward()
-    nn.utils.clip_grad_norm_(list(model.parameters()), max_norm)
-    optimizer.step()
-    return loss.item()
-
-
 @right("training_step")
 def _(model, batch, loss_function, optimizer, max_norm):
     model.train()
@@ -196,15 +115,6 @@ def _(model, batch, loss_function, optimizer, max_norm):
     optimizer.step()
     optimizer.zero_grad()
     return loss.detach().cpu().item()
-
-
-@wrong("training_step", "usual", "gradients are never cleared: they add up")
-def _(model, batch, loss_function, optimizer, max_norm):
-    loss = loss_function(model(*batch.inputs), batch.labels)
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    return loss.item()
 
 
 @wrong("training_step", "unusual", "a forward pass without gradients")

@@ -8,19 +8,6 @@ import torch.nn.functional as F
 
 from tests.exercises.answers import right, wrong
 
-# ---------------------------------------------------------------------------- greedy_decode
-
-
-@wrong("greedy_decode", "usual", "stops before the end token is appended")
-def _(next_logits, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    while len(ids) < max_len:
-        token = next_logits(ids).argmax().item()
-        if token == eos_id:
-            break
-        ids.append(token)
-    return ids
-
 
 @wrong("greedy_decode", "usual", "draws from the distribution where the likeliest was asked for")
 def _(next_logits, bos_id, eos_id, max_len):
@@ -43,22 +30,6 @@ def _(next_logits, bos_id, eos_id, max_len):
         if next_word == eos_id:
             break
     return ys[0].tolist()
-
-
-@wrong(
-    "greedy_decode",
-    "pair",
-    "stops before the end token is appended",
-    "max_len counts the new tokens only",
-)
-def _(next_logits, bos_id, eos_id, max_len):
-    result = [bos_id]
-    for _step in range(max_len):
-        token = next_logits(result).argmax().item()
-        if token == eos_id:
-            return result
-        result.append(token)
-    return result
 
 
 @right("greedy_decode")
@@ -105,9 +76,6 @@ def _(next_logits, bos_id, eos_id, max_len):
     return buffer[:n].tolist()
 
 
-# ----------------------------------------------------------------------------- top_k_filter
-
-
 @wrong("top_k_filter", "usual", "fills with 0, not with minus infinity")
 def _(logits, k):
     values, indices = logits.topk(min(k, logits.size(-1)), dim=-1)
@@ -130,24 +98,6 @@ def _(logits, k):
         best = heapq.nlargest(k, range(len(row)), key=row.__getitem__)
         rows.append([row[i] if i in best else -math.inf for i in range(len(row))])
     return torch.tensor(rows, dtype=torch.float32)
-
-
-@wrong(
-    "top_k_filter",
-    "pair",
-    "one threshold for the whole batch",
-    "fills with 0, not with minus infinity",
-)
-def _(logits, k):
-    k = min(k, logits.size(-1))
-    cut = logits.reshape(-1).sort(descending=True).values[k - 1]
-    return torch.where(logits >= cut, logits, torch.tensor(0.0, dtype=logits.dtype))
-
-
-@right("top_k_filter")
-def _(logits, k):
-    rank = logits.argsort(dim=-1, descending=True).argsort(dim=-1)
-    return torch.where(rank < k, logits, -torch.inf)
 
 
 @right("top_k_filter")
@@ -182,17 +132,6 @@ def _(logits, k):
         out[rows, best] = logits[rows, best]
         taken[rows, best] = True
     return out
-
-
-# ----------------------------------------------------------------------------- top_p_filter
-
-
-@wrong("top_p_filter", "usual", "drops the token with which the sum reaches p")
-def _(logits, p):
-    values, order = logits.sort(dim=-1, descending=True)
-    total = values.softmax(dim=-1).cumsum(dim=-1)
-    values = values.masked_fill(total > p, -math.inf)
-    return torch.full_like(logits, -math.inf).scatter(-1, order, values)
 
 
 @right("top_p_filter")
@@ -238,35 +177,6 @@ def _(logits, p):
     return logits.masked_fill(~back, -math.inf)
 
 
-@wrong(
-    "top_p_filter",
-    "pair",
-    "drops the token with which the sum reaches p",
-    "the mask of the sorted tokens is laid over the unsorted ones",
-)
-def _(logits, p):
-    sorted_probs = logits.softmax(dim=-1).sort(dim=-1, descending=True).values
-    mask = sorted_probs.cumsum(dim=-1) <= p
-    return torch.where(mask, logits, float("-inf"))
-
-
-@right("top_p_filter")
-def _(logits, p):
-    if p >= 1:
-        return logits.clone()
-    probs = logits.double().softmax(dim=-1)
-    order = probs.argsort(dim=-1, descending=True, stable=True)
-    out = torch.full_like(logits, -math.inf)
-    for row in range(logits.shape[0]):
-        total = 0.0
-        for token in order[row].tolist():
-            out[row, token] = logits[row, token]
-            total += probs[row, token].item()
-            if total >= p - 1e-9:
-                break
-    return out
-
-
 @right("top_p_filter")
 def _(logits, p):
     if p == 1:
@@ -304,47 +214,8 @@ def _(logits, p):
     return torch.stack(rows)
 
 
-# ------------------------------------------------------------------------------ beam_search
-
-
 def normalized(total, n):
     return total / ((5 + n) / 6) ** 0.6
-
-
-@wrong("beam_search", "usual", "the score is the plain sum, without the length penalty")
-def _(next_log_probs, bos_id, eos_id, width, max_len):
-    beams, done = [([bos_id], 0.0)], []
-    while beams and len(beams[0][0]) < max_len:
-        candidates = []
-        for seq, score in beams:
-            for tok, lp in enumerate(next_log_probs(seq).tolist()):
-                candidates.append((seq + [tok], score + lp))
-        candidates.sort(key=lambda c: c[1], reverse=True)
-        beams = []
-        for seq, score in candidates[:width]:
-            (done if seq[-1] == eos_id else beams).append((seq, score))
-    return max(done or beams, key=lambda c: c[1])
-
-
-@wrong(
-    "beam_search",
-    "pair",
-    "the score is the plain sum, without the length penalty",
-    "returns the ids without <bos>",
-)
-def _(next_log_probs, bos_id, eos_id, width, max_len):
-    running, finished = [([], 0.0)], []
-    for _ in range(max_len - 1):
-        grown = []
-        for ids, total in running:
-            for t, v in enumerate(next_log_probs([bos_id, *ids]).tolist()):
-                grown.append(([*ids, t], total + v))
-        grown.sort(key=lambda g: -g[1])
-        running = [g for g in grown[:width] if g[0][-1] != eos_id]
-        finished += [g for g in grown[:width] if g[0][-1] == eos_id]
-        if not running:
-            break
-    return max(finished or running, key=lambda g: g[1])
 
 
 @wrong(
@@ -489,17 +360,6 @@ def _(next_log_probs, bos_id, eos_id, width, max_len):
     return best, best_score
 
 
-# -------------------------------------------------------------------------- append_to_cache
-
-
-@wrong("append_to_cache", "usual", "joins along the head axis")
-def _(cache, K, V):
-    if cache is None:
-        return K, V
-    past_k, past_v = cache
-    return torch.cat((past_k, K), dim=1), torch.cat((past_v, V), dim=1)
-
-
 @wrong("append_to_cache", "unusual", "changes the cached tensors themselves")
 def _(cache, K, V):
     if cache is None:
@@ -537,26 +397,6 @@ def _(cache, K, V, max_len=64):
     return buffers[0], buffers[1]
 
 
-@wrong(
-    "append_to_cache",
-    "pair",
-    "joins along the numbers of a head",
-    "returns values and keys, in this order",
-)
-def _(cache, K, V):
-    if cache is None:
-        return V, K
-    old_keys, old_values = cache
-    return torch.cat([old_values, V], dim=-1), torch.cat([old_keys, K], dim=-1)
-
-
-@right("append_to_cache")
-def _(cache, K, V):
-    if cache is None:
-        cache = K[:, :, :0], V[:, :, :0]
-    return tuple(torch.cat(pair, dim=2) for pair in zip(cache, (K, V), strict=True))
-
-
 @right("append_to_cache")
 def _(cache, K, V):
     if cache is None:
@@ -574,15 +414,6 @@ def _(cache, K, V):
 
 @right("append_to_cache")
 def _(cache, K, V):
-    new = torch.stack((K, V))
-    if cache is not None:
-        new = torch.cat((torch.stack(cache), new), dim=-2)
-    keys, values = new.unbind(0)
-    return keys, values
-
-
-@right("append_to_cache")
-def _(cache, K, V):
     if cache is None:
         return K, V
     keys, values = (list(x.unbind(2)) for x in cache)
@@ -592,24 +423,9 @@ def _(cache, K, V):
     return torch.stack(keys, dim=2), torch.stack(values, dim=2)
 
 
-# ---------------------------------------------------------------------- accept_and_residual
-
-
 @wrong("accept_and_residual", "usual", "replaces a refused guess by a token of p")
 def _(p, q):
     return torch.where(q > 0, p / q, torch.ones_like(p)).clamp(max=1), p
-
-
-@wrong("accept_and_residual", "pair", "never limits the ratio", "leaves the residual unnormalized")
-def _(p, q):
-    return torch.where(q > 0, p / q, torch.ones_like(p)), (p - q).clamp(min=0)
-
-
-@right("accept_and_residual")
-def _(p, q):
-    accept = torch.where(p >= q, torch.ones_like(p), p / q)
-    rest = (p - q).clamp(min=0)
-    return accept, rest / rest.sum(dim=-1, keepdim=True)
 
 
 @right("accept_and_residual")

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -22,18 +21,6 @@ def _(loss_in_nats, n_tokens, n_characters):
     return bits_per_token * n_tokens / n_characters
 
 
-@wrong(
-    "bits_per_character",
-    "pair",
-    "multiplies by ln 2 where it must divide",
-    "the ratio of tokens and characters is upside down",
-)
-def _(loss_in_nats, n_tokens, n_characters):
-    per_token = math.log(2) * loss_in_nats
-    tokens_per_character = n_characters / n_tokens
-    return per_token * tokens_per_character
-
-
 @right("bits_per_character")
 def _(loss_in_nats, n_tokens, n_characters):
     nats = loss_in_nats * n_tokens
@@ -45,11 +32,6 @@ def _(loss_in_nats, n_tokens, n_characters):
 def _(loss_in_nats, n_tokens, n_characters):
     nats_per_bit = torch.tensor(2.0, dtype=torch.float64).log()
     return (loss_in_nats / nats_per_bit * n_tokens / n_characters).item()
-
-
-@right("bits_per_character")
-def _(loss_in_nats, n_tokens, n_characters):
-    return float(np.float64(loss_in_nats) * n_tokens / np.log(2.0) / n_characters)
 
 
 @right("bits_per_character")
@@ -73,15 +55,6 @@ def _(loss_in_nats, n_tokens, n_characters):
     return math.log2(perplexity) * n_tokens / n_characters
 
 
-# windows(ids, length, starts)
-
-
-@right("windows")
-def _(ids, length, starts):
-    rows = torch.stack([ids[s : s + length + 1] for s in starts])
-    return rows[:, :-1], rows[:, 1:]
-
-
 @right("windows")
 def _(ids, length, starts):
     places = torch.tensor(starts).unsqueeze(1) + torch.arange(length)
@@ -92,20 +65,6 @@ def _(ids, length, starts):
 def _(ids, length, starts):
     x = torch.stack([ids[s : s + length] for s in starts])
     return x[:, :-1], x[:, 1:]
-
-
-# gpt_forward(ids, weights)
-
-
-@right("gpt_forward")
-def _(ids, weights):
-    mask = causal_mask(ids.shape[1])
-    h = embed(ids, weights.table) + sinusoidal_encoding(ids.shape[1], weights.table.shape[1])
-    for block in weights.blocks:
-        n = layer_norm(h, *block.norms[0])
-        h = h + multi_head_attention(n, *block.self_attention, weights.n_heads, mask)
-        h = h + feed_forward(layer_norm(h, *block.norms[1]), *block.feed_forward)
-    return layer_norm(h, *weights.last_norm) @ weights.projection
 
 
 @right("gpt_forward")
@@ -143,9 +102,6 @@ def _(ids, weights):
     return h @ weights.projection
 
 
-# write_on(next_logits, ids, draws, length, temperature)
-
-
 @right("write_on")
 def _(next_logits, ids, draws, length, temperature=1.0):
     text = ids.copy()
@@ -154,30 +110,6 @@ def _(next_logits, ids, draws, length, temperature=1.0):
         ends = torch.cumsum(P, dim=0).tolist()
         text += [next(token for token, end in enumerate(ends) if number < end)]
     return text
-
-
-@right("write_on")
-def _(next_logits, ids, draws, length, temperature=1.0):
-    if not len(draws):
-        return ids
-    P = F.softmax(next_logits(ids[-length:]) / temperature, dim=-1)
-    token = torch.searchsorted(P.cumsum(0), torch.tensor(draws[0]), right=True).item()
-    rest = draws[1:]
-    if not rest:
-        return [*ids, token]
-    for number in rest:
-        ids = [*ids, token]
-        P = F.softmax(next_logits(ids[-length:]) / temperature, dim=-1)
-        token = torch.searchsorted(P.cumsum(0), torch.tensor(number), right=True).item()
-    return [*ids, token]
-
-
-@wrong("write_on", "usual", "takes the likeliest token")
-def _(next_logits, ids, draws, length, temperature=1.0):
-    ids = list(ids)
-    for _ in draws:
-        ids.append(int((next_logits(ids[-length:]) / temperature).argmax()))
-    return ids
 
 
 @wrong("write_on", "unusual", "draws numbers of its own")

@@ -4,15 +4,6 @@ import torch
 
 from tests.exercises.answers import right, wrong
 
-# -------------------------------------------------------------------------- induction_score
-
-
-@wrong("induction_score", "usual", "looks at the token itself one period ago, not at what followed")
-def _(weights, period):
-    n = weights.size(-1)
-    queries = torch.arange(period, n)
-    return weights[:, :, queries, queries - period].mean(dim=(0, 2))
-
 
 @wrong("induction_score", "unusual", "changes the weights that it was given")
 def _(weights, period):
@@ -21,22 +12,6 @@ def _(weights, period):
     target = (rows >= period) & (columns == rows - period + 1)
     weights *= target
     return weights.sum(dim=(0, 2, 3)) / (target.sum() * weights.size(0))
-
-
-@wrong(
-    "induction_score",
-    "pair",
-    "looks at the token itself one period ago, not at what followed",
-    "divides by all queries, those of the first period included",
-)
-def _(weights, period):
-    back = weights.diagonal(-period, dim1=-2, dim2=-1)  # (batch, head, n - period)
-    return back.sum(dim=-1).mean(dim=0) / weights.size(-2)
-
-
-@right("induction_score")
-def _(weights, period):
-    return weights.diagonal(1 - period, dim1=-2, dim2=-1)[..., 1:].mean(dim=(0, 2))
 
 
 @right("induction_score")
@@ -66,31 +41,10 @@ def _(weights, period):
     return on_key.transpose(0, 1).flatten(1).mean(dim=1)
 
 
-# ------------------------------------------------------------------------------ ablate_head
-
-
 @wrong("ablate_head", "usual", "changes its argument")
 def _(head_outputs, head):
     head_outputs[:, head] = 0
     return head_outputs
-
-
-@wrong(
-    "ablate_head",
-    "pair",
-    "changes its argument",
-    "takes the axis of the positions for the heads",
-)
-def _(head_outputs, head):
-    head_outputs[:, :, head] = torch.zeros_like(head_outputs[:, :, head])
-    return head_outputs
-
-
-@right("ablate_head")
-def _(head_outputs, head):
-    ablated = head_outputs.clone()
-    ablated[:, head].fill_(0)
-    return ablated
 
 
 @right("ablate_head")

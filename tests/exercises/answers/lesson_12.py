@@ -25,16 +25,6 @@ PARTS = {
 
 @right("our_name")
 def _(name):
-    if name == "token_embd.weight":
-        return "embedding.weight"
-    if name == "output_norm.weight":
-        return "decoder_norm.weight"
-    _, i, part, _ = name.split(".")
-    return f"decoder.{i}.{PARTS[part]}.weight"
-
-
-@right("our_name")
-def _(name):
     for pattern, new in (
         (r"^blk\.", "decoder."),
         (r"attn_norm", "norm_1"),
@@ -60,9 +50,6 @@ def _(name):
     return name.replace("attn_", "self_attention.")
 
 
-# dequantize_q4_1(blocks)
-
-
 @right("dequantize_q4_1")
 def _(blocks):
     rows = []
@@ -83,41 +70,12 @@ def _(blocks):
     return numbers.mul_(header[:, :1]).add_(header[:, 1:])
 
 
-@wrong("dequantize_q4_1", "usual", "puts the two steps of a byte side by side")
-def _(blocks):
-    scale = blocks[:, 0:2].view(torch.float16).float()
-    low = blocks[:, 2:4].view(torch.float16).float()
-    packed = blocks[:, 4:]
-    steps = torch.stack([packed & 15, packed >> 4], dim=-1).reshape(len(blocks), 32)
-    return steps * scale + low
-
-
 @wrong("dequantize_q4_1", "unusual", "takes the smallest number for the middle")
 def _(blocks):
     scale = blocks[:, 0:2].view(torch.float16).float()
     middle = blocks[:, 2:4].view(torch.float16).float()
     steps = torch.cat([blocks[:, 4:] & 15, blocks[:, 4:] >> 4], dim=1)
     return (steps.float() - 7.5) * scale + middle
-
-
-# chat_prompt(tokenizer, messages)
-
-
-@right("chat_prompt")
-def _(tokenizer, messages):
-    start = tokenizer.vocabulary["<|im_start|>"]
-    end = tokenizer.vocabulary["<|im_end|>"]
-    ids = []
-    for role, text in messages:
-        ids.append(start)
-        ids.extend(tokenizer.encode(role))
-        ids.extend(tokenizer.encode("\n"))
-        ids.extend(tokenizer.encode(text))
-        ids.append(end)
-        ids.extend(tokenizer.encode("\n"))
-    ids.append(start)
-    ids.extend(tokenizer.encode("assistant\n"))
-    return ids
 
 
 @right("chat_prompt")
@@ -135,9 +93,6 @@ def _(tokenizer, messages):
     return tokenizer.encode(text + "<|im_start|>assistant\n")
 
 
-# most_similar(query, vectors, k)
-
-
 @right("most_similar")
 def _(query, vectors, k):
     cosines = F.cosine_similarity(vectors, query.unsqueeze(0), dim=1)
@@ -151,11 +106,6 @@ def _(query, vectors, k):
         return float(v @ query / (v.norm() * query.norm()))
 
     return sorted(range(len(vectors)), key=cosine, reverse=True)[:k]
-
-
-@wrong("most_similar", "usual", "the dot product without the lengths")
-def _(query, vectors, k):
-    return (vectors @ query).topk(k).indices.tolist()
 
 
 @wrong("most_similar", "usual", "returns the cosines")

@@ -8,14 +8,6 @@ from torch import nn
 
 from tests.exercises.answers import right, wrong
 
-# --------------------------------------------------------------------------------- rms_norm
-
-
-@wrong("rms_norm", "usual", "epsilon is added outside the root")
-def _(x, gamma, epsilon):
-    rms = x.pow(2).mean(-1, keepdim=True).sqrt()
-    return x / (rms + epsilon) * gamma
-
 
 @wrong("rms_norm", "unusual", "divides its argument in place")
 def _(x, gamma, epsilon):
@@ -23,16 +15,6 @@ def _(x, gamma, epsilon):
     x /= rms
     x *= gamma
     return x
-
-
-@wrong(
-    "rms_norm",
-    "pair",
-    "subtracts the mean first, so it is a LayerNorm",
-    "forgets gamma",
-)
-def _(x, gamma, epsilon):
-    return F.layer_norm(x, x.shape[-1:], eps=epsilon)
 
 
 @right("rms_norm")
@@ -59,22 +41,6 @@ def _(x, gamma, epsilon):
     return (x * scale * gamma).to(x.dtype)
 
 
-@right("rms_norm")
-def _(x, gamma, epsilon):
-    mean_square = torch.einsum("...i,...i->...", x, x) / x.shape[-1]
-    return torch.einsum("...i,...,i->...i", x, (mean_square + epsilon) ** -0.5, gamma)
-
-
-# ----------------------------------------------------------------------------------- swiglu
-
-
-@wrong("swiglu", "usual", "swish is applied to the other map, up")
-def _(x, W_gate, W_up, W_down):
-    gate = x @ W_gate
-    up = F.silu(x @ W_up)
-    return (gate * up) @ W_down
-
-
 @wrong("swiglu", "unusual", "F.linear multiplies by the transposed matrices")
 def _(x, W_gate, W_up, W_down):
     gate = F.silu(F.linear(x, W_gate))
@@ -91,25 +57,6 @@ def _(x, W_gate, W_up, W_down):
 def _(x, W_gate, W_up, W_down):
     gate = F.silu(x[0] @ W_gate)
     return (gate * (x @ W_up)) @ W_down
-
-
-@wrong(
-    "swiglu",
-    "pair",
-    "swish is applied to the other map, up",
-    "GELU in place of swish",
-)
-def _(x, W_gate, W_up, W_down):
-    W = torch.cat([W_gate, W_up], dim=1)
-    a, b = (x @ W).chunk(2, dim=-1)
-    return (a * F.gelu(b)) @ W_down
-
-
-@right("swiglu")
-def _(x, W_gate, W_up, W_down):
-    z = torch.einsum("bnd,df->bnf", x, W_gate)
-    up = torch.einsum("bnd,df->bnf", x, W_up)
-    return torch.einsum("bnf,bnf,fd->bnd", z * torch.sigmoid(z), up, W_down)
 
 
 @right("swiglu")
@@ -137,20 +84,6 @@ def _(x, W_gate, W_up, W_down):
             tokens.append((z * z.sigmoid() * (token @ W_up.double())) @ W_down.double())
         texts.append(torch.stack(tokens))
     return torch.stack(texts).to(x.dtype)
-
-
-# ----------------------------------------------------------------------------- apply_rotary
-
-
-@wrong("apply_rotary", "usual", "pairs neighbors, the layout of the paper on rotary positions")
-def _(x, positions, base=10000.0):
-    d_head = x.shape[-1]
-    theta = base ** (-torch.arange(0, d_head, 2) / d_head)
-    angle = positions[:, None] * theta
-    cos, sin = angle.cos(), angle.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)
-    return turned.flatten(-2)
 
 
 @wrong("apply_rotary", "unusual", "a table of 2048 positions, position 2048 fails")
@@ -197,20 +130,6 @@ def _(x, positions, base=10000.0):
         x[..., j] = a * angle.cos() - b * angle.sin()
         x[..., j + half] = a * angle.sin() + b * angle.cos()
     return x
-
-
-@wrong(
-    "apply_rotary",
-    "pair",
-    "pairs neighbors, the layout of the paper on rotary positions",
-    "turns the other way round",
-)
-def _(x, positions, base=10000.0):
-    d = x.size(-1)
-    angle = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
-    z = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
-    turned = z * torch.exp(-1j * angle)
-    return torch.view_as_real(turned).flatten(-2)
 
 
 @wrong(
@@ -271,14 +190,6 @@ def _(x, positions, base=10000.0):
     return turned.flatten(-2)
 
 
-# -------------------------------------------------------------------------------- repeat_kv
-
-
-@wrong("repeat_kv", "usual", "repeats the whole row of heads: 1, 2, 1, 2")
-def _(x, n_groups):
-    return x.repeat(1, n_groups, 1, 1)
-
-
 @wrong("repeat_kv", "unusual", "a view of an expanded tensor, which fails")
 def _(x, n_groups):
     b, h, n, d = x.shape
@@ -309,16 +220,6 @@ def _(x, n_groups):
     b, h, n, d = x.shape
     copies = x.unsqueeze(3).expand(b, h, n, n_groups, d)  # the new axis stands after n
     return copies.reshape(b, h * n_groups, n, d)
-
-
-@wrong(
-    "repeat_kv",
-    "pair",
-    "repeats the whole row of heads: 1, 2, 1, 2",
-    "the original and n_groups copies, one too many",
-)
-def _(x, n_groups):
-    return torch.cat([x] + [x] * n_groups, dim=1)
 
 
 @right("repeat_kv")

@@ -10,8 +10,6 @@ from torch import nn
 from tests.exercises.answers import right, wrong
 from transformer_lesson.model import attention, masks
 
-# -------------------------------------------------------------------------------- gpt_block
-
 
 @wrong("gpt_block", "usual", "the bug moved: now the first attention has no mask")
 def _(x, attention_1, attention_2, feed_forward):
@@ -19,19 +17,6 @@ def _(x, attention_1, attention_2, feed_forward):
     x = x + attention_1(x, x, x)
     x = x + attention_2(x, x, x, mask)
     return x + feed_forward(x)
-
-
-@wrong(
-    "gpt_block",
-    "pair",
-    "the second attention has its mask, but the first has lost it",
-    "the feed-forward network has lost its residual path",
-)
-def _(x, attention_1, attention_2, feed_forward):
-    mask = masks.causal_mask(x.size(1))
-    x = x + attention_1(x, x, x)
-    x = x + attention_2(x, x, x, mask)
-    return feed_forward(x)
 
 
 @right("gpt_block")
@@ -52,39 +37,12 @@ def _(x, attention_1, attention_2, feed_forward):
     return feed_forward(h) + h
 
 
-# ------------------------------------------------------------------------ next_token_logits
-
-
 @wrong("next_token_logits", "usual", "the first block only gets the mask")
 def _(ids, embedding, blocks, projection):
     mask = masks.causal_mask(ids.size(1))
     x = embedding(ids)
     for i, block in enumerate(blocks):
         x = block(x, mask) if i == 0 else block(x)
-    return projection(x)
-
-
-@wrong(
-    "next_token_logits",
-    "pair",
-    "the last block only gets the mask",
-    "returns the logits of the last position only",
-)
-def _(ids, embedding, blocks, projection):
-    x = embedding(ids)
-    *first, last = blocks
-    for block in first:
-        x = block(x)
-    x = last(x, masks.causal_mask(ids.size(1)))
-    return projection(x[:, -1])
-
-
-@right("next_token_logits")
-def _(ids, embedding, blocks, projection):
-    mask = masks.causal_mask(ids.size(1))
-    x = embedding(ids)
-    for block in blocks:
-        x = block(x, mask)
     return projection(x)
 
 
@@ -99,31 +57,11 @@ def _(ids, embedding, blocks, projection):
     return projection(through(embedding(ids), list(blocks)))
 
 
-# --------------------------------------------------------------------------- mask_for_batch
-
-
 @wrong("mask_for_batch", "usual", "or where and is meant: padding and the future are open")
 def _(ids, pad_id):
     causal = masks.causal_mask(ids.size(1))
     padding = masks.padding_mask(ids, pad_id)
     return causal | padding
-
-
-@wrong(
-    "mask_for_batch",
-    "pair",
-    "True where hidden, the convention of nn.MultiheadAttention",
-    "lets each token see the next one",
-)
-def _(ids, pad_id):
-    n = ids.size(1)
-    future = torch.ones(n, n, dtype=torch.bool).triu(2)
-    return future | (ids == pad_id)[:, None, None]
-
-
-@right("mask_for_batch")
-def _(ids, pad_id):
-    return masks.causal_mask(ids.size(1)) & masks.padding_mask(ids, pad_id)
 
 
 @right("mask_for_batch")
@@ -137,18 +75,10 @@ def _(ids, pad_id):
     return mask
 
 
-# --------------------------------------------------------------------- weights_of_real_keys
-
-
 @wrong("weights_of_real_keys", "usual", "clears NaN away afterwards: the gradient stays NaN")
 def _(scores, mask):
     hidden = torch.zeros(mask.shape).masked_fill(~mask, -math.inf)
     return (scores + hidden).softmax(dim=-1).nan_to_num(0.0)
-
-
-@wrong("weights_of_real_keys", "usual", "a query that may see no key gets even weights, not zeros")
-def _(scores, mask):
-    return scores.masked_fill(~mask, -1e9).softmax(dim=-1)
 
 
 @wrong(
@@ -159,29 +89,11 @@ def _(scores, mask):
     return torch.where(mask.any(dim=-1, keepdim=True), weights, torch.zeros_like(weights))
 
 
-@wrong(
-    "weights_of_real_keys",
-    "pair",
-    "takes True for hidden",
-    "a query that may see no key gets even weights, not zeros",
-)
-def _(scores, mask):
-    lowest = torch.finfo(scores.dtype).min
-    return scores.masked_fill(mask, lowest).softmax(dim=-1)
-
-
 @right("weights_of_real_keys")
 def _(scores, mask):
     # masked_fill passes no gradient to what it filled, so no NaN reaches the scores
     weights = scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)
     return torch.nan_to_num(weights, nan=0.0)
-
-
-@right("weights_of_real_keys")
-def _(scores, mask):
-    lowest = torch.finfo(scores.dtype).min
-    weights = scores.masked_fill(~mask, lowest).softmax(dim=-1)
-    return weights.masked_fill(~mask, 0.0)
 
 
 @right("weights_of_real_keys")
@@ -200,30 +112,12 @@ def _(scores, mask):
     return scores.masked_fill(~opened, -math.inf).softmax(dim=-1) * some
 
 
-# ------------------------------------------------------------------- half_precision_weights
-
-
 @wrong(
     "half_precision_weights", "usual", "a query that may see nothing still sees everything evenly"
 )
 def _(scores, mask):
     scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     return scores.softmax(dim=-1)
-
-
-@wrong(
-    "half_precision_weights",
-    "pair",
-    "minus infinity, so rows without a key become NaN",
-    "softmax over the queries",
-)
-def _(scores, mask):
-    return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-2)
-
-
-@right("half_precision_weights")
-def _(scores, mask):
-    return attention.masked_softmax(scores, mask)
 
 
 @right("half_precision_weights")
@@ -246,34 +140,9 @@ def _(scores, mask):
     return scores.float().masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask, 0.0)
 
 
-# --------------------------------------------------------------------------- cut_into_heads
-
-
-@wrong("cut_into_heads", "usual", "cuts right, but the head axis stands second")
-def _(x, n_heads):
-    n, d_model = x.shape
-    return x.view(n, n_heads, d_model // n_heads)
-
-
 @wrong("cut_into_heads", "unusual", "the size of a head, 32, is built in")
 def _(x, n_heads):
     return torch.stack([x[:, 32 * i : 32 * (i + 1)] for i in range(n_heads)])
-
-
-@wrong(
-    "cut_into_heads",
-    "pair",
-    "a head gets every n_heads-th number, not the first d_head",
-    "the axes come back as (head, d_head, n)",
-)
-def _(x, n_heads):
-    return torch.stack([x[:, i::n_heads].T for i in range(n_heads)])
-
-
-@right("cut_into_heads")
-def _(x, n_heads):
-    n, d_model = x.shape
-    return x.view(n, n_heads, d_model // n_heads).transpose(0, 1)
 
 
 @right("cut_into_heads")
@@ -286,9 +155,6 @@ def _(x, n_heads):
     return attention.split_heads(x[None], n_heads)[0]
 
 
-# -------------------------------------------------------------------------------- all_heads
-
-
 @wrong("all_heads", "usual", "the loop has moved into a comprehension, the calls are as many")
 def _(x, W_Q, W_K, W_V):
     results = [
@@ -296,18 +162,6 @@ def _(x, W_Q, W_K, W_V):
         for q, k, v in zip(W_Q, W_K, W_V, strict=True)
     ]
     return torch.stack(results, dim=1)
-
-
-@wrong(
-    "all_heads",
-    "pair",
-    "softmax over the queries",
-    "joins the heads side by side: (batch, n, d_model)",
-)
-def _(x, W_Q, W_K, W_V):
-    Q, K, V = (x[:, None] @ W for W in (W_Q, W_K, W_V))
-    weights = attention.attention_scores(Q, K).softmax(dim=-2)
-    return attention.merge_heads(weights @ V)
 
 
 @right("all_heads")
@@ -344,37 +198,11 @@ def _(x, W_Q, W_K, W_V):
     return F.scaled_dot_product_attention(project(W_Q), project(W_K), project(W_V))
 
 
-# -------------------------------------------------------------------------------- is_linear
-
-
-@wrong(
-    "is_linear",
-    "usual",
-    "the right side still has queries and keys of x; says no to attend = Q + mean of V, which is "
-    "linear",
-)
-def _(attend, x, y):
-    together = attend(x + y, x + y, x + y)
-    apart = attend(x, x, x) + attend(x, x, y)
-    return torch.allclose(together, apart, atol=1e-5)
-
-
 @right("is_linear")  # a tensor of one bool: every check takes such a tensor for a number
 def _(attend, x, y):
     z = x + y
     difference = attend(z, z, z) - attend(x, x, x) - attend(y, y, y)
     return difference.abs().max() < 1e-4
-
-
-@wrong(
-    "is_linear",
-    "pair",
-    "tests f(-x) = -f(x) only, which softmax attention does, too",
-    "the answer is turned round",
-)
-def _(attend, x, y):
-    odd = torch.allclose(attend(-x, -x, -x), -attend(x, x, x), atol=1e-5)
-    return not odd
 
 
 @wrong(
@@ -390,14 +218,6 @@ def _(attend, x, y):
 
 @right("is_linear")
 def _(attend, x, y):
-    def f(z):
-        return attend(z, z, z)
-
-    return torch.allclose(f(x + y), f(x) + f(y), atol=1e-5)
-
-
-@right("is_linear")
-def _(attend, x, y):
     for a, b in ((1, 1), (2, -1), (0.5, 3)):
         mixed = a * x + b * y
         expected = a * attend(x, x, x) + b * attend(y, y, y)
@@ -406,26 +226,10 @@ def _(attend, x, y):
     return True
 
 
-# -------------------------------------------------------------------- projection_parameters
-
-
 @wrong("projection_parameters", "usual", "one head's matrices only")
 def _(d_model, n_heads):
     d_k = d_model // n_heads
     return 3 * d_model * d_k
-
-
-@wrong(
-    "projection_parameters",
-    "pair",
-    "only W_V maps from d_model, W_Q and W_K still from d_k",
-    "counts the heads of W_V once",
-)
-def _(d_model, n_heads):
-    d_k = d_model // n_heads
-    W_Q = W_K = d_k * d_k
-    W_V = d_model * d_k
-    return n_heads * (W_Q + W_K) + W_V
 
 
 @right("projection_parameters")
@@ -433,14 +237,6 @@ def _(d_model, n_heads):
     d_k = d_model // n_heads
     W_Q = W_K = W_V = d_model * d_k
     return n_heads * (W_Q + W_K + W_V)
-
-
-@right("projection_parameters")
-def _(d_model, n_heads):
-    return 3 * d_model**2
-
-
-# --------------------------------------------------------------------- encoding_by_formula
 
 
 @wrong("encoding_by_formula", "usual", "half mended: positions still count from 1")
@@ -454,51 +250,11 @@ def _(n_positions, d_model):
     return encoding
 
 
-@wrong(
-    "encoding_by_formula",
-    "pair",
-    "sine and cosine are exchanged",
-    "positions still count from 1",
-)
-def _(n_positions, d_model):
-    rows = []
-    for pos in range(1, n_positions + 1):
-        row = []
-        for i in range(d_model // 2):
-            angle = pos / 10000 ** (2 * i / d_model)
-            row += [math.cos(angle), math.sin(angle)]
-        rows.append(row)
-    return torch.tensor(rows)
-
-
-@right("encoding_by_formula")
-def _(n_positions, d_model):
-    encoding = torch.zeros(n_positions, d_model)
-    for pos in range(n_positions):
-        for column in range(d_model):
-            angle = pos / 10000 ** (2 * (column // 2) / d_model)
-            encoding[pos, column] = math.cos(angle) if column % 2 else math.sin(angle)
-    return encoding
-
-
 @right("encoding_by_formula")
 def _(n_positions, d_model):
     two_i = torch.arange(0, d_model, 2, dtype=torch.float64)
     angle = torch.outer(torch.arange(n_positions).double(), 10000 ** (-two_i / d_model))
     return torch.stack([angle.sin(), angle.cos()], dim=-1).reshape(n_positions, d_model).float()
-
-
-# -------------------------------------------------------------------- encoding_of_any_width
-
-
-@wrong("encoding_of_any_width", "usual", "leaves the last cosine out always: even widths fail now")
-def _(n_positions, d_model):
-    two_i = torch.arange(0, d_model, 2)
-    angle = torch.arange(n_positions)[:, None] / 10000 ** (two_i / d_model)
-    encoding = torch.zeros(n_positions, d_model)
-    encoding[:, 0::2] = angle.sin()
-    encoding[:, 1::2] = angle[:, :-1].cos()
-    return encoding
 
 
 @wrong("encoding_of_any_width", "usual", "refuses odd widths where a table was asked for")
@@ -510,33 +266,6 @@ def _(n_positions, d_model):
     encoding = torch.zeros(n_positions, d_model)
     encoding[:, 0::2] = angle.sin()
     encoding[:, 1::2] = angle.cos()
-    return encoding
-
-
-@wrong(
-    "encoding_of_any_width",
-    "pair",
-    "an odd width ends in a cosine",
-    "positions count from 1",
-)
-def _(n_positions, d_model):
-    two_i = torch.arange(0, d_model, 2)
-    angle = torch.arange(1, n_positions + 1)[:, None] / 10000 ** (two_i / d_model)
-    encoding = torch.zeros(n_positions, d_model)
-    encoding[:, 0::2] = angle.sin()
-    encoding[:, 1::2] = angle[:, : d_model // 2].cos()
-    if d_model % 2:
-        encoding[:, -1] = angle[:, -1].cos()
-    return encoding
-
-
-@right("encoding_of_any_width")
-def _(n_positions, d_model):
-    two_i = torch.arange(0, d_model, 2)
-    angle = torch.arange(n_positions)[:, None] / 10000 ** (two_i / d_model)
-    encoding = torch.zeros(n_positions, d_model)
-    encoding[:, 0::2] = angle.sin()
-    encoding[:, 1::2] = angle[:, : d_model // 2].cos()
     return encoding
 
 
@@ -553,33 +282,10 @@ def _(n_positions, d_model):
     )
 
 
-# ---------------------------------------------------------------------------- add_positions
-
-
-@wrong("add_positions", "usual", "half mended: without the extra axis, but cut at the batch's size")
-def _(x, table):
-    return x + table[: x.size(0)]
-
-
 @wrong("add_positions", "unusual", "changes its argument")
 def _(x, table):
     x += table[: x.size(1)]
     return x
-
-
-@wrong(
-    "add_positions",
-    "pair",
-    "cut at d_model, the wrong axis",
-    "returns the positions without the tokens",
-)
-def _(x, table):
-    return table[: x.size(-1)].expand(len(x), -1, -1)
-
-
-@right("add_positions")
-def _(x, table):
-    return x + table[: x.size(1)]
 
 
 @right("add_positions")
@@ -596,30 +302,10 @@ def _(x, table):
     return x + F.embedding(positions, table)
 
 
-# ------------------------------------------------------------------------------ frequencies
-
-
 @wrong("frequencies", "usual", "the minus sign is missing: speeds grow from 1 to 10,000")
 def _(d_model):
     two_i = torch.arange(0, d_model, 2)
     return torch.exp(two_i * math.log(10000.0) / d_model)
-
-
-@wrong(
-    "frequencies",
-    "pair",
-    "d_model / 2 in the denominator, so 4i: too fast a fall",
-    "the first speed, 1, is left out",
-)
-def _(d_model):
-    two_i = torch.arange(2, d_model + 2, 2)
-    return torch.exp(-two_i * math.log(10000.0) / (d_model / 2))
-
-
-@right("frequencies")
-def _(d_model):
-    two_i = torch.arange(0, d_model, 2)
-    return torch.exp(-two_i * math.log(10000.0) / d_model)
 
 
 @right("frequencies")
@@ -628,34 +314,10 @@ def _(d_model):
     return torch.tensor(speeds)
 
 
-@right("frequencies")
-def _(d_model):
-    two_i = torch.arange(0, d_model, 2)
-    return 1 / torch.exp(math.log(10000.0) * two_i / d_model)
-
-
-# ----------------------------------------------------------------------------- add_and_norm
-
-
-@wrong("add_and_norm", "usual", "drops the sum, so the residual path still gets holes")
-def _(x, sublayer, dropout, norm):
-    return norm(dropout(x + sublayer(x)))
-
-
 @wrong("add_and_norm", "unusual", "a dropout of its own, which evaluation does not switch off")
 def _(x, sublayer, dropout, norm):
     branch = F.dropout(sublayer(x), 0.1)
     return norm(x + branch)
-
-
-@wrong(
-    "add_and_norm",
-    "pair",
-    "drops the residual path as well as the branch",
-    "normalizes the input of the sub-layer, too",
-)
-def _(x, sublayer, dropout, norm):
-    return norm(dropout(x) + dropout(sublayer(norm(x))))
 
 
 @right("add_and_norm")
@@ -663,37 +325,10 @@ def _(x, sublayer, dropout, norm):
     return norm(x + dropout(sublayer(x)))
 
 
-@right("add_and_norm")
-def _(x, sublayer, dropout, norm):
-    branch = sublayer(x)
-    branch = dropout(branch)
-    return norm(torch.add(branch, x))
-
-
-# ----------------------------------------------------------------------------- close_branch
-
-
-@wrong("close_branch", "usual", "half mended: the dropout is still made on the fly")
-def _(x, branch, block):
-    branch = nn.Dropout(block.dropout.p)(branch)
-    return block.norm(x + branch)
-
-
 @wrong("close_branch", "unusual", "a copy of the norm: the block's own weights get no gradient")
 def _(x, branch, block):
     norm = deepcopy(block.norm)
     return norm(x + block.dropout(branch))
-
-
-@wrong(
-    "close_branch",
-    "pair",
-    "switches the block to evaluation, so nothing is ever dropped",
-    "normalizes the branch before the sum",
-)
-def _(x, branch, block):
-    block.eval()
-    return x + block.norm(block.dropout(branch))
 
 
 @wrong("close_branch", "unusual", "the norm's weights are kept, its epsilon is not")
@@ -705,37 +340,14 @@ def _(x, branch, block):
 
 @right("close_branch")
 def _(x, branch, block):
-    return block.norm(x + block.dropout(branch))
-
-
-@right("close_branch")
-def _(x, branch, block):
     total = torch.stack([x, block.dropout(branch)]).sum(dim=0)
     return block.norm(total)
-
-
-# ------------------------------------------------------------------------------ last_logits
 
 
 @wrong("last_logits", "usual", "still a softmax, under another name")
 def _(x, W, b):
     scores = x[:, -1] @ W + b
     return F.softmax(scores, dim=-1)
-
-
-@wrong(
-    "last_logits",
-    "pair",
-    "reads the first position",
-    "leaves the bias out",
-)
-def _(x, W, b):
-    return x[:, 0] @ W
-
-
-@right("last_logits")
-def _(x, W, b):
-    return torch.addmm(b, x[:, -1], W)
 
 
 @right("last_logits")
@@ -749,9 +361,6 @@ def _(x, W, b):
     return F.linear(x[:, -1, :], W.T, b)
 
 
-# ------------------------------------------------------------------------- smoothed_targets
-
-
 @wrong(
     "smoothed_targets",
     "usual",
@@ -760,25 +369,6 @@ def _(x, W, b):
 def _(labels, n_classes, smoothing):
     targets = torch.full((len(labels), n_classes), smoothing / n_classes)
     targets[torch.arange(len(labels)), labels] = 1 - smoothing
-    return targets
-
-
-@wrong(
-    "smoothed_targets",
-    "pair",
-    "whole numbers: the shares are cut off to 0",
-    "the result has an axis of one too many",
-)
-def _(labels, n_classes, smoothing):
-    targets = F.one_hot(labels, n_classes)
-    targets = (targets * (1 - smoothing) + smoothing / n_classes).long()
-    return targets[None]
-
-
-@right("smoothed_targets")
-def _(labels, n_classes, smoothing):
-    targets = torch.full((len(labels), n_classes), smoothing / n_classes)
-    targets[torch.arange(len(labels)), labels] += 1 - smoothing
     return targets
 
 
@@ -800,29 +390,10 @@ def _(labels, n_classes, smoothing):
     return torch.tensor(rows).view(len(rows), n_classes)
 
 
-# -------------------------------------------------------------------------- next_token_loss
-
-
 @wrong("next_token_loss", "usual", "nll_loss wants log-probabilities and gets probabilities")
 def _(logits, labels):
     probabilities = logits.softmax(dim=-1)
     return F.nll_loss(probabilities.flatten(0, 1), labels.flatten())
-
-
-@wrong(
-    "next_token_loss",
-    "pair",
-    "softmax over the positions",
-    "the sum over all tokens where the mean is asked",
-)
-def _(logits, labels):
-    log_probs = logits.log_softmax(dim=1)
-    return -log_probs.gather(2, labels[..., None]).sum()
-
-
-@right("next_token_loss")
-def _(logits, labels):
-    return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
 @right("next_token_loss")
@@ -837,49 +408,9 @@ def _(logits, labels):
     return nn.NLLLoss()(log_probs.transpose(1, 2), labels)
 
 
-# ---------------------------------------------------------------------------- continue_text
-
-
-@wrong("continue_text", "usual", "stops before the end token is appended")
-def _(next_logits, prompt, eos_id, max_new_tokens):
-    ids = list(prompt)
-    for _ in range(max_new_tokens):
-        token = int(next_logits(ids).argmax())
-        if token == eos_id:
-            break
-        ids.append(token)
-    return ids
-
-
 @wrong("continue_text", "unusual", "writes on to the prompt's own list")
 def _(next_logits, prompt, eos_id, max_new_tokens):
     ids = prompt
-    for _ in range(max_new_tokens):
-        ids.append(int(next_logits(ids).argmax()))
-        if ids[-1] == eos_id:
-            break
-    return ids
-
-
-@wrong(
-    "continue_text",
-    "pair",
-    "returns what was written without the prompt",
-    "stops before the end token is appended",
-)
-def _(next_logits, prompt, eos_id, max_new_tokens):
-    new = []
-    while len(new) < max_new_tokens:
-        token = int(next_logits(list(prompt) + new).argmax())
-        if token == eos_id:
-            return new
-        new.append(token)
-    return new
-
-
-@right("continue_text")
-def _(next_logits, prompt, eos_id, max_new_tokens):
-    ids = list(prompt)
     for _ in range(max_new_tokens):
         ids.append(int(next_logits(ids).argmax()))
         if ids[-1] == eos_id:
@@ -896,28 +427,9 @@ def _(next_logits, prompt, eos_id, max_new_tokens):
     return [*prompt, *written]
 
 
-# ---------------------------------------------------------------------------------- look_up
-
-
-@wrong("look_up", "usual", "the word with id 0 counts as unknown")
-def _(words, vocabulary, unk_id):
-    return [vocabulary.get(word) or unk_id for word in words]
-
-
 @wrong("look_up", "unusual", "adds unknown words to the vocabulary")
 def _(words, vocabulary, unk_id):
     return [vocabulary.setdefault(word, unk_id) for word in words]
-
-
-@wrong(
-    "look_up",
-    "pair",
-    "an unknown word gets a new id at the end",
-    "returns a tensor, not a list",
-)
-def _(words, vocabulary, unk_id):
-    ids = [vocabulary[word] if word in vocabulary else len(vocabulary) for word in words]
-    return torch.tensor(ids)
 
 
 @wrong(
@@ -939,11 +451,6 @@ def _(words, vocabulary, unk_id):
 
 @right("look_up")
 def _(words, vocabulary, unk_id):
-    return [vocabulary.get(word, unk_id) for word in words]
-
-
-@right("look_up")
-def _(words, vocabulary, unk_id):
     ids = []
     for word in words:
         try:
@@ -959,37 +466,12 @@ def _(words, vocabulary, unk_id):
     return [vocabulary[word if word in vocabulary else "<unk>"] for word in words]
 
 
-# ---------------------------------------------------------------------------------- fill_up
-
-
 @wrong("fill_up", "usual", "half mended: the new token still fits a batch of one only")
 def _(next_logits, start, length):
     ids = start
     for _ in range(length - start.size(1)):
         best = next_logits(ids).argmax(dim=-1)
         ids = torch.cat([ids, best.unsqueeze(0)], dim=1)
-    return ids
-
-
-@wrong(
-    "fill_up",
-    "pair",
-    "the new tokens come before the old ones",
-    "one token short of the length",
-)
-def _(next_logits, start, length):
-    ids = start
-    for _ in range(start.size(1) + 1, length):
-        best = next_logits(ids).argmax(dim=-1)
-        ids = torch.cat([best[:, None], ids], dim=1)
-    return ids
-
-
-@right("fill_up")
-def _(next_logits, start, length):
-    ids = start
-    while ids.size(1) < length:
-        ids = torch.cat([ids, next_logits(ids).argmax(dim=-1, keepdim=True)], dim=1)
     return ids
 
 
@@ -1011,14 +493,6 @@ def _(next_logits, start, length):
     return torch.stack(columns, dim=1)
 
 
-# ---------------------------------------------------------------------------- width_message
-
-
-@wrong("width_message", "usual", "the number of the table's rows, not of its columns")
-def _(x, table):
-    return f"Expected vectors of {len(table)} numbers, but got {x.shape[-1]}."
-
-
 @wrong("width_message", "usual", "the words have changed")
 def _(x, table):
     return f"Expected vectors with {table.shape[1]} dimensions, but got {x.shape[-1]}."
@@ -1027,21 +501,6 @@ def _(x, table):
 @wrong("width_message", "unusual", "prints the method size, because its brackets are missing")
 def _(x, table):
     return f"Expected vectors of {table.size} numbers, but got {x.size(-1)}."
-
-
-@wrong(
-    "width_message",
-    "pair",
-    "the number of the table's rows, not of its columns",
-    "the length of the text, not the width of its vectors",
-)
-def _(x, table):
-    return f"Expected vectors of {table.shape[0]} numbers, but got {x.shape[1]}."
-
-
-@right("width_message")
-def _(x, table):
-    return f"Expected vectors of {table.shape[1]} numbers, but got {x.shape[-1]}."
 
 
 @right("width_message")
@@ -1055,36 +514,12 @@ def _(x, table):
     return "Expected vectors of " + str(width) + " numbers, but got " + str(x.shape[-1]) + "."
 
 
-# ------------------------------------------------------------------------------ run_listing
-
-
 @wrong("run_listing", "usual", "half mended: the result is still thrown away")
 def _(model, ids):
     x = model.embedding(ids)
     for layer in model.layers:
         x = layer(x)
     model.out(x)
-
-
-@wrong(
-    "run_listing",
-    "pair",
-    "the first layer is left out",
-    "returns probabilities",
-)
-def _(model, ids):
-    x = model.embedding(ids)
-    for layer in model.layers[1:]:
-        x = layer(x)
-    return model.out(x).softmax(dim=-1)
-
-
-@right("run_listing")
-def _(model, ids):
-    x = model.embedding(ids)
-    for layer in model.layers:
-        x = layer(x)
-    return model.out(x)
 
 
 @right("run_listing")
@@ -1096,32 +531,12 @@ def _(model, ids):
     return result
 
 
-# ----------------------------------------------------------------------------- gpt2_d_model
-
-
 @wrong("gpt2_d_model", "usual", "right for medium only")
 def _(n_heads):
     if n_heads == 16:
         return 1024
     d_head = 1280 // 16
     return n_heads * d_head
-
-
-@wrong("gpt2_d_model", "usual", "the other way round: small's width shared by medium's heads")
-def _(n_heads):
-    d_head = 768 // 16
-    return n_heads * d_head
-
-
-@wrong(
-    "gpt2_d_model",
-    "pair",
-    "a head of 96 numbers, as in GPT-3 large",
-    "the width of the feed-forward network, four times as much",
-)
-def _(n_heads):
-    d_model = 96 * n_heads
-    return 4 * d_model
 
 
 @wrong(
@@ -1138,8 +553,3 @@ def _(n_heads):
 def _(n_heads):
     d_head = 768 // 12  # GPT-2 small has 12 heads
     return n_heads * d_head
-
-
-@right("gpt2_d_model")
-def _(n_heads):
-    return n_heads << 6

@@ -25,17 +25,18 @@ MODULES = {
     "TrainingReplay": "training_replay",
     "TranslationPlayground": "translation_playground",
 }
-_FOR_TRAINING = {"ReplayRecorder": "training_replay"}  # takes notes for `TrainingReplay`
+_BESIDE = {"ReplayRecorder": "training_replay", "task": "in_page"}
+"""What explorables are made with."""
 
 __all__ = sorted(MODULES)
 
 
 def __getattr__(name: str):
-    module = MODULES.get(name) or _FOR_TRAINING.get(name)
+    module = MODULES.get(name) or _BESIDE.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{module}"), name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *_FOR_TRAINING]
+    return [*__all__, *_BESIDE]

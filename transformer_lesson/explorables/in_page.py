@@ -49,14 +49,28 @@ class Weights(ipywidgets.Widget):
         self.set_trait("data", data)
 
 
+def task(say: str, shows: str = "", tries: dict[str, dict] | None = None, **when) -> dict:
+    """Return one task for an explorable, which ticks it off once it is reached.
+
+    Args:
+        say: what to do, in one sentence.
+        shows: a regular expression that the title and the sentence below match when it is done.
+        tries: what may help, as buttons: words, and the values that each sets.
+        when: the values that the explorable has when it is done; a list stands for any of them.
+    """
+    return {"say": say, "shows": shows, "tries": list((tries or {}).items()), "when": when}
+
+
 class PageExplorable(anywidget.AnyWidget):
     """An explorable whose picture is made in the page.
 
     A subclass declares its values as traits with `tag(sync=True)`. Facts that nobody sets, such as
     a model's weights, have `tag(sync=True, fact=True)` and stay out of `repr`. Its module's name
     is that of its front end, which exports a function of the class's name: for `MaskExplorer` in
-    `mask_explorer.py` that of `web/mask_explorer.js`.
+    `mask_explorer.py` that of `web/mask_explorer.js`. Each takes a `task`, made by `task`.
     """
+
+    task = traitlets.Dict().tag(sync=True, fact=True)
 
     def __init_subclass__(cls, **kwargs):
         if "_esm" not in vars(cls):  # anywidget's own subclass of an instance has it as a trait
@@ -67,6 +81,18 @@ class PageExplorable(anywidget.AnyWidget):
     def __init__(self, **values):
         super().__init__(**values)
         self.add_class("explorable")
+
+    @traitlets.validate("task")
+    def _of_its_values(self, proposal):
+        given = proposal["value"]
+        named = [given.get("when", {}), *(values for _, values in given.get("tries", []))]
+        for name in (name for values in named for name in values):
+            if name not in self.values:
+                raise ValueError(
+                    f"a {type(self).__name__} has no {name!r} that a task could name: choose from "
+                    f"{', '.join(self.values)}."
+                )
+        return given
 
     @property
     def values(self) -> dict[str, object]:

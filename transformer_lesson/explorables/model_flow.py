@@ -1,4 +1,4 @@
-"""The whole forward pass as one drawing, from a typed text to the next token."""
+"""The whole forward pass on one screen, from a typed text to the next token."""
 
 import traitlets
 from torch import nn
@@ -15,7 +15,7 @@ TEXT = "the child opens the window ."
 
 
 class ModelFlow(ReadsTranslator, PageExplorable):
-    """Follow a text through a model: every quantity, every number, and what it was made of.
+    """Follow words through a model: who looks at whom, every number, and what it was made of.
 
     Without a model it takes the trained translator that comes with the package.
 
@@ -26,7 +26,6 @@ class ModelFlow(ReadsTranslator, PageExplorable):
         written: how many tokens it has written before the pass that is shown, at most 12.
         step: the quantity that is opened, from 0, in the order of computation.
         head, row, number: what is looked at in it, from 0; past the last one it is the last.
-        find: part of a name; quantities that have it are marked.
 
     Raises:
         ValueError: a model without its tokenizer, or one that is too large for a page.
@@ -38,7 +37,6 @@ class ModelFlow(ReadsTranslator, PageExplorable):
     head = traitlets.Int(5, min=0).tag(sync=True)
     row = traitlets.Int(2, min=0).tag(sync=True)
     number = traitlets.Int(2, min=0).tag(sync=True)
-    find = Text("").tag(sync=True)
 
     def __init__(
         self,

@@ -10,8 +10,6 @@ const MOST_LOOKERS = 5; // heads that are named below the map
 export function AnswerExplorer(view) {
   return frame(view, {
     name: "Answer explorer",
-    goal: "Find the token of which the model was least sure, and a head that looks at the very " +
-      "word that is written next. Point at a token of the text: the map tells who looked there.",
     traits: ["step", "layer", "head", "watched"],
     controls: answerControls,
     load: recordOf,

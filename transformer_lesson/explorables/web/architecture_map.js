@@ -6,8 +6,6 @@ import { frame } from "./frame.js";
 export function ArchitectureMap(view) {
   return frame(view, {
     name: "Architecture map",
-    goal: "Click a box to read what it does. Find what GPT leaves out, and the norm position " +
-      "that leaves the way around the sub-layers free.",
     traits: ["part", "kind", "norm_position", "parts"],
     controls: (make) => [
       make.choice("Model", "kind", () =>

@@ -19,8 +19,6 @@ const KINDS_OF_ATTENTION = {
 export function AttentionExplorer(view) {
   return frame(view, {
     name: "Attention explorer",
-    goal: "Find the step at which one English word is asked for the second time, a head that " +
-      "asks nobody in particular, and the mask that ruins the translation.",
     traits: ["sentence", "attention", "layer", "head", "query", "scaled", "temperature", "mask"],
     controls: (make) => [
       make.text("Sentence", "sentence", { size: 44 }),

@@ -11,13 +11,10 @@ import { modelOf } from "./weights.js";
 const MOST_BEGINNING = 12; // tokens of a prompt that are drawn
 const OF_SAMPLE = ["temperature", "top_k", "top_p", "seed"];
 
-const KNOBS_GOAL = "Find a knob that leaves only one token at a step, and one that lets many in. ";
-const BEAM_GOAL = "At which step do greedy and two beams part?";
 
 export function DecodingStepper(view) {
   return frame(view, {
     name: "Decoding stepper",
-    goal: view.model.get("source_words").length ? KNOBS_GOAL + BEAM_GOAL : KNOBS_GOAL,
     traits: ["text", "strategy", ...OF_SAMPLE, "width", "step"],
     controls: stepperControls,
     load: modelOf,

@@ -1,110 +1,134 @@
-// A quantity opened: its rows, one row's numbers, and what one number was made of.
+// A sub-layer opened: its quantities, what a head looks at and brings, one row's numbers, and what
+// one number was made of.
 
-import { choosable, fitted, textLines, join, layer, set, signed, told } from "./draw.js";
-import { headHref } from "./heat_map.js";
-import { axesOf } from "./quantities.js";
+import { choosable, fitted, textLines, textWidth, join, layer, shade, signed, told } from "./draw.js";
+import { titleOf } from "./flow_plan.js";
 import { fromLargest } from "./ranking.js";
-import { digits, numberAt } from "./trace.js";
+import { mapShades } from "./small_map.js";
+import { digits, isInStream, lastPart, numberAt } from "./trace.js";
 
 const LIKELIEST = 40; // of a vocabulary so many are shown, the largest numbers first
-const ROW = 20; // pixels
+const LOOKS = 5; // so many of the words that a head looks at
 
-// Draws the opened quantity, and returns how high it is.
-export function drawNumbers(group, look, page) {
-  const { width } = page, gap = 30, wide = width >= 700;
-  const left = { x: 12, width: wide ? width * 0.44 : width - 24 };
-  const beside = { x: left.x + left.width + gap, width: width - left.width - gap - 24 };
-  const right = wide ? beside : left;
-  join(layer(group, "paper"), "rect", [0], () => 0, () => ({
-    x: 0, y: 4, width, height: group.high ?? 0, rx: 10, class: "panel",
+// Draws the opened sub-layer, and returns where it ends.
+export function drawPanel(group, look, page, { x, y, width }) {
+  const place = { x: x + 12, width: width - 24 };
+  join(layer(group, "title"), "text", [titleOf(look.open)], () => 0, (text) => ({
+    text: fitted(text, place.width, 14, 600), class: "strong", x: place.x, y: y + 16,
   }));
-  const head = drawHeading(layer(group, "heading"), look, page, width);
-  const heads = drawHeadChoice(layer(group, "heads"), look, page, { ...left, y: head });
-  const rows = drawRows(layer(group, "rows"), look, page, { ...left, y: heads });
-  const bars = drawRow(layer(group, "row"), look, page, { ...right, y: wide ? head : rows + 10 });
-  const made = drawMaking(layer(group, "made"), look, { ...right, y: bars + 16 });
-  group.high = Math.max(rows, made) + 8;
-  set(group.querySelector(".panel"), { height: group.high - 4 });
-  return group.high + 12;
+  const chips = drawChips(layer(group, "chips"), look, page, { ...place, y: y + 26 });
+  const heads = drawHeadChoice(layer(group, "heads"), look, page, { ...place, y: chips + 4 });
+  const glance = drawGlance(layer(group, "glance"), look, { ...place, y: heads });
+  const row = drawRow(layer(group, "row"), look, page, { ...place, y: glance + 4 });
+  const end = drawMaking(layer(group, "made"), look, { ...place, y: row + 4 });
+  join(layer(group, "edge"), "line", [0], () => 0, () => ({
+    class: "panel", x1: x, x2: x, y1: y, y2: end,
+  }));
+  return end;
 }
 
-// Name and shape, and the way to the neighbors.
-function drawHeading(group, { step, at, flow }, page, width) {
-  const { shape } = step.value, axes = axesOf(step).join(", ");
-  const words = [[step.name, "strong"], [`(${shape.join(", ")}) = (${axes})`, "small"]];
-  join(layer(group, "words"), "text", words, (_, i) => i, ([text, kind], i) => ({
-    text: fitted(text, width - 110), class: kind, x: 12, y: 28 + 18 * i,
+// The sub-layer's quantities in the order of computation, each a button.
+function drawChips(group, { open, flow, at }, page, { x, y, width }) {
+  let left = x, top = y;
+  const chips = open.steps.map((i) => {
+    const { name, value } = flow.steps[i], word = isInStream(name) ? "stream" : lastPart(name);
+    const wide = textWidth(word, 13) + 16;
+    if (left + wide > x + width) [left, top] = [x, top + 25];
+    left += wide + 5;
+    return { i, name, value, word, x: left - wide - 5, y: top, width: wide };
+  });
+  join(layer(group, "boxes"), "rect", chips, ({ name }) => name, (chip) => ({
+    class: "box", x: chip.x, y: chip.y, width: chip.width, height: 21, rx: 6,
+    ...choosable(`${chip.i}: ${chip.name} (${chip.value.shape.join(", ")})`, chip.i === at,
+      () => page.set({ step: chip.i })),
   }));
-  const ways = [["◀", "the step before", at - 1], ["▶", "the step after", at + 1]];
-  const open = ways.filter(([, , step]) => step >= 0 && step < flow.steps.length);
-  const x = ([sign]) => width - (sign === "▶" ? 44 : 84);
-  join(layer(group, "ways"), "rect", open, ([sign]) => sign, (way) => ({
-    class: "box", x: x(way), y: 14, width: 34, height: 28, rx: 6,
-    ...choosable(`${way[1]}: ${flow.steps[way[2]].name}`, false, () => page.set({ step: way[2] })),
-    "aria-pressed": null,
+  join(layer(group, "words"), "text", chips, ({ name }) => name, (chip) => ({
+    text: chip.word, class: "middle size-13", x: chip.x + chip.width / 2, y: chip.y + 15,
+    "aria-hidden": "true", "pointer-events": "none",
   }));
-  join(layer(group, "signs"), "text", open, ([sign]) => sign, (way) => ({
-    text: way[0], class: "middle", x: x(way) + 17, y: 33, "pointer-events": "none",
-    "aria-hidden": "true",
-  }));
-  return 62;
+  return top + 25;
 }
 
-function drawHeadChoice(group, { heads, head }, page, { x, y, width }) {
-  const all = Array.from({ length: heads }, (_, h) => h), side = Math.min(34, width / heads - 4);
+// A small map of each head, as a button; none where nothing is looked at.
+function drawHeadChoice(group, { weights, head }, page, { x, y, width }) {
+  const all = weights ? Array.from({ length: weights.shape[0] }, (_, h) => h) : [];
+  const side = Math.min(34, width / all.length - 4), place = (h) => [x + h * (side + 4), y];
   join(layer(group, "boxes"), "rect", all, String, (h) => ({
-    class: "box", x: x + h * (side + 4), y, width: side, height: 24, rx: 6,
+    class: "box", x: place(h)[0], y, width: side, height: side, rx: 6,
     ...choosable(`head ${h}`, h === head, () => page.set({ head: h })),
   }));
-  join(layer(group, "names"), "text", all, String, (h) => ({
-    text: h, class: "middle number", x: x + h * (side + 4) + side / 2, y: y + 17,
-    "pointer-events": "none", "aria-hidden": "true",
+  const levels = all.flatMap((h) => mapShades([h], weights, place(h), side));
+  join(layer(group, "maps"), "path", levels, ({ name }) => name, ({ d, level }) => ({
+    d, fill: shade(level), "pointer-events": "none",
   }));
-  return heads ? y + 36 : y;
+  return all.length ? y + side + 6 : y;
 }
 
-// The rows of the chosen head, each a strip that is a button.
-function drawRows(group, look, page, { x, y, width }) {
-  const { rows, row, head, heads, step } = look, name = Math.min(90, width * 0.3);
-  const strip = { x: x + name, width: width - name };
-  join(layer(group, "picture"), "image", [step.name], String, () => ({
-    ...strip, y, height: ROW * rows.length, preserveAspectRatio: "none",
-    "image-rendering": "pixelated", href: headHref(step.value, heads ? head : 0),
-    "pointer-events": "none", class: "still",
+// The two questions of a head: where does it look, and what does it bring?
+function drawGlance(group, { glance }, { x, y, width }) {
+  const half = width / 2 - 8, rows = glance ? glance.looks : [], second = x + half + 16;
+  const name = Math.min(64, half * 0.45), unit = half - name - 38;
+  const titles = !glance ? [] : [[`where “${fitted(glance.word, half - 92, 12)}” looks`, x],
+    ["what that brings", second]];
+  join(layer(group, "titles"), "text", titles, (_, i) => i, ([text, left]) => ({
+    text, class: "small", x: left, y: y + 12,
   }));
-  join(layer(group, "names"), "text", rows, (_, i) => i, (word, i) => ({
-    text: fitted((i === row ? "▸ " : "") + word, name - 8, 13), class: "end", x: x + name - 6,
-    y: y + ROW * i + 15, "aria-hidden": "true",
+  const top = (i) => y + 18 + 15 * i;
+  join(layer(group, "bars"), "rect", rows, ({ j }) => j, ({ word, share }, i) => ({
+    x: x + name + 4, y: top(i) + 1, height: 12, width: Math.max(1, share * unit), rx: 2,
+    fill: "var(--key)", ...told(`looks at “${word}”: ${share.toFixed(3)}`),
   }));
-  join(layer(group, "boxes"), "rect", rows, (_, i) => i, (word, i) => ({
-    ...strip, y: y + ROW * i, height: ROW, class: "open-box",
-    ...choosable(`row ${i}, “${word}”`, i === row, () => page.set({ row: i })),
+  join(layer(group, "words"), "text", rows, ({ j }) => j, ({ word }, i) => ({
+    text: fitted(word, name - 2, 13), class: "end size-13", x: x + name, y: top(i) + 11,
+    "aria-hidden": "true", "pointer-events": "none",
   }));
-  return y + ROW * rows.length;
+  join(layer(group, "shares"), "text", rows, ({ j }) => j, ({ share }, i) => ({
+    text: share.toFixed(2), class: "number", x: x + name + 8 + share * unit, y: top(i) + 11,
+    "aria-hidden": "true", "pointer-events": "none",
+  }));
+  drawBrought(layer(group, "brought"), glance, { x: second, y: y + 18, width: half });
+  return glance ? y + 18 + 15 * LOOKS + 6 : y;
+}
+
+// The weighted sum as a strip of numbers, and the words that it makes likelier and less likely.
+function drawBrought(group, glance, { x, y, width }) {
+  const numbers = glance ? [...glance.brought] : [], step = width / numbers.length;
+  const largest = Math.max(...numbers.map(Math.abs));
+  join(layer(group, "numbers"), "rect", numbers, (_, i) => i, (value, i) => ({
+    x: x + i * step, y, width: Math.max(1, step - 0.5), height: 18,
+    fill: signed(value, largest), ...told(`brings number ${i}: ${digits(value)}`),
+  }));
+  const words = glance?.pushes ? [["up", glance.pushes.up], ["down", glance.pushes.down]] : [];
+  join(layer(group, "pushes"), "text", words, ([way]) => way, ([way, list], i) => ({
+    text: fitted(`${way === "up" ? "↑" : "↓"} ${list.join(", ")}`, width, 13), x,
+    y: y + 34 + 17 * i, class: "size-13",
+    ...told(`read out as words, it pushes ${way}: ${list.join(", ")}`),
+  }));
 }
 
 // The numbers of the chosen row as bars.
 function drawRow(group, look, page, { x, y, width }) {
   const { step, rows, row, column, columns } = look, { width: n } = step.value;
-  const numbers = Array.from({ length: n }, (_, k) => numberAt(step.value, { ...look, column: k }));
-  const words = axesOf(step).at(-1) === "vocab_size";
-  const all = words ? fromLargest(numbers, LIKELIEST) : [...numbers.keys()];
+  const numbers = Array.from({ length: n }, (_, k) => numberAt(step.value, { ...look.place, column: k }));
+  const all = n > 600 || step.name === "probabilities" || step.name === "logits" ?
+    fromLargest(numbers, LIKELIEST) : [...numbers.keys()];
   const label = (k) => (columns ? `“${columns[k]}”` : `number ${k}`);
   const note = all.length < n ? `, the ${all.length} largest of ${n}` : "";
   join(layer(group, "title"), "text", [0], () => 0, () => ({
-    text: fitted(`the numbers of “${rows[row]}”${note}`, width, 12), class: "small", x, y: y + 10,
+    text: fitted(`${lastPart(step.name)} of “${rows[row]}”${note}: choose a number`, width, 12),
+    class: "small", x, y: y + 10,
   }));
-  drawBars(layer(group, "bars"), { x, y: y + 18, width, height: 92 }, all.map((k) => ({
+  drawBars(layer(group, "bars"), { x, y: y + 16, width, height: 46 }, all.map((k) => ({
     key: k, value: numbers[k],
     tell: choosable(`${label(k)}: ${digits(numbers[k])}`, k === column,
-      () => page.set({ number: k }), "made"),
+      () => page.set({ number: k })),
   })), column);
-  const named = columns && all.length <= 16 ? all : [];
-  join(layer(group, "names"), "text", named, String, (k) => ({
+  const named = columns && all.length <= 8 ? all : [];
+  join(layer(group, "names"), "text", named, String, (k, i) => ({
     text: fitted(columns[k], barWidth(width, all) - 2, 12), class: "small middle",
-    x: x + barWidth(width, all) * (k + 0.5), y: y + 126, "aria-hidden": "true",
+    x: x + barWidth(width, all) * (i + 0.5), y: y + 76, "aria-hidden": "true",
   }));
-  return y + (named.length ? 132 : 114);
+  return y + (named.length ? 80 : 66);
 }
 
 function barWidth(width, { length }) {
@@ -130,14 +154,14 @@ function drawBars(group, { x, y, width, height }, bars, chosen) {
 // The formula of the chosen number, with its numbers, and what was added up.
 function drawMaking(group, look, { x, y, width }) {
   const { formula, terms } = look.made;
-  const lines = [...textLines(formula, width).map((text) => [text, "strong"]),
-    ...textLines(look.words, width, 13).map((text) => [text, "number"])];
+  const lines = [...textLines(formula, width, 13).map((text) => [text, "strong"]),
+    ...textLines(look.words, width, 12).map((text) => [text, ""])];
   join(layer(group, "lines"), "text", lines, (_, i) => i, ([text, kind], i) => ({
-    text, class: kind, x, y: y + 14 + 18 * i,
+    text, class: `number ${kind}`, x, y: y + 12 + 15 * i,
   }));
-  const top = y + 18 * lines.length + 10;
-  drawBars(layer(group, "terms"), { x, y: top, width, height: 70 }, terms.map((one, i) => ({
+  const top = y + 15 * lines.length + 6;
+  drawBars(layer(group, "terms"), { x, y: top, width, height: 34 }, terms.map((one, i) => ({
     key: i, value: one.value, tell: told(one.words),
   })), -1);
-  return top + 84;
+  return top + 40;
 }

@@ -1,4 +1,4 @@
-// What every explorable is: a title that states what the picture shows, a goal, controls, the
+// What every explorable is: a title that states what the picture shows, a task, controls, the
 // picture, one sentence made of its numbers, and two buttons that save it.
 
 import { asFile, clear, element, set } from "./draw.js";
@@ -9,14 +9,13 @@ const QUICK_MILLISECONDS = 300; // a little longer than a glide
 // Shows an explorable in `el`, by the contract of anywidget, and returns what takes it away.
 //
 //   name      what a screen reader calls it
-//   goal      what to look for: a sentence
 //   traits    the names of the model's values on which the picture depends
 //   controls  (make, page) => elements, made by `make.slider` and its like
 //   load      (model) => a promise of what the picture needs and takes a while, such as weights
 //   draw      (state, page, loaded) => {title, said}, or a sentence that says what is missing
-export function frame({ model, el }, { name, goal, traits, controls, load, draw }) {
+export function frame({ model, el }, { name, traits, controls, load, draw }) {
   const memory = new Map();
-  const page = { model, memory, preview: null, updates: [], ...elementsOf(el, name, goal) };
+  const page = { model, memory, preview: null, updates: [], ...elementsOf(el, name) };
   const present = (state) => (page.waits ? page.waits : draw(state, page, page.loaded));
   page.redraw = () => {
     page.asked ||= requestAnimationFrame(() => {
@@ -34,6 +33,7 @@ export function frame({ model, el }, { name, goal, traits, controls, load, draw 
     model.save_changes();
   };
   page.controls.append(...controls(makers(page), page));
+  giveTask(page, model.get("task") ?? {});
   if (load) wait(page, load(model));
   for (const trait of traits) model.on(`change:${trait}`, moved);
   const size = new ResizeObserver(page.redraw), leaveTheme = followTheme(page.host);
@@ -81,7 +81,7 @@ function wait(page, promise) {
   });
 }
 
-function elementsOf(el, name, goal) {
+function elementsOf(el, name) {
   const host = element("div", { "data-lm-suppress-shortcuts": "true" });
   const root = host.attachShadow({ mode: "open" });
   const style = new CSSStyleSheet();
@@ -92,21 +92,41 @@ function elementsOf(el, name, goal) {
   const made = {
     host, root, svg,
     title: element("h3"),
+    task: element("p", { class: "task hide" }),
     controls: element("div", { class: "controls" }),
     picture: element("div", { class: "picture" }),
     tip: element("div", { class: "tip", "aria-hidden": "true" }),
     said: element("p", { class: "said", role: "status" }),
   };
   made.picture.append(svg);
-  const save = element("div", { class: "save" }, "Save the picture:",
+  const save = element("div", { class: "save" }, "save:",
     element("button", { type: "button", text: "SVG", onclick: () => saveSvg(made, name) }),
     element("button", { type: "button", text: "PNG", onclick: () => savePng(made, name) }));
-  const section = element("section", { "aria-label": name, "aria-busy": "true" }, made.title,
-    element("p", { class: "goal", text: goal }), made.controls, made.picture, made.said, save,
+  const section = element("section", { "aria-label": name, "aria-busy": "true" }, made.task,
+    made.controls, element("div", { class: "head" }, made.title, save), made.picture, made.said,
     made.tip);
   root.append(section);
   el.append(host);
   return { ...made, save, section };
+}
+
+// One thing to do, with buttons that help, and a tick once it is done.
+function giveTask(page, { say, shows, when, tries = [] }) {
+  if (!say) return;
+  const mark = element("b", { class: "mark", role: "status" });
+  const buttons = tries.map(([text, values]) =>
+    element("button", { type: "button", text, onclick: () => page.set(values) }));
+  page.task.append(mark, say, ...buttons);
+  page.task.classList.remove("hide");
+  const named = Object.entries(when), pattern = shows && new RegExp(shows, "u");
+  const has = ([trait, wanted]) => [wanted].flat().includes(page.model.get(trait));
+  let done = false;
+  page.updates.push(() => {
+    const text = `${page.title.textContent} ${page.said.textContent}`;
+    done ||= !page.waits && named.every(has) && (!pattern || pattern.test(text));
+    set(mark, { text: done ? "✓ done: " : "" });
+    set(page.task, { "data-done": done ? "" : null });
+  });
 }
 
 // Shows what `draw` returned: a picture's title and sentence, or a sentence in a picture's place.

@@ -14,8 +14,6 @@ const MOST_CASES = 200; // whose results are kept
 export function HeadAblation(view) {
   return frame(view, {
     name: "Head ablation",
-    goal: "Switch heads off. Find one that costs little as long as another one is there, and " +
-      "much once that is gone.",
     traits: ["removed"],
     controls: ablationControls,
     load: modelOf,

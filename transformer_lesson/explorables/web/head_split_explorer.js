@@ -9,8 +9,6 @@ const TOKEN_TINTS = ["var(--key)", "var(--query)", "var(--value)", "var(--focus)
 export function HeadSplitExplorer(view) {
   return frame(view, {
     name: "Head split explorer",
-    goal: "Follow one number through the steps. Is there a size at which view alone leaves every " +
-      "number in its own token’s row? Then let the transpose follow.",
     traits: ["all_sizes", "sizes", "transposed", "number", "step"],
     controls: (make, { model }) => [
       make.choice("Tokens × d_model", "sizes", () => splitSizes(model)),

@@ -12,8 +12,6 @@ export function LeakProbe(view) {
   const named = (i) => `${Math.min(i, last)} “${fitted(tokens[Math.min(i, last)], 90)}”`;
   return frame(view, {
     name: "Leak probe",
-    goal: "An output may know its own token and earlier ones, none that comes later. Whose " +
-      "square keeps to that, and which outputs give the others away?",
     traits: ["tokens", "changes", "threshold", "model", "position"],
     controls: (make) => [
       make.slider("Replaced token", "position", ends, named),

@@ -9,8 +9,6 @@ const LOSS_NAMES = ["training", "validation"];
 export function LiveCurves(view) {
   return frame(view, {
     name: "Live curves",
-    goal: "Point at a step to read every curve there. Find where the loss falls fastest, and " +
-      "where training and validation part.",
     traits: ["title", "logarithmic", "series"],
     controls: (make) => [
       make.choice("Loss axis", "logarithmic",

@@ -11,7 +11,6 @@ const MASK_NAMES = 84; // how wide the column of names at the left of a grid is
 export function MaskExplorer(view) {
   return frame(view, {
     name: "Mask explorer",
-    goal: "A query may attend to keys that no mask hides. Find one that may attend to nothing.",
     traits: ["batch", "sentence", "padding", "causal", "side"],
     controls: (make) => [
       make.text("Batch, one sentence per line", "batch", { rows: 3 }),

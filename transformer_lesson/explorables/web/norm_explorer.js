@@ -10,8 +10,6 @@ const NORM_NAMES = { layer: "Layer norm", rms: "RMS norm", batch: "Batch norm" }
 export function NormExplorer(view) {
   return frame(view, {
     name: "Norm explorer",
-    goal: "Change one token. Find a norm under which that moves the outputs of other tokens, " +
-      "and an epsilon at which layer norm no longer takes the change out.",
     traits: ["tokens", "block", "norm", "shift", "scale", "gamma", "beta", "epsilon", "token",
       "dimension", "step"],
     controls: (make) => [

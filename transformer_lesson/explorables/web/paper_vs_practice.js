@@ -7,8 +7,6 @@ export function PaperVsPractice(view) {
   const { model } = view, ends = () => ({ min: 1, max: pointsOf(model.get("curves")) });
   return frame(view, {
     name: "Paper versus practice",
-    goal: "Say how many of a setting's three runs will learn, then look. Find the setting about " +
-      "which a single run would have told you either of two opposite things.",
     traits: ["norm_position", "warmup_steps", "initialization", "point", "predictions", "ranked",
       "curves", "every", "learned", "missing"],
     controls: (make) => [

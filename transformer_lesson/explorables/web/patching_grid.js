@@ -17,9 +17,6 @@ export function PatchingGrid(view) {
   const typesWords = view.model.get("source_words").length > 0;
   return frame(view, {
     name: "Patching grid",
-    goal: typesWords
-      ? "Replace a noun and see what decides its article. Find a head that carries it alone."
-      : "Follow the answer from where it is read to where it is said. Find a head that carries it.",
     traits: ["clean", "corrupted", "answer", "heads"],
     controls: (make, page) => patchControls(make, page, typesWords ? { size: 52 } : { rows: 2 }),
     load: modelOf,

@@ -10,8 +10,6 @@ const SINUSOID_BASES = [10, 100, 1000, 10000, 100000];
 export function PositionalEncodingExplorer(view) {
   return frame(view, {
     name: "Positional encoding explorer",
-    goal: "Play: both positions move on, and the turn between their hands stays. Then find sizes " +
-      "with which a far position is nearly like the chosen one.",
     traits: ["d_model", "length", "base", "dimension", "position", "distance"],
     controls: (make, { model }) => {
       const last = (trait) => ({ min: 0, max: model.get(trait) - 1, step: 1 });

@@ -10,13 +10,17 @@ export const STYLE = `
   --query: #ff9b57; --key: #6db7f5; --value: #4fd1a5; --focus: #b79bff;
   --none: #1b222a; --full: #9fd0ff; --plus: #6db7f5; --minus: #ff9b57; --hidden: #333d48; }
 * { box-sizing: border-box; }
-section { position: relative; max-width: 1060px; padding: 16px 18px; border: 1px solid var(--line);
+section { position: relative; max-width: 1180px; padding: 10px 16px; border: 1px solid var(--line);
   border-radius: 12px; background: var(--paper); color: var(--ink); overflow-wrap: anywhere;
   font: 15px/1.5 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
-h3 { margin: 0 0 2px; font-size: 19px; line-height: 1.3; font-weight: 600; }
+h3 { margin: 0; font-size: 18px; line-height: 1.3; font-weight: 600; }
 p { margin: 0; }
-.goal { max-width: 68ch; color: var(--soft); }
-.controls { display: flex; flex-wrap: wrap; gap: 8px 20px; align-items: center; margin: 12px 0; }
+.task { margin: 0 0 6px; }
+.task button { margin-left: 8px; padding: 0 9px; font-size: 14px; }
+.task[data-done] { color: var(--soft); } .task .mark { color: var(--value); }
+.head { display: flex; flex-wrap: wrap; gap: 4px 16px; align-items: start; margin: 0 0 8px; }
+.head h3 { flex: 1 1 240px; }
+.controls { display: flex; flex-wrap: wrap; gap: 6px 18px; align-items: center; margin: 0 0 10px; }
 .controls label, .controls fieldset { display: inline-flex; flex-wrap: wrap; gap: 6px;
   align-items: center; margin: 0; padding: 0; border: 0; min-width: 0; max-width: 100%; }
 legend { float: left; padding: 0 6px 0 0; }
@@ -24,7 +28,7 @@ input, textarea, button { font: inherit; color: inherit; accent-color: var(--key
 input[type="text"], textarea { background: var(--paper); border: 1px solid var(--soft);
   border-radius: 6px; padding: 3px 8px; max-width: 100%; }
 textarea { width: 36em; }
-input[type="range"] { width: 150px; max-width: 100%; margin: 0; }
+input[type="range"] { width: 120px; max-width: 100%; margin: 0; }
 output { min-width: 3em; font-variant-numeric: tabular-nums; color: var(--soft); }
 button { background: var(--paper); border: 1px solid var(--soft); border-radius: 7px;
   padding: 2px 10px; cursor: pointer; }
@@ -37,12 +41,15 @@ svg { display: block; overflow: visible; }
 svg text { fill: var(--ink); font-size: 14px; }
 svg .small { font-size: 12px; fill: var(--soft); font-variant-numeric: tabular-nums; }
 svg .number { font-size: 12px; font-variant-numeric: tabular-nums; }
+svg .size-13 { font-size: 13px; } svg .size-12 { font-size: 12px; }
+svg .size-10 { font-size: 10px; }
 svg .strong { font-weight: 600; }
 svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
 svg .on-full { fill: var(--paper); } svg .full-ink { fill: var(--ink); }
 svg [tabindex] { outline: none; }
 svg [role="button"] { cursor: pointer; }
-svg .panel { fill: none; stroke: var(--query); stroke-width: 1.5; }
+svg .panel { stroke: var(--line); stroke-width: 1.5; }
+svg .column:hover { fill: var(--card); }
 svg .open-box { fill: transparent; stroke: none; }
 svg .open-box[aria-pressed="true"], svg .picked { stroke: var(--query); stroke-width: 2; }
 svg .box { fill: var(--card); stroke: var(--line); }
@@ -50,6 +57,8 @@ svg [aria-pressed="true"] .box, svg .box[aria-pressed="true"] { stroke: var(--qu
   stroke-width: 2.5; }
 svg .cell { stroke: var(--paper); stroke-width: 1; }
 svg .ribbon { fill: none; stroke: var(--key); stroke-linecap: round; }
+svg .flat { stroke-linecap: butt; } svg .crossing { stroke: var(--value); }
+svg .kept { fill: var(--soft); }
 svg .faint { opacity: .12; } svg .axis { stroke: var(--line); }
 svg [data-lit], svg [data-lit] .box { stroke: var(--focus); stroke-width: 2.5; opacity: 1; }
 svg text[data-lit] { stroke: none; font-weight: 700; }
@@ -61,11 +70,10 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 .tip { position: absolute; z-index: 2; max-width: 280px; padding: 5px 10px; border-radius: 8px;
   background: var(--ink); color: var(--paper); font-size: 13px; line-height: 1.35;
   pointer-events: none; visibility: hidden; }
-.said { margin-top: 12px; padding: 8px 12px; border-radius: 9px; background: var(--card);
-  min-height: 3.1em; }
-.save { display: flex; gap: 8px; align-items: center; justify-content: flex-end; margin-top: 8px;
-  color: var(--soft); font-size: 13px; }
-.save button { padding: 0 8px; }
+.said { margin-top: 8px; padding: 5px 10px; border-radius: 9px; background: var(--card);
+  font-size: 14px; line-height: 1.4; }
+.save { display: flex; gap: 5px; align-items: center; color: var(--soft); font-size: 12px; }
+.save button { padding: 0 6px; }
 .hide { display: none; }
 /* words beside a picture, below it where there is no room */
 .beside { display: flex; flex-wrap: wrap; gap: 14px 24px; }
@@ -75,5 +83,5 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 .card p, .card code { display: block; margin: 0 0 8px; }
 .card code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 13px; }
 a { color: var(--key); }
-@media print { .controls, .goal, .save, .tip { display: none; } }
+@media print { .controls, .task, .save, .tip { display: none; } }
 `;

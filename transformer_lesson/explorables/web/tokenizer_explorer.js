@@ -9,8 +9,6 @@ export function TokenizerExplorer(view) {
   const sizes = () => ({ min: model.get("sizes")[0], max: model.get("sizes")[1], step: 10 });
   return frame(view, {
     name: "Tokenizer explorer",
-    goal: "Find a text that words lose and byte pairs keep, and one that needs more byte pairs " +
-      "than characters.",
     traits: ["text", "bpe_size", "step", "most", "sizes", "tokenizers"],
     controls: (make, page) => {
       const ends = () => ({ min: 0, max: page.steps ?? 0 });

@@ -17,7 +17,6 @@ export function TrainingReplay(view) {
   const name = (number) => (steps().length ? `step ${curveStep(replayed(steps(), number))}` : "");
   return frame(view, {
     name: "Training replay",
-    goal: "Play the run. Which head takes its shape first, and what does the loss do at that time?",
     traits: ["snapshots", "number", "layer", "head"],
     controls: (make) => [
       make.slider("Snapshot", "number", ends, name),

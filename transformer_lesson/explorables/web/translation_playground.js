@@ -15,8 +15,6 @@ const WHOLE = { forced: [], shown: PLAYGROUND.written };
 export function TranslationPlayground(view) {
   return frame(view, {
     name: "Translation playground",
-    goal: "Click a written word and force one of its rivals: the rest is written anew. Find one " +
-      "early in the sentence that changes its last word.",
     traits: ["sentence", "layer", "head", "word", "shown", "forced"],
     controls: playgroundControls,
     load: modelOf,

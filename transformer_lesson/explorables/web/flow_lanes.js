@@ -1,0 +1,222 @@
+// The words of a forward pass as rows, what is done to them as columns, and attention as ribbons.
+
+import { choosable, fitted, join, layer, textWidth, told } from "./draw.js";
+import { headingOf, rowAt, titleOf } from "./flow_plan.js";
+import { tensorHref } from "./heat_map.js";
+
+const SHOWN = 0.04; // thinner ribbons are left out
+const LEVELS = [0.15, 0.4, 0.7, 1]; // of ribbons that are not in the chosen row
+
+export function drawLanes(group, plan, look, page) {
+  join(layer(group, "wires"), "path", plan.lanes, ({ name }) => name, (lane) => ({
+    d: lane.words.map((_, i) => `M${lane.left} ${rowAt(lane, i)}H${lane.end}`).join(""),
+    class: "axis", fill: "none", "stroke-width": 2, "pointer-events": "none",
+  }));
+  const rows = plan.lanes.flatMap((lane) => lane.words.map((word, i) => ({ lane, word, i })));
+  drawColumns(layer(group, "columns"), plan, look, page);
+  drawRibbons(layer(group, "ribbons"), plan, look);
+  drawWords(layer(group, "words"), rows, look, page);
+  drawNames(layer(group, "names"), plan, look);
+  drawNext(layer(group, "next"), plan, look, page);
+}
+
+// The lane's words, each a button that chooses its row.
+function drawWords(group, rows, look, page) {
+  const key = ({ lane, i }) => `${lane.name} ${i}`;
+  const chosen = ({ lane, i }) => lane.name === look.lane && i === look.laneRow;
+  join(layer(group, "boxes"), "rect", rows, key, (one) => ({
+    class: "box", x: 0, y: one.lane.y + one.lane.row * one.i + 1, width: one.lane.left - 4,
+    height: one.lane.row - 2, rx: Math.min(6, one.lane.row / 3),
+    ...choosable(`row ${one.i}, “${one.word}”${stateOf(one, look)}`, chosen(one),
+      () => chooseRow(page, look, one.lane.name, one.i)),
+  }));
+  const size = ({ lane }) => (lane.row < 13 ? 10 : lane.row < 17 ? 12 : 14);
+  join(layer(group, "words"), "text", rows, key, (one) => ({
+    text: fitted(one.word, one.lane.left - 10, size(one)), x: (one.lane.left - 4) / 2,
+    y: rowAt(one.lane, one.i) + size(one) * 0.36, "pointer-events": "none",
+    class: `middle size-${size(one)}${chosen(one) ? " strong" : ""}${faintOf(one, look)}`, "aria-hidden": "true",
+  }));
+}
+
+// In the text that is written: what the last step computed, and what it found in the cache.
+function stateOf({ lane, i }, { flow }) {
+  if (lane.name !== "written" || !flow.writes || lane.words.length < 2) return "";
+  return i === lane.words.length - 1 ? ", new" : ", kept";
+}
+
+// What a cache has kept is written faint: only the last row is computed.
+function faintOf(one, look) {
+  return stateOf(one, look) === ", kept" ? " kept" : "";
+}
+
+// Chooses a row; where the open quantity has none of that text, in the first one that has.
+function chooseRow(page, look, name, row) {
+  const first = look.flow.sublayers.find(({ lane }) => lane === name);
+  const has = name === look.lane && look.rows.length > 1;
+  page.set(has ? { row } : { row, step: first.main });
+}
+
+function drawColumns(group, plan, look, page) {
+  const all = plan.lanes.flatMap((lane) => lane.columns.map((column) => ({ lane, column })));
+  const key = ({ column }) => column.key, steps = look.flow.steps;
+  const pictures = all.flatMap(({ lane, column }) => picturesOf(column).map((one) => ({
+    ...one, lane, key: `${column.key} ${one.step}`,
+  })));
+  join(layer(group, "pictures"), "image", pictures, (one) => one.key, ({ step, x, width, lane }) => ({
+    x, y: lane.y, width, height: lane.row * lane.words.length, preserveAspectRatio: "none",
+    "image-rendering": "pixelated", href: tensorHref(steps[step].value), class: "still",
+    "pointer-events": "none",
+  }));
+  join(layer(group, "frames"), "rect", all, key, ({ lane, column }) => ({
+    class: "open-box column", x: column.x - 2, y: lane.y - 3, rx: 5,
+    width: column.width + column.strip.width + 4, height: lane.row * lane.words.length + 6,
+    ...choosable(titleOf(column), column.key === look.open.key,
+      (event) => openColumn(event, page, look, { lane, column })),
+  }));
+}
+
+// The quantities that a column shows as pictures: what it makes, and the stream behind it.
+function picturesOf({ kind, main, after, x, width, strip }) {
+  const made = { step: main, x, width };
+  return [...(kind.includes("attention") ? [] : [made]),
+    ...(strip.width ? [{ step: after, ...strip }] : [])];
+}
+
+// A click opens the column and chooses the row that it hits; Enter leaves the row as it is.
+function openColumn(event, page, look, { lane, column }) {
+  const { top, height } = event.currentTarget.getBoundingClientRect();
+  const part = event.detail ? (event.clientY - top - 3) / (height - 6) : null;
+  const hit = Math.max(0, Math.min(lane.words.length - 1, Math.floor(part * lane.words.length)));
+  page.set({ step: column.main, ...(part === null ? {} : { row: hit }) });
+}
+
+function drawNames(group, plan, look) {
+  const { flow } = look, last = flow.written.length - 1;
+  const kept = flow.writes && last > 0 ? ` · kept ${last}, new 1` : "";
+  const words = { read: "read", written: `written so far${kept}` };
+  if (plan.lanes.length === 1) words.written = `read and written${kept}`;
+  join(layer(group, "lanes"), "text", plan.lanes, ({ name }) => name, ({ name, y, wide }) => ({
+    text: words[name], class: "strong size-13", x: 0, y: y - (wide ? 22 : 16),
+  }));
+  const all = plan.lanes.flatMap((lane) => lane.columns.map((column) => ({ lane, column })));
+  const wide = ({ column }) => column.width + column.strip.width + 2;
+  const named = all.filter((one) => textWidth(headingOf(one.column), 12) <= wide(one) + 6);
+  join(layer(group, "headings"), "text", named, ({ column }) => column.key, (one) => ({
+    text: headingOf(one.column), class: "small middle", x: one.column.x + wide(one) / 2,
+    y: one.lane.y - 7, "aria-hidden": "true",
+  }));
+  const blocks = all.filter(({ column }) => /self_attention/.test(column.kind));
+  join(layer(group, "blocks"), "text", blocks, ({ column }) => column.key, ({ lane, column }) => ({
+    text: plan.wide ? `block ${column.block}` : String(column.block), class: "small",
+    x: column.x, y: lane.y + lane.row * lane.words.length + (plan.wide ? 15 : 13),
+  }));
+  const memory = plan.lanes.filter(({ name }) => name === "read" && flow.writes);
+  join(layer(group, "memory"), "rect", memory, () => 0, (lane) => ({
+    x: lane.end - lane.columns.at(-1).strip.width - 2, y: lane.y - 3, rx: 4, fill: "none",
+    width: lane.columns.at(-1).strip.width + 4, height: lane.row * lane.words.length + 6,
+    stroke: "var(--value)", "stroke-width": 2, "pointer-events": "none",
+  }));
+  join(layer(group, "memory name"), "text", memory, () => 0, (lane) => ({
+    text: "memory", class: "small", x: lane.end + 8, y: lane.y + 12,
+  }));
+}
+
+// Attention from where it is paid (right) to where it looks (left; cross-attention: the memory).
+function drawRibbons(group, plan, look) {
+  const columns = plan.lanes.flatMap((lane) => lane.columns
+    .filter(({ kind }) => kind.includes("attention")).map((column) => ({ lane, column })));
+  const all = columns.map((one) => ribbonsOf(one, plan, look));
+  join(layer(group, "others"), "path", all.flatMap(({ others }) => others), ({ key }) => key,
+    ({ d, thick, kind }) => ({ class: classOf(kind), d, "stroke-width": thick, opacity: 0.17,
+      "pointer-events": "none" }));
+  join(layer(group, "own"), "path", all.flatMap(({ own }) => own), ({ key }) => key,
+    ({ d, thick, kind, words, opacity }) => ({
+      class: classOf(kind), d, "stroke-width": thick, opacity,
+      ...(words ? told(words) : { "pointer-events": "none", "aria-hidden": "true" }),
+    }));
+}
+
+const classOf = (kind) => `ribbon flat ${kind === "cross_attention" ? "crossing" : ""}`;
+
+// The ribbons of one column: those of the chosen row one by one, the others by their thickness.
+function ribbonsOf({ lane, column }, plan, look) {
+  const weights = look.flow.steps[column.main].value, [, queries, keys] = weights.shape;
+  const open = column.key === look.open.key, crossing = column.kind === "cross_attention";
+  const from = crossing ? plan.lanes[0] : lane, thickest = Math.min(10, lane.row * 0.7);
+  const paths = new Map(), own = [], row = queryRow(look, column);
+  for (let i = 0; i < queries; i++) {
+    for (let j = 0; j < keys; j++) {
+      const share = shareOf(weights, open ? look.head : null, i, j);
+      if (share < SHOWN) continue;
+      const d = ribbon(column, plan.lanes[0], rowAt(from, j), rowAt(lane, i), crossing);
+      if (i === row) {
+        own.push({ key: `${column.key} ${j}`, d, kind: column.kind, opacity: open ? 0.9 : 0.45,
+          thick: 1 + share * thickest,
+          words: open && `“${from.words[j]}” gets ${share.toFixed(3)}` });
+      } else if (!crossing || open) {
+        const level = LEVELS.findIndex((most) => share <= most + 1e-6);
+        paths.set(level, (paths.get(level) ?? "") + d);
+      }
+    }
+  }
+  const others = [...paths].map(([level, d]) => ({ key: `${column.key} ${level}`, d,
+    kind: column.kind, thick: 1 + LEVELS.at(level) * thickest }));
+  return { own, others };
+}
+
+// The weight of one head, or the mean over all.
+function shareOf({ shape: [heads, queries], data, width }, head, i, j) {
+  if (head !== null) return data[(head * queries + i) * width + j];
+  let sum = 0;
+  for (let h = 0; h < heads; h++) sum += data[(h * queries + i) * width + j];
+  return sum / heads;
+}
+
+// Which row of a column's queries is the chosen one: none, where another lane's row is chosen.
+function queryRow({ lane, laneRow }, column) {
+  return lane === column.lane ? laneRow : -1;
+}
+
+function ribbon({ x, width }, memory, from, to, crossing) {
+  const left = x, right = x + width;
+  if (!crossing) {
+    const middle = left + width / 2;
+    return `M${left} ${from}C${middle} ${from} ${middle} ${to} ${right} ${to}`;
+  }
+  const strip = memory.columns.at(-1).strip, before = right < strip.x;
+  const start = before ? strip.x : strip.x + strip.width, away = before ? -1 : 1;
+  const out = start + away * Math.max(16, Math.abs(left + width / 2 - start) * 0.4);
+  return `M${start} ${from}C${out} ${from} ${left + width * 0.2} ${to} ${right} ${to}`;
+}
+
+// The likeliest next tokens as bars, beside the last row of what is written.
+function drawNext(group, plan, look, page) {
+  const lane = plan.lanes.at(-1), { flow } = look, shown = flow.writes ? flow.next : [];
+  const unit = flow.sublayers.find(({ kind }) => kind === "next");
+  const { x, width } = lane.next, word = Math.min(62, width * 0.5), high = plan.wide ? 18 : 15;
+  const bottom = lane.y + lane.row * lane.words.length;
+  const top = Math.max(lane.y - 8, bottom - high * shown.length - 4);
+  const place = (i) => top + high * i, id = ([token]) => token, room = width - word - 44;
+  join(layer(group, "frame"), "rect", unit ? [unit] : [], () => 0, () => ({
+    class: "open-box column", x: x + 2, y: top - 4, width: width - 2, rx: 5,
+    height: high * shown.length + 6,
+    ...choosable(titleOf(unit), look.open.key === "next", () => page.set({ step: unit.main })),
+  }));
+  join(layer(group, "wire"), "path", unit ? [unit] : [], () => 0, () => ({
+    d: `M${lane.end} ${rowAt(lane, lane.words.length - 1)}H${x + 2}`, class: "axis", fill: "none",
+    "stroke-width": 2, "pointer-events": "none",
+  }));
+  join(layer(group, "bars"), "rect", shown, id, ([, share], i) => ({
+    x: x + word + 6, y: place(i) + 2, height: high - 4, width: Math.max(1, share * room),
+    fill: i ? "var(--hidden)" : "var(--value)", "pointer-events": "none",
+  }));
+  join(layer(group, "words"), "text", shown, id, ([token], i) => ({
+    text: fitted(flow.token(token), word - 4, 13), x: x + word,
+    y: place(i) + high - 5, class: `end size-13${i ? "" : " strong"}`, "pointer-events": "none",
+    "aria-hidden": "true",
+  }));
+  join(layer(group, "numbers"), "text", shown, id, ([, share], i) => ({
+    text: share.toFixed(3), class: "number", x: x + word + 10 + share * room,
+    y: place(i) + high - 5, "pointer-events": "none", "aria-hidden": "true",
+  }));
+}

@@ -48,7 +48,7 @@ PLAYED = {  # what is played, from where to where
     "DecodingStepper": ("step", 1, 17),
     "HeadSplitExplorer": ("step", 0, 3),
     "LeakProbe": ("position", 0, 11),
-    "ModelFlow": ("step", 0, 65),
+    "ModelFlow": ("written", 0, 7),
     "NormExplorer": ("step", 0, 4),
     "PaperVsPractice": ("point", 1, 40),
     "PositionalEncodingExplorer": ("position", 0, 45),  # the later one is at 49

@@ -79,66 +79,127 @@ STATES = [
     {"step": 6, "head": 2, "row": 1, "number": 4},
     {"step": 10, "row": 4, "number": 500},
     {"step": 12, "row": 9, "number": 127},
+    {"step": 17, "head": 9, "row": 3, "number": 4},
+    {"step": 21, "row": 2, "number": 77},
     {"step": 25, "row": 0, "number": 3},
     {"step": 31, "head": 7, "row": 1, "number": 0},
     {"step": 38, "head": 3, "row": 2, "number": 15},
-    {"step": 56, "head": 1, "row": 5, "number": 2},
+    {"step": 43, "row": 1, "number": 9},
+    {"step": 50, "head": 0, "row": 2, "number": 8},
+    {"step": 54, "head": 6, "row": 4, "number": 3},
     {"step": 61, "row": 1, "number": 64},
     {"step": 64, "row": 2, "number": 300},
     {"step": 65, "number": 9},
     {"step": 99, "written": 5, "text": "the camels do not see a heavy room ."},
 ]
+LANES = 'root.querySelector("svg").layers.get("lanes")'
+THICK = f"""[...{LANES}.layers.get("ribbons").layers.get("own").known]
+    .map(([key, node]) => [key, Number(node.getAttribute("stroke-width"))])"""
 
 
 def test_every_number_is_that_of_the_packages_model(show):
     page = show(ModelFlow())
-    state, states = {name: page.get(name) for name in STATE}, []
+    state, states, seen = {name: page.get(name) for name in STATE}, [], set()
     for change in STATES:
         state |= change
         states.append(dict(state))
     for state, shown in zip(states, page.states(states), strict=True):
         run, read, written = translation(state["text"], state["written"])
-        names = [text.split(": ")[1] for text in shown["told"] if text.split(": ")[0].isdigit()]
-        shapes = {f"{name} {tuple(value.shape)}" for name, value in run.values.items()}
-        assert len(names) == 66 and set(names) == shapes
-        name = names[min(state["step"], 65)].split(" ")[0]
-        check_panel(shown, shown["told"][len(names) :], run, name, state, read, written)
+        chips = [text for text in shown["told"] if re.match(r"\d+: ", text)]
+        seen |= {text.split(": ")[1] for text in chips}
+        name = re.match(rf"Step {min(state['step'], 65)} of 65, (\S+) ", shown["said"])[1]
+        assert f"{name} {tuple(run.values[name].shape)}" in seen
+        panel = shown["told"][shown["told"].index(chips[-1]) + 1 :]
+        check_panel(shown, panel, run, name, state, read, written)
         check_next(shown, run)
+    names = {text.split(" ")[0] for text in seen}
+    assert names == {*run.values} and len(names) == 66  # every one is reached
+
+
+def place_of(run, name, state, rows) -> dict:
+    value = run.values[name]
+    row, column = min(state["row"], len(rows) - 1), min(state["number"], value.shape[-1] - 1)
+    return {"head": min(state["head"], 7) * (value.dim() == 3), "row": row, "column": column}
 
 
 def check_panel(shown, told, run, name, state, read, written) -> None:
     value, rows = run.values[name], shown_rows(name, read, written)
-    row, column = min(state["row"], len(rows) - 1), min(state["number"], value.shape[-1] - 1)
-    heads = len(value) if value.dim() == 3 else 0
-    head = min(state["head"], heads - 1)
-    numbers = (value[head] if heads else value)[row]
-    told = [text for text in told if not text.startswith("the step ")]
-    wanted = [f"head {h}" for h in range(heads)]
-    wanted += [f"row {i}, “{word}”" for i, word in enumerate(rows)]
-    assert told[: len(wanted)] == wanted
+    place = place_of(run, name, state, rows)
+    numbers = (value[place["head"]] if value.dim() == 3 else value)[place["row"]]
+    told = told[check_glance(told, run, name, state, read, written) :]
     words = name in ("logits", "probabilities")
     kept = from_largest(numbers, 40) if words else list(range(len(numbers)))
-    bars, terms = told[len(wanted) :][: len(kept)], told[len(wanted) + len(kept) :]
+    bars, terms = told[: len(kept)], told[len(kept) :]
     assert agree([float(bar.rpartition(": ")[2]) for bar in bars], numbers[kept].tolist())
-    place = {"head": max(head, 0), "row": row, "column": column}
-    how = shown["said"].split(f" of “{rows[row]}” is ")[1].partition(": ")
-    assert three_digits(float(how[0]), numbers[column].item())
+    how = shown["said"].split(f" of “{rows[place['row']]}” is ")[1].partition(": ")
+    assert three_digits(float(how[0]), numbers[place["column"]].item())
     step = {"name": name, "place": place, "how": how[2].partition(". Next: ")[0]}
     assert explains(run, step | {"terms": [{"words": words} for words in terms]})
     joined = "".join(shown["written"]).replace(" ", "")
     assert f"{how[0]}:{step['how']}".replace(" ", "") in joined
-    assert name in shown["written"] and name in shown["said"]
+    assert name in shown["said"]
+
+
+def check_glance(told, run, name, state, read, written) -> int:
+    """Where a head looks and what it brings; returns how many places tell it."""
+    owner = re.match(r"(\w+\.\d\.\w+_attention)\.", name)
+    after = re.match(r"(\w+\.\d)\.after_(\w*)attention", name)
+    if not (owner or after):
+        return 0
+    part = owner[1] if owner else f"{after[1]}.{after[2] or 'self_'}attention"
+    head, crossing = min(state["head"], 7), "cross" in part
+    weights, brought = run.values[f"{part}.weights"][head], run.values[f"{part}.heads"][head]
+    of_memory = crossing and name.endswith((".keys", ".values"))
+    query = len(weights) - 1 if of_memory else min(state["row"], len(weights) - 1)
+    offering = read if crossing or part.startswith("encoder") else written
+    wanted = [f"head {h}" for h in range(8)]
+    best = from_largest(weights[query], 5)
+    wanted += [f"looks at “{offering[j]}”: {weights[query, j]:.3f}" for j in best]
+    assert told[: len(wanted)] == wanted
+    rest = told[len(wanted) : len(wanted) + 16]
+    assert agree([told_numbers(text)[-1] for text in rest], brought[query].tolist())
+    if part.startswith("encoder"):
+        return len(wanted) + 16
+    model, tokenizer, _ = trained_translator()
+    joins = model.get_submodule(f"{part}.W_O").weight[:, 16 * head : 16 * head + 16]
+    pushed = model.projection.weight @ (joins @ brought[query])
+    for text, way, sign in zip(told[len(wanted) + 16 :], ("up", "down"), (1, -1), strict=False):
+        words = ", ".join(tokenizer.token(i) for i in from_largest(sign * pushed, 3))
+        assert text == f"read out as words, it pushes {way}: {words}"
+    return len(wanted) + 18
+
+
+def is_cut(shown: str, word: str) -> bool:
+    return shown == word or (shown.endswith("…") and word.startswith(shown[:-1]))
 
 
 def check_next(shown, run) -> None:
-    """The likeliest next tokens, as bars, in the title and in the sentence."""
+    """The likeliest next tokens, as bars and in the sentence."""
     shares, token = run.values["probabilities"][0], trained_translator().tokenizer.token
-    best, written = from_largest(shares, 6), shown["written"]
-    first = written.index(token(best[0]), written.index("the next token"))
-    assert written[first : first + 6] == [token(id_) for id_ in best]
-    told = torch.tensor([float(text) for text in written[first + 6 : first + 12]])
+    best, texts = from_largest(shares, 6), shown["written"]
+    first = next(
+        i for i in range(len(texts)) if all(map(is_cut, texts[i : i + 6], map(token, best)))
+    )
+    told = torch.tensor([float(text) for text in texts[first + 6 : first + 12]])
     assert torch.allclose(told, shares[best], atol=1.1e-3, rtol=0)
-    assert f"“{token(best[0])}” (" in shown["title"] and f"“{token(best[2])}” (" in shown["said"]
+    assert f"“{token(best[0])}” (" in shown["said"] and f"“{token(best[2])}” (" in shown["said"]
+
+
+def test_ribbons_are_as_thick_as_attention_of_one_head_where_it_is_open_and_the_mean_else(show):
+    page = show(ModelFlow(written=3, step=57, head=5, row=2))
+    values = translation(page.get("text"), 3)[0].values
+    drawn = dict(page.read(THICK))
+    thickest = (max(drawn.values()) - 1) / values["decoder.1.cross_attention.weights"][5, 2].max()
+    for name in [name for name in values if re.match(r"decoder.*weights", name)]:
+        open_ = name == "decoder.1.cross_attention.weights"
+        row = (values[name][5] if open_ else values[name].mean(0))[2]
+        for j, share in enumerate(row.tolist()):
+            thick = drawn.get(f"{name.removesuffix('.weights')} {j}")
+            assert (thick is None) == (share < 0.04)
+            assert thick is None or abs(thick - 1 - share * thickest) < 0.01
+    told = [text for text in page.told() if re.search("” gets ", text)]
+    best = values["decoder.1.cross_attention.weights"][5, 2]
+    assert len(told) == (best >= 0.04).sum() and f"{best.max():.3f}" in " ".join(told)
 
 
 PIXELS = """Promise.all([...root.querySelectorAll("svg image")].map(async ({ href }) => {
@@ -151,29 +212,17 @@ PIXELS = """Promise.all([...root.querySelectorAll("svg image")].map(async ({ hre
     return [height, width, ...brush.getImageData(0, 0, width, height).data];
 }))"""
 ABOVE, UNDER = torch.tensor([32, 118, 196]), torch.tensor([214, 108, 28])
-
-
-def painted(value: torch.Tensor, name: str) -> torch.Tensor:
-    """How far each pixel of a quantity's picture is from the paper, with the number's sign."""
-    strength = value.sign() * (value.abs() / value.abs().max()).sqrt()
-    if name.endswith(("scores", "weights")):  # a map a head, in rows of four, a pixel apart
-        maps = torch.nn.functional.pad(strength, (0, 1, 0, 1))
-        rows = [torch.cat(list(row), dim=-1) for row in maps.split(4)]
-        return torch.cat(rows)[:-1, :-1]
-    return torch.cat(list(strength), dim=-1) if value.dim() == 3 else strength
+PICTURES = r"embedding\.output|after_\w+$|hidden$|(en|de)coder\.\d\.output"
 
 
 def test_every_pixel_is_a_number_and_a_sentence_in_its_place_leaves_nothing_of_it(show):
-    page = show(ModelFlow())  # the panel shows a picture of one head's weights
+    page = show(ModelFlow())
     before, saved = page.all(), page.named("SVG")
     pictures = [torch.tensor(pixels).view(h, w, 4) for h, w, *pixels in page.read(PIXELS)]
     values = translation(page.get("text"), page.get("written"))[0].values
-    steps = [re.match(r"\d+: (\S+) ", text) for text in page.told()]
-    names = [step[1] for step in steps if step][:-1]  # the last one is drawn as bars
-    expected = [painted(values[name], name) for name in names]
-    opened = values["decoder.1.cross_attention.weights"]
-    expected.append(painted(opened, "")[:, 5 * 7 : 6 * 7])
-    for picture, strength in zip(pictures, expected, strict=True):
+    names = [name for name in values if re.search(PICTURES, name)]
+    for picture, value in zip(pictures, map(values.get, names), strict=True):
+        strength = value.sign() * (value.abs() / value.abs().max()).sqrt()
         color, alpha = picture[..., :3], picture[..., 3]
         assert alpha.shape == strength.shape
         assert (alpha - 255 * strength.abs()).abs().max() <= 1.1
@@ -189,37 +238,44 @@ def test_every_pixel_is_a_number_and_a_sentence_in_its_place_leaves_nothing_of_i
 def test_an_encoder_and_a_decoder_of_ones_own(show):
     model, tokenizer = tiny_models.language_model()
     page = show(ModelFlow(model, tokenizer, "abc", written=2, step=3))
+    assert page.title.startswith("From “") and "Next: " in page.said
+    assert "read and written · kept 4, new 1" in page.written()
+    page.set(step=99)
     assert page.title.startswith("After “a b c ")
     encoder = EncoderOnlyTransformer(model.config).eval()
-    page = show(ModelFlow(encoder, tokenizer, "abc"))
+    page = show(ModelFlow(encoder, tokenizer, "abc", step=0))
     assert page.title == "3 tokens become 3 vectors of 12 numbers"
+    page.click("row 2, “c”")
+    assert page.get("row") == 2
     assert_refused("a model and its tokenizer belong together", ModelFlow, model)
 
 
-def test_what_is_opened_comes_into_view(show):
-    page = show(ModelFlow(step=0), viewport={"width": 390, "height": 700})
-    top = 'root.querySelector("svg").layers.get("panel").getBoundingClientRect().top'
-    for step in (63, 2, 38):
-        page.set(step=step)
-        assert -1 <= page.read(top) < 700
+def test_words_columns_quantities_and_heads_are_chosen_by_click_and_key(show):
+    page = show(ModelFlow(row=0))
+    column = page.named("encoder block 1, self-attention")
+    column.click(position={"x": 30, "y": 150})  # of seven rows
+    assert page.get("step", "row") == [17, 5] and "weights" in page.said
+    page.named("head 3").click()
+    page.click("row 3, “the”")
+    assert page.title == "From “the”, head 3 looks mostly at “window” (0.99)"
+    page.named("13: encoder.1.self_attention.queries").focus()
+    assert page.press("ArrowRight").startswith("14: encoder.1.self_attention.keys")
+    page.press("Enter")
+    assert page.get("step") == 14
+    page.named("encoder block 0, self-attention").focus()
+    page.press("Enter")
+    assert page.get("step", "row") == [6, 3]  # a key chooses no row
+    page.click("row 1, “das”, kept")  # of the other text: where that begins
+    assert page.get("step", "row") == [25, 1]
+    page.click("the next word")
+    page.click("row 2, “Kind”, new")
+    assert page.get("step", "row") == [25, 2]
 
 
-def test_names_are_found_and_steps_are_walked(show):
-    page = show(ModelFlow())
-    find = page.page.get_by_label("Find")
-    find.press_sequentially("Encoder.1.self_attention.W")
-    assert "“Encoder.1.self_attention.W” is in 2 names" in page.said
-    page.press("Enter")
-    assert "encoder.1.self_attention.weights" in page.said
-    page.press("Enter")
-    assert "encoder.1.self_attention.W_O" in page.said
-    page.click("the step after")
-    assert "encoder.1.after_attention" in page.said
-    page.press("Shift+Tab")
-    find.fill("nowhere")
-    page.press("Enter")
-    assert "“nowhere” is in 0 names" in page.said and "encoder.1.after_attention" in page.said
-    page.named("0: source_embedding.tokens").focus()
-    page.press("ArrowRight")
-    assert page.press("Enter").startswith("1: source_embedding.output")
-    assert page.get("step") == 1
+def test_writing_says_what_is_new_and_what_is_kept(show):
+    page = show(ModelFlow(written=0))
+    assert "written so far" in page.written()
+    page.set(written=4)
+    told = [text for text in page.told() if re.match(r"row \d, .*(new|kept)", text)]
+    assert [text.rpartition(", ")[2] for text in told] == ["kept"] * 4 + ["new"]
+    assert "written so far · kept 4, new 1" in page.written()

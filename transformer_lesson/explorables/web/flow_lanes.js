@@ -34,7 +34,8 @@ function drawWords(group, rows, look, page) {
   join(layer(group, "words"), "text", rows, key, (one) => ({
     text: fitted(one.word, one.lane.left - 10, size(one)), x: (one.lane.left - 4) / 2,
     y: rowAt(one.lane, one.i) + size(one) * 0.36, "pointer-events": "none",
-    class: `middle size-${size(one)}${chosen(one) ? " strong" : ""}${faintOf(one, look)}`, "aria-hidden": "true",
+    class: `middle size-${size(one)}${chosen(one) ? " strong" : ""}${faintOf(one, look)}`,
+    "aria-hidden": "true",
   }));
 }
 
@@ -62,17 +63,23 @@ function drawColumns(group, plan, look, page) {
   const pictures = all.flatMap(({ lane, column }) => picturesOf(column).map((one) => ({
     ...one, lane, key: `${column.key} ${one.step}`,
   })));
-  join(layer(group, "pictures"), "image", pictures, (one) => one.key, ({ step, x, width, lane }) => ({
-    x, y: lane.y, width, height: lane.row * lane.words.length, preserveAspectRatio: "none",
-    "image-rendering": "pixelated", href: tensorHref(steps[step].value), class: "still",
-    "pointer-events": "none",
-  }));
+  join(layer(group, "pictures"), "image", pictures, (one) => one.key,
+    (one) => pictureOf(one, steps));
   join(layer(group, "frames"), "rect", all, key, ({ lane, column }) => ({
     class: "open-box column", x: column.x - 2, y: lane.y - 3, rx: 5,
     width: column.width + column.strip.width + 4, height: lane.row * lane.words.length + 6,
     ...choosable(titleOf(column), column.key === look.open.key,
       (event) => openColumn(event, page, look, { lane, column })),
   }));
+}
+
+// One quantity as a picture: a pixel a number, a row a word.
+function pictureOf({ step, x, width, lane }, steps) {
+  return {
+    x, y: lane.y, width, height: lane.row * lane.words.length, preserveAspectRatio: "none",
+    "image-rendering": "pixelated", href: tensorHref(steps[step].value), class: "still",
+    "pointer-events": "none",
+  };
 }
 
 // The quantities that a column shows as pictures: what it makes, and the stream behind it.
@@ -193,7 +200,7 @@ function ribbon({ x, width }, memory, from, to, crossing) {
 function drawNext(group, plan, look, page) {
   const lane = plan.lanes.at(-1), { flow } = look, shown = flow.writes ? flow.next : [];
   const unit = flow.sublayers.find(({ kind }) => kind === "next");
-  const { x, width } = lane.next, word = Math.min(62, width * 0.5), high = plan.wide ? 18 : 15;
+  const { x, width } = lane.next, word = Math.min(78, width * 0.56), high = plan.wide ? 18 : 15;
   const bottom = lane.y + lane.row * lane.words.length;
   const top = Math.max(lane.y - 8, bottom - high * shown.length - 4);
   const place = (i) => top + high * i, id = ([token]) => token, room = width - word - 44;

@@ -135,16 +135,19 @@ function barWidth(width, { length }) {
   return Math.min(70, width / length);
 }
 
-// Bars from a common line, up for what is above zero and down for what is below.
+// Bars from a common line, up for what is above zero and down for what is below. The place above
+// and below a bar belongs to it, so that the smallest is hit as easily.
 function drawBars(group, { x, y, width, height }, bars, chosen) {
   const values = bars.map(({ value }) => value), wide = barWidth(width, bars);
   const high = Math.max(0, ...values), low = Math.min(0, ...values);
   const unit = height / (high - low || 1), zero = y + high * unit, largest = Math.max(high, -low);
-  join(layer(group, "bars"), "rect", bars, ({ key }) => key, ({ key, value, tell }, i) => ({
+  join(layer(group, "bars"), "rect", bars, ({ key }) => key, ({ key, value }, i) => ({
     x: x + i * wide, width: Math.max(1, wide - Math.min(2, wide * 0.2)),
     y: Math.min(zero, zero - value * unit) - 1, height: Math.abs(value * unit) + 2,
-    fill: signed(value, largest),
-    class: key === chosen ? "picked" : null, ...tell,
+    fill: signed(value, largest), class: key === chosen ? "picked" : null,
+  }));
+  join(layer(group, "places"), "rect", bars, ({ key }) => key, ({ tell }, i) => ({
+    x: x + i * wide, y, width: wide, height, class: "open-box", ...tell,
   }));
   join(layer(group, "axis"), "line", [0], () => 0, () => ({
     class: "axis", x1: x, x2: x + width, y1: zero, y2: zero,

@@ -50,12 +50,12 @@ export function headingOf({ kind, lane }) {
 export function titleOf({ kind, stack, block }) {
   if (kind === "embedding") return "embedding and position";
   if (kind === "next") return "the next word";
-  return `${stack} block ${block}, ${kind.replaceAll("_", "-").replace("-att", " att")}`;
+  return `${stack} block ${block}, ${kind.replace("_", "-")}`;
 }
 
 const PANEL = 330;
-const ROOMY = { word: 76, embedding: 26, feed: 26, strip: 12, next: 124, rows: 26, high: 404,
-  head: 38, foot: 20, most: 96 };
+const ROOMY = { word: 76, embedding: 26, feed: 26, strip: 12, next: 138, rows: 26, high: 404,
+  head: 36, foot: 20, most: 96 };
 const TIGHT = { word: 58, embedding: 14, feed: 12, strip: 6, next: 76, rows: 20, high: 300,
   head: 30, foot: 16, most: 60 };
 

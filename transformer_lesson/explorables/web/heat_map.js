@@ -13,21 +13,6 @@ export function tensorHref(tensor) {
   return known(tensor, "whole", () => painted(tensor, heads * width, n, range(heads).map(place)));
 }
 
-// A map for each head, so many side by side, with a gap of a pixel.
-export function mapsHref(tensor, across) {
-  const [heads, n, width] = tensor.shape, down = Math.ceil(heads / across);
-  const place = (h) => ({ h, x: (h % across) * (width + 1), y: Math.floor(h / across) * (n + 1) });
-  return known(tensor, "maps", () => {
-    return painted(tensor, across * (width + 1) - 1, down * (n + 1) - 1, range(heads).map(place));
-  });
-}
-
-// One head alone.
-export function headHref(tensor, h) {
-  const n = tensor.shape.at(-2);
-  return known(tensor, h, () => painted(tensor, tensor.width, n, [{ h, x: 0, y: 0 }]));
-}
-
 function range(n) {
   return Array.from({ length: n }, (_, i) => i);
 }

@@ -29,7 +29,8 @@ from transformer_lesson.lessons import LESSONS
 
 ROOT = Path(__file__).resolve().parent.parent
 STILLS = ROOT / "docs" / "stills"
-TO_TRY = ("TranslationPlayground", "ModelFlow")
+ALIVE = {"index": ("ModelFlow",), "try": ("TranslationPlayground", "ModelFlow")}
+"""The explorables of the pages that are no lessons."""
 INTERNAL = re.compile(r"lesson_\d")  # what would give exercises away
 CELL_LINK = re.compile(r"\[(\d\d · ([^\]]+))\]\(([^)#]*/(\w+\.ipynb))#cell-id=([\w-]+)\)")
 
@@ -48,9 +49,6 @@ def read_page(app, docname: str, source: list[str]) -> None:
         source[0] = page.replace("{start}", start(stored_address()))
     elif docname == "docs/sources":
         source[0] = CELL_LINK.sub(to_heading, source[0])
-    elif docname == "try":
-        for kind in TO_TRY:
-            source[0] = source[0].replace(f"{{{kind}}}", place(first_state(kind)))
     elif docname.startswith("api/") and "{modules}" in source[0]:
         source[0] = source[0].replace("{modules}", module_list(docname.removeprefix("api/")))
     elif Path(app.env.doc2path(docname)).suffix == ".ipynb":
@@ -63,6 +61,8 @@ def read_page(app, docname: str, source: list[str]) -> None:
                 enliven(cell, stills / f"{cell['id']}.json")
                 fold(cell)
         source[0] = json.dumps(notebook)
+    for kind in ALIVE.get(docname, ()):
+        source[0] = source[0].replace(f"{{{kind}}}", place(first_state(kind)))
 
 
 def to_heading(link: re.Match) -> str:
@@ -176,8 +176,8 @@ def add_front_ends(app, pagename: str, templatename: str, context: dict, doctree
     if pagename.startswith("notebooks/"):
         stills = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
         context["body"] += scripts(stills, "../")
-    elif pagename == "try":
-        context["body"] += scripts(list(map(first_state, TO_TRY)), "")
+    elif pagename in ALIVE:
+        context["body"] += scripts(list(map(first_state, ALIVE[pagename])), "")
 
 
 class RepositoryLinks(SphinxPostTransform):

@@ -1,7 +1,7 @@
-"""The README's picture: a learner's minute in lesson 03, driven here and kept up to date here.
+"""The README's pictures: the flagship, and a learner's minute in lesson 03, kept up to date here.
 
-`make pictures` writes it. Every other run plays the same scene and compares its words with those
-that are stored in the picture.
+`make pictures` writes them. Every other run plays the same scenes and compares their words with
+those that are stored in the pictures.
 """
 
 import io
@@ -11,13 +11,17 @@ import re
 
 import pytest
 from PIL import Image, ImageDraw
+from PIL.PngImagePlugin import PngInfo
 
 from tests.browser.lab import REPOSITORY
 from tests.browser.test_learner import REPLACE_AND_RUN
+from tests.explorables.shown import Shown
+from transformer_lesson.explorables import ModelFlow
 
 pytestmark = [pytest.mark.browser, pytest.mark.everything]
 
 PICTURE = REPOSITORY / "docs/images/lesson-03.gif"
+FLAGSHIP = REPOSITORY / "docs/images/model-flow.png"
 WRITES = "TRANSFORMER_LESSON_PICTURES"  # set by `make pictures`
 WIDTH, HEIGHT, SECONDS = 840, 560, 3.5
 TO_THE_TOP = "element => element.scrollIntoView({block: 'start'})"
@@ -81,6 +85,21 @@ def test_the_readme_shows_what_a_learner_sees(open_lesson):
         stored = json.loads(picture.info["comment"])
     changed = "the lesson shows something else now: run `make pictures`"
     assert lasting(stored) == lasting(scene.words), changed
+
+
+def test_the_readme_opens_with_the_flagship(chromium, tmp_path):
+    shown = Shown(chromium)
+    shown.open(ModelFlow(written=5, row=5, head=4), tmp_path, {"width": 1180, "height": 700})
+    words = [shown.title, shown.said]
+    if WRITES in os.environ:
+        picture = Image.open(io.BytesIO(shown.page.locator("section").screenshot()))
+        kept = PngInfo()
+        kept.add_text("words", json.dumps(words))
+        picture.convert("RGB").quantize(160).save(FLAGSHIP, pnginfo=kept, optimize=True)
+    shown.close()
+    with Image.open(FLAGSHIP) as picture:
+        stored = json.loads(picture.text["words"])
+    assert lasting(stored) == lasting(words), "the picture shows something else: `make pictures`"
 
 
 def lasting(words: list[str]) -> list[str]:

@@ -69,7 +69,7 @@ function drawGlance(group, { glance }, { x, y, width }) {
   const half = width / 2 - 8, rows = glance ? glance.looks : [], second = x + half + 16;
   const name = Math.min(64, half * 0.45), unit = half - name - 38;
   const titles = !glance ? [] : [[`where “${fitted(glance.word, half - 92, 12)}” looks`, x],
-    ["what that brings", second]];
+    [glance.pushes ? "what it brings, as words" : "what it brings", second]];
   join(layer(group, "titles"), "text", titles, (_, i) => i, ([text, left]) => ({
     text, class: "small", x: left, y: y + 12,
   }));

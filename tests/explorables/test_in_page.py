@@ -34,6 +34,7 @@ TYPED = {  # what a blank text is answered, and what any other: in the title or 
     "MaskExplorer": ("The batch is empty: type one sentence per line.", "may use|shorten it"),
     "ModelFlow": ("There is no text to begin with: type some.", "shorten it|Next: "),
     "PatchingGrid": ("type one.$", "Both prompts are the same.|shorten it.$"),
+    "StreamExplorer": ("There is no text to begin with: type some.", "shorten it|” begins as its row"),
     "TokenizerExplorer": (
         "There is nothing to split: type a few words.",
         "characters.* shorten it| as characters",
@@ -52,6 +53,7 @@ PLAYED = {  # what is played, from where to where
     "NormExplorer": ("step", 0, 4),
     "PaperVsPractice": ("point", 1, 40),
     "PositionalEncodingExplorer": ("position", 0, 45),  # the later one is at 49
+    "StreamExplorer": ("point", 0, 5),
     "TokenizerExplorer": ("step", 0, 22),
     "TrainingReplay": ("number", 1, 6),
     "TranslationPlayground": ("shown", 1, 12),
@@ -219,8 +221,8 @@ def test_a_missing_and_a_damaged_model_are_told(show):
     text = html.whole_page(parts, models)
     tab = show(SimpleNamespace(save_html=lambda path: path.write_text(text, encoding="utf-8")))
     tab.page.wait_for_function(f"() => ({SENTENCES})().every(said => !said.includes('on its way'))")
-    assert len(readers) == 6
-    for said, answer in zip(tab.page.evaluate(SENTENCES), [*given] * 6, strict=True):
+    assert len(readers) == 7
+    for said, answer in zip(tab.page.evaluate(SENTENCES), [*given] * 7, strict=True):
         assert said.startswith(answer)
 
 

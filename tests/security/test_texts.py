@@ -79,6 +79,7 @@ EXPLORABLES = {
     "TranslationPlayground": lambda text: explorables.TranslationPlayground(*translator(), text),
     "Playground, trained": lambda text: explorables.TranslationPlayground(sentence=text),
     "ModelFlow": lambda text: explorables.ModelFlow(text=text),
+    "StreamExplorer": lambda text: explorables.StreamExplorer(text=text),
     "LeakProbe": leak_probe,
     "PatchingGrid": lambda text: explorables.PatchingGrid(clean=text, corrupted=text),
     "LiveCurves": live,

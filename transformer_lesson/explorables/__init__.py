@@ -21,6 +21,7 @@ MODULES = {
     "PatchingGrid": "patching_grid",
     "PositionalEncodingExplorer": "positional_encoding_explorer",
     "ModelFlow": "model_flow",
+    "StreamExplorer": "stream_explorer",
     "TokenizerExplorer": "tokenizer_explorer",
     "TrainingReplay": "training_replay",
     "TranslationPlayground": "translation_playground",

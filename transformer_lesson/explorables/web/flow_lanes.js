@@ -13,15 +13,15 @@ export function drawLanes(group, plan, look, page) {
     class: "axis", fill: "none", "stroke-width": 2, "pointer-events": "none",
   }));
   const rows = plan.lanes.flatMap((lane) => lane.words.map((word, i) => ({ lane, word, i })));
-  drawColumns(layer(group, "columns"), plan, look, page);
-  drawRibbons(layer(group, "ribbons"), plan, look);
-  drawWords(layer(group, "words"), rows, look, page);
-  drawNames(layer(group, "names"), plan, look);
+  drawLaneColumns(layer(group, "columns"), plan, look, page);
+  drawLaneRibbons(layer(group, "ribbons"), plan, look);
+  drawLaneWords(layer(group, "words"), rows, look, page);
+  drawLaneNames(layer(group, "names"), plan, look);
   drawNext(layer(group, "next"), plan, look, page);
 }
 
 // The lane's words, each a button that chooses its row.
-function drawWords(group, rows, look, page) {
+function drawLaneWords(group, rows, look, page) {
   const key = ({ lane, i }) => `${lane.name} ${i}`;
   const chosen = ({ lane, i }) => lane.name === look.lane && i === look.laneRow;
   join(layer(group, "boxes"), "rect", rows, key, (one) => ({
@@ -57,7 +57,7 @@ function chooseRow(page, look, name, row) {
   page.set(has ? { row } : { row, step: first.main });
 }
 
-function drawColumns(group, plan, look, page) {
+function drawLaneColumns(group, plan, look, page) {
   const all = plan.lanes.flatMap((lane) => lane.columns.map((column) => ({ lane, column })));
   const key = ({ column }) => column.key, steps = look.flow.steps;
   const pictures = all.flatMap(({ lane, column }) => picturesOf(column).map((one) => ({
@@ -97,7 +97,7 @@ function openColumn(event, page, look, { lane, column }) {
   page.set({ step: column.main, ...(part === null ? {} : { row: hit }) });
 }
 
-function drawNames(group, plan, look) {
+function drawLaneNames(group, plan, look) {
   const { flow } = look, last = flow.written.length - 1;
   const kept = flow.writes && last > 0 ? ` · kept ${last}, new 1` : "";
   const words = { read: "read", written: `written so far${kept}` };
@@ -129,7 +129,7 @@ function drawNames(group, plan, look) {
 }
 
 // Attention from where it is paid (right) to where it looks (left; cross-attention: the memory).
-function drawRibbons(group, plan, look) {
+function drawLaneRibbons(group, plan, look) {
   const columns = plan.lanes.flatMap((lane) => lane.columns
     .filter(({ kind }) => kind.includes("attention")).map((column) => ({ lane, column })));
   const all = columns.map((one) => ribbonsOf(one, plan, look));

@@ -1,7 +1,8 @@
 // A sub-layer opened: its quantities, what a head looks at and brings, one row's numbers, and what
 // one number was made of.
 
-import { choosable, fitted, textLines, textWidth, join, layer, shade, signed, told } from "./draw.js";
+import { choosable, join, layer, shade, signed, told } from "./draw.js";
+import { fitted, textLines, textWidth } from "./draw.js";
 import { titleOf } from "./flow_plan.js";
 import { fromLargest } from "./ranking.js";
 import { mapShades } from "./small_map.js";
@@ -16,10 +17,10 @@ export function drawPanel(group, look, page, { x, y, width }) {
   join(layer(group, "title"), "text", [titleOf(look.open)], () => 0, (text) => ({
     text: fitted(text, place.width, 14, 600), class: "strong", x: place.x, y: y + 16,
   }));
-  const chips = drawChips(layer(group, "chips"), look, page, { ...place, y: y + 26 });
+  const chips = drawQuantities(layer(group, "chips"), look, page, { ...place, y: y + 26 });
   const heads = drawHeadChoice(layer(group, "heads"), look, page, { ...place, y: chips + 4 });
   const glance = drawGlance(layer(group, "glance"), look, { ...place, y: heads });
-  const row = drawRow(layer(group, "row"), look, page, { ...place, y: glance + 4 });
+  const row = drawRowNumbers(layer(group, "row"), look, page, { ...place, y: glance + 4 });
   const end = drawMaking(layer(group, "made"), look, { ...place, y: row + 4 });
   join(layer(group, "edge"), "line", [0], () => 0, () => ({
     class: "panel", x1: x, x2: x, y1: y, y2: end,
@@ -28,7 +29,7 @@ export function drawPanel(group, look, page, { x, y, width }) {
 }
 
 // The sub-layer's quantities in the order of computation, each a button.
-function drawChips(group, { open, flow, at }, page, { x, y, width }) {
+function drawQuantities(group, { open, flow, at }, page, { x, y, width }) {
   let left = x, top = y;
   const chips = open.steps.map((i) => {
     const { name, value } = flow.steps[i], word = isInStream(name) ? "stream" : lastPart(name);
@@ -107,9 +108,10 @@ function drawBrought(group, glance, { x, y, width }) {
 }
 
 // The numbers of the chosen row as bars.
-function drawRow(group, look, page, { x, y, width }) {
+function drawRowNumbers(group, look, page, { x, y, width }) {
   const { step, rows, row, column, columns } = look, { width: n } = step.value;
-  const numbers = Array.from({ length: n }, (_, k) => numberAt(step.value, { ...look.place, column: k }));
+  const numberOf = (_, k) => numberAt(step.value, { ...look.place, column: k });
+  const numbers = Array.from({ length: n }, numberOf);
   const all = n > 600 || step.name === "probabilities" || step.name === "logits" ?
     fromLargest(numbers, LIKELIEST) : [...numbers.keys()];
   const label = (k) => (columns ? `“${columns[k]}”` : `number ${k}`);

@@ -65,7 +65,8 @@ export function planOf(flow, width) {
   const wide = width >= 700, sizes = wide ? ROOMY : TIGHT;
   const across = wide ? width - PANEL - 24 : width;
   const texts = { read: flow.read, written: flow.written };
-  const names = ["read", "written"].filter((name) => flow.sublayers.some((one) => one.lane === name));
+  const has = (name) => flow.sublayers.some(({ lane }) => lane === name);
+  const names = ["read", "written"].filter(has);
   const rows = names.reduce((sum, name) => sum + texts[name].length, 0);
   const free = sizes.high - names.length * (sizes.head + sizes.foot);
   const row = Math.max(8, Math.min(sizes.rows, free / rows));

@@ -3,16 +3,15 @@
 import { fitted, layer, set } from "./draw.js";
 import { drawLanes } from "./flow_lanes.js";
 import { drawPanel } from "./flow_panel.js";
-import { planOf, sublayersOf } from "./flow_plan.js";
-import { frame, remembered } from "./frame.js";
-import { generate } from "./generation.js";
+import { planOf } from "./flow_plan.js";
+import { flowFor } from "./flow_pass.js";
+import { frame } from "./frame.js";
 import { axesOf, whatOf } from "./quantities.js";
 import { fromLargest } from "./ranking.js";
-import { digits, explain, lastPart, numberAt, trace } from "./trace.js";
-import { inOneLine, textToGoOnFrom } from "./typed_sentence.js";
+import { digits, explain, lastPart, numberAt } from "./trace.js";
 import { modelOf } from "./weights.js";
 
-const FLOW = { read: 16, written: 12, next: 6, looks: 5, pushed: 3 }; // the most that are shown
+const GLANCE = { looks: 5, pushed: 3 }; // the most that are shown
 
 export function ModelFlow(view) {
   return frame(view, {
@@ -36,57 +35,15 @@ function flowControls(make, page) {
   ];
 }
 
-function drawFlow(state, page, { model, tokenizer }) {
-  const vocabulary = new Set(page.model.get("source_words"));
-  const text = textToGoOnFrom(state.text, vocabulary, model, tokenizer);
-  if (typeof text === "string") return text;
-  if (text.ids.length > FLOW.read) {
-    return `The drawing has room for ${FLOW.read} tokens, and this text has ` +
-      `${text.ids.length}: shorten it.`;
-  }
-  const { written } = state, { width, svg } = page;
-  const flow = remembered(page, "flow", [state.text, written], () => {
-    const start = remembered(page, "start", state.text, () => startOf(model, text));
-    return flowOf(model, tokenizer, start, written);
-  });
+function drawFlow(state, page, loaded) {
+  const flow = flowFor(state, page, loaded), { width, svg } = page;
+  if (typeof flow === "string") return flow;
   page.flow = flow;
   const look = lookInto(flow, state), plan = planOf(flow, width);
   drawLanes(layer(svg, "lanes"), plan, look, page);
   const end = drawPanel(layer(svg, "panel"), look, page, plan.panel);
   set(svg, { width, height: Math.max(plan.height, end) });
   return flowFacts(look);
-}
-
-// What stays the same however much is written: what is read and how, {ids, translates, encoded},
-// and what the model goes on to write, {start, made}, without the token that ends it.
-function startOf(model, { ids, translates }) {
-  const start = translates ? [model.config.bos_id] : ids;
-  const encodes = translates || !writes(model);
-  const encoded = encodes ? trace(model, () => model.encode(ids)) : undefined;
-  if (!writes(model)) return { ids, translates, encoded, start, made: [] };
-  const room = Math.min(FLOW.written, model.config.max_len - start.length);
-  const { ids: made, finished } = generate(model, ids, room);
-  return { ids, translates, encoded, start, made: finished ? made.slice(0, -1) : made };
-}
-
-function writes(model) {
-  return model.kind !== "EncoderOnlyTransformer";
-}
-
-// Follows the pass that gives the token after those that are written.
-function flowOf(model, tokenizer, { ids, translates, encoded, start, made }, written) {
-  const most = made.length, target = [...start, ...made.slice(0, Math.min(written, most))];
-  const pass = () => model.decode(target, translates && encoded.returned, ids);
-  const words = (list) => list.map((id) => inOneLine(tokenizer.token(id)));
-  const flow = writes(model) ? trace(model, pass, encoded) : encoded;
-  return { ...flow, most, writes: writes(model), next: writes(model) ? nextTokens(flow) : [],
-    sublayers: sublayersOf(flow.steps, writes(model)), read: words(translates ? ids : target),
-    written: words(target), token: (id) => inOneLine(tokenizer.token(id)) };
-}
-
-function nextTokens({ steps }) {
-  const shares = steps.at(-1).value.row(0);
-  return fromLargest([...shares], FLOW.next).map((id) => [id, shares[id]]);
 }
 
 // The chosen step, its sub-layer, and in it the chosen head, row and number.
@@ -114,7 +71,7 @@ function glanceOf({ flow, open, lane, row, head, weights }) {
   const queries = weights.shape[1], query = lane === open.lane ? row : queries - 1;
   const [asking, offering] = [flow[open.lane], open.kind === "self_attention" ? flow[open.lane] :
     flow.read];
-  const shares = weights.row(head * queries + query), best = fromLargest([...shares], FLOW.looks);
+  const shares = weights.row(head * queries + query), best = fromLargest([...shares], GLANCE.looks);
   const brought = flow.byName.get(`${open.key}.heads`).value.row(head * queries + query);
   const looks = best.map((j) => ({ j, word: offering[j], share: shares[j] }));
   return { query, word: asking[query], looks, brought,
@@ -129,7 +86,7 @@ function pushesOf({ model, token }, map, head, brought) {
     brought.reduce((sum, value, k) => sum + value * joins.row(i)[start + k], 0));
   const logits = Array.from({ length: reads.shape[0] }, (_, id) =>
     reads.row(id).reduce((sum, value, i) => sum + value * inStream[i], 0));
-  const first = (numbers) => fromLargest(numbers, FLOW.pushed).map(token);
+  const first = (numbers) => fromLargest(numbers, GLANCE.pushed).map(token);
   return { up: first(logits), down: first(logits.map((value) => -value)) };
 }
 

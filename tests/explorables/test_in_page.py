@@ -34,7 +34,10 @@ TYPED = {  # what a blank text is answered, and what any other: in the title or 
     "MaskExplorer": ("The batch is empty: type one sentence per line.", "may use|shorten it"),
     "ModelFlow": ("There is no text to begin with: type some.", "shorten it|Next: "),
     "PatchingGrid": ("type one.$", "Both prompts are the same.|shorten it.$"),
-    "StreamExplorer": ("There is no text to begin with: type some.", "shorten it|” begins as its row"),
+    "StreamExplorer": (
+        "There is no text to begin with: type some.",
+        "shorten it|” begins as its row",
+    ),
     "TokenizerExplorer": (
         "There is nothing to split: type a few words.",
         "characters.* shorten it| as characters",

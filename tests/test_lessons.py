@@ -26,6 +26,7 @@ LONGER = {"07": 42, "08": 50, "09": 45, "10": 42, "12": 55}
 WHY = re.compile(
     r'<details class="lesson-answer"><summary>[^\n]+</summary>\n\n.*?\n\n</details>', re.DOTALL
 )
+TAGS = re.compile(r"<summary>.*?</summary>|</?details[^>]*>")
 DEEPER = re.compile("#+ Dig deeper")
 
 
@@ -152,7 +153,7 @@ def minutes(core: list[dict]) -> float:
     spent = 0.0
     for cell in core:
         if cell["cell_type"] == "markdown":
-            spent += len(re.findall(r"[^\W\d_][\w'-]*", seen(cell))) / WORDS
+            spent += len(re.findall(r"[^\W\d_][\w'-]*", TAGS.sub("", seen(cell)))) / WORDS
             continue
         code = source(cell)
         if asked(cell):

@@ -18,6 +18,8 @@ WHITE_TO_BLUE, SIGNED = "Blues", "PuOr"
 INK, FAINT = "#33404d", "#8a97a3"
 INCHES = 0.115
 """The side of one number in `data_flow`."""
+LETTER = 0.055
+"""Inches that a letter of a slanted name reaches down, below `weight_maps`."""
 LEFT = 1.05
 """Inches beside `heads_side_by_side` for the names of its rows."""
 
@@ -43,12 +45,13 @@ def weight_maps(
     keys = queries if keys is None else keys
     told = [f"{name}: {_strong(as_array(one), queries, keys)}" for name, one in maps.items()]
     cell = 0.42 if len(maps) < 3 else 0.35
-    width = 1.05 + len(maps) * (0.5 + cell * len(keys))
+    longest = min(max(map(len, keys)), 20)
+    width = 1.25 + len(maps) * (0.5 + cell * len(keys))
     made, panels = figure(
         title,
         f"{title}. {'; '.join(told)}.",
         width=width,
-        height=1.95 + 0.3 * len(queries),
+        height=1.55 + 0.3 * len(queries) + LETTER * longest,
         columns=len(maps),
     )
     for i, (axes, (name, one)) in enumerate(zip(np.atleast_1d(panels), maps.items(), strict=True)):
@@ -64,7 +67,8 @@ def weight_maps(
         else:
             axes.set_ylabel(axis_names[0], fontsize=9, color=FAINT)
     height = made.get_size_inches()[1]
-    made.subplots_adjust(1.0 / width, 0.95 / height, 0.99, 1 - 0.72 / height, wspace=0.1)
+    low, right = (0.52 + LETTER * longest) / height, 1 - 0.25 / width
+    made.subplots_adjust(1.0 / width, low, right, 1 - 0.72 / height, wspace=0.1)
     return made
 
 
@@ -172,9 +176,9 @@ def _words_beside(axes: Axes, numbers: np.ndarray, names: Sequence[str]) -> None
 def _weighted(axes: Axes, weights: np.ndarray, values: np.ndarray) -> None:
     """Draw each value, faded by its weight, and below them their sum."""
     sums = weights @ values
-    high = np.abs(values).max()
     n, width = values.shape
     faded = np.vstack([weights[:, None] * values, np.full((1, width), np.nan), sums])
+    high = np.nanmax(np.abs(faded)) or 1.0
     axes.imshow(faded, cmap=SIGNED, vmin=-high, vmax=high, aspect="auto")
     axes.text(width - 0.3, n + 1, "sum", va="center", fontsize=9)
     for row in range(n):

@@ -13,12 +13,15 @@ SOURCE, TARGET, GUESS = COLORS[0], COLORS[2], COLORS[1]
 PAPER = 0.12  # how much of a box's color its inside has
 
 
-def next_token_questions(source: Sequence[str], target: Sequence[str]) -> Figure:
+def next_token_questions(
+    source: Sequence[str], target: Sequence[str], marked: int | None = None
+) -> Figure:
     """Return a drawing of what a translator is trained on: the target, and the target shifted.
 
     Args:
         source: the words that the encoder reads.
         target: the translation, without marks for its beginning and its end.
+        marked: the position whose question stands out, with all that it is given; none by default.
     """
     given, wanted = ["<bos>", *target], [*target, "<eos>"]
     questions = "; ".join(f"after {a} comes {b}" for a, b in zip(given, wanted, strict=True))
@@ -26,7 +29,8 @@ def next_token_questions(source: Sequence[str], target: Sequence[str]) -> Figure
         f"{len(given)} positions, {len(given)} questions: what comes next?",
         f"The encoder reads {' '.join(source)}, and all of it is handed to each position of the "
         f"decoder. The decoder reads {' '.join(given)} and is to answer, one position further on: "
-        f"{questions}.",
+        f"{questions}."
+        + ("" if marked is None else f" Marked: the position of {given[marked]}."),
         width=8.0,
         height=3.6,
     )
@@ -34,20 +38,25 @@ def next_token_questions(source: Sequence[str], target: Sequence[str]) -> Figure
     for i, word in enumerate(source):
         _box(axes, 2 * i + 3, 0.2, word, SOURCE)
     for i, (one, other) in enumerate(zip(given, wanted, strict=True)):
-        _box(axes, 2 * i + 3, 2.6, one, TARGET)
-        _box(axes, 2 * i + 3, 5.4, other, GUESS)
+        _box(axes, 2 * i + 3, 2.6, one, TARGET, marked is not None and i <= marked)
+        _box(axes, 2 * i + 3, 5.4, other, GUESS, i == marked)
         _arrow(axes, (2 * i + 3.9, 3.7), (2 * i + 3.9, 5.3))
         _arrow(axes, (2 * i + 3.9, 1.9), (2 * i + 3.9, 2.5))  # the whole source, to every position
     line = {"color": "#566372", "linewidth": 1.2}
     axes.plot([3.9, 2 * len(given) + 1.9], [1.9, 1.9], **line)
     axes.plot([2.9 + len(source)] * 2, [1.35, 1.9], **line)
+    if marked is not None:
+        axes.plot([3, 2 * marked + 4.8], [4.05] * 2, color=TARGET, linewidth=2)
+        said = f"given all this, what comes after “{printable(given[marked])}”?"
+        place = (2 * marked + 4.3, 4.5)
+        axes.text(*place, said, ha="left", va="center", fontsize=9, color=GUESS, backgroundcolor="w")
     for y, words in ((0.75, "source"), (3.15, "target so far"), (5.95, "to guess")):
         axes.text(2.6, y, words, ha="right", va="center", fontsize=10)
     return made
 
 
 def distributions(title: str, shares: Mapping[str, Mapping[str, float]], even: float) -> Figure:
-    """Return bars of the likeliest words of several models, side by side and of one scale.
+    """Return bars of the likeliest words of several models, and what all others have together.
 
     Args:
         title: the claim that the figure supports.
@@ -56,18 +65,21 @@ def distributions(title: str, shares: Mapping[str, Mapping[str, float]], even: f
     """
     told = [f"{name}: {_large(words)}" for name, words in shares.items()]
     alt = f"Bars of the likeliest words. {'; '.join(told)}. An even guess gives each {even:.4f}."
-    made, panels = figure(title, alt, width=8.0, height=2.8, columns=len(shares))
+    made, panels = figure(title, alt, width=8.0, height=3.1, columns=len(shares))
     for axes, (name, words) in zip(panels, shares.items(), strict=True):
-        places = range(len(words))
-        axes.barh(places, words.values(), color=COLORS[0], height=0.7)
-        axes.set_yticks(places, [printable(word) for word in words], parse_math=False)
-        axes.set(xlim=(0, 1), xlabel="probability", title=name)
+        count = round(1 / even) - len(words)
+        others = {f"{count:,} others": max(0.0, 1 - sum(words.values()))}
+        bars = {printable(word): share for word, share in words.items()} | others
+        places = range(len(bars))
+        colors = [COLORS[0]] * len(words) + ["#b9c3cc"]
+        axes.barh(places, bars.values(), color=colors, height=0.7)
+        axes.set_yticks(places, bars, parse_math=False)
+        axes.set(xlim=(0, 1.12), xticks=[0, 0.5, 1], xlabel="probability")
+        axes.set_title(printable(name), fontsize=10, loc="left")
         axes.invert_yaxis()
-        for y, share in enumerate(words.values()):
-            inside = share > 0.8
-            x, side = (share - 0.02, "right") if inside else (share + 0.02, "left")
-            color = "white" if inside else "black"
-            axes.text(x, y, f"{share:.3f}", ha=side, va="center", fontsize=9, color=color)
+        for y, share in enumerate(bars.values()):
+            axes.text(share + 0.015, y, f"{share:.3f}", va="center", fontsize=9)
+    made.subplots_adjust(0.13, 0.16, 0.98, 0.84, wspace=0.45)
     return made
 
 
@@ -82,13 +94,11 @@ def _empty(axes: Axes, width: int, height: int) -> None:
     axes.set_position((0.02, 0.02, 0.96, 0.84))
 
 
-def _box(axes: Axes, x: int, y: float, word: str, color: str) -> None:
-    inside = FancyBboxPatch(
-        (x, y), 1.8, 1.1, "round,pad=0,rounding_size=0.15", facecolor=color, alpha=PAPER
-    )
-    edge = FancyBboxPatch(
-        (x, y), 1.8, 1.1, "round,pad=0,rounding_size=0.15", facecolor="none", edgecolor=color
-    )
+def _box(axes: Axes, x: int, y: float, word: str, color: str, strong: bool = False) -> None:
+    form = ((x, y), 1.8, 1.1, "round,pad=0,rounding_size=0.15")
+    inside = FancyBboxPatch(*form, facecolor=color, alpha=3 * PAPER if strong else PAPER)
+    look = {"edgecolor": color, "linewidth": 2.5 if strong else 1}
+    edge = FancyBboxPatch(*form, facecolor="none", **look)
     axes.add_patch(inside)
     axes.add_patch(edge)
     axes.text(x + 0.9, y + 0.52, printable(word), ha="center", va="center", parse_math=False)

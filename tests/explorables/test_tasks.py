@@ -1,0 +1,53 @@
+"""Each explorable of a lesson, as the lesson stores it, has a task: open at first, then done."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from tests.lessons import ROOT
+from tools.site_stills import models_of, stored_weights
+from transformer_lesson.explorables.html import whole_page
+
+STILLS = ROOT / "docs" / "stills"
+LATER = ("11", "13", "14", "15")  # lessons whose explorables have no tasks yet
+NONE = {"ArchitectureMap"}  # a signpost
+SOLVED = {  # by lesson and cell, what a learner sets who solves the task
+    "00/24f2edd5": {"sentence": "the child closes the window ."},
+    "00/forced-dass-shown": {"forced": [[2, "schließt"]]},
+    "01/7edb2b45": {"text": "Notebook"},
+    "02/b197adc9": {"d_model": 4, "base": 10, "position": 10, "distance": 19},
+    "03/0e2c91ba": {"head": 5, "query": 2},
+    "03/masked-the-shown": {"mask": "own"},
+    "03/1745176f": {"side": "left"},
+    "04/be0be7c7": {"transposed": True},
+    "04/adjective-between-shown": {
+        "sentence": "two women believe that the women wash this bird .",
+        "query": 4,
+    },
+    "05/unit-335-tested": {"text": "the cat sleeps because the dog sees the frog .", "row": 4},
+    "05/c67e969b": {"norm": "layer", "epsilon": 10},
+}
+DONE = """[root.querySelector(".task").checkVisibility(), "done" in
+    root.querySelector(".task").dataset]"""
+
+
+def stills() -> dict[str, dict]:
+    """The explorables that the lessons of the story store, by lesson and cell."""
+    paths = [path for path in STILLS.glob("*/*.json") if path.parent.name[:2] not in LATER]
+    found = {f"{path.parent.name[:2]}/{path.stem}": json.loads(path.read_text()) for path in paths}
+    return {name: one for name, one in found.items() if one.get("kind", "ArchitectureMap") not in NONE}
+
+
+def test_every_explorable_has_a_task_and_its_solution():
+    assert set(SOLVED) == set(stills())
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_a_task_is_open_at_first_and_done_when_it_is_solved(name, show):
+    still, weights = stills()[name], stored_weights(STILLS)
+    page = whole_page([still], {key: weights[key] for key in models_of(still)})
+    shown = show(SimpleNamespace(save_html=lambda path: path.write_text(page, "utf-8")))
+    assert shown.read(DONE) == [True, False]
+    shown.set(**SOLVED[name])
+    assert shown.read(DONE) == [True, True]

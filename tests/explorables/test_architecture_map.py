@@ -40,16 +40,13 @@ SETTLED = "() => new Promise(done => setTimeout(done, 400))"
 
 
 @pytest.fixture
-def progress(tmp_path, monkeypatch):
+def progress(folder):
     """Return a function that writes which exercises have passed."""
-    path = tmp_path / "my_progress.json"
-    monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", str(path))
-
-    def write(*passed: str) -> None:
-        state = {"passed": dict.fromkeys(passed, True), "predicted": {}}
-        path.write_text(json.dumps({"format": "Transformer Lesson, progress, 1", **state}))
-
-    return write
+    path = folder.with_name("my_progress.json")
+    head = {"format": "Transformer Lesson, progress, 1", "predicted": {}}
+    return lambda *passed: path.write_text(
+        json.dumps(head | {"passed": dict.fromkeys(passed, True)})
+    )
 
 
 def parts_in_order(kind: str, norm_position: str) -> list[str]:

@@ -40,16 +40,13 @@ SETTLED = "() => new Promise(done => setTimeout(done, 400))"
 
 
 @pytest.fixture
-def progress(tmp_path, monkeypatch):
+def progress(folder):
     """Return a function that writes which exercises have passed."""
-    path = tmp_path / "my_progress.json"
-    monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", str(path))
-
-    def write(*passed: str) -> None:
-        state = {"passed": dict.fromkeys(passed, True), "predicted": {}}
-        path.write_text(json.dumps({"format": "Transformer Lesson, progress, 1", **state}))
-
-    return write
+    path = folder.with_name("my_progress.json")
+    head = {"format": "Transformer Lesson, progress, 1", "predicted": {}}
+    return lambda *passed: path.write_text(
+        json.dumps(head | {"passed": dict.fromkeys(passed, True)})
+    )
 
 
 def parts_in_order(kind: str, norm_position: str) -> list[str]:
@@ -70,7 +67,7 @@ def parts_in_order(kind: str, norm_position: str) -> list[str]:
 
 
 def test_boxes_and_the_ways_around_them_are_drawn_as_the_models_call_them(show):
-    page, masked = show(ArchitectureMap()), {}
+    page, masked = show(ArchitectureMap(unfolded=True)), {}
     for kind, norm_position in product(KINDS, ("post", "pre")):
         page.set(kind=kind, norm_position=norm_position)
         page.page.evaluate(SETTLED)
@@ -102,51 +99,72 @@ def check_ways_around(boxes: list, paths: list[str], norms: list[str]) -> None:
     assert starts == {}
 
 
-def test_a_box_chooses_its_part_and_its_lesson_is_linked(show, tmp_path):
-    page = show(ArchitectureMap("Positional encoding"))
+@pytest.mark.parametrize("unfolded", [False, True])
+def test_a_box_chooses_its_part_and_its_lesson_is_linked(show, tmp_path, unfolded):
+    page = show(ArchitectureMap("Positional encoding", unfolded=unfolded))
     lesson, link = facts(), page.page.get_by_role("link")
     for part in PARTS:
         page.set(kind="decoder-only" if part == "GPT block" else "encoder-decoder")
         page.named(re.compile(f"^{re.escape(part)}( \\(norm\\))?,")).first.focus()
         page.press("Enter")
         assert page.get("part") == part
-        title, file, *_ = LESSONS[PARTS[part].lesson]
-        assert link.inner_text() == f"Open lesson {PARTS[part].lesson}: {title}"
+        title, file, *_ = LESSONS[number := PARTS[part].lesson]
+        assert link.inner_text() == f"Open lesson {number}" + f": {title}" * unfolded
         assert link.get_attribute("href") == file
-        card = page.page.locator(".card").inner_text()
-        assert all(lesson[part][fact] in card for fact in ("what", "formula", "shapes"))
-        names = [words.split(",")[0].split(" (")[0] for words in page.told()]
-        times = names.count(part) - page.told().count(f"{part} (add)")
-        assert f"{part}, lesson {PARTS[part].lesson}, is " in page.said and times
-    page.page.goto((tmp_path / "explorable.html").rename(tmp_path / "00_start_here.html").as_uri())
-    _, file, *_ = LESSONS[PARTS["Positional encoding"].lesson]  # from a page to a page
-    assert link.get_attribute("href") == file.replace(".ipynb", ".html")
+        said, card = PARTS[part].what, page.page.locator(".card").inner_text()
+        if unfolded:
+            assert all(card.count(lesson[part][one]) == 1 for one in ("what", "formula", "shapes"))
+            said = f"{part} (lesson {number}) appears "
+        assert page.said.startswith(said)
+    there, name = tmp_path / "explorable.html", "02_positional_encoding.html"
+    for here in ("00_start_here.html", name):  # from a page to a page, and already there
+        there = there.rename(tmp_path / here)
+        page.page.goto(there.as_uri())
+        assert page.read("root.querySelector('a').getAttribute('href')") == name
+        assert link.is_visible() == (here != name)
+
+
+def test_folded_it_is_a_line_in_the_order_of_the_lessons_and_unfolds(show, progress):
+    progress("embed", "feed_forward")
+    for kind, absent in {"encoder-decoder": {"GPT block"}, "decoder-only": {"Attention"}}.items():
+        page = show(ArchitectureMap("Multi-head attention", kind=kind))
+        line = [words.split(",")[0] for words in page.told()]
+        assert line == [part for part in PARTS if part in line] and not absent & {*line}
+        assert page.told()[line.index("Multi-head attention")].endswith("built yet, you are here")
+        assert {"01 ✓", "02", "here · 04", "05 ✓", "07"} <= {*page.written()}
+        assert page.title == "Multi-head attention, between Masked attention and Add & norm"
+        assert not page.named("pre").is_visible()
+    page.set(kind="encoder-decoder", norm_position="pre", part="Cross-attention")
+    for unfolded, button, most in ((False, "Unfold the map", 150), (True, "Fold it", 620)):
+        for width in (1280, 884):
+            page.page.set_viewport_size({"width": width, "height": 800})
+            page.set()
+            assert page.read("root.querySelector('section').offsetHeight") <= most
+        assert page.get("unfolded") == unfolded == page.named("pre").is_visible()
+        page.click(button)
+    assert "here" not in " ".join(show(ArchitectureMap("Attention", unfolded=True)).told())
 
 
 def test_what_the_learner_has_passed_is_marked_in_words(show, progress):
     progress("embed", "sinusoidal_encoding", "feed_forward", "attention_scores", "layer_norm")
-    page = show(ArchitectureMap("Feed-forward"))
+    page = show(ArchitectureMap("Feed-forward", unfolded=True))
     built = {"Token embedding", "Positional encoding", "Feed-forward"}
     for words in page.told():
         part = words.split(",")[0].split(" (")[0]
         if not part.startswith("memory"):
             state = "not built yet" if PARTS[part].exercises else "ready made"
             state = "built" if part in built else state
-            following = ", next" if part == "Attention" else ""
-            assert words.endswith(f", lesson {PARTS[part].lesson}: {state}{following}")
-    assert page.written().count("lesson 05 · ✓ built") == 2
-    assert page.written().count("lesson 03 · next") == 2
-    own = [name for name, part in PARTS.items() if part.exercises]
-    assert page.title == f"Encoder-decoder, post-norm: you have built 3 of {len(own)} parts"
-    assert page.said == (
-        "Feed-forward, lesson 05, is 2 times in this drawing. You have built it: feed_forward. "
-        "Next comes Attention, lesson 03."
-    )
+            assert words.endswith(f", lesson {PARTS[part].lesson}: {state}")
+    assert page.written().count("Feed-forward · 05 ✓") == 2
+    own, card = sum(bool(part.exercises) for part in PARTS.values()), page.page.locator(".card")
+    assert page.title == "Feed-forward, between Add & norm and Encoder block"
+    assert "You have built it: feed_forward." in card.inner_text()
+    twice = "Feed-forward (lesson 05) appears twice in this picture. You have built 3 of"
+    assert page.said == f"{twice} {own} parts."
     progress(*EXERCISES)
-    page = show(ArchitectureMap("Cross-attention", kind="decoder-only"))
-    assert page.title == "Decoder-only, post-norm: you have built 6 of 6 parts"
-    assert page.said.startswith("Cross-attention, lesson 07, is not in this drawing.")
-    assert page.said.endswith("All of it is built.")
+    page = show(ArchitectureMap("Cross-attention", kind="decoder-only", unfolded=True))
+    assert page.title == "A decoder-only model has no Cross-attention"
+    assert page.said.endswith("is not in this picture. You have built 6 of 6 parts.")
 
 
 def test_each_part_has_a_lesson_a_place_in_the_code_and_known_exercises():

@@ -67,9 +67,7 @@ PARTS = {
     ),
     "Add & norm": Part(
         "05",
-        "The input of a sub-layer goes around it and is added to what it made. The norm gives each "
-        "token's numbers mean 0 and variance 1, after the sum in the paper, before the sub-layer "
-        "in most models today.",
+        "It adds a sub-layer's input to its output. The norm gives a token mean 0 and variance 1.",
         "post: LayerNorm(x + Sublayer(x)); pre: x + Sublayer(LayerNorm(x))",
         "(batch, n, d_model) → (batch, n, d_model)",
         "model.blocks.residual_branch",
@@ -85,8 +83,7 @@ PARTS = {
     ),
     "Encoder block": Part(
         "06",
-        "Every token looks at every other, then thinks by itself. n_layers such blocks, each with "
-        "weights of its own, turn the source into the memory.",
+        "Tokens look at each other, then each thinks alone. A stack of blocks makes the memory.",
         "memory = block_N(… block_2(block_1(x)))",
         "(batch, source, d_model) → memory (batch, source, d_model)",
         "model.blocks.EncoderBlock",
@@ -103,8 +100,7 @@ PARTS = {
     ),
     "Cross-attention": Part(
         "07",
-        "The target asks, the source answers: queries come from the decoder, keys and values from "
-        "the memory.",
+        "The target asks with its queries; the source answers with the memory's keys and values.",
         "softmax(Q Kᵀ / √d_head) V with Q = y W_Q, K = memory W_K, V = memory W_V",
         "y (batch, target, d_model), memory (batch, source, d_model) → weights "
         "(batch, head, target, source) → (batch, target, d_model)",
@@ -120,8 +116,7 @@ PARTS = {
     ),
     "GPT block": Part(
         "10",
-        "A decoder block without cross-attention: there is no source to ask. In the code it is an "
-        "encoder block with a causal mask.",
+        "A decoder block without cross-attention. In code: an encoder block with a causal mask.",
         "x = block_N(… block_2(block_1(x)))",
         "(batch, n, d_model) → (batch, n, d_model)",
         "model.transformers.DecoderOnlyTransformer",
@@ -152,15 +147,16 @@ def facts() -> dict[str, dict]:
 
 
 class ArchitectureMap(PageExplorable):
-    """The Transformer on one page: click a box, read what it does, open its lesson.
+    """The Transformer's parts on one line that unfolds: choose one, read of it, open its lesson.
 
-    Boxes whose exercises have passed, as the learner's progress says when the map is made, are
-    marked as built.
+    Parts whose exercises have passed, as the learner's progress says when the map is made, are
+    marked as built. A map that opens folded marks its first part with "here": a lesson's map.
 
     Args:
         part: the part that is chosen at first, a key of `PARTS`.
         kind: "encoder-decoder", "encoder-only" or "decoder-only".
         norm_position: "post" (the paper) or "pre".
+        unfolded: whether the paper's figure 1 is drawn in the place of the line.
     """
 
     part = traitlets.Enum([*PARTS], "Attention").tag(sync=True)
@@ -168,7 +164,10 @@ class ArchitectureMap(PageExplorable):
         ["encoder-decoder", "encoder-only", "decoder-only"], "encoder-decoder"
     ).tag(sync=True)
     norm_position = traitlets.Enum(["post", "pre"], "post").tag(sync=True)
+    unfolded = traitlets.Bool(False).tag(sync=True)
     parts = traitlets.Dict().tag(sync=True, fact=True)
+    here = traitlets.Unicode().tag(sync=True, fact=True)
 
     def __init__(self, part: str = "Attention", **values):
-        super().__init__(part=part, parts=facts(), **values)
+        here = "" if values.get("unfolded") else part
+        super().__init__(part=part, parts=facts(), here=here, **values)

@@ -75,13 +75,20 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 .save { display: flex; gap: 5px; align-items: center; color: var(--soft); font-size: 12px; }
 .save button { padding: 0 6px; }
 .hide { display: none; }
+/* the map, folded to one line, and its button and link beside title and sentence */
+.fold { padding: 0 8px; font-size: 14px; border-color: var(--focus); }
+.foot { display: flex; flex-wrap: wrap; gap: 4px 14px; align-items: center; margin-top: 6px; }
+.foot .said { flex: 1 1 300px; margin: 0; padding: 3px 10px; } .foot a { font-size: 14px; }
+.strip .card, .strip .more, .strip .controls { display: none; } .map h3 { font-size: 15px; }
+.strip h3 { font-size: 14px; } .strip .head { gap: 4px 8px; margin: 0 0 4px; }
+.map .card, .more { font-size: 14px; line-height: 1.4; } .card .said { padding: 0; }
 /* words beside a picture, below it where there is no room */
 .beside { display: flex; flex-wrap: wrap; gap: 14px 24px; }
 .card { flex: 1 1 230px; min-width: 0; padding: 10px 14px; border-left: 3px solid var(--focus);
   background: var(--card); border-radius: 0 9px 9px 0; align-self: flex-start; }
 .card h4 { margin: 0 0 4px; font-size: 16px; }
-.card p, .card code { display: block; margin: 0 0 8px; }
-.card code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 13px; }
+.card p, .card code, .more p, .more code { display: block; margin: 0 0 8px; }
+.card code, .more code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 13px; }
 a { color: var(--key); }
-@media print { .controls, .task, .save, .tip { display: none; } }
+@media print { .controls, .task, .save, .fold, .tip { display: none; } }
 `;

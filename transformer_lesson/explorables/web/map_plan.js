@@ -1,0 +1,77 @@
+// What stands on a map of each model: its parts, in which order, and what a part's button says.
+
+import { choosable } from "./draw.js";
+
+// What each model reads and writes, column by column; `side` is where the residual paths run.
+const NEXT_TOKEN = "next token probabilities";
+export const ARCHITECTURES = {
+  "encoder-decoder": {
+    word: "encoder-decoder",
+    columns: [
+      { side: -1, block: "Encoder block", reads: "source token ids" },
+      { side: 1, block: "Decoder block", reads: "target token ids so far", writes: NEXT_TOKEN },
+    ],
+  },
+  "encoder-only": {
+    word: "encoder-only (BERT)",
+    columns: [{ side: -1, block: "Encoder block", reads: "token ids, some hidden",
+      writes: "hidden token probabilities" }],
+  },
+  "decoder-only": {
+    word: "decoder-only (GPT)",
+    columns: [{ side: 1, block: "GPT block", reads: "token ids so far", writes: NEXT_TOKEN }],
+  },
+};
+
+// The sub-layers of each block, and the attention inside of them.
+export const SUBLAYERS = {
+  "Encoder block": [["Multi-head attention", "Attention"], ["Feed-forward"]],
+  "Decoder block": [["Multi-head attention", "Masked attention"], ["Cross-attention", "Attention"],
+    ["Feed-forward"]],
+  "GPT block": [["Multi-head attention", "Masked attention"], ["Feed-forward"]],
+};
+
+const BOX_COLORS = {
+  "Token embedding": "--value", "Positional encoding": "--value", "Linear + softmax": "--value",
+  "Multi-head attention": "--query", "Cross-attention": "--query", "Attention": "--query",
+  "Masked attention": "--query", "Feed-forward": "--key",
+};
+
+// Which parts this model has, in the order of the lessons, and which of them are built.
+export function viewOf(state, page) {
+  const { columns } = ARCHITECTURES[state.kind], { parts } = state;
+  const drawn = new Set(["Token embedding", "Positional encoding", "Add & norm",
+    "Linear + softmax"]);
+  for (const { block } of columns) {
+    for (const name of [block, ...SUBLAYERS[block].flat()]) drawn.add(name);
+  }
+  const names = Object.keys(parts).filter((name) => drawn.has(name))
+    .sort((one, other) => parts[one].lesson - parts[other].lesson);
+  const own = names.filter((name) => parts[name].exercises.length);
+  return { state, page, parts, names, own, built: own.filter((name) => !parts[name].left.length) };
+}
+
+// What makes a box a button that chooses its part; what is built is painted fuller.
+export function pressed(name, { page, state, built }, words) {
+  const chosen = name === state.part, color = BOX_COLORS[name] ?? "--soft";
+  const tint = (percent) => `color-mix(in oklab, var(${color}) ${percent}%, var(--paper))`;
+  return {
+    ...choosable(words, chosen, () => page.set({ part: name }), partSlug(name)),
+    fill: tint(built.includes(name) ? 34 : BOX_COLORS[name] ? 14 : 5),
+    stroke: chosen ? "var(--focus)" : tint(45), "stroke-width": chosen ? 3 : 1,
+  };
+}
+
+export const partSlug = (name) => name.replace(/\W+/g, "-");
+
+export function boxWords({ part, name }, { parts, state }) {
+  const piece = ["add", "norm", "last norm"].includes(name) ? ` (${name})` : "";
+  const { lesson, exercises, left } = parts[part];
+  const built = !exercises.length ? "ready made" : left.length ? "not built yet" : "built";
+  const here = part === state.here ? ", you are here" : "";
+  return `${part}${piece}, lesson ${lesson}: ${built}${here}`;
+}
+
+// A part's lesson, with a mark where it is built.
+export const lessonOf = (part, { parts, built }) =>
+  parts[part].lesson + (built.includes(part) ? " ✓" : "");

@@ -1,0 +1,88 @@
+// The folded map: a model's parts as one line of stations, in the order of the lessons.
+
+import { join, layer, set, textWidth } from "./draw.js";
+import { boxWords, lessonOf, pressed } from "./map_plan.js";
+
+const STATION = { tall: 50, gap: 8, edge: 10, below: 8 };
+
+export function drawStrip(svg, view) {
+  const { page, names } = view, roomy = stationsOf(names, view, 13);
+  const size = rowsOf(roomy, page.width).length === 1 ? 13 : 12;
+  const rows = rowsOf(size === 13 ? roomy : stationsOf(names, view, 12), page.width);
+  const stations = rows.flatMap((row, i) => placedRow(row, i, rows.length === 1, page.width));
+  drawTrack(layer(svg, "track"), stations, rows.length, page.width);
+  join(layer(svg, "stations"), "rect", stations, ({ part }) => part, ({ part, x, y, wide }) => ({
+    x, y, width: wide, height: STATION.tall, rx: 9,
+    ...pressed(part, view, boxWords({ part }, view)),
+    ...(part === view.state.here ? { fill: "var(--ink)" } : {}),
+  }));
+  const written = stations.flatMap((station) => stationTexts(station, view, size));
+  join(layer(svg, "texts"), "text", written, ({ key }) => key, ({ key, ...text }) => ({
+    ...text, "aria-hidden": "true", "pointer-events": "none",
+  }));
+  const height = rows.length * (STATION.tall + STATION.below) - STATION.below + 4;
+  set(svg, { width: page.width, height });
+}
+
+// Each part with its words, and the room that they need.
+function stationsOf(names, view, size) {
+  return names.map((part) => {
+    const here = part === view.state.here, lines = nameLines(part);
+    const lesson = (here ? "here · " : "") + lessonOf(part, view);
+    const needed = lines.map((line) => textWidth(line, size, here ? 600 : 400));
+    const wide = Math.max(textWidth(lesson, 12), ...needed) + STATION.edge;
+    return { part, here, lines, lesson, wide };
+  });
+}
+
+// The stations in as many rows as they need.
+function rowsOf(stations, width) {
+  const rows = [];
+  let used = Infinity;
+  for (const station of stations) {
+    if (used + station.wide > width - 2) {
+      rows.push([]);
+      used = 2;
+    }
+    rows.at(-1).push(station);
+    used += station.wide + STATION.gap;
+  }
+  return rows;
+}
+
+// The same with a place for every station; one row shares out what room is left.
+function placedRow(row, i, only, width) {
+  const used = row.reduce((sum, { wide }) => sum + wide + STATION.gap, 4 - STATION.gap);
+  const more = Math.min(only ? 24 : 0, (width - used) / row.length);
+  let x = 2;
+  return row.map((station) => {
+    const at = x, wide = station.wide + more;
+    x += wide + STATION.gap;
+    return { ...station, x: at, y: i * (STATION.tall + STATION.below) + 2, wide };
+  });
+}
+
+// The line that the stations stand on; it leaves a row at its end and comes back in the next.
+function drawTrack(group, stations, rows, width) {
+  const last = stations.at(-1), end = last.x + last.wide - 9;
+  join(group, "path", [...Array(rows).keys()], (row) => row, (row) => {
+    const y = row * (STATION.tall + STATION.below) + 2 + STATION.tall / 2;
+    const [from, to] = [row ? 0 : 9, row === rows - 1 ? end : width];
+    return { d: `M${from} ${y} L${to} ${y}`, stroke: "var(--soft)", "stroke-width": 3 };
+  });
+}
+
+function stationTexts({ part, here, lines, lesson, x, y, wide }, view, size) {
+  const at = x + wide / 2, ink = here ? "on-full" : "full-ink";
+  const first = y + 31 + (lines.length === 1 ? 7 : 0);
+  return [
+    { key: `${part} lesson`, text: lesson, x: at, y: y + 14, class: `small middle ${ink}` },
+    ...lines.map((text, i) => ({ key: `${part} ${i}`, text, x: at, y: first + 14 * i,
+      class: `size-${size} middle ${ink}${here ? " strong" : ""}` })),
+  ];
+}
+
+// A name in two lines: cut at its last space, or after its hyphen.
+export function nameLines(name) {
+  return name.split(name.includes(" ") ? / (?=[^ ]+$)/ : /(?<=-)/);
+}

@@ -23,6 +23,9 @@ PREDICTION, PICTURE, EXERCISE = 0.7, 1, 4  # minutes
 MOST = 40  # minutes of a core
 LONGER = {"07": 42, "08": 50, "09": 45, "10": 42, "12": 55}
 """Minutes of cores in which models are computed step by step, trained, decoded and opened."""
+WHY = re.compile(
+    r'<details class="lesson-answer"><summary>[^\n]+</summary>\n\n.*?\n\n</details>', re.DOTALL
+)
 DEEPER = re.compile("#+ Dig deeper")
 
 
@@ -119,6 +122,29 @@ def test_what_answers_a_prediction_comes_after_it_and_is_folded(number):
             answer = next(c for c in all_cells[i + 1 :] if c["cell_type"] == "code")
             assert hidden(answer, "source") and hidden(answer, "outputs"), name
         before += " " + plain(seen(cell))
+
+
+def shut(cell: dict) -> bool:
+    """Whether it opens only with the answer: a folded cell, or prose in a fold of its own."""
+    if cell["cell_type"] == "code":
+        return hidden(cell, "outputs") or not cell["outputs"]
+    return not WHY.sub("", source(cell)).strip()
+
+
+@each_of_the_story
+def test_what_explains_an_answer_is_as_shut_as_the_answer(number):
+    question, is_open, wrong = None, False, []
+    for cell in cells(lesson(number)):
+        is_code = cell["cell_type"] == "code"
+        if name := asked(cell):
+            question, is_open = find_question(name), False
+        elif source(cell).startswith("#") or is_code and not hidden(cell, "source"):
+            question = None
+        elif question:
+            is_open = is_open or "new-thought" in cell["metadata"].get("tags", [])
+            told = [text for text in telling(question) if text in plain(seen(cell))]
+            wrong += [(question.name, cell["id"])] * bool(told if is_open else not shut(cell))
+    assert wrong == []
 
 
 def minutes(core: list[dict]) -> float:

@@ -19,16 +19,28 @@ STYLE = """<style>
 </style>"""
 
 ASKS = ".jp-Cell:has(.lesson-undecided)"
-FOLDED = " + .jp-CodeCell:has(.jp-InputPlaceholder)"  # a cell whose code is hidden
-OUTPUTS = ", ".join(f"{ASKS}{FOLDED * n} .jp-Cell-outputWrapper" for n in (1, 2, 3, 4))
+DECIDED = ".jp-Cell:has(.lesson-prediction:not(.lesson-undecided))"
+FOLDED = ".jp-CodeCell:has(.jp-InputPlaceholder)"  # a cell whose code is hidden
+EXPLAINS = ".jp-MarkdownCell:has(details.lesson-answer)"
+SHUT_CELLS = f" + :is({FOLDED}, {EXPLAINS})"
+ANSWER_CELLS = f" + :is(.jp-CodeCell:not(:has(.lesson-prediction)), {EXPLAINS})"
+OUTPUTS = ", ".join(f"{ASKS}{SHUT_CELLS * n} > .jp-Cell-outputWrapper" for n in range(1, 9))
+WHYS = ", ".join(f"{DECIDED}{ANSWER_CELLS * n} details.lesson-answer" for n in range(1, 9))
 SHUT = f"""<style>
 {OUTPUTS} {{ display: none; }}
-{ASKS}{FOLDED}::after {{
+{ASKS} + {FOLDED}::after {{
     content: "Commit to a prediction, or open this cell, to see the answer.";
     padding-left: calc(var(--jp-cell-prompt-width) + 12px); color: var(--jp-ui-font-color2);
 }}
+@supports selector(::details-content) {{
+    :is({WHYS})::details-content {{ content-visibility: visible; block-size: auto; }}
+    :is({WHYS}) > summary {{ display: none; }}
+}}
 </style>"""
-"""JupyterLab opens the output of a cell that runs; an answer stays shut until somebody commits."""
+"""JupyterLab opens the output of a cell that runs; an answer stays shut until somebody commits.
+
+What explains it, a Markdown cell `<details class="lesson-answer">`, opens with it.
+"""
 
 
 class Prediction(ipywidgets.VBox):

@@ -1,10 +1,10 @@
 """Your Transformer: the paper's forward pass, run on the functions that you wrote and passed.
 
 `parts()` says which functions are yours; `MyTransformer` runs them, with ours for what is missing;
-`translation` has the trained translator run on them, and `Playground` whatever is typed. `function` gives any one function of yours,
-and `save_model` and `trained` keep the translator that you trained and bring it back; `folder` is
-where all of it lies. `export` and `page` let a model leave: for the library `transformers`, and as
-a page that opens anywhere.
+`translation` has the trained translator run on them, and `Playground` answers with them whatever
+is typed. `function` gives any one function of yours, and `save_model` and `trained` keep the
+translator that you trained and bring it back; `folder` is where all of it lies. `export` and `page`
+let a model leave: for the library `transformers`, and as a page that opens anywhere.
 """
 
 from transformer_lesson.mine.export import export, page

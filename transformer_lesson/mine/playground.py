@@ -21,7 +21,7 @@ LONGEST_TYPED = 20
 
 
 class Playground(ipywidgets.VBox):
-    """Type an English sentence; your forward pass, with ours for what is missing, says it in German.
+    """Type an English sentence: your forward pass, ours where it is missing, says it in German.
 
     It runs in the kernel, function by function as they were collected when it was last asked.
 

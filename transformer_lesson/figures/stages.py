@@ -63,7 +63,7 @@ def steps_beside(
         read: by what was read, for each step the words and the note.
     """
     told = [
-        f"{word}, {step}: {_told(words)}" + (f" ({note})" if note else "")
+        f"{word}, {step}: {_told(words)}".replace("\n", " ") + (f" ({note})" if note else "")
         for word, cells in read.items()
         for step, (words, note) in zip(steps, cells, strict=True)
     ]

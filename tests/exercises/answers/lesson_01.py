@@ -1,8 +1,6 @@
 """What learners might write for the exercises of lesson 01."""
 
 import math
-from collections import defaultdict
-from itertools import zip_longest
 
 import torch
 import torch.nn.functional as F
@@ -15,12 +13,6 @@ from transformer_lesson.text.tokenizers import words
 @wrong("encode", "usual", "cuts at white space, so punctuation stays on the word")
 def _(text, vocabulary, unk_id):
     return [vocabulary.get(word, unk_id) for word in text.split()]
-
-
-@right("encode")
-def _(text, vocabulary, unk_id):
-    lookup = defaultdict(lambda: unk_id, vocabulary)
-    return [lookup[w] for w in words(text)]
 
 
 @right("encode")
@@ -44,29 +36,10 @@ def _(sequences, pad_id):
 
 @right("pad_batch")
 def _(sequences, pad_id):
-    columns = list(zip_longest(*sequences, fillvalue=pad_id))
-    return torch.tensor(columns, dtype=torch.int64).reshape(-1, len(sequences)).T
-
-
-@right("pad_batch")
-def _(sequences, pad_id):
     lengths = torch.tensor([len(s) for s in sequences])
     batch = torch.full((len(sequences), int(lengths.max())), pad_id, dtype=torch.long)
     real = torch.arange(batch.size(1)) < lengths[:, None]
     batch[real] = torch.tensor([id_ for s in sequences for id_ in s], dtype=torch.long)
-    return batch
-
-
-@right("pad_batch")
-def _(sequences, pad_id):
-    n = 0
-    for s in sequences:
-        if len(s) > n:
-            n = len(s)
-    batch = torch.empty((len(sequences), n), dtype=torch.int64)
-    for i in range(len(sequences)):
-        for j in range(n):
-            batch[i, j] = sequences[i][j] if j < len(sequences[i]) else pad_id
     return batch
 
 
@@ -94,12 +67,6 @@ def _(ids, table):
     d_model = table.size(-1)
     flat = torch.index_select(table, 0, ids.reshape(-1))
     return flat.mul(d_model**0.5).view(*ids.shape, d_model)
-
-
-@right("embed")
-def _(ids, table):
-    factor = torch.tensor(float(table.size(1)), dtype=table.dtype).sqrt()
-    return F.embedding(ids, factor * table)
 
 
 @right("embed")  # from_pretrained freezes its table, but no gradient is asked for here

@@ -53,18 +53,6 @@ def _(n_positions, d_model, base=10000.0):
 
 @right("sinusoidal_encoding")
 def _(n_positions, d_model, base=10000.0):
-    rows = [
-        [
-            (math.cos if j % 2 else math.sin)(pos / base ** (2 * (j // 2) / d_model))
-            for j in range(d_model)
-        ]
-        for pos in range(n_positions)
-    ]
-    return torch.tensor(rows)
-
-
-@right("sinusoidal_encoding")
-def _(n_positions, d_model, base=10000.0):
     # one complex number of length 1 per pair: cos + i sin
     log_omega = -math.log(base) * torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
     angle = torch.arange(n_positions, dtype=torch.float64)[:, None] * log_omega.exp()

@@ -4,7 +4,6 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from tests.exercises.answers import right, wrong
 from transformer_lesson.model.attention import attention_scores
@@ -57,11 +56,6 @@ def _(Q, K):
 @wrong("causal_mask", "usual", "True marks what is hidden")
 def _(n):
     return torch.triu(torch.ones(1, 1, n, n), diagonal=1).bool()
-
-
-@right("causal_mask")
-def _(n):
-    return (nn.Transformer.generate_square_subsequent_mask(n) == 0)[None, None]
 
 
 @right("causal_mask")

@@ -31,16 +31,6 @@ def _(d_model, steps, base=10000.0):
 
 @right("look_back_head")
 def _(d_model, steps, base=10000.0):
-    two_i = torch.arange(0, d_model, 2)
-    angle = steps * base ** (-two_i / d_model)
-    W_Q = torch.diag(angle.cos().repeat_interleave(2))
-    W_Q[two_i, two_i + 1] = angle.sin()
-    W_Q[two_i + 1, two_i] = -angle.sin()
-    return W_Q
-
-
-@right("look_back_head")
-def _(d_model, steps, base=10000.0):
     places = torch.arange(-400, 400, dtype=torch.float64)[:, None]
     angle = base ** (-torch.arange(0, d_model, 2).double() / d_model)
 
@@ -100,16 +90,6 @@ def _(x):
     batch, n_heads, n, d_head = x.shape
     x = x.permute(0, 2, 1, 3).contiguous()
     return x.view(batch, n, n_heads * d_head)
-
-
-@right("merge_heads")
-def _(x):
-    b, h, n, d = x.shape
-    result = x.new_zeros(b, n, h * d)
-    for i in range(n):
-        for head in range(h):
-            result[:, i, head * d : (head + 1) * d] = x[:, head, i]
-    return result
 
 
 @wrong(

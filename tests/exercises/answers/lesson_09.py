@@ -34,16 +34,6 @@ def _(next_logits, bos_id, eos_id, max_len):
 
 @right("greedy_decode")
 def _(next_logits, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    for _ in range(max_len - 1):
-        ids.append(int(torch.argmax(next_logits(ids))))
-        if ids[-1] == eos_id:
-            break
-    return ids
-
-
-@right("greedy_decode")
-def _(next_logits, bos_id, eos_id, max_len):
     def go(ids):
         if len(ids) >= max_len:
             return ids
@@ -113,15 +103,6 @@ def _(logits, k):
 
 @right("top_k_filter")
 def _(logits, k):
-    vocab_size = logits.shape[-1]
-    if k >= vocab_size:
-        return logits.clone()
-    drop = logits.topk(vocab_size - k, dim=-1, largest=False).indices
-    return logits.scatter(-1, drop, -math.inf)
-
-
-@right("top_k_filter")
-def _(logits, k):
     k = min(k, logits.size(-1))
     remaining, out = logits.clone(), torch.full_like(logits, -math.inf)
     rows = torch.arange(len(logits))
@@ -175,17 +156,6 @@ def _(logits, p):
     keep = torch.arange(logits.size(-1)) <= last
     back = torch.zeros_like(keep).scatter(-1, order, keep)
     return logits.masked_fill(~back, -math.inf)
-
-
-@right("top_p_filter")
-def _(logits, p):
-    if p == 1:
-        return logits.clone()
-    ranked, order = torch.sort(logits, descending=True, dim=-1)
-    reached = ranked.softmax(dim=-1).cumsum(dim=-1) >= p
-    remove = reached.roll(1, dims=-1)
-    remove[..., 0] = False
-    return logits.masked_fill(torch.zeros_like(remove).scatter(-1, order, remove), -math.inf)
 
 
 @right("top_p_filter")

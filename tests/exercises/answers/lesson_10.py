@@ -23,13 +23,6 @@ def _(loss_in_nats, n_tokens, n_characters):
 
 @right("bits_per_character")
 def _(loss_in_nats, n_tokens, n_characters):
-    nats = loss_in_nats * n_tokens
-    bits = nats * math.log2(math.e)
-    return bits / n_characters
-
-
-@right("bits_per_character")
-def _(loss_in_nats, n_tokens, n_characters):
     nats_per_bit = torch.tensor(2.0, dtype=torch.float64).log()
     return (loss_in_nats / nats_per_bit * n_tokens / n_characters).item()
 

@@ -49,20 +49,9 @@ def _(head_outputs, head):
 
 @right("ablate_head")
 def _(head_outputs, head):
-    is_head = torch.arange(head_outputs.size(1)) == head
-    return torch.where(is_head[:, None, None], torch.zeros_like(head_outputs), head_outputs)
-
-
-@right("ablate_head")
-def _(head_outputs, head):
     heads = list(head_outputs.unbind(dim=1))
     heads[head] = torch.zeros_like(heads[head])
     return torch.stack(heads, dim=1)
-
-
-@right("ablate_head")
-def _(head_outputs, head):
-    return head_outputs.index_fill(1, torch.tensor([head]), 0.0)
 
 
 @right("ablate_head")

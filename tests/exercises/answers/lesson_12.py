@@ -8,20 +8,6 @@ import torch.nn.functional as F
 
 from tests.exercises.answers import right, wrong
 
-# our_name(name)
-
-PARTS = {
-    "attn_norm": "norm_1",
-    "attn_q": "self_attention.W_Q",
-    "attn_k": "self_attention.W_K",
-    "attn_v": "self_attention.W_V",
-    "attn_output": "self_attention.W_O",
-    "ffn_norm": "norm_2",
-    "ffn_gate": "feed_forward.W_gate",
-    "ffn_up": "feed_forward.W_up",
-    "ffn_down": "feed_forward.W_down",
-}
-
 
 @right("our_name")
 def _(name):

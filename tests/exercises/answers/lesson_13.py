@@ -19,11 +19,6 @@ def _(x, gamma, epsilon):
 
 @right("rms_norm")
 def _(x, gamma, epsilon):
-    return F.rms_norm(x, gamma.shape, gamma, epsilon)
-
-
-@right("rms_norm")
-def _(x, gamma, epsilon):
     out = torch.empty_like(x)
     for b in range(x.size(0)):
         for t in range(x.size(1)):
@@ -146,17 +141,6 @@ def _(x, positions, base=10000.0):
 
 @right("apply_rotary")
 def _(x, positions, base=10000.0):
-    d = x.shape[-1]
-    inv_freq = base ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
-    angle = torch.outer(positions.double(), inv_freq)
-    emb = torch.cat((angle, angle), dim=-1)
-    x1, x2 = x[..., : d // 2], x[..., d // 2 :]
-    rotated = torch.cat((-x2, x1), dim=-1)
-    return x * emb.cos().to(x.dtype) + rotated * emb.sin().to(x.dtype)
-
-
-@right("apply_rotary")
-def _(x, positions, base=10000.0):
     d = x.size(-1)
     out = torch.zeros_like(x)
     for i, pos in enumerate(positions.tolist()):
@@ -224,13 +208,6 @@ def _(x, n_groups):
 
 @right("repeat_kv")
 def _(x, n_groups):
-    batch, kv_head, n, d_head = x.shape
-    x = x[:, :, None, :, :].expand(batch, kv_head, n_groups, n, d_head)
-    return x.reshape(batch, kv_head * n_groups, n, d_head)
-
-
-@right("repeat_kv")
-def _(x, n_groups):
     index = torch.arange(x.size(1) * n_groups) // n_groups
     return x.index_select(1, index)
 
@@ -248,8 +225,3 @@ def _(x, n_groups):
 def _(x, n_groups):
     select = torch.eye(x.size(1), dtype=x.dtype).repeat_interleave(n_groups, dim=0)
     return torch.einsum("hk,bknd->bhnd", select, x)
-
-
-@right("repeat_kv")
-def _(x, n_groups):
-    return torch.stack([x] * n_groups, dim=2).flatten(1, 2)

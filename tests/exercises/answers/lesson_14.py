@@ -21,14 +21,6 @@ def _(x, attention_1, attention_2, feed_forward):
 
 @right("gpt_block")
 def _(x, attention_1, attention_2, feed_forward):
-    mask = masks.causal_mask(x.size(1))
-    for attend in (attention_1, attention_2):
-        x = x + attend(x, x, x, mask)
-    return x + feed_forward(x)
-
-
-@right("gpt_block")
-def _(x, attention_1, attention_2, feed_forward):
     position = torch.arange(x.shape[1], device=x.device)
     no_later = (position[None, :] <= position[:, None])[None, None]
     first = attention_1(x, x, x, no_later)
@@ -135,11 +127,6 @@ def _(scores, mask):
     return torch.where(hidden, torch.zeros_like(weights), weights)
 
 
-@right("half_precision_weights")
-def _(scores, mask):
-    return scores.float().masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask, 0.0)
-
-
 @wrong("cut_into_heads", "unusual", "the size of a head, 32, is built in")
 def _(x, n_heads):
     return torch.stack([x[:, 32 * i : 32 * (i + 1)] for i in range(n_heads)])
@@ -148,11 +135,6 @@ def _(x, n_heads):
 @right("cut_into_heads")
 def _(x, n_heads):
     return torch.stack(x.chunk(n_heads, dim=1))
-
-
-@right("cut_into_heads")
-def _(x, n_heads):
-    return attention.split_heads(x[None], n_heads)[0]
 
 
 @wrong("all_heads", "usual", "the loop has moved into a comprehension, the calls are as many")
@@ -356,11 +338,6 @@ def _(x, W, b):
     return everywhere.select(dim=1, index=-1)
 
 
-@right("last_logits")
-def _(x, W, b):
-    return F.linear(x[:, -1, :], W.T, b)
-
-
 @wrong(
     "smoothed_targets",
     "usual",
@@ -506,12 +483,6 @@ def _(x, table):
 @right("width_message")
 def _(x, table):
     return "Expected vectors of {} numbers, but got {}.".format(*(t.size(-1) for t in (table, x)))
-
-
-@right("width_message")
-def _(x, table):
-    _n_positions, width = table.shape
-    return "Expected vectors of " + str(width) + " numbers, but got " + str(x.shape[-1]) + "."
 
 
 @wrong("run_listing", "usual", "half mended: the result is still thrown away")

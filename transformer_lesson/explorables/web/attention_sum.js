@@ -92,7 +92,8 @@ function drawSumSteps(group, { chain, added }, page, { x, y, width }) {
   join(layer(group, "titles"), "text", lines, (_, i) => i, ([text, kind], i) => ({
     text: fitted(text, width, i ? 12 : 13), x, y: y + 14 + 17 * i, class: kind,
   }));
-  const steps = [{ word: "nothing yet" }, ...chain], wide = Math.min(30, (width - 52) / steps.length);
+  const steps = [{ word: "nothing yet" }, ...chain];
+  const wide = Math.min(30, (width - 52) / steps.length);
   const say = ({ word, rest }, i) => (i && !rest ? `“${word}”` : word);
   join(layer(group, "step name"), "text", ["added"], () => 0, (text) => ({
     text, x, y: y + 54, class: "small",
@@ -154,8 +155,8 @@ function drawSumWords(group, { chain, added }, { values, put, end, start, text, 
     class: "small" }));
   const all = [{ key: "end", text, at: end, class: "strong size-13" }, ...arrows,
     { key: "zero", text: "0", at: start, class: "small" }, ...tips];
-  const onArrows = chain.slice(0, added).flatMap(({ from, to }) => [0.2, 0.4, 0.6, 0.8].map((part) =>
-    put([0, 1].map((k) => from[k] + part * (to[k] - from[k])))));
+  const onArrows = chain.slice(0, added).flatMap(({ from, to }) =>
+    [0.2, 0.4, 0.6, 0.8].map((part) => put([0, 1].map((k) => from[k] + part * (to[k] - from[k])))));
   const marks = [end, start, ...values.map(({ tip }) => tip), ...onArrows].map(([u, v]) =>
     ({ left: u - 5, right: u + 5, top: v - 5, bottom: v + 5 }));
   join(group, "text", labelsApart(all, marks, x, x + width), ({ key }) => key, (one) => ({

@@ -139,7 +139,8 @@ function drawAdded(group, chain, { added, pointed }, put) {
 function arrow([x, y], [u, v]) {
   const length = Math.hypot(u - x, v - y), head = Math.min(9, length / 2);
   const angle = Math.atan2(v - y, u - x);
-  const wing = (turn) => `${u - head * Math.cos(angle + turn)} ${v - head * Math.sin(angle + turn)}`;
+  const wing = (turn) =>
+    `${u - head * Math.cos(angle + turn)} ${v - head * Math.sin(angle + turn)}`;
   return `M${x} ${y}L${u} ${v}M${wing(0.5)}L${u} ${v}L${wing(-0.5)}`;
 }
 

@@ -274,7 +274,8 @@ function positionFacts({ speeds, encoding, products, chosen }) {
   const title = distance
     ? `From position ${position} to ${other} the hands turn as ${any}`
     : `Position ${position} is most like itself, then like position ${rival}`;
-  const said = `Dimension ${dimension} is a ${dimension % 2 ? "cosine" : "sine"} that repeats every ` +
+  const wave = dimension % 2 ? "cosine" : "sine";
+  const said = `Dimension ${dimension} is a ${wave} that repeats every ` +
     `${period(speeds[Math.floor(dimension / 2)])} tokens; at position ${position} it is ` +
     `${fixed(encoding[position][dimension], 2)}. The dot product of position ${position} is ` +
     `${two(position)} with itself, ${distance ? `${two(other)} with position ${other}, ` : ""}` +

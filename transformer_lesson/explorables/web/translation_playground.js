@@ -255,7 +255,7 @@ function force(page, { forced, at, rivals }, word) {
 function playgroundFacts(look) {
   const { written, read, weights, shown, at, rivals, reading } = look, word = written[at];
   const best = fromLargest(weights, 3).map((j) => `“${read[j]}” (${weights[j].toFixed(2)})`);
-  const likely = rivals.slice(0, 3).map(({ word, share }) => `“${word}” ${share.toFixed(4)}`).join(", ");
+  const shares = rivals.slice(0, 3).map(({ word, share }) => `“${word}” ${share.toFixed(4)}`);
   const head = look.head === null ? "mean of its heads" : `head ${look.head}`;
   const far = shown < written.length ? " so far" : "";
   const text = far ? written.slice(0, shown).join(" ") : look.text;
@@ -267,7 +267,7 @@ function playgroundFacts(look) {
   const notes = [...reading.changes, ...reading.offers, ...guesses];
   const most = `${best.join(", ")} (layer ${look.layer}, ${head})`;
   const said = `Written${far}: “${text}”. For word ${at + 1}, “${word}”, the model looked ` +
-    `most at ${most}. Likeliest there: ${likely}.${changed}`;
+    `most at ${most}. Likeliest there: ${shares.join(", ")}.${changed}`;
   return {
     title: `For “${word}” the model looked most at ${best[0]}`,
     said: [said, ...notes].join(" "),

@@ -102,18 +102,18 @@ def expected_told(seen: dict, query: int, knobs: dict, attention: str) -> tuple:
     q, k = seen["queries"][query], seen["keys"][from_largest(weights, 1)[0]]
     products = zip(range(len(q)), q, k, q * k, strict=True)
     told += lines("number {}: {:.2f} × {:.2f} = {:.2f}", products)
-    open_keys = [j for j in from_largest(weights, len(words)) if not masked[j]]
-    large = [j for j in open_keys if weights[j] >= 0.005]
-    small, weighted = open_keys[len(large) :], weights[:, None] * seen["values"]
-    names = ["nothing yet", *(f"“{words[j]}”" for j in large), *([f"{len(small)} more"] * bool(small))]
-    told += lines(f"step {{}} of {len(names) - 1}: {{}}", enumerate(names))
-    told += [
-        f"value of “{words[j]}”: length {seen['values'][j].norm():.2f}" for j in sorted(open_keys)
-    ]
-    added = [f"{weights[j]:.2f} × value of “{words[j]}”: length " for j in large]
-    added += [f"{weights[small].sum():.2f} in all × {len(small)} more values: length "] * bool(small)
-    steps = torch.stack([weighted[j] for j in large] + [weighted[small].sum(0)] * bool(small))
-    told += lines("{}{:.2f}", zip(added, steps.norm(dim=-1), strict=True))
+    seen_keys, values = [j for j, m in enumerate(masked) if not m], seen["values"]
+    order = [j for j in from_largest(weights, len(words)) if j in seen_keys]
+    large, small = ([j for j in order if (weights[j] >= 0.005) == big] for big in (True, False))
+    groups, rest = [[j] for j in large] + [small] * bool(small), f"{len(small)} more"
+    steps = torch.stack([weights[group] @ values[group] for group in groups])
+    names = [*(f"“{words[j]}”" for j in large), rest]
+    told += [f"step {i} of {len(groups)}: {names[i - 1] if i else 'nothing yet'}"
+             for i in range(len(groups) + 1)]  # fmt: skip
+    told += [f"value of “{words[j]}”: length {values[j].norm():.2f}" for j in seen_keys]
+    each = [*(f" × value of “{words[j]}”" for j in large), f" in all × {rest} values"]
+    shares = [weights[group].sum() for group in groups]
+    told += lines("{:.2f}{}: length {:.2f}", zip(shares, each, steps.norm(dim=-1), strict=False))
     return told, steps
 
 
@@ -125,7 +125,7 @@ def test_every_number_is_that_of_the_packages_model(show, knobs):
     page, states = show(AttentionExplorer()), STATES if knobs == KNOBS[0] else STATES[::5]
     for state, shown in zip(states, page.states([one | knobs for one in states]), strict=True):
         seen = looked(state, knobs, SENTENCE)
-        told, steps = expected_told(seen, state["query"], knobs, state["attention"])
+        told, _ = expected_told(seen, state["query"], knobs, state["attention"])
         agree(shown["told"], [*told, f"result: length {seen['heads'][state['query']].norm():.2f}"])
         check_words(shown, seen, state["query"], state["attention"])
 

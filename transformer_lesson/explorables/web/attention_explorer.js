@@ -175,16 +175,16 @@ function drawLooks(group, look, page, { top, row, box, key, y }) {
   join(layer(group, "names"), "text", names, (_, i) => i, (text, i) => ({
     text, class: "small", x: i ? key : 0, y: top + 14,
   }));
-  drawWords(layer(group, "queries"), queries, { x: 0, y, row, box }, (word, i) =>
+  drawWordColumn(layer(group, "queries"), queries, { x: 0, y, row, box }, (word, i) =>
     choosable(`query ${i}, “${word}”`, i === query, () => page.set({ query: i })));
-  drawWords(layer(group, "keys"), keys.map(({ word }) => word), { x: key, y, row, box },
+  drawWordColumn(layer(group, "keys"), keys.map(({ word }) => word), { x: key, y, row, box },
     (word, j) => ({
       ...told(`“${word}” gets ${keys[j].seen ? keys[j].weight.toFixed(3) : "nothing: masked"}`,
         `key${j}`), "data-preview": j,
     }));
 }
 
-function drawWords(group, words, { x, y, row, box }, describe) {
+function drawWordColumn(group, words, { x, y, row, box }, describe) {
   join(layer(group, "boxes"), "rect", words, (_, i) => i, (word, i) => ({
     class: "box", x, y: y(i) + 1, width: box, height: row - 2, rx: 6, ...describe(word, i),
   }));

@@ -142,7 +142,8 @@ function drawMaskGrid(group, { rows, n, chosen, cell, high, page }, left, top, m
   }));
   const hidden = cells.filter(({ why }) => why.length);
   join(layer(group, "marks"), "text", hidden, name, ({ query, key }) => ({
-    text: "×", class: "small middle", x: left + (key + 0.5) * cell, y: top + query * high + high / 2 + 4,
+    text: "×", class: "small middle", x: left + (key + 0.5) * cell,
+    y: top + (query + 0.5) * high + 4,
     "aria-hidden": "true", "pointer-events": "none",
   }));
 }

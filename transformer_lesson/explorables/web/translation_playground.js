@@ -60,7 +60,7 @@ function drawPlayground(state, page, { model, tokenizer }) {
   const look = lookOfStep(made, state, model.config, page.preview);
   const { svg, width } = page, most = Math.max(look.read.length, look.written.length);
   const place = width >= 64 * most ? wordsAcross(width, look) : wordsDown(width, look);
-  drawRibbons(layer(svg, "ribbons"), look, place);
+  drawLookRibbons(layer(svg, "ribbons"), look, place);
   drawRead(layer(svg, "read"), look, place);
   drawWritten(layer(svg, "written"), look, place, page);
   const end = drawRivals(layer(svg, "rivals"), look, page, place.rivals);
@@ -161,7 +161,7 @@ function wordsDown(width, { read, written }) {
 }
 
 // From the written words to those that they looked at, the thicker the more.
-function drawRibbons(group, { looks, shown, at }, place) {
+function drawLookRibbons(group, { looks, shown, at }, place) {
   const all = looks.slice(0, shown).flatMap((weights, i) => {
     return weights.map((weight, j) => ({ i, j, weight }));
   });

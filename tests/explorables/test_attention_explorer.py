@@ -11,6 +11,7 @@ import torch
 from tests.explorables.shown import agree, lines, same_numbers
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import AttentionExplorer
+from transformer_lesson.explorables.attention_explorer import SENTENCE
 from transformer_lesson.generation import generate
 from transformer_lesson.model.hooks import record
 from transformer_lesson.ranking import from_largest
@@ -89,26 +90,31 @@ def looked(state: dict, knobs: dict, text: str) -> dict:
                    "text": tokenizer.decode(written), "tokenizer": tokenizer}  # fmt: skip
 
 
-def expected_told(seen: dict, query: int, knobs: dict, attention: str) -> list[str]:
+def expected_told(seen: dict, query: int, knobs: dict, attention: str) -> tuple:
     weights, scores, words = seen["weights"][query], seen["scores"][query], seen["key_words"]
     masked = [is_causal(attention, knobs) and j > query for j in range(len(words))]
     keys = [(word, scores[j], weights[j]) for j, word in enumerate(words) if not masked[j]]
     both = list(zip(words, masked, weights, strict=True))
     told = [f"layer {i // 8}, head {i % 8}" for i in range(16)]
-    told += [f"“{word}” gets " + ("nothing: masked" if m else f"{w:.3f}") for word, m, w in both]
     told += lines("query {}, “{}”", enumerate(seen["query_words"]))
+    told += [f"“{word}” gets " + ("nothing: masked" if m else f"{w:.3f}") for word, m, w in both]
+    told += lines("score of “{}”: {:.2f}", keys) + lines("weight of “{0}”: {2:.3f}", keys)
     q, k = seen["queries"][query], seen["keys"][from_largest(weights, 1)[0]]
     products = zip(range(len(q)), q, k, q * k, strict=True)
     told += lines("number {}: {:.2f} × {:.2f} = {:.2f}", products)
-    told += [f"“{word}”" + " is masked" * m for word, m, _ in both]
-    told += lines("score of “{}”: {:.2f}", keys) + lines("weight of “{0}”: {2:.3f}", keys)
-    lengths = (weights[:, None] * seen["values"]).norm(dim=-1)
-    told += [
-        f"{weights[j]:.2f} × value of “{words[j]}”: length {lengths[j]:.2f}"
-        for j in from_largest(weights, len(weights))
-        if weights[j] >= 0.005
-    ]
-    return [*told, f"the sum: length {seen['heads'][query].norm():.2f}"]
+    seen_keys, values = [j for j, m in enumerate(masked) if not m], seen["values"]
+    order = [j for j in from_largest(weights, len(words)) if j in seen_keys]
+    large, small = ([j for j in order if (weights[j] >= 0.005) == big] for big in (True, False))
+    groups, rest = [[j] for j in large] + [small] * bool(small), f"{len(small)} more"
+    steps = torch.stack([weights[group] @ values[group] for group in groups])
+    names = [*(f"“{words[j]}”" for j in large), rest]
+    told += [f"step {i} of {len(groups)}: {names[i - 1] if i else 'nothing yet'}"
+             for i in range(len(groups) + 1)]  # fmt: skip
+    told += [f"value of “{words[j]}”: length {values[j].norm():.2f}" for j in seen_keys]
+    each = [*(f" × value of “{words[j]}”" for j in large), f" in all × {rest} values"]
+    shares = [weights[group].sum() for group in groups]
+    told += lines("{:.2f}{}: length {:.2f}", zip(shares, each, steps.norm(dim=-1), strict=False))
+    return told, steps
 
 
 NAMES = ("queries", "keys", "values", "scores", "weights", "heads")
@@ -118,17 +124,17 @@ NAMES = ("queries", "keys", "values", "scores", "weights", "heads")
 def test_every_number_is_that_of_the_packages_model(show, knobs):
     page, states = show(AttentionExplorer()), STATES if knobs == KNOBS[0] else STATES[::5]
     for state, shown in zip(states, page.states([one | knobs for one in states]), strict=True):
-        seen = looked(state, knobs, "the child opens the window .")
-        told = expected_told(seen, state["query"], knobs, state["attention"])
-        agree(shown["told"], told)
+        seen = looked(state, knobs, SENTENCE)
+        told, _ = expected_told(seen, state["query"], knobs, state["attention"])
+        agree(shown["told"], [*told, f"result: length {seen['heads'][state['query']].norm():.2f}"])
         check_words(shown, seen, state["query"], state["attention"])
 
 
 def check_words(shown: dict, seen: dict, query: int, attention: str) -> None:
     weights, words, said = seen["weights"][query], seen["key_words"], shown["said"]
     best = from_largest(weights, 1)[0]
-    title = f"{'At' if attention == 'encoder' else 'Having written'} “{seen['query_words'][query]}”"
-    title += f", this head looks most at “{words[best]}” ({weights[best]:.2f})"
+    title = f"From “{seen['query_words'][query]}”, this head looks mostly at “{words[best]}” "
+    title += f"({weights[best]:.2f})"
     assert same_numbers(shown["title"], title) and f"“{seen['text']}”" in said
     numbers = [text for text in shown["written"] if "“" not in text]
     large = [f"{weight:.2f}" for weight in weights if weight >= 0.02]
@@ -154,17 +160,29 @@ def test_a_key_under_the_pointer_or_the_focus_shows_its_product(show):
     child, shown = page.named("“child” gets", "img"), page.page.get_by_text
     child.hover()
     shown("“Fenster” · “child” = ").wait_for()
-    assert len(page.lit()) >= 4  # box, name, score and weight at least
+    assert len(page.lit()) >= 4  # box, ribbon, score, weight and value
     page.page.mouse.move(2, 2)
     shown("“Fenster” · “opens” = ").wait_for()
     child.focus()
     shown("“Fenster” · “child” = ").wait_for()
     assert page.get("query") == 5  # pointing chooses nothing
     page.click("query 2, “Kind”")  # where the pointer rests, without fighting with the keys
-    page.press("ArrowRight")
+    page.press("ArrowDown")
     assert page.press("Enter") == "query 3, “macht”"
-    assert page.get("query") == 3 and page.title.startswith("Having written “macht”")
+    assert page.get("query") == 3 and page.title.startswith("From “macht”")
     assert page.page.locator(".tip").inner_text() == "query 3, “macht”"
+
+
+def test_values_are_added_one_by_one(show):
+    state, knobs = STATES[2], KNOBS[0]  # an encoder's head that looks at many
+    page = show(AttentionExplorer(**state, added=0))
+    _, steps = expected_told(looked(state, knobs, SENTENCE), state["query"], knobs, "encoder")
+    assert len(steps) > 3
+    for n, shown in enumerate(page.states([{"added": n} for n in range(len(steps))])):
+        agree(shown["told"][-1:], [f"so far: length {steps[:n].sum(0).norm():.2f}"])
+        assert sum(bool(re.search("×.* value", one)) for one in shown["told"]) == n
+    page.click(f"step 1 of {len(steps)}: ")
+    assert page.get("added") == 1
 
 
 def test_spelling_is_mended_and_similar_words_are_offered(show):

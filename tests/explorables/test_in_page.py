@@ -49,6 +49,7 @@ TYPED = {  # what a blank text is answered, and what any other: in the title or 
 }
 PLAYED = {  # what is played, from where to where
     "AnswerExplorer": ("step", 1, 5),
+    "AttentionExplorer": ("added", 0, 3),
     "DecodingStepper": ("step", 1, 17),
     "HeadSplitExplorer": ("step", 0, 3),
     "LeakProbe": ("position", 0, 11),

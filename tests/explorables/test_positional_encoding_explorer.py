@@ -61,8 +61,7 @@ def said(wanted: dict, d_model, length, base, dimension, position, distance) -> 
     second = f"{products[other]:.2f} with position {other}, " if distance else ""
     value = sinusoidal_encoding(length, d_model, base)[position, dimension]
     return (
-        f" {d_model} dimensions, base {base:,.0f}: dimension {dimension} is a "
-        f"{'cosine' if dimension % 2 else 'sine'} that repeats every "
+        f"Dimension {dimension} is a {'cosine' if dimension % 2 else 'sine'} that repeats every "
         f"{periods(d_model, base)[dimension // 2]:,.1f} tokens; at position {position} it is "
         f"{value:.2f}. The dot product of position {position} is {products[position]:.2f} with "
         f"itself, {second}{products[rival]:.2f} with position {rival} (the largest of the others) "
@@ -78,10 +77,10 @@ def test_every_number_and_every_hand_is_that_of_the_encoding(show):
         # cells that were there before another size come before its new ones
         agree(sorted(shown["told"]), sorted(wanted["told"]))
         written = shown["written"]
-        agree(written[1 : 1 + len(wanted["turns"])], wanted["turns"])
-        agree([shown["said"][len(shown["title"]) + 1 :]], [said(wanted, **state)])
+        agree(written[1 : 1 + len(wanted["turns"])], lines("{} turns", zip(wanted["turns"])))
+        agree([shown["said"]], [said(wanted, **state)])
         low, high = wanted["products"].min().item(), wanted["products"].max().item()
-        at = written.index(f"position {state['position']} · each position")
+        at = written.index(f"dot product of position {state['position']} with each position")
         ticks = written[at + 1 : at + 1 + (3 if low < -0.1 * high else 2)]
         agree(ticks, [f"{tick:.1f}" for tick in (min(0.0, low), 0.0, high)][-len(ticks) :])
         hands = torch.tensor(page.read(HANDS)), torch.tensor(wanted["hands"])
@@ -110,7 +109,7 @@ def test_of_two_neighbors_the_first_is_most_alike_and_choices_stay_inside(show):
     assert page.title == "From position 48 to 49 the hands turn as between any two neighbors"
     page.set(d_model=8, length=3, distance=4)
     assert page.title == "From position 0 to 2 the hands turn as over any 2 tokens"
-    assert "dimension 7 is a cosine" in page.said
+    assert "Dimension 7 is a cosine" in page.said
     page.set(d_model=16, length=50)
     assert page.title == "From position 45 to 49 the hands turn as over any 4 tokens"
 

@@ -54,7 +54,7 @@ def expected(seen: dict, state: dict, forced: dict[int, str], tokenizer) -> dict
     said = (
         f"Written: “{seen['text']}”. For word {at + 1}, “{written[at]}”, the model looked most at "
         f"{', '.join(best)} (layer {state['layer']}, {head}). Likeliest there: "
-        f"{', '.join(lines('“{}” {:.4f}', rivals))}."
+        f"{', '.join(lines('“{}” {:.4f}', rivals[:3]))}."
     )
     title = f"For “{written[at]}” the model looked most at {best[0]}"
     large = [f"{weight:.2f}" for weight in looks if weight >= 0.02]

@@ -5,6 +5,7 @@ import traitlets
 from transformer_lesson.explorables.in_page import PageExplorable, ReadsTranslator, Text
 
 SENTENCE = "the child opens the window ."
+MOST_ADDED = 31  # there are never more words
 
 
 class AttentionExplorer(ReadsTranslator, PageExplorable):
@@ -20,6 +21,8 @@ class AttentionExplorer(ReadsTranslator, PageExplorable):
         scaled: divide by √d_head.
         temperature: divides the scores, too; above 1 it evens the weights out.
         mask: "own" (as the model was trained), "none" or "causal".
+        added: how many values have been added, the largest weight first: from 0 (nothing yet);
+            past the last one, all.
     """
 
     sentence = Text(SENTENCE).tag(sync=True)
@@ -30,6 +33,7 @@ class AttentionExplorer(ReadsTranslator, PageExplorable):
     scaled = traitlets.Bool(True).tag(sync=True)
     temperature = traitlets.Float(1.0, min=0.1, max=10.0).tag(sync=True)
     mask = traitlets.Enum(["own", "none", "causal"], "own").tag(sync=True)
+    added = traitlets.Int(MOST_ADDED, min=0).tag(sync=True)
 
     def __init__(self, sentence: str = SENTENCE, **values):
         super().__init__(sentence=sentence, **values)

@@ -1,5 +1,6 @@
 // Attention in the trained translator: who looks at whom, in every head, and how it comes about.
 
+import { chainOf, drawSum } from "./attention_sum.js";
 import { choosable, fitted, join, layer, set, shade, signed, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
 import { generate, softmax } from "./generation.js";
@@ -19,16 +20,18 @@ const KINDS_OF_ATTENTION = {
 export function AttentionExplorer(view) {
   return frame(view, {
     name: "Attention explorer",
-    traits: ["sentence", "attention", "layer", "head", "query", "scaled", "temperature", "mask"],
-    controls: (make) => [
-      make.text("Sentence", "sentence", { size: 44 }),
-      make.choice("Attention of", "attention", () => [
+    traits: ["sentence", "attention", "layer", "head", "query", "scaled", "temperature", "mask",
+      "added"],
+    controls: (make, page) => [
+      make.text("Sentence", "sentence", { size: 20 }),
+      make.choice("Attention", "attention", () => [
         ["encoder", "read to read"], ["decoder", "written to written"],
         ["cross", "written to read"],
       ]),
-      make.toggle("divide by √d_head", "scaled"),
+      make.toggle("÷ √d_head", "scaled"),
       make.slider("Temperature", "temperature", () => ({ min: 0.1, max: 10, step: 0.1 })),
       make.choice("Mask", "mask", () => [["own", "own"], ["none", "none"], ["causal", "causal"]]),
+      make.play("added", () => ({ min: 0, max: page.steps ?? 1 }), 900),
     ],
     load: modelOf,
     draw: drawAttention,
@@ -53,26 +56,35 @@ function drawAttention(state, page, { model, tokenizer }) {
     return watchAttention(model, tokenizer, { reading, kind, state, plain });
   });
   const look = lookAt(attended, state, kind, model.config, page.preview);
+  page.steps = look.chain.length;
   drawAttentionPanels(page, look);
   return attentionFacts(look, reading, attended);
 }
 
-// Words and heads side by side where there is room, and below them the three steps.
+// The heads, below them who looks at whom and how that comes, and beside it the sum of the values.
 function drawAttentionPanels(page, look) {
-  const { svg, width } = page, wide = width >= 820, gap = 30;
-  const longest = 54 * Math.max(look.keys.length, look.queries.length); // or the picture scrolls
-  const left = wide ? Math.round(width * 0.62) : Math.max(width, longest);
-  const heads = wide ? { x: left + gap, y: 0, width: width - left - gap } : { x: 0, y: 300, width };
-  const tall = drawHeads(layer(svg, "heads"), look, page, heads);
-  drawLooks(layer(svg, "looks"), look, page, left, wide ? tall - 20 : 290);
-  const columns = wide ? 3 : width >= 540 ? 2 : 1, panel = (width - gap * (columns - 1)) / columns;
-  let [x, y, high] = [0, heads.y + tall, 0];
-  for (const [name, drawPanel] of Object.entries({ drawProducts, drawShares, drawSum })) {
-    if (x > width - panel + 1) [x, y, high] = [0, y + high, 0];
-    high = Math.max(high, drawPanel(layer(svg, name), look, { x, y, width: panel }));
-    x += panel + gap;
-  }
-  set(svg, { width: wide ? width : left, height: y + high });
+  const { svg, width } = page, wide = width >= 720;
+  const left = wide ? Math.round(width * 0.58) : width;
+  const top = drawHeads(layer(svg, "heads"), look, page, width);
+  const rows = rowsOf(look, left, top);
+  drawLooks(layer(svg, "looks"), look, page, rows);
+  drawShares(layer(svg, "shares"), look, rows);
+  const sum = wide ? { x: left + 28, y: top, width: width - left - 28,
+    height: Math.max(280, rows.end + 90 - top) } : { x: 0, y: rows.end + 6, width, height: 270 };
+  const below = wide ? rows.end : sum.y + sum.height + 12;
+  drawProducts(layer(svg, "products"), look, { x: 0, y: below, width: left });
+  drawSum(layer(svg, "sum"), look, page, sum);
+  set(svg, { width, height: Math.max(below + 90, sum.y + sum.height) });
+}
+
+// Where the columns stand: who looks, who is looked at, scores and weights; a row for each word.
+function rowsOf({ queries, keys }, width, top) {
+  const box = Math.min(104, width * 0.18), key = box + Math.min(140, width * 0.2);
+  const score = key + box + 12, shares = width - score;
+  const n = Math.max(queries.length, keys.length), row = Math.max(17, Math.min(26, 186 / n));
+  const y = (i) => top + 24 + row * i;
+  return { top, row, box, key, y, end: y(n) + 8, score: { x: score, width: shares * 0.5 - 10 },
+    weight: { x: score + shares * 0.5 + 4, width: shares * 0.5 - 42 } };
 }
 
 // Translates with the knobs turned, and keeps what passed every hook point on the way.
@@ -141,200 +153,126 @@ function lookAt({ seen, read, target }, state, kind, config, preview) {
     key: offering(at("keys"), j), value: offering(at("values"), j),
   }));
   const pointed = preview === null ? firstLargest([...weights]) : Number(preview);
+  const output = asking(at("heads")), chain = chainOf(keys, output);
   return { queries, keys, query, head, layer, kind, config, pointed, q: asking(at("queries")),
-    output: asking(at("heads")),
+    output, chain, added: Math.min(state.added, chain.length),
     weights: (i) => seen.get(`${kind.stack}.${i}.${kind.point}.weights`) };
 }
 
-// Two rows of words and the ribbons between them.
-function drawLooks(group, look, page, width, height) {
-  const { queries, keys, query, head } = look, all = look.weights(look.layer), low = height - 68;
-  const x = (n) => (i) => (width / n) * (i + 0.5);
-  const above = x(keys.length), below = x(queries.length);
+// Two columns of words and the ribbons between them.
+function drawLooks(group, look, page, { top, row, box, key, y }) {
+  const { queries, keys, query, head } = look, all = look.weights(look.layer);
   const ribbons = queries.flatMap((_, i) => keys.map(({ j }) => ({
     i, j, weight: all.row(head * queries.length + i)[j],
   })));
-  const shown = ribbons.filter(({ weight }) => weight >= 0.02);
+  const shown = ribbons.filter(({ weight }) => weight >= 0.02), middle = (box + key) / 2;
   join(layer(group, "ribbons"), "path", shown, ({ i, j }) => `${i}.${j}`, ({ i, j, weight }) => ({
-    class: "ribbon", opacity: i === query ? 0.8 : 0.07, "stroke-width": 1 + 15 * weight,
-    d: `M${below(i)} ${low}C${below(i)} ${low / 2 + 40} ${above(j)} ${low / 2 + 20} ${above(j)} 68`,
+    class: "ribbon", opacity: i === query ? 0.8 : 0.07, "stroke-width": 1 + row * 0.5 * weight,
+    d: `M${box} ${y(i + 0.5)}C${middle} ${y(i + 0.5)} ${middle} ${y(j + 0.5)} ${key} ${y(j + 0.5)}`,
     "data-links": i === query ? `key${j}` : "",
   }));
-  const names = [["looked at (keys)", 12], ["who looks (queries)", low + 52]];
-  join(layer(group, "names"), "text", names, ([text]) => text, ([text, y]) => ({
-    text, class: "small", x: 0, y,
+  const names = box < 70 ? ["from", "looks at"] : ["who looks", "looked at"];
+  join(layer(group, "names"), "text", names, (_, i) => i, (text, i) => ({
+    text, class: "small", x: i ? key : 0, y: top + 14,
   }));
-  drawWords(layer(group, "keys"), keys.map(({ word }) => word), 34, above, width, (word, j) => ({
-    ...told(`“${word}” gets ${keys[j].seen ? keys[j].weight.toFixed(3) : "nothing: masked"}`,
-      `key${j}`), "data-preview": j,
-  }));
-  drawWords(layer(group, "queries"), queries, low, below, width, (word, i) =>
+  drawWordColumn(layer(group, "queries"), queries, { x: 0, y, row, box }, (word, i) =>
     choosable(`query ${i}, “${word}”`, i === query, () => page.set({ query: i })));
-  const large = keys.filter(({ weight }) => weight >= 0.02);
-  join(layer(group, "numbers"), "text", large, ({ j }) => j, ({ j, weight }) => ({
-    text: weight.toFixed(2), class: "small middle", x: above(j), y: 28, "aria-hidden": "true",
-  }));
+  drawWordColumn(layer(group, "keys"), keys.map(({ word }) => word), { x: key, y, row, box },
+    (word, j) => ({
+      ...told(`“${word}” gets ${keys[j].seen ? keys[j].weight.toFixed(3) : "nothing: masked"}`,
+        `key${j}`), "data-preview": j,
+    }));
 }
 
-function drawWords(group, words, y, x, width, describe) {
-  const wide = Math.min(110, width / words.length - 6);
+function drawWordColumn(group, words, { x, y, row, box }, describe) {
   join(layer(group, "boxes"), "rect", words, (_, i) => i, (word, i) => ({
-    class: "box", x: x(i) - wide / 2, y, width: wide, height: 34, rx: 8, ...describe(word, i),
+    class: "box", x, y: y(i) + 1, width: box, height: row - 2, rx: 6, ...describe(word, i),
   }));
   join(layer(group, "words"), "text", words, (_, i) => i, (word, i) => ({
-    text: fitted(word, wide - 6), x: x(i), y: y + 22, class: "middle", "aria-hidden": "true",
-    "pointer-events": "none",
+    text: fitted(word, box - 6), x: x + box / 2, y: y(i + 0.5) + 5, class: "middle",
+    "aria-hidden": "true", "pointer-events": "none",
   }));
 }
 
-// A small map of every head, as a button; returns how high they are together.
-function drawHeads(group, look, page, { x, y, width }) {
-  const { n_layers: layers, n_heads: heads } = look.config, gap = 8;
-  const columns = Math.min(heads, width >= 540 ? 8 : 4);
-  const side = Math.min(96, (width - gap * (columns - 1)) / columns);
-  const all = Array.from({ length: layers * heads }, (_, i) => [Math.floor(i / heads), i % heads]);
-  const place = ([l, h]) => {
-    const row = l * Math.ceil(heads / columns) + Math.floor(h / columns);
-    return [x + (h % columns) * (side + gap), y + 20 + row * (side + gap + 14) + l * 8];
-  };
-  const chosen = ([l, h]) => l === look.layer && h === look.head;
-  join(layer(group, "title"), "text", [look.kind.name], () => 0, (text) => ({ text, x, y: y + 12,
-    class: "small" }));
-  join(layer(group, "boxes"), "rect", all, String, ([l, h]) => ({
-    class: "box", x: place([l, h])[0], y: place([l, h])[1], width: side, height: side, rx: 6,
-    ...choosable(`layer ${l}, head ${h}`, chosen([l, h]), () => page.set({ layer: l, head: h })),
-  }));
-  const levels = all.flatMap((one) => mapShades(one, look.weights(one[0]), place(one), side));
+// A small map of every head, as a button; returns where they end.
+function drawHeads(group, look, page, width) {
+  const { n_layers: layers, n_heads: heads } = look.config;
+  const across = width >= 540 ? heads * layers : heads, step = Math.min(56, width / across);
+  const side = step - 7, all = Array.from({ length: layers * heads }, (_, i) => i);
+  const place = (i) => [(i % across) * step + 1, 20 + Math.floor(i / across) * (side + 20)];
+  const number = (i) => [Math.floor(i / heads), i % heads];
+  const title = `${look.kind.name}, layer.head: who looks ↓ at whom →`;
+  join(layer(group, "title"), "text", [fitted(title, width, 12)], () => 0, (text) => ({ text,
+    x: 0, y: 12, class: "small" }));
+  join(layer(group, "boxes"), "rect", all, String, (i) => {
+    const [l, h] = number(i), chosen = l === look.layer && h === look.head;
+    return { class: "box", x: place(i)[0], y: place(i)[1], width: side, height: side, rx: 6,
+      ...choosable(`layer ${l}, head ${h}`, chosen, () => page.set({ layer: l, head: h })) };
+  });
+  const levels = all.flatMap((i) =>
+    mapShades(number(i), look.weights(number(i)[0]), place(i), side));
   join(layer(group, "maps"), "path", levels, ({ name }) => name, ({ d, level }) => ({
     d, fill: shade(level), "pointer-events": "none",
   }));
-  join(layer(group, "names"), "text", all, String, ([l, h]) => ({
-    text: `${l}.${h}`, class: "small middle", x: place([l, h])[0] + side / 2,
-    y: place([l, h])[1] + side + 12, "aria-hidden": "true",
+  join(layer(group, "names"), "text", all, String, (i) => ({
+    text: number(i).join("."), class: "small middle", x: place(i)[0] + side / 2,
+    y: place(i)[1] + side + 13, "aria-hidden": "true",
   }));
-  return place(all.at(-1))[1] - y + side + 40;
+  return place(all.at(-1))[1] + side + 24;
 }
 
-function panelTitle(group, { x, y }, title, note) {
-  join(layer(group, "title"), "text", [title, note], (_, i) => i, (text, i) => ({
-    text, x, y: y + 14 + 18 * i, class: i ? "small" : "strong",
+// Scores and, beside them, the weights that softmax makes of them: a row for each key.
+function drawShares(group, { keys }, { top, row, y, score: left, weight: right }) {
+  const seen = keys.filter((key) => key.seen), id = ({ j }) => j, room = left.width - 38;
+  const low = Math.min(0, ...seen.map(({ score }) => score));
+  const high = Math.max(1e-9, ...seen.map(({ score }) => score));
+  const unit = room / (high - low), zero = left.x - low * unit, high15 = Math.min(15, row - 5);
+  const bar = (j) => ({ y: y(j + 0.5) - high15 / 2, height: high15 });
+  const [first, second] = left.width < 70 ? ["score", "weight"] : ["1 · score", "2 · weight"];
+  const titles = [[first, left.x], [second, right.x]];
+  join(layer(group, "titles"), "text", titles, (_, i) => i, ([text, x]) => ({
+    text, x, y: top + 14, class: "strong size-13",
+  }));
+  join(layer(group, "scores"), "rect", seen, id, ({ word, score, j }) => ({
+    x: zero + Math.min(0, score * unit), ...bar(j), fill: signed(score, high - low),
+    width: Math.max(1, Math.abs(score * unit)),
+    ...told(`score of “${word}”: ${score.toFixed(2)}`, `key${j}`), "data-preview": j,
+  }));
+  join(layer(group, "weights"), "rect", seen, id, ({ word, weight, j }) => ({
+    x: right.x, ...bar(j), fill: "var(--key)", width: Math.max(1, weight * right.width),
+    ...told(`weight of “${word}”: ${weight.toFixed(3)}`, `key${j}`), "data-preview": j,
+  }));
+  join(layer(group, "numbers"), "text", seen, id, ({ score, j }) => ({
+    text: score.toFixed(2), class: "small end", "aria-hidden": "true", x: left.x + left.width,
+    y: y(j + 0.5) + 4,
+  }));
+  join(layer(group, "shares"), "text", keys, id, ({ weight, seen: may, j }) => ({
+    text: may ? weight.toFixed(2) : "× masked", class: may ? "number" : "small",
+    "aria-hidden": "true", x: right.x + 5 + (may ? weight * right.width : 0), y: y(j + 0.5) + 4,
   }));
 }
 
-// The dot product of the query and one key, number by number. Returns its height, as its like do.
+// The dot product of the query and one key, number by number.
 function drawProducts(group, look, { x, y, width }) {
   const { word, key, score } = look.keys[look.pointed], { q } = look;
   const products = [...q].map((value, i) => value * key[i]), step = width / q.length;
-  const largest = Math.max(...products.map(Math.abs)), middle = y + 142;
+  const high = Math.max(0, ...products), low = Math.min(0, ...products);
+  const unit = 56 / (high - low || 1), middle = y + 24 + high * unit, largest = high - low;
   const sum = products.reduce((a, b) => a + b, 0).toFixed(2), from = look.queries[look.query];
-  const pair = `“${fitted(from, 90)}” · “${fitted(word, 90)}”`;
-  panelTitle(group, { x, y }, "1 · query · key, number by number",
-    `${pair} = ${sum}, as score ${score.toFixed(2)}`);
+  const pair = `“${fitted(from, 90)}” · “${fitted(word, 90)}” = ${sum}`;
+  const how = width < 400 ? "" : ", number by number";
+  const title = `${pair}${how}; as score ${score.toFixed(2)}`;
+  join(layer(group, "title"), "text", [fitted(title, width, 12)], () => 0, (text) => ({
+    text, x, y: y + 14, class: "small",
+  }));
   join(layer(group, "bars"), "rect", products, (_, i) => i, (product, i) => ({
-    x: x + i * step + 1, width: step - 2, y: middle - Math.max(0, (product / largest) * 90),
-    height: Math.max(1, Math.abs(product / largest) * 90), fill: signed(product, largest),
+    x: x + i * step + 1, width: step - 2, y: middle - Math.max(0, product * unit),
+    height: Math.max(1, Math.abs(product * unit)), fill: signed(product, largest),
     ...told(`number ${i}: ${q[i].toFixed(2)} × ${key[i].toFixed(2)} = ${product.toFixed(2)}`),
   }));
   join(layer(group, "axis"), "line", [0], () => 0, () => ({
     class: "axis", x1: x, x2: x + width, y1: middle, y2: middle,
   }));
-  return 250;
-}
-
-// Scores and, beside them, the weights that softmax makes of them.
-function drawShares(group, { keys }, { x, y, width }) {
-  const name = Math.min(84, width * 0.25), half = (width - name) / 2;
-  const seen = keys.filter((key) => key.seen);
-  const low = Math.min(0, ...seen.map(({ score }) => score));
-  const high = Math.max(1e-9, ...seen.map(({ score }) => score));
-  const unit = (half - 16) / (high - low), zero = x + name - low * unit, second = x + name + half;
-  const top = (j) => y + 44 + 24 * j, id = ({ j }) => j;
-  panelTitle(group, { x, y }, "2 · scores → weights", "softmax: the weights share out 1");
-  join(layer(group, "words"), "text", keys, id, ({ word, j, seen }) => ({
-    text: fitted(word, name - 20), class: "end", x: x + name - 8, y: top(j) + 14,
-    ...told(seen ? `“${word}”` : `“${word}” is masked`, `key${j}`), "data-preview": j,
-  }));
-  join(layer(group, "scores"), "rect", seen, id, ({ word, score, j }) => ({
-    x: zero + Math.min(0, score * unit), y: top(j) + 2, height: 15, fill: signed(score, high - low),
-    width: Math.max(1, Math.abs(score * unit)),
-    ...told(`score of “${word}”: ${score.toFixed(2)}`, `key${j}`), "data-preview": j,
-  }));
-  join(layer(group, "weights"), "rect", seen, id, ({ word, weight, j }) => ({
-    x: second, y: top(j) + 2, height: 15, fill: "var(--key)",
-    width: Math.max(1, weight * (half - 40)),
-    ...told(`weight of “${word}”: ${weight.toFixed(3)}`, `key${j}`), "data-preview": j,
-  }));
-  join(layer(group, "numbers"), "text", keys, id, ({ weight, seen, j }) => ({
-    text: seen ? weight.toFixed(2) : "× masked", class: "small", "aria-hidden": "true",
-    x: second + 5 + (seen ? weight * (half - 40) : 0), y: top(j) + 14,
-  }));
-  return 24 * keys.length + 60;
-}
-
-// The values, each as long as its weight makes it, one after the other: their sum is the output.
-function drawSum(group, look, { x, y, width }) {
-  const steps = chainOf(look), ends = [[0, 0], ...steps.map(({ to }) => to)];
-  const put = fitInto(ends, { x: x + 10, y: y + 56, width: width - 20, height: 170 });
-  const line = (from, to) => `M${put(from).join(" ")}L${put(to).join(" ")}`;
-  const total = vectorLength(look.output).toFixed(2);
-  panelTitle(group, { x, y }, "3 · values, weighted and added", `the sum, dashed: length ${total}`);
-  const arrows = steps.filter(({ weight }) => weight >= 0.005);
-  join(layer(group, "arrows"), "path", arrows, ({ j }) => j, ({ j, from, to, words }) => ({
-    d: line(from, to), stroke: "var(--value)", "stroke-width": j === look.pointed ? 6 : 3,
-    "stroke-linecap": "round", fill: "none", "data-preview": j, ...told(words, `key${j}`),
-  }));
-  join(layer(group, "sum"), "path", [ends.at(-1)], () => 0, (end) => ({
-    d: line([0, 0], end), stroke: "var(--query)", "stroke-width": 2, "stroke-dasharray": "5 4",
-    fill: "none", "pointer-events": "none",
-  }));
-  join(layer(group, "joints"), "circle", ends.slice(1, -1), (_, i) => i, (end) => ({
-    cx: put(end)[0], cy: put(end)[1], r: 2.5, fill: "var(--value)", "pointer-events": "none",
-  }));
-  join(layer(group, "end"), "circle", [ends.at(-1)], () => 0, (end) => ({
-    cx: put(end)[0], cy: put(end)[1], r: 6, fill: "var(--query)",
-    ...told(`the sum: length ${total}`),
-  }));
-  return 245;
-}
-
-// The weighted values as steps in a plane, the largest weight first.
-function chainOf({ keys, output }) {
-  const plane = planeOf(output, keys);
-  let at = [0, 0];
-  return fromLargest(keys.map(({ weight }) => weight), keys.length).map((j) => {
-    const { word, weight, value } = keys[j], [dx, dy] = plane(value), from = at;
-    const length = (weight * vectorLength(value)).toFixed(2);
-    at = [at[0] + weight * dx, at[1] + weight * dy];
-    const words = `${weight.toFixed(2)} × value of “${word}”: length ${length}`;
-    return { j, weight, from, to: at, words };
-  });
-}
-
-// Maps points of a plane into a rectangle of the page, as large as they fit.
-function fitInto(points, { x, y, width, height }) {
-  const ends = [0, 1].map((k) => points.map((point) => point[k]));
-  const [left, bottom] = ends.map((values) => Math.min(...values));
-  const [right, top] = ends.map((values) => Math.max(...values));
-  const scale = Math.min(width / (right - left || 1), height / (top - bottom || 1));
-  return ([a, b]) => [x + (a - left) * scale, y + height / 2 - (b - (top + bottom) / 2) * scale];
-}
-
-function vectorLength(vector) {
-  return Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
-}
-
-function along(vector, unit) {
-  return vector.reduce((sum, value, i) => sum + value * unit[i], 0);
-}
-
-// A plane to draw vectors in: to the right along the output, upward along what is left of the
-// value with the largest weight.
-function planeOf(output, keys) {
-  const size = vectorLength(output) || 1, right = [...output].map((value) => value / size);
-  const { value } = keys[firstLargest(keys.map(({ weight }) => weight))];
-  const rest = [...value].map((number, i) => number - along(value, right) * right[i]);
-  const left = vectorLength(rest) || 1, up = rest.map((number) => number / left);
-  return (vector) => [along(vector, right), along(vector, up)];
 }
 
 function attentionFacts(look, { changes, offers, known }, { text, plain, next }) {
@@ -351,7 +289,7 @@ function attentionFacts(look, { changes, offers, known }, { text, plain, next })
   const guess = known.every(Boolean) ? [] : ["For a word that it does not know it reads <unk>."];
   const notes = [...changes, ...offers, ...guess];
   return {
-    title: `${writes ? "Having written" : "At"} “${from}”, this head looks most at ${most}`,
+    title: `From “${from}”, this head looks mostly at ${most}`,
     said: [`${where}: “${from}” gives ${gives}.${then} ${whole}`, ...notes].join(" "),
   };
 }

@@ -10,17 +10,22 @@ export function HeadSplitExplorer(view) {
   return frame(view, {
     name: "Head split explorer",
     traits: ["all_sizes", "sizes", "transposed", "number", "step"],
-    controls: (make, { model }) => [
-      make.choice("Tokens × d_model", "sizes", () => splitSizes(model)),
-      make.choice("Split", "transposed", () =>
-        [[false, "view alone"], [true, "view, then transpose"]]),
-      make.choice("Step", "step", () =>
-        splitSteps(model.get("sizes"), model.get("transposed")).map(({ name, shape }, step) =>
-          [step, `${step} ${name} ${shapeInWords(shape)}`])),
-      make.play("step", () => ({ min: 0, max: 3 }), 1500),
-    ],
+    controls: splitControls,
     draw: drawSplit,
   });
+}
+
+function splitControls(make, { model, controls }) {
+  controls.classList.add("dense");
+  return [
+    make.choice("Tokens × d_model", "sizes", () => splitSizes(model)),
+    make.choice("Split", "transposed", () =>
+      [[false, "view alone"], [true, "view, then transpose"]]),
+    make.choice("Step", "step", () =>
+      splitSteps(model.get("sizes"), model.get("transposed")).map(({ name, shape }, step) =>
+        [step, `${step} ${name} ${shapeInWords(shape)}`])),
+    make.play("step", () => ({ min: 0, max: 3 }), 1500),
+  ];
 }
 
 // Two lists of equal numbers are two values to a page: the chosen one stands for its equal.
@@ -162,7 +167,7 @@ function splitFacts(numbers, steps, { sizes, transposed, number, step }) {
   const code = step < 3
     ? `The shape is ${shapeInWords(shape)}`
     : `${last}: ${strays} of the 12 numbers stand in the row of another token`;
-  return { title, said: `${title}. ${code}. ${cellInWords(numbers[number], axes, "now")}.` };
+  return { title, said: `${code}. ${cellInWords(numbers[number], axes, "now")}.` };
 }
 
 // Which tokens' numbers each head holds.

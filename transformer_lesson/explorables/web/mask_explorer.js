@@ -51,24 +51,25 @@ function drawMasks(state, page) {
     return `The picture has room for ${room}, and this batch has ${rows.length} of up to ${n}: ` +
       "shorten it.";
   }
-  const { svg, width } = page, wide = width >= 720, left = MASK_NAMES, high = 28;
+  const { svg, width } = page, wide = width >= 720, left = MASK_NAMES;
+  const high = Math.max(18, Math.min(27, 260 / (rows.length + n))), tall = n * high + 52;
   const cell = Math.min(72, ((wide ? width / 2 : width) - left - 12) / n);
-  const below = 46 + rows.length * high + 72, right = wide ? width / 2 + left : left;
-  const second = wide ? below : below + n * high + 76;
+  const below = 24 + rows.length * high + 52, right = wide ? width / 2 + left : left;
+  const first = wide ? below : below + tall; // on a phone what both do comes before it
   const parts = { rows, real, n, chosen, hides, cell, high, state, page };
   const shapes = { padding: `(${rows.length}, 1, 1, ${n})`, causal: `(1, 1, ${n}, ${n})` };
-  drawMaskedBatch(svg, parts, left, 46, maskHeading("padding mask", state.padding, shapes.padding));
-  drawMaskGrid(layer(svg, "causal"), parts, left, below, {
+  drawMaskedBatch(svg, parts, left, 24, maskHeading("padding mask", state.padding, shapes.padding));
+  drawMaskGrid(layer(svg, "causal"), parts, left, first, {
     heading: maskHeading("causal mask", state.causal, shapes.causal),
     hides: (query, key) => (state.causal && key > query ? ["later"] : []),
     names: rows[chosen].map((_, i) => String(i)),
   });
-  drawMaskGrid(layer(svg, "both"), parts, right, second, {
+  drawMaskGrid(layer(svg, "both"), parts, right, below, {
     heading: masksTogether(state, rows.length, n, chosen),
     hides,
     names: rows[chosen],
   });
-  set(svg, { width, height: second + n * high + 30 });
+  set(svg, { width, height: first + n * high + 8 });
   return maskFacts(parts);
 }
 
@@ -86,11 +87,11 @@ function drawMaskedBatch(svg, { rows, real, cell, high, chosen, page, state }, l
   const group = layer(svg, "batch"), cells = [];
   rows.forEach((row, i) => row.forEach((token, key) => cells.push({ i, key, token })));
   join(layer(group, "title"), "text", [title], () => 0, (text) => ({
-    text, x: left - MASK_NAMES, y: top - 14,
+    text, x: left - MASK_NAMES, y: top - 9,
   }));
   join(layer(group, "names"), "text", rows, (_, i) => i, (_, i) => ({
     text: `sentence ${i}`, class: i === chosen ? "small end strong" : "small end",
-    x: left - 8, y: top + i * high + 18,
+    x: left - 8, y: top + i * high + high / 2 + 4,
     ...choosable(`choose sentence ${i}`, i === chosen, () => page.set({ sentence: i })),
   }));
   const name = ({ i, key }) => `${i}.${key}`, size = { width: cell, height: high };
@@ -102,7 +103,7 @@ function drawMaskedBatch(svg, { rows, real, cell, high, chosen, page, state }, l
     ...told(maskedTokenWords(one, real, state.padding), links(one)),
   }));
   join(layer(group, "words"), "text", cells, name, (one) => ({
-    x: left + (one.key + 0.5) * cell, y: top + one.i * high + 18, class: "small middle",
+    x: left + (one.key + 0.5) * cell, y: top + one.i * high + high / 2 + 4, class: "small middle",
     text: fitted(one.token, cell - 4, 12), "aria-hidden": "true", "pointer-events": "none",
   }));
   join(layer(group, "chosen"), "rect", [chosen], () => 0, () => ({
@@ -124,14 +125,14 @@ function drawMaskGrid(group, { rows, n, chosen, cell, high, page }, left, top, m
   }
   const tokens = rows[chosen];
   join(layer(group, "title"), "text", [heading], () => 0, (text) => ({
-    text: fitted(text, page.width - 4), x: left - MASK_NAMES, y: top - 34,
+    text: fitted(text, page.width - 4), x: left - MASK_NAMES, y: top - 25,
   }));
   join(layer(group, "axis"), "text", ["query ↓   key →"], () => 0, (text) => ({
-    text, class: "small", x: left, y: top - 14, "aria-hidden": "true",
+    text, class: "small", x: left - MASK_NAMES, y: top - 7, "aria-hidden": "true",
   }));
   join(layer(group, "names"), "text", names, (_, i) => i, (name, i) => ({
     text: fitted(name, 76, 12), class: "small end", x: left - 8,
-    y: top + i * high + 18, "aria-hidden": "true",
+    y: top + i * high + high / 2 + 4, "aria-hidden": "true",
   }));
   const name = ({ query, key }) => `${query}.${key}`;
   join(layer(group, "cells"), "rect", cells, name, ({ query, key, why }) => ({
@@ -141,7 +142,8 @@ function drawMaskGrid(group, { rows, n, chosen, cell, high, page }, left, top, m
   }));
   const hidden = cells.filter(({ why }) => why.length);
   join(layer(group, "marks"), "text", hidden, name, ({ query, key }) => ({
-    text: "×", class: "small middle", x: left + (key + 0.5) * cell, y: top + query * high + 18,
+    text: "×", class: "small middle", x: left + (key + 0.5) * cell,
+    y: top + (query + 0.5) * high + 4,
     "aria-hidden": "true", "pointer-events": "none",
   }));
 }
@@ -160,7 +162,7 @@ function maskFacts({ rows, n, chosen, hides, state }) {
   const title = `Sentence ${chosen} may use ${sum} of its ${n * n} query-key pairs`;
   const pads = rows[chosen].filter((token) => token === PAD_WORD).length;
   const masks = masksTogether(state, rows.length, n, chosen);
-  let said = `${title}: ${masks}. Padding: ${pads} of its ${n} tokens.`;
+  let said = `${masks.replace("s", "S")}. Padding: ${pads} of its ${n} tokens.`;
   if (empty) said += ` Queries without any key: ${empty}; attention gives zeros for them.`;
   return { title, said };
 }

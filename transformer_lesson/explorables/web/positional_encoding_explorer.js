@@ -1,7 +1,7 @@
 // Sinusoidal positions as clocks: two dimensions are a hand, and the hands of two positions
 // stand at angles that depend on their distance only.
 
-import { choosable, fixed, join, layer, set, signed, told } from "./draw.js";
+import { choosable, fitted, fixed, join, layer, set, signed, told } from "./draw.js";
 import { frame } from "./frame.js";
 import { inPieces } from "./in_pieces.js";
 
@@ -11,7 +11,8 @@ export function PositionalEncodingExplorer(view) {
   return frame(view, {
     name: "Positional encoding explorer",
     traits: ["d_model", "length", "base", "dimension", "position", "distance"],
-    controls: (make, { model }) => {
+    controls: (make, { model, controls }) => {
+      controls.classList.add("dense");
       const last = (trait) => ({ min: 0, max: model.get(trait) - 1, step: 1 });
       const positions = () => ({ min: 0, max: twoPlaces(model).last, step: 1 });
       return [
@@ -59,29 +60,38 @@ function firstLargestNumber(numbers) {
 }
 
 function drawPositions(state, page) {
-  const { svg, width } = page, chosen = twoPlaces(page.model), wide = width >= 720;
+  const { svg, width } = page, chosen = twoPlaces(page.model), wide = width >= 620;
   const parts = { ...sinusoids(state, chosen), chosen, state, page };
-  const top = drawClocks(layer(svg, "clocks"), parts), room = wide ? width / 2 - 24 : width;
-  const field = { left: 34, top: top + 44, width: room - 38, height: 330 };
+  const top = drawClocks(layer(svg, "clocks"), parts) + 8, room = wide ? width * 0.4 : width;
+  const right = wide ? { left: room + 56, width: width - room - 64, top }
+    : { left: 36, width: width - 44, top };
+  const field = { left: 34, top: wide ? top + 26 : top + 282, width: room - 38, height: 202 };
   const cells = layer(svg, "cells", { class: "still" }); // thousands that glide at once are slow
   drawCells(cells, parts, field);
   drawStripes(layer(svg, "matrix"), parts, field);
-  const right = wide ? { left: room + 84, width: width - room - 92, top }
-    : { left: 36, width: width - 44, top: top + 410 };
-  const upper = { ...right, top: right.top + 44 }, lower = { ...right, top: right.top + 244 };
+  const upper = { ...right, top: right.top + 26 }, lower = { ...right, top: right.top + 148 };
   drawByPosition(layer(svg, "wave"), parts, upper, waveOf(parts));
   drawByPosition(layer(svg, "products"), parts, lower, likePositions(parts));
-  set(svg, { width, height: right.top + 420 });
+  set(svg, { width, height: field.top + field.height + 16 });
   return positionFacts(parts);
+}
+
+// Where the clocks stand: in as few rows as leave each 48 pixels, its words beside or below it.
+function clockPlan(n, width) {
+  let rows = 1;
+  while (rows < n && width / Math.ceil(n / rows) < 48) rows++;
+  const columns = Math.ceil(n / rows), room = Math.min(240, width / columns);
+  const radius = Math.min(42, room / 2 - 7), beside = room >= 200;
+  const high = 2 * radius + (beside ? 12 : 26);
+  return { radius, beside, room, end: 24 + rows * high,
+    x: (i) => (i % columns) * room + (beside ? radius + 4 : room / 2),
+    y: (i) => Math.floor(i / columns) * high + radius + 26 };
 }
 
 // One clock for two dimensions: to the right is the sine, up is the cosine.
 function drawClocks(group, { speeds, encoding, chosen, page }) {
-  const room = Math.max(60, Math.min(126, page.width / speeds.length));
-  const columns = Math.floor(page.width / room), radius = room / 2 - 9, high = 2 * radius + 46;
-  const x = (i) => (i % columns) * room + room / 2;
-  const y = (i) => Math.floor(i / columns) * high + radius + 34;
-  drawDials(group, { speeds, chosen, page, x, y, radius });
+  const plan = clockPlan(speeds.length, page.width), { x, y, radius } = plan;
+  drawDials(group, { speeds, chosen, page, ...plan });
   const places = [["other", chosen.other], ["position", chosen.position]];
   const hands = speeds.flatMap((_, i) => places.map(([name, p]) => {
     const [sine, cosine] = encoding[p].slice(2 * i, 2 * i + 2);
@@ -101,14 +111,16 @@ function drawClocks(group, { speeds, encoding, chosen, page }) {
       `dimension ${2 * hand.i + 1} is ${fixed(hand.cosine, 2)}`,
     `at${hand.p}-${2 * hand.i} at${hand.p}-${2 * hand.i + 1}`),
   }));
-  return y(speeds.length - 1) + radius + 34;
+  return plan.end;
 }
 
-function drawDials(group, { speeds, chosen, page, x, y, radius }) {
-  const { position, distance, dimension } = chosen;
-  const heading = "Clocks, and the turns between their hands";
+function drawDials(group, { speeds, chosen, page, x, y, radius, beside, room }) {
+  const { position, other, distance, dimension } = chosen;
+  const heading = page.width < 540 ? `position ${position} (full hand) and ${other} (dashed)` :
+    `Clocks: position ${position} is the full hand, ${other} the dashed one, the arc is the turn ` +
+    "between them";
   join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
-    text, class: "small", x: 0, y: 14,
+    text, class: "small", x: 0, y: 13,
   }));
   const turns = (speed) => fixed((distance * speed) / (2 * Math.PI), 2);
   join(layer(group, "dials"), "circle", speeds, (_, i) => i, (speed, i) => ({
@@ -122,8 +134,14 @@ function drawDials(group, { speeds, chosen, page, x, y, radius }) {
     fill: "none", stroke: "var(--focus)", "stroke-width": 3, "pointer-events": "none",
   }));
   join(layer(group, "turns"), "text", speeds, (_, i) => i, (speed, i) => ({
-    text: turns(speed), class: "number middle", x: x(i), y: y(i) + radius + 18,
-    "aria-hidden": "true",
+    text: room < 70 ? turns(speed) : `${turns(speed)} turns`, "aria-hidden": "true",
+    ...(beside ? { x: x(i) + radius + 10, y: y(i) + 22, class: "number strong" } :
+      { x: x(i), y: y(i) + radius + 17, class: "number middle" }),
+  }));
+  const words = beside ? speeds.flatMap((speed, i) => [
+    [`dimensions ${2 * i}, ${2 * i + 1}`, i, -14], [`around in ${period(speed)}`, i, 4]]) : [];
+  join(layer(group, "words"), "text", words, (_, i) => i, ([text, i, dy]) => ({
+    text, class: "small", x: x(i) + radius + 10, y: y(i) + dy, "aria-hidden": "true",
   }));
 }
 
@@ -152,7 +170,7 @@ function drawStripes(group, { chosen, state }, { left, top, width, height }) {
   const { length, d_model: dModel } = state, { position, other, dimension } = chosen;
   const across = width / dModel, down = height / length;
   join(layer(group, "heading"), "text", ["position ↓   dimension →"], () => 0, (text) => ({
-    text, class: "small", x: left, y: top - 10,
+    text, class: "small", x: left, y: top - 13,
   }));
   const far = (one) => [position, other].every((mark) => Math.abs(one - mark) * down > 13);
   const names = [...new Set([position, other]), ...[0, length - 1].filter(far)];
@@ -199,7 +217,7 @@ function movedTo(model, p) {
 // The two curves: their numbers, what they tell, and what a click on a point does.
 function waveOf({ encoding, chosen: { dimension }, page }) {
   return {
-    heading: `dimension ${dimension} by position`,
+    heading: `dimension ${dimension} at each position`,
     numbers: encoding.map((row) => row[dimension]), ends: [-1, 1],
     tell: (number, p) => `dimension ${dimension} at position ${p}: ${fixed(number, 2)}`,
     link: (p) => `at${p}-${dimension} like${p}`,
@@ -209,7 +227,7 @@ function waveOf({ encoding, chosen: { dimension }, page }) {
 
 function likePositions({ products, chosen: { position }, page }) {
   return {
-    heading: `position ${position} · each position`,
+    heading: `dot product of position ${position} with each position`,
     numbers: products, ends: [Math.min(0, ...products), Math.max(...products)],
     tell: (number, p) => `position ${position} · position ${p}: dot product ${fixed(number, 2)}`,
     link: (p) => `like${p}`,
@@ -218,11 +236,11 @@ function likePositions({ products, chosen: { position }, page }) {
 }
 
 function drawByPosition(group, { chosen, state }, { left, top, width }, curve) {
-  const { position, other } = chosen, { numbers, ends: [low, high] } = curve, height = 120;
+  const { position, other } = chosen, { numbers, ends: [low, high] } = curve, height = 76;
   const x = (p) => left + (p / (state.length - 1)) * width;
   const y = (number) => top + ((high - number) / (high - low)) * height;
   join(layer(group, "heading"), "text", [curve.heading], () => 0, (text) => ({
-    text, class: "strong", x: left, y: top - 24,
+    text: fitted(text, width, 13, 600), class: "strong size-13", x: left, y: top - 13,
   }));
   const apart = (tick) => tick === 0 || Math.abs(y(tick) - y(0)) > 12;
   const ticks = [...new Set([low, 0, high])].filter(apart);
@@ -238,26 +256,26 @@ function drawByPosition(group, { chosen, state }, { left, top, width }, curve) {
   }));
   const color = { [other]: "var(--key)", [position]: "var(--query)" };
   join(layer(group, "points"), "circle", numbers, (_, p) => p, (number, p) => ({
-    cx: x(p), cy: y(number), r: color[p] ? 7 : 3.5, fill: color[p] ?? "var(--soft)",
+    cx: x(p), cy: y(number), r: color[p] ? 6 : 3, fill: color[p] ?? "var(--soft)",
     ...choosable(curve.tell(number, p), p === position || p === other, () => curve.choose(p),
       curve.link(p)),
   }));
   join(layer(group, "names"), "text", [...new Set([position, other])], (_, i) => i, (p, i) => ({
     text: String(p), class: i ? "number strong" : "number strong end", x: x(p) + (i ? 2 : -2),
-    y: top + height + 22, "aria-hidden": "true",
+    y: top + height + 16, "aria-hidden": "true",
   }));
 }
 
-function positionFacts({ speeds, encoding, products, chosen, state }) {
-  const { position, other, distance, dimension } = chosen, { d_model: dModel, base } = state;
+function positionFacts({ speeds, encoding, products, chosen }) {
+  const { position, other, distance, dimension } = chosen;
   const rival = firstLargestNumber(products.map((one, p) => (p === position ? -Infinity : one)));
   const least = firstLargestNumber(products.map((one) => -one)), two = (p) => fixed(products[p], 2);
   const any = distance === 1 ? "between any two neighbors" : `over any ${distance} tokens`;
   const title = distance
     ? `From position ${position} to ${other} the hands turn as ${any}`
     : `Position ${position} is most like itself, then like position ${rival}`;
-  const said = `${title}. ${dModel} dimensions, base ${withCommas(base)}: dimension ${dimension} ` +
-    `is a ${dimension % 2 ? "cosine" : "sine"} that repeats every ` +
+  const wave = dimension % 2 ? "cosine" : "sine";
+  const said = `Dimension ${dimension} is a ${wave} that repeats every ` +
     `${period(speeds[Math.floor(dimension / 2)])} tokens; at position ${position} it is ` +
     `${fixed(encoding[position][dimension], 2)}. The dot product of position ${position} is ` +
     `${two(position)} with itself, ${distance ? `${two(other)} with position ${other}, ` : ""}` +

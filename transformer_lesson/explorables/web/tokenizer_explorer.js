@@ -14,7 +14,7 @@ export function TokenizerExplorer(view) {
       const ends = () => ({ min: 0, max: page.steps ?? 0 });
       const words = (step) => `${Math.min(step, page.steps ?? 0)} of ${page.steps ?? 0}`;
       return [
-        make.text("Text", "text", { size: 52 }),
+        make.text("Text", "text", { size: 46 }),
         make.slider("Byte-pair vocabulary", "bpe_size", sizes),
         make.slider("Merges made", "step", ends, words),
         make.play("step", ends, 600),
@@ -45,7 +45,11 @@ function drawTokenizers(state, page) {
   const most = rows.map(({ tokens, tokenizer }) => [tokens.length, tokenizer.vocabSize]);
   const largest = [0, 1].map((i) => Math.max(...most.map((pair) => pair[i])));
   let top = 0;
-  for (const row of rows) top = drawTokenRow(layer(svg, row.name), row, top, width, largest);
+  for (const { name } of rows) layer(svg, name);
+  const order = width < 620 ? [2, 0, 1] : [0, 1, 2]; // on a phone first what the sliders move
+  for (const i of order) {
+    top = drawTokenRow(layer(svg, rows[i].name), rows[i], top, width, largest);
+  }
   set(svg, { width, height: top });
   return tokenFacts(rows, steps, now, made["byte pairs"]);
 }
@@ -120,25 +124,27 @@ function drawTokenRow(group, row, top, width, [mostTokens, mostWords]) {
     { text: `${tokens.length} tokens`, part: tokens.length / mostTokens },
     { text: `vocabulary ${tokenizer.vocabSize}`, part: tokenizer.vocabSize / mostWords },
   ];
-  const half = width / 2;
+  const wide = width >= 620, start = wide ? 100 : 0, half = (width - start) / 2;
+  const y = wide ? top + 14 : top + 32, label = (i) => (wide ? [72, 114][i] : 0);
   join(layer(group, "name"), "text", [name], () => 0, () => ({
-    text: name, x: 0, y: top + 16, class: "strong",
+    text: name, x: 0, y: top + 14, class: "strong",
   }));
   join(layer(group, "bars"), "rect", costs, (_, i) => i, ({ text, part }, i) => ({
-    x: i * half, y: top + 42, height: 6, rx: 3, width: Math.max(2, part * (half - 16)), fill: color,
+    x: start + i * half + label(i), y: wide ? y - 9 : y + 5, height: wide ? 9 : 6, rx: 3,
+    width: Math.max(2, part * (half - 16 - label(i))), fill: color,
     ...told(`${name}: ${text}`),
   }));
   join(layer(group, "costs"), "text", costs, (_, i) => i, ({ text }, i) => ({
-    text, x: i * half, y: top + 36, class: "small", "aria-hidden": "true",
+    text, x: start + i * half, y, class: "small", "aria-hidden": "true",
   }));
-  const placed = inLines(tokens, top + 58, width), bottom = placed.at(-1).y + 48;
+  const placed = inLines(tokens, y + (wide ? 10 : 18), width), bottom = placed.at(-1).y + 48;
   drawTokenBoxes(group, row, placed, color);
   const mark = kept ? "✓ the same text" : "✗ not the same text";
   join(layer(group, "back"), "text", [back], () => 0, () => ({
     text: fitted(`decoded, ${mark}: ${visible(back).replaceAll("␣", " ")}`, width, 12), x: 0,
-    y: bottom + 12, class: "small",
+    y: bottom + 11, class: "small",
   }));
-  return bottom + 36;
+  return bottom + 32;
 }
 
 const UNTOLD = { "aria-label": null, role: null, tabindex: null, "data-links": null };
@@ -187,7 +193,7 @@ const charLinks = ({ from, to }) =>
 
 function tokenFacts(rows, steps, now, pairs) {
   const counts = rows.map(({ name, tokens }) => `${tokens.length} as ${name}`);
-  const title = `Tokens of the same text: ${counts.join(", ")}`;
+  const title = `Tokens: ${counts.join(", ")}`;
   const lost = rows.map(({ name, tokens, kept }) =>
     `${name}: ${tokens.filter(({ unknown }) => unknown).length} unknown, ` +
     `the way back gives ${kept ? "the same" : "another"} text`);

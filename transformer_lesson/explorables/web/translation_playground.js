@@ -1,7 +1,7 @@
 // A typed sentence and its translation: who looked at whom, what else was likely at each step, and
 // what becomes of the rest when another word is forced.
 
-import { choosable, element, fitted, join, layer, set, shade, told } from "./draw.js";
+import { choosable, element, fitted, join, layer, set, shade, textWidth, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
 import { generate, likeliest, softmax } from "./generation.js";
 import { firstLargest, fromLargest } from "./ranking.js";
@@ -25,19 +25,23 @@ export function TranslationPlayground(view) {
 function playgroundControls(make, page) {
   const begin = () => page.set(WHOLE), config = () => page.loaded?.model.config;
   const numbers = (n = 1) => Array.from({ length: n }, (_, i) => [i, String(i)]);
-  const typed = make.text("English sentence", "sentence", { size: 52 });
+  const typed = make.text("English sentence", "sentence", { size: 40 });
   const examples = make.choice("Examples", "sentence", () => page.model.get("examples"));
+  const heads = [
+    make.choice("Layer", "layer", () => numbers(config()?.n_layers)),
+    make.choice("Head", "head", () => [[null, "mean"], ...numbers(config()?.n_heads)]),
+  ];
+  for (const group of [examples, ...heads]) group.classList.add("dense");
   typed.addEventListener("input", begin);
   examples.addEventListener("click", begin);
   const free = element("button", { type: "button", text: "Force nothing", onclick: begin });
   page.updates.push(() => set(free, { disabled: !page.model.get("forced").length }));
   return [
     typed,
-    ...(page.model.get("examples").length ? [examples] : []),
     make.play("shown", () => ({ min: 1, max: page.steps ?? 1 })),
     free,
-    make.choice("Layer", "layer", () => numbers(config()?.n_layers)),
-    make.choice("Head", "head", () => [[null, "mean"], ...numbers(config()?.n_heads)]),
+    ...(page.model.get("examples").length ? [examples] : []),
+    ...heads,
   ];
 }
 
@@ -56,7 +60,7 @@ function drawPlayground(state, page, { model, tokenizer }) {
   const look = lookOfStep(made, state, model.config, page.preview);
   const { svg, width } = page, most = Math.max(look.read.length, look.written.length);
   const place = width >= 64 * most ? wordsAcross(width, look) : wordsDown(width, look);
-  drawRibbons(layer(svg, "ribbons"), look, place);
+  drawLookRibbons(layer(svg, "ribbons"), look, place);
   drawRead(layer(svg, "read"), look, place);
   drawWritten(layer(svg, "written"), look, place, page);
   const end = drawRivals(layer(svg, "rivals"), look, page, place.rivals);
@@ -130,34 +134,34 @@ function wordsAcross(width, { read, written }) {
     const wide = Math.min(120, width / n - 8);
     return { x: (width / n) * (i + 0.5) - wide / 2, y, width: wide, height: 34 };
   };
-  const above = row(read.length, 44), below = row(written.length, 206);
+  const above = row(read.length, 34), below = row(written.length, 160);
   const middle = ({ x, width: wide }) => x + wide / 2;
   const ribbon = (i, j) => {
     const from = middle(below(i)), to = middle(above(j));
-    return `M${from} 206C${from} 140 ${to} 150 ${to} 78`;
+    return `M${from} 160C${from} 106 ${to} 122 ${to} 68`;
   };
-  return { read: above, written: below, ribbon, height: 240, names: [[0, 14], [0, 200]],
-    number: (j) => ({ x: middle(above(j)), y: 38, class: "small middle" }),
-    rivals: { x: 0, y: 262, width: Math.min(width, 640) } };
+  return { read: above, written: below, ribbon, height: 194, names: [[0, 12], [0, 154]],
+    number: (j) => ({ x: middle(above(j)), y: 28, class: "small middle" }),
+    rivals: { x: 0, y: 204, width } };
 }
 
 // The same where a row has no room: in two columns, and the rivals beside or below them.
 function wordsDown(width, { read, written }) {
-  const wide = width >= 820, all = wide ? width * 0.55 : width, box = Math.min(150, all * 0.34);
-  const column = (x) => (i) => ({ x, y: 24 + 36 * i, width: box, height: 28 });
-  const left = column(0), right = column(all - box);
-  const height = 24 + 36 * Math.max(read.length, written.length);
+  const wide = width >= 720, all = wide ? width * 0.55 : width, box = Math.min(150, all * 0.34);
+  const n = Math.max(read.length, written.length), high = Math.max(17, Math.min(34, 300 / n));
+  const column = (x) => (i) => ({ x, y: 20 + high * i, width: box, height: high - 3 });
+  const left = column(0), right = column(all - box), height = 26 + high * n;
   const ribbon = (i, j) => {
-    const [from, to, middle] = [right(i).y + 14, left(j).y + 14, all / 2];
+    const [from, to, middle] = [right(i).y + high / 2, left(j).y + high / 2, all / 2];
     return `M${all - box} ${from}C${middle} ${from} ${middle} ${to} ${box + 46} ${to}`;
   };
-  return { read: left, written: right, ribbon, height, names: [[0, 14], [all - box, 14]],
-    number: (j) => ({ x: box + 4, y: left(j).y + 18, class: "small" }),
+  return { read: left, written: right, ribbon, height, names: [[0, 12], [all - box, 12]],
+    number: (j) => ({ x: box + 4, y: left(j).y + high / 2 + 3, class: "small" }),
     rivals: wide ? { x: all + 40, y: 0, width: width - all - 40 } : { x: 0, y: height, width } };
 }
 
 // From the written words to those that they looked at, the thicker the more.
-function drawRibbons(group, { looks, shown, at }, place) {
+function drawLookRibbons(group, { looks, shown, at }, place) {
   const all = looks.slice(0, shown).flatMap((weights, i) => {
     return weights.map((weight, j) => ({ i, j, weight }));
   });
@@ -171,7 +175,7 @@ function drawRibbons(group, { looks, shown, at }, place) {
 // Words in boxes; `describe` says what each box is besides, and a mark stands after some words.
 function drawBoxedWords(group, words, box, describe, mark = () => "") {
   join(layer(group, "boxes"), "rect", words, (_, i) => i, (word, i) => ({
-    class: "box", rx: 8, ...box(i), ...describe(word, i),
+    class: "box", rx: 6, ...box(i), ...describe(word, i),
   }));
   join(layer(group, "words"), "text", words, (_, i) => i, (word, i) => {
     const { x, y, width, height } = box(i);
@@ -211,32 +215,35 @@ function drawWritten(group, look, place, page) {
 
 // The likeliest words of one step, each a button that forces it. Returns where they end.
 function drawRivals(group, look, page, { x, y, width }) {
-  const { rivals, written, at } = look, unit = width - 200, top = (i) => y + 46 + 32 * i;
+  const { rivals, written, at } = look, columns = width >= 620 ? 2 : 1;
+  const wide = (width - 16 * (columns - 1)) / columns, unit = wide - 205, rows = 6 / columns;
+  const top = (i) => y + 24 + 31 * (i % rows), left = (i) => x + (wide + 16) * Math.floor(i / rows);
   const before = written.slice(0, at).join(" "), key = ({ word }) => word;
-  const titles = [`likeliest as word ${at + 1}`,
-    fitted(`click one to force it${before && ` after “${before}”`}`, width, 12)];
+  const first = `likeliest as word ${at + 1}`, indent = textWidth(first, 14, 600) + 14;
+  const then = `click one to force it${before && ` after “${before}”`}`;
+  const titles = [first, fitted(then, width - indent, 12)];
   join(layer(group, "titles"), "text", titles, (_, i) => i, (text, i) => ({
-    text, x, y: y + 14 + 18 * i, class: i ? "small" : "strong",
+    text, x: x + i * indent, y: y + 14, class: i ? "small" : "strong",
   }));
   const mark = (word) => (word !== written[at] ? "" : look.isForced(at) ? "forced ✎" : "written");
   join(layer(group, "boxes"), "rect", rivals, key, ({ word, share }, i) => ({
-    class: "box", x, y: top(i), width, height: 28, rx: 7,
+    class: "box", x: left(i), y: top(i), width: wide, height: 28, rx: 7,
     ...choosable(`“${word}”: ${share.toFixed(4)}${mark(word) && `, ${mark(word)}`}`,
       word === written[at], () => force(page, look, word)),
   }));
   join(layer(group, "bars"), "rect", rivals, key, ({ share }, i) => ({
-    x: x + 100, y: top(i) + 7, height: 14, width: Math.max(1, share * unit), rx: 2,
+    x: left(i) + 100, y: top(i) + 7, height: 14, width: Math.max(1, share * unit), rx: 2,
     fill: shade(0.3 + 0.7 * share), "pointer-events": "none",
   }));
   join(layer(group, "words"), "text", rivals, key, ({ word }, i) => ({
-    text: fitted(word, 84), x: x + 92, y: top(i) + 19, class: "end", "aria-hidden": "true",
+    text: fitted(word, 84), x: left(i) + 92, y: top(i) + 19, class: "end", "aria-hidden": "true",
     "pointer-events": "none",
   }));
   join(layer(group, "numbers"), "text", rivals, key, ({ word, share }, i) => ({
-    text: `${share.toFixed(4)} ${mark(word)}`, x: x + 106 + share * unit, y: top(i) + 19,
+    text: `${share.toFixed(4)} ${mark(word)}`, x: left(i) + 106 + share * unit, y: top(i) + 19,
     class: "small", "aria-hidden": "true", "pointer-events": "none",
   }));
-  return top(rivals.length) + 6;
+  return y + 24 + 31 * rows;
 }
 
 // Forces a word at the step that is looked at; what was forced after it was meant for another text.
@@ -248,7 +255,7 @@ function force(page, { forced, at, rivals }, word) {
 function playgroundFacts(look) {
   const { written, read, weights, shown, at, rivals, reading } = look, word = written[at];
   const best = fromLargest(weights, 3).map((j) => `“${read[j]}” (${weights[j].toFixed(2)})`);
-  const likely = rivals.map(({ word, share }) => `“${word}” ${share.toFixed(4)}`).join(", ");
+  const shares = rivals.slice(0, 3).map(({ word, share }) => `“${word}” ${share.toFixed(4)}`);
   const head = look.head === null ? "mean of its heads" : `head ${look.head}`;
   const far = shown < written.length ? " so far" : "";
   const text = far ? written.slice(0, shown).join(" ") : look.text;
@@ -260,7 +267,7 @@ function playgroundFacts(look) {
   const notes = [...reading.changes, ...reading.offers, ...guesses];
   const most = `${best.join(", ")} (layer ${look.layer}, ${head})`;
   const said = `Written${far}: “${text}”. For word ${at + 1}, “${word}”, the model looked ` +
-    `most at ${most}. Likeliest there: ${likely}.${changed}`;
+    `most at ${most}. Likeliest there: ${shares.join(", ")}.${changed}`;
   return {
     title: `For “${word}” the model looked most at ${best[0]}`,
     said: [said, ...notes].join(" "),

@@ -44,7 +44,7 @@ def camera() -> Iterator:
                 page.wait_for_timeout(50)
                 if errors:
                     raise RuntimeError(f"{shown['kind']} fails in the page: {errors[0]}")
-            said = page.locator("[role=status]").inner_text()
+            said = page.locator(".said").inner_text()
             return page.locator("section").screenshot(), said
 
         yield draw

@@ -60,6 +60,13 @@ def named(head) -> str:
     return f"{where}, {kind.removesuffix('_attention')} head {head.number}"
 
 
+def short(heads, i: int) -> str:
+    """Layer and number of a head, or its whole name where several kinds are offered."""
+    kinds = {(head.attention.split(".")[0], head.attention.split(".")[2]) for head in heads}
+    layer = heads[i].attention.split(".")[1]
+    return named(heads[i]) if len(kinds) > 1 else f"head {layer}.{heads[i].number}"
+
+
 def check(page: Shown, model, batch, attention, counted, gone) -> None:
     heads, shown = heads_of(model, attention), page.all()
     all_, all_curve, all_loss = measured(model, batch, counted, [])
@@ -75,10 +82,13 @@ def check(page: Shown, model, batch, attention, counted, gone) -> None:
         if before != "nan"
     ]
     agree(shown["told"], told)
-    for *_, one in then:
-        assert any(same_numbers(text, f"{one:.2f}") for text in shown["written"])
-    title = f"With all heads the loss is {loss:.2f}, without the one needed most "
-    title += f"{max(one for *_, one in then):.2f}"
+    for head, (*_, one) in zip(heads, then, strict=True):
+        name = f"{head.attention.split('.')[1]}.{head.number}: {one:.3f}"
+        texts = (text.removeprefix("head ") for text in shown["written"])
+        assert any(same_numbers(text, name) or same_numbers(text, name[:-1]) for text in texts)
+    alone = torch.tensor([measured(model, batch, counted, [head])[2] for head in heads])
+    title = f"With all heads the loss is {loss:.2f}, without "
+    title += f"{short(heads, int(first_largest(alone)))} {float(alone.max()):.2f}"
     said = "Nothing is taken away."
     if gone:
         plural = "s" * (len(gone) > 1)
@@ -99,7 +109,7 @@ def test_every_loss_is_that_of_the_packages_model(show, example):
     model, batch, attention, counted = example()
     heads = heads_of(model, attention)
     own = () if example is of_trained_translator else (model, batch, attention, counted)
-    page = show(HeadAblation(*own))
+    page = show(HeadAblation(*own, tried=True))
     for gone in ([], heads[:1], heads[1::2], heads):
         page.set(removed=[list(head) for head in gone])
         check(page, model, batch, attention, counted, gone)
@@ -107,7 +117,7 @@ def test_every_loss_is_that_of_the_packages_model(show, example):
 
 def test_a_head_is_switched_by_click_and_by_key_and_shown_beforehand_under_the_pointer(show):
     model, batch, _, counted = of_language_model()
-    page, heads = show(HeadAblation(model, batch, counted=counted)), heads_of(model)
+    page, heads = show(HeadAblation(model, batch, counted=counted, tried=True)), heads_of(model)
     head = page.named("layer 1, self head 1")
     head.hover()
     curve = measured(model, batch, counted, heads[4:5])[1]
@@ -123,9 +133,29 @@ def test_a_head_is_switched_by_click_and_by_key_and_shown_beforehand_under_the_p
     assert page.get("removed") == [] and page.title.startswith("With all heads")
 
 
+def test_what_a_head_costs_is_told_once_it_was_switched_off(show):
+    model, batch, _, counted = of_language_model()
+    heads = [list(head) for head in heads_of(model)]
+    page, alone = show(HeadAblation(model, batch, counted=counted)), []
+    assert page.title.endswith("none was switched off yet")
+    assert sum("not tried yet" in words for words in page.told()) == 6
+    page.named("layer 1, self head 1").hover()
+    assert not any("once switched " in words for words in page.told())
+    for n, head in enumerate(heads):
+        page.set(removed=[])
+        page.set(removed=[head])
+        alone.append(measured(model, batch, counted, [heads_of(model)[n]])[2])
+        if n < 5:
+            most = short(heads_of(model), alone.index(max(alone)))
+            wanted = f"Tried {n + 1} of 6 heads: without {most} the loss is {max(alone):.2f}"
+            assert same_numbers(page.title, wanted + ", the largest so far" * (n > 0))
+            assert "needed most" not in page.said
+    assert page.get("tried") == heads and "is needed most" in page.said
+
+
 def test_maps_are_those_of_the_case_that_is_shown(show):
     model, batch, _, counted = of_induction()
-    page, maps = show(HeadAblation(model, batch, counted=counted)), []
+    page, maps = show(HeadAblation(model, batch, counted=counted, tried=True)), []
     for layer in (None, 1, 0):
         if layer is not None:
             page.named(f"layer {layer}, self head 0").hover()

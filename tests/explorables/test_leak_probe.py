@@ -152,7 +152,7 @@ def wrong_states(page, tables: dict, tokens: list[str], gauge_lines: int = 3) ->
 
 
 def test_every_number_of_every_state_is_that_of_the_package(show):
-    probe, models = LeakProbe(), example_models()
+    probe, models = LeakProbe(tried=True), example_models()
     known = sorted(set(probe.tokens))
     ids = torch.tensor([[known.index(token) for token in probe.tokens]])
     assert wrong_states(show(probe), probed_by_hand(models, ids), probe.tokens) == []
@@ -180,7 +180,7 @@ def test_nan_infinity_rounding_and_large_numbers_are_said_and_drawn(show, width,
     models = {"breaks": breaking, "no number": nothing_but_nan, "large": large}
     models["shifted"] = example_models()[SHIFTED]
     tables = probed_by_hand(models, IDS)
-    page = show(LeakProbe(models, IDS, TOKENS), viewport={"width": width, "height": 900})
+    page = show(LeakProbe(models, IDS, TOKENS, True), viewport={"width": width, "height": 900})
     assert wrong_states(page, tables, TOKENS, gauge_lines) == []
     for model, position in (("breaks", 6), ("shifted", 3), ("large", 5), ("breaks", 2)):
         page.set(model=model, position=position)
@@ -227,13 +227,13 @@ def cells(drawn: dict) -> dict[tuple[int, str], list[tuple[int, int]]]:
 
 
 def test_tokens_rows_and_squares_are_buttons(show):
-    page = show(LeakProbe())
+    page = show(LeakProbe(model="no mask at all"))
     page.click("replace token 3, “an”")
     assert page.get("position") == 3 and "“an” moves 3 of 3 earlier" in page.title
     assert len(page.lit()) == 6  # the token, its row in five squares
     assert page.press("ArrowRight", "Enter") == "replace token 4, “identity”"
     assert page.get("position") == 4
-    page.named(f"{CAUSAL}: ✓").click(position={"x": 20, "y": 10})
+    page.named(f"{CAUSAL}: ?").click(position={"x": 20, "y": 10})
     assert page.get("model") == CAUSAL and page.title.startswith("No leak here")
     page.click(f"{SHIFTED}, token 9 ")
     assert page.get("model", "position") == [SHIFTED, 9]
@@ -248,7 +248,8 @@ def test_what_is_not_there_is_answered_and_the_longest_sentence_drawn(show):
     page.set(model="b", position=99)
     assert page.title == "No leak here: replacing “6” moves 0 of 6 earlier outputs"
     ids = torch.arange(LONGEST)[None]
-    probe = LeakProbe({"own": lambda ids: ids[..., None].float()}, ids, ["a" * 99] * LONGEST)
+    own = {"own": lambda ids: ids[..., None].float()}
+    probe = LeakProbe(own, ids, ["a" * 99] * LONGEST, True)
     page = show(probe, viewport={"width": 290, "height": 900})
     assert page.width() <= 290
     assert len(page.told()) == 3 * LONGEST + 1 and "✓ 0 of 276 leak" in page.written()
@@ -261,14 +262,27 @@ def test_only_the_causal_example_keeps_the_future_hidden():
     assert (changes > THRESHOLD).tolist() == [False] * 3 + [True] * 4
 
 
-def test_it_opens_where_most_leaks_and_ids_are_tokens_where_none_are_given():
-    assert repr(LeakProbe()) == "LeakProbe(model='no mask at all', position=11)"
-    models = {"large": large, "shifted": example_models()[SHIFTED], "breaks": breaking}
-    assert LeakProbe(models, IDS).values == {"model": "shifted", "position": 2}
-    assert LeakProbe({"large": large}, IDS).values == {"model": "large", "position": 3}
-    assert LeakProbe(models, IDS, model="large").values == {"model": "large", "position": 2}
+def test_a_model_keeps_its_verdict_until_each_token_was_replaced_with_it(show):
+    page = show(LeakProbe({"large": large, "shifted": example_models()[SHIFTED]}, IDS, TOKENS))
+    names = {name: f"{name}, token 2 “two” " for name in ("large", "shifted")}
+    assert {"large: ? 0 of 7 tried", names["large"] + "was not replaced yet"} <= set(page.told())
+    page.set(position=2)  # which leaves token 0
+    assert page.get("tried") == [["large", 0], ["large", 2]]
+    page.click(names["shifted"])
+    leaks = names["shifted"] + "replaced: 2 of 2 earlier outputs move"
+    assert {"large: ? 2 of 7 tried", "shifted: ? 1 of 7 tried", leaks} <= set(page.told())
+    page.states([{"position": position} for position in (6, 5, 4, 3, 1)])
+    assert "shifted: ? 6 of 7 tried" in page.told()
+    page.click("replace token 0, “zero”")
+    assert "shifted: ✗ 11 of 21 leak" in page.told() and "large: ? 2 of 7 tried" in page.told()
+    assert len(cells(page.read(DRAWN))[0, "moves"]) == 2
+
+
+def test_it_opens_at_the_first_token_and_ids_are_tokens_where_none_are_given():
+    assert repr(LeakProbe()) == f"LeakProbe(model='{CAUSAL}', position=0, tried=[])"
     assert LeakProbe({"large": large}, IDS).tokens == list("0123456")
-    assert LeakProbe({"no number": nothing_but_nan}, IDS[:, :1]).values["position"] == 0
+    tried = LeakProbe({"a": nothing_but_nan, "b": nothing_but_nan}, IDS[:, :2], tried=True).tried
+    assert tried == [["a", 0], ["a", 1], ["b", 0], ["b", 1]]
 
 
 def test_bad_input_says_what_to_change(unchecked):

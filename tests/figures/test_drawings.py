@@ -11,6 +11,7 @@ from transformer_lesson.figures import (
     attention_steps,
     contexts,
     decoding,
+    language,
     learning,
     quantized,
     sublayers,
@@ -19,7 +20,7 @@ from transformer_lesson.figures.attention_view.drawings import MIME, load_ipytho
 from transformer_lesson.figures.attention_view.view import head_view
 from transformer_lesson.figures.clocks import bits_and_waves, clock_hands
 from transformer_lesson.figures.diagrams import distributions, next_token_questions
-from transformer_lesson.figures.stages import word_stages
+from transformer_lesson.figures.stages import steps_beside, word_stages
 from transformer_lesson.figures.tokens import cuts, group_maps, word_map
 from transformer_lesson.files import printable
 
@@ -225,3 +226,38 @@ def test_bars_of_guesses_add_up_to_the_large_model():
     accepted, refused, missing = ([bar.get_height() for bar in c] for c in bars)
     assert [a + m for a, m in zip(accepted, missing, strict=True)] == pytest.approx(p.tolist())
     assert [a + r for a, r in zip(accepted, refused, strict=True)] == pytest.approx(q.tolist())
+
+
+def test_steps_stand_below_one_another_and_what_was_read_beside_each_other():
+    words = [({"ab": 0.04, "$x": 0.03}, ""), ({"auf": 0.9, "zu": 0.0}, "2.0 from a")]
+    made = steps_beside("A claim", ["first", "second,\nlast"], {"a": words, "b": words[::-1]})
+    assert_told(made, "a, first: ab 0.04, $x 0.03. a, second, last: auf 0.90, zu 0.00 (2.0 from a)")
+    assert [len(axes.patches) for axes in made.axes] == [2] * 4
+    longest = [max(bar.get_width() for bar in axes.patches) for axes in made.axes]
+    assert longest == [0.04, 0.9, 0.9, 0.04]
+    assert made.axes[2].get_ylabel() == "second,\nlast" and made.axes[3].get_xlabel() == "probability"
+
+
+# What a language model's losses say
+
+
+def test_counting_says_where_it_is_best_and_how_often_its_context_is_new():
+    made = language.counting("Claim", [4.0, 2.0, 1.0], [4.1, 2.5, 3.0], [0.0, 0.1, 0.6])
+    axes = assert_told(made, "n = 3: 1.00 on counted text, 3.00 on other text, 60% of contexts new")
+    assert "best: 2.50" in texts(axes)
+    assert [bar.get_height() for bar in made.axes[1].patches] == [0.0, 0.1, 0.6]
+
+
+def test_a_run_says_at_which_step_it_passes_a_level_and_the_best_model_of_each_amount_is_ringed():
+    made = language.overtaking("Claim", {0: 4.0, 100: 2.0}, {"table": 3.0, "best": 1.0})
+    axes = assert_told(made, "table: 3.00, passed at step 50; best: 1.00, passed never")
+    assert "step 50" in texts(axes) and "your GPT" in texts(axes)
+    made = language.best_for_each("Claim", {"small": [3.0, 2.9], "large": [4.0, 2.0]}, [10, 1000])
+    axes = assert_told(made, "10 tokens: small 3.00, large 4.00; best small. 1,000 tokens")
+    rings = [tuple(ring.get_offsets()[0]) for ring in axes.collections]
+    assert rings == [(10, 3.0), (1000, 2.0)]
+
+
+def test_losses_by_position_have_means_over_stretches_that_double():
+    made = language.by_position("Claim", torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0]))
+    assert_told(made, "0: 5.00, 1: 4.00, 2 to 3: 2.50, 4: 1.00.")

@@ -19,8 +19,8 @@ NOT_COUNTED = -1  # in place of a label
 class HeadAblation(ReadsTranslator, PageExplorable):
     """Switch heads off, one or several, and see the loss at each position.
 
-    Below each head stands the mean loss once it is switched, so that you see which head has
-    taken over: it costs little while another does its work, and much afterwards.
+    Below each head that was switched off once stands the mean loss once it is switched, so that you
+    see which head has taken over: it costs little while another does its work, and much afterwards.
 
     Args:
         model: predicts next tokens, in evaluation mode; by default the translator that comes
@@ -30,6 +30,7 @@ class HeadAblation(ReadsTranslator, PageExplorable):
         counted: which labels make the mean loss, shape (batch, n); by default all. Padding never
             counts.
         removed: the heads that are switched off, as pairs of an attention's name and a number.
+        tried: the heads that were switched off so far; `True` is all of them.
 
     Raises:
         ValueError: no batch, one without a label that counts or of more than 4,096 tokens, a model
@@ -40,6 +41,7 @@ class HeadAblation(ReadsTranslator, PageExplorable):
     heads = traitlets.List().tag(sync=True, fact=True)
     rows = traitlets.List().tag(sync=True, fact=True)
     removed = traitlets.List(traitlets.Tuple(traitlets.Unicode(), traitlets.Int())).tag(sync=True)
+    tried = traitlets.List(traitlets.Tuple(traitlets.Unicode(), traitlets.Int())).tag(sync=True)
 
     def __init__(
         self,
@@ -57,6 +59,8 @@ class HeadAblation(ReadsTranslator, PageExplorable):
                 batch = epoch(grammar.generate(N_PAIRS, seed=5), checkpoint.tokenizer, N_PAIRS)[0]
         if model is not None:
             values |= {"heads": _offered(model, attention), "rows": _rows(model, batch, counted)}
+        if values.get("tried") is True:
+            values |= {"tried": list(values.get("heads", []))}
         super().__init__(**values)
 
 

@@ -1,8 +1,10 @@
 """Replace one token and see which outputs move: a model that sees the future gives itself away."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import product
+from typing import Literal
 
 import torch
 import traitlets
@@ -79,21 +81,10 @@ def rounded_changes(model: Model, ids: Int[Tensor, "1 n"]) -> list[list[float | 
     return [[rounded(change) for change in row] for row in rows]
 
 
-def most_telling(changes: Mapping[str, list[list[float | None]]]) -> dict[str, str | int]:
-    """Return the first model that leaks, and the token whose change moves most outputs before it.
-
-    Where none leaks, it is the first model and the token in the middle.
-    """
-    for name, rows in changes.items():
-        leaks = [sum(map(bool, row[:position])) for position, row in enumerate(rows)]
-        if any(leaks):
-            return {"model": name, "position": leaks.index(max(leaks))}
-    name, rows = next(iter(changes.items()))
-    return {"model": name, "position": len(rows) // 2}
-
-
 class LeakProbe(PageExplorable):
-    """Choose a model, replace one token, and see which outputs move.
+    """Choose a model, replace one token after the other, and see which outputs move.
+
+    Only what was tried is told: a model's verdict comes when each token was replaced with it.
 
     Args:
         models: name to function from ids (1, n) to outputs (1, n, anything), in evaluation
@@ -101,8 +92,8 @@ class LeakProbe(PageExplorable):
         ids: the sentence's token ids, at most 24, which the models understand; ids 0 and 1 must
             be in their vocabulary. Needed with models of your own.
         tokens: the sentence's words, for the labels; by default the ids.
-        model, position: which model is probed, and which token is replaced; by default those
-            that leak most.
+        model, position: which model is probed, and which token is replaced; at first the first.
+        tried: pairs of a model and a position that were tried; `True` is all of them.
 
     Raises:
         ValueError: sizes that do not fit, or a model in training mode.
@@ -113,12 +104,14 @@ class LeakProbe(PageExplorable):
     threshold = traitlets.Float(THRESHOLD).tag(sync=True, fact=True)
     model = traitlets.Unicode().tag(sync=True)
     position = traitlets.Int(min=0).tag(sync=True)
+    tried = traitlets.List().tag(sync=True)
 
     def __init__(
         self,
         models: Mapping[str, Model] | None = None,
         ids: Int[Tensor, "1 n"] | None = None,
         tokens: list[str] | None = None,
+        tried: Sequence[tuple[str, int]] | Literal[True] = (),
         **values,
     ):
         if models is None:
@@ -129,10 +122,13 @@ class LeakProbe(PageExplorable):
         changes = {
             printable(name, 60): rounded_changes(model, ids) for name, model in models.items()
         }
+        if tried is True:
+            tried = list(product(changes, range(ids.size(1))))
         super().__init__(
             tokens=[printable(token, 40) for token in tokens or map(str, ids[0].tolist())],
             changes=changes,
-            **(most_telling(changes) | values),
+            tried=[list(pair) for pair in tried],
+            **({"model": next(iter(changes))} | values),
         )
 
 

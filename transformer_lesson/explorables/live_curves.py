@@ -75,10 +75,11 @@ class LiveCurves(PageExplorable):
     series = traitlets.Dict().tag(sync=True, fact=True, to_json=as_sent)
     """Name to the points (step, value) of a curve; the first two are in nats per token."""
 
-    def __init__(self, title: str = "Training", log: bool = False):
+    def __init__(self, title: str = "Training", log: bool = False, **values):
         self._due = 0.0  # when points may be sent again
         self._waiting = False  # for the end of the cell
-        super().__init__(title=title, logarithmic=log, series={TRAINING: [], VALIDATION: []})
+        begun = {TRAINING: [], VALIDATION: []}
+        super().__init__(title=title, logarithmic=log, series=begun, **values)
 
     def __call__(self, report: "StepReport") -> None:
         """Take in what `train` tells after a step."""

@@ -1,4 +1,5 @@
-// Heads switched off, one or several: what that costs, where, and which head is needed then.
+// Heads switched off, one or several: what that costs, where, and which head is needed then. What
+// a head costs is told once it was switched off.
 
 import { choosable, element, join, layer, set, shade, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
@@ -10,11 +11,12 @@ import { watched } from "./transformer.js";
 import { modelOf } from "./weights.js";
 
 const MOST_CASES = 200; // whose results are kept
+const SWITCHES_HIGH = 380; // pixels for all heads, where they are not many
 
 export function HeadAblation(view) {
   return frame(view, {
     name: "Head ablation",
-    traits: ["removed"],
+    traits: ["removed", "tried"],
     controls: ablationControls,
     load: modelOf,
     draw: drawAblation,
@@ -28,18 +30,23 @@ function ablationControls(make, page) {
   return [all];
 }
 
-function drawAblation({ removed }, page, { model }) {
+function drawAblation({ removed, tried = [] }, page, { model }) {
   const heads = page.model.get("heads"), off = removed.map(String);
+  const fresh = removed.filter((head) => !tried.map(String).includes(String(head)));
+  if (fresh.length) page.set({ tried: [...tried, ...fresh] });
+  const all = [...tried, ...removed].map(String);
   page.study ??= studyOf(model, heads, page.model.get("rows"));
-  const gone = [...heads.keys()].filter((i) => off.includes(String(heads[i])));
-  remembered(page, "cases", gone, () => inPieces(page, readCases(page.study, page, gone)));
-  const look = lookOfCase(page.study, gone, page.preview);
-  const { svg, width } = page, beside = width >= 820;
+  const [gone, known] = [off, all].map((names) =>
+    [...heads.keys()].filter((i) => names.includes(String(heads[i]))));
+  const key = [gone, known];
+  remembered(page, "cases", key, () => inPieces(page, readCases(page.study, page, gone, known)));
+  const look = lookOfCase(page.study, gone, known, page.preview);
+  const { svg, width } = page, beside = width >= 700;
   const switches = switchPlaces(heads, beside ? width * 0.52 : width), { tall } = switches;
   drawSwitches(layer(svg, "switches"), look, page, switches);
   const left = switches.wide + 66;
-  const chart = beside ? { x: left, y: 0, width: width - left } :
-    { x: 34, y: tall + 10, width: width - 34 };
+  const chart = beside ? { x: left, y: 0, width: width - left, high: Math.max(170, tall - 100) } :
+    { x: 34, y: tall, width: width - 34, high: 130 };
   const end = drawLossCurves(layer(svg, "curves"), look, chart);
   set(svg, { width, height: Math.max(tall, end) });
   return ablationFacts(look, page);
@@ -60,14 +67,15 @@ function toggledHead(gone, i) {
   return gone.includes(i) ? gone.filter((one) => one !== i) : [...gone, i];
 }
 
-// Reads what a picture needs, first what is pointed at: the whole model, this case, and each with
-// one head switched.
-function* readCases(study, page, gone) {
+// Reads what a picture needs, first what is pointed at: the whole model, this case, each known head
+// alone, and each with one head switched.
+function* readCases(study, page, gone, known) {
   const { heads, results } = study, switched = [...heads.keys()].map((i) => toggledHead(gone, i));
   if (results.size > MOST_CASES) results.clear();
   const next = () => {
     const pointed = page.preview === null ? [] : [switched[page.preview]];
-    return [[], gone, ...pointed, ...switched].find((one) => !results.has(caseName(one)));
+    const alone = known.map((i) => [i]);
+    return [[], gone, ...pointed, ...alone, ...switched].find((one) => !results.has(caseName(one)));
   };
   for (let one = next(); one; one = next()) yield* readCase(study, one);
 }
@@ -137,12 +145,13 @@ function withoutHeads(heads) {
   return replaced;
 }
 
-// What the picture shows; what is not read yet is undefined.
-function lookOfCase({ heads, results }, gone, preview) {
-  const result = (one) => results.get(caseName(one));
-  const then = heads.map((_, i) => result(toggledHead(gone, i)));
-  const pointed = preview === null ? null : Number(preview), now = result(gone);
-  return { heads, gone, then, now, pointed, all: result([]),
+// What the picture shows; what is not read yet, or of a head that was not tried, is undefined.
+function lookOfCase({ heads, results }, gone, known, preview) {
+  const result = (one) => results.get(caseName(one)), now = result(gone);
+  const then = heads.map((_, i) => (known.includes(i) ? result(toggledHead(gone, i)) : undefined));
+  const pointed = preview === null ? null : Number(preview);
+  return { heads, gone, known, then, now, pointed, all: result([]),
+    alone: known.map((i) => ({ ...result([i]), i })), complete: known.length === heads.length,
     shown: pointed === null ? now : then[pointed] };
 }
 
@@ -156,6 +165,13 @@ function headName([attention, number]) {
   return `${attentionName(attention)} head ${number}`;
 }
 
+// Layer and number, where all heads are of one kind; else the whole name.
+function shortHeadName(heads, i) {
+  const kinds = new Set(heads.map(([name]) => name.replace(/\d+/, "")));
+  const [attention, number] = heads[i];
+  return kinds.size > 1 ? headName(heads[i]) : `head ${attention.split(".")[1]}.${number}`;
+}
+
 function lossAndRight({ loss, right }) {
   return `${loss.toFixed(2)} nats (${(100 * right).toFixed(1)} % right)`;
 }
@@ -163,9 +179,11 @@ function lossAndRight({ loss, right }) {
 // Where the heads stand: an attention after the other, each with its heads side by side.
 function switchPlaces(heads, width) {
   const gap = 12, names = [...new Set(heads.map(([name]) => name))];
-  const most = Math.max(...heads.map(([, number]) => number)) + 1;
-  const columns = Math.min(most, width >= 480 && names.length > 1 ? 8 : 4);
-  const side = Math.min(150, (width - 4 - gap * (columns - 1)) / columns), line = side + 40;
+  const most = Math.max(...heads.map(([, number]) => number)) + 1, narrow = width < 340;
+  const columns = Math.min(most, width >= 400 && names.length > 1 ? 8 : 4);
+  const rows = Math.ceil(most / columns) * names.length, largest = narrow ? 92 : 150;
+  const side = Math.max(28, Math.min(largest, (width - 4 - gap * (columns - 1)) / columns,
+    (SWITCHES_HIGH - 26 * names.length) / rows - 40)), line = side + 40;
   const block = Math.ceil(most / columns) * line + 26, top = (name) => names.indexOf(name) * block;
   return { names, top, side, tall: 24 + names.length * block, wide: columns * (side + gap) - gap,
     place: (i) => {
@@ -177,7 +195,8 @@ function switchPlaces(heads, width) {
 // Each head a button with its map, and below it the loss if it is switched.
 function drawSwitches(group, look, page, { names, top, side, place }) {
   const { heads, gone, pointed } = look;
-  const note = "below: loss once switched, | loss now";
+  const start = switchedStart(look), from = start ? `, bars from ${start.toFixed(2)}` : "";
+  const note = `below: loss once switched${from}; | loss now`;
   join(layer(group, "names"), "text", [note, ...names], String, (name, i) => ({
     text: i ? attentionName(name) : name, class: i ? "strong" : "small", x: 0,
     y: i ? 36 + top(name) : 12,
@@ -188,7 +207,7 @@ function drawSwitches(group, look, page, { names, top, side, place }) {
   join(layer(group, "boxes"), "rect", all, String, (i) => ({
     x: place(i)[0], y: place(i)[1], width: side, height: side, rx: 8, class: "box",
     ...choosable(switchWords(look, i), gone.includes(i), click(i), `head${i}`),
-    "data-preview": i,
+    "data-preview": look.known.includes(i) ? i : null,
   }));
   drawHeadMaps(group, look, place, side);
   drawSwitchedLosses(group, look, place, side);
@@ -201,8 +220,9 @@ function drawSwitches(group, look, page, { names, top, side, place }) {
   }));
 }
 
-function switchWords({ heads, gone, then }, i) {
+function switchWords({ heads, gone, known, then }, i) {
   const off = gone.includes(i), name = `${headName(heads[i])} is ${off ? "off" : "on"}`;
+  if (!known.includes(i)) return `${name}; not tried yet`;
   if (!then[i]) return `${name}; not read yet`;
   return `${name}; loss ${off ? "with it again" : "without it"}: ${lossAndRight(then[i])}`;
 }
@@ -219,11 +239,23 @@ function drawHeadMaps(group, { heads, gone, now, all, shown }, place, side) {
   }));
 }
 
+// Where an axis begins: at 0, or where all losses are nearly equal just below them.
+function lossStart(losses) {
+  const low = Math.min(...losses), high = Math.max(...losses);
+  const close = losses.length > 1 && low > 0.7 * high && high > low;
+  return close ? Math.max(0, Math.floor(100 * (low - (high - low) / 4)) / 100) : 0;
+}
+
+function switchedStart({ now, then }) {
+  return lossStart([now, ...then].filter(Boolean).map(({ loss }) => loss));
+}
+
 // A bar for the loss after each switch, on one scale; a mark shows the loss as it is now.
-function drawSwitchedLosses(group, { now, then }, place, side) {
-  const read = [...then.keys()].filter((i) => then[i] && now);
+function drawSwitchedLosses(group, look, place, side) {
+  const { heads, known, now, then } = look, read = [...then.keys()].filter((i) => then[i] && now);
   const worst = Math.max(1e-9, ...read.map((i) => then[i].loss), now?.loss ?? 0);
-  const wide = (loss) => Math.max(1, (loss / worst) * side), below = (i) => place(i)[1] + side;
+  const start = switchedStart(look), below = (i) => place(i)[1] + side;
+  const wide = (loss) => Math.max(1, ((loss - start) / (worst - start)) * side);
   join(layer(group, "bars"), "rect", read, String, (i) => ({
     x: place(i)[0], y: below(i) + 5, width: wide(then[i].loss), height: 8, rx: 2,
     fill: then[i].loss > now.loss ? "var(--minus)" : "var(--plus)", "data-links": `head${i}`,
@@ -232,22 +264,26 @@ function drawSwitchedLosses(group, { now, then }, place, side) {
     x: place(i)[0] + wide(now.loss) - 1, y: below(i) + 3, width: 2, height: 12,
     fill: "var(--ink)", "pointer-events": "none",
   }));
+  const digits = start ? 3 : 2, named = side >= 90 ? "head " : "";
+  const number = (i) => (then[i] ? then[i].loss.toFixed(digits) : known.includes(i) ? "…" : "?");
+  const label = ([attention, one]) => `${named}${attention.split(".")[1]}.${one}`;
   join(layer(group, "numbers"), "text", [...then.keys()], String, (i) => ({
-    text: then[i] ? then[i].loss.toFixed(2) : "…", class: "number", x: place(i)[0],
-    y: below(i) + 27, "aria-hidden": "true", "data-links": `head${i}`,
+    text: `${label(heads[i])}: ${number(i)}`, class: "number", x: place(i)[0], y: below(i) + 27,
+    "aria-hidden": "true", "data-links": `head${i}`,
   }));
 }
 
 // The loss at each position: of the whole model, of this case, and of what is pointed at.
-function drawLossCurves(group, look, { x, y, width }) {
-  const curves = curvesOf(look), high = 210, top = y + 66;
+function drawLossCurves(group, look, { x, y, width, high }) {
+  const curves = curvesOf(look), top = y + 66;
   const places = [...(curves[0]?.curve.keys() ?? [])];
-  const most = Math.max(1e-9, ...curves.flatMap(({ curve }) => [...curve.values()]));
+  const losses = curves.flatMap(({ curve }) => [...curve.values()]), low = lossStart(losses);
+  const most = Math.max(1e-9, ...losses), from = low ? `, axis from ${low.toFixed(2)}` : "";
   const last = Math.max(1, places.at(-1) - places[0]), step = width / (last + 1);
   const across = (place) => x + (place - places[0] + 0.5) * step;
-  const up = (loss) => top + high * (1 - loss / most);
-  join(layer(group, "title"), "text", ["loss at each position, nats"], () => 0, (text) => ({
-    text, class: "strong", x: x - 30, y: y + 14,
+  const up = (loss) => top + high * (1 - (loss - low) / (most - low));
+  join(layer(group, "title"), "text", [0], () => 0, () => ({
+    text: `loss at each position, nats${from}`, class: "strong", x: x - 30, y: y + 14,
   }));
   drawLossNames(group, curves, x - 30, y + 36);
   join(layer(group, "lines"), "path", curves, ({ name }) => name, ({ curve, color, dash }) => ({
@@ -255,9 +291,9 @@ function drawLossCurves(group, look, { x, y, width }) {
     fill: "none", stroke: color, "stroke-width": 2.5, "stroke-dasharray": dash,
     "stroke-linejoin": "round",
   }));
-  const ends = places.length ? [[most, "high"], [0, "low"]] : [];
+  const ends = places.length ? [[most, "high"], [low, "low"]] : [];
   join(layer(group, "ticks"), "text", ends, ([, name]) => name, ([loss]) => ({
-    text: loss.toFixed(loss ? 1 : 0), class: "small end", x: x - 6, y: up(loss) + 4,
+    text: loss.toFixed(low ? 2 : loss ? 1 : 0), class: "small end", x: x - 6, y: up(loss) + 4,
     "aria-hidden": "true",
   }));
   join(layer(group, "axis"), "path", [0], () => 0, () => ({
@@ -306,27 +342,33 @@ function drawPlaces(group, curves, places, { across, step, top, high }) {
 function ablationFacts(look, page) {
   const { heads, gone, all, now } = look;
   if (!now) return { title: "The model reads", said: "The model reads without these heads." };
-  const most = page.work ? null : mostNeeded(look), loss = now.loss.toFixed(2);
-  const needed = most ? `, without the one needed most ${most.loss.toFixed(2)}` : "";
-  const plural = gone.length > 1 ? "s" : "", whole = all.loss.toFixed(2);
-  const without = `Without ${gone.length} head${plural}: loss ${loss}, with all ${whole}`;
-  const title = gone.length ? without : `With all heads the loss is ${loss}${needed}`;
   const names = gone.map((i) => headName(heads[i])).join("; ");
   const begin = gone.length ? `Taken away: ${names}.` : "Nothing is taken away.";
   const means = `Mean loss ${lossAndRight(now)}, with all heads ${lossAndRight(all)}.`;
-  return { title, said: `${begin} ${means} ${neededWords(look, page, most)}` };
+  return { title: ablationTitle(look), said: `${begin} ${means} ${neededWords(look, page)}` };
 }
 
-// The result without the head, of those left, that is missed most.
-function mostNeeded({ heads, gone, then }) {
-  const left = [...heads.keys()].filter((i) => !gone.includes(i));
-  if (!left.length) return null;
-  const most = left[firstLargest(left.map((i) => then[i].loss))];
-  return { ...then[most], name: headName(heads[most]) };
+// Until each head was switched off once, what those cost that were.
+function ablationTitle({ heads, gone, known, all, now, alone, complete }) {
+  const whole = all.loss.toFixed(2), loss = now.loss.toFixed(2), n = heads.length;
+  if (gone.length > 1 || (gone.length && complete)) {
+    return `Without ${gone.length} head${gone.length > 1 ? "s" : ""}: loss ${loss}, with all ${whole}`;
+  }
+  const read = alone.filter((one) => one.loss !== undefined);
+  if (!read.length) return `With all ${n} heads the loss is ${whole}; none was switched off yet`;
+  const most = read[firstLargest(read.map((one) => one.loss))], name = shortHeadName(heads, most.i);
+  if (complete) return `With all heads the loss is ${whole}, without ${name} ${most.loss.toFixed(2)}`;
+  return `Tried ${known.length} of ${n} heads: without ${name} the loss is ` +
+    `${most.loss.toFixed(2)}${known.length > 1 ? ", the largest so far" : ""}`;
 }
 
-function neededWords({ heads, gone }, page, most) {
-  if (gone.length === heads.length) return "No head is left.";
+// Which of the heads that are left is missed most: told once all were tried.
+function neededWords({ heads, gone, known, then, complete }, page) {
+  const left = [...heads.keys()].filter((i) => !gone.includes(i)), open = heads.length - known.length;
+  if (!left.length) return "No head is left.";
+  if (!complete) return `${open} head${open > 1 ? "s were" : " was"} not tried yet.`;
   if (page.work) return "What each of the others costs is being read.";
-  return `Of those left, ${most.name} is needed most: without it too, ${lossAndRight(most)}.`;
+  const most = left[firstLargest(left.map((i) => then[i].loss))];
+  return `Of those left, ${headName(heads[most])} is needed most: without it too, ` +
+    `${lossAndRight(then[most])}.`;
 }

@@ -1,4 +1,5 @@
 // One token is replaced by another: which outputs move, how far, and which of them came before it.
+// A model's verdict comes when each token was replaced once.
 
 import { choosable, fitted, join, layer, set, textWidth, told } from "./draw.js";
 import { frame } from "./frame.js";
@@ -12,7 +13,7 @@ export function LeakProbe(view) {
   const named = (i) => `${Math.min(i, last)} “${fitted(tokens[Math.min(i, last)], 90)}”`;
   return frame(view, {
     name: "Leak probe",
-    traits: ["tokens", "changes", "threshold", "model", "position"],
+    traits: ["tokens", "changes", "threshold", "model", "position", "tried"],
     controls: (make) => [
       make.slider("Replaced token", "position", ends, named),
       make.play("position", ends, 900),
@@ -27,24 +28,48 @@ function leakKind(change, output, position) {
   return change === 0 ? "stays" : output < position ? "leaks" : "moves";
 }
 
-// Each model with the kinds of its outputs, [replaced token][output], and how many leak.
-function leakModels(changes) {
+// Each model with the kinds of its outputs, [replaced token][output], how many leak, and which
+// tokens were replaced so far.
+function leakModels({ changes, tried }) {
+  const all = new Set(tried?.map(String));
   return Object.entries(changes).map(([name, rows]) => {
     const kinds = rows.map((row, position) => row.map((one, i) => leakKind(one, i, position)));
     const count = (kind) => kinds.flat().filter((one) => one === kind).length;
     const pairs = (rows.length * (rows.length - 1)) / 2;
-    return { name, rows, kinds, pairs, leaks: count("leaks"), broken: count("broken") };
+    const seen = rows.map((_, position) => all.has(String([name, position])));
+    return { name, rows, kinds, pairs, leaks: count("leaks"), broken: count("broken"), seen };
   });
 }
 
+// What was tried, and these pairs of a model and a position.
+function withTried(page, pairs) {
+  const tried = page.model.get("tried") ?? [], known = new Set(tried.map(String));
+  return [...tried, ...pairs.filter((one) => !known.has(String(one)))];
+}
+
+// What has been moved to is tried, and what has been moved from; not what the page opens with.
+function noteTried(now, page) {
+  const before = page.probed ?? now;
+  page.probed = now;
+  if (String(before) === String(now)) return;
+  const tried = withTried(page, [before, now]);
+  if (tried.length > page.model.get("tried")?.length) page.set({ tried });
+}
+
+// Replaces a token, which tries it even where it is the one that is replaced already.
+function probe(page, model, position) {
+  page.set({ model, position, tried: withTried(page, [[model, position]]) });
+}
+
 function drawLeaks(state, page) {
-  const models = leakModels(state.changes), { tokens } = state;
+  const models = leakModels(state), { tokens } = state;
   const chosen = models.find(({ name }) => name === state.model);
   if (!chosen) {
     const names = models.map(({ name }) => `“${name}”`).join(", ");
     return `There is no model “${state.model}”: choose ${names}.`;
   }
   const { svg, width } = page, position = Math.min(state.position, tokens.length - 1);
+  noteTried([chosen.name, position], page);
   const outputs = chosen.rows[position].map((change, i) =>
     ({ i, change, token: tokens[i], kind: chosen.kinds[position][i] }));
   const parts = { tokens, models, chosen, position, outputs, page };
@@ -52,7 +77,7 @@ function drawLeaks(state, page) {
   drawLeakTokens(layer(svg, "tokens"), parts, places);
   drawLeakGauges(layer(svg, "gauges"), parts, places, leakScale(models, state.threshold, places));
   drawLeakRibbons(layer(svg, "ribbons"), parts, places);
-  const bottom = drawLeakSquares(layer(svg, "squares"), parts, places.bottom + 24);
+  const bottom = drawLeakSquares(layer(svg, "squares"), parts, places.bottom + 18);
   set(svg, { width, height: bottom });
   return leakFacts(parts, state.threshold);
 }
@@ -60,10 +85,10 @@ function drawLeaks(state, page) {
 // Where tokens and outputs stand: time runs to the right where words have room, else downward.
 function leakPlaces(n, width) {
   const across = width >= 54 + 46 * n, start = across ? 54 : 40;
-  const step = across ? (width - start) / n : 30, end = start + n * step;
+  const step = across ? (width - start) / n : 22, end = start + n * step;
   const token = Math.min(130, 0.3 * width), gauge = token + Math.min(150, 0.22 * width);
   const depths = across
-    ? { token: [14, 48], gauge: [168, 262], words: 280, bottom: 300 }
+    ? { token: [2, 34], gauge: [96, 164], words: 186, bottom: 204 }
     : { token: [0, token], gauge: [gauge, width - 84], words: width - 78, bottom: end };
   const middle = (i) => start + (i + 0.5) * step;
   const box = (i, [from, to], wide = step - 6) => (across
@@ -78,7 +103,7 @@ function leakPlaces(n, width) {
 function leakScale(models, threshold, { across, gauge: [from, to] }) {
   const largest = Math.max(1, ...models.flatMap(({ rows }) => rows.flat()));
   const decades = Math.ceil(Math.log10(largest / threshold) - 1e-9);
-  const room = Math.max(1, Math.floor((to - from) / (across ? 30 : 44))), ticks = [];
+  const room = Math.max(1, Math.floor((to - from) / (across ? 20 : 44))), ticks = [];
   const every = Math.ceil(decades / room);
   for (let i = every; i <= decades; i += every) {
     ticks.push({ part: i / decades, text: leakNumber(threshold * 10 ** i) });
@@ -92,15 +117,15 @@ function leakNumber(change) {
 }
 
 // The tokens, of which one is replaced: each is a button.
-function drawLeakTokens(group, { tokens, position, page }, places) {
+function drawLeakTokens(group, { tokens, chosen, position, page }, places) {
   const { across, start, box, token, step } = places;
   join(layer(group, "title"), "text", ["token"], () => 0, (text) => ({
-    text, class: "small", x: 0, y: across ? 36 : start - 24,
+    text, class: "small", x: 0, y: across ? 23 : start - 24,
   }));
   join(layer(group, "boxes"), "rect", tokens, (_, i) => i, (word, i) => ({
     ...box(i, token), class: "box", rx: 8,
     ...choosable(`replace token ${i}, “${word}”`, i === position,
-      () => page.set({ position: i }), `token${i}`),
+      () => probe(page, chosen.name, i), `token${i}`),
   }));
   join(layer(group, "words"), "text", tokens, (_, i) => i, (word, i) => {
     const { x, y, width, height } = box(i, token);
@@ -185,18 +210,20 @@ function outputDid({ change, kind }, { tokens, position }) {
 // A square for each model, as buttons: a row is a replaced token, a column an output. Returns
 // where they end.
 function drawLeakSquares(group, parts, top) {
-  const { models, tokens, chosen, page } = parts;
-  const columns = Math.min(models.length, Math.floor(page.width / 120));
-  const wide = Math.min(240, page.width / columns), free = page.width - columns * wide;
-  const cell = Math.floor(Math.min(170, wide - 26) / tokens.length), side = cell * tokens.length;
-  const tall = side + 72, above = { left: 0, top, high: 16, room: page.width };
+  const { models, tokens, chosen, page } = parts, most = Math.floor(page.width / 104);
+  const columns = Math.min(models.length, most), wide = Math.min(190, page.width / columns);
+  const cell = Math.max(3, Math.floor(Math.min(112, wide - 20) / tokens.length));
+  const side = cell * tokens.length, free = page.width - columns * wide;
+  const names = models.map(({ name }) => inTwoLines(name, wide - 22));
+  const head = names.some(([, second]) => second) ? 40 : 25, tall = head + side + 26;
+  const above = { left: 0, top, high: 16, room: page.width };
   const beside = { left: columns * wide + 12, top: top + 40, high: 24, room: 0 };
-  const end = drawLeakLegend(group, free > 320 ? beside : above);
-  const first = free > 320 ? top - 8 : end + 12;
+  const end = drawLeakLegend(group, free > 280 ? beside : above);
+  const first = free > 280 ? top - 8 : end + 10;
   const cards = models.map((model, i) => {
-    const x = Math.round((i % columns) * wide), y = first + Math.floor(i / columns) * (tall + 10);
+    const x = Math.round((i % columns) * wide), y = first + Math.floor(i / columns) * (tall + 8);
     return { ...model, key: i, x, y, wide: wide - 10, left: x + Math.round((wide - 10 - side) / 2),
-      top: y + 42, cell };
+      top: y + head, cell, lines: names[i] };
   });
   join(layer(group, "cards"), "rect", cards, ({ key }) => key, (card) => ({
     x: card.x + 1, y: card.y, width: card.wide, height: tall, rx: 8, class: "box",
@@ -206,18 +233,21 @@ function drawLeakSquares(group, parts, top) {
   drawLeakCells(group, cards);
   drawLeakRows(group, cards, parts);
   drawLeakNames(group, cards, tall);
-  return first + Math.ceil(models.length / columns) * (tall + 10);
+  return first + Math.ceil(models.length / columns) * (tall + 8);
 }
 
-function leakVerdict({ leaks, pairs, broken }) {
+// What is known of a model: a verdict once each token was replaced.
+function leakVerdict({ leaks, pairs, broken, seen }) {
+  const tries = seen.filter(Boolean).length;
+  if (tries < seen.length) return `? ${tries} of ${seen.length} tried`;
   if (!leaks && broken) return `? ${broken} NaN or ∞`;
   return `${leaks ? "✗" : "✓"} ${leaks} of ${pairs} leak`;
 }
 
 function drawLeakNames(group, cards, tall) {
-  const texts = cards.flatMap(({ key, x, y, wide, ...card }) => [
-    ...inTwoLines(card.name, wide - 12).map((text, i) => ({ text, y: y + 17 + 15 * i })),
-    { text: leakVerdict(card), y: y + tall - 10, strong: true },
+  const texts = cards.flatMap(({ key, x, y, wide, lines, ...card }) => [
+    ...lines.map((text, i) => ({ text, y: y + 17 + 15 * i })),
+    { text: leakVerdict(card), y: y + tall - 8, strong: true },
   ].map((text, i) => ({ ...text, key: `${key}.${i}`, x: x + wide / 2 })));
   join(layer(group, "names"), "text", texts, ({ key }) => key, ({ text, x, y, strong }) => ({
     text, x, y, class: strong ? "small middle strong full-ink" : "small middle full-ink",
@@ -225,8 +255,8 @@ function drawLeakNames(group, cards, tall) {
   }));
 }
 
-const LEAK_LEGEND = ["row: replaced token, column: output", "orange, left of the stairs: leaks",
-  "blue: its own and later outputs"];
+const LEAK_LEGEND = ["row: replaced token, column: output", "gray: not tried yet",
+  "orange, left of the stairs: leaks", "blue: its own and later outputs"];
 
 // What a square's parts mean, as many in a line as there is room for. Returns where it ends.
 function drawLeakLegend(group, { left, top, high, room }) {
@@ -234,7 +264,7 @@ function drawLeakLegend(group, { left, top, high, room }) {
   const places = LEAK_LEGEND.map((text, i) => {
     if (i && x + textWidth(text, 12) > left + room) [x, y] = [left, y + high];
     const place = { text, x, y };
-    x += textWidth(text, 12) + 28;
+    x += textWidth(text, 12) + 22;
     return place;
   });
   join(layer(group, "legend"), "text", places, ({ text }) => text, ({ text, x, y }) => ({
@@ -243,35 +273,38 @@ function drawLeakLegend(group, { left, top, high, room }) {
   return y;
 }
 
-// The cells of a square, those of one kind as one path, and the stairs at which the past ends.
+// The cells of a square that were tried, those of one kind as one path.
 function drawLeakCells(group, cards) {
-  const shapes = cards.flatMap(({ key, kinds, left, top, cell }) => {
+  const shapes = cards.flatMap(({ key, kinds, seen, left, top, cell }) => {
     const square = (kind) => kinds.flatMap((row, t) => row.map((one, i) =>
-      (one === kind ? `M${left + i * cell} ${top + t * cell}h${cell}v${cell}h${-cell}z` : "")));
+      (seen[t] && one === kind ? `M${left + i * cell} ${top + t * cell}h${cell}v${cell}h${-cell}z` :
+        "")));
     return Object.entries(LEAK_COLORS).map(([kind, fill]) =>
       ({ key: `${key} ${kind}`, d: square(kind).join(""), fill }));
   });
   join(layer(group, "cells"), "path", shapes, ({ key }) => key, ({ d, fill }) => ({
     d, fill, "pointer-events": "none",
   }));
+}
+
+// Each row of each square is a button: this model, this token. It is gray until it was tried, and
+// the stairs show where the past ends.
+function drawLeakRows(group, cards, { tokens, chosen, position, page }) {
+  const rows = cards.flatMap((card) => tokens.map((token, t) => ({ ...card, token, t })));
+  join(layer(group, "rows"), "rect", rows, ({ key, t }) => `${key}.${t}`, (row) => {
+    const { t, kinds, name, seen } = row, now = name === chosen.name && t === position;
+    const leaks = kinds[t].filter((kind) => kind === "leaks").length;
+    const moved = `replaced: ${leaks} of ${t} earlier outputs move`;
+    return { x: row.left, y: row.top + t * row.cell, width: row.cell * tokens.length,
+      height: row.cell, fill: seen[t] ? "transparent" : "var(--hidden)", "stroke-width": 2.5,
+      stroke: now ? "var(--ink)" : "none", ...choosable(
+        `${name}, token ${t} “${row.token}” ${seen[t] ? moved : "was not replaced yet"}`, now,
+        () => probe(page, name, t), `token${t}`) };
+  });
   join(layer(group, "stairs"), "path", cards, ({ key }) => key, ({ kinds, left, top, cell }) => ({
     d: `M${left} ${top}${`v${cell}h${cell}`.repeat(kinds.length)}`, fill: "none",
     stroke: "var(--ink)", "stroke-width": 1.5, "pointer-events": "none",
   }));
-}
-
-// Each row of each square is a button: this model, this token.
-function drawLeakRows(group, cards, { tokens, chosen, position, page }) {
-  const rows = cards.flatMap((card) => tokens.map((token, t) => ({ ...card, token, t })));
-  join(layer(group, "rows"), "rect", rows, ({ key, t }) => `${key}.${t}`, (row) => {
-    const { t, kinds, name } = row, leaks = kinds[t].filter((kind) => kind === "leaks").length;
-    const now = name === chosen.name && t === position;
-    return { x: row.left, y: row.top + t * row.cell, width: row.cell * tokens.length,
-      height: row.cell, fill: "transparent", stroke: now ? "var(--ink)" : "none",
-      "stroke-width": 2.5, ...choosable(
-        `${name}, token ${t} “${row.token}” replaced: ${leaks} of ${t} earlier outputs move`, now,
-        () => page.set({ model: name, position: t }), `token${t}`) };
-  });
 }
 
 // A name in two lines, cut where they are full.

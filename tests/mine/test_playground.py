@@ -1,0 +1,31 @@
+"""The field at the end of lesson 07, which the learner's own functions answer."""
+
+import pytest
+
+from tests.mine.test_mine import write_all
+from transformer_lesson.mine import PARTS, Playground
+from transformer_lesson.mine.playground import answer_to
+
+
+def test_what_is_typed_or_pressed_is_translated_and_ours_are_named_as_such(folder):
+    shown = Playground()
+    assert shown.lines[0] == "German: das Kind macht das Fenster auf ."
+    assert shown.lines[1] == "□" * 17 + " 0 of 17 functions of the forward pass are yours."
+    assert "number for number" in shown.lines[-1]
+    shown.children[1].children[1].click()
+    assert shown.lines[0] == "German: das Kind macht das Fenster zu ."
+    shown.field.value = "The dog sees the <b>cat</b>"
+    assert shown.lines == ["“<” is no word that the translator has learned: try another one."]
+    assert "“&lt;”" in shown.answer.value
+    assert "<b>cat" not in shown._repr_mimebundle_()["text/markdown"]
+    shown.field.value = "The dog sees the cat"
+    assert shown.lines[0] == "German: der Hund sieht die Katze ."
+    assert answer_to(" ")[0].startswith("Type") and "21 words" in answer_to("the " * 21)[0]
+
+
+@pytest.mark.slow
+def test_all_seventeen_are_celebrated(folder):
+    write_all()
+    lines = answer_to("the child opens the window .")
+    assert lines[0] == "German: das Kind macht das Fenster auf ."
+    assert lines[1].startswith("■" * len(PARTS)) and "you wrote a Transformer" in lines[2]

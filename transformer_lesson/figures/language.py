@@ -1,0 +1,145 @@
+"""What a language model's losses say: where counting ends, whom it passes, which size is best."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure, name_lines
+from transformer_lesson.files import printable
+
+STYLES = ("-", "--", "-.", ":")
+BITS = "bits per character"
+
+
+def counting(
+    title: str, recited: Sequence[float], unseen: Sequence[float], new: Sequence[float]
+) -> Figure:
+    """Return what tables of counted pieces reach, beside how often their context is new.
+
+    Args:
+        title: the claim that the figure supports.
+        recited, unseen: bits per character on text that was counted and on other text, for
+            pieces of 1, 2, 3, ... characters.
+        new: for each length, which share of the contexts in the other text was never counted.
+    """
+    n = np.arange(1, len(unseen) + 1)
+    best = int(np.argmin(unseen))
+    told = [
+        f"n = {i}: {a:.2f} on counted text, {b:.2f} on other text, {share:.0%} of contexts new"
+        for i, a, b, share in zip(n, recited, unseen, new, strict=True)
+    ]
+    made, (left, right) = figure(title, f"{'. '.join(told)}.", 9.0, 3.3, columns=2)
+    made.subplots_adjust(right=0.97, wspace=0.5)
+    left.fill_between(n, recited, unseen, color=COLORS[1], alpha=0.12)
+    for values, name, i in ((recited, "counted text", 0), (unseen, "other text", 1)):
+        left.plot(n, values, STYLES[i] + "o", ms=4, color=COLORS[i], label=name)
+    left.annotate(f"best: {unseen[best]:.2f}", (n[best], unseen[best]), (-4, 12), ha="left",
+                  textcoords="offset points", fontsize=9, color=COLORS[1])  # fmt: skip
+    left.set(xlabel="n, characters of a counted piece", ylabel=BITS, xticks=n, ylim=(0, None))
+    name_lines(left)
+    right.bar(n, new, color=COLORS[1], width=0.6)
+    for i, share in zip(n, new, strict=True):
+        right.text(i, share + 0.02, f"{share:.0%}", ha="center", fontsize=9)
+    top = 1.2 * max(max(new), 0.1)
+    right.set(xlabel="n, characters of a counted piece", xticks=n, ylim=(0, top), yticks=[])
+    right.set_ylabel("contexts of other text\nthat were never counted")
+    return made
+
+
+def overtaking(title: str, reached: Mapping[int, float], levels: Mapping[str, float]) -> Figure:
+    """Return a run's loss against its steps, and where it gets below each level.
+
+    Args:
+        title: the claim that the figure supports.
+        reached: by step, in bits per character.
+        levels: by name, what others reach.
+    """
+    steps, values = list(reached), list(reached.values())
+    passed = {name: _passes(steps, values, level) for name, level in levels.items()}
+    told = [f"{name}: {levels[name]:.2f}, passed " + (f"at step {at:.0f}" if at else "never")
+            for name, at in passed.items()]  # fmt: skip
+    alt = f"From {values[0]:.2f} bits at step {steps[0]} to {values[-1]:.2f} at step {steps[-1]}."
+    made, axes = figure(title, f"{alt} {'; '.join(map(printable, told))}.", 8.0, 3.4)
+    axes.plot(steps, values, "-o", ms=4, color=COLORS[0], label="your GPT")
+    for i, (name, level) in enumerate(levels.items(), start=1):
+        axes.plot(steps, [level] * len(steps), STYLES[i], color=COLORS[i], label=printable(name))
+        if at := passed[name]:
+            axes.scatter(at, level, 80, facecolors="none", edgecolors=COLORS[i], linewidths=2)
+            axes.annotate(f"step {at:.0f}", (at, level), (8, 7), textcoords="offset points",
+                          fontsize=9, color=COLORS[i])  # fmt: skip
+    axes.set(xlabel="step", ylabel=BITS)
+    made.subplots_adjust(right=0.74)
+    name_lines(axes)
+    return made
+
+
+def _passes(steps: Sequence[int], values: Sequence[float], level: float) -> float | None:
+    """Return where a falling line first gets to a level."""
+    for i in range(1, len(steps)):
+        if values[i] <= level < values[i - 1]:
+            share = (values[i - 1] - level) / (values[i - 1] - values[i])
+            return steps[i - 1] + share * (steps[i] - steps[i - 1])
+    return None
+
+
+def best_for_each(
+    title: str, losses: Mapping[str, Sequence[float]], amounts: Sequence[int]
+) -> Figure:
+    """Return the loss of several models against amounts of text, the best of each amount ringed.
+
+    Args:
+        title: the claim that the figure supports.
+        losses: by model, in bits per character, one for each amount.
+        amounts: tokens of text, from few to many.
+    """
+    names = list(losses)
+    best = [min(names, key=lambda name: losses[name][i]) for i in range(len(amounts))]
+    told = [f"{amount:,} tokens: "
+            + ", ".join(f"{name} {losses[name][i]:.2f}" for name in names) + f"; best {best[i]}"
+            for i, amount in enumerate(amounts)]  # fmt: skip
+    made, axes = figure(title, f"{'. '.join(map(printable, told))}.", 8.0, 3.8)
+    for k, name in enumerate(names):
+        axes.plot(amounts, losses[name], f"{STYLES[k]}o", ms=5, color=COLORS[k], label=name)
+    for i, amount in enumerate(amounts):
+        low = losses[best[i]][i]
+        axes.scatter(amount, low, 170, facecolors="none", edgecolors="black", linewidths=1.5)
+        axes.annotate(f"best: {best[i]}, {low:.2f}", (amount, low), (0, -20), ha="center",
+                      textcoords="offset points", fontsize=9)  # fmt: skip
+    values = [value for run in losses.values() for value in run]
+    room = 0.25 * (max(values) - min(values))
+    axes.set(xscale="log", xlabel="tokens of training text", ylabel=f"{BITS}, unseen text")
+    axes.set(ylim=(min(values) - room, max(values) + 0.3 * room))
+    axes.set(xlim=(amounts[0] / 1.6, amounts[-1] * 1.6))
+    axes.set_xticks(amounts, [f"{amount:,}" for amount in amounts])
+    axes.minorticks_off()
+    made.subplots_adjust(right=0.84)
+    name_lines(axes)
+    return made
+
+
+def by_position(title: str, losses) -> Figure:
+    """Return the loss at each position of a window, and its mean over longer and longer stretches.
+
+    Args:
+        title: the claim that the figure supports.
+        losses: shape (n,), in nats per token.
+    """
+    values = as_array(losses)
+    starts = [0, *(2**i for i in range(len(values).bit_length()) if 2**i < len(values))]
+    ends = [*starts[1:], len(values)]
+    means = [values[a:b].mean() for a, b in zip(starts, ends, strict=True)]
+    told = [f"{a} to {b - 1}: {mean:.2f}" if b - a > 1 else f"{a}: {mean:.2f}"
+            for a, b, mean in zip(starts, ends, means, strict=True)]  # fmt: skip
+    alt = f"Mean loss in nats by how many tokens were read: {', '.join(told)}."
+    made, axes = figure(title, alt, 8.0, 3.3)
+    axes.plot(values, "o", ms=4, color=COLORS[5], label="each position")
+    axes.stairs(means, [start - 0.5 for start in [*starts, len(values)]], baseline=None,
+                color=COLORS[0], lw=2, label="mean of a stretch, each twice as long")  # fmt: skip
+    for a, b, mean in list(zip(starts, ends, means, strict=True))[4:]:
+        axes.text((a + b - 1) / 2, max(values[a:b]) + 0.03, f"{mean:.2f}", ha="center",
+                  fontsize=9, color=COLORS[0])  # fmt: skip
+    axes.annotate(f"nothing read: {values[0]:.2f}", (0, values[0]), (9, -3), fontsize=9,
+                  textcoords="offset points", color=COLORS[0])  # fmt: skip
+    axes.set(xlabel="tokens read before this one", ylabel="loss, nats per token")
+    axes.legend(frameon=False, fontsize=9, loc="upper right")
+    return made

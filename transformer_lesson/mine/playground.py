@@ -1,0 +1,103 @@
+"""A field to type into: the learner's own functions translate what is written there."""
+
+import html
+
+import ipywidgets
+from ipywidgets import HTML, Button, Layout, Text
+
+from transformer_lesson.checkpoints.translator import MISSING, trained_translator
+from transformer_lesson.mine.parts import PARTS, Parts
+from transformer_lesson.mine.side_by_side import SAME, Translation, translation
+from transformer_lesson.text.tokenizers import words
+
+SENTENCES = (
+    "the child opens the window .",
+    "the child closes the window .",
+    "the old frog kisses the young queen .",
+    "if the dog sees the cat , the child opens the window .",
+)
+LONGEST_TYPED = 20
+"""Words of a sentence that is translated; the corpus has none that is longer."""
+
+
+class Playground(ipywidgets.VBox):
+    """Type an English sentence: your forward pass, ours where it is missing, says it in German.
+
+    It runs in the kernel, function by function as they were collected when it was last asked.
+
+    Args:
+        sentence: what stands in the field at first.
+    """
+
+    def __init__(self, sentence: str = SENTENCES[0]):
+        wide = Layout(width="auto", max_width="44em")
+        self.field = Text(sentence, description="English", continuous_update=False, layout=wide)
+        self.answer = HTML()
+        examples = [Button(description=one, layout=Layout(width="auto")) for one in SENTENCES]
+        for button in examples:
+            button.on_click(lambda pressed: self.field.set_trait("value", pressed.description))
+        self.field.observe(self._translate, "value")
+        self._translate()
+        row = Layout(flex_flow="row wrap")
+        super().__init__([self.field, ipywidgets.Box(examples, layout=row), self.answer])
+
+    def _translate(self, change=None) -> None:
+        self.lines = answer_to(self.field.value)
+        first, *others = map(html.escape, self.lines)
+        rest = "".join(f"<div>{line}</div>" for line in others)
+        self.answer.value = f'<div role="status"><p><b>{first}</b></p>{rest}</div>'
+
+    def __repr__(self) -> str:
+        return "\n".join([f"English: {self.field.value}", *self.lines])
+
+    def _repr_mimebundle_(self, **kwargs) -> dict:
+        """The widget, and for viewers without a kernel what it says now."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        first, *others = map(html.escape, self.lines)
+        told = [f"English: {html.escape(self.field.value)}", f"<b>{first}</b>", *others]
+        return {**bundle, "text/plain": repr(self), "text/markdown": f"<p>{'<br>'.join(told)}</p>"}
+
+
+def answer_to(typed: str) -> list[str]:
+    """Return what the field's sentence becomes, and whose functions made it, in lines.
+
+    The first is the translation, or what keeps the sentence from one.
+    """
+    if (found := trained_translator()) is None:
+        return [MISSING]
+    known = found.tokenizer.vocabulary
+    read = [word if word in known else word.lower() for word in words(typed)]
+    if not read:
+        return ["Type an English sentence, and press Enter."]
+    if len(read) > LONGEST_TYPED:
+        return [f"These are {len(read)} words: at most {LONGEST_TYPED}, please."]
+    if read[-1][-1].isalnum():
+        read.append(".")  # as every sentence of the corpus ends
+    if unknown := [word for word in read if word not in known]:
+        return [f"“{unknown[0]}” is no word that the translator has learned: try another one."]
+    done = translation(" ".join(read))
+    return [f"German: {done.mine or '(nothing)'}", *_whose(done.parts), _beside(done)]
+
+
+def _whose(parts: Parts) -> list[str]:
+    """Return the share of functions that are the learner's, drawn, and what that means."""
+    yours, n = parts.yours_now(), len(PARTS)
+    drawn = "".join("■" if name in yours else "□" for name in PARTS)
+    lines = [f"{drawn} {parts.count()} functions of the forward pass are yours."]
+    if len(yours) == n:
+        lines.append(
+            f"All {n} of them! From the ids to the logits no line of ours is left: you wrote a "
+            "Transformer, every line of it, and it has just translated a sentence for you."
+        )
+    elif yours:
+        ours = [name for name in PARTS if name not in yours]
+        lines.append(f"Ours stood in for {', '.join(ours)}.")
+    else:
+        lines.append("All that ran here were ours: each exercise that you solve replaces one.")
+    return lines + [f"Ours stands in for {name}: {why}." for name, why in parts.reasons.items()]
+
+
+def _beside(done: Translation) -> str:
+    if done.largest <= SAME:
+        return "The package's own model says the same, number for number."
+    return f"The package's own model says: {done.packages}"

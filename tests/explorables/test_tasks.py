@@ -27,7 +27,9 @@ SOLVED = {  # by lesson and cell, what a learner sets who solves the task
     "05/unit-335-tested": {"text": "the cat sleeps because the dog sees the frog .", "row": 4},
     "05/c67e969b": {"norm": "layer", "epsilon": 10},
     "06/73b4d1ca": {"step": 1, "row": 3},
-    "06/articles-without-heads": {"removed": [["encoder.1", 3], ["encoder.1", 2]]},
+    "06/articles-without-heads": {
+        "removed": [["encoder.1.self_attention", 3], ["encoder.1.self_attention", 2]]
+    },
     "07/0c1d4300": {"step": 37},
     "07/381cc010": {"model": "a second attention, unmasked", "position": 5},
     "07/0e1dad53": {"model": "B", "position": 5},
@@ -35,7 +37,7 @@ SOLVED = {  # by lesson and cell, what a learner sets who solves the task
     "08/06ddecb4": {"logarithmic": True},
     "08/1e6d0eda": {"logarithmic": True},
     "08/5044e6bd": {"number": 100},
-    "08/playground": {"forced": [[1, "sieht"]]},
+    "08/playground": {"forced": [[9, "sieht"]]},
     "09/1d01777a": {"step": 12},
     "09/sausage": {"top_p": 0.5},
     "10/51225f64": {"logarithmic": True},
@@ -47,7 +49,7 @@ DONE = """[root.querySelector(".task").checkVisibility(), "done" in
 
 
 def stills() -> dict[str, dict]:
-    """The explorables of the lessons of the story by lesson and cell, without maps, mere signposts."""
+    """The explorables of the story by lesson and cell, without maps, which are signposts."""
     paths = [path for path in STILLS.glob("*/*.json") if path.parent.name[:2] not in LATER]
     found = {f"{path.parent.name[:2]}/{path.stem}": json.loads(path.read_text()) for path in paths}
     alive = {name: one for name, one in found.items() if "values" in one}  # no attention view

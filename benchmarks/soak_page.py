@@ -63,7 +63,7 @@ SHOWN = """async root => {
     const all = selector => [...shadowRoot.querySelectorAll(selector)];
     return [
         shadowRoot.querySelector('h3').textContent,
-        shadowRoot.querySelector('[role=status]').textContent,
+        shadowRoot.querySelector('.said').textContent,
         ...all('svg [tabindex]').map(node => node.getAttribute('aria-label')),
         ...all('svg text').map(node => node.textContent),
     ];

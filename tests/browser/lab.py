@@ -21,7 +21,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 KERNEL_IS_IDLE = """() => window.jupyterapp?.shell.currentWidget?.sessionContext
     ?.session?.kernel?.status === 'idle'"""
 
-UNFOLD = """() => document.querySelectorAll("details.hide").forEach(it => { it.open = true; })"""
+UNFOLD = """() => document.querySelectorAll("details").forEach(it => { it.open = true; })"""
 """Opens what a page of the web site folds."""
 
 

@@ -46,17 +46,20 @@ class TestLesson03:
     """What a learner does in one page of lesson 03."""
 
     def test_a_wrong_prediction_is_explained(self, lesson_03):
-        question = lesson_03.locator(".lesson-prediction", has_text="Which sums are exactly 1")
-        asked = lesson_03.locator(".jp-Cell", has=question)
-        answer = asked.locator("xpath=following-sibling::*[1]").locator(".jp-OutputArea-output")
+        question = lesson_03.locator(".lesson-prediction", has_text="give 0.99 of its attention")
+        below = lesson_03.locator(".jp-Cell", has=question).locator("xpath=following-sibling::*")
+        answer = below.nth(0).locator(".jp-OutputArea-output")
+        why = below.nth(1).locator("details.lesson-answer p")  # as shut as the answer
         playwright.expect(answer.first).to_be_attached()  # it has run
         playwright.expect(answer.first).to_be_hidden()
+        playwright.expect(why.first).to_be_hidden()
         question.locator("input[type=radio]").first.press("Space")
         question.get_by_role("button", name="Commit").press("Enter")
-        question.get_by_text("A key has no budget").wait_for()
-        assert question.get_by_text("Right: Each row").count() == 1
+        question.get_by_text("Looking at the word before is common").wait_for()
+        assert question.get_by_text("Right: window").count() == 1
         assert question.locator("input[type=radio]").first.is_disabled()
         playwright.expect(answer.first).to_be_visible()
+        playwright.expect(why.first).to_be_visible()
 
     def test_an_answer_opens_without_a_prediction(self, lesson_03):
         asked = lesson_03.locator(".jp-Cell:has(.lesson-undecided)").first

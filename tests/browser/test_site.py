@@ -222,7 +222,7 @@ def test_explorables_live_without_a_kernel(lesson):
     assert places.count() == sum("values" in still for still in stored)
     for place in places.all():
         place.locator("section:not([aria-busy])").wait_for()
-        assert "run the cell" not in place.locator("[role=status]").inner_text()
+        assert "run the cell" not in place.locator(".said").inner_text()
         places = place.locator("svg [tabindex]").count()
         assert places > 0 and place.locator("svg [tabindex='0']").count() == 1
 

@@ -21,7 +21,7 @@ RESTED = f"""async () => {{
 """Waits until the picture shows what was last set, clicked or pressed."""
 READ = {
     "title": 'root.querySelector("h3").innerText',
-    "said": 'root.querySelector("[role=status]").innerText',
+    "said": 'root.querySelector(".said").innerText',
     "told": """[...root.querySelectorAll("svg [tabindex]")]
         .map(node => node.getAttribute("aria-label"))""",
     "written": '[...root.querySelectorAll("svg text")].map(node => node.textContent)',

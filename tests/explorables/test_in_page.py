@@ -103,7 +103,7 @@ REACHED = """(() => {
 })()"""
 """The numbers of the places to which arrows lead from the first one."""
 SENTENCES = """() => [...document.querySelectorAll("div.explorable > div")]
-    .map(host => host.shadowRoot.querySelector("[role=status]").innerText)"""
+    .map(host => host.shadowRoot.querySelector(".said").innerText)"""
 GLIDE = """[...new Set([...root.querySelectorAll("svg circle:not(.still)")]
     .map(node => getComputedStyle(node).transitionDuration.split(",")[0]))]"""
 

@@ -29,8 +29,7 @@ def next_token_questions(
         f"{len(given)} positions, {len(given)} questions: what comes next?",
         f"The encoder reads {' '.join(source)}, and all of it is handed to each position of the "
         f"decoder. The decoder reads {' '.join(given)} and is to answer, one position further on: "
-        f"{questions}."
-        + ("" if marked is None else f" Marked: the position of {given[marked]}."),
+        f"{questions}." + ("" if marked is None else f" Marked: the position of {given[marked]}."),
         width=8.0,
         height=3.6,
     )
@@ -49,7 +48,9 @@ def next_token_questions(
         axes.plot([3, 2 * marked + 4.8], [4.05] * 2, color=TARGET, linewidth=2)
         said = f"given all this, what comes after “{printable(given[marked])}”?"
         place = (2 * marked + 4.3, 4.5)
-        axes.text(*place, said, ha="left", va="center", fontsize=9, color=GUESS, backgroundcolor="w")
+        axes.text(
+            *place, said, ha="left", va="center", fontsize=9, color=GUESS, backgroundcolor="w"
+        )
     for y, words in ((0.75, "source"), (3.15, "target so far"), (5.95, "to guess")):
         axes.text(2.6, y, words, ha="right", va="center", fontsize=10)
     return made

@@ -127,15 +127,6 @@ def test_words_keep_their_places_but_cover_none_another_and_are_told_apart_by_gr
 # Sub-layers, and a model that learns
 
 
-def test_a_stream_names_what_is_added_and_how_long_it_is():
-    states = [torch.full((64,), length) for length in (1.0, 2.0, 0.5)]
-    added = {"position": torch.zeros(64), "attention": torch.full((64,), 0.25)}
-    made = sublayers.stream("the", states, added)
-    assert_told(made, "position adds 0.0, attention adds 2.0", "at the end the length is 4.0")
-    with pytest.raises(ValueError, match="2 states for 2 additions"):
-        sublayers.stream("the", states[:2], added)
-
-
 def test_units_means_and_sizes_are_told_in_words_without_a_font_for_mathematics():
     units = {"unit 1": {"$a → b$": 2.0, "c": 1.0}, "unit 2": {"d": 1.0}}
     assert_told(sublayers.firing("claim", units), "unit 1: $a → b$, c; unit 2: d")
@@ -235,7 +226,9 @@ def test_steps_stand_below_one_another_and_what_was_read_beside_each_other():
     assert [len(axes.patches) for axes in made.axes] == [2] * 4
     longest = [max(bar.get_width() for bar in axes.patches) for axes in made.axes]
     assert longest == [0.04, 0.9, 0.9, 0.04]
-    assert made.axes[2].get_ylabel() == "second,\nlast" and made.axes[3].get_xlabel() == "probability"
+    assert (
+        made.axes[2].get_ylabel() == "second,\nlast" and made.axes[3].get_xlabel() == "probability"
+    )
 
 
 # What a language model's losses say

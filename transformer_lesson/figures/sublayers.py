@@ -1,93 +1,14 @@
-"""Drawings of what stands around attention: the stream, the units of a feed-forward network, and
-which numbers share a mean when a norm is taken."""
+"""Drawings of what stands around attention: the units of a feed-forward network, which numbers
+share a mean when a norm is taken, and how long vectors grow without one."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.patches import Rectangle
 
-from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
+from transformer_lesson.figures.plots import COLORS, Figure, figure
 from transformer_lesson.files import printable
 
-SIGNED = LinearSegmentedColormap.from_list("signed", [COLORS[1], "white", COLORS[0]])
 INK = "#566372"
-SHOWN = 32  # how many of a vector's numbers a strip has
-
-
-def stream(word: str, states: Sequence, added: Mapping) -> Figure:
-    """Return a drawing of one word's way through a post-norm stack: what each sub-layer adds to it.
-
-    Args:
-        word: whose vectors these are.
-        states: the stream, from the embedding on: one vector more than there is in `added`.
-        added: by name, in order, what is added: the position, then each sub-layer's output, after
-            which a norm follows.
-
-    Raises:
-        ValueError: the number of states is not that of the additions and one.
-    """
-    if len(states) != len(added) + 1:
-        raise ValueError(
-            f"there are {len(states)} states for {len(added)} additions: give one more."
-        )
-    vectors = [as_array(vector) for vector in states]
-    told = [f"{name} adds {_length(vector):.1f}" for name, vector in added.items()]
-    made, axes = figure(
-        f"“{word}” on its way: whatever is added, the stream runs through",
-        f"A line from left to right carries the vector of {word}. Its length at the beginning is "
-        f"{_length(vectors[0]):.1f}; then {', '.join(told)}. After each sub-layer a norm follows; "
-        f"at the end the length is {_length(vectors[-1]):.1f}.",
-        width=9.0,
-        height=3.8,
-    )
-    axes.set_position((0.02, 0.02, 0.96, 0.86))
-    axes.plot([0, len(added) + 0.6], [0, 0], color=INK, linewidth=2, zorder=0)
-    for i, vector in enumerate(vectors):
-        _strip(axes, float(i), 0.0, vector, f"{_length(vector):.1f}", above=True)
-    for i, (name, vector) in enumerate(added.items()):
-        _addition(axes, i, name, as_array(vector), has_norm=i > 0)
-    axes.text(-0.35, 0.66, "length", ha="right", fontsize=9, color=INK)
-    axes.set(xlim=(-0.9, len(added) + 0.8), ylim=(-2.75, 0.95))
-    axes.set_axis_off()
-    return made
-
-
-def _addition(axes: Axes, i: int, name: str, vector: np.ndarray, has_norm: bool) -> None:
-    """Draw what is read from the line after state i, and how its result comes back."""
-    _strip(axes, i + 0.5, -1.6, vector, f"{name}\n{_length(vector):.1f}")
-    arrow = {"arrowstyle": "-|>", "color": COLORS[2], "shrinkA": 0, "shrinkB": 0}
-    axes.annotate("", (i + 0.5, -0.16), (i + 0.5, -1.06), arrowprops=arrow)
-    axes.plot(i + 0.5, 0, "o", markersize=13, color="white", markeredgecolor=COLORS[2], zorder=2)
-    axes.text(i + 0.5, 0, "+", ha="center", va="center", color=COLORS[2], zorder=3)
-    if has_norm:
-        axes.plot([i + 0.25, i + 0.25, i + 0.3], [0, -1.6, -1.6], color=INK, linewidth=1)
-        read = arrow | {"color": INK}
-        axes.annotate("", (i + 0.37, -1.6), (i + 0.25, -1.6), arrowprops=read)
-        axes.plot([i + 0.72] * 2, [-0.22, 0.22], color=COLORS[3], linewidth=3)
-        axes.text(i + 0.72, -0.34, "norm", ha="center", va="top", fontsize=8, color=COLORS[3])
-
-
-def _strip(axes, x: float, y: float, vector: np.ndarray, words: str, above=False) -> None:
-    half = 0.13
-    axes.imshow(
-        vector[:SHOWN, None],
-        extent=(x - half, x + half, y - 0.5, y + 0.5),
-        aspect="auto",
-        cmap=SIGNED,
-        vmin=-3,
-        vmax=3,
-        zorder=1,
-    )
-    edge = Rectangle((x - half, y - 0.5), 2 * half, 1, fill=False, edgecolor=INK, linewidth=0.6)
-    axes.add_patch(edge)
-    at, side = (y + 0.58, "bottom") if above else (y - 0.58, "top")
-    axes.text(x, at, printable(words, keep="\n"), ha="center", va=side, fontsize=9)
-
-
-def _length(vector) -> float:
-    return float(np.linalg.norm(as_array(vector)))
 
 
 def firing(title: str, units: Mapping[str, Mapping[str, float]]) -> Figure:

@@ -91,25 +91,21 @@ class Step:
         return [*self.candidates(), *self.text(), *self.map(), *named]
 
     def said(self) -> str:
-        rivals = [i for i in from_largest(self.P, 10) if i != self.written[self.at]][:2]
-        rivals = ", ".join(f"“{self.token(i)}” {self.P[i]:.3f}" for i in rivals)
         (i, j), p = self.head, self.P[self.written[self.at]]
         own = ((self.word(k), k, self.own[k]) for k in from_largest(self.own, 3))
         return (
             f"Token {self.at + 1} of {self.n}, {self.word(self.before)}, had the probability "
-            f"{p:.3f}; likeliest after it: {rivals}. From {self.word(self.before - 1)}, head "
-            f"{i}.{j} (layer {i}, head {j}) looked at "
-            f"{', '.join(lines('{} (token {}) {:.2f}', own))}. At {self.word(self.watched)}, "
-            f"token {self.watched}, looked most: "
-            f"{', '.join(lines('head {}.{} {:.2f}', self.lookers(3)))}. All {len(self.heads)} "
-            f"heads together gave {self.weights[..., 0].mean():.2f} of their attention to the "
-            f"first token, {self.word(0)}."
+            f"{p:.3f}. From {self.word(self.before - 1)}, head {i}.{j} looked at "
+            f"{', '.join(lines('{} (token {}) {:.2f}', own))}. Token {self.watched} got "
+            f"most from {', '.join(lines('head {}.{} {:.2f}', self.lookers(3)))}. From all "
+            f"{len(self.heads)} heads together, token 0 got "
+            f"{self.weights[..., 0].mean():.2f} of the attention."
         )
 
     def title(self) -> str:
         written, (i, j) = self.word(self.before), self.head
         looked = f"{self.word(self.favorite)} ({self.own[self.favorite]:.2f})"
-        return f"As {written} was written, head {i}.{j} looked most at {looked}"
+        return f"Before {written}, head {i}.{j} looked most at {looked}"
 
 
 def chance(p) -> str:
@@ -155,8 +151,8 @@ def test_numbers_stand_in_the_picture_and_bars_and_shades_are_as_large(show):
     wanted += [f"{weight:.2f}" for weight in step.own if weight >= 0.005]
     written = page.written()
     agree([text for text in written if re.fullmatch(r"<?\d\.\d+", text)], wanted)
-    assert "3 · where head 1.2 looked" in written
-    assert f"4 · who looked at {step.word(step.watched)}?" in written
+    assert "where head 1.2 looked" in written
+    assert f"who looked at {step.word(step.watched)}?" in written
 
     def drawn(selector: str, attribute: str = "width") -> torch.Tensor:
         read = f"nodes => nodes.map(node => node.getAttribute('{attribute}'))"
@@ -165,7 +161,7 @@ def test_numbers_stand_in_the_picture_and_bars_and_shades_are_as_large(show):
 
     bars = drawn("[aria-label*=': prob'][role=img]")[:10]
     assert torch.allclose(bars, (likely * bars[0] / likely[0]).clamp(min=1.5), atol=0.1)
-    assert torch.allclose(drawn("[fill*='38%']", "height") / 36, step.own, atol=1e-3)
+    assert torch.allclose(drawn("[fill*='38%']", "height") / 28, step.own, atol=1e-3)
     boxes, sure = drawn("[aria-label*='of the answer']"), drawn("[fill='var(--value)']:not([role])")
     assert torch.allclose(sure / (boxes - 8), torch.tensor(chances), atol=1e-3)
     shades = drawn("[aria-label*='of its']", "fill")
@@ -182,7 +178,7 @@ def test_pointing_asks_all_heads_about_a_token_and_a_head_about_all_tokens(show)
     page.named("layer 1, head 2: ").first.hover()
     told = [words for words in page.told() if ": weight " in words]
     agree(told, Step(*given, (1, 2)).text())
-    assert "3 · where head 1.2 looked" in page.written()
+    assert "where head 1.2 looked" in page.written()
     assert page.get("layer", "head", "watched") == [0, 0, None]
     page.page.mouse.move(2, 2)
     check(page, *given)
@@ -237,7 +233,7 @@ def test_of_equals_the_first_is_named_and_the_written_one_is_shown(show):
     assert shown["chosen"] == 9 and shown["tokens"][9] == texts[-1] == explorable.tokens[-1]
     page, share = show(explorable), f"{1 / len(prompt):.2f}"
     assert page.title.endswith(f"looked most at “{texts[prompt[0]]}” ({share})")
-    assert f"looked most: head 0.0 {share}, head 0.1 {share}, head 0.2 {share}." in page.said
+    assert f"got most from head 0.0 {share}, head 0.1 {share}, head 0.2 {share}." in page.said
 
 
 def test_of_weights_that_differ_by_rounding_the_first_is_named(show, monkeypatch):

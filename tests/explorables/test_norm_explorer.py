@@ -100,11 +100,11 @@ def test_every_number_is_that_of_the_norm(show):
             moved = [f"{x:.2f}" for x in wanted["moved"][level]]
             agree(written[at : at + 31], [*numbers, "moved by", *moved])
         if step == 4:
-            sentence = said(shown["title"], norm, state, wanted, number)
+            sentence = said(norm, state, wanted, number)
             assert same_numbers(shown["said"].partition(" Gamma")[0], sentence)
 
 
-def said(title: str, norm: str, state: dict, wanted: dict, dimension: int) -> str:
+def said(norm: str, state: dict, wanted: dict, dimension: int) -> str:
     """The sentence of the last step, which is made of the picture's numbers."""
     (mean, deviation), (after, spread) = wanted["marks"][0], wanted["marks"][4]
     name = TOKENS[state["token"]]
@@ -115,7 +115,7 @@ def said(title: str, norm: str, state: dict, wanted: dict, dimension: int) -> st
         measure += f"{after:.2f} and {spread:.2f} after."
     change = f"its old numbers × {state['scale']:g} + {state['shift']:g}, and its output moves"
     moved = wanted["moved"][4][state["token"]]
-    return f"{title}. “{name}” is {change} by {moved:.2f}. {measure}"
+    return f"“{name}” is {change} by {moved:.2f}. {measure}"
 
 
 def test_a_norm_says_whom_a_change_reaches_or_what_a_token_is_measured_against(show):
@@ -128,7 +128,7 @@ def test_a_norm_says_whom_a_change_reaches_or_what_a_token_is_measured_against(s
     page.set(norm="batch")
     wanted = expected("batch", 0, 4, 2.0, 2.0, 1, gamma=1.0, beta=0.0, epsilon=1e-5)
     _, *others = sorted(wanted["moved"][4], reverse=True)  # its own output moves farthest
-    title = f"Batch norm: changing “child” moves other tokens’ outputs by up to {max(others):.2f}"
+    title = f"Batch norm: changing “child” moves other outputs by up to {max(others):.2f}"
     assert same_numbers(page.title, title)
     page.set(step=2)
     assert page.title == "Batch norm, step 2 of 4: divided"

@@ -217,15 +217,11 @@ def expected_heads(sent: dict) -> list[str]:
 def expected_facts(sent: dict, last: int, layer: int, head: int | None) -> tuple[str, str]:
     hits = seen(sent, layer, head)[2]
     title = f"Step {sent['step']:,}: loss {short(sent['loss'])}"
-    said = f"Step {sent['step']:,} of {last:,}, loss {short(sent['loss'])}."
-    if sent["written"]:
-        said += f" Written: “{' '.join(sent['written'])}”."
     if sent["expected"]:
         title += f", {sum(sent['right'])} of {len(sent['expected'])} words right"
-        said += f" Expected: “{' '.join(sent['expected'])}”."
-    elif hits:
+    said = f"{title.replace(':', f' of {last:,},')}. Layer {layer}, {called(sent, head)}"
+    if hits and not sent["expected"]:
         title += f", {sum(hits)} of {len(hits)} rows look most into their frame"
-    said += f" Shown is layer {layer}, {called(sent, head)}"
     if hits:
         said += f": in {sum(hits)} of {len(hits)} rows with a frame ({sent['framed']}) the "
         said += "largest weight is inside it"

@@ -45,12 +45,13 @@ async function recordOf(model) {
 
 function drawAnswer(state, page, answer) {
   const look = lookOfAnswer(answer, state, page.preview), { svg, width } = page;
-  const wide = width >= 760, left = wide ? Math.round(width * 0.34) : width;
+  const wide = width >= 700, left = wide ? Math.round(width * 0.33) : width;
+  for (const name of ["written", "candidates", "text", "heads"]) layer(svg, name); // to be read so
   const rival = drawSureness(layer(svg, "written"), look, page, left);
-  const low = drawCandidates(layer(svg, "candidates"), look, rival, left);
-  const x = wide ? left + 40 : 0, room = { x, y: wide ? 0 : low, width: width - x };
+  const x = wide ? left + 32 : 0, room = { x, y: wide ? 0 : rival, width: width - x };
   const map = drawLookedAt(layer(svg, "text"), look, page, room);
   const end = drawHeadMap(layer(svg, "heads"), look, page, { ...room, y: map });
+  const low = drawCandidates(layer(svg, "candidates"), look, wide ? rival : end + 8, left);
   set(svg, { width, height: Math.max(low, end) });
   return answerFacts(look);
 }
@@ -89,17 +90,17 @@ function chanceOf({ chosen, probabilities }) {
 function boxesInLines(labels, { x, y, width }, high, ends = []) {
   let [left, top] = [0, y];
   const places = labels.map((label, i) => {
-    const wide = Math.min(width, Math.max(38, textWidth(label) + 14));
-    if (left && (left + wide > width || ends.includes(i - 1))) [left, top] = [0, top + high + 6];
-    left += wide + 5;
-    return { x: x + left - wide - 5, y: top, width: wide };
+    const wide = Math.min(width, Math.max(32, textWidth(label) + 10));
+    if (left && (left + wide > width || ends.includes(i - 1))) [left, top] = [0, top + high + 4];
+    left += wide + 4;
+    return { x: x + left - wide - 4, y: top, width: wide };
   });
   return { places, bottom: top + high };
 }
 
 function answerHeading(group, { x, y, width }, title, note) {
   join(layer(group, "heading"), "text", [title, note], (_, i) => i, (text, i) => ({
-    text: fitted(text, width, i ? 12 : 14, i ? 400 : 600), x, y: y + 14 + 18 * i,
+    text: fitted(text, width, i ? 12 : 14, i ? 400 : 600), x, y: y + 14 + 17 * i,
     class: i ? "small" : "strong",
   }));
 }
@@ -107,36 +108,36 @@ function answerHeading(group, { x, y, width }, title, note) {
 // The answer, each token with its probability as number, length and strength of a bar; returns
 // where it ends.
 function drawSureness(group, { tokens, choices, prompt, at, word }, page, width) {
-  answerHeading(group, { x: 0, y: 0, width }, "1 · the answer, token by token",
+  answerHeading(group, { x: 0, y: 0, width }, "the answer, token by token",
     "green: how likely each one was");
   const all = choices.map((choice, i) => ({ i, chance: chanceOf(choice) }));
   const labels = all.map(({ i }) => fitted(tokens[prompt + i], 130));
-  const { places, bottom } = boxesInLines(labels, { x: 0, y: 42, width }, 46);
+  const { places, bottom } = boxesInLines(labels, { x: 0, y: 38, width }, 42);
   const key = ({ i }) => i, middle = (i) => places[i].x + places[i].width / 2;
   join(layer(group, "boxes"), "rect", all, key, ({ i, chance }) => ({
-    ...places[i], height: 46, rx: 7, class: "box",
+    ...places[i], height: 42, rx: 7, class: "box",
     ...choosable(`token ${i + 1} of the answer, ${word(prompt + i)}: probability ` +
       toldChance(chance), i === at, () => page.set({ step: i + 1 })),
   }));
   join(layer(group, "bars"), "rect", all, key, ({ i, chance }) => ({
-    x: places[i].x + 4, y: places[i].y + 37, width: (places[i].width - 8) * chance, height: 5,
+    x: places[i].x + 4, y: places[i].y + 34, width: (places[i].width - 8) * chance, height: 5,
     rx: 2, fill: "var(--value)", "pointer-events": "none",
   }));
   drawTokenWords(group, all.map(({ i, chance }) => ({
     i, x: middle(i), y: places[i].y, label: labels[i], number: chance.toFixed(2),
   })));
-  return bottom + 28;
+  return bottom + 14;
 }
 
 // A token and the number below it.
 function drawTokenWords(group, words) {
   const quiet = { "aria-hidden": "true", "pointer-events": "none" };
   join(layer(group, "words"), "text", words, ({ i }) => i, ({ x, y, label, number }) => ({
-    text: label, class: "middle", x, y: y + (number ? 17 : 25), ...quiet,
+    text: label, class: "middle", x, y: y + (number ? 16 : 21), ...quiet,
   }));
   const numbers = words.filter(({ number }) => number);
   join(layer(group, "numbers"), "text", numbers, ({ i }) => i, ({ x, y, number }) => ({
-    text: number, class: "number middle", x, y: y + 33, ...quiet,
+    text: number, class: "number middle", x, y: y + 29, ...quiet,
   }));
 }
 
@@ -146,39 +147,39 @@ function drawCandidates(group, { choices, at }, y, width) {
   const rest = Math.max(0, 1 - probabilities.reduce((sum, p) => sum + p, 0));
   const rows = tokens.map((token, i) => ({ i, name: `“${token}”`, token, p: probabilities[i] }));
   const all = [...rows, { i: -1, name: `${others.toLocaleString("en")} others`, p: rest }];
-  const named = Math.min(120, width * 0.36), unit = width - named - 56, high = 24;
-  const top = (n) => y + 44 + high * n, is = ({ i }) => i === chosen, key = ({ i }) => i;
-  answerHeading(group, { x: 0, y, width }, "2 · what could have come",
+  const named = Math.min(120, width * 0.36), unit = width - named - 56, high = 20;
+  const top = (n) => y + 38 + high * n, is = ({ i }) => i === chosen, key = ({ i }) => i;
+  answerHeading(group, { x: 0, y, width }, "what could have come",
     "the likeliest tokens at this place");
   join(layer(group, "chosen"), "rect", [chosen], () => 0, () => ({
     x: 0, y: top(chosen), width, height: high - 2, rx: 6, class: "box", "pointer-events": "none",
   }));
   join(layer(group, "bars"), "rect", all, key, (one, n) => ({
-    x: named, y: top(n) + 4, height: 14, width: Math.max(1.5, one.p * unit), rx: 2,
+    x: named, y: top(n) + 2, height: 14, width: Math.max(1.5, one.p * unit), rx: 2,
     fill: is(one) ? "var(--value)" : one.i < 0 ? "var(--soft)" : "var(--key)",
     ...told(`${one.name}: probability ${toldChance(one.p)}${is(one) ? ", written" : ""}`),
   }));
   join(layer(group, "words"), "text", all, key, (one, n) => ({
     text: one.i < 0 ? fitted(one.name, named - 8, 12) :
       (is(one) ? "▶ " : "") + fitted(one.token, named - (is(one) ? 28 : 8)),
-    class: one.i < 0 ? "small end" : "end", x: named - 8, y: top(n) + 16, "aria-hidden": "true",
+    class: one.i < 0 ? "small end" : "end", x: named - 8, y: top(n) + 14, "aria-hidden": "true",
     "pointer-events": "none",
   }));
   join(layer(group, "numbers"), "text", all, key, ({ p }, n) => ({
     text: p < 0.0005 ? "<0.001" : p.toFixed(3), class: "small", x: named + 6 + p * unit,
-    y: top(n) + 16, "aria-hidden": "true", "pointer-events": "none",
+    y: top(n) + 14, "aria-hidden": "true", "pointer-events": "none",
   }));
-  return top(all.length) + 22;
+  return top(all.length) + 4;
 }
 
 // The text as it stood, each token filled as high as the head's weight; returns where it ends.
 function drawLookedAt(group, look, page, room) {
   const { tokens, before, shown, weights, watched, pinned, word, lineEnds } = look;
-  answerHeading(group, room, `3 · where head ${shown.join(".")} looked`,
+  answerHeading(group, room, `where head ${shown.join(".")} looked`,
     `from ${word(before - 1)} (orange), to write ${word(before)} (dashed)`);
   const all = tokens.slice(0, before + 1).map((token, i) => ({ i, token, weight: weights[i] }));
-  const labels = all.map(({ token }) => fitted(token, 130)), high = 40;
-  const { places, bottom } = boxesInLines(labels, { ...room, y: room.y + 42 }, high, lineEnds);
+  const labels = all.map(({ token }) => fitted(token, 130)), high = 32;
+  const { places, bottom } = boxesInLines(labels, { ...room, y: room.y + 38 }, high, lineEnds);
   const seen = all.slice(0, -1), key = ({ i }) => i;
   const box = (i) => ({ ...places[i], height: high, rx: 7 });
   join(layer(group, "levels"), "rect", seen, key, ({ i, weight }) => ({
@@ -197,7 +198,7 @@ function drawLookedAt(group, look, page, room) {
   drawTokenWords(group, all.map(({ i, weight }) => ({ i, x: places[i].x + places[i].width / 2,
     y: places[i].y, label: labels[i], number: weight >= 0.005 ? weight.toFixed(2) : "",
   })));
-  return bottom + 26;
+  return bottom + 10;
 }
 
 // The line around a token: the one that asks, the one that is written, the watched one, another.
@@ -212,12 +213,13 @@ function frameOf(i, { before, watched }) {
 // Every head as a square, colored by what it gave to the watched token; returns where they end.
 function drawHeadMap(group, look, page, { x, y, width }) {
   const { layers, heads, all, chosen, watched, pinned, word } = look;
-  const edge = 22, top = y + 62;
-  const wide = Math.min(34, (width - edge) / layers), high = Math.min(34, Math.max(14, wide));
+  const edge = 22, top = y + 54;
+  const wide = Math.min(34, (width - edge) / layers);
+  const high = Math.max(14, Math.min(34, wide, 126 / heads));
   const place = ([l, h]) => {
     return { x: x + edge + l * wide, y: top + h * high, width: wide, height: high };
   };
-  answerHeading(group, { x, y, width }, `4 · who looked at ${word(watched)}?`,
+  answerHeading(group, { x, y, width }, `who looked at ${word(watched)}?`,
     pinned === watched ? `token ${watched}, kept until you click it again` :
       `token ${watched}; ${all.length} heads, layers side by side`);
   join(layer(group, "cells"), "rect", all, ({ name }) => name, ({ head: [l, h], name, given }) => ({
@@ -230,8 +232,8 @@ function drawHeadMap(group, look, page, { x, y, width }) {
   }));
   drawMapNumbers(layer(group, "numbers"), look, { x: x + edge, y: top, wide, high });
   const end = top + heads * high, low = width < 420;
-  drawMapScale(layer(group, "scale"), x + width, low ? end + 8 : y + 22);
-  return drawLookers(layer(group, "lookers"), look, page, { x, y: end + (low ? 30 : 14), width });
+  drawMapScale(layer(group, "scale"), x + width, low ? end + 8 : y + 20);
+  return drawLookers(layer(group, "lookers"), look, page, { x, y: end + (low ? 26 : 8), width });
 }
 
 // What the colors mean, at the right edge.
@@ -280,26 +282,21 @@ function drawLookers(group, { all, chosen }, page, { x, y, width }) {
     text: labels[i], class: "number middle", x: places[i].x + places[i].width / 2,
     y: places[i].y + 17, "aria-hidden": "true", "pointer-events": "none",
   }));
-  return bottom + 8;
+  return bottom + 4;
 }
 
 function answerFacts(look) {
   const { choices, at, before, chosen, own, favorite, word, all, rests } = look;
-  const { tokens, probabilities, chosen: written } = choices[at], head = chosen.join(".");
-  const rivals = tokens.map((token, i) => `“${token}” ${probabilities[i].toFixed(3)}`);
-  rivals.splice(written, 1);
-  const shareOf = (i) => `${word(i)} (token ${i}) ${own[i].toFixed(2)}`;
+  const head = chosen.join("."), shareOf = (i) => `${word(i)} (token ${i}) ${own[i].toFixed(2)}`;
   const looked = fromLargest(own, 3).map(shareOf).join(", ");
   const watched = look.pinned ?? favorite;
   const given = all.map(({ head: one }) => look.weight(at, one, watched));
   const lookers = fromLargest(given, 3).map((i) => `head ${all[i].name} ${given[i].toFixed(2)}`);
   const said = `Token ${at + 1} of ${choices.length}, ${word(before)}, had the probability ` +
-    `${chanceOf(choices[at]).toFixed(3)}; likeliest after it: ${rivals.slice(0, 2).join(", ")}. ` +
-    `From ${word(before - 1)}, head ${head} (layer ${chosen[0]}, head ${chosen[1]}) looked at ` +
-    `${looked}. At ${word(watched)}, token ${watched}, looked most: ${lookers.join(", ")}. ` +
-    `All ${all.length} heads together gave ${rests.toFixed(2)} of their attention to the first ` +
-    `token, ${word(0)}.`;
-  const title = `As ${word(before)} was written, head ${head} looked most at ${word(favorite)} ` +
+    `${chanceOf(choices[at]).toFixed(3)}. From ${word(before - 1)}, head ${head} looked at ` +
+    `${looked}. Token ${watched} got most from ${lookers.join(", ")}. ` +
+    `From all ${all.length} heads together, token 0 got ${rests.toFixed(2)} of the attention.`;
+  const title = `Before ${word(before)}, head ${head} looked most at ${word(favorite)} ` +
     `(${own[favorite].toFixed(2)})`;
   return { title, said };
 }

@@ -5,7 +5,7 @@ import { choosable, fitted, join, layer, textWidth, told } from "./draw.js";
 
 const CURVE_COLORS = ["--key", "--query", "--value", "--focus"];
 const CURVE_DASHES = [null, "8 4", "2 4"];
-const CURVE_SIDES = { numbers: 50, names: 190, none: 12 };
+const CURVE_SIDES = { numbers: 50, names: 190, none: 20 };
 const FEW_POINTS = 40; // so few that each is a dot
 
 // A value in four digits; what is no number, such as NaN, is a word already.

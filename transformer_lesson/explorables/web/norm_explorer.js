@@ -5,6 +5,7 @@ import { frame } from "./frame.js";
 
 const NORM_STEPS = { min: 0, max: 4, step: 1 };
 const NORM_STAGES = ["as they come in", "minus the mean", "divided", "times gamma", "plus beta"];
+const NORM_BLOCK = { high: 180, row: 22, numbers: 38 }; // pixels
 const NORM_NAMES = { layer: "Layer norm", rms: "RMS norm", batch: "Batch norm" };
 
 export function NormExplorer(view) {
@@ -13,7 +14,8 @@ export function NormExplorer(view) {
     traits: ["tokens", "block", "norm", "shift", "scale", "gamma", "beta", "epsilon", "token",
       "dimension", "step"],
     controls: (make) => [
-      make.choice("Norm", "norm", () => Object.entries(NORM_NAMES)),
+      make.choice("Norm", "norm", () => Object.entries(NORM_NAMES)
+        .map(([norm, name]) => [norm, name.replace(" norm", "")])),
       make.slider("shift", "shift", () => ({ min: -5, max: 5, step: 0.5 })),
       make.slider("scale", "scale", () => ({ min: 0, max: 5, step: 0.25 })),
       make.slider("gamma", "gamma", () => ({ min: -2, max: 2, step: 0.25 })),
@@ -67,21 +69,23 @@ function drawNorm(state, page) {
     Math.max(...row.map((x, j) => Math.abs(x - unchanged[level][i][j])))));
   const shared = normMoments(normPeers(changed, norm, token, dimension), norm);
   const { svg, width } = page, wide = width >= 720;
-  const cell = Math.min(76, ((wide ? width / 2 - 24 : width) - 112) / 4);
+  const cell = Math.min(64, ((wide ? 0.38 * width : width) - 112) / 4);
   const parts = { levels, moved, cell, shared, state, page };
-  const after = wide ? { left: width / 2 + 24, top: 0 } : { left: 0, top: 230 };
   drawNormBlock(layer(svg, "before"), parts, 0, { left: 0, top: 0, heading: "before" });
-  const heading = `after: ${NORM_STAGES[step]}`;
-  drawNormBlock(layer(svg, "after"), parts, step, { ...after, heading });
-  const bottom = drawNormSteps(layer(svg, "steps"), parts, after.top + 250);
-  set(svg, { width, height: bottom });
+  const after = { left: 0, top: NORM_BLOCK.high, heading: `after: ${NORM_STAGES[step]}` };
+  drawNormBlock(layer(svg, "after"), parts, step, after);
+  const left = wide ? 112 + 4 * cell + 40 : 0, top = wide ? 6 : 2 * NORM_BLOCK.high + 8;
+  const place = { left, top, width: width - left, apart: wide ? 61 : 48 };
+  const low = drawNormSteps(layer(svg, "steps"), parts, place);
+  set(svg, { width, height: Math.max(low, 2 * NORM_BLOCK.high) });
   return normFacts(parts);
 }
 
 // All tokens' numbers at one step; a frame holds those that share mean and deviation.
 function drawNormBlock(group, { levels, moved, cell, state, page }, level, { left, top, heading }) {
-  const { tokens, norm, token } = state, high = 28, first = { x: left + 58, y: top + 44 };
-  const y = (row) => first.y + row * high + 18;
+  const { tokens, norm, token } = state, high = NORM_BLOCK.row;
+  const first = { x: left + 58, y: top + NORM_BLOCK.numbers };
+  const y = (row) => first.y + row * high + 15;
   join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
     text, class: "strong", x: left, y: top + 14,
   }));
@@ -122,7 +126,7 @@ function drawNormNumbers(group, rows, { cell, high, first, heading, state, page 
   }));
   join(layer(group, "numbers"), "text", numbers, name, ({ x, token, dimension }) => ({
     text: fixed(x, 2), class: "middle number", x: first.x + (dimension + 0.5) * cell,
-    y: first.y + token * high + 18, "aria-hidden": "true", "pointer-events": "none",
+    y: first.y + token * high + 15, "aria-hidden": "true", "pointer-events": "none",
   }));
 }
 
@@ -141,38 +145,38 @@ function normStepWords({ shared, state }) {
 }
 
 // The numbers that share mean and deviation, on one axis for each step that is done.
-function drawNormSteps(group, parts, top) {
-  const { levels, state, page } = parts, { norm, token, dimension } = state;
+function drawNormSteps(group, parts, { left, top, width, apart: between }) {
+  const { levels, state } = parts, { norm, token, dimension } = state;
   const chosen = levels.map((rows) => normPeers(rows, norm, token, dimension));
   const marks = chosen.map((numbers) => normMoments(numbers, norm));
   const drawn = marks.flatMap(({ center, variance }) =>
     [center - Math.sqrt(variance), center + Math.sqrt(variance)]).concat(...chosen);
   const low = Math.min(-1, ...drawn), high = Math.max(1, ...drawn);
-  const x = (number) => 14 + ((number - low) / (high - low)) * (page.width - 28);
-  const y = (level) => top + 62 + level * 58;
+  const x = (number) => left + 14 + ((number - low) / (high - low)) * (width - 28);
+  const y = (level) => top + 50 + level * between;
   const whose = norm === "batch"
     ? `dimension ${dimension}: a dot is a token`
     : `“${state.tokens[token]}”: a dot is a dimension`;
   join(layer(group, "heading"), "text", [whose], () => 0, (text) => ({
-    text, class: "strong", x: 0, y: top + 8,
+    text, class: "strong", x: left, y: top + 8,
   }));
   join(layer(group, "zero"), "path", [0], () => 0, () => ({
     d: `M${x(0)} ${y(0) - 16}V${y(4) + 16}`, class: "axis", "stroke-dasharray": "3 4",
   }));
   join(layer(group, "zero name"), "text", ["0"], () => 0, (text) => ({
-    text, class: "small middle", x: x(0), y: y(4) + 32, "aria-hidden": "true",
+    text, class: "small middle", x: x(0), y: y(4) + 29, "aria-hidden": "true",
   }));
   const axes = normStepWords(parts).slice(0, state.step + 1);
   join(layer(group, "axes"), "path", axes, (_, i) => i, (_, i) => ({
-    d: `M0 ${y(i)}H${page.width}`, class: "axis",
+    d: `M${left} ${y(i)}H${left + width}`, class: "axis",
   }));
   drawNormMarks(group, marks, { x, y, state });
   drawNormDots(group, chosen, { x, y, state });
   join(layer(group, "words"), "text", axes, (_, i) => i, (text, i) => ({
-    text, class: "small", x: 0, y: y(i) - 18, "pointer-events": "none",
+    text, class: "small", x: left, y: y(i) - 17, "pointer-events": "none",
     stroke: "var(--paper)", "stroke-width": 5, "paint-order": "stroke", // to be read on a path
   }));
-  return y(4) + 40;
+  return y(4) + 36;
 }
 
 function drawNormMarks(group, marks, { x, y, state }) {
@@ -228,7 +232,7 @@ function normFacts({ levels, moved, state }) {
   const title = step === 4 ? claim : `${NORM_NAMES[norm]}, step ${step} of 4: ${NORM_STAGES[step]}`;
   const what = norm === "rms" ? "Root mean square" : "Mean and deviation";
   const whose = norm === "batch" ? `dimension ${dimension}` : `“${tokens[token]}”`;
-  const said = `${title}. “${tokens[token]}” is its old numbers × ${scale} + ${shift}, and its ` +
+  const said = `“${tokens[token]}” is its old numbers × ${scale} + ${shift}, and its ` +
     `output moves by ${fixed(moved[4][token], 2)}. ${what} of ${whose}: ${at(0)} before, ` +
     `${at(4)} after. ` +
     `Gamma ${gamma}${norm === "rms" ? "" : `, beta ${beta}`}, epsilon ${epsilon}.`;
@@ -243,6 +247,6 @@ function normClaim(moved, { norm, shift, scale, tokens, token }) {
     return `${name}: each token is measured against ${whose} ${measure}`;
   }
   const change = `${name}: changing “${tokens[token]}” moves`;
-  if (farthest >= 0.005) return `${change} other tokens’ outputs by up to ${fixed(farthest, 2)}`;
+  if (farthest >= 0.005) return `${change} other outputs by up to ${fixed(farthest, 2)}`;
   return `${change} no output${moved[token] < 0.005 ? ", not even its own" : " but its own"}`;
 }

@@ -1,6 +1,6 @@
 // Two prompts that differ: which vector of the clean run brings the clean answer back?
 
-import { choosable, fitted, fixed, join, layer, set, signed, told } from "./draw.js";
+import { choosable, fitted, fixed, join, layer, set, signed, textWidth, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
 import { generate, logSoftmax } from "./generation.js";
 import { inPieces } from "./in_pieces.js";
@@ -14,11 +14,10 @@ const WORTH_TRACING = 0.05; // nats: below that there is nothing to trace
 const MOST_ANSWERS = 4; // tokens whose probabilities are drawn
 
 export function PatchingGrid(view) {
-  const typesWords = view.model.get("source_words").length > 0;
   return frame(view, {
     name: "Patching grid",
     traits: ["clean", "corrupted", "answer", "heads"],
-    controls: (make, page) => patchControls(make, page, typesWords ? { size: 52 } : { rows: 2 }),
+    controls: (make, page) => patchControls(make, page, { size: 30 }),
     load: modelOf,
     draw: drawPatching,
   });
@@ -55,8 +54,8 @@ function drawPatching(state, page, { model, tokenizer }) {
   drawPromptTokens(layer(svg, "tokens"), look, place, page);
   drawSites(layer(svg, "sites"), look, place);
   drawPatchCells(layer(svg, "cells"), look, place);
-  const end = drawAnswers(layer(svg, "answers"), look, place.bottom + 20, width);
-  set(svg, { width, height: end });
+  const end = drawAnswers(layer(svg, "answers"), look, place.answers);
+  set(svg, { width, height: Math.max(place.bottom + 4, end) });
   return patchFacts(look);
 }
 
@@ -186,18 +185,24 @@ function patchCellName({ site, position }) {
 // Picture
 
 // Where everything stands: tokens in a row above the grid, or where that is too narrow in a column
-// at its left.
+// at its left. The answers stand below, or beside many heads.
 function patchPlaces(width, { clean, sites, heads }) {
-  const n = clean.tokens.length, label = 118, gap = heads ? 0 : 20, m = sites.length;
-  if ((width - label) / n >= 25) {
-    const wide = Math.min(84, (width - label) / n), high = heads ? 24 : 32, top = 66;
-    return { across: true, wide, high, label, bottom: top + m * (high + gap) - gap,
-      token: (i) => ({ x: label + i * wide, y: 2, width: wide - 2, height: 54 }),
+  const n = clean.tokens.length, label = 104, gap = heads ? 0 : 16, m = sites.length;
+  const least = Math.min(40, 4 + Math.max(...clean.tokens.map((token) => textWidth(token, 12))));
+  const beside = m > 6 && 0.6 * width - label >= least * n, room = beside ? 0.6 * width : width;
+  if ((room - label) / n >= least) {
+    const wide = Math.min(84, (room - label) / n), high = !heads ? 28 : m > 6 ? 19 : 24, top = 54;
+    const bottom = top + m * (high + gap) - gap, x = label + n * wide + 28;
+    return { across: true, wide, high, label, bottom,
+      answers: beside ? { x, y: 0, width: width - x } : { x: 0, y: bottom + 14, width },
+      token: (i) => ({ x: label + i * wide, y: 2, width: wide - 2, height: 44 }),
       cell: ({ site, position }) => ({ x: label + wide * position, y: top + (high + gap) * site }),
     };
   }
-  const left = 92, high = 24, top = 44, wide = Math.min(84, (width - left + gap) / m - gap);
-  return { across: false, wide, high, room: wide + gap, bottom: top + n * high,
+  const left = 92, high = n > 16 ? 17 : 22, top = heads ? 40 : 22;
+  const wide = Math.min(84, (width - left + gap) / m - gap), bottom = top + n * high;
+  return { across: false, wide, high, room: wide + gap, bottom, top,
+    answers: { x: 0, y: bottom + 12, width },
     token: (i) => ({ x: 2, y: top + i * high, width: left - 8, height: high - 2 }),
     cell: ({ site, position }) => ({ x: left + site * (wide + gap), y: top + position * high }) };
 }
@@ -229,25 +234,25 @@ function drawPromptTokens(group, { clean, corrupted }, place, page) {
 
 // The clean token and what it became, below each other or in one line.
 function tokenTexts({ token, now, differs, i }, { across, token: placeOf }) {
-  const { x, y, width } = placeOf(i), middle = x + width / 2;
+  const { x, y, width, height } = placeOf(i), middle = x + width / 2;
   const became = `${fitted(token, 34, 12)} → ${fitted(now, 34, 12)}`;
   if (!across) {
-    return [{ name: i, text: differs ? became : fitted(token, width - 8, 12), x: middle, y: y + 15,
+    return [{ name: i, text: differs ? became : fitted(token, width - 8, 12), x: middle, y: y + height / 2 + 4,
       class: differs ? "number strong middle" : "small middle" }];
   }
-  const line = (text) => ({ text: fitted(text, width - 4, 12), x: middle });
-  return [{ name: `${i}.clean`, ...line(token), y: y + 20, class: "small middle" },
-    ...(differs ? [{ name: `${i}.now`, ...line(now), y: y + 42, class: "number strong middle" }] :
+  const line = (text) => ({ text: fitted(text, width, 12), x: middle });
+  return [{ name: `${i}.clean`, ...line(token), y: y + 17, class: "small middle" },
+    ...(differs ? [{ name: `${i}.now`, ...line(now), y: y + 36, class: "number strong middle" }] :
       [])];
 }
 
-function drawSites(group, { sites }, { across, cell, wide, high, label, room }) {
+function drawSites(group, { sites }, { across, cell, wide, high, label, room, top }) {
   const at = (site) => cell({ site, position: 0 });
   const names = across
     ? sites.map(({ label: text }, i) => ({ text, x: label - 8, y: at(i).y + high / 2 + 4,
       class: "small end" }))
     : sites.map(({ short }, i) => ({ text: fitted(short, room, 12), x: at(i).x + wide / 2,
-      y: 36, class: "small middle" }));
+      y: top - 8, class: "small middle" }));
   const groups = across ? [] : sites.filter(({ head }) => head === 0).map(({ group: text }) => {
     return { text, x: at(sites.findIndex(({ group: other }) => other === text)).x, y: 16,
       class: "small" };
@@ -255,7 +260,7 @@ function drawSites(group, { sites }, { across, cell, wide, high, label, room }) 
   join(layer(group, "names"), "text", [...names, ...groups], (_, i) => i, (name) => ({
     ...name, "aria-hidden": "true",
   }));
-  const lines = across ? [{ text: "clean", y: 20 }, { text: "corrupted", y: 42 }] : [];
+  const lines = across ? [{ text: "clean", y: 19 }, { text: "corrupted", y: 38 }] : [];
   join(layer(group, "lines"), "text", lines, ({ text }) => text, ({ text, y }) => ({
     text, x: label - 8, y, class: "small end", "aria-hidden": "true",
   }));
@@ -263,7 +268,8 @@ function drawSites(group, { sites }, { across, cell, wide, high, label, room }) 
 
 function drawPatchCells(group, look, place) {
   const { cells, sites, clean, shown } = look, { cell, wide, high } = place;
-  const large = cells.filter(({ share }) => wide >= 25 && Math.abs(share) >= 0.05);
+  const large = cells.filter(({ share }) => Math.abs(share) >= 0.05 && high >= 16 &&
+    wide >= (share < 0 ? 25 : 19));
   join(layer(group, "shares"), "rect", cells, patchCellName, (one) => ({
     ...cell(one), width: wide, height: high, class: "cell", fill: signed(one.share, 1),
     ...told(`${sites[one.site].label}, token ${one.position} “${clean.tokens[one.position]}”: ` +
@@ -301,40 +307,44 @@ function stepBetween(from, to, { across, wide, high }) {
 }
 
 // The likeliest tokens of the clean and the corrupted run, and what the patched run makes of them.
-function drawAnswers(group, look, y, width) {
+function drawAnswers(group, look, { x: edge, y, width }) {
   const { right, wrong, shown, name, at, read, best, sites } = look;
   const both = [...right.logs].map((log, id) => Math.exp(Math.max(log, wrong.logs[id])));
   const others = fromLargest(both, MOST_ANSWERS).filter((id) => id !== best);
   const ids = [best, ...others.slice(0, MOST_ANSWERS - 1)], low = width < 540;
-  const first = low ? 66 : 96, wide = (width - first) / 3, high = low ? 38 : 26;
+  const first = edge + (low ? 66 : 96), wide = (edge + width - first) / 3, high = low ? 36 : 22;
   const runs = [["clean", right, "var(--key)"], ["corrupted", wrong, "var(--query)"],
     ["patched", shown, "var(--value)"]];
   const where = shown && `patched: ${sites[shown.site].label}, token ${shown.position}`;
+  const notes = low && shown ? [where] : [], top = y + 18 * notes.length;
   join(layer(group, "title"), "text", [`after “${read[at]}” comes`], () => 0, (text) => ({
-    text: fitted(text, width, 14, 600), class: "strong", x: 0, y: y + 14,
+    text: fitted(text, width, 14, 600), class: "strong", x: edge, y: y + 14,
+  }));
+  join(layer(group, "notes"), "text", notes, () => 0, (text) => ({
+    text: fitted(text, width, 12), class: "small", x: edge, y: y + 32,
   }));
   join(layer(group, "runs"), "text", runs, ([run]) => run, ([run, one], i) => ({
-    text: fitted(run === "patched" && one ? where : run, wide - 4, 12), class: "small",
-    x: first + i * wide, y: y + 38,
+    text: fitted(!low && run === "patched" && one ? where : run, wide - 4, 12), class: "small",
+    x: first + i * wide, y: top + 34,
   }));
   join(layer(group, "words"), "text", ids, String, (id, row) => ({
-    text: fitted(`${id === best ? "▶ " : ""}${name(id)}`, first - 12), class: "end",
-    x: first - 10, y: y + 62 + high * row, "aria-hidden": "true",
+    text: fitted(`${id === best ? "▶ " : ""}${name(id)}`, first - edge - 12), class: "end",
+    x: first - 10, y: top + 56 + high * row, "aria-hidden": "true",
   }));
   const cells = ids.flatMap((id, row) => runs.map(([run, one, color], i) => ({
-    id, run, color, x: first + i * wide, y: y + 48 + high * row,
+    id, run, color, x: first + i * wide, y: top + 43 + high * row,
     share: one ? Math.exp(one.logs[id]) : null,
   }))).filter(({ share }) => share !== null);
   const key = ({ run, id }) => `${run}.${id}`, most = wide - (low ? 8 : 52);
-  join(layer(group, "bars"), "rect", cells, key, ({ id, run, color, share, x, y: top }) => ({
-    x, y: top, height: 16, rx: 2, width: Math.max(2, share * most), fill: color,
+  join(layer(group, "bars"), "rect", cells, key, ({ id, run, color, share, x, y: above }) => ({
+    x, y: above, height: 16, rx: 2, width: Math.max(2, share * most), fill: color,
     ...told(`“${name(id)}”, ${run} run: ${share.toFixed(3)}`, `answer${id}`),
   }));
-  join(layer(group, "numbers"), "text", cells, key, ({ share, x, y: top }) => ({
+  join(layer(group, "numbers"), "text", cells, key, ({ share, x, y: above }) => ({
     text: share.toFixed(3), class: "small", "aria-hidden": "true",
-    x: low ? x : x + 6 + share * most, y: top + (low ? 28 : 13),
+    x: low ? x : x + 6 + share * most, y: above + (low ? 28 : 13),
   }));
-  return y + 56 + high * ids.length;
+  return top + 44 + high * ids.length;
 }
 
 function patchFacts(look) {

@@ -1,13 +1,14 @@
 // A training run, snapshot by snapshot: the loss, what the model wrote, and where it looked.
 
 import { curveNumber, curveStep, drawCurves } from "./curves.js";
-import { choosable, fitted, join, layer, set, shade, textWidth, told } from "./draw.js";
+import { choosable, fitted, join, layer, set, shade, textLines, textWidth, told } from "./draw.js";
 import { frame } from "./frame.js";
 import { firstLargest } from "./ranking.js";
 
 const NOTHING_TO_REPLAY = "There is nothing to replay yet: train with on_step=recorder, a " +
   "ReplayRecorder, then show TrainingReplay(recorder.snapshots).";
 const MOST_REPLAYED = 40; // words of a row
+const REPLAY_HIGH = 430; // pixels for words, curves and map, where they are side by side
 const NO_WEIGHT = 65535;
 const unpackedWeights = new WeakMap();
 
@@ -26,6 +27,16 @@ export function TrainingReplay(view) {
   });
 }
 
+// Curves, map and heads side by side where there is room, else below each other.
+function replayPlaces(width) {
+  if (width < 700) {
+    return { curves: { x: 0, width }, map: { x: 0, width }, heads: { x: 2, width: width - 4 } };
+  }
+  const first = Math.round(width * 0.3), last = Math.round(width * 0.25);
+  return { curves: { x: 0, width: first }, heads: { x: width - last, width: last - 2 },
+    map: { x: first + 20, width: width - first - last - 40 } };
+}
+
 function replayed(all, number) {
   return all[Math.min(number, all.length) - 1];
 }
@@ -34,18 +45,20 @@ function drawReplay(state, page) {
   const { snapshots, number } = state, { svg, width } = page;
   if (!snapshots.length) return NOTHING_TO_REPLAY;
   const now = replayed(snapshots, number), look = lookAtSnapshot(now, state);
-  const wide = width >= 780, left = wide ? Math.round(width * 0.48) : width;
-  const top = drawReplayedWords(layer(svg, "words"), now, width);
+  const wide = width >= 700, places = replayPlaces(width);
+  for (const name of ["words", "curves", "map", "heads"]) layer(svg, name); // to be read so
+  const top = drawReplayedWords(layer(svg, "words"), now, width, wide);
   const numberOf = (step) => 1 + snapshots.findIndex((one) => one.step === step);
-  const below = drawCurves(layer(svg, "curves"), replayCurves(snapshots, state), {
-    x: 0, y: top, width: left, chosen: now.step,
+  const map = { ...places.map, y: top, high: wide ? REPLAY_HIGH - top : 300 };
+  const mapEnds = drawReplayMap(layer(svg, "map"), now, look, map);
+  const heads = { ...places.heads, y: wide ? top : mapEnds + 4, high: map.high, page };
+  const headsEnd = drawReplayHeads(layer(svg, "heads"), now, look, heads);
+  const high = wide ? (REPLAY_HIGH - top - 170) / 2 : 70;
+  const below = drawCurves(layer(svg, "curves"), replayCurves(snapshots, state, high), {
+    ...places.curves, y: wide ? top : headsEnd + 8, chosen: now.step,
     choose: (step) => page.set({ number: numberOf(step) }),
   });
-  const map = wide ? { x: left + 24, y: top, width: width - left - 24 } : { x: 0, y: below, width };
-  const mapEnds = drawReplayMap(layer(svg, "map"), now, look, map);
-  const heads = { x: 2, y: (wide ? below : mapEnds) + 12, width: left - 4 };
-  const headsEnd = drawReplayHeads(layer(svg, "heads"), now, look, { ...heads, page });
-  set(svg, { width, height: Math.max(mapEnds, headsEnd) });
+  set(svg, { width, height: Math.max(below, mapEnds, headsEnd) });
   return replayFacts(snapshots.at(-1).step, now, look);
 }
 
@@ -94,7 +107,7 @@ function lookAtSnapshot(snapshot, { layer, head }) {
 }
 
 // The loss, and below it the shares of right words and of rows that look into their frame.
-function replayCurves(snapshots, state) {
+function replayCurves(snapshots, state, low) {
   const points = (measure) => snapshots.map((one) => [one.step, measure(one)])
     .filter(([, value]) => value !== null);
   const hitShare = (one) => {
@@ -108,9 +121,9 @@ function replayCurves(snapshots, state) {
     { name: "words right", look: 1, points: points(rightShare) },
     { name: "rows in frame", look: 2, points: points(hitShare) },
   ].filter((curve) => curve.points.length);
-  const high = shares.length ? 110 : 200;
+  const high = shares.length ? low : 2 * low;
   const frames = [{ heading: "loss, nats per token", log: false, high, curves: [loss] }];
-  if (shares.length) frames.push({ heading: "share", log: false, high: 80, curves: shares });
+  if (shares.length) frames.push({ heading: "share", log: false, high: low, curves: shares });
   return frames;
 }
 
@@ -119,7 +132,7 @@ function rightOf(right) {
 }
 
 // What was written, each word with a sign, above what was expected; returns where they end.
-function drawReplayedWords(group, { written, expected, right, query_tokens: rows }, width) {
+function drawReplayedWords(group, { written, expected, right, query_tokens: rows }, width, wide) {
   const wrote = written.map((word, i) => ({
     text: `${right[i] ? "✓" : "✗"} ${word}`, right: right[i], key: `wrote ${i}`, links: "",
     words: `written word ${i}, “${word}”: ${right[i] ? "right" : "not right here"}`,
@@ -128,7 +141,9 @@ function drawReplayedWords(group, { written, expected, right, query_tokens: rows
     text: word, right: null, key: `expected ${i}`, links: rows[i] === word ? `row${i}` : "",
     words: `expected word ${i}: “${word}”`,
   }));
-  const rowsOfChips = [["wrote", wrote], ["expected", wanted]].filter(([, row]) => row.length);
+  const inMap = !wide && String(expected) === String(rows); // the map's rows are these words
+  const rowsOfChips = [["wrote", wrote], ["expected", inMap ? [] : wanted]]
+    .filter(([, row]) => row.length);
   const chips = [], names = [];
   let y = 1;
   for (const [name, row] of rowsOfChips) {
@@ -136,10 +151,10 @@ function drawReplayedWords(group, { written, expected, right, query_tokens: rows
     y = placeChips(row, name, { y, width }, chips);
   }
   join(layer(group, "names"), "text", names, ({ name }) => name, ({ name, y }) => ({
-    text: name, class: "small end", x: 62, y: y + 17,
+    text: name, class: "small end", x: 60, y: y + 16,
   }));
   drawChips(group, chips);
-  return chips.length ? y + 12 : 0;
+  return chips.length ? y + 6 : 0;
 }
 
 // Sets words in lines, adds them to `chips`, and returns where they end.
@@ -149,44 +164,46 @@ function placeChips(row, name, { y, width }, chips) {
   let x = 70;
   for (const chip of more ? [...shown, rest] : shown) {
     const text = fitted(chip.text, Math.min(150, width - 90), 13);
-    const wide = textWidth(text, 13) + 16;
-    if (x + wide > width && x > 70) [x, y] = [70, y + 30];
+    const wide = textWidth(text, 13) + 12;
+    if (x + wide > width && x > 70) [x, y] = [70, y + 26];
     chips.push({ ...chip, text, x, y, wide });
-    x += wide + 5;
+    x += wide + 4;
   }
-  return y + 34;
+  return y + 28;
 }
 
 function drawChips(group, chips) {
   const strokes = new Map([[true, "var(--value)"], [false, "var(--minus)"]]);
   join(layer(group, "chips"), "rect", chips, ({ key }) => key, (chip) => ({
-    x: chip.x, y: chip.y, width: chip.wide, height: 25, rx: 7, fill: "var(--card)",
+    x: chip.x, y: chip.y, width: chip.wide, height: 22, rx: 7, fill: "var(--card)",
     stroke: strokes.get(chip.right) ?? "var(--line)", "stroke-width": 1.5,
     "stroke-dasharray": chip.right === false ? "4 3" : null, ...told(chip.words, chip.links),
   }));
   join(layer(group, "texts"), "text", chips, ({ key }) => key, ({ text, x, y }) => ({
-    text, class: "chip", x: x + 8, y: y + 17, "aria-hidden": "true", "pointer-events": "none",
-    "font-size": 13,
+    text, class: "size-13", x: x + 6, y: y + 15, "aria-hidden": "true", "pointer-events": "none",
   }));
 }
 
 // The chosen weights as a map: rows look at columns.
-function drawReplayMap(group, now, look, { x, y, width }) {
+function drawReplayMap(group, now, look, { x, y, width, high }) {
   const { weights } = look, rows = weights.length, columns = weights[0].length;
-  const names = Math.min(92, width * 0.28), left = x + names, top = y + 82;
+  const longest = (words) => Math.max(...words.map((word) => textWidth(fitted(word, 80, 12), 12)));
+  const notes = ["rows look at columns; dot: the largest of a row",
+    ...(look.rows ? [`framed: ${now.framed}`] : [])];
+  const heading = [look.name, ...notes.flatMap((text) => textLines(text, width, 12))];
+  const names = Math.min(longest(now.query_tokens) + 14, width * 0.28), left = x + names;
+  const top = y + 8 + 16 * heading.length, low = 18 + 0.71 * longest(now.key_tokens); // aslant
   const wide = Math.min(44, (width - names - 24) / columns);
-  const tall = Math.max(12, Math.min(28, 420 / rows));
+  const tall = Math.max(12, Math.min(28, (high - (top - y) - low) / rows));
   const bottom = top + tall * rows, at = { left, top, wide, tall, bottom, names };
-  const heading = [look.name, "rows look at columns; color: how much", "dot: the largest of a row"];
-  if (look.rows) heading.push(`framed: ${now.framed}`);
   join(layer(group, "heading"), "text", heading, (_, i) => i, (text, i) => ({
-    text: fitted(text, width), class: i ? "small" : "strong", x, y: y + 16 + 17 * i,
+    text: fitted(text, width, i ? 12 : 14, i ? 400 : 600), class: i ? "small" : "strong", x,
+    y: y + 14 + 16 * i,
   }));
   drawReplayCells(group, now, look, at);
   drawReplayRows(layer(group, "rows"), now, look, at);
   drawReplayColumns(layer(group, "columns"), now, look, at);
-  const longest = Math.max(...now.key_tokens.map((word) => textWidth(fitted(word, 84, 12), 12)));
-  return bottom + 26 + 0.71 * longest; // the columns' names are aslant
+  return bottom + low;
 }
 
 function drawReplayCells(group, now, { weights, strongest }, { left, top, wide, tall }) {
@@ -247,7 +264,7 @@ function drawReplayColumns(group, now, { weights }, { left, wide, bottom }) {
     const x = left + wide * (key + 0.5) + 4, y = bottom + 14;
     const total = weights.reduce((sum, row) => sum + row[key], 0);
     return {
-      text: fitted(word, 84, 12), class: "small end", x, y, transform: `rotate(-45 ${x} ${y})`,
+      text: fitted(word, 80, 12), class: "small end", x, y, transform: `rotate(-45 ${x} ${y})`,
       ...told(`“${word}” gets ${weightWords(total / weights.length)} of a row, on average`,
         links(key)),
     };
@@ -255,18 +272,20 @@ function drawReplayColumns(group, now, { weights }, { left, wide, bottom }) {
 }
 
 // A small map of every head and of each layer's mean, as buttons; returns where they end.
-function drawReplayHeads(group, now, look, { x, y, width, page }) {
-  const [layers, heads] = now.shape, gap = 6, names = [null, ...Array(heads).keys()];
-  const columns = Math.min(heads + 1, Math.floor((width + gap) / (44 + gap)));
-  const side = Math.min(72, (width - gap * (columns - 1)) / columns);
-  const lines = Math.ceil((heads + 1) / columns), high = side + (look.rows ? 42 : 26);
+function drawReplayHeads(group, now, look, { x, y, width, high, page }) {
+  const [layers, heads] = now.shape, gap = 5, names = [null, ...Array(heads).keys()];
+  const least = heads > 3 ? 31 : 44, most = Math.floor((width + gap) / (least + gap));
+  const lines = Math.ceil((heads + 1) / most), columns = Math.ceil((heads + 1) / lines);
+  const room = (high - 20) / (layers * lines) - (look.rows ? 36 : 22);
+  const side = Math.max(28, Math.min(72, room, (width - gap * (columns - 1)) / columns));
+  const line = side + (look.rows ? 36 : 22);
   const all = [...Array(layers).keys()].flatMap((row) => names.map((head, i) => ({
-    ...lookAtSnapshot(now, { layer: row, head }), label: `${row}.${head ?? "mean"}`,
-    x: x + (i % columns) * (side + gap),
-    y: y + 24 + (row * lines + Math.floor(i / columns)) * high,
+    ...lookAtSnapshot(now, { layer: row, head }), x: x + (i % columns) * (side + gap),
+    label: head === null ? (side > 44 ? `${row}.mean` : "mean") : `${row}.${head}`,
+    y: y + 20 + (row * lines + Math.floor(i / columns)) * line,
   })));
   join(layer(group, "title"), "text", ["all heads"], () => 0, (text) => ({
-    text, class: "small", x, y: y + 12,
+    text, class: "strong", x, y: y + 14,
   }));
   join(layer(group, "boxes"), "rect", all, ({ name }) => name, (one) => ({
     class: "box", x: one.x, y: one.y, width: side, height: side, rx: 6,
@@ -279,12 +298,12 @@ function drawReplayHeads(group, now, look, { x, y, width, page }) {
   }));
   const lined = all.flatMap((one) => [
     { ...one, key: `${one.name} name`, text: one.label },
-    { ...one, key: `${one.name} hits`, text: `${one.hits}/${one.rows}`, low: 15 },
+    { ...one, key: `${one.name} hits`, text: `${one.hits}/${one.rows}`, low: 13 },
   ]).filter(({ low, rows }) => !low || rows);
   join(layer(group, "names"), "text", lined, ({ key }) => key, ({ text, x, y, low = 0 }) => ({
-    text, class: "small middle", x: x + side / 2, y: y + side + 14 + low, "aria-hidden": "true",
+    text, class: "small middle", x: x + side / 2, y: y + side + 12 + low, "aria-hidden": "true",
   }));
-  return y + 24 + layers * lines * high + 8;
+  return y + 20 + layers * lines * line;
 }
 
 function headTells({ name, hits, rows }) {
@@ -304,16 +323,13 @@ function replayShades({ name, weights, x, y }, side) {
 }
 
 function replayFacts(last, now, look) {
-  const { step, loss, written, expected, right, framed } = now;
+  const { step, loss, expected, right, framed } = now;
   const words = expected.length ? `, ${rightOf(right)} of ${expected.length} words right` : "";
   const hits = look.rows ? `, ${look.hits} of ${look.rows} rows look most into their frame` : "";
-  const quoted = (list) => `“${list.slice(0, 30).map((one) => fitted(one, 200)).join(" ")}”`;
-  const said = [`Step ${curveStep(step)} of ${curveStep(last)}, loss ${curveNumber(loss)}.`];
-  if (written.length) said.push(`Written: ${quoted(written)}.`);
-  if (expected.length) said.push(`Expected: ${quoted(expected)}.`);
   const where = look.rows ? `: in ${look.hits} of ${look.rows} rows with a frame (${framed}) ` +
     "the largest weight is inside it" : "";
-  said.push(`Shown is ${look.name}${where}.`);
+  const said = `Step ${curveStep(step)} of ${curveStep(last)}, loss ${curveNumber(loss)}${words}. ` +
+    `Layer ${look.layer}, ${look.name.replace(/^layer \d+, /, "")}${where}.`;
   return { title: `Step ${curveStep(step)}: loss ${curveNumber(loss)}${words || hits}`,
-    said: said.join(" ") };
+    said };
 }

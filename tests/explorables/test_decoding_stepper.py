@@ -114,12 +114,12 @@ class Written:
 
     def said(self, step: int) -> str:
         model, chosen, token = self.logits[step].softmax(-1), self.ids[step], self.tokenizer.token
-        best = ", ".join(f"“{token(i)}” {model[i]:.3f}" for i in from_largest(model, 3))
         if not self.knobs:
+            best = ", ".join(f"“{token(i)}” {model[i]:.3f}" for i in from_largest(model, 3))
             return f"Likeliest for the model: {best}. Greedy takes the likeliest, “{token(chosen)}”"
         cut, final = self.cut(step), self.sample.probabilities(self.logits[step])
         return (
-            f"Likeliest for the model: {best}. At temperature {self.knobs['temperature']:g}, "
+            f"At temperature {self.knobs['temperature']:g}, "
             f"{cut.count('top-k')} tokens are cut by top-k, {cut.count('top-p')} by top-p, "
             f"{int((final > 0).sum())} kept. The draw {self.draws[step]:.4f} fell on "
             f"“{token(chosen)}”, to which the model gave {model[chosen]:.3f}"
@@ -190,9 +190,9 @@ def test_the_counts_are_those_of_a_real_cache(show):
     page = show(DecodingStepper(model, tokenizer, "the cat sees", 6, strategy="greedy"))
     for step, computed in enumerate(counted["self_attention"]):
         page.set(step=step + 1)
-        kept = f"of the text: reused {step + 1 - computed}, computed {computed}; "
+        kept = f"values: {step + 1 - computed} reused, {computed} computed; "
         reused, now = (0, len(ids)) if step == 0 else (len(ids), 0)
-        kept += f"without a cache {step + 1}. Of the source: reused {reused}, computed {now}; "
+        kept += f"without a cache {step + 1}. Of the source: {reused} reused, {now} computed; "
         assert f"{kept}without a cache {len(ids)}. Written" in page.said
 
 
@@ -226,8 +226,8 @@ def test_the_tree_is_that_of_the_packages_beam_search(show, width):
         boxes = [
             f"step {s + 1}, {'finished' if one.finished else 'kept' if one.kept else 'dropped'}: "
             f"{words(s, i)}, log P {one.log_probability:.2f}"
-            for s in range(max(0, at - 7), at + 1)
-            for i, one in enumerate(tree[s][: width + 4 * (s == at)])
+            for s in range(max(0, at - 6), at + 1)
+            for i, one in enumerate(tree[s][: width + (2 if width > 3 else 4) * (s == at)])
         ]
         told = [told for told in shown["told"] if not told.startswith("token ")]
         agree(told, [*boxes, *(f"finished: {text}" for text in texts)])

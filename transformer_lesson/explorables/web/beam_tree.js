@@ -4,8 +4,8 @@ import { fitted, join, layer, textLines, told } from "./draw.js";
 import { lengthNormalized } from "./generation.js";
 import { fromLargest } from "./ranking.js";
 
-const BEAM_BOX = { high: 36, down: 44, drop: 40 };
-const MOST_BEAMS = { dropped: 4, finished: 3 };
+const BEAM_BOX = { high: 33, down: 38, drop: 36, top: 22 };
+const MOST_FINISHED = 3; // texts that are written out
 const LENGTH_PENALTY = 0.6;
 
 // Which candidates of the steps 0 to `step` lead to candidate i, itself the last.
@@ -30,7 +30,13 @@ function finishedBeams({ tree, at }) {
   return fromLargest(found.map(({ score }) => score), found.length).map((i) => found[i]);
 }
 
-// Draws the tree up to one step, and returns the best text, title and sentence, and how high it is.
+// How many of the dropped ones are drawn.
+function droppedShown(beams) {
+  return beams > 3 ? 2 : 4;
+}
+
+// Draws the tree up to one step, and returns the best text, title and sentence, how high it is, and
+// what writes down the finished texts at another place.
 export function drawBeamTree(group, decoding, { width, preview }) {
   const { tree, at, token, state } = decoding, level = tree[at];
   const words = (s, i) => `“${beamTokens(tree, s, i).map(token).join(" ")}”`;
@@ -38,7 +44,8 @@ export function drawBeamTree(group, decoding, { width, preview }) {
   const [s, i] = preview?.split(".").map(Number) ?? [at, 0];
   const pointed = new Set(beamPath(tree, s, i).map((number, step) => `${step}.${number}`));
   const low = drawTreeBoxes(group, look, pointed, width);
-  const height = drawFinished(layer(group, "finished"), look, low, width);
+  const height = drawTreeLegend(layer(group, "legend"), look, low, width);
+  const list = (place) => drawFinished(layer(group, "finished"), look, place);
   const kept = [...level.keys()].filter((number) => level[number].kept), n = kept.length;
   const title = `Step ${at + 1} of ${tree.length}: ${n} kept, ${level.length - n} dropped, ` +
     `${look.finished.length} finished so far`;
@@ -47,7 +54,7 @@ export function drawBeamTree(group, decoding, { width, preview }) {
   const said = `Beam width ${state.width}. Best kept: ${words(at, 0)}, log P ${best}` +
     (others.length ? `; the others: ${others.join(", ")}.` : ".") +
     (ended.length ? ` Best finished: ${ended[0]}.` : "");
-  return { written: beamTokens(tree, at, 0), title, said, height };
+  return { written: beamTokens(tree, at, 0), title, said, height, list };
 }
 
 function finishedWords({ s, i, logProbability, score }, words) {
@@ -56,21 +63,21 @@ function finishedWords({ s, i, logProbability, score }, words) {
 
 // The newest steps that there is room for, a column each; dropped ones only in the last.
 function drawTreeBoxes(group, { tree, at, token, words, beams }, pointed, width) {
-  const { high, down, drop } = BEAM_BOX, [wide, across] = width >= 540 ? [96, 116] : [78, 90];
+  const { high, down, drop, top } = BEAM_BOX, [wide, across] = width >= 700 ? [96, 116] : [78, 90];
   const first = Math.max(0, at + 1 - Math.floor((width - 16) / across));
   const x = (s) => 20 + across * (s - first);
-  const most = (s) => beams + (s === at ? MOST_BEAMS.dropped : 0);
+  const most = (s) => beams + (s === at ? droppedShown(beams) : 0);
   const boxes = tree.slice(first, at + 1).flatMap((level, k) => level.slice(0, most(first + k))
     .map((one, i) => ({ ...one, i, s: first + k, name: `${first + k}.${i}` })));
-  const y = ({ kept, i }) => 30 + (kept ? down * i : down * beams + 12 + drop * (i - beams));
+  const y = ({ kept, i }) => top + (kept ? down * i : down * beams + 8 + drop * (i - beams));
   const sign = (one) => (one.finished ? "■" : one.kept ? "✓" : "✗");
   const state = (one) => (one.finished ? "finished" : one.kept ? "kept" : "dropped");
   const key = ({ name }) => name;
   join(layer(group, "steps"), "text", tree.slice(first, at + 1), (_, k) => first + k, (_, k) => ({
-    text: `step ${first + k + 1}`, class: "small middle", x: x(first + k) + wide / 2, y: 16,
+    text: `step ${first + k + 1}`, class: "small middle", x: x(first + k) + wide / 2, y: 12,
   }));
   join(layer(group, "edges"), "path", boxes, key, (one) => {
-    const from = one.s > first ? [x(one.s) - across + wide, 30 + down * one.parent] : [0, 30];
+    const from = one.s > first ? [x(one.s) - across + wide, top + down * one.parent] : [0, top];
     const [right, left, middle] = [from[0], x(one.s), (from[0] + x(one.s)) / 2];
     const [a, b] = [from[1] + high / 2, y(one) + high / 2], lit = pointed.has(one.name);
     return { d: `M${right} ${a}C${middle} ${a} ${middle} ${b} ${left} ${b}`, class: "ribbon",
@@ -89,27 +96,33 @@ function drawTreeBoxes(group, { tree, at, token, words, beams }, pointed, width)
   ]);
   join(layer(group, "words"), "text", texts, key, ({ text, small, ...one }) => ({
     text, class: small ? "small middle" : "middle", x: x(one.s) + wide / 2,
-    y: y(one) + (small ? 31 : 16), "aria-hidden": "true", "pointer-events": "none",
+    y: y(one) + (small ? 28 : 15), "aria-hidden": "true", "pointer-events": "none",
   }));
-  const dropped = Math.max(0, Math.min(MOST_BEAMS.dropped, tree[at].length - beams));
-  return 44 + down * beams + drop * dropped;
+  const dropped = Math.max(0, Math.min(droppedShown(beams), tree[at].length - beams));
+  return top + 8 + down * beams + drop * dropped;
 }
 
-function drawFinished(group, { finished, words, tree, at, beams }, y, width) {
-  const more = tree[at].length - beams - MOST_BEAMS.dropped;
+// What the signs mean, below the tree.
+function drawTreeLegend(group, { tree, at, beams }, y, width) {
+  const more = tree[at].length - beams - droppedShown(beams);
   const legend = "✓ kept · ✗ dropped · ■ finished · log P in nats" +
     (more > 0 ? ` · ${more} more dropped` : "");
   const explained = textLines(legend, width, 12);
-  join(layer(group, "legend"), "text", explained, (_, i) => i, (text, i) => ({
+  join(layer(group, "lines"), "text", explained, (_, i) => i, (text, i) => ({
     text, class: "small", x: 0, y: y + 12 + 16 * i,
   }));
-  const shown = finished.slice(0, MOST_BEAMS.finished), text = (one) => finishedWords(one, words);
-  const lines = shown.flatMap((one) => textLines(`■ ${text(one)}`, width)
+  return y + 4 + 16 * explained.length;
+}
+
+// The best finished texts; returns where they end.
+function drawFinished(group, { finished, words }, { x, y, width }) {
+  const shown = finished.slice(0, MOST_FINISHED), text = (one) => finishedWords(one, words);
+  const lines = shown.flatMap((one) => textLines(`■ ${text(one)}`, width, 13)
     .map((line, i) => ({ one, line, i })));
-  const top = y + 24 + 16 * explained.length, name = ({ s, i }) => `${s}.${i}`;
+  const name = ({ s, i }) => `${s}.${i}`;
   join(layer(group, "texts"), "text", lines, ({ one, i }) => `${name(one)}.${i}`, (at, i) => ({
-    text: at.line, x: 0, y: top + 20 * i, "data-preview": name(at.one),
+    text: at.line, x, y: y + 12 + 17 * i, class: "size-13", "data-preview": name(at.one),
     ...(at.i ? { "pointer-events": "none" } : told(`finished: ${text(at.one)}`)),
   }));
-  return top + 20 * lines.length;
+  return y + 17 * lines.length + 4;
 }

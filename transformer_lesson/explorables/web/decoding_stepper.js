@@ -11,7 +11,6 @@ import { modelOf } from "./weights.js";
 const MOST_BEGINNING = 12; // tokens of a prompt that are drawn
 const OF_SAMPLE = ["temperature", "top_k", "top_p", "seed"];
 
-
 export function DecodingStepper(view) {
   return frame(view, {
     name: "Decoding stepper",
@@ -32,7 +31,7 @@ function stepperControls(make, page) {
     return control;
   };
   return [
-    make.text("Text", "text", { size: 60 }),
+    make.text("Text", "text", { size: 32 }),
     make.choice("Strategy", "strategy", () => ["greedy", "sample", "beam"].map((s) => [s, s])),
     only("sample", make.slider("Temperature", "temperature",
       () => ({ min: 0.1, max: 5, step: 0.1 }))),
@@ -58,10 +57,13 @@ function drawDecoding(state, page, { model, tokenizer }) {
   const look = { ...made, state, at: Math.min(state.step, made.steps) - 1, page };
   const draws = { beam: drawBeamTree, greedy: drawNextToken, sample: drawNextToken };
   const tokens = layer(page.svg, "tokens"), group = onlyLayer(page, draws[state.strategy].name);
-  const { written, title, said, height } = draws[state.strategy](group, look, page);
-  const high = drawTokens(tokens, look, written, page.width);
-  set(group, { transform: `translate(0 ${high})` });
-  set(page.svg, { width: page.width, height: high + height });
+  const { width } = page, beside = width >= 700, right = beside ? Math.round(width * 0.32) : width;
+  const x = width - right, room = { width: beside ? x - 28 : width, preview: page.preview };
+  const { written, title, said, height, list } = draws[state.strategy](group, look, room);
+  const place = { x, y: beside ? 0 : height + 8, width: right };
+  const high = drawTokens(tokens, look, written, place);
+  const end = list ? list({ ...place, y: high + 6 }) : high;
+  set(page.svg, { width, height: Math.max(height, end) });
   return { title, said: `${said} ${cacheWords(look)} Written in the end: “${made.text}”.` };
 }
 
@@ -111,14 +113,14 @@ function cacheUse({ start, at }) {
 
 function cacheWords(look) {
   const { computed, reused } = cacheUse(look), { source, at } = look, all = computed + reused;
-  const words = (old, fresh) => `reused ${old}, computed ${fresh}`;
-  const text = `Keys and values of the text: ${words(reused, computed)}; without a cache ${all}.`;
+  const words = (old, fresh) => `${old} reused, ${fresh} computed`;
+  const text = `Keys and values: ${words(reused, computed)}; without a cache ${all}.`;
   const read = at === 0 ? words(0, source) : words(source, 0);
   return source ? `${text} Of the source: ${read}; without a cache ${source}.` : text;
 }
 
-// The text so far as a row of tokens, and what is kept of each; returns how high it is.
-function drawTokens(group, look, written, width) {
+// The text so far as tokens, and what is kept of each; returns where they end.
+function drawTokens(group, look, written, { x, y, width }) {
   const { start, at, token } = look, { computed, reused } = cacheUse(look);
   const hidden = Math.max(0, start.length - MOST_BEGINNING), n = start.length;
   const all = [...start, ...written.map(token)].map((word, i) => ({ word, i })).slice(hidden);
@@ -126,7 +128,7 @@ function drawTokens(group, look, written, width) {
   const meaning = { "=": "in the cache", "+": "read now", "▶": "chosen", "": "chosen later" };
   const legend = "= in the cache · + read now · ▶ chosen", more = `… ${hidden} more tokens · `;
   const labels = all.map(({ word, i }) => `${sign(i)} ${fitted(word, 110, 13)}`.trim());
-  const { places, height } = wrappedPlaces(labels, width);
+  const { places, bottom } = wrappedPlaces(labels, { x, y: y + 20, width });
   const link = ({ i }) => (i === n + at ? `token${written[at]}` : "");
   const tell = (one) => {
     const say = `token ${one.i}, “${one.word}”: ${meaning[sign(one.i)]}`;
@@ -134,27 +136,27 @@ function drawTokens(group, look, written, width) {
     return one.i < n ? told(say) : choosable(say, one.i === n + at, go, link(one));
   };
   join(layer(group, "legend"), "text", [legend], () => 0, () => ({
-    text: hidden ? more + legend : legend, class: "small", x: 0, y: 12,
+    text: hidden ? more + legend : legend, class: "small", x, y: y + 12,
   }));
   join(layer(group, "boxes"), "rect", all, ({ i }) => i, (one, k) => ({
-    class: "box", ...places[k], height: 28, rx: 7, ...tell(one),
+    class: "box", ...places[k], height: 24, rx: 7, ...tell(one),
     "stroke-dasharray": one.i > n + at ? "4 3" : null,
   }));
   join(layer(group, "words"), "text", all, ({ i }) => i, (one, k) => ({
-    text: labels[k], class: "middle", x: places[k].x + places[k].width / 2, y: places[k].y + 19,
-    "aria-hidden": "true", "pointer-events": "none",
+    text: labels[k], class: "middle size-13", x: places[k].x + places[k].width / 2,
+    y: places[k].y + 17, "aria-hidden": "true", "pointer-events": "none",
   }));
-  return height;
+  return bottom;
 }
 
 // Boxes for words one after the other, in as many lines as they need.
-function wrappedPlaces(labels, width) {
-  let x = 0, y = 22;
+function wrappedPlaces(labels, { x: left, y: top, width }) {
+  let [x, y] = [0, top];
   const places = labels.map((label) => {
-    const wide = textWidth(label) + 16;
-    if (x && x + wide > width) [x, y] = [0, y + 34];
-    x += wide + 6;
-    return { x: x - wide - 6, y, width: wide };
+    const wide = textWidth(label, 13) + 12;
+    if (x && x + wide > width) [x, y] = [0, y + 28];
+    x += wide + 4;
+    return { x: left + x - wide - 4, y, width: wide };
   });
-  return { places, height: y + 50 };
+  return { places, bottom: y + 28 };
 }

@@ -59,10 +59,10 @@ export function drawNextToken(group, decoding, { width }) {
   const bottom = drawTheDraw(layer(group, "draw"), look, width, end);
   const word = `“${token(look.chosen)}”`, own = look.model[look.chosen].toFixed(3);
   const share = (id) => look.model[id].toFixed(3);
-  const best = look.rows.slice(0, 3).map((row) => `“${row.word}” ${share(row.id)}`);
+  const best = look.rows.slice(0, 3).map((row) => `“${row.word}” ${share(row.id)}`).join(", ");
   const title = look.greedy ? `${word} is the likeliest next token (${own})` :
     `${word} was drawn with probability ${look.final[look.chosen].toFixed(3)}`;
-  const said = `Likeliest for the model: ${best.join(", ")}. ${choiceWords(look, word, own)}`;
+  const said = (look.greedy ? `Likeliest for the model: ${best}. ` : "") + choiceWords(look, word, own);
   return { written: ids, title: `Step ${at + 1} of ${steps}: ${title}`, said, height: bottom };
 }
 
@@ -79,7 +79,7 @@ function choiceWords({ greedy, final, cutBy, uniform, state }, word, own) {
 function drawStages(group, { rows, columns, chosen, model }, width) {
   const others = { id: "rest", word: `${model.length - rows.length} others`, cut: "" };
   const name = width >= 540 ? 120 : 90, wide = (width - name) / columns.length, low = wide < 110;
-  const high = low ? 36 : 24, top = (i) => 26 + high * i, all = [...rows, others];
+  const high = low ? 28 : 21, top = (i) => 22 + high * i, all = [...rows, others];
   const largest = Math.max(...columns.flatMap(({ values }) => rows.map(({ id }) => values[id])));
   const at = rows.findIndex(({ id }) => id === chosen);
   join(layer(group, "chosen"), "rect", [at], () => 0, () => ({
@@ -87,18 +87,18 @@ function drawStages(group, { rows, columns, chosen, model }, width) {
   }));
   join(layer(group, "titles"), "text", columns, (_, c) => c, (column, c) => ({
     text: low ? column.name.replace("temperature", "÷") : column.name, class: "small",
-    x: name + c * wide, y: 14,
+    x: name + c * wide, y: 12,
   }));
   join(layer(group, "words"), "text", all, ({ id }) => id, ({ id, word }, i) => ({
     text: (id === chosen ? "▶ " : "") + fitted(word, name - (id === chosen ? 28 : 10)),
-    class: "end", x: name - 8, y: top(i) + 16,
+    class: "end", x: name - 8, y: top(i) + 15,
     ...told(`“${word}”${id === chosen ? ", chosen" : ""}`, `token${id}`),
   }));
   const cells = columns.flatMap((column, c) => all.map((row, i) => cellOf(column, row, rows, {
     c, x: name + c * wide, y: top(i), unit: (low ? wide - 8 : wide - 62) / largest, low,
   })));
   drawStageCells(group, cells);
-  return top(all.length) + 6;
+  return top(all.length) + 4;
 }
 
 // What one token's bar at one stage shows, and where.
@@ -112,11 +112,11 @@ function cellOf({ name, values, fill }, { id, word, cut }, rows, place) {
 
 function drawStageCells(group, cells) {
   const key = ({ c, id }) => `${c}.${id}`;
-  join(layer(group, "bars"), "rect", cells, key, ({ x, y, fill, long, words, id }) => ({
-    x, y: y + 4, height: 14, width: Math.max(1, long), fill, rx: 2, ...told(words, `token${id}`),
+  join(layer(group, "bars"), "rect", cells, key, ({ x, y, fill, long, low, words, id }) => ({
+    x, y: y + 3, height: low ? 10 : 14, width: Math.max(1, long), fill, rx: 2, ...told(words, `token${id}`),
   }));
   join(layer(group, "numbers"), "text", cells, key, ({ x, y, long, low, text }) => ({
-    text, class: "small", x: low ? x : x + 5 + long, y: y + (low ? 31 : 16),
+    text, class: "small", x: low ? x : x + 5 + long, y: y + (low ? 24 : 15),
     "aria-hidden": "true", "pointer-events": "none",
   }));
 }
@@ -129,21 +129,21 @@ function drawTheDraw(group, { greedy, final, chosen, uniform, rows, columns }, w
   const strip = greedy ? [] : [uniform];
   join(layer(group, "name"), "text", strip, () => 0, () => ({
     text: fitted(`the draw ${uniform.toFixed(4)}: each token as wide as it is likely`, width, 12),
-    class: "small", x: 0, y: y + 14,
+    class: "small", x: 0, y: y + 12,
   }));
   join(layer(group, "all"), "rect", strip, () => 0, () => ({
-    x: 0, y: y + 32, width, height: 22, class: "box", "pointer-events": "none",
+    x: 0, y: y + 28, width, height: 20, class: "box", "pointer-events": "none",
   }));
   join(layer(group, "places"), "rect", shown, ({ id }) => id, ({ id, word }) => ({
-    x: places[id][0] * width, y: y + 32, width: Math.max(1, final[id] * width), height: 22,
+    x: places[id][0] * width, y: y + 28, width: Math.max(1, final[id] * width), height: 20,
     fill: id === chosen ? columns[2].fill : "var(--hidden)", class: "cell",
     ...told(`“${word}” lies from ${places[id].map((end) => end.toFixed(3)).join(" to ")}`,
       `token${id}`),
   }));
   join(layer(group, "needle"), "path", strip, () => 0, () => ({
-    d: `M${uniform * width} ${y + 58}v-26l-6 -10h12l-6 10z`, fill: "var(--ink)",
+    d: `M${uniform * width} ${y + 52}v-24l-6 -10h12l-6 10z`, fill: "var(--ink)",
     stroke: "var(--ink)", "stroke-width": 2,
     ...told(`the draw ${uniform.toFixed(4)} falls on this token`, `token${chosen}`),
   }));
-  return greedy ? y : y + 66;
+  return greedy ? y : y + 56;
 }

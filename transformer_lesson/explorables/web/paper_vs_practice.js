@@ -27,10 +27,10 @@ const SEEDS = [["--key", null], ["--query", "7 3"], ["--value", "2 3"]]; // colo
 
 function drawPractice(state, page) {
   if (state.missing) return state.missing;
-  const { svg, width } = page, beside = width >= 700, tall = 104;
+  const { svg, width } = page, beside = width >= 700, tall = beside ? 95 : 72;
   const settings = settingsOf(state), chosen = settings.find((one) => one.chosen);
   const across = beside ? 0.42 * width : width, x = beside ? across + 52 : 40;
-  const chart = chartOf(state, { x, y: 34, wide: width - x - 56, tall: beside ? 320 : 230 });
+  const chart = chartOf(state, { x, y: 34, wide: width - x - 56, tall: beside ? 300 : 170 });
   const cards = { top: beside ? 0 : chart.y + chart.tall + 44, wide: across / 3, tall };
   drawAxes(layer(svg, "axes"), chart, state);
   drawRuns(layer(svg, "runs"), settings, chosen, chart, state);
@@ -86,20 +86,20 @@ function drawCards(group, settings, { top, wide, tall }, { ranked, curves }, pag
     x: one.x, y: one.y, width: wide - 6, height: tall - 6, rx: 9, class: "box",
     ...choosable(resultWords(one), one.chosen, () => page.set(valuesOf(one.key)), linkOf(one.key)),
   }));
-  const texts = cards.flatMap((one) => cardTexts(one, ranked, wide - 6));
+  const texts = cards.flatMap((one) => cardTexts(one, ranked, wide - 6, tall));
   join(layer(group, "texts"), "text", texts, ({ key }) => key, ({ key, ...text }) => ({
     ...text, "aria-hidden": "true", "pointer-events": "none",
   }));
   const all = Object.values(curves).flat(2), ends = [Math.min(...all), Math.max(...all)];
   const small = cards.filter(({ measured }) => measured).flatMap(({ key, runs, x, y }) =>
-    runs.map((run, i) => ({ key: `${key} ${i}`, run, i, x: x + 8, y: y + 38 })));
+    runs.map((run, i) => ({ key: `${key} ${i}`, run, i, x: x + 8, y: y + 34 })));
   join(layer(group, "small"), "path", small, ({ key }) => key, ({ run, i, x, y }) => ({
-    d: curvePath(run, chartPlace(pointsOf(curves), ends, { x, y, wide: wide - 22, tall: 36 })),
+    d: curvePath(run, chartPlace(pointsOf(curves), ends, { x, y, wide: wide - 22, tall: tall - 60 })),
     fill: "none", stroke: `var(${SEEDS[i % 3][0]})`, "stroke-width": 1.3, "pointer-events": "none",
   }));
 }
 
-function cardTexts({ key, x, y, n, runs, mean, measured, predicted, place }, ranked, wide) {
+function cardTexts({ key, x, y, n, runs, mean, measured, predicted, place }, ranked, wide, tall) {
   const { norm_position: norm, warmup_steps: warmup, initialization } = valuesOf(key);
   const mark = predicted === null ? "" : predicted === n ? "✓ " : "✗ ";
   const learn = `${mark}${n} of ${runs.length} learn`, style = "small full-ink";
@@ -108,8 +108,8 @@ function cardTexts({ key, x, y, n, runs, mean, measured, predicted, place }, ran
     { key: `${key} norm`, text: `${norm} · ${warmup}`, x: x + 8, y: y + 17, class: style },
     { key: `${key} rest`, text: WEIGHTS[initialization], x: x + 8, y: y + 31, class: "small" },
     measured
-      ? { key: `${key} result`, text: result, x: x + 6, y: y + 90, class: style }
-      : { key: `${key} asked`, text: "?", x: x + wide / 2, y: y + 70, class: "middle strong" },
+      ? { key: `${key} result`, text: result, x: x + 6, y: y + tall - 14, class: style }
+      : { key: `${key} asked`, text: "?", x: x + wide / 2, y: y + tall - 26, class: "middle strong" },
   ];
 }
 

@@ -7,8 +7,8 @@ const STATION = { tall: 50, gap: 8, edge: 10, below: 8 };
 
 export function drawStrip(svg, view) {
   const { page, names } = view, roomy = stationsOf(names, view, 13);
-  const size = rowsOf(roomy, page.width).length === 1 ? 13 : 12;
-  const rows = rowsOf(size === 13 ? roomy : stationsOf(names, view, 12), page.width);
+  const size = rowsOfStations(roomy, page.width).length === 1 ? 13 : 12;
+  const rows = rowsOfStations(size === 13 ? roomy : stationsOf(names, view, 12), page.width);
   const stations = rows.flatMap((row, i) => placedRow(row, i, rows.length === 1, page.width));
   drawTrack(layer(svg, "track"), stations, rows.length, page.width);
   join(layer(svg, "stations"), "rect", stations, ({ part }) => part, ({ part, x, y, wide }) => ({
@@ -36,7 +36,7 @@ function stationsOf(names, view, size) {
 }
 
 // The stations in as many rows as they need.
-function rowsOf(stations, width) {
+function rowsOfStations(stations, width) {
   const rows = [];
   let used = Infinity;
   for (const station of stations) {

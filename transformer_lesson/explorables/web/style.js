@@ -10,7 +10,7 @@ export const STYLE = `
   --query: #ff9b57; --key: #6db7f5; --value: #4fd1a5; --focus: #b79bff;
   --none: #1b222a; --full: #9fd0ff; --plus: #6db7f5; --minus: #ff9b57; --hidden: #333d48; }
 * { box-sizing: border-box; }
-section { position: relative; max-width: 1180px; padding: 10px 16px; border: 1px solid var(--line);
+section { position: relative; max-width: 1180px; padding: 8px 16px; border: 1px solid var(--line);
   border-radius: 12px; background: var(--paper); color: var(--ink); overflow-wrap: anywhere;
   font: 15px/1.5 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
 h3 { margin: 0; font-size: 18px; line-height: 1.3; font-weight: 600; }
@@ -18,9 +18,9 @@ p { margin: 0; }
 .task { margin: 0 0 6px; }
 .task button { margin-left: 8px; padding: 0 9px; font-size: 14px; }
 .task[data-done] { color: var(--soft); } .task .mark { color: var(--value); }
-.head { display: flex; flex-wrap: wrap; gap: 4px 16px; align-items: start; margin: 0 0 8px; }
+.head { display: flex; flex-wrap: wrap; gap: 4px 16px; align-items: start; margin: 0 0 6px; }
 .head h3 { flex: 1 1 240px; }
-.controls { display: flex; flex-wrap: wrap; gap: 6px 18px; align-items: center; margin: 0 0 10px; }
+.controls { display: flex; flex-wrap: wrap; gap: 6px 18px; align-items: center; margin: 0 0 8px; }
 .controls label, .controls fieldset { display: inline-flex; flex-wrap: wrap; gap: 6px;
   align-items: center; margin: 0; padding: 0; border: 0; min-width: 0; max-width: 100%; }
 .controls .dense { gap: 4px; }

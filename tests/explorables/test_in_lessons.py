@@ -1,10 +1,11 @@
-"""Each explorable of a lesson, as the lesson stores it, has a task: open at first, then done."""
+"""Each explorable as its lesson opens it: seen at one look, its task open at first, then done."""
 
 import json
 from types import SimpleNamespace
 
 import pytest
 
+from tests.explorables.shown import HOST
 from tests.lessons import ROOT
 from tools.site_stills import models_of, stored_weights
 from transformer_lesson.explorables.html import whole_page
@@ -24,6 +25,7 @@ SOLVED = {  # by lesson and cell, what a learner sets who solves the task
         "sentence": "two women believe that the women wash this bird .",
         "query": 4,
     },
+    "05/stream-drawn": {"point": 5, "row": 0},
     "05/unit-335-tested": {"text": "the cat sleeps because the dog sees the frog .", "row": 4},
     "05/c67e969b": {"norm": "layer", "epsilon": 10},
     "06/73b4d1ca": {"step": 1, "row": 3},
@@ -46,25 +48,37 @@ SOLVED = {  # by lesson and cell, what a learner sets who solves the task
 }
 DONE = """[root.querySelector(".task").checkVisibility(), "done" in
     root.querySelector(".task").dataset]"""
+SIZE = """(node => [node.scrollWidth > node.clientWidth, node.offsetHeight])(
+    root.querySelector("section"))"""
+TALLEST = {848: 620, 944: 620, 1280: 620, 390: 1400}
+"""Pixels, by the width of JupyterLab's output and the site's column, both in a window of 1280, of a
+window that has nothing else, and of a phone, where what moves and what moves it come together."""
 
 
 def stills() -> dict[str, dict]:
-    """The explorables of the story by lesson and cell, without maps, which are signposts."""
-    paths = [path for path in STILLS.glob("*/*.json") if path.parent.name[:2] not in LATER]
+    """The explorables of all lessons, by lesson and cell."""
+    paths = STILLS.glob("*/*.json")
     found = {f"{path.parent.name[:2]}/{path.stem}": json.loads(path.read_text()) for path in paths}
-    alive = {name: one for name, one in found.items() if "values" in one}  # no attention view
-    return {name: one for name, one in alive.items() if one["kind"] != "ArchitectureMap"}
+    return {name: one for name, one in found.items() if "values" in one}  # no attention view
 
 
-def test_every_explorable_has_a_task_and_its_solution():
-    assert set(SOLVED) == set(stills())
+def test_every_explorable_of_the_story_has_a_task_and_its_solution():
+    kinds = {name: one["kind"] for name, one in stills().items() if name[:2] not in LATER}
+    assert set(SOLVED) == {name for name in kinds if kinds[name] != "ArchitectureMap"}  # a signpost
 
 
-@pytest.mark.parametrize("name", SOLVED)
-def test_a_task_is_open_at_first_and_done_when_it_is_solved(name, show):
+@pytest.mark.parametrize("name", stills())
+def test_it_is_seen_at_one_look_and_its_task_is_done_when_it_is_solved(name, show):
     still, weights = stills()[name], stored_weights(STILLS)
     page = whole_page([still], {key: weights[key] for key in models_of(still)})
     shown = show(SimpleNamespace(save_html=lambda path: path.write_text(page, "utf-8")))
-    assert shown.read(DONE) == [True, False]
-    shown.set(**SOLVED[name])
-    assert shown.read(DONE) == [True, True]
+    for width, most in TALLEST.items():
+        shown.page.set_viewport_size({"width": width + 24, "height": 800})  # and its margins
+        shown.page.wait_for_function(f"() => {HOST}.clientWidth === {width}")
+        shown.set()
+        wider, height = shown.read(SIZE)
+        assert not wider and height <= most, f"{height} pixels tall where {width} wide"
+    if name in SOLVED:
+        assert shown.read(DONE) == [True, False]
+        shown.set(**SOLVED[name])
+        assert shown.read(DONE) == [True, True]

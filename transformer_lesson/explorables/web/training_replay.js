@@ -328,8 +328,8 @@ function replayFacts(last, now, look) {
   const hits = look.rows ? `, ${look.hits} of ${look.rows} rows look most into their frame` : "";
   const where = look.rows ? `: in ${look.hits} of ${look.rows} rows with a frame (${framed}) ` +
     "the largest weight is inside it" : "";
-  const said = `Step ${curveStep(step)} of ${curveStep(last)}, loss ${curveNumber(loss)}${words}. ` +
-    `Layer ${look.layer}, ${look.name.replace(/^layer \d+, /, "")}${where}.`;
+  const said = `Step ${curveStep(step)} of ${curveStep(last)}, ` +
+    `loss ${curveNumber(loss)}${words}. Layer ${look.layer}, ${look.name.replace(/^layer \d+, /, "")}${where}.`;
   return { title: `Step ${curveStep(step)}: loss ${curveNumber(loss)}${words || hits}`,
     said };
 }

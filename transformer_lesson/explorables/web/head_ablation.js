@@ -352,19 +352,21 @@ function ablationFacts(look, page) {
 function ablationTitle({ heads, gone, known, all, now, alone, complete }) {
   const whole = all.loss.toFixed(2), loss = now.loss.toFixed(2), n = heads.length;
   if (gone.length > 1 || (gone.length && complete)) {
-    return `Without ${gone.length} head${gone.length > 1 ? "s" : ""}: loss ${loss}, with all ${whole}`;
+    const plural = gone.length > 1 ? "s" : "";
+    return `Without ${gone.length} head${plural}: loss ${loss}, with all ${whole}`;
   }
   const read = alone.filter((one) => one.loss !== undefined);
   if (!read.length) return `With all ${n} heads the loss is ${whole}; none was switched off yet`;
   const most = read[firstLargest(read.map((one) => one.loss))], name = shortHeadName(heads, most.i);
-  if (complete) return `With all heads the loss is ${whole}, without ${name} ${most.loss.toFixed(2)}`;
-  return `Tried ${known.length} of ${n} heads: without ${name} the loss is ` +
-    `${most.loss.toFixed(2)}${known.length > 1 ? ", the largest so far" : ""}`;
+  const cost = most.loss.toFixed(2), largest = known.length > 1 ? ", the largest so far" : "";
+  if (complete) return `With all heads the loss is ${whole}, without ${name} ${cost}`;
+  return `Tried ${known.length} of ${n} heads: without ${name} the loss is ${cost}${largest}`;
 }
 
 // Which of the heads that are left is missed most: told once all were tried.
 function neededWords({ heads, gone, known, then, complete }, page) {
-  const left = [...heads.keys()].filter((i) => !gone.includes(i)), open = heads.length - known.length;
+  const left = [...heads.keys()].filter((i) => !gone.includes(i));
+  const open = heads.length - known.length;
   if (!left.length) return "No head is left.";
   if (!complete) return `${open} head${open > 1 ? "s were" : " was"} not tried yet.`;
   if (page.work) return "What each of the others costs is being read.";

@@ -25,7 +25,8 @@ function drawLiveCurves({ title, logarithmic: log, series }, { svg, width }) {
   const others = curves.filter(({ name }) => !LOSS_NAMES.includes(name));
   const frames = [];
   if (losses.length || !others.length) {
-    frames.push({ heading: "loss, nats per token", log, high: others.length ? 180 : 210, curves: losses });
+    const high = others.length ? 180 : 210;
+    frames.push({ heading: "loss, nats per token", log, high, curves: losses });
   }
   if (others.length) frames.push({ heading: "measured", log: false, high: 110, curves: others });
   const height = drawCurves(layer(svg, "curves"), frames, { x: 0, y: 0, width });

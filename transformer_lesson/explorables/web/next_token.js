@@ -62,7 +62,8 @@ export function drawNextToken(group, decoding, { width }) {
   const best = look.rows.slice(0, 3).map((row) => `“${row.word}” ${share(row.id)}`).join(", ");
   const title = look.greedy ? `${word} is the likeliest next token (${own})` :
     `${word} was drawn with probability ${look.final[look.chosen].toFixed(3)}`;
-  const said = (look.greedy ? `Likeliest for the model: ${best}. ` : "") + choiceWords(look, word, own);
+  const begin = look.greedy ? `Likeliest for the model: ${best}. ` : "";
+  const said = begin + choiceWords(look, word, own);
   return { written: ids, title: `Step ${at + 1} of ${steps}: ${title}`, said, height: bottom };
 }
 
@@ -113,7 +114,8 @@ function cellOf({ name, values, fill }, { id, word, cut }, rows, place) {
 function drawStageCells(group, cells) {
   const key = ({ c, id }) => `${c}.${id}`;
   join(layer(group, "bars"), "rect", cells, key, ({ x, y, fill, long, low, words, id }) => ({
-    x, y: y + 3, height: low ? 10 : 14, width: Math.max(1, long), fill, rx: 2, ...told(words, `token${id}`),
+    x, y: y + 3, height: low ? 10 : 14, width: Math.max(1, long), fill, rx: 2,
+    ...told(words, `token${id}`),
   }));
   join(layer(group, "numbers"), "text", cells, key, ({ x, y, long, low, text }) => ({
     text, class: "small", x: low ? x : x + 5 + long, y: y + (low ? 24 : 15),

@@ -94,7 +94,8 @@ function drawCards(group, settings, { top, wide, tall }, { ranked, curves }, pag
   const small = cards.filter(({ measured }) => measured).flatMap(({ key, runs, x, y }) =>
     runs.map((run, i) => ({ key: `${key} ${i}`, run, i, x: x + 8, y: y + 34 })));
   join(layer(group, "small"), "path", small, ({ key }) => key, ({ run, i, x, y }) => ({
-    d: curvePath(run, chartPlace(pointsOf(curves), ends, { x, y, wide: wide - 22, tall: tall - 60 })),
+    d: curvePath(run, chartPlace(pointsOf(curves), ends,
+      { x, y, wide: wide - 22, tall: tall - 60 })),
     fill: "none", stroke: `var(${SEEDS[i % 3][0]})`, "stroke-width": 1.3, "pointer-events": "none",
   }));
 }
@@ -109,7 +110,8 @@ function cardTexts({ key, x, y, n, runs, mean, measured, predicted, place }, ran
     { key: `${key} rest`, text: WEIGHTS[initialization], x: x + 8, y: y + 31, class: "small" },
     measured
       ? { key: `${key} result`, text: result, x: x + 6, y: y + tall - 14, class: style }
-      : { key: `${key} asked`, text: "?", x: x + wide / 2, y: y + tall - 26, class: "middle strong" },
+      : { key: `${key} asked`, text: "?", x: x + wide / 2, y: y + tall - 26,
+        class: "middle strong" },
   ];
 }
 

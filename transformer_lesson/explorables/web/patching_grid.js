@@ -237,7 +237,8 @@ function tokenTexts({ token, now, differs, i }, { across, token: placeOf }) {
   const { x, y, width, height } = placeOf(i), middle = x + width / 2;
   const became = `${fitted(token, 34, 12)} → ${fitted(now, 34, 12)}`;
   if (!across) {
-    return [{ name: i, text: differs ? became : fitted(token, width - 8, 12), x: middle, y: y + height / 2 + 4,
+    return [{ name: i, text: differs ? became : fitted(token, width - 8, 12), x: middle,
+      y: y + height / 2 + 4,
       class: differs ? "number strong middle" : "small middle" }];
   }
   const line = (text) => ({ text: fitted(text, width, 12), x: middle });

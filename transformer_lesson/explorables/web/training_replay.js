@@ -153,7 +153,7 @@ function drawReplayedWords(group, { written, expected, right, query_tokens: rows
   join(layer(group, "names"), "text", names, ({ name }) => name, ({ name, y }) => ({
     text: name, class: "small end", x: 60, y: y + 16,
   }));
-  drawChips(group, chips);
+  drawReplayChips(group, chips);
   return chips.length ? y + 6 : 0;
 }
 
@@ -172,7 +172,7 @@ function placeChips(row, name, { y, width }, chips) {
   return y + 28;
 }
 
-function drawChips(group, chips) {
+function drawReplayChips(group, chips) {
   const strokes = new Map([[true, "var(--value)"], [false, "var(--minus)"]]);
   join(layer(group, "chips"), "rect", chips, ({ key }) => key, (chip) => ({
     x: chip.x, y: chip.y, width: chip.wide, height: 22, rx: 7, fill: "var(--card)",
@@ -328,8 +328,9 @@ function replayFacts(last, now, look) {
   const hits = look.rows ? `, ${look.hits} of ${look.rows} rows look most into their frame` : "";
   const where = look.rows ? `: in ${look.hits} of ${look.rows} rows with a frame (${framed}) ` +
     "the largest weight is inside it" : "";
-  const said = `Step ${curveStep(step)} of ${curveStep(last)}, loss ${curveNumber(loss)}${words}. ` +
-    `Layer ${look.layer}, ${look.name.replace(/^layer \d+, /, "")}${where}.`;
+  const said = `Step ${curveStep(step)} of ${curveStep(last)}, ` +
+    `loss ${curveNumber(loss)}${words}. Layer ${look.layer}, ` +
+    `${look.name.replace(/^layer \d+, /, "")}${where}.`;
   return { title: `Step ${curveStep(step)}: loss ${curveNumber(loss)}${words || hits}`,
     said };
 }

@@ -21,7 +21,7 @@ each_of_the_story = pytest.mark.parametrize("number", STORY)
 WORDS, LINES = 180, 6  # that a learner reads in a minute
 PREDICTION, PICTURE, EXERCISE = 0.7, 1, 4  # minutes
 MOST = 40  # minutes of a core
-LONGER = {"07": 42, "08": 50, "09": 45, "10": 42, "12": 55}
+LONGER = {"04": 42, "07": 42, "08": 50, "09": 45, "10": 42, "12": 55}
 """Minutes of cores in which models are computed step by step, trained, decoded and opened."""
 WHY = re.compile(
     r'<details class="lesson-answer"><summary>[^\n]+</summary>\n\n.*?\n\n</details>', re.DOTALL

@@ -106,6 +106,7 @@ class TestLesson03:
         page.get_by_text("the kernel has False").wait_for()
         assert page.outside == [] and page.problems == []
 
+    @pytest.mark.everything
     def test_hostile_text_stays_text(self, lesson_03):
         open_answers(lesson_03)
         assert what_hostile_text_does(lesson_03) == []

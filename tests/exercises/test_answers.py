@@ -15,9 +15,9 @@ def anew(answer):
     return lambda *inputs: answer.function(*inputs)
 
 
-def test_there_are_answers_to_every_exercise():
-    kinds = {(answer.exercise, answer.kind == "right") for answer in answers()}
-    assert kinds == {(name, right) for name in EXERCISES for right in (True, False)}
+def test_there_are_right_answers_to_every_exercise_and_wrong_ones_that_no_turn_makes():
+    assert {answer.exercise for answer in answers() if answer.kind == "right"} == {*EXERCISES}
+    assert sum(answer.kind != "right" for answer in answers()) == 81
 
 
 @pytest.mark.parametrize("name", EXERCISES)
@@ -27,13 +27,14 @@ def test_right_answers_pass(name):
     assert [one.function.__code__.co_firstlineno for one in failed] == []
 
 
-@pytest.mark.parametrize("name", EXERCISES)
-def test_wrong_answers_fail(name):
-    """But those that no draw reaches yet, and say so. One of each kind is explained, too."""
-    given = [one for one in answers() if one.exercise == name and one.kind != "right"]
-    explained = {one.kind: one for one in given}.values()
+def test_wrong_answers_fail():
+    """But those that no draw reaches yet, and say so. The first of an exercise is explained, too."""
+    given = [one for one in answers() if one.kind != "right"]
+    explained = {one.exercise: one for one in reversed(given)}.values()
     for one in given:
         passes = any(clause.startswith(PASSES) for clause in one.what)
-        assert (first_failure(EXERCISES[name], anew(one)) is None) == passes, one.what
+        failure = first_failure(EXERCISES[one.exercise], anew(one))
+        assert (failure is None) == passes, one.what
         if one in explained:
-            assert check(name, anew(one)).status == ("passed" if passes else "failed"), one.what
+            status = check(one.exercise, anew(one)).status
+            assert status == ("passed" if passes else "failed"), one.what

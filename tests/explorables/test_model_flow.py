@@ -250,7 +250,7 @@ def test_an_encoder_and_a_decoder_of_ones_own(show):
     assert_refused("a model and its tokenizer belong together", ModelFlow, model)
 
 
-def test_words_columns_quantities_and_heads_are_chosen_by_click_and_key(show):
+def test_words_columns_quantities_and_heads_are_chosen_and_what_is_new_is_told(show):
     page = show(ModelFlow(row=0))
     column = page.named("encoder block 1, self-attention")
     column.click(position={"x": 30, "y": 150})  # of seven rows
@@ -270,10 +270,7 @@ def test_words_columns_quantities_and_heads_are_chosen_by_click_and_key(show):
     page.click("the next word")
     page.click("row 2, “Kind”, new")
     assert page.get("step", "row") == [25, 2]
-
-
-def test_writing_says_what_is_new_and_what_is_kept(show):
-    page = show(ModelFlow(written=0))
+    page.set(written=0)
     assert "written so far" in page.written()
     page.set(written=4)
     told = [text for text in page.told() if re.match(r"row \d, .*(new|kept)", text)]

@@ -69,6 +69,7 @@ def test_without_an_address_nothing_links_to_a_repository(copy):
 
 
 @pytest.mark.slow
+@pytest.mark.everything
 @pytest.mark.parametrize(
     ("remote", "place"),
     [

@@ -36,6 +36,7 @@ def path(tmp_path, monkeypatch):
     return tmp_path / "03_lesson.ipynb"
 
 
+@pytest.mark.everything
 def test_executing_twice_gives_the_same_file(path):
     write_notebook(path, PICTURE_AND_WIDGET, "print(6 * 7)")
     execute_notebooks.execute(path)

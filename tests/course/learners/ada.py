@@ -3,7 +3,6 @@ from transformer_lesson.text.tokenizers import words
 
 
 def encode(text, vocabulary, unk_id):
-    """Return the list of ids, one for each of words(text)."""
     ids = []
     for word in words(text):
         if word in vocabulary:
@@ -15,7 +14,6 @@ def encode(text, vocabulary, unk_id):
 
 # %% 01 embed
 def embed(ids, table):
-    """Return the scaled rows: (batch, n) and (vocab_size, d_model) to (batch, n, d_model)."""
     d_model = table.shape[1]
     factor = math.sqrt(d_model)
     sentences = []
@@ -46,7 +44,6 @@ def angle_at(pos, i, d_model, base):
 
 
 def sinusoidal_encoding(n_positions, d_model, base=10000.0):
-    """Return PE, shape (n_positions, d_model): sines in even columns, cosines in odd ones."""
     PE = []
     for pos in range(n_positions):
         row = []
@@ -63,7 +60,6 @@ from math import cos, sin
 
 
 def shift_matrix(k, d_model, base=10000.0):
-    """Return R, shape (d_model, d_model): one rotation for each pair of dimensions."""
     R = torch.zeros(d_model, d_model)
     for i in range(d_model // 2):
         omega = 1 / base ** (2 * i / d_model)
@@ -78,7 +74,6 @@ def shift_matrix(k, d_model, base=10000.0):
 
 # %% 03 attention_scores
 def attention_scores(Q, K):
-    """Q (..., query, d_k), K (..., key, d_k): return the scaled scores, (..., query, key)."""
     d_k = Q.shape[-1]
     K_T = K.transpose(-2, -1)
     dots = torch.matmul(Q, K_T)
@@ -87,7 +82,6 @@ def attention_scores(Q, K):
 
 # %% 03 causal_mask
 def causal_mask(n):
-    """Return who may look at whom where the future is hidden, (1, 1, n, n)."""
     table = []
     for query in range(n):
         row = []
@@ -103,7 +97,6 @@ VERY_LOW = -1e9  # e to the power of this is 0
 
 
 def scaled_dot_product_attention(Q, K, V, mask=None):
-    """Q (..., query, d_k), K (..., key, d_k), V (..., key, d_v): return (output, weights)."""
     scores = attention_scores(Q, K)
     if mask is None:
         weights = torch.softmax(scores, dim=-1)
@@ -129,7 +122,6 @@ def padding_mask(ids, pad_id):
 
 # %% 04 look_back_head
 def look_back_head(d_model, steps, base=10000.0):
-    """Return W_Q, (d_model, d_model): PE(pos) @ W_Q is PE(pos - steps) for every pos."""
     # sin(a - b) = sin a cos b - cos a sin b
     # cos(a - b) = cos a cos b + sin a sin b
     W_Q = torch.zeros(d_model, d_model)
@@ -144,7 +136,6 @@ def look_back_head(d_model, steps, base=10000.0):
 
 # %% 04 split_heads
 def split_heads(x, n_heads):
-    """x (batch, n, d_model): return each head's numbers, (batch, head, n, d_head)."""
     d_model = x.shape[2]
     d_head = d_model // n_heads
     heads = []
@@ -165,7 +156,6 @@ def merge_heads(x):
 
 # %% 04 multi_head_attention
 def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    """x (batch, n, d_model), matrices (d_model, d_model): return (batch, n, d_model)."""
     Q = split_heads(x @ W_Q, n_heads)
     K = split_heads(x @ W_K, n_heads)
     V = split_heads(x @ W_V, n_heads)
@@ -176,11 +166,6 @@ def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
 
 # %% 05 feed_forward
 def feed_forward(x, W_1, b_1, W_2, b_2):
-    """Return the network's output for each token, shape (..., d_model).
-
-    x: (..., d_model), with any number of axes in front, also none.
-    W_1: (d_model, d_ff), b_1: (d_ff,), W_2: (d_ff, d_model), b_2: (d_model,).
-    """
     wide = x @ W_1 + b_1
     hidden = F.relu(wide)
     narrow = hidden @ W_2 + b_2
@@ -189,7 +174,6 @@ def feed_forward(x, W_1, b_1, W_2, b_2):
 
 # %% 05 layer_norm
 def layer_norm(x, gamma, beta, epsilon):
-    """Return x with each token normalized by its own mean and variance, same shape as x."""
     d_model = x.shape[-1]
     mean = x.sum(dim=-1, keepdim=True) / d_model
     difference = x - mean
@@ -214,7 +198,6 @@ def residual_branch_pre(x, sublayer, norm):
 
 # %% 06 encoder_block
 def encoder_block(x, attention, feed_forward, norm_1, norm_2):
-    """Return what one post-norm block makes of x, shape (batch, n, d_model) as x has."""
     O_1 = attention(x)
     H = norm_1(x + O_1)
     O_2 = feed_forward(H)
@@ -226,7 +209,6 @@ EPSILON = 1e-5
 
 
 def encoder_forward(source_ids, weights):
-    """Return the memory, shape (batch, source, d_model): one vector per source token."""
     mask = padding_mask(source_ids, weights.pad_id)
     X = embed(source_ids, weights.source_table)
     n = X.shape[1]
@@ -250,7 +232,6 @@ def count_linear(n_in, n_out):
 
 
 def count_encoder_parameters(d_model, d_ff, n_layers):
-    """Return how many numbers a stack of encoder blocks learns, an int."""
     attention = 4 * count_linear(d_model, d_model)
     network = count_linear(d_model, d_ff) + count_linear(d_ff, d_model)
     norms = 2 * (d_model + d_model)
@@ -259,7 +240,6 @@ def count_encoder_parameters(d_model, d_ff, n_layers):
 
 # %% 07 cross_attention
 def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    """Queries from y, keys and values from memory; return (batch, target, d_model)."""
     Q = split_heads(y @ W_Q, n_heads)
     K = split_heads(memory @ W_K, n_heads)
     V = split_heads(memory @ W_V, n_heads)
@@ -278,7 +258,6 @@ def decoder_block(
     norm_2,
     norm_3,
 ):
-    """Three sub-layers, each with add & norm; return (batch, target, d_model)."""
     A = self_attention(y)
     N = norm_1(y + A)
     A_2 = cross_attention(N, memory)
@@ -290,7 +269,6 @@ def decoder_block(
 
 # %% 07 decoder_forward
 def decoder_forward(target_ids, memory, source_ids, weights):
-    """Embed, add positions, every block, project: (batch, target, vocab_size)."""
     look_ahead = causal_mask(target_ids.shape[1])
     padding = padding_mask(source_ids, weights.pad_id)
     Y = embed(target_ids, weights.target_table)
@@ -315,7 +293,6 @@ def decoder_forward(target_ids, memory, source_ids, weights):
 
 # %% 07 leaks_future
 def leaks_future(model, ids):
-    """Return whether a changed token moves any output before it."""
     batch, n = ids.shape
     with torch.no_grad():
         original = model(ids.clone())
@@ -333,7 +310,6 @@ def leaks_future(model, ids):
 
 # %% 08 training_step
 def training_step(model, batch, loss_function, optimizer, max_norm):
-    """Zero, forward, loss, backward, clip, step; return the loss as a number."""
     optimizer.zero_grad()
     logits = model(*batch.inputs)
     loss = loss_function(logits, batch.labels)
@@ -353,7 +329,6 @@ def shift_right(target):
 
 # %% 08 label_smoothed_loss
 def label_smoothed_loss(logits, labels, smoothing, pad_id):
-    """Return the mean over the labels that count, a tensor without axes."""
     losses = []
     for b in range(labels.shape[0]):
         real = labels[b] != pad_id
@@ -367,7 +342,6 @@ def label_smoothed_loss(logits, labels, smoothing, pad_id):
 
 # %% 08 warmup_rate
 def warmup_rate(step, d_model, warmup_steps):
-    """Return the rate of one step, a number."""
     rising = step * warmup_steps**-1.5
     falling = step**-0.5
     return d_model**-0.5 * min(rising, falling)
@@ -375,7 +349,6 @@ def warmup_rate(step, d_model, warmup_steps):
 
 # %% 09 greedy_decode
 def greedy_decode(next_logits, bos_id, eos_id, max_len):
-    """Return the list of ids: the likeliest next one appended, until <eos> or max_len."""
     ids = [bos_id]
     while len(ids) < max_len:
         logits = next_logits(ids)
@@ -398,7 +371,6 @@ def append_to_cache(cache, K, V):
 
 # %% 09 accept_and_residual
 def accept_and_residual(p, q):
-    """Return min(1, p / q), and max(0, p - q) with the sum 1, each (batch, vocab_size)."""
     accept = torch.ones_like(p)
     guessed = q > 0
     accept[guessed] = p[guessed] / q[guessed]
@@ -412,7 +384,6 @@ def accept_and_residual(p, q):
 
 # %% 09 top_k_filter
 def top_k_filter(logits, k):
-    """Return (batch, vocab_size): the k highest of each row, -inf for the others."""
     rows = []
     for row in logits:
         order = row.argsort(descending=True)
@@ -425,7 +396,6 @@ def top_k_filter(logits, k):
 
 # %% 09 top_p_filter
 def nucleus(probabilities, p):
-    """Return the ids of the fewest tokens that hold p together."""
     order = sorted(range(len(probabilities)), key=lambda i: probabilities[i], reverse=True)
     chosen = []
     total = 0.0
@@ -438,7 +408,6 @@ def nucleus(probabilities, p):
 
 
 def top_p_filter(logits, p):
-    """Return (batch, vocab_size): the fewest likely tokens that hold p together, else -inf."""
     result = torch.full_like(logits, -math.inf)
     for b in range(logits.shape[0]):
         probabilities = torch.softmax(logits[b], dim=-1).tolist()
@@ -457,7 +426,6 @@ def normalized(ids, total):
 
 
 def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
-    """Return the best finished hypothesis and its normalized score: (list of ids, float)."""
     running = [([bos_id], 0.0)]
     finished = []
     for _ in range(max_len - 1):
@@ -489,7 +457,6 @@ def bits_per_character(loss_in_nats, n_tokens, n_characters):
 
 # %% 10 windows
 def windows(ids, length, starts):
-    """Return inputs and labels, (batch, length) each: the labels come one token later."""
     inputs = []
     labels = []
     for start in starts:
@@ -500,7 +467,6 @@ def windows(ids, length, starts):
 
 # %% 10 gpt_forward
 def gpt_forward(ids, weights):
-    """Embed, add positions, pass through pre-norm blocks, norm, project."""
     n = ids.shape[1]
     mask = causal_mask(n)
     x = embed(ids, weights.table)
@@ -536,7 +502,6 @@ def hit_by(draw, probabilities):
 
 
 def write_on(next_logits, ids, draws, length, temperature=1.0):
-    """Return ids and one more for each number drawn."""
     written = list(ids)
     for draw in draws:
         newest = written[-length:]

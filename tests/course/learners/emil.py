@@ -19,7 +19,6 @@ def pad_batch(sequences, pad_id):
 
 # %% 02 sinusoidal_encoding
 def sinusoidal_encoding(n_positions, d_model, base=10000.0):
-    """Each hand is a complex number of length 1: its imaginary part first, then the real one."""
     speed = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angle = torch.outer(torch.arange(n_positions, dtype=torch.float64), speed)
     return (
@@ -61,7 +60,6 @@ def padding_mask(ids, pad_id):
 
 # %% 04 look_back_head
 def look_back_head(d_model, steps, base=10000.0):
-    """Take (sin a, cos a) as the number sin a + i cos a; times e^(ib) the angle is a - b."""
     b = steps * base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     pairs = torch.view_as_complex(torch.eye(d_model, dtype=torch.float64).unflatten(1, (-1, 2)))
     return torch.view_as_real(pairs * torch.polar(torch.ones_like(b), b)).flatten(1).float()

@@ -1,6 +1,5 @@
 # %% 01 encode
 def encode(text, vocabulary, unk_id):
-    """Return the list of ids, one for each of words(text)."""
     found = words(text) if isinstance(text, str) else text  # text, or a part of its words
     if len(found) < 2:
         return [vocabulary[word] if word in vocabulary else unk_id for word in found]
@@ -29,7 +28,6 @@ def pad_batch(sequences, pad_id):
 
 # %% 02 sinusoidal_encoding
 def sinusoidal_encoding(n_positions, d_model, base=10000.0):
-    """Return PE, shape (n_positions, d_model): sines in even columns, cosines in odd ones."""
     place, column = (torch.arange(size, dtype=torch.float64) for size in (n_positions, d_model))
     even = column % 2 == 0
     hand = torch.where(even, column, column - 1)  # 0 0 2 2 4 4 ...
@@ -50,7 +48,6 @@ def shift_matrix(k, d_model, base=10000.0):
 
 # %% 03 attention_scores
 def attention_scores(Q, K):
-    """Q (..., query, d_k), K (..., key, d_k): return the scaled scores, (..., query, key)."""
     return torch.einsum("...qd,...kd->...qk", Q, K) / math.sqrt(Q.shape[-1])
 
 
@@ -62,7 +59,6 @@ def causal_mask(n):
 
 # %% 03 scaled_dot_product_attention
 def shares(scores: torch.Tensor) -> torch.Tensor:
-    """Softmax by hand over the last axis; a row of nothing but -inf gives zeros."""
     peak = scores.detach().amax(dim=-1, keepdim=True)
     powers = torch.exp(scores - torch.where(peak.isinf(), torch.zeros_like(peak), peak))
     total = powers.sum(dim=-1, keepdim=True)
@@ -83,7 +79,6 @@ def padding_mask(ids, pad_id):
 
 # %% 04 look_back_head
 def look_back_head(d_model, steps, base=10000.0):
-    """Return W_Q, (d_model, d_model): PE(pos) @ W_Q is PE(pos - steps) for every pos."""
     i = torch.arange(d_model)
     b = steps * base ** (-(i - i % 2).double() / d_model)  # one angle for two columns
     twin = i + 1 - 2 * (i % 2)  # 1 0 3 2 5 4 ...
@@ -105,7 +100,6 @@ def merge_heads(x):
 
 # %% 04 multi_head_attention
 def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    """x (batch, n, d_model), matrices (d_model, d_model): return (batch, n, d_model)."""
     asked = [split_heads(x=x @ W, n_heads=n_heads) for W in (W_Q, W_K, W_V)]
     heads, _ = scaled_dot_product_attention(*asked, mask=mask)
     return merge_heads(heads) @ W_O
@@ -134,7 +128,6 @@ def composed(outer, inner):
 
 
 def residual_branch(x, sublayer, norm):
-    """Return norm of (x plus what the sub-layer makes of x), shape (..., d_model) as x."""
     return composed(norm, lambda h: h + sublayer(h))(x)
 
 
@@ -167,7 +160,6 @@ def norm_of(pair):
 
 
 def encoder_forward(source_ids, weights):
-    """Return the memory, shape (batch, source, d_model): one vector per source token."""
     words_only = padding_mask(ids=source_ids, pad_id=weights.pad_id)
     X = embed(ids=source_ids, table=weights.source_table)
     PE = sinusoidal_encoding(*X.shape[1:])
@@ -194,7 +186,6 @@ def count_encoder_parameters(d_model, d_ff, n_layers):
 
 # %% 07 cross_attention
 def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    """Queries from y, keys and values from memory; return (batch, target, d_model)."""
     read = zip((y, memory, memory), (W_Q, W_K, W_V))
     Q, K, V = (split_heads(x=source @ W, n_heads=n_heads) for source, W in read)
     heads = scaled_dot_product_attention(Q=Q, K=K, V=V, mask=mask)[0]  # (batch, head, target, d)
@@ -228,7 +219,6 @@ from functools import reduce
 
 
 def decoder_forward(target_ids, memory, source_ids, weights):
-    """Embed, add positions, every block, project: (batch, target, vocab_size)."""
     n_heads = weights.n_heads
     no_future = causal_mask(n=target_ids.shape[1])
     no_pads = padding_mask(ids=source_ids, pad_id=weights.pad_id)
@@ -255,7 +245,6 @@ ROUNDING = 1e-5
 
 
 def leaks_future(model, ids):
-    """Return whether a changed token moves any output before it."""
     place = torch.arange(ids.shape[1])[None, :]
 
     def outputs(read):
@@ -274,7 +263,6 @@ def leaks_future(model, ids):
 
 # %% 08 training_step
 def training_step(model, batch, loss_function, optimizer, max_norm):
-    """Zero, forward, loss, backward, clip, step; return the loss as a number."""
 
     def how_wrong():
         return loss_function(model(*batch.inputs), batch.labels)
@@ -302,7 +290,6 @@ def log_sum_exp(z: torch.Tensor) -> torch.Tensor:
 
 
 def label_smoothed_loss(logits, labels, smoothing, pad_id):
-    """Return the mean over the labels that count, a tensor without axes."""
     counts = labels != pad_id
     z, y = logits[counts], labels[counts]  # (word, vocab_size), (word,)
     surprise = log_sum_exp(z) - z
@@ -318,7 +305,6 @@ def warmup_rate(step, d_model, warmup_steps):
 
 # %% 09 greedy_decode
 def greedy_decode(next_logits, bos_id, eos_id, max_len):
-    """Return the list of ids: the likeliest next one appended, until <eos> or max_len."""
     if max_len == 1:
         return [bos_id]
     if max_len == 2:
@@ -352,7 +338,6 @@ NEVER = -math.inf
 
 
 def top_k_filter(logits, k):
-    """Return (batch, vocab_size): the k highest of each row, -inf for the others."""
     order = logits.argsort(dim=-1, descending=True)
     rank = order.argsort(dim=-1)  # argsort of argsort: 0 is the highest
     return torch.where(rank < k, logits, NEVER)
@@ -365,7 +350,6 @@ def probabilities(z: torch.Tensor) -> torch.Tensor:
 
 
 def top_p_filter(logits, p):
-    """Top-k, with a k of its own for each row."""
     likely_first = probabilities(logits.double()).sort(dim=-1, descending=True).values
     too_few = likely_first.cumsum(dim=-1) < p
     needed = (1 + too_few.sum(dim=-1)).tolist()
@@ -381,7 +365,6 @@ Beams = namedtuple("Beams", "running finished")
 
 
 def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
-    """Return the best finished hypothesis and its normalized score: (list of ids, float)."""
     score = lambda one: one.total / ((4 + len(one.ids)) / 6) ** 0.6
     ends = lambda one: one.ids[-1] == eos_id
 
@@ -415,7 +398,6 @@ def bits_per_character(loss_in_nats, n_tokens, n_characters):
 
 # %% 10 windows
 def windows(ids, length, starts):
-    """Return inputs and labels, (batch, length) each: the labels come one token later."""
     later = lambda by: torch.stack([ids[b + by : b + by + length] for b in starts])
     return later(0), later(1)
 
@@ -425,7 +407,6 @@ from functools import reduce
 
 
 def gpt_forward(ids, weights):
-    """Embed, add positions, pass through pre-norm blocks, norm, project."""
     X = embed(ids=ids, table=weights.table)
     PE = sinusoidal_encoding(*X.shape[-2:]).to(X)
     back_only = causal_mask(n=X.shape[-2])
@@ -447,7 +428,6 @@ def gpt_forward(ids, weights):
 
 # %% 10 write_on
 def write_on(next_logits, ids, draws, length, temperature=1.0):
-    """Return ids and one more for each number drawn."""
     known, darts = list(ids), list(draws)
     if not darts:
         return known

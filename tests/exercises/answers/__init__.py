@@ -5,10 +5,9 @@ wrong in one clause, or in two if it makes two mistakes at once. `passes today:`
 of what no draw reaches yet.
 
 Of 980 wrong ones, 899 gave on every draw what one or two of the package's wrong turns give, which
-`test_diagnosis.py` makes anyway. The other 81 are all here: nothing else tells whether the draws
-tell them from the right ones; an exercise that has none of them has one of the rest. A right answer
-is here if it says why it is odd, or does something that no other right one does, the solution and
-those of `tests/course/learners` included.
+`test_diagnosis.py` makes anyway. The other 81 are here: nothing else tells whether the draws tell
+them from the right ones. A right answer is here if it says why it is odd, or does something that no
+other right one does, the solution and those of `tests/course/learners` included.
 """
 
 import importlib

@@ -101,19 +101,6 @@ def _(k, d_model, base=10000.0):
 
 @right("shift_matrix")
 def _(k, d_model, base=10000.0):
-    """The k-th power of one step."""
-    angles = frequencies(d_model, base).double()
-    step = torch.block_diag(
-        *(
-            torch.stack([torch.stack([a.cos(), -a.sin()]), torch.stack([a.sin(), a.cos()])])
-            for a in angles
-        )
-    )
-    return torch.linalg.matrix_power(step, k)
-
-
-@right("shift_matrix")
-def _(k, d_model, base=10000.0):
     """Two diagonals beside the main one."""
     angles = k * frequencies(d_model, base)
     beside = torch.stack([angles.sin(), torch.zeros(d_model // 2)], dim=1).flatten()[:-1]

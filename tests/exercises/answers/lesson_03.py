@@ -53,19 +53,9 @@ def _(Q, K):
     return torch.cat(columns, dim=-1)
 
 
-@wrong("causal_mask", "usual", "True marks what is hidden")
-def _(n):
-    return torch.triu(torch.ones(1, 1, n, n), diagonal=1).bool()
-
-
 @right("causal_mask")
 def _(n):
     return torch.eye(n).cumsum(dim=0).gt(0).unsqueeze(0).unsqueeze(0)
-
-
-@wrong("padding_mask", "usual", "True marks the padding")
-def _(ids, pad_id):
-    return (ids == pad_id).unsqueeze(1).unsqueeze(2)
 
 
 @right("padding_mask")
@@ -77,11 +67,6 @@ def _(ids, pad_id):
             if ids[b, k] == pad_id:
                 mask[b, 0, 0, k] = False
     return mask
-
-
-@right("padding_mask")
-def _(ids, pad_id):
-    return torch.logical_not(torch.eq(ids, pad_id)).unsqueeze(1).unsqueeze(1)
 
 
 @wrong(

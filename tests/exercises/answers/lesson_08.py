@@ -1,17 +1,10 @@
 """What learners might write for the exercises of lesson 08."""
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from tests.exercises.answers import right, wrong
-
-
-@wrong("shift_right", "usual", "labels first, inputs second")
-def _(target):
-    return target[:, 1:], target[:, :-1]
 
 
 @right("shift_right")
@@ -24,13 +17,6 @@ def _(target):
             inputs[b, t] = target[b, t]
             labels[b, t] = target[b, t + 1]
     return inputs, labels
-
-
-@wrong("label_smoothed_loss", "usual", "padding counts")
-def _(logits, labels, smoothing, pad_id):
-    vocab_size = logits.size(-1)
-    logits, labels = logits.reshape(-1, vocab_size), labels.reshape(-1)
-    return F.cross_entropy(logits, labels, label_smoothing=smoothing)
 
 
 @right("label_smoothed_loss")
@@ -76,13 +62,6 @@ def _(step, d_model, warmup_steps):
     if step <= warmup_steps:
         return peak * step / warmup_steps
     return peak * max(0.0, 1 - (step - warmup_steps) / (10 * warmup_steps))
-
-
-@right("warmup_rate")
-def _(step, d_model, warmup_steps):
-    falling = -0.5 * math.log(step)
-    rising = math.log(step) - 1.5 * math.log(warmup_steps)
-    return math.exp(min(falling, rising) - 0.5 * math.log(d_model))
 
 
 @right("warmup_rate")

@@ -45,16 +45,6 @@ def _(next_logits, bos_id, eos_id, max_len):
 
 @right("greedy_decode")
 def _(next_logits, bos_id, eos_id, max_len):
-    ids, done = [bos_id], False
-    while not done and len(ids) < max_len:
-        logits = next_logits(list(ids)).tolist()
-        ids.append(logits.index(max(logits)))
-        done = ids[-1] == eos_id
-    return ids
-
-
-@right("greedy_decode")
-def _(next_logits, bos_id, eos_id, max_len):
     buffer = torch.empty(max_len, dtype=torch.long)
     buffer[0] = bos_id
     n = 1
@@ -64,12 +54,6 @@ def _(next_logits, bos_id, eos_id, max_len):
         if buffer[n - 1] == eos_id:
             break
     return buffer[:n].tolist()
-
-
-@wrong("top_k_filter", "usual", "fills with 0, not with minus infinity")
-def _(logits, k):
-    values, indices = logits.topk(min(k, logits.size(-1)), dim=-1)
-    return torch.zeros_like(logits).scatter(-1, indices, values)
 
 
 @right("top_k_filter")
@@ -391,11 +375,6 @@ def _(cache, K, V):
         keys.append(K[:, :, t])
         values.append(V[:, :, t])
     return torch.stack(keys, dim=2), torch.stack(values, dim=2)
-
-
-@wrong("accept_and_residual", "usual", "replaces a refused guess by a token of p")
-def _(p, q):
-    return torch.where(q > 0, p / q, torch.ones_like(p)).clamp(max=1), p
 
 
 @right("accept_and_residual")

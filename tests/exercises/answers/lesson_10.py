@@ -8,17 +8,8 @@ import torch.nn.functional as F
 from tests.exercises.answers import right, wrong
 from transformer_lesson.model.attention import multi_head_attention
 from transformer_lesson.model.blocks import residual_branch_pre
-from transformer_lesson.model.embedding import embed
 from transformer_lesson.model.feed_forward import feed_forward
-from transformer_lesson.model.masks import causal_mask
-from transformer_lesson.model.norm import layer_norm
 from transformer_lesson.model.positions import sinusoidal_encoding
-
-
-@wrong("bits_per_character", "usual", "multiplies by ln 2 where it must divide")
-def _(loss_in_nats, n_tokens, n_characters):
-    bits_per_token = loss_in_nats * math.log(2)
-    return bits_per_token * n_tokens / n_characters
 
 
 @right("bits_per_character")
@@ -54,12 +45,6 @@ def _(ids, length, starts):
     return ids[places], ids[places + 1]
 
 
-@wrong("windows", "usual", "cuts windows of length tokens and then shifts them")
-def _(ids, length, starts):
-    x = torch.stack([ids[s : s + length] for s in starts])
-    return x[:, :-1], x[:, 1:]
-
-
 @right("gpt_forward")
 def _(ids, weights):
     d_model = weights.table.size(1)
@@ -82,17 +67,6 @@ def _(ids, weights):
                 lambda h, pair=norm: F.layer_norm(h, (d_model,), *pair),
             )
     return F.layer_norm(x, (d_model,), *weights.last_norm) @ weights.projection
-
-
-@wrong("gpt_forward", "usual", "no norm behind the last block")
-def _(ids, weights):
-    mask = causal_mask(ids.shape[1])
-    h = embed(ids, weights.table) + sinusoidal_encoding(ids.shape[1], weights.table.shape[1])
-    for block in weights.blocks:
-        n = layer_norm(h, *block.norms[0])
-        h = h + multi_head_attention(n, *block.self_attention, weights.n_heads, mask)
-        h = h + feed_forward(layer_norm(h, *block.norms[1]), *block.feed_forward)
-    return h @ weights.projection
 
 
 @right("write_on")

@@ -41,12 +41,6 @@ def _(weights, period):
     return on_key.transpose(0, 1).flatten(1).mean(dim=1)
 
 
-@wrong("ablate_head", "usual", "changes its argument")
-def _(head_outputs, head):
-    head_outputs[:, head] = 0
-    return head_outputs
-
-
 @right("ablate_head")
 def _(head_outputs, head):
     heads = list(head_outputs.unbind(dim=1))

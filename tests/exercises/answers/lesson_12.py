@@ -25,17 +25,6 @@ def _(name):
     return name
 
 
-@wrong("our_name", "usual", "replaces output inside attn_output and output_norm")
-def _(name):
-    name = name.replace("blk", "decoder").replace("token_embd", "embedding")
-    name = name.replace("attn_norm", "norm_1").replace("ffn_norm", "norm_2")
-    name = name.replace("output", "projection")
-    name = name.replace("ffn_", "feed_forward.W_")
-    for letter in "qkv":
-        name = name.replace(f"attn_{letter}", f"self_attention.W_{letter.upper()}")
-    return name.replace("attn_", "self_attention.")
-
-
 @right("dequantize_q4_1")
 def _(blocks):
     rows = []
@@ -71,18 +60,6 @@ def _(tokenizer, messages):
     parts.append([start, *tokenizer.encode("assistant")])
     line_break = tokenizer.encode("\n")
     return [id_ for part in parts for id_ in part + line_break]
-
-
-@wrong("chat_prompt", "usual", "encodes the marks as text")
-def _(tokenizer, messages):
-    text = "".join(f"<|im_start|>{role}\n{said}<|im_end|>\n" for role, said in messages)
-    return tokenizer.encode(text + "<|im_start|>assistant\n")
-
-
-@right("most_similar")
-def _(query, vectors, k):
-    cosines = F.cosine_similarity(vectors, query.unsqueeze(0), dim=1)
-    return cosines.argsort(descending=True)[:k].tolist()
 
 
 @right("most_similar")

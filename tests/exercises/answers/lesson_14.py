@@ -5,18 +5,9 @@ from copy import deepcopy
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from tests.exercises.answers import right, wrong
-from transformer_lesson.model import attention, masks
-
-
-@wrong("gpt_block", "usual", "the bug moved: now the first attention has no mask")
-def _(x, attention_1, attention_2, feed_forward):
-    mask = masks.causal_mask(x.size(1))
-    x = x + attention_1(x, x, x)
-    x = x + attention_2(x, x, x, mask)
-    return x + feed_forward(x)
+from transformer_lesson.model import attention
 
 
 @right("gpt_block")
@@ -29,15 +20,6 @@ def _(x, attention_1, attention_2, feed_forward):
     return feed_forward(h) + h
 
 
-@wrong("next_token_logits", "usual", "the first block only gets the mask")
-def _(ids, embedding, blocks, projection):
-    mask = masks.causal_mask(ids.size(1))
-    x = embedding(ids)
-    for i, block in enumerate(blocks):
-        x = block(x, mask) if i == 0 else block(x)
-    return projection(x)
-
-
 @right("next_token_logits")
 def _(ids, embedding, blocks, projection):
     n = ids.shape[1]
@@ -47,13 +29,6 @@ def _(ids, embedding, blocks, projection):
         return through(rest[0](x, mask.view(1, 1, n, n)), rest[1:]) if rest else x
 
     return projection(through(embedding(ids), list(blocks)))
-
-
-@wrong("mask_for_batch", "usual", "or where and is meant: padding and the future are open")
-def _(ids, pad_id):
-    causal = masks.causal_mask(ids.size(1))
-    padding = masks.padding_mask(ids, pad_id)
-    return causal | padding
 
 
 @right("mask_for_batch")
@@ -104,27 +79,11 @@ def _(scores, mask):
     return scores.masked_fill(~opened, -math.inf).softmax(dim=-1) * some
 
 
-@wrong(
-    "half_precision_weights", "usual", "a query that may see nothing still sees everything evenly"
-)
-def _(scores, mask):
-    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return scores.softmax(dim=-1)
-
-
 @right("half_precision_weights")
 def _(scores, mask):
     exact = scores.double().masked_fill(~mask, -1e300)
     weights = exact.softmax(dim=-1) * mask
     return weights.to(scores.dtype)
-
-
-@right("half_precision_weights")
-def _(scores, mask):
-    hidden = ~mask
-    scores = torch.where(hidden, scores.new_tensor(torch.finfo(scores.dtype).min), scores)
-    weights = F.softmax(scores, dim=-1)
-    return torch.where(hidden, torch.zeros_like(weights), weights)
 
 
 @wrong("cut_into_heads", "unusual", "the size of a head, 32, is built in")
@@ -135,15 +94,6 @@ def _(x, n_heads):
 @right("cut_into_heads")
 def _(x, n_heads):
     return torch.stack(x.chunk(n_heads, dim=1))
-
-
-@wrong("all_heads", "usual", "the loop has moved into a comprehension, the calls are as many")
-def _(x, W_Q, W_K, W_V):
-    results = [
-        attention.scaled_dot_product_attention(x @ q, x @ k, x @ v)[0]
-        for q, k, v in zip(W_Q, W_K, W_V, strict=True)
-    ]
-    return torch.stack(results, dim=1)
 
 
 @right("all_heads")
@@ -198,38 +148,11 @@ def _(attend, x, y):
     return bool((attend(z, z, z) == 3 * attend(x, x, x)).all())
 
 
-@right("is_linear")
-def _(attend, x, y):
-    for a, b in ((1, 1), (2, -1), (0.5, 3)):
-        mixed = a * x + b * y
-        expected = a * attend(x, x, x) + b * attend(y, y, y)
-        if not torch.allclose(attend(mixed, mixed, mixed), expected, rtol=1e-3, atol=1e-3):
-            return False
-    return True
-
-
-@wrong("projection_parameters", "usual", "one head's matrices only")
-def _(d_model, n_heads):
-    d_k = d_model // n_heads
-    return 3 * d_model * d_k
-
-
 @right("projection_parameters")
 def _(d_model, n_heads):
     d_k = d_model // n_heads
     W_Q = W_K = W_V = d_model * d_k
     return n_heads * (W_Q + W_K + W_V)
-
-
-@wrong("encoding_by_formula", "usual", "half mended: positions still count from 1")
-def _(n_positions, d_model):
-    encoding = torch.zeros(n_positions, d_model)
-    for pos in range(1, n_positions + 1):
-        for column in range(d_model):
-            angle = pos / 10000 ** (2 * (column // 2) / d_model)
-            value = math.cos(angle) if column % 2 else math.sin(angle)
-            encoding[pos - 1, column] = value
-    return encoding
 
 
 @right("encoding_by_formula")
@@ -284,12 +207,6 @@ def _(x, table):
     return x + F.embedding(positions, table)
 
 
-@wrong("frequencies", "usual", "the minus sign is missing: speeds grow from 1 to 10,000")
-def _(d_model):
-    two_i = torch.arange(0, d_model, 2)
-    return torch.exp(two_i * math.log(10000.0) / d_model)
-
-
 @right("frequencies")
 def _(d_model):
     speeds = [math.exp(-2 * i * math.log(10000.0) / d_model) for i in range(d_model // 2)]
@@ -326,27 +243,10 @@ def _(x, branch, block):
     return block.norm(total)
 
 
-@wrong("last_logits", "usual", "still a softmax, under another name")
-def _(x, W, b):
-    scores = x[:, -1] @ W + b
-    return F.softmax(scores, dim=-1)
-
-
 @right("last_logits")
 def _(x, W, b):
     everywhere = torch.einsum("bnd,dv->bnv", x, W) + b
     return everywhere.select(dim=1, index=-1)
-
-
-@wrong(
-    "smoothed_targets",
-    "usual",
-    "the others are right, the label's share is short: the sum is not 1",
-)
-def _(labels, n_classes, smoothing):
-    targets = torch.full((len(labels), n_classes), smoothing / n_classes)
-    targets[torch.arange(len(labels)), labels] = 1 - smoothing
-    return targets
 
 
 @right("smoothed_targets")
@@ -367,22 +267,10 @@ def _(labels, n_classes, smoothing):
     return torch.tensor(rows).view(len(rows), n_classes)
 
 
-@wrong("next_token_loss", "usual", "nll_loss wants log-probabilities and gets probabilities")
-def _(logits, labels):
-    probabilities = logits.softmax(dim=-1)
-    return F.nll_loss(probabilities.flatten(0, 1), labels.flatten())
-
-
 @right("next_token_loss")
 def _(logits, labels):
     chosen = logits.gather(-1, labels[..., None])[..., 0]  # (batch, n)
     return (logits.logsumexp(dim=-1) - chosen).mean()
-
-
-@right("next_token_loss")
-def _(logits, labels):
-    log_probs = logits.log_softmax(dim=-1)
-    return nn.NLLLoss()(log_probs.transpose(1, 2), labels)
 
 
 @wrong("continue_text", "unusual", "writes on to the prompt's own list")
@@ -443,15 +331,6 @@ def _(words, vocabulary, unk_id):
     return [vocabulary[word if word in vocabulary else "<unk>"] for word in words]
 
 
-@wrong("fill_up", "usual", "half mended: the new token still fits a batch of one only")
-def _(next_logits, start, length):
-    ids = start
-    for _ in range(length - start.size(1)):
-        best = next_logits(ids).argmax(dim=-1)
-        ids = torch.cat([ids, best.unsqueeze(0)], dim=1)
-    return ids
-
-
 @right("fill_up")
 def _(next_logits, start, length):
     batch, n = start.shape
@@ -483,14 +362,6 @@ def _(x, table):
 @right("width_message")
 def _(x, table):
     return "Expected vectors of {} numbers, but got {}.".format(*(t.size(-1) for t in (table, x)))
-
-
-@wrong("run_listing", "usual", "half mended: the result is still thrown away")
-def _(model, ids):
-    x = model.embedding(ids)
-    for layer in model.layers:
-        x = layer(x)
-    model.out(x)
 
 
 @right("run_listing")

@@ -28,7 +28,7 @@ def test_right_answers_pass(name):
 
 
 def test_wrong_answers_fail():
-    """But those that no draw reaches yet, and say so. The first of an exercise is explained, too."""
+    """But those that no draw reaches yet, and say so. One of each exercise is explained, too."""
     given = [one for one in answers() if one.kind != "right"]
     explained = {one.exercise: one for one in reversed(given)}.values()
     for one in given:

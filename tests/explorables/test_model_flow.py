@@ -276,3 +276,4 @@ def test_words_columns_quantities_and_heads_are_chosen_and_what_is_new_is_told(s
     told = [text for text in page.told() if re.match(r"row \d, .*(new|kept)", text)]
     assert [text.rpartition(", ")[2] for text in told] == ["kept"] * 4 + ["new"]
     assert "written so far · kept 4, new 1" in page.written()
+    assert page.get("step", "row") == [25, 4]  # the newest word is looked at

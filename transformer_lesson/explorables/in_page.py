@@ -22,6 +22,7 @@ from transformer_lesson.files import write_atomically
 from transformer_lesson.text import grammar
 from transformer_lesson.text.tokenizers import Tokenizer
 
+SENTENCE = "the child opens the window ."
 LARGEST_MODEL = 64 * 2**20
 """How many bytes of weights an explorable sends to a page."""
 
@@ -168,3 +169,24 @@ class ReadsTranslator(traitlets.HasTraits):
     @traitlets.default("source_words")
     def _english(self) -> list[str]:
         return sorted(english_words())
+
+
+class FollowsText(ReadsTranslator):
+    """What an explorable needs that follows a typed text through the translator, or your own model.
+
+    Raises:
+        ValueError: a model without its tokenizer, or one that is too large for a page.
+    """
+
+    text = Text(SENTENCE).tag(sync=True)
+
+    def __init__(
+        self,
+        model: nn.Module | None = None,
+        tokenizer: Tokenizer | None = None,
+        text: str = SENTENCE,
+        **values,
+    ):
+        if weights := own_weights(model, tokenizer):
+            values |= {"weights": weights, "source_words": []}
+        super().__init__(text=text, **values)

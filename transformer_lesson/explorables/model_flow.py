@@ -1,20 +1,11 @@
 """The whole forward pass on one screen, from a typed text to the next token."""
 
 import traitlets
-from torch import nn
 
-from transformer_lesson.explorables.in_page import (
-    PageExplorable,
-    ReadsTranslator,
-    Text,
-    own_weights,
-)
-from transformer_lesson.text.tokenizers import Tokenizer
-
-TEXT = "the child opens the window ."
+from transformer_lesson.explorables.in_page import FollowsText, PageExplorable
 
 
-class ModelFlow(ReadsTranslator, PageExplorable):
+class ModelFlow(FollowsText, PageExplorable):
     """Follow words through a model: who looks at whom, every number, and what it was made of.
 
     Without a model it takes the trained translator that comes with the package.
@@ -31,20 +22,8 @@ class ModelFlow(ReadsTranslator, PageExplorable):
         ValueError: a model without its tokenizer, or one that is too large for a page.
     """
 
-    text = Text(TEXT).tag(sync=True)
     written = traitlets.Int(2, min=0).tag(sync=True)
     step = traitlets.Int(57, min=0).tag(sync=True)
     head = traitlets.Int(5, min=0).tag(sync=True)
     row = traitlets.Int(2, min=0).tag(sync=True)
     number = traitlets.Int(2, min=0).tag(sync=True)
-
-    def __init__(
-        self,
-        model: nn.Module | None = None,
-        tokenizer: Tokenizer | None = None,
-        text: str = TEXT,
-        **values,
-    ):
-        if weights := own_weights(model, tokenizer):
-            values |= {"weights": weights, "source_words": []}
-        super().__init__(text=text, **values)

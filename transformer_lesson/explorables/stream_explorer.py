@@ -1,19 +1,11 @@
 """One word's residual stream, from its row of the embedding's table to the last block."""
 
 import traitlets
-from torch import nn
 
-from transformer_lesson.explorables.in_page import (
-    PageExplorable,
-    ReadsTranslator,
-    Text,
-    own_weights,
-)
-from transformer_lesson.explorables.model_flow import TEXT
-from transformer_lesson.text.tokenizers import Tokenizer
+from transformer_lesson.explorables.in_page import FollowsText, PageExplorable
 
 
-class StreamExplorer(ReadsTranslator, PageExplorable):
+class StreamExplorer(FollowsText, PageExplorable):
     """Play one word's vector through a model: what each sub-layer adds, and what it becomes.
 
     Of a word that is written it also shows what would be said if the model ended there (the
@@ -33,20 +25,8 @@ class StreamExplorer(ReadsTranslator, PageExplorable):
         ValueError: a model without its tokenizer, or one that is too large for a page.
     """
 
-    text = Text(TEXT).tag(sync=True)
     side = traitlets.Enum(["read", "written"], "read").tag(sync=True)
     written = traitlets.Int(5, min=0).tag(sync=True)
     row = traitlets.Int(3, min=0).tag(sync=True)
     point = traitlets.Int(0, min=0).tag(sync=True)
     number = traitlets.Int(0, min=0).tag(sync=True)
-
-    def __init__(
-        self,
-        model: nn.Module | None = None,
-        tokenizer: Tokenizer | None = None,
-        text: str = TEXT,
-        **values,
-    ):
-        if weights := own_weights(model, tokenizer):
-            values |= {"weights": weights, "source_words": []}
-        super().__init__(text=text, **values)

@@ -11,7 +11,7 @@ from torch import nn
 from transformer_lesson.checkpoints import is_ours, to_transformers
 from transformer_lesson.explorables import ModelFlow
 from transformer_lesson.explorables.html import MARK
-from transformer_lesson.explorables.model_flow import TEXT
+from transformer_lesson.explorables.in_page import SENTENCE
 from transformer_lesson.files import printable
 from transformer_lesson.mine.trained import as_the_packages, trained
 from transformer_lesson.text.tokenizers import Tokenizer
@@ -50,7 +50,7 @@ def export(
 
 def page(
     path: str | Path,
-    text: str = TEXT,
+    text: str = SENTENCE,
     model: nn.Module | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> Path:

@@ -64,7 +64,15 @@ function drawDecoding(state, page, { model, tokenizer }) {
   const high = drawTokens(tokens, look, written, place);
   const end = list ? list({ ...place, y: high + 6 }) : high;
   set(page.svg, { width, height: Math.max(height, end) });
-  return { title, said: `${said} ${cacheWords(look)} Written in the end: “${made.text}”.` };
+  return { title, said: `${said} ${cacheWords(look)}${textWords(look, tokenizer)}` };
+}
+
+// The text that is written, as far as it is; a beam's says its picture.
+function textWords({ ids, steps, at, state }, tokenizer) {
+  const ended = at === steps - 1;
+  if (!ended && state.strategy === "beam") return "";
+  const text = inOneLine(tokenizer.decode(ended ? ids : ids.slice(0, at + 1)));
+  return ` Written ${ended ? "in the end" : "so far"}: “${text}”.`;
 }
 
 // The layer for one of two drawings; that of the other goes.
@@ -89,7 +97,7 @@ function decodingOf(model, tokenizer, { ids, translates }, state, page) {
     generate(model, ids, room, { choose: choiceOf(state) });
   model.run = (name, value) => value;
   return { ...made, start: start.map(token), source: translates ? ids.length : 0, token,
-    text: inOneLine(tokenizer.decode(made.ids)), steps: (made.tree ?? made.ids).length };
+    steps: (made.tree ?? made.ids).length };
 }
 
 // The bug of lesson 14: probabilities under the name of logits.
@@ -123,9 +131,9 @@ function cacheWords(look) {
 function drawTokens(group, look, written, { x, y, width }) {
   const { start, at, token } = look, { computed, reused } = cacheUse(look);
   const hidden = Math.max(0, start.length - MOST_BEGINNING), n = start.length;
-  const all = [...start, ...written.map(token)].map((word, i) => ({ word, i })).slice(hidden);
-  const sign = (i) => (i < reused ? "=" : i < reused + computed ? "+" : i === n + at ? "▶" : "");
-  const meaning = { "=": "in the cache", "+": "read now", "▶": "chosen", "": "chosen later" };
+  const all = [...start, ...written.slice(0, at + 1).map(token)].map((word, i) => ({ word, i })).slice(hidden);
+  const sign = (i) => (i < reused ? "=" : i < reused + computed ? "+" : "▶");
+  const meaning = { "=": "in the cache", "+": "read now", "▶": "chosen" };
   const legend = "= in the cache · + read now · ▶ chosen", more = `… ${hidden} more tokens · `;
   const labels = all.map(({ word, i }) => `${sign(i)} ${fitted(word, 110, 13)}`.trim());
   const { places, bottom } = wrappedPlaces(labels, { x, y: y + 20, width });
@@ -140,7 +148,6 @@ function drawTokens(group, look, written, { x, y, width }) {
   }));
   join(layer(group, "boxes"), "rect", all, ({ i }) => i, (one, k) => ({
     class: "box", ...places[k], height: 24, rx: 7, ...tell(one),
-    "stroke-dasharray": one.i > n + at ? "4 3" : null,
   }));
   join(layer(group, "words"), "text", all, ({ i }) => i, (one, k) => ({
     text: labels[k], class: "middle size-13", x: places[k].x + places[k].width / 2,

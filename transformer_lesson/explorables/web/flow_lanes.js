@@ -102,19 +102,19 @@ function drawLaneNames(group, plan, look) {
   const kept = flow.writes && last > 0 ? ` · kept ${last}, new 1` : "";
   const words = { read: "read", written: `written so far${kept}` };
   if (plan.lanes.length === 1) words.written = `read and written${kept}`;
-  join(layer(group, "lanes"), "text", plan.lanes, ({ name }) => name, ({ name, y, wide }) => ({
-    text: words[name], class: "strong size-13", x: 0, y: y - (wide ? 22 : 16),
+  join(layer(group, "lanes"), "text", plan.lanes, ({ name }) => name, ({ name, y }) => ({
+    text: words[name], class: "strong size-13 halo", x: 0, y: y - 22,
   }));
   const all = plan.lanes.flatMap((lane) => lane.columns.map((column) => ({ lane, column })));
   const wide = ({ column }) => column.width + column.strip.width + 2;
   const named = all.filter((one) => textWidth(headingOf(one.column), 12) <= wide(one) + 6);
   join(layer(group, "headings"), "text", named, ({ column }) => column.key, (one) => ({
-    text: headingOf(one.column), class: "small middle", x: one.column.x + wide(one) / 2,
+    text: headingOf(one.column), class: "small middle halo", x: one.column.x + wide(one) / 2,
     y: one.lane.y - 7, "aria-hidden": "true",
   }));
   const blocks = all.filter(({ column }) => /self_attention/.test(column.kind));
   join(layer(group, "blocks"), "text", blocks, ({ column }) => column.key, ({ lane, column }) => ({
-    text: plan.wide ? `block ${column.block}` : String(column.block), class: "small",
+    text: plan.wide ? `block ${column.block}` : String(column.block), class: "small halo",
     x: column.x, y: lane.y + lane.row * lane.words.length + (plan.wide ? 15 : 13),
   }));
   const memory = plan.lanes.filter(({ name }) => name === "read" && flow.writes);

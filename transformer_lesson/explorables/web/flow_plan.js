@@ -53,17 +53,17 @@ export function titleOf({ kind, stack, block }) {
   return `${stack} block ${block}, ${kind.replace("_", "-")}`;
 }
 
-const PANEL = 330;
 const ROOMY = { word: 76, embedding: 26, feed: 26, strip: 12, next: 138, rows: 26, high: 404,
-  head: 36, foot: 20, most: 96 };
-const TIGHT = { word: 58, embedding: 14, feed: 12, strip: 6, next: 76, rows: 20, high: 300,
-  head: 30, foot: 16, most: 60 };
+  head: 36, foot: 20, most: 96, panel: 330 };
+const MEDIUM = { ...ROOMY, word: 70, embedding: 22, feed: 20, strip: 9, next: 118, panel: 292 };
+const TIGHT = { word: 58, embedding: 14, feed: 12, strip: 6, next: 108, rows: 20, high: 316,
+  head: 38, foot: 16, most: 60, panel: 0 };
 
 // {lanes, panel, height}: a lane is {name, words, x, y, row, columns, end, next}, a column a
 // sub-layer with {x, width, strip}.
 export function planOf(flow, width) {
-  const wide = width >= 700, sizes = wide ? ROOMY : TIGHT;
-  const across = wide ? width - PANEL - 24 : width;
+  const wide = width >= 700, sizes = width >= 960 ? ROOMY : wide ? MEDIUM : TIGHT;
+  const across = wide ? width - sizes.panel - 20 : width;
   const texts = { read: flow.read, written: flow.written };
   const has = (name) => flow.sublayers.some(({ lane }) => lane === name);
   const names = ["read", "written"].filter(has);
@@ -72,11 +72,11 @@ export function planOf(flow, width) {
   const row = Math.max(8, Math.min(sizes.rows, free / rows));
   let y = 0;
   const lanes = names.map((name) => {
-    const words = texts[name], lane = { name, words, row, y: y + sizes.head, wide };
+    const words = texts[name], lane = { name, words, row, y: y + sizes.head };
     y += sizes.head + row * words.length + sizes.foot;
     return { ...lane, ...columnsOf(flow, name, across, sizes), word: sizes.word };
   });
-  const panel = wide ? { x: across + 24, y: 0, width: PANEL } : { x: 0, y: y + 8, width };
+  const panel = wide ? { x: across + 20, y: 0, width: sizes.panel } : { x: 0, y: y + 8, width };
   return { lanes, panel, wide, across, height: y };
 }
 
@@ -85,7 +85,8 @@ function columnsOf({ sublayers }, name, across, sizes) {
   const own = sublayers.filter(({ lane, kind }) => lane === name && kind !== "next");
   const widths = { embedding: sizes.embedding, feed_forward: sizes.feed };
   const looking = own.filter(({ kind }) => !(kind in widths)).length;
-  const fixed = own.reduce((sum, { kind }) => sum + (widths[kind] ?? 0) + sizes.strip + 4, 0);
+  const strips = own.filter(({ kind }) => kind !== "embedding").length * sizes.strip;
+  const fixed = own.reduce((sum, { kind }) => sum + (widths[kind] ?? 0) + 4, strips);
   const end = across - sizes.next, left = sizes.word + 8, rest = end - left - fixed;
   const attention = Math.max(10, Math.min(sizes.most, rest / looking));
   let x = left;

@@ -28,7 +28,7 @@ function flowControls(make, page) {
   const most = () => ({ min: 0, max: page.flow?.most ?? 0, step: 1 });
   const shown = (n) => String(Math.min(n, most().max));
   return [
-    make.text("Text", "text", { size: 22 }),
+    make.text("Text", "text", { size: 25 }),
     make.slider("Written", "written", most, shown),
     make.play("written", most, 1200),
     make.slider("Step", "step", steps),
@@ -39,11 +39,21 @@ function drawFlow(state, page, loaded) {
   const flow = flowFor(state, page, loaded), { width, svg } = page;
   if (typeof flow === "string") return flow;
   page.flow = flow;
+  followWriting(page, flow, state);
   const look = lookInto(flow, state), plan = planOf(flow, width);
   drawLanes(layer(svg, "lanes"), plan, look, page);
   const end = drawPanel(layer(svg, "panel"), look, page, plan.panel);
   set(svg, { width, height: Math.max(plan.height, end) });
   return flowFacts(look);
+}
+
+// Goes to the newest word whenever the model has written on, if a written word was looked at.
+function followWriting(page, flow, { text, step, row }) {
+  const last = flow.written.length - 1, before = page.wrote;
+  page.wrote = { text, last };
+  if (before?.text !== text || before.last === last || row === last) return;
+  const open = flow.sublayers.find(({ steps }) => steps.includes(step));
+  if (open?.lane === "written") page.set({ row: last });
 }
 
 // The chosen step, its sub-layer, and in it the chosen head, row and number.

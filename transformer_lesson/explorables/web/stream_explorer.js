@@ -27,7 +27,7 @@ function streamControls(make, page) {
   const ends = (n) => ({ min: 0, max: Math.max(0, (n ?? 1) - 1), step: 1 });
   const words = () => page.river?.words.map((word, i) => [i, word]) ?? [];
   return [
-    make.text("Text", "text", { size: 24 }),
+    make.text("Text", "text", { size: 25 }),
     make.choice("Follow a word", "side", () => [["read", "read"], ["written", "written"]]),
     make.play("point", () => ends(page.river?.points.length), 1000),
     make.slider("Number", "number", () => ends(page.river?.width)),

@@ -31,8 +31,8 @@ input, textarea, button { font: inherit; color: inherit; accent-color: var(--key
 input[type="text"], textarea { background: var(--paper); border: 1px solid var(--soft);
   border-radius: 6px; padding: 3px 8px; max-width: 100%; }
 textarea { width: 36em; }
-input[type="range"] { width: 120px; max-width: 100%; margin: 0; }
-output { min-width: 3em; font-variant-numeric: tabular-nums; color: var(--soft); }
+input[type="range"] { width: 104px; max-width: 100%; margin: 0; }
+output { min-width: 2em; font-variant-numeric: tabular-nums; color: var(--soft); }
 button { background: var(--paper); border: 1px solid var(--soft); border-radius: 7px;
   padding: 2px 10px; cursor: pointer; }
 button[aria-pressed="true"] { background: var(--ink); border-color: var(--ink);
@@ -52,7 +52,8 @@ svg .on-full { fill: var(--paper); } svg .full-ink { fill: var(--ink); }
 svg [tabindex] { outline: none; }
 svg [role="button"] { cursor: pointer; }
 svg .panel { stroke: var(--line); stroke-width: 1.5; }
-svg .column:hover { fill: var(--card); }
+svg .column:hover { stroke: var(--soft); }
+svg .halo { paint-order: stroke; stroke: var(--paper); stroke-width: 4px; }
 svg .open-box { fill: transparent; stroke: none; }
 svg .open-box[aria-pressed="true"], svg .picked { stroke: var(--query); stroke-width: 2; }
 svg .box { fill: var(--card); stroke: var(--line); }
@@ -70,7 +71,7 @@ svg rect, svg circle, svg path, svg line, svg text { transition: x .25s, y .25s,
   r .25s, width .25s, height .25s, opacity .25s, fill .25s, stroke-width .25s, d .25s; }
 svg .still, svg .still *, svg .quick * { transition: none; }
 @media (prefers-reduced-motion: reduce) { svg * { transition: none !important; } }
-.tip { position: absolute; z-index: 2; max-width: 280px; padding: 5px 10px; border-radius: 8px;
+.tip { position: absolute; top: 0; left: 0; z-index: 2; max-width: 280px; padding: 5px 10px; border-radius: 8px;
   background: var(--ink); color: var(--paper); font-size: 13px; line-height: 1.35;
   pointer-events: none; visibility: hidden; }
 .said { margin-top: 8px; padding: 5px 10px; border-radius: 9px; background: var(--card);

@@ -240,7 +240,7 @@ function shared(flow, step, { head, row, column }, [scores]) {
   const open = [...own.keys()].filter((key) => sees(row, key));
   const { powers, total } = powersOf(open.map((key) => own[key]));
   return {
-    formula: "e^score / sum of e^score", terms: open.map((key, i) => {
+    formula: "e^(score − largest) / their sum", terms: open.map((key, i) => {
       return term(`key ${key}: e^(${digits(own[key])} − largest)`, powers[i]);
     }),
     how: sees(row, column) ? `${digits(powers[open.indexOf(column)])} of ${digits(total)}` :
@@ -284,7 +284,7 @@ function activated(flow, step, { row, column }) {
 function likely(flow, step, { column }) {
   const logits = flow.byName.get("logits").value, own = logits.row(logits.rows - 1);
   const { powers, total } = powersOf([...own]);
-  return { formula: "e^logit / sum of e^logit",
+  return { formula: "e^(logit − largest) / their sum",
     how: `${digits(powers[column])} of ${digits(total)}`,
     terms: [term(`e^(${digits(own[column])} − largest)`, powers[column])] };
 }

@@ -121,8 +121,12 @@ class Written:
             f"At temperature {self.knobs['temperature']:g}, "
             f"{cut.count('top-k')} tokens are cut by top-k, {cut.count('top-p')} by top-p, "
             f"{int((final > 0).sum())} kept. The draw {self.draws[step]:.4f} fell on "
-            f"“{token(chosen)}”, to which the model gave {model[chosen]:.3f}"
+            f"“{token(chosen)}”, to which the model gave {in_words(model[chosen])}"
         )
+
+
+def in_words(probability) -> str:
+    return "less than 0.001" if probability < 0.0005 else f"{probability:.3f}"
 
 
 def check(page, written: Written, step: int) -> None:
@@ -133,12 +137,12 @@ def check(page, written: Written, step: int) -> None:
     text = "".join("�" if unicodedata.category(c)[0] == "C" else c for c in text)
     far = "in the end" if step == len(written.ids) - 1 else "so far"
     assert rest.endswith(f" Written {far}: “{text}”.")
-    title = "is the likeliest next token ({:.3f})"
+    title = "is the likeliest next token ({})"
     probabilities = written.logits[step].softmax(-1)
     if written.knobs:
-        title = "was drawn with probability {:.3f}"
+        title = "was drawn with probability {}"
         probabilities = written.sample.probabilities(written.logits[step])
-    title = f"“{written.tokenizer.token(chosen)}” {title.format(probabilities[chosen])}"
+    title = f"“{written.tokenizer.token(chosen)}” {title.format(in_words(probabilities[chosen]))}"
     title = f"Step {step + 1} of {len(written.ids)}: {title}"
     agree([said, shown["title"]], [written.said(step), title])
 

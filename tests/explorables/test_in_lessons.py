@@ -1,6 +1,7 @@
 """Each explorable as its lesson opens it: seen at one look, its task open at first, then done."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -12,44 +13,49 @@ from transformer_lesson.explorables.html import whole_page
 
 STILLS = ROOT / "docs" / "stills"
 LATER = ("11", "13", "14", "15")  # lessons whose explorables have no tasks yet
-SOLVED = {  # by lesson and cell, what a learner sets who solves the task
-    "00/24f2edd5": {"sentence": "the child closes the window ."},
-    "00/forced-dass-shown": {"forced": [[2, "schließt"]]},
-    "01/7edb2b45": {"text": "Notebook"},
-    "02/b197adc9": {"d_model": 4, "base": 10, "position": 10, "distance": 19},
-    "03/0e2c91ba": {"head": 5, "query": 2},
-    "03/masked-the-shown": {"mask": "own"},
-    "03/1745176f": {"side": "left"},
-    "04/be0be7c7": {"transposed": True},
-    "04/adjective-between-shown": {
-        "sentence": "two women believe that the women wash this bird .",
-        "query": 4,
-    },
-    "05/stream-drawn": {"point": 5, "row": 0},
-    "05/unit-335-tested": {"text": "the cat sleeps because the dog sees the frog .", "row": 4},
-    "05/c67e969b": {"norm": "layer", "epsilon": 10},
-    "06/73b4d1ca": {"step": 1, "row": 3},
-    "06/articles-without-heads": {
-        "removed": [["encoder.1.self_attention", 3], ["encoder.1.self_attention", 2]]
-    },
-    "07/0c1d4300": {"step": 37},
-    "07/381cc010": {"model": "a second attention, unmasked", "position": 5},
-    "07/0e1dad53": {"model": "B", "position": 5},
-    "08/506e2c13": {"logarithmic": True},
-    "08/06ddecb4": {"logarithmic": True},
-    "08/1e6d0eda": {"logarithmic": True},
-    "08/5044e6bd": {"number": 100},
-    "08/playground": {"forced": [[9, "sieht"]]},
-    "09/1d01777a": {"step": 12},
-    "09/sausage": {"top_p": 0.5},
-    "10/51225f64": {"logarithmic": True},
-    "10/5-the-stepper": {"strategy": "greedy", "step": 40},
-    "12/every-head": {"step": 2},
+SOLVED = {  # by lesson and cell, what a learner does who solves the task: buttons, or values given
+    "00/24f2edd5": [("English sentence", "the child closes the window .")],
+    "00/forced-dass-shown": ["force “schließt”"],
+    "01/7edb2b45": [("Text", "Notebook")],
+    "02/b197adc9": ["two hands, position 10", ("distance", 19)],
+    "03/0e2c91ba": ["ask from “opens”", "layer 1, head 5"],
+    "03/masked-the-shown": ["query 6, “<eos>”"],
+    "03/1745176f": ["left", ("causal mask", False)],
+    "04/be0be7c7": ["view, then transpose"],
+    "04/adjective-between-shown": ["… that …"],
+    "05/stream-drawn": ["feed-forward 1: not yet", "the"],
+    "05/unit-335-tested": [
+        ("Text", "the cat sleeps because the dog sees the frog ."),
+        "row 4, “the”",
+    ],
+    "05/c67e969b": ["Layer", "10"],
+    "06/73b4d1ca": ["second “the”", ("Step", 1)],
+    "06/articles-without-heads": [
+        "encoder 1, self head 3 is on; not tried yet",
+        "encoder 1, self head 2 is on; not tried yet",
+    ],
+    "07/0c1d4300": [("Step", 37)],
+    "07/381cc010": ["a second attention, unmasked, token 5 “Fenster” was not replaced yet"],
+    "07/0e1dad53": ["B, token 5 “Fenster” was not replaced yet"],
+    "08/506e2c13": ["logarithmic"],
+    "08/06ddecb4": ["logarithmic"],
+    "08/1e6d0eda": ["logarithmic"],
+    "08/5044e6bd": [("Snapshot", 100)],
+    "08/playground": ["“sieht”: 0.0351"],
+    "09/1d01777a": [("Step", 12)],
+    "09/sausage": [("top-p", 0.5), ("Step", 8)],
+    "10/51225f64": ["logarithmic"],
+    "10/5-the-stepper": ["greedy", ("Step", 40)],
+    "12/every-head": [("Token", 2)],
 }
 DONE = """[root.querySelector(".task").checkVisibility(), "done" in
     root.querySelector(".task").dataset]"""
 SIZE = """(node => [node.scrollWidth > node.clientWidth, node.offsetHeight])(
     root.querySelector("section"))"""
+STOPS = """[...root.querySelectorAll("section :is(button, input, textarea, a):enabled, section a")]
+    .filter(node => node.checkVisibility()).length"""
+STOP = """(node => !node ? null : node.closest("svg") ? "picture" : [...root.querySelectorAll("*")]
+    .indexOf(node))(root.activeElement)"""
 TALLEST = {848: 620, 944: 620, 1280: 620, 390: 1400}
 """Pixels, by the width of JupyterLab's output and the site's column, both in a window of 1280, of a
 window that has nothing else, and of a phone, where what moves and what moves it come together."""
@@ -68,7 +74,7 @@ def test_every_explorable_of_the_story_has_a_task_and_its_solution():
 
 
 @pytest.mark.parametrize("name", stills())
-def test_it_is_seen_at_one_look_and_its_task_is_done_when_it_is_solved(name, show):
+def test_it_is_seen_at_one_look_reached_by_keyboard_and_its_task_can_be_done(name, show):
     still, weights = stills()[name], stored_weights(STILLS)
     page = whole_page([still], {key: weights[key] for key in models_of(still)})
     shown = show(SimpleNamespace(save_html=lambda path: path.write_text(page, "utf-8")))
@@ -78,7 +84,31 @@ def test_it_is_seen_at_one_look_and_its_task_is_done_when_it_is_solved(name, sho
         shown.set()
         wider, height = shown.read(SIZE)
         assert not wider and height <= most, f"{height} pixels tall where {width} wide"
+    assert len(tabbed(shown)) == shown.read(STOPS) + 1  # the picture
     if name in SOLVED:
         assert shown.read(DONE) == [True, False]
-        shown.set(**SOLVED[name])
+        for action in SOLVED[name]:
+            act(shown, action)
         assert shown.read(DONE) == [True, True]
+
+
+def tabbed(shown) -> set:
+    """Every place where the Tab key stops until it leaves the explorable or begins again."""
+    stops = set()
+    while True:
+        shown.page.keyboard.press("Tab")
+        if (stop := shown.read(STOP)) is None or stop in stops:
+            return stops
+        stops.add(stop)
+
+
+def act(shown, action: str | tuple) -> None:
+    """Press the button with this name, or give a value to the control with this label."""
+    if isinstance(action, str):
+        shown.named(action, exact=True).first.click(force=True)
+    else:
+        label, value = action
+        control = shown.page.locator("label", has_text=re.compile(f"^{label}"))
+        control = control.locator("input, textarea").first
+        control.set_checked(value) if isinstance(value, bool) else control.fill(str(value))
+    shown.read("null")

@@ -150,13 +150,15 @@ class ArchitectureMap(PageExplorable):
     """The Transformer's parts on one line that unfolds: choose one, read of it, open its lesson.
 
     Parts whose exercises have passed, as the learner's progress says when the map is made, are
-    marked as built. A map that opens folded marks its first part with "here": a lesson's map.
+    marked as built.
 
     Args:
         part: the part that is chosen at first, a key of `PARTS`.
         kind: "encoder-decoder", "encoder-only" or "decoder-only".
         norm_position: "post" (the paper) or "pre".
         unfolded: whether the paper's figure 1 is drawn in the place of the line.
+        here: the part that this lesson builds, "" for none; by default a map that opens folded
+            marks its `part`.
     """
 
     part = traitlets.Enum([*PARTS], "Attention").tag(sync=True)
@@ -168,6 +170,7 @@ class ArchitectureMap(PageExplorable):
     parts = traitlets.Dict().tag(sync=True, fact=True)
     here = traitlets.Unicode().tag(sync=True, fact=True)
 
-    def __init__(self, part: str = "Attention", **values):
-        here = "" if values.get("unfolded") else part
+    def __init__(self, part: str = "Attention", here: str | None = None, **values):
+        if here is None:
+            here = "" if values.get("unfolded") else part
         super().__init__(part=part, parts=facts(), here=here, **values)

@@ -16,8 +16,8 @@ from transformer_lesson.files import printable
 KEY, QUERY, VALUE = COLORS[0], COLORS[1], COLORS[2]
 WHITE_TO_BLUE, SIGNED = "Blues", "PuOr"
 INK, FAINT = "#33404d", "#8a97a3"
-INCHES = 0.115
-"""The side of one number in `data_flow`."""
+WIDE, HIGH, GAP = 0.08, 0.15, 0.75
+"""Inches of one number in `data_flow`, and between two tensors."""
 LETTER = 0.055
 """Inches that a letter of a slanted name reaches down, below `weight_maps`."""
 LEFT = 1.05
@@ -44,14 +44,15 @@ def weight_maps(
     """
     keys = queries if keys is None else keys
     told = [f"{name}: {_strong(as_array(one), queries, keys)}" for name, one in maps.items()]
-    cell = 0.42 if len(maps) < 3 else 0.35
+    few = len(maps) * len(keys) <= 6
+    cell, row = (0.7, 0.45) if few else (0.42 if len(maps) < 3 else 0.35, 0.3)
     longest = min(max(map(len, keys)), 20)
     width = 1.25 + len(maps) * (0.5 + cell * len(keys))
     made, panels = figure(
         title,
         f"{title}. {'; '.join(told)}.",
         width=width,
-        height=1.55 + 0.3 * len(queries) + LETTER * longest,
+        height=1.55 + row * len(queries) + LETTER * longest,
         columns=len(maps),
     )
     for i, (axes, (name, one)) in enumerate(zip(np.atleast_1d(panels), maps.items(), strict=True)):
@@ -214,14 +215,15 @@ def data_flow(title: str, Q, K, V, names: Sequence[str], asking: int, mask=None)
     masked = [] if mask is None else ["the mask blanks what may not be seen"]
     product = "Q times K transposed, divided by the root of d_k, gives the scores"
     named = [product, *masked, "softmax"]
-    width = 2.6 + INCHES * (2 * V.shape[1] + len(steps) * len(K)) + 1.05 * len(steps)
+    numbers = Q.shape[1] + V.shape[1] + len(steps) * len(K)  # side by side
+    width = 0.95 + WIDE * numbers + GAP * (1 + len(steps))
     made, ground = figure(
         title,
         f"{title}. From left to right: {'; '.join(named)} gives the weights; weights times V gives "
         f"the output. Q {Q.shape}, K {K.shape}, V {V.shape}, weights {weights.shape}. The row of "
         f"{names[asking]} is framed; its weights: {_strong(weights[asking:][:1], ['it'], names)}.",
         width=width,
-        height=0.85 + 3 * (INCHES * len(K) + 0.42),
+        height=0.85 + 3 * (HIGH * len(K) + 0.42),
     )
     ground.set_position((0, 0, 1, 1))
     ground.set(xlim=(0, width), ylim=(0, made.get_size_inches()[1]))
@@ -232,10 +234,10 @@ def data_flow(title: str, Q, K, V, names: Sequence[str], asking: int, mask=None)
 
 def _flow(ground: Axes, Q, K, V, steps, output, names, asking) -> None:
     """Place the tensors from left to right, and an arrow with its step between each two."""
-    step = INCHES * len(K) + 0.42
+    step = HIGH * len(K) + 0.42
     tops = [0.15 + 2 * step, 0.15 + step, 0.15]  # Q, K, V from top to bottom
     first = 0.85
-    right = first + INCHES * Q.shape[1]
+    right = first + WIDE * Q.shape[1]
     for (name, tensor, color), low in zip(
         (("Q", Q, QUERY), ("K", K, KEY), ("V", V, VALUE)), tops, strict=True
     ):
@@ -243,21 +245,21 @@ def _flow(ground: Axes, Q, K, V, steps, output, names, asking) -> None:
         _row_names(ground, first, low, names, asking if name == "Q" else None)
     _frame(ground, first, tops[0], Q, asking)
     middle = (tops[0] + tops[1]) / 2
-    center = middle + INCHES * len(Q) / 2
+    center = middle + HIGH * len(Q) / 2
     for low in tops[:2]:
-        start = (right + 0.08, low + INCHES * len(K) / 2)
-        _line(ground, start, (right + 0.85, center))
-    ground.text(right + 0.98, middle - 0.1, "QKᵀ / √d_k", ha="right", va="top", fontsize=9)
-    left = right + 1.0
+        start = (right + 0.08, low + HIGH * len(K) / 2)
+        _line(ground, start, (right + GAP - 0.1, center))
+    ground.text(right + GAP + 0.1, middle - 0.1, "QKᵀ / √d_k", ha="right", va="top", fontsize=9)
+    left = right + GAP
     labels = ["mask", "softmax"] if len(steps) == 3 else ["softmax"]
     for label, (name, tensor, cmap) in zip([*labels, "times V"], steps, strict=True):
         _tensor(ground, left, middle, name, tensor, cmap, INK)
         _frame(ground, left, middle, tensor, asking)
-        left += INCHES * len(K)
-        _line(ground, (left + 0.1, center), (left + 0.85, center))
-        ground.text(left + 0.47, center + 0.08, label, ha="center", fontsize=9)
-        left += 1.0
-    across = (left - 0.55, tops[2] + INCHES * len(K) / 2)
+        left += WIDE * len(K)
+        _line(ground, (left + 0.1, center), (left + GAP - 0.1, center))
+        ground.text(left + GAP / 2, center + 0.08, label, ha="center", fontsize=9)
+        left += GAP
+    across = (left - GAP / 2, tops[2] + HIGH * len(K) / 2)
     ground.plot([right + 0.08, across[0]], [across[1]] * 2, color=FAINT, linewidth=1.2)
     _line(ground, across, (across[0], center - 0.04))
     _tensor(ground, left, middle, "output", output, SIGNED, VALUE)
@@ -267,24 +269,24 @@ def _flow(ground: Axes, Q, K, V, steps, output, names, asking) -> None:
 def _row_names(ground: Axes, left, low, names, asking: int | None) -> None:
     """Write a tensor's words beside its rows, the one that asks in the queries' color."""
     for row, name in enumerate(names):
-        height = low + INCHES * (len(names) - row - 0.5)
+        height = low + HIGH * (len(names) - row - 0.5)
         color = QUERY if row == asking else INK
-        place = {"ha": "right", "va": "center_baseline", "fontsize": 6.5}
+        place = {"ha": "right", "va": "center_baseline", "fontsize": 8}
         ground.text(left - 0.05, height, printable(name), color=color, **place)
 
 
 def _frame(ground: Axes, left, low, tensor, row: int) -> None:
     """Frame one row of a tensor that is drawn to scale."""
     rows, columns = tensor.shape
-    place = (left, low + INCHES * (rows - row - 1))
+    place = (left, low + HIGH * (rows - row - 1))
     look = {"fill": False, "edgecolor": QUERY, "linewidth": 1.6, "zorder": 5}
-    ground.add_patch(Rectangle(place, INCHES * columns, INCHES, **look))
+    ground.add_patch(Rectangle(place, WIDE * columns, HIGH, **look))
 
 
 def _tensor(ground: Axes, left, low, name, tensor, cmap, color) -> None:
     """Draw a tensor to scale, its name and its shape above."""
     rows, columns = tensor.shape
-    size = (INCHES * columns, INCHES * rows)
+    size = (WIDE * columns, HIGH * rows)
     place = (left, low + size[1] / 2)
     _block(ground, place, size, tensor, f"{name}  ({rows}, {columns})", color, cmap)
 

@@ -30,12 +30,15 @@ def block_of_levels(title: str, numbers, levels, exact=None) -> Figure:
     axes.hlines(levels, -0.5, len(numbers) - 0.5, color=LEVEL, linewidth=0.8)
     if exact is not None:
         axes.vlines(places, exact, numbers, color=COLORS[1], linewidth=1.2)
-        axes.plot(places, exact, "o", color=COLORS[1], markersize=4, markerfacecolor="white")
-    axes.plot(places, numbers, "o", color=COLORS[0], markersize=5)
+        hollow = {"markersize": 4, "markerfacecolor": "white", "label": "before"}
+        axes.plot(places, exact, "o", color=COLORS[1], **hollow)
+    axes.plot(places, numbers, "o", color=COLORS[0], markersize=5, label="kept")
     axes.set(xlabel="place in the block", ylabel="number", xlim=(-0.7, len(numbers) - 0.3))
     axes.text(len(numbers) - 0.2, levels[-1], "step 15", fontsize=9, va="center", color="#566372")
     axes.text(len(numbers) - 0.2, levels[0], "step 0", fontsize=9, va="center", color="#566372")
-    made.subplots_adjust(right=0.92)
+    if exact is not None:
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9, frameon=False)
+    made.subplots_adjust(right=0.87)
     return made
 
 

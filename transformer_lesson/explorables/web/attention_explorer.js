@@ -23,7 +23,7 @@ export function AttentionExplorer(view) {
     traits: ["sentence", "attention", "layer", "head", "query", "scaled", "temperature", "mask",
       "added"],
     controls: (make, page) => [
-      make.text("Sentence", "sentence", { size: 26 }),
+      make.text("Sentence", "sentence", { size: 20 }),
       make.choice("Attention", "attention", () => [
         ["encoder", "read to read"], ["decoder", "written to written"],
         ["cross", "written to read"],

@@ -131,7 +131,8 @@ function cacheWords(look) {
 function drawTokens(group, look, written, { x, y, width }) {
   const { start, at, token } = look, { computed, reused } = cacheUse(look);
   const hidden = Math.max(0, start.length - MOST_BEGINNING), n = start.length;
-  const all = [...start, ...written.slice(0, at + 1).map(token)].map((word, i) => ({ word, i })).slice(hidden);
+  const words = [...start, ...written.slice(0, at + 1).map(token)];
+  const all = words.map((word, i) => ({ word, i })).slice(hidden);
   const sign = (i) => (i < reused ? "=" : i < reused + computed ? "+" : "▶");
   const meaning = { "=": "in the cache", "+": "read now", "▶": "chosen" };
   const legend = "= in the cache · + read now · ▶ chosen", more = `… ${hidden} more tokens · `;

@@ -1,7 +1,7 @@
 // What every explorable is: a title that states what the picture shows, a task, controls, the
 // picture, one sentence made of its numbers, and two buttons that save it.
 
-import { asFile, clear, element, set } from "./draw.js";
+import { asFile, element, set } from "./draw.js";
 import { STYLE } from "./style.js";
 
 const QUICK_MILLISECONDS = 300; // a little longer than a glide
@@ -123,19 +123,23 @@ function giveTask(page, { say, shows, when, tries = [] }) {
   let done = false;
   page.updates.push(() => {
     const text = `${page.title.textContent} ${page.said.textContent}`;
-    done ||= !page.waits && named.every(has) && (!pattern || pattern.test(text));
-    set(mark, { text: done ? "✓ done: " : "" });
+    const agrees = named.every(has) && (!pattern || pattern.test(text));
+    done ||= !page.waits && !page.picture.inert && agrees;
+    set(mark, { text: done ? "✓" : "○", "aria-label": done ? "done" : "to do" });
     set(page.task, { "data-done": done ? "" : null });
   });
 }
 
-// Shows what `draw` returned: a picture's title and sentence, or a sentence in a picture's place.
+// Shows what `draw` returned: a picture's title and sentence, or only a sentence that says what is
+// missing; then the last picture stays, pale, below its title.
 function show(page, drawn) {
-  const none = typeof drawn === "string";
-  const { title, said } = none ? { title: "", said: drawn } : drawn;
-  for (const part of [page.picture, page.save]) part.classList.toggle("hide", none);
-  if (none) clear(page.svg);
+  const none = typeof drawn === "string", { picture, save } = page;
+  const { title, said } = none ? { title: page.title.textContent, said: drawn } : drawn;
+  picture.classList.toggle("hide", none && !page.svg.childElementCount);
+  save.classList.toggle("hide", none);
+  for (const part of [page.title, picture]) part.inert = none;
   set(page.title, { text: title });
+  keepTitleHigh(page);
   set(page.said, { text: said });
   set(page.svg, { "aria-label": title });
   set(page.section, { "aria-busy": (page.waits && !page.came) || page.work ? "true" : null });
@@ -143,6 +147,13 @@ function show(page, drawn) {
   if (stop) stop.tabIndex = 0;
   for (const update of page.updates) update();
   tell(page, page.told?.isConnected ? page.told : null); // its words may be others now
+}
+
+// A title that once took two lines keeps their room: what is below it does not jump up and down.
+function keepTitleHigh(page) {
+  if (page.titled !== page.width) page.title.style.minHeight = "";
+  page.titled = page.width;
+  page.title.style.minHeight = `${page.title.offsetHeight}px`;
 }
 
 // Makers of controls, each bound to one of the model's values.
@@ -242,6 +253,7 @@ function reach(page) {
   picture.onpointerleave = () => tell(page, null);
   picture.onpointerdown = (event) => at(event)?.focus({ preventScroll: true });
   picture.addEventListener("focusin", (event) => {
+    if (!at(event)) return; // a link beside the picture
     for (const node of svg.querySelectorAll('[tabindex="0"]')) node.tabIndex = -1;
     event.target.tabIndex = 0;
     tell(page, at(event));

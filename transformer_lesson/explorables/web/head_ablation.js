@@ -1,7 +1,7 @@
 // Heads switched off, one or several: what that costs, where, and which head is needed then. What
 // a head costs is told once it was switched off.
 
-import { choosable, element, join, layer, set, shade, told } from "./draw.js";
+import { choosable, element, join, layer, set, shade, textWidth, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
 import { likeliest, logSoftmax } from "./generation.js";
 import { inPieces } from "./in_pieces.js";
@@ -264,7 +264,8 @@ function drawSwitchedLosses(group, look, place, side) {
     x: place(i)[0] + wide(now.loss) - 1, y: below(i) + 3, width: 2, height: 12,
     fill: "var(--ink)", "pointer-events": "none",
   }));
-  const digits = start ? 3 : 2, named = side >= 90 ? "head " : "";
+  const digits = start ? 3 : 2, longest = `head 0.0: ${worst.toFixed(digits)}`;
+  const named = textWidth(longest, 12) <= side ? "head " : "";
   const number = (i) => (then[i] ? then[i].loss.toFixed(digits) : known.includes(i) ? "…" : "?");
   const label = ([attention, one]) => `${named}${attention.split(".")[1]}.${one}`;
   join(layer(group, "numbers"), "text", [...then.keys()], String, (i) => ({
@@ -287,9 +288,15 @@ function drawLossCurves(group, look, { x, y, width, high }) {
   }));
   drawLossNames(group, curves, x - 30, y + 36);
   join(layer(group, "lines"), "path", curves, ({ name }) => name, ({ curve, color, dash }) => ({
-    d: [...curve].map(([at, loss], i) => `${i ? "L" : "M"}${across(at)} ${up(loss)}`).join(""),
+    d: [...curve].map(([at, loss]) =>
+      `${curve.has(at - 1) ? "L" : "M"}${across(at)} ${up(loss)}`).join(""),
     fill: "none", stroke: color, "stroke-width": 2.5, "stroke-dasharray": dash,
     "stroke-linejoin": "round",
+  }));
+  const dots = curves.flatMap(({ name, color, curve }) =>
+    [...curve].map(([at, loss]) => ({ name: `${name} ${at}`, color, at, loss })));
+  join(layer(group, "dots"), "circle", dots, ({ name }) => name, ({ color, at, loss }) => ({
+    cx: across(at), cy: up(loss), r: 3.5, fill: color, "pointer-events": "none",
   }));
   const ends = places.length ? [[most, "high"], [low, "low"]] : [];
   join(layer(group, "ticks"), "text", ends, ([, name]) => name, ([loss]) => ({

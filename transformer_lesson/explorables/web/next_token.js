@@ -57,14 +57,19 @@ export function drawNextToken(group, decoding, { width }) {
   const look = lookOfChoice(decoding), { token, at, steps, ids } = decoding;
   const end = drawStages(group, look, width);
   const bottom = drawTheDraw(layer(group, "draw"), look, width, end);
-  const word = `“${token(look.chosen)}”`, own = look.model[look.chosen].toFixed(3);
+  const word = `“${token(look.chosen)}”`, own = chanceWords(look.model[look.chosen]);
   const share = (id) => look.model[id].toFixed(3);
   const best = look.rows.slice(0, 3).map((row) => `“${row.word}” ${share(row.id)}`).join(", ");
   const title = look.greedy ? `${word} is the likeliest next token (${own})` :
-    `${word} was drawn with probability ${look.final[look.chosen].toFixed(3)}`;
+    `${word} was drawn with probability ${chanceWords(look.final[look.chosen])}`;
   const begin = look.greedy ? `Likeliest for the model: ${best}. ` : "";
   const said = begin + choiceWords(look, word, own);
   return { written: ids, title: `Step ${at + 1} of ${steps}: ${title}`, said, height: bottom };
+}
+
+// A probability that is not 0, in words.
+function chanceWords(share) {
+  return share < 0.0005 ? "less than 0.001" : share.toFixed(3);
 }
 
 function choiceWords({ greedy, final, cutBy, uniform, state }, word, own) {

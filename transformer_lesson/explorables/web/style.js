@@ -18,6 +18,8 @@ p { margin: 0; }
 .task { margin: 0 0 6px; }
 .task button { margin-left: 8px; padding: 0 9px; font-size: 14px; }
 .task[data-done] { color: var(--soft); } .task .mark { color: var(--value); }
+.mark { display: inline-block; min-width: 1.3em; }
+[inert] { opacity: .35; }
 .head { display: flex; flex-wrap: wrap; gap: 4px 16px; align-items: start; margin: 0 0 6px; }
 .head h3 { flex: 1 1 240px; }
 .controls { display: flex; flex-wrap: wrap; gap: 6px 18px; align-items: center; margin: 0 0 8px; }
@@ -71,9 +73,9 @@ svg rect, svg circle, svg path, svg line, svg text { transition: x .25s, y .25s,
   r .25s, width .25s, height .25s, opacity .25s, fill .25s, stroke-width .25s, d .25s; }
 svg .still, svg .still *, svg .quick * { transition: none; }
 @media (prefers-reduced-motion: reduce) { svg * { transition: none !important; } }
-.tip { position: absolute; top: 0; left: 0; z-index: 2; max-width: 280px; padding: 5px 10px; border-radius: 8px;
-  background: var(--ink); color: var(--paper); font-size: 13px; line-height: 1.35;
-  pointer-events: none; visibility: hidden; }
+.tip { position: absolute; top: 0; left: 0; z-index: 2; max-width: 280px; padding: 5px 10px;
+  border-radius: 8px; background: var(--ink); color: var(--paper); font-size: 13px;
+  line-height: 1.35; pointer-events: none; visibility: hidden; }
 .said { margin-top: 8px; padding: 5px 10px; border-radius: 9px; background: var(--card);
   font-size: 14px; line-height: 1.4; }
 .save { display: flex; gap: 5px; align-items: center; color: var(--soft); font-size: 12px; }

@@ -35,7 +35,8 @@ function respellings(pairs) {
 }
 
 function offerFor(word, vocabulary) {
-  const short = [...word].slice(0, 30).join(""), near = similarWords(short, vocabulary);
+  const short = [...word].slice(0, 30).join(""), isWord = /[\p{L}\p{N}]/u.test(short);
+  const near = isWord ? similarWords(short, vocabulary) : [];
   const offered = near.length ? `; similar words that are: ${near.join(", ")}` : "";
   return `“${short}” is not in the vocabulary${offered}.`;
 }

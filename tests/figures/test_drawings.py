@@ -67,7 +67,8 @@ def test_the_flow_has_a_step_for_the_mask(mask):
     steps = {"softmax", "times V", "weights  (4, 4)", "output  (4, 6)", *map(printable, NAMES)}
     assert steps <= set(texts(axes))
     assert len(axes.patches) == (4 if mask is None else 5)  # Q, scores, masked, weights, output
-    assert {frame.get_height() for frame in axes.patches} == {attention_steps.INCHES}
+    heights = {frame.get_height() for frame in axes.patches}
+    assert heights == {attention_steps.HIGH}
     assert ("mask" in texts(axes)) == ("mask" in made.alt) == (mask is not None)
 
 

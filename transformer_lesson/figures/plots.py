@@ -151,6 +151,7 @@ def heatmap(
     y_labels: Sequence[str] | None = None,
     x_name: str = "",
     y_name: str = "",
+    bar_name: str = "",
     width: float = 6.0,
     height: float = 3.2,
     **image_options,
@@ -162,12 +163,13 @@ def heatmap(
         title: the claim that the figure supports.
         alt: the text alternative.
         x_labels, y_labels: one text per column and per row.
-        x_name, y_name: names of the axes.
+        x_name, y_name, bar_name: names of the axes and of what the colors measure.
         width, height: in inches.
         image_options: vmin, vmax, cmap, numbers, decimals.
     """
     made, axes = figure(title, alt, width, height)
-    made.colorbar(draw_matrix(axes, matrix, x_labels, y_labels, **image_options), ax=axes)
+    image = draw_matrix(axes, matrix, x_labels, y_labels, **image_options)
+    made.colorbar(image, ax=axes, label=bar_name)
     axes.set(xlabel=printable(x_name, LONGEST_LINE), ylabel=printable(y_name, LONGEST_LINE))
     longest = max((len(label) for label in _shown(x_labels or [""])), default=0)
     if longest > 2:

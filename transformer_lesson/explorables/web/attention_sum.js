@@ -172,7 +172,8 @@ function labelsApart(labels, marks, left, right) {
   return labels.flatMap((label) => {
     const half = textWidth(label.text, 13, 600) / 2 + 1, [u, v] = label.at;
     const places = [[0, -15], [0, 17], [half + 9, 0], [-half - 9, 0], [half, -17], [-half, -17],
-      [half, 19], [-half, 19], [0, -28], [0, 30]];
+      [half, 19], [-half, 19], [0, -28], [0, 30], [half + 9, 14], [-half - 9, 14],
+      [half + 9, -14], [-half - 9, -14]];
     const boxes = places.map(([dx, dy]) => ({ x: u + dx, y: v + dy + 4, left: u + dx - half,
       right: u + dx + half, top: v + dy - 7, bottom: v + dy + 7 }));
     const free = boxes.find((box) => box.left >= left && box.right <= right &&

@@ -107,9 +107,13 @@ function drawLaneNames(group, plan, look) {
   }));
   const all = plan.lanes.flatMap((lane) => lane.columns.map((column) => ({ lane, column })));
   const wide = ({ column }) => column.width + column.strip.width + 2;
-  const named = all.filter((one) => textWidth(headingOf(one.column), 12) <= wide(one) + 6);
+  const named = all.flatMap((one) => {
+    const words = headingOf(one.column), short = words.split(" ")[0];
+    const text = [words, short].find((word) => textWidth(word, 12) <= wide(one) + 6);
+    return text ? [{ ...one, text }] : [];
+  });
   join(layer(group, "headings"), "text", named, ({ column }) => column.key, (one) => ({
-    text: headingOf(one.column), class: "small middle halo", x: one.column.x + wide(one) / 2,
+    text: one.text, class: "small middle halo", x: one.column.x + wide(one) / 2,
     y: one.lane.y - 7, "aria-hidden": "true",
   }));
   const blocks = all.filter(({ column }) => /self_attention/.test(column.kind));

@@ -2,6 +2,7 @@
 
 import { choosable, fixed, join, layer, set, signed, told } from "./draw.js";
 import { frame } from "./frame.js";
+import { fromLargest } from "./ranking.js";
 
 const NORM_STEPS = { min: 0, max: 4, step: 1 };
 const NORM_STAGES = ["as they come in", "minus the mean", "divided", "times gamma", "plus beta"];
@@ -171,7 +172,7 @@ function drawNormSteps(group, parts, { left, top, width, apart: between }) {
     d: `M${left} ${y(i)}H${left + width}`, class: "axis",
   }));
   drawNormMarks(group, marks, { x, y, state });
-  drawNormDots(group, chosen, { x, y, state });
+  drawNormDots(group, chosen, { x, y, state, apart: between });
   join(layer(group, "words"), "text", axes, (_, i) => i, (text, i) => ({
     text, class: "small", x: left, y: y(i) - 17, "pointer-events": "none",
     stroke: "var(--paper)", "stroke-width": 5, "paint-order": "stroke", // to be read on a path
@@ -197,26 +198,39 @@ function drawNormMarks(group, marks, { x, y, state }) {
   }));
 }
 
+// How far below its axis each dot stands: those that would hide each other go side by side.
+function normSinks(places, room) {
+  const order = fromLargest(places, places.length), lines = [], chosen = [];
+  for (const i of order) {
+    const free = lines.findIndex((last) => last - places[i] >= 17);
+    chosen[i] = free < 0 ? lines.length : free;
+    lines[chosen[i]] = places[i];
+  }
+  return chosen.map((line) => line * Math.min(11, room / Math.max(1, lines.length - 1)));
+}
+
 // A number's dot slides to its next place and leaves a trace where it was.
-function drawNormDots(group, chosen, { x, y, state }) {
+function drawNormDots(group, chosen, { x, y: axis, state, apart }) {
   const { norm, step, tokens } = state;
   const dots = chosen.slice(0, step + 1).flatMap((numbers, level) =>
     numbers.map((number, i) => ({ number, level, i })));
+  const sinks = chosen.map((numbers) => normSinks(numbers.map(x), apart - 40));
+  const y = (level, i) => axis(level) + sinks[level][i];
   const place = (i) => (norm === "batch" ? [i, state.dimension] : [state.token, i]);
   const name = ({ level, i }) => `${norm === "batch"}.${i}.${level === step ? "now" : level}`;
   const color = (i) => (place(i)[0] === state.token ? "var(--query)" : "var(--key)");
   const link = (i) => `number${place(i).join("-")}`;
   join(layer(group, "paths"), "path", dots.filter(({ level }) => level), name, ({ level, i }) => ({
-    d: `M${x(chosen[level - 1][i])} ${y(level - 1)}L${x(chosen[level][i])} ${y(level)}`,
+    d: `M${x(chosen[level - 1][i])} ${y(level - 1, i)}L${x(chosen[level][i])} ${y(level, i)}`,
     stroke: color(i), opacity: 0.5, "data-links": link(i), "pointer-events": "none",
   }));
   join(layer(group, "dots"), "circle", dots, name, ({ number, level, i }) => ({
-    cx: x(number), cy: y(level), r: 9, fill: color(i),
+    cx: x(number), cy: y(level, i), r: 9, fill: color(i),
     ...told(`“${tokens[place(i)[0]]}”, dimension ${place(i)[1]}, ${NORM_STAGES[level]}: ` +
       fixed(number, 2), link(i)),
   }));
   join(layer(group, "names"), "text", dots, name, ({ number, level, i }) => ({
-    text: String(i), class: "number middle on-full", x: x(number), y: y(level) + 4,
+    text: String(i), class: "number middle on-full", x: x(number), y: y(level, i) + 4,
     "aria-hidden": "true", "pointer-events": "none",
   }));
 }

@@ -96,5 +96,8 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 .card p, .card code, .more p, .more code { display: block; margin: 0 0 8px; }
 .card code, .more code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 13px; }
 a { color: var(--key); }
+/* on a phone the controls stay in sight above what they move */
+@media (max-width: 640px) { .controls { position: sticky; top: var(--explorable-top, 0px);
+  z-index: 1; padding: 6px 0; background: var(--paper); } }
 @media print { .controls, .task, .save, .fold, .tip { display: none; } }
 `;

@@ -65,6 +65,7 @@ def test_lesson_runs_and_its_explorables_move(lesson, open_lesson):
 
 
 @pytest.mark.browser
+@pytest.mark.everything
 def test_what_a_training_feeds_moves(course, open_lesson):
     """The explorables that the lessons show after minutes of training, after seconds of it."""
     kernel = {"name": "python3", "display_name": "Python 3"}

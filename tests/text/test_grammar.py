@@ -288,13 +288,13 @@ def test_each_example_shows_what_its_name_says():
 
 @pytest.fixture(scope="module")
 def corpus():
-    return generate(25_000, seed=1) + generate(25_000, seed=2)
+    return generate(25_000, seed=1)
 
 
 @pytest.mark.everything
 def test_each_english_sentence_has_one_german_one(corpus):
     german_of = {}
-    for pair in corpus:
+    for pair in corpus + generate(25_000, seed=2):
         assert german_of.setdefault(pair.source, pair.target) == pair.target
     assert len(german_of) > 49_000  # short sentences occur under both seeds
 
@@ -302,7 +302,7 @@ def test_each_english_sentence_has_one_german_one(corpus):
 def test_a_seed_gives_the_same_different_sentences_each_time(corpus):
     assert generate(500, seed=1) == corpus[:500]
     assert generate(500, seed=3) != corpus[:500]
-    assert len({pair.source for pair in corpus[:25_000]}) == 25_000
+    assert len({pair.source for pair in corpus}) == 25_000
 
 
 def test_sentences_have_3_to_16_words_separated_by_one_space(corpus):
@@ -312,12 +312,11 @@ def test_sentences_have_3_to_16_words_separated_by_one_space(corpus):
             assert text.split(" ") == words(text)
 
 
-def test_about_300_words_a_side_none_of_them_rare():
-    pairs = generate(20_000, seed=0)
-    for texts in ([pair.source for pair in pairs], [pair.target for pair in pairs]):
+def test_about_300_words_a_side_none_of_them_rare(corpus):
+    for texts in ([pair.source for pair in corpus], [pair.target for pair in corpus]):
         counts = Counter(word for text in texts for word in text.split())
         assert 250 <= len(counts) <= 350
-        assert min(counts.values()) >= 60  # three in a thousand sentences
+        assert min(counts.values()) >= 75  # three in a thousand sentences
 
 
 def test_every_word_is_aligned_but_german_commas_before_dass_and_weil(corpus):
@@ -343,7 +342,7 @@ def test_only_persons_speak(corpus):
     persons |= {"he", "she", "we", "they"}
     speaking = re.compile(r"(\w+) (?:do not |does not )?(?:says?|thinks?|knows?|hopes?) that")
     speakers = Counter(match[1] for pair in corpus for match in speaking.finditer(pair.source))
-    assert speakers.total() > 5_000
+    assert speakers.total() > 2_500
     assert set(speakers) <= persons
 
 

@@ -77,7 +77,7 @@ class Step:
         return [f"token {i}, {self.word(i)}: weight {one:.3f}" for i, one in enumerate(self.own)]
 
     def map(self) -> list[str]:
-        at = f"layer {{}}, head {{}}: {{:.3f}} of its attention at {self.word(self.watched)}"
+        at = f"block {{}}, head {{}}: {{:.3f}} of its attention at {self.word(self.watched)}"
         return lines(
             at, ((*head, given) for head, given in zip(self.heads, self.given, strict=True))
         )
@@ -87,7 +87,7 @@ class Step:
 
     def told(self) -> list[str]:
         lookers = (one for one in self.lookers(5) if one[2] >= 0.005)
-        named = lines("layer {}, head {}: {:.3f}", lookers)
+        named = lines("block {}, head {}: {:.3f}", lookers)
         return [*self.candidates(), *self.text(), *self.map(), *named]
 
     def said(self) -> str:
@@ -175,7 +175,7 @@ def test_pointing_asks_all_heads_about_a_token_and_a_head_about_all_tokens(show)
     page.named("token 4, ").hover()
     told = [words for words in page.told() if "of its attention" in words]
     agree(told, Step(*given, watched=4).map())
-    page.named("layer 1, head 2: ").first.hover()
+    page.named("block 1, head 2: ").first.hover()
     told = [words for words in page.told() if ": weight " in words]
     agree(told, Step(*given, (1, 2)).text())
     assert "where head 1.2 looked" in page.written()
@@ -188,10 +188,10 @@ def test_clicks_and_keys_choose(show):
     model, tokenizer, prompt = letters()
     page = show(AnswerExplorer(model, tokenizer, prompt, 6))
     page.click("token 5 of the answer")
-    page.named("layer 1, head 1: ").first.click()
+    page.named("block 1, head 1: ").first.click()
     assert page.get("step", "layer", "head") == [5, 1, 1]
-    assert page.press("ArrowLeft").startswith("layer 0, head 1: ")
-    assert page.press("ArrowDown").startswith("layer 0, head 2: ")
+    assert page.press("ArrowLeft").startswith("block 0, head 1: ")
+    assert page.press("ArrowDown").startswith("block 0, head 2: ")
     page.press("Enter")
     assert page.get("layer", "head") == [0, 2]
     token = page.named("token 6, ")

@@ -95,7 +95,7 @@ def expected_told(seen: dict, query: int, knobs: dict, attention: str) -> tuple:
     masked = [is_causal(attention, knobs) and j > query for j in range(len(words))]
     keys = [(word, scores[j], weights[j]) for j, word in enumerate(words) if not masked[j]]
     both = list(zip(words, masked, weights, strict=True))
-    told = [f"layer {i // 8}, head {i % 8}" for i in range(16)]
+    told = [f"block {i // 8}, head {i % 8}" for i in range(16)]
     told += lines("query {}, “{}”", enumerate(seen["query_words"]))
     told += [f"“{word}” gets " + ("nothing: masked" if m else f"{w:.3f}") for word, m, w in both]
     told += lines("score of “{}”: {:.2f}", keys) + lines("weight of “{0}”: {2:.3f}", keys)

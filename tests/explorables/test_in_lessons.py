@@ -18,7 +18,7 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "00/forced-dass-shown": ["force “schließt”"],
     "01/7edb2b45": [("Text", "Notebook")],
     "02/b197adc9": ["two hands, position 10", ("distance", 19)],
-    "03/0e2c91ba": ["ask from “opens”", "layer 1, head 5"],
+    "03/0e2c91ba": ["ask from “opens”", "block 1, head 5"],
     "03/masked-the-shown": ["query 6, “<eos>”"],
     "03/1745176f": ["left", ("causal mask", False)],
     "04/be0be7c7": ["view, then transpose"],
@@ -49,6 +49,12 @@ DONE = """[root.querySelector(".task").checkVisibility(), "done" in
     root.querySelector(".task").dataset]"""
 SIZE = """(node => [node.scrollWidth > node.clientWidth, node.offsetHeight])(
     root.querySelector("section"))"""
+HAND = """(([controls, picture]) => {
+    picture.scrollIntoView({ block: "end" });
+    const { top, bottom } = controls.getBoundingClientRect();
+    return [top, bottom];
+})(["controls", "picture"].map(name => root.querySelector(`.${name}`)))"""
+"""Where the controls are, in pixels of the window, when the picture's end is looked at."""
 STOPS = """[...root.querySelectorAll("section :is(button, input, textarea, a):enabled, section a")]
     .filter(node => node.checkVisibility()).length"""
 STOP = """(node => !node ? null : node.closest("svg") ? "picture" : [...root.querySelectorAll("*")]
@@ -81,6 +87,8 @@ def test_it_is_seen_at_one_look_reached_by_keyboard_and_its_task_can_be_done(nam
         shown.set()
         wider, height = shown.read(SIZE)
         assert not wider and height <= most, f"{height} pixels tall where {width} wide"
+    top, bottom = shown.read(HAND)  # on the phone
+    assert top >= 0 and bottom <= 400, f"controls from {top} to {bottom}"
     assert len(tabbed(shown)) == shown.read(STOPS) + 1  # the picture
     if name in SOLVED:
         assert shown.read(DONE) == [True, False]

@@ -210,7 +210,7 @@ def expected_heads(sent: dict) -> list[str]:
     told = []
     for (layer, head), hits in all_hits(sent).items():
         share = f": {sum(hits)} of {len(hits)} rows in frame" if hits else ""
-        told.append(f"layer {layer}, {called(sent, head)}{share}")
+        told.append(f"block {layer}, {called(sent, head)}{share}")
     return told
 
 
@@ -219,7 +219,7 @@ def expected_facts(sent: dict, last: int, layer: int, head: int | None) -> tuple
     title = f"Step {sent['step']:,}: loss {short(sent['loss'])}"
     if sent["expected"]:
         title += f", {sum(sent['right'])} of {len(sent['expected'])} words right"
-    said = f"{title.replace(':', f' of {last:,},')}. Layer {layer}, {called(sent, head)}"
+    said = f"{title.replace(':', f' of {last:,},')}. Block {layer}, {called(sent, head)}"
     if hits and not sent["expected"]:
         title += f", {sum(hits)} of {len(hits)} rows look most into their frame"
     if hits:
@@ -257,9 +257,9 @@ def test_a_step_and_a_head_are_chosen_by_click_and_key(show):
     step.focus()
     assert page.press("ArrowLeft", "Enter").startswith("step 1: loss 4.5")
     assert page.get("number") == 1
-    page.click("layer 0, head 2")
+    page.click("block 0, head 2")
     assert page.get("layer", "head") == [0, 2]
-    page.click("layer 0, mean")
+    page.click("block 0, mean")
     assert page.get("layer", "head") == [0, None]
     page.set(snapshots=[])
     assert "on_step=recorder" in page.said

@@ -53,7 +53,7 @@ def expected(seen: dict, state: dict, forced: dict[int, str], tokenizer) -> dict
     head = "mean of its heads" if state["head"] is None else f"head {state['head']}"
     said = (
         f"Written: “{seen['text']}”. For word {at + 1}, “{written[at]}”, the model looked most at "
-        f"{', '.join(best)} (layer {state['layer']}, {head}). Likeliest there: "
+        f"{', '.join(best)} (block {state['layer']}, {head}). Likeliest there: "
         f"{', '.join(lines('“{}” {:.4f}', rivals[:3]))}."
     )
     title = f"For “{written[at]}” the model looked most at {best[0]}"
@@ -165,7 +165,7 @@ def test_what_is_not_known_is_translated_all_the_same_and_bad_values_get_a_sente
     page = show(TranslationPlayground(forced=[(2, "xyzzy")]))
     assert page.said.startswith("“xyzzy” cannot be forced as word 3: it is not in the model's")
     page.set(forced=[[29, "und"]], word=25, layer=9, head=9)  # past the ends
-    assert page.title.startswith("For “Kind” the model") and "(layer 1, head 7)" in page.said
+    assert page.title.startswith("For “Kind” the model") and "(block 1, head 7)" in page.said
     assert "Forced" not in page.said
     page.set(forced=[], word=0)
     for text, shown in zip(texts, page.states(states), strict=True):

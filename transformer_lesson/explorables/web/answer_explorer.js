@@ -25,7 +25,7 @@ function answerControls(make, { model }) {
   return [
     make.slider("Token", "step", step, (value) => `${Math.min(value, steps)} of ${steps}`),
     make.play("step", step, 1500),
-    make.slider("Layer", "layer", from0(layers), within(layers - 1)),
+    make.slider("Block", "layer", from0(layers), within(layers - 1)),
     make.slider("Head", "head", from0(heads), within(heads - 1)),
   ];
 }
@@ -221,10 +221,10 @@ function drawHeadMap(group, look, page, { x, y, width }) {
   };
   answerHeading(group, { x, y, width }, `who looked at ${word(watched)}?`,
     pinned === watched ? `token ${watched}, kept until you click it again` :
-      `token ${watched}; ${all.length} heads, layers side by side`);
+      `token ${watched}; ${all.length} heads, blocks side by side`);
   join(layer(group, "cells"), "rect", all, ({ name }) => name, ({ head: [l, h], name, given }) => ({
     ...place([l, h]), class: "cell", fill: shade(given), "data-preview": `head.${name}`,
-    ...choosable(`layer ${l}, head ${h}: ${given.toFixed(3)} of its attention at ${word(watched)}`,
+    ...choosable(`block ${l}, head ${h}: ${given.toFixed(3)} of its attention at ${word(watched)}`,
       l === chosen[0] && h === chosen[1], () => page.set({ layer: l, head: h }), `head${name}`),
   }));
   join(layer(group, "picked"), "rect", [chosen], () => 0, (head) => ({
@@ -275,7 +275,7 @@ function drawLookers(group, { all, chosen }, page, { x, y, width }) {
   }));
   join(layer(group, "boxes"), "rect", most, (_, i) => i, ({ head: [l, h], name, given }, i) => ({
     ...places[i], height: 26, rx: 7, class: "box", "data-preview": `head.${name}`,
-    ...choosable(`layer ${l}, head ${h}: ${given.toFixed(3)}`,
+    ...choosable(`block ${l}, head ${h}: ${given.toFixed(3)}`,
       l === chosen[0] && h === chosen[1], () => page.set({ layer: l, head: h }), `head${name}`),
   }));
   join(layer(group, "words"), "text", most, (_, i) => i, (_, i) => ({

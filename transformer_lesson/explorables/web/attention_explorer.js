@@ -201,13 +201,13 @@ function drawHeads(group, look, page, width) {
   const side = step - 7, all = Array.from({ length: layers * heads }, (_, i) => i);
   const place = (i) => [(i % across) * step + 1, 20 + Math.floor(i / across) * (side + 20)];
   const number = (i) => [Math.floor(i / heads), i % heads];
-  const title = `${look.kind.name}, layer.head: who looks ↓ at whom →`;
+  const title = `${look.kind.name}, block.head: who looks ↓ at whom →`;
   join(layer(group, "title"), "text", [fitted(title, width, 12)], () => 0, (text) => ({ text,
     x: 0, y: 12, class: "small" }));
   join(layer(group, "boxes"), "rect", all, String, (i) => {
     const [l, h] = number(i), chosen = l === look.layer && h === look.head;
     return { class: "box", x: place(i)[0], y: place(i)[1], width: side, height: side, rx: 6,
-      ...choosable(`layer ${l}, head ${h}`, chosen, () => page.set({ layer: l, head: h })) };
+      ...choosable(`block ${l}, head ${h}`, chosen, () => page.set({ layer: l, head: h })) };
   });
   const levels = all.flatMap((i) =>
     mapShades(number(i), look.weights(number(i)[0]), place(i), side));
@@ -280,7 +280,7 @@ function attentionFacts(look, { changes, offers, known }, { text, plain, next })
   const best = fromLargest(keys.map(({ weight }) => weight), 3).filter((j) => keys[j].seen);
   const gives = best.map((j) => `${keys[j].weight.toFixed(2)} to “${keys[j].word}”`).join(", ");
   const most = `“${keys[best[0]].word}” (${keys[best[0]].weight.toFixed(2)})`;
-  const where = `Head ${look.head} of layer ${look.layer}, ${kind.name}, d_head ${look.q.length}`;
+  const where = `Head ${look.head} of block ${look.layer}, ${kind.name}, d_head ${look.q.length}`;
   const writes = kind.stack === "decoder";
   const likely = next[query]?.map(([word, p]) => `“${word}” (${p.toFixed(2)})`);
   const then = writes ? ` After “${from}” comes ${likely[0]}, or else ${likely[1]}.` : "";

@@ -103,7 +103,7 @@ function lookAtSnapshot(snapshot, { layer, head }) {
   const strongest = strongestKeys(weights, snapshot);
   const name = column === null ? `mean of ${heads} heads` : `head ${column}`;
   return { layer: row, head: column, weights, strongest, ...hitsOf(strongest),
-    name: `layer ${row}, ${name}` };
+    name: `block ${row}, ${name}` };
 }
 
 // The loss, and below it the shares of right words and of rows that look into their frame.
@@ -329,8 +329,8 @@ function replayFacts(last, now, look) {
   const where = look.rows ? `: in ${look.hits} of ${look.rows} rows with a frame (${framed}) ` +
     "the largest weight is inside it" : "";
   const said = `Step ${curveStep(step)} of ${curveStep(last)}, ` +
-    `loss ${curveNumber(loss)}${words}. Layer ${look.layer}, ` +
-    `${look.name.replace(/^layer \d+, /, "")}${where}.`;
+    `loss ${curveNumber(loss)}${words}. Block ${look.layer}, ` +
+    `${look.name.replace(/^block \d+, /, "")}${where}.`;
   return { title: `Step ${curveStep(step)}: loss ${curveNumber(loss)}${words || hits}`,
     said };
 }

@@ -265,7 +265,7 @@ function playgroundFacts(look) {
   const guess = "For a word that it does not know the model reads <unk>: it can only guess.";
   const guesses = look.known.every(Boolean) ? [] : [guess];
   const notes = [...reading.changes, ...reading.offers, ...guesses];
-  const most = `${best.join(", ")} (layer ${look.layer}, ${head})`;
+  const most = `${best.join(", ")} (block ${look.layer}, ${head})`;
   const said = `Written${far}: “${text}”. For word ${at + 1}, “${word}”, the model looked ` +
     `most at ${most}. Likeliest there: ${shares.join(", ")}.${changed}`;
   return {

@@ -18,6 +18,7 @@ from transformer_lesson.exercises.engine.progress import PLACE
 from transformer_lesson.mine import PARTS
 from transformer_lesson.mine.side_by_side import SAME
 
+pytestmark = pytest.mark.slow
 SENTENCE, GERMAN = "the child opens the window .", "das Kind macht das Fenster auf ."
 NAMES = [
     name for lesson, (_, *names) in LESSONS.items() if "01" <= lesson <= "10" for name in names
@@ -34,7 +35,6 @@ def copies(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("author", AUTHORS)
 def test_every_author_wrote_every_exercise_by_its_stub(author):
     written = answers(author)
@@ -49,7 +49,6 @@ def _heading(stub: str) -> str:
     return stub[: stub.index('"""')].strip() if '"""' in stub else stub[: stub.index(":\n") + 1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
 def test_a_learner_who_passes_all_ends_with_a_transformer_of_their_own(seed, copies):
     passes(drawn(seed), copies)

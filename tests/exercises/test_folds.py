@@ -1,10 +1,11 @@
 """Hints come one by one; solutions pass their checks; ways to fail open below a verdict."""
 
+import pkgutil
 import re
 
 import pytest
 
-from transformer_lesson.exercises import check, hint, solution, ways_to_fail
+from transformer_lesson.exercises import check, hint, solution, solutions, ways_to_fail
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine import folds
 from transformer_lesson.exercises.engine.checks import VALUES
@@ -74,12 +75,21 @@ def test_source_loses_docstring_and_annotations_and_keeps_comments():
 
 
 def test_solution_brings_the_functions_that_it_leans_on_but_no_argument():
-    page = solution("scaled_dot_product_attention")._repr_markdown_()
-    assert "def masked_softmax(scores, mask=None):" in page
-    assert "import torch\nfrom transformer_lesson.model.attention import attention_scores" in page
-    assert "import masked_softmax" not in page
+    page = solution("beam_search")._repr_markdown_()
+    assert "def length_normalized(" in page and "import length_normalized" not in page
+    assert re.search(r"^(import|from) ", page, re.MULTILINE)
     # `blocks` has a function of the same name as decoder_block's argument
     assert "import feed_forward" not in solution("decoder_block")._repr_markdown_()
+
+
+def test_a_plain_solution_is_the_formula_alone_and_says_where_the_packages_own_is():
+    modules = [one.name for one in pkgutil.iter_modules(solutions.__path__)]
+    plain = [one for one in EXERCISES.values() if folds.plain_solution(one)]
+    assert sorted({one.marked.__module__.rpartition(".")[2] for one in plain}) == sorted(modules)
+    for exercise in plain:
+        page, module = solution(exercise.name).body, exercise.reference.split(":")[0]
+        assert "raise " not in page and page.count("def ") == 1, exercise.name
+        assert f"The package's own, in `{module}`, " in page
 
 
 def test_unknown_exercise_is_an_error_that_suggests_names():

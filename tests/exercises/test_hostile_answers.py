@@ -1,6 +1,7 @@
 """Whatever a learner hands in, `check` answers with a report and the notebook goes on."""
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -137,6 +138,18 @@ def test_unusual_right_answer_passes():
     answers = [torch.no_grad()(right), *map(then, (torch.Tensor.double, torch.nn.Parameter))]
     for answer in [*answers, lambda x, n_heads: right(x.requires_grad_(), n_heads)]:
         assert check("split_heads", answer).status == "passed"
+
+
+def test_what_an_answer_is_warned_of_stays_out_of_sight_and_its_mistake_is_named(recwarn):
+    def turned_around(Q, K):
+        warnings.warn("deprecated", stacklevel=1)  # as PyTorch of `.T`, but every time
+        return Q @ K.T / Q.size(-1) ** 0.5
+
+    report = check("attention_scores", turned_around)
+    assert report.mistake == "all axes turned around" and "`K.mT`" in report.message
+    assert not recwarn and "deprecated" not in report.message
+    warnings.warn("the notebook's own", stacklevel=1)
+    assert len(recwarn) == 1
 
 
 class Subclass(torch.Tensor):

@@ -33,7 +33,7 @@ def _starts_at_zero(answer, inputs: tuple, encoding: Tensor) -> str | None:
         return None
     return (
         "Row 0 must be 0, 1, 0, 1, ...: the sine and the cosine of angle 0, in turn.\n"
-        "Do your positions count from 0? Do sines stand at even and cosines at odd columns?"
+        "Do your positions count from 0? Are the sines in even columns and the cosines in odd ones?"
     )
 
 
@@ -223,9 +223,11 @@ def _takes_every_place_on(answer, inputs: tuple, matrix: Tensor) -> str | None:
     draws=6,
     returns={"matrix": "d_model d_model"},
     hints=(
-        "In k positions hand i turns by the angle k / base^(2i / d_model), wherever it stands.",
-        "The block of one hand is [[cos, -sin], [sin, cos]] of that angle; it multiplies the row "
-        "(sine, cosine) from the right.",
+        "In k positions hand i turns by the angle k / base^(2i / d_model), wherever it starts. The "
+        "first column of its block makes the new sine out of the old sine and the old cosine; the "
+        "second one makes the new cosine.",
+        "The new sine is sin(a) cos(b) + cos(a) sin(b), so the first column is cos(b), sin(b) for "
+        "the angle b. The block is [[cos, -sin], [sin, cos]].",
         "Begin with zeros of shape (d_model, d_model) and fill the rows and columns 2i and 2i + 1 "
         "of each hand, or give the blocks to `torch.block_diag`.",
     ),

@@ -259,8 +259,8 @@ def _masked_keys_get_nothing(answer, inputs: tuple, output: Tensor, weights: Ten
     hints=(
         "Three steps: scores, softmax, weighted sum of the values. The mask acts between the "
         "first two.",
-        "Each query spreads a total of 1 over the keys: softmax over the last axis. A hidden key "
-        "gets the lowest score there is before it. And a query whose keys are all hidden?",
+        "Each query spreads a total of 1 over the keys: softmax over the last axis. Before that, a "
+        "hidden key gets the lowest score there is. And a query whose keys are all hidden?",
         "`scores.masked_fill(~mask, torch.finfo(scores.dtype).min)` hides where the mask is "
         "False; minus infinity would give NaN where it is False for every key. After "
         "`.softmax(dim=-1)` such a row needs `.masked_fill(~mask, 0.0)`. Return "

@@ -6,6 +6,7 @@ import io
 import re
 import sysconfig
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType
@@ -96,13 +97,18 @@ def is_blank(answer: Callable) -> bool:
 def call(answer: Callable, inputs: tuple) -> Any:
     """Return answer(*inputs).
 
+    Warnings are left out: what is wrong is said by the check, in its own words and below the cell,
+    and not by PyTorch above it, once for all the calls of a check.
+
     Raises:
         NotAttempted: the answer is a stub that raises `NotImplementedError`.
         Failed: the answer raised anything else, `SystemExit` included. Only the interrupt
             button's `KeyboardInterrupt` goes through.
     """
     try:
-        return answer(*inputs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return answer(*inputs)
     except KeyboardInterrupt:
         raise
     except BaseException as error:

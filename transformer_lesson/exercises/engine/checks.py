@@ -34,6 +34,7 @@ from transformer_lesson.exercises.engine.examples import (
     smallest_example,
 )
 from transformer_lesson.exercises.engine.explanation import explain, explain_error
+from transformer_lesson.exercises.engine.last_cell import not_the_last_one
 from transformer_lesson.exercises.engine.not_a_number import first_nan
 from transformer_lesson.exercises.engine.precision import (
     DOUBLE_ONLY,
@@ -59,7 +60,8 @@ def check(name: str, answer: Any) -> Report:
     that every right result obeys; equality with the package's own function on some random
     draws. What fails is compared with the known mistakes. A wrong answer never raises here,
     what it prints is quoted in the report, and what does not end is stopped after 10 seconds.
-    A passed exercise counts in `progress()`.
+    A passed exercise counts in `progress()`. If the notebook has a later version of the function
+    whose cell failed, the report begins with a sentence that says so.
 
     Args:
         name: the exercise, such as "split_heads".
@@ -73,8 +75,9 @@ def check(name: str, answer: Any) -> Report:
         return Report(
             name, "failed", f'Give check the function itself: check("{name}", {name}), no call.'
         )
+    earlier = not_the_last_one(name, answer)
     if is_untouched(answer, exercise.load_start()):
-        return Report(name, "not attempted")
+        return Report(name, "not attempted", earlier)
     printed = Excerpt()
     with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]), one_thread():
         exercise.tried_reference()(*exercise.make_inputs(Draw(0)))  # so that all is imported
@@ -88,7 +91,8 @@ def check(name: str, answer: Any) -> Report:
     if report.status == "passed":
         remember("passed", name, True)
         report = replace(report, message=report.message + _kept(exercise, answer))
-    return replace(report, message=report.message + _quote(printed))
+    said = "\n".join(filter(None, [earlier, report.message]))
+    return replace(report, message=said + _quote(printed))
 
 
 @contextlib.contextmanager

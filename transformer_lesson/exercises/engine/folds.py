@@ -5,14 +5,18 @@ import html
 import inspect
 from collections import Counter
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.engine.checks import first_failure, one_thread
 from transformer_lesson.exercises.engine.choosing import variant
 from transformer_lesson.exercises.engine.explanation import words
+from transformer_lesson.exercises.engine.specification import Exercise
 from transformer_lesson.exercises.engine.standalone import bare_source
 
+SOLUTIONS = "transformer_lesson.exercises.solutions"
 _hints_given: Counter[str] = Counter()
 
 
@@ -51,7 +55,7 @@ def hint(name: str) -> Fold:
 
 
 def solution(name: str) -> Fold:
-    """Return the source of the package's own function, ready to run in a cell.
+    """Return the formula as code, ready to run in a cell: a plain solution, or the package's own.
 
     Docstrings, decorators and annotations are left out; the imports that it needs are added.
 
@@ -59,9 +63,19 @@ def solution(name: str) -> Fold:
         ValueError: there is no exercise of that name.
     """
     exercise = find(name)
-    module = exercise.reference.split(":")[0]
-    code = solution_code([*exercise.load_helpers(), exercise.load_reference()])
-    return Fold(f"{name}: solution", f"From `{module}`:\n\n```python\n{code}\n```")
+    module, plain = exercise.reference.split(":")[0], plain_solution(exercise)
+    if plain is None:
+        code = solution_code([*exercise.load_helpers(), exercise.load_reference()])
+        return Fold(f"{name}: solution", f"From `{module}`:\n\n```python\n{code}\n```")
+    more = f"The package's own, in `{module}`, also says what is wrong with its arguments."
+    code = solution_code([plain])
+    return Fold(f"{name}: solution", f"```python\n{code}\n```\n\n{more}")
+
+
+def plain_solution(exercise: Exercise) -> Callable | None:
+    """Return the solution of an exercise that stands in `solutions`, if there is one."""
+    module = f"{SOLUTIONS}.{exercise.marked.__module__.rpartition('.')[2]}"
+    return find_spec(module) and vars(import_module(module)).get(exercise.name)
 
 
 def ways_to_fail(name: str) -> Fold:

@@ -1,0 +1,32 @@
+"""Lesson 03: scores, weights, masks."""
+
+import math
+
+import torch
+
+
+def attention_scores(Q, K):
+    """Return Q K^T / sqrt(d_head), for any leading axes."""
+    return Q @ K.transpose(-2, -1) / math.sqrt(Q.size(-1))  # (..., query, key)
+
+
+def causal_mask(n):
+    """Return the mask that lets each position attend to itself and those before it."""
+    return torch.ones(n, n, dtype=torch.bool).tril()[None, None]  # (1, 1, query, key)
+
+
+def scaled_dot_product_attention(Q, K, V, mask=None):
+    """Return softmax(Q K^T / sqrt(d_head)) V and the weights; zeros where every key is hidden."""
+    scores = Q @ K.transpose(-2, -1) / math.sqrt(Q.size(-1))  # (..., query, key)
+    if mask is None:
+        weights = scores.softmax(dim=-1)
+    else:
+        lowest = torch.finfo(scores.dtype).min
+        weights = scores.masked_fill(~mask, lowest).softmax(dim=-1)
+        weights = weights.masked_fill(~mask, 0.0)  # for queries whose keys are all hidden
+    return weights @ V, weights
+
+
+def padding_mask(ids, pad_id):
+    """Return the mask that hides the keys at which padding stands."""
+    return (ids != pad_id)[:, None, None, :]  # (batch, 1, 1, key)

@@ -32,7 +32,6 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
         "encoder 1, self head 2 is on; not tried yet",
     ],
     "07/0c1d4300": [("Step", 37)],
-    "07/381cc010": ["a second attention, unmasked, token 5 “Fenster” was not replaced yet"],
     "07/0e1dad53": ["B, token 5 “Fenster” was not replaced yet"],
     "08/506e2c13": ["logarithmic"],
     "08/06ddecb4": ["logarithmic"],

@@ -2,25 +2,33 @@
 
 import pytest
 
+from tests.exercises.test_collection import Notebook, solved
 from tests.mine.test_mine import write_all
 from transformer_lesson.mine import PARTS, Playground
-from transformer_lesson.mine.playground import answer_to
+from transformer_lesson.mine.playground import SENTENCES, answer_to
 
 
 def test_what_is_typed_or_pressed_is_translated_and_ours_are_named_as_such(folder):
     shown = Playground()
     assert shown.lines[0] == "German: das Kind macht das Fenster auf ."
-    assert shown.lines[1] == "□" * 17 + " 0 of 17 functions of the forward pass are yours."
+    assert shown.lines[1] == "□" * 17 + " 0 of 17 functions are yours."
     assert "number for number" in shown.lines[-1]
     shown.children[1].children[1].click()
     assert shown.lines[0] == "German: das Kind macht das Fenster zu ."
     shown.field.value = "The dog sees the <b>cat</b>"
-    assert shown.lines == ["“<” is no word that the translator has learned: try another one."]
+    assert shown.lines == ["The translator has never learned “<”. Try another word."]
     assert "“&lt;”" in shown.answer.value
     assert "<b>cat" not in shown._repr_mimebundle_()["text/markdown"]
     shown.field.value = "The dog sees the cat"
     assert shown.lines[0] == "German: der Hund sieht die Katze ."
     assert answer_to(" ")[0].startswith("Type") and "21 words" in answer_to("the " * 21)[0]
+
+
+def test_the_learners_functions_and_ours_are_named(folder):
+    Notebook().keep("causal_mask", solved("causal_mask"))
+    share, yours, ours = answer_to(SENTENCES[0])[1:4]
+    assert share.count("■") == 1 and " 1 of 17 " in share and yours == "Yours: causal_mask."
+    assert ours.startswith("Still ours: embed, ") and "causal_mask" not in ours
 
 
 @pytest.mark.slow

@@ -24,28 +24,34 @@ from transformer_lesson.model.positions import sinusoidal_encoding
 
 
 def _cross_inputs(draw: Draw) -> tuple:
-    """Masks of every kind, or none; as many source as target tokens; one head; one source token."""
-    if draw.number == 1:
-        draw.sizes["source"] = draw.size("target")
-    draw.sizes |= ({}, {}, {"batch": 1}, {"target": 1}, {"source": 1}, {"head": 1})[draw.number]
+    """Masks of every kind, or none; as many source as target tokens; one head; one source token.
+
+    With as many source as target tokens and a mask, all shapes fit whoever asks whom.
+    """
+    if draw.number in (1, 6):
+        draw.sizes["source"] = draw.size("target", 2)
+    one = ({}, {}, {"batch": 1}, {"target": 1}, {"source": 1}, {"head": 1}, {})
+    draw.sizes |= one[draw.number]
     d_model = draw.sizes["d_model"] = draw.size("head") * draw.size("d_head")
     y, memory = draw.normal("batch target d_model"), draw.normal("batch source d_model")
     matrices = [draw.normal("d_model d_model") / d_model**0.5 for _ in range(4)]
-    axes = draw.one_of(("batch 1 1 source", "", "batch 1 1 source", "1 1 target source", "", ""))
+    padding = "batch 1 1 source"
+    axes = (padding, "", padding, "1 1 target source", "", "", padding)[draw.number]
     mask = draw.booleans(axes) if axes else None
     if axes:
         mask[..., 0] = True
+        mask[..., 1:2] &= draw.number != 6  # so that it hides something there
     return y, memory, *matrices, draw.size("head"), mask
 
 
 @exercise(
     reference="transformer_lesson.model.attention:cross_attention",
     make_inputs=_cross_inputs,
-    draws=6,
+    draws=7,
     returns={"output": "batch target d_model"},
     hints=(
         "It is multi-head attention of two sequences: the target asks, the source answers.",
-        "Queries are made from y. Keys and values are both made from memory, so scores have the "
+        "Make the queries from y, and both keys and values from memory. So the scores have the "
         "shape (batch, head, target, source).",
         "`Q = split_heads(y @ W_Q, n_heads)`; the same of memory with W_K and W_V. Then attend, "
         "merge and multiply by W_O.",
@@ -75,7 +81,12 @@ def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     )
     n_heads = choose(n_heads, single_head=1)
     Q, K, V = split_heads(Q, n_heads), split_heads(K, n_heads), split_heads(V, n_heads)
-    mask = choose(mask, mask_ignored=None, inverted_mask=None if mask is None else ~mask)
+    mask = choose(
+        mask,
+        mask_ignored=None,
+        inverted_mask=None if mask is None else ~mask,
+        mask_turned=None if mask is None else mask.mT,
+    )
     Q = choose(Q, unscaled=Q * Q.size(-1) ** 0.5)
     heads, weights = attention.scaled_dot_product_attention(Q, K, V, mask)
     joined = choose(merge_heads(heads), merged_without_transpose=heads.reshape(y.shape))
@@ -90,8 +101,10 @@ def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
 
 
 def _forward_inputs(draw: Draw) -> tuple:
-    """With padding and without, one sentence, one token, one block."""
-    draw.sizes |= ({}, {}, {"batch": 1}, {}, {"source": 1}, {"target": 1})[draw.number]
+    """With padding and without, one sentence, one token, one block; two sentences of one length."""
+    if draw.number == 6:  # all shapes fit whoever asks whom
+        draw.sizes["source"] = draw.size("target", 3)
+    draw.sizes |= ({}, {}, {"batch": 1}, {}, {"source": 1}, {"target": 1}, {})[draw.number]
     weights = random_layers.weights(draw)
     draw.sizes["vocab_size"] = random_layers.TARGET_WORDS
     source_words, target_words = random_layers.SOURCE_WORDS, random_layers.TARGET_WORDS
@@ -134,6 +147,7 @@ def _through(y, memory, block, n_heads, causal, real):
         lambda h, memory: choose(
             attention.cross_attention(h, memory, *crossed, n_heads, real),
             no_cross_attention=torch.zeros_like(h),
+            roles_swapped=attention.cross_attention(memory, h, *crossed, n_heads, real),
             causal_across=attention.cross_attention(
                 h, memory, *crossed, n_heads, _seen_so_far(h, memory) & real
             ),
@@ -209,9 +223,13 @@ def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm
         self_twice=(own, own, feed_forward),
         cross_twice=(asking, asking, feed_forward),
     )
-    N = _first_branch(y, first, norm_1)
-    M = choose(_second_branch(y, memory, N, second, norm_2), no_second_branch=N)
-    output = choose(_third_branch(y, N, M, third, norm_3), two_branches=M)
+    after_self = _first_branch(y, first, norm_1)
+    after_cross = choose(
+        _second_branch(y, memory, after_self, second, norm_2), no_second_branch=after_self
+    )
+    output = choose(
+        _third_branch(y, after_self, after_cross, third, norm_3), two_branches=after_cross
+    )
     return choose(output, squeezed=output.squeeze(), both_returned=(output, memory))
 
 
@@ -219,14 +237,14 @@ def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm
     reference="transformer_lesson.model.forward:decoder_forward",
     helpers=("transformer_lesson.model.forward:_decoder_layer",),
     make_inputs=_forward_inputs,
-    draws=6,
+    draws=7,
     returns={"logits": "batch target vocab_size"},
     hints=(
         "As in the encoder: masks, embeddings, positions, blocks. Two masks this time, and a "
         "projection at the end.",
         "Self-attention gets `causal_mask(target_ids.size(1))`. Cross-attention gets the padding "
-        "mask of the source ids, for it is the source that it reads.",
-        "`decoder_block` calls its third function with two arguments: "
+        "mask of the source ids, because it reads the source.",
+        "`decoder_block` calls its `cross_attention` with two arguments: "
         "`lambda h, memory: cross_attention(h, memory, *block.cross_attention, n_heads, real)`. "
         "Last comes `y @ weights.projection`.",
     ),
@@ -311,19 +329,19 @@ def _first_branch(y, sublayer, norm):
     )
 
 
-def _second_branch(y, memory, N, sublayer, norm):
-    """Return norm(N + sublayer(N))."""
-    read = choose(N, pre_norm=norm(N), second_pre_norm=norm(N))
+def _second_branch(y, memory, after_self, sublayer, norm):
+    """Return norm(after_self + sublayer(after_self))."""
+    read = choose(after_self, pre_norm=norm(after_self), second_pre_norm=norm(after_self))
     written = choose(
         sublayer(read),
         norms_before_sums=norm(sublayer(read)),
         second_norm_before_sum=norm(sublayer(read)),
-        no_cross_attention=torch.zeros_like(N),
+        no_cross_attention=torch.zeros_like(after_self),
     )
     carried = choose(
-        N,
-        no_second_residual=torch.zeros_like(N),
-        no_residuals=torch.zeros_like(N),
+        after_self,
+        no_second_residual=torch.zeros_like(after_self),
+        no_residuals=torch.zeros_like(after_self),
         input_in_second_sum=y,
         memory_carried=memory,
     )
@@ -342,22 +360,22 @@ def _second_branch(y, memory, N, sublayer, norm):
     )
 
 
-def _third_branch(y, N, M, sublayer, norm):
-    """Return norm(M + sublayer(M))."""
-    source = choose(M, third_reads_first=N, third_reads_input=y)
+def _third_branch(y, after_self, after_cross, sublayer, norm):
+    """Return norm(after_cross + sublayer(after_cross))."""
+    source = choose(after_cross, third_reads_first=after_self, third_reads_input=y)
     read = choose(source, pre_norm=norm(source), third_pre_norm=norm(source))
     written = choose(
         sublayer(read),
         norms_before_sums=norm(sublayer(read)),
         third_norm_before_sum=norm(sublayer(read)),
-        no_feed_forward=torch.zeros_like(M),
+        no_feed_forward=torch.zeros_like(after_cross),
     )
     carried = choose(
-        M,
-        no_third_residual=torch.zeros_like(M),
-        no_residuals=torch.zeros_like(M),
+        after_cross,
+        no_third_residual=torch.zeros_like(after_cross),
+        no_residuals=torch.zeros_like(after_cross),
         input_in_third_sum=y,
-        first_result_in_third_sum=N,
+        first_result_in_third_sum=after_self,
     )
     total = choose(
         carried + written,
@@ -489,8 +507,8 @@ def _leak_inputs(draw: Draw) -> tuple:
     hints=(
         "Change one token and run the model again. Which outputs are allowed to move?",
         "After a change at position t, outputs 0 to t - 1 must stay as they were. A leak may "
-        "hide at any t, so try each of them.",
-        "For t from 1 to n - 1: clone ids, put another id (0, or 1 where a 0 stands) at "
+        "hide at any t, so try them all.",
+        "For t from 1 to n - 1: clone ids, put another id (0, or 1 where a 0 stands) into "
         "column t, and compare `model(changed)[:, :t]` with `model(ids)[:, :t]`. Return "
         "`True` or `False`.",
     ),

@@ -13,8 +13,8 @@ from transformer_lesson.text.tokenizers import words
 SENTENCES = (
     "the child opens the window .",
     "the child closes the window .",
-    "the old frog kisses the young queen .",
-    "if the dog sees the cat , the child opens the window .",
+    "the teacher says that the child opens the window .",
+    "the window opens the child .",
 )
 LONGEST_TYPED = 20
 """Words of a sentence that is translated; the corpus has none that is longer."""
@@ -74,26 +74,26 @@ def answer_to(typed: str) -> list[str]:
     if read[-1][-1].isalnum():
         read.append(".")  # as every sentence of the corpus ends
     if unknown := [word for word in read if word not in known]:
-        return [f"“{unknown[0]}” is no word that the translator has learned: try another one."]
+        return [f"The translator has never learned “{unknown[0]}”. Try another word."]
     done = translation(" ".join(read))
     return [f"German: {done.mine or '(nothing)'}", *_whose(done.parts), _beside(done)]
 
 
 def _whose(parts: Parts) -> list[str]:
-    """Return the share of functions that are the learner's, drawn, and what that means."""
-    yours, n = parts.yours_now(), len(PARTS)
+    """Return the share of functions that are the learner's, drawn, and which they are."""
+    yours = parts.yours_now()
     drawn = "".join("■" if name in yours else "□" for name in PARTS)
-    lines = [f"{drawn} {parts.count()} functions of the forward pass are yours."]
-    if len(yours) == n:
+    lines = [f"{drawn} {parts.count()} functions are yours."]
+    if len(yours) == len(PARTS):
         lines.append(
-            f"All {n} of them! From the ids to the logits no line of ours is left: you wrote a "
-            "Transformer, every line of it, and it has just translated a sentence for you."
+            "From the ids to the logits no line of ours is left: you wrote a Transformer, and it "
+            "has just translated a sentence for you."
         )
     elif yours:
         ours = [name for name in PARTS if name not in yours]
-        lines.append(f"Ours stood in for {', '.join(ours)}.")
+        lines += [f"Yours: {', '.join(yours)}.", f"Still ours: {', '.join(ours)}."]
     else:
-        lines.append("All that ran here were ours: each exercise that you solve replaces one.")
+        lines.append("So far, all that runs here is ours. Each exercise you pass replaces one.")
     return lines + [f"Ours stands in for {name}: {why}." for name, why in parts.reasons.items()]
 
 

@@ -5,7 +5,7 @@ Long because it is data: seven exercises whole, with their inputs and all their 
 
 import math
 import string
-from itertools import accumulate
+from itertools import accumulate, product
 
 import torch
 import torch.nn.functional as F
@@ -395,6 +395,7 @@ WRITTEN = (
     '{"word": "Hund", "gender": "m',
     '{"word": "Tür", "gender": "f"}',
     '{"wor',
+    '{"',
     '{"word',
     '{"word":',
     '{"word": "gender',
@@ -405,7 +406,7 @@ WRITTEN = (
 """Draw by draw: a record that has begun, in each of its parts, and one that is whole."""
 
 TOKENS = (
-    *("{", '{"', '{"word": "K', "word", "d", 'd": "', '"', '": "', ': "', " ", "K", "ind", "ü"),
+    *("{", '{"', '{"word": "K', "word", "d", 'd": "', '"', '": "', ': "', " ", "Ka", "ind", "ür"),
     *("ende", '", "', '",', 'er", "g', '"}', "}", "m", "n", 'm"}', 'f"', "mf", "7", "\n", '"}\n'),
     *("gender", 'gender": "', 'n", "gender": "n"}', '""', "'", "x y"),
 )
@@ -475,20 +476,21 @@ def _can_become_a_record(written, token):
     start = '{"word": "'
     after = text[len(start) :]
     word = after.split('"')[0]
-    word = choose(word or "A", no_word_yet=word, no_letter=word if '"' in after else "A")
+    word = choose(word or "A", no_word_yet=word, no_letter=word if '"' in after else word or "A")
     letters = choose(
         word.isalpha(),
         no_letter=not word or word.isalpha(),
         ascii_letters=word.isalpha() and word.isascii(),
         digits_too=word.isalnum(),
         any_character=True,
-        capital_first=word.isalpha() and word[0].isupper(),
+        either_order=word.isalpha() or text.startswith('{"gender'),
+        capital_first=word.isalpha() and word.istitle(),
     )
     genders = choose(
         "mfn",
         two_genders="mf",
         any_gender=string.ascii_letters,
-        several_genders=[one + more for one in "mfn" for more in ("", *"mfn")],
+        several_genders=["".join(some) for n in (1, 2, 3) for some in product("mfn", repeat=n)],
         empty_gender=["", *"mfn"],
     )
     records = [f'{start}{word}", "gender": "{gender}"}}' for gender in genders]
@@ -497,6 +499,8 @@ def _can_become_a_record(written, token):
         no_spaces=[record.replace(" ", "") for record in records],
         gender_optional=[*records, f'{start}{word}"}}'],
         never_closed=[record[:-1] for record in records],
+        line_break_at_the_end=[record + "\n" for record in records],
+        either_order=[*records, '{"gender": "m", "word": "A"}'],
     )
     fits = [
         choose(
@@ -511,6 +515,7 @@ def _can_become_a_record(written, token):
     legal = letters and choose(any(fits), every_gender=all(fits))
     return choose(
         legal,
+        everything=True,
         one_character=legal and len(token) == 1,
         within_one_part=legal and not _crosses(written, token, word),
     )

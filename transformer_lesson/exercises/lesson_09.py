@@ -4,6 +4,7 @@ Long because it is data: seven exercises whole, with their inputs and all their 
 """
 
 import math
+import re
 import string
 from itertools import accumulate, product
 
@@ -407,7 +408,23 @@ WRITTEN = (
 
 TOKENS = (
     *("{", '{"', '{"word": "K', "word", "d", 'd": "', '"', '": "', ': "', " ", "Ka", "ind", "ür"),
-    *("ende", '", "', '",', 'er", "g', '"}', "}", "m", "n", 'm"}', 'f"', "mf", "7", "\n", '"}\n'),
+    *(
+        "ende",
+        '", "',
+        '",',
+        'er", "g',
+        '"}',
+        "}",
+        "m",
+        "n",
+        'm"}',
+        'f"',
+        'M"',
+        "mf",
+        "7",
+        "\n",
+        '"}\n',
+    ),
     *("gender", 'gender": "', 'n", "gender": "n"}', '""', "'", "x y"),
 )
 
@@ -460,7 +477,8 @@ def legal_next(written, tokens):
     return choose(
         legal,
         as_list=judged,
-        numbers=legal.int(),
+        numbers=legal.long(),
+        decimals=legal.float(),
         additive=torch.zeros(len(tokens)).masked_fill(~legal, -math.inf),
         places=legal.nonzero().flatten(),
         tokens_kept=[token for token, one in zip(tokens, judged, strict=True) if one],
@@ -470,26 +488,29 @@ def legal_next(written, tokens):
 
 def _can_become_a_record(written, token):
     """Return whether a record can begin with the text and the token behind it."""
-    token = choose(token, first_character=token[0])
+    token = choose(token, first_character=token[0], last_character=token[-1])
     text = choose(written + token, token_alone=token, in_front=token + written)
     text = choose(text, white_space=text.rstrip())
     start = '{"word": "'
     after = text[len(start) :]
-    word = after.split('"')[0]
-    word = choose(word or "A", no_word_yet=word, no_letter=word if '"' in after else word or "A")
     letters = choose(
-        word.isalpha(),
-        no_letter=not word or word.isalpha(),
-        ascii_letters=word.isalpha() and word.isascii(),
-        digits_too=word.isalnum(),
-        any_character=True,
-        either_order=word.isalpha() or text.startswith('{"gender'),
-        capital_first=word.isalpha() and word.istitle(),
+        r"[^\W\d_]*",
+        ascii_letters="[A-Za-z]*",
+        digits_too=r"\w*",
+        any_character='[^"]*',
+        capital_first="(?:[A-ZÄÖÜ][a-zäöüß]*)?",
+    )
+    word = re.match(letters, after)[0]
+    begun = choose(True, no_word_yet=word != "")
+    word = choose(
+        word or "A", no_word_yet=word, no_letter=word if after[:1] == '"' else word or "A"
     )
     genders = choose(
         "mfn",
         two_genders="mf",
         any_gender=string.ascii_letters,
+        any_small_letter=string.ascii_lowercase,
+        capital_genders="mfnMFN",
         several_genders=["".join(some) for n in (1, 2, 3) for some in product("mfn", repeat=n)],
         empty_gender=["", *"mfn"],
     )
@@ -512,7 +533,7 @@ def _can_become_a_record(written, token):
         )
         for record in records
     ]
-    legal = letters and choose(any(fits), every_gender=all(fits))
+    legal = begun and choose(any(fits), every_gender=all(fits))
     return choose(
         legal,
         everything=True,

@@ -272,7 +272,7 @@ def test_09():
     assert accept.tolist() == [0.625, 1.0] and residual.tolist() == [0.0, 1.0]
     assert 0.15 < 0.9**13 < 0.3 and right("09.honest_chance").startswith("About 130")
     untrue = '{"word": "Fxnster", "gender": "m"}'
-    assert legal_next("", [untrue]).all() and right("09.valid_or_true").endswith("any is true")
+    assert legal_next("", [untrue]).all() and "hardly any is true" in right("09.valid_or_true")
     nicht = "der Hund sieht die Katze nicht ."
     hypotheses = ("der Hund sieht die Katze .", "die Katze sieht der Hund nicht .")
     A, B = (bleu([hypothesis], [nicht]).score for hypothesis in hypotheses)

@@ -406,6 +406,8 @@ WRITTEN = (
 )
 """Draw by draw: a record that has begun, in each of its parts, and one that is whole."""
 
+START = '{"word": "'
+
 TOKENS = (
     *("{", '{"', '{"word": "K', "word", "d", 'd": "', '"', '": "', ': "', " ", "Ka", "ind", "ür"),
     *(
@@ -471,7 +473,11 @@ def legal_next(written, tokens):
     """Return with which of the tokens the text can still become a record."""
     judged = []
     for token in tokens:
-        judged.append(_can_become_a_record(written, token))
+        part = choose(token, first_character=token[0], last_character=token[-1])
+        text = choose(written + part, token_alone=part, in_front=part + written)
+        text = choose(text, white_space=text.rstrip())
+        word = _word(text[len(START) :])
+        judged.append(_can_become_a_record(written, part, text, _records(word)))
     judged = choose(judged, inverted=[not one for one in judged])
     legal = torch.tensor(judged)
     return choose(
@@ -486,13 +492,8 @@ def legal_next(written, tokens):
     )
 
 
-def _can_become_a_record(written, token):
-    """Return whether a record can begin with the text and the token behind it."""
-    token = choose(token, first_character=token[0], last_character=token[-1])
-    text = choose(written + token, token_alone=token, in_front=token + written)
-    text = choose(text, white_space=text.rstrip())
-    start = '{"word": "'
-    after = text[len(start) :]
+def _word(after):
+    """Return the word that the text has begun, or, where it has not, any word."""
     letters = choose(
         r"[^\W\d_]*",
         ascii_letters="[A-Za-z]*",
@@ -501,10 +502,11 @@ def _can_become_a_record(written, token):
         capital_first="(?:[A-ZÄÖÜ][a-zäöüß]*)?",
     )
     word = re.match(letters, after)[0]
-    begun = choose(True, no_word_yet=word != "")
-    word = choose(
-        word or "A", no_word_yet=word, no_letter=word if after[:1] == '"' else word or "A"
-    )
+    return choose(word or "A", no_letter=word if after[:1] == '"' else word or "A")
+
+
+def _records(word):
+    """Return all records with this word."""
     genders = choose(
         "mfn",
         two_genders="mf",
@@ -514,15 +516,19 @@ def _can_become_a_record(written, token):
         several_genders=["".join(some) for n in (1, 2, 3) for some in product("mfn", repeat=n)],
         empty_gender=["", *"mfn"],
     )
-    records = [f'{start}{word}", "gender": "{gender}"}}' for gender in genders]
-    records = choose(
+    records = [f'{START}{word}", "gender": "{gender}"}}' for gender in genders]
+    return choose(
         records,
         no_spaces=[record.replace(" ", "") for record in records],
-        gender_optional=[*records, f'{start}{word}"}}'],
+        gender_optional=[*records, f'{START}{word}"}}'],
         never_closed=[record[:-1] for record in records],
         line_break_at_the_end=[record + "\n" for record in records],
         either_order=[*records, '{"gender": "m", "word": "A"}'],
     )
+
+
+def _can_become_a_record(written, token, text, records):
+    """Return whether one of the records begins with the text."""
     fits = [
         choose(
             record.startswith(text),
@@ -533,19 +539,21 @@ def _can_become_a_record(written, token):
         )
         for record in records
     ]
-    legal = begun and choose(any(fits), every_gender=all(fits))
+    legal = choose(any(fits), every_gender=all(fits))
     return choose(
         legal,
         everything=True,
+        no_word_yet=legal and len(text) > len(START),
         one_character=legal and len(token) == 1,
-        within_one_part=legal and not _crosses(written, token, word),
+        within_one_part=legal and not _crosses(written, token, records[0]),
     )
 
 
-def _crosses(written, token, word):
+def _crosses(written, token, record):
     """Return whether a token ends one part of the record and begins the next."""
     first, last = len(written), len(written + token) - 1
-    ends = accumulate((10, len(word), 14, 1, 2))  # start, word, middle, gender, end
+    word = len(record) - 27
+    ends = accumulate((len(START), word, 14, 1, 2))  # start, word, middle, gender, end
     return any(first < end <= last for end in ends)
 
 

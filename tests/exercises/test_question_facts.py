@@ -14,7 +14,14 @@ from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.exercises.engine.question_bank import find_question
 from transformer_lesson.experiments.since_2017 import Setting, stored_grid, stored_ladder
 from transformer_lesson.explorables import TranslationPlayground
-from transformer_lesson.generation import Sample, accept_and_residual, bleu, generate, top_p_filter
+from transformer_lesson.generation import (
+    Sample,
+    accept_and_residual,
+    bleu,
+    generate,
+    legal_next,
+    top_p_filter,
+)
 from transformer_lesson.interpretability.causality import changed_positions
 from transformer_lesson.model.attention import (
     attention_scores,
@@ -264,7 +271,8 @@ def test_09():
     accept, residual = accept_and_residual(torch.tensor([0.5, 0.5]), torch.tensor([0.8, 0.2]))
     assert accept.tolist() == [0.625, 1.0] and residual.tolist() == [0.0, 1.0]
     assert 0.15 < 0.9**13 < 0.3 and right("09.honest_chance").startswith("About 130")
-    assert sum(range(101)) == 5050 and right("09.recomputed").startswith("5,050")
+    untrue = '{"word": "Fxnster", "gender": "m"}'
+    assert legal_next("", [untrue]).all() and "hardly any is true" in right("09.valid_or_true")
     nicht = "der Hund sieht die Katze nicht ."
     hypotheses = ("der Hund sieht die Katze .", "die Katze sieht der Hund nicht .")
     A, B = (bleu([hypothesis], [nicht]).score for hypothesis in hypotheses)

@@ -1,9 +1,12 @@
-"""Lesson 09: choosing the next token, searching with beams, a cache, guessing ahead.
+"""Lesson 09: choosing the next token, keeping to a form, searching with beams, guessing ahead.
 
-Long because it is data: six exercises whole, with their inputs and all their wrong turns.
+Long because it is data: seven exercises whole, with their inputs and all their wrong turns.
 """
 
 import math
+import re
+import string
+from itertools import accumulate, product
 
 import torch
 import torch.nn.functional as F
@@ -11,6 +14,7 @@ from torch import Tensor
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.generation import constrained
 
 
 class Table:
@@ -111,10 +115,10 @@ def _bos_first_eos_last(answer, inputs: tuple, ids: list, *score) -> str | None:
     draws=6,
     returns={"ids": "token"},
     hints=(
-        "Start with `ids = [bos_id]`. Each round asks for the logits of the token after "
-        "**all** of ids and appends the best one.",
-        "Two things end the loop: the token that was appended is `<eos>`, or there are "
-        "max_len tokens. Both `<bos>` and `<eos>` count and stay in the list.",
+        "Start with `ids = [bos_id]`. Each round asks what follows **all** of ids, and appends "
+        "the best token.",
+        "Two things end the loop: you have appended `<eos>`, or the list holds max_len tokens. "
+        "`<bos>` and `<eos>` both count, and both stay in the list.",
         "`while len(ids) < max_len:` append `int(next_logits(ids).argmax())`, then `break` "
         "if `ids[-1] == eos_id`.",
     ),
@@ -243,8 +247,8 @@ def _filtered(logits, keep):
     draws=6,
     returns={"filtered": "batch vocab_size"},
     hints=(
-        "What softmax must turn into 0 has to be minus infinity, not 0. The k best logits "
-        "keep their values and their places.",
+        "Softmax turns minus infinity into 0, and a logit of 0 into something else. The k best "
+        "logits keep their values and their places.",
         "`logits.topk(k, dim=-1)` gives the k best of each row as `.values` and `.indices`. "
         "It fails if k is larger than the row.",
         "Fill a tensor with `-math.inf` (`torch.full_like`), then write the best back: "
@@ -326,7 +330,7 @@ def _just_enough_stay(answer, inputs: tuple, filtered: Tensor) -> str | None:
     hints=(
         "Sort each row from the likeliest token down, take probabilities with softmax, and "
         "add them up with `cumsum`.",
-        "A token stays if the sum of all likelier ones **before** it is below p. So the one "
+        "A token stays if all the likelier ones **before** it add up to less than p. So the one "
         "that crosses p stays, and the first one always does.",
         "`before = probabilities.cumsum(dim=-1) - probabilities`; where `before >= p` the "
         "sorted logits become `-math.inf`; `scatter` them back to the indices of the sort.",
@@ -382,6 +386,175 @@ def _shares(ranked, logits):
         sigmoid=ranked.sigmoid(),
         log_shares=ranked.log_softmax(-1),
     )
+
+
+WRITTEN = (
+    "",
+    '{"word": "',
+    '{"word": "Fe',
+    '{"word": "Tür", "gender": "',
+    '{"word": "Hund", "gender": "m',
+    '{"word": "Tür", "gender": "f"}',
+    '{"wor',
+    '{"',
+    '{"word',
+    '{"word":',
+    '{"word": "gender',
+    '{"word": "Ei",',
+    '{"word": "Ei", "',
+    '{"word": "n", "gender": "n"',
+)
+"""Draw by draw: a record that has begun, in each of its parts, and one that is whole."""
+
+START = '{"word": "'
+
+TOKENS = (
+    *("{", '{"', '{"word": "K', "word", "d", 'd": "', '"', '": "', ': "', " ", "Ka", "ind", "ür"),
+    *(
+        "ende",
+        '", "',
+        '",',
+        'er", "g',
+        '"}',
+        "}",
+        "m",
+        "n",
+        'm"}',
+        'f"',
+        'M"',
+        "mf",
+        "7",
+        "\n",
+        '"}\n',
+    ),
+    *("gender", 'gender": "', 'n", "gender": "n"}', '""', "'", "x y"),
+)
+
+
+def _form_inputs(draw: Draw) -> tuple:
+    """Tokens of one character and of several, legal ones and others, in any order."""
+    order = torch.randperm(len(TOKENS), generator=draw.generator).tolist()
+    if draw.small:
+        first = sum(3**i * size for i, size in enumerate(draw.small))
+        order = (order + order)[first : first + 3]
+    draw.sizes["token"] = len(order)
+    return draw.one_of(WRITTEN), [TOKENS[i] for i in order]
+
+
+def _each_token_is_judged(answer, inputs: tuple, legal: Tensor) -> str | None:
+    written, tokens = inputs
+    ours = constrained.legal_next(written, tokens).tolist()
+    for token, right, yours in zip(tokens, ours, legal.tolist(), strict=True):
+        if right != yours:
+            can = "can still become" if right else "can no longer become"
+            return (
+                f"With the token {token!r} the text is {written + token!r}, which {can} a record, "
+                f"so it must be {right}."
+            )
+    return None
+
+
+@exercise(
+    reference="transformer_lesson.generation.constrained:legal_next",
+    make_inputs=_form_inputs,
+    draws=len(WRITTEN),
+    returns={"legal": "token"},
+    hints=(
+        "Don't make a list of what may follow. Ask the same question about every token: can "
+        "`written + token` still become a record?",
+        "Once you know the word there are only three whole records, one for each gender. The word "
+        """is what stands behind `{"word": "`, up to the next quotation mark.""",
+        "`any(record.startswith(written + token) for record in records)`. If no word has begun, "
+        "put any letter in its place. And the word must pass `isalpha()`.",
+    ),
+    invariants=(_each_token_is_judged,),
+)
+def legal_next(written, tokens):
+    """Return with which of the tokens the text can still become a record."""
+    judged = []
+    for token in tokens:
+        part = choose(token, first_character=token[0], last_character=token[-1])
+        text = choose(written + part, token_alone=part, in_front=part + written)
+        text = choose(text, white_space=text.rstrip())
+        word = _word(text[len(START) :])
+        judged.append(_can_become_a_record(written, part, text, _records(word)))
+    judged = choose(judged, inverted=[not one for one in judged])
+    legal = torch.tensor(judged)
+    return choose(
+        legal,
+        as_list=judged,
+        numbers=legal.long(),
+        decimals=legal.float(),
+        additive=torch.zeros(len(tokens)).masked_fill(~legal, -math.inf),
+        places=legal.nonzero().flatten(),
+        tokens_kept=[token for token, one in zip(tokens, judged, strict=True) if one],
+        one_answer=legal.any(),
+    )
+
+
+def _word(after):
+    """Return the word that the text has begun, or, where it has not, any word."""
+    letters = choose(
+        r"[^\W\d_]*",
+        ascii_letters="[A-Za-z]*",
+        digits_too=r"\w*",
+        any_character='[^"]*',
+        capital_first="(?:[A-ZÄÖÜ][a-zäöüß]*)?",
+    )
+    word = re.match(letters, after)[0]
+    return choose(word or "A", no_letter=word if after[:1] == '"' else word or "A")
+
+
+def _records(word):
+    """Return all records with this word."""
+    genders = choose(
+        "mfn",
+        two_genders="mf",
+        any_gender=string.ascii_letters,
+        any_small_letter=string.ascii_lowercase,
+        capital_genders="mfnMFN",
+        several_genders=["".join(some) for n in (1, 2, 3) for some in product("mfn", repeat=n)],
+        empty_gender=["", *"mfn"],
+    )
+    records = [f'{START}{word}", "gender": "{gender}"}}' for gender in genders]
+    return choose(
+        records,
+        no_spaces=[record.replace(" ", "") for record in records],
+        gender_optional=[*records, f'{START}{word}"}}'],
+        never_closed=[record[:-1] for record in records],
+        line_break_at_the_end=[record + "\n" for record in records],
+        either_order=[*records, '{"gender": "m", "word": "A"}'],
+    )
+
+
+def _can_become_a_record(written, token, text, records):
+    """Return whether one of the records begins with the text."""
+    fits = [
+        choose(
+            record.startswith(text),
+            whole_alone=record == text,
+            turned_round=text.startswith(record),
+            goes_on=record.startswith(text) or text.startswith(record),
+            somewhere=token in record,
+        )
+        for record in records
+    ]
+    legal = choose(any(fits), every_gender=all(fits))
+    return choose(
+        legal,
+        everything=True,
+        no_word_yet=legal and len(text) > len(START),
+        one_character=legal and len(token) == 1,
+        within_one_part=legal and not _crosses(written, token, records[0]),
+    )
+
+
+def _crosses(written, token, record):
+    """Return whether a token ends one part of the record and begins the next."""
+    first, last = len(written), len(written + token) - 1
+    word = len(record) - 27
+    ends = accumulate((len(START), word, 14, 1, 2))  # start, word, middle, gender, end
+    return any(first < end <= last for end in ends)
 
 
 BEAMS = (
@@ -444,9 +617,9 @@ def _score_is_normalized(answer, inputs: tuple, ids: list, score: float) -> str 
     hints=(
         "A hypothesis is a pair (ids, total). Each step makes one list of all extensions of "
         "all running hypotheses and keeps the `width` best by total.",
-        "Of those kept, the ones that end in `<eos>` move to a second list, the others run "
-        "on. Stop when none runs, or when they have max_len tokens.",
-        "In the end divide each finished total by `((5 + n) / 6) ** 0.6` with "
+        "Of those you keep, the ones that end in `<eos>` move to a second list, and the others run "
+        "on. Stop when none is running, or when they have max_len tokens.",
+        "At the end divide each finished total by `((5 + n) / 6) ** 0.6` with "
         "`n = len(ids) - 1`, and return the best. If none is finished, use the running ones.",
     ),
     helpers=("transformer_lesson.generation.strategies:length_normalized",),
@@ -587,8 +760,8 @@ def _cache_inputs(draw: Draw) -> tuple:
     make_inputs=_cache_inputs,
     returns={"keys": "batch head token d_head", "values": "batch head token d_head"},
     hints=(
-        "The result is a pair: keys of all tokens so far, values of all tokens so far. The "
-        "new tokens come last.",
+        "You return a pair: the keys of all tokens so far, and their values. The new tokens "
+        "come last.",
         "`torch.cat` joins along one axis. Which of (batch, head, n, d_head) counts tokens?",
         "If cache is `None`, return `K, V`. Otherwise `torch.cat([cache[0], K], dim=-2)`, and "
         "the same for the values.",
@@ -693,10 +866,10 @@ def _distribution_unchanged(answer, inputs: tuple, accept: Tensor, residual: Ten
     make_inputs=_speculation_inputs,
     returns={"accept": "batch vocab_size", "residual": "batch vocab_size"},
     hints=(
-        "A token of which the draft has too much is accepted with p / q only, one of which it has "
-        "too little always. What is missing then, per token, is p - q where that is positive.",
+        "Where the draft has too much of a token, accept it with probability p / q; where it has "
+        "too little, always. What is still missing of each token is p - q, where that is positive.",
         "`p / q` is 0 / 0 where neither ever writes the token. `torch.where(q > 0, p / q, 1.0)` "
-        "has a number there, and `.clamp(max=1)` makes a probability of it.",
+        "puts a number there, and `.clamp(max=1)` makes a probability of it.",
         "`missing = (p - q).clamp(min=0)`, and the residual is `missing / missing.sum(dim=-1, "
         "keepdim=True)`.",
     ),

@@ -6,6 +6,7 @@ form.
 
 from transformer_lesson.generation.beam import Candidate
 from transformer_lesson.generation.bleu import Bleu, NGram, bleu, exact_match, ngram_matches
+from transformer_lesson.generation.constrained import legal_next
 from transformer_lesson.generation.generate import Generation, generate
 from transformer_lesson.generation.plain import beam_search, greedy_decode
 from transformer_lesson.generation.speculative import (
@@ -38,6 +39,7 @@ __all__ = [
     "exact_match",
     "generate",
     "greedy_decode",
+    "legal_next",
     "length_normalized",
     "ngram_matches",
     "speculative_decode",

@@ -416,6 +416,41 @@ def top_p_filter(logits, p):
     return result
 
 
+# %% 09 legal_next
+def could_become_record(text):
+    for gender in ["m", "f", "n"]:
+        state = 0
+        ok = True
+        form = list('{"word": "') + ["LETTERS"] + list('", "gender": "') + [gender] + list('"}')
+        letters = 0
+        for char in text:
+            if state == len(form):
+                ok = False
+                break
+            if form[state] == "LETTERS":
+                if char.isalpha():
+                    letters += 1
+                    continue
+                if letters == 0:
+                    ok = False
+                    break
+                state += 1  # the word is over, so this must be the quote
+            if char != form[state]:
+                ok = False
+                break
+            state += 1
+        if ok:
+            return True
+    return False
+
+
+def legal_next(written, tokens):
+    legal = torch.zeros(len(tokens), dtype=torch.bool)
+    for i in range(len(tokens)):
+        legal[i] = could_become_record(written + tokens[i])
+    return legal
+
+
 # %% 09 beam_search
 ALPHA = 0.6
 

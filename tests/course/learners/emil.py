@@ -265,6 +265,19 @@ def top_p_filter(logits, p):
     return logits.where(before.gather(-1, order.argsort(dim=-1)) < p, -math.inf)
 
 
+# %% 09 legal_next
+import re
+
+
+def legal_next(written, tokens):
+    letter = r"[^\W\d_]"
+    parts = [*map(re.escape, '{"word": "'), letter, f"{letter}*", *'", "gender": "', *("[mfn]", '"', "}")]
+    pattern = ""
+    for part in reversed(parts):  # each part only behind the one before: (?:a(?:b(?:c)?)?)?
+        pattern = f"(?:{part}{pattern})?"
+    return torch.tensor([re.fullmatch(pattern, written + token) is not None for token in tokens])
+
+
 # %% 09 beam_search
 def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
     running, finished = [([bos_id], 0.0)], []

@@ -356,6 +356,26 @@ def top_p_filter(logits, p):
     return torch.stack([top_k_filter(row[None], k=k)[0] for row, k in zip(logits, needed)])
 
 
+# %% 09 legal_next
+def begins(text: str, form: tuple) -> bool:
+    """Whether the text is used up before the form is, or together with it."""
+    if not text or not form:
+        return not text
+    part, *rest = form
+    if part is str.isalpha:
+        after = text.lstrip("".join(filter(str.isalpha, text)))
+        return after != text and begins(after, tuple(rest))
+    if isinstance(part, set):
+        return text[0] in part and begins(text[1:], tuple(rest))
+    n = min(len(part), len(text))
+    return text[:n] == part[:n] and begins(text[n:], tuple(rest))
+
+
+def legal_next(written, tokens):
+    form = ('{"word": "', str.isalpha, '", "gender": "', {"m", "f", "n"}, '"}')
+    return torch.tensor([begins(written + token, form) for token in tokens])
+
+
 # %% 09 beam_search
 import heapq
 from collections import namedtuple

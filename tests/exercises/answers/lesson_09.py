@@ -1,6 +1,7 @@
 """What learners might write for the exercises of lesson 09."""
 
 import heapq
+import itertools
 import math
 
 import torch
@@ -375,6 +376,71 @@ def _(cache, K, V):
         keys.append(K[:, :, t])
         values.append(V[:, :, t])
     return torch.stack(keys, dim=2), torch.stack(values, dim=2)
+
+
+@right("legal_next")  # which characters may follow, one after the other
+def _(written, tokens):
+    def following(text):
+        start, middle, end = '{"word": "', '", "gender": "', '"}'
+        if len(text) < len(start):
+            return start[len(text)]
+        word, quote, rest = text[len(start) :].partition('"')
+        if not quote:
+            return str.isalpha, '"' if word else ""
+        rest = quote + rest
+        if len(rest) < len(middle):
+            return middle[len(rest)]
+        rest = rest[len(middle) :]
+        return (end + "\0")[len(rest) - 1] if rest else "mfn"
+
+    def legal(text, token):
+        for character in token:
+            allowed = following(text)
+            if isinstance(allowed, tuple):
+                test, quote = allowed
+                if not test(character) and character != (quote or None):
+                    return False
+            elif character not in allowed:
+                return False
+            text += character
+        return True
+
+    return torch.tensor([legal(written, token) for token in tokens])
+
+
+@right("legal_next")  # a whole record made of the text's own letters, compared up to its length
+def _(written, tokens):
+    mask = []
+    for token in tokens:
+        text = written + token
+        word = "".join(itertools.takewhile(str.isalpha, text[10:])) or "x"
+        whole = f'{{"word": "{word}", "gender": "?"}}'
+        g = whole.index("?")
+        hit = text[:g] == whole[: len(text)][:g]
+        hit &= text[g : g + 1] in ("", "m", "f", "n")
+        hit &= text[g + 1 :] == whole[g + 1 :][: max(0, len(text) - g - 1)]
+        mask.append(hit)
+    return torch.as_tensor(mask)
+
+
+@right("legal_next")  # a table of states, all tokens at once
+def _(written, tokens):
+    states = [*'{"word": "', "L", *'", "gender": "', "G", *'"}']
+
+    def run(text):
+        at = 0
+        for c in text:
+            if at == 11 and c.isalpha():  # still in the word
+                continue
+            if at >= len(states):
+                return False
+            s = states[at]
+            if not (c.isalpha() if s == "L" else c in "mfn" if s == "G" else c == s):
+                return False
+            at += 1
+        return True
+
+    return torch.tensor(list(map(run, (written + t for t in tokens))), dtype=torch.bool)
 
 
 @right("accept_and_residual")

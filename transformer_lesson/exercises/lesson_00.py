@@ -88,10 +88,10 @@ def _until_it_ends(answer, next_word, source):
 
 
 def _plain(result):
-    """Return a result with words of Python's own kind."""
+    """Return a result with words of Python's own kind, and a text without spaces at its end."""
     if isinstance(result, list | tuple):
-        return type(result)(map(_plain, result))
-    return str(result) if isinstance(result, _Word) else result
+        return [str(one) if isinstance(one, _Word) else one for one in result]
+    return str(result).strip() if isinstance(result, str) else result
 
 
 def _write_translation_inputs(draw: Draw) -> tuple:

@@ -1,4 +1,7 @@
-"""Lesson 01: byte pairs, from ids to vectors."""
+"""Lesson 01: byte pairs, and from ids to vectors.
+
+Long because it is data: three exercises whole, with their inputs and all their wrong turns.
+"""
 
 import math
 from collections import Counter
@@ -19,7 +22,7 @@ CUTS = (
     ("abc", "a b, b c, a bc"),  # the second and the third would fit, had the first not been made
     ("abc", "b c, a b"),  # what stands farther left comes later
     ("abcde", "c d, e cd, a b, ab cd"),  # one that would fit the other way around
-    ("abcd", ""),
+    ("abca", ""),
     ("abab", "a b, ab ab"),
     ("a", "a b, b a"),
 )
@@ -65,6 +68,7 @@ def apply_byte_pairs(word, merges):
         merges,
         backwards=merges[::-1],
         longest_first=sorted(merges, key=lambda pair: -len("".join(pair))),
+        alphabetical=sorted(merges),
         until_one_does_not_fit=_fitting(word, merges),
         return_in_the_loop=merges[:1],
         each_from_the_start=merges[-1:],
@@ -74,6 +78,8 @@ def apply_byte_pairs(word, merges):
         pieces = choose(
             _merged(pieces, pair),
             first_place_alone=_merged_once(pieces, pair),
+            at_the_beginning=_merged_once(pieces[:2], pair) + pieces[2:],
+            last_pair_missed=_merged(pieces[:-1], pair) + pieces[-1:],
             inside_pieces=" ".join(pieces).replace(" ".join(pair), "".join(pair)).split(),
             list_shrinks=_merged_while_it_shrinks(pieces, pair),
         )
@@ -83,8 +89,14 @@ def apply_byte_pairs(word, merges):
         leftmost_first=_leftmost_first(word, merges),
         longest_match=_longest_match(word, ["".join(pair) for pair in merges]),
         return_in_the_loop=pieces if merges else None,
+        return_at_the_first_fit=_first_fit(word, merges),
     )
     choose(None, merges_used_up=merges.clear())
+    return _pieces_returned(pieces)
+
+
+def _pieces_returned(pieces):
+    """Return the pieces as the function's result."""
     return choose(
         pieces,
         one_text=" ".join(pieces),
@@ -92,6 +104,8 @@ def apply_byte_pairs(word, merges):
         number_of_pieces=len(pieces),
         first_piece=pieces[0],
         long_ones_alone=[piece for piece in pieces if len(piece) > 1],
+        each_piece_once=list(dict.fromkeys(pieces)),
+        lists_in_the_list=[[piece] for piece in pieces],
         nothing_returned=None,
     )
 
@@ -105,6 +119,7 @@ def _merged(pieces, pair):
             tuple(both) == pair,
             joined_compared="".join(both) == "".join(pair),
             either_order=len(both) == 2 and set(both) == set(pair),
+            left_alone=len(both) == 2 and both[0] == pair[0],
         )
         joined = choose("".join(both) if fits else "", tuple_kept=tuple(both))
         merged.append(joined if fits else pieces[i])
@@ -118,6 +133,14 @@ def _merged_once(pieces, pair):
         if both == pair:
             return [*pieces[:i], "".join(pair), *pieces[i + 2 :]]
     return pieces
+
+
+def _first_fit(word, merges):
+    """Return the pieces after the first merge that fits, made in one place."""
+    for pair in merges:
+        if pair in pairwise(word):
+            return _merged_once(list(word), pair)
+    return list(word)
 
 
 def _merged_while_it_shrinks(pieces, pair):
@@ -217,7 +240,10 @@ def train_byte_pairs(counts, n_merges):
         one_alone=1,
         up_to_a_size=n_merges - len(set("".join(counts))),
     )
-    words = choose(counts, run_together={"".join(word * n for word, n in counts.items()): 1})
+    written_out = [word for word, n in counts.items() for _ in range(n)]
+    words = choose(
+        counts, run_together={"".join(written_out): 1}, one_text={" ".join(written_out): 1}
+    )
     for _ in range(rounds):
         cut_by = choose(merges, never_merged=[], the_last_one_alone=merges[-1:])
         frequency = _frequency(words, cut_by, choose({}, never_reset=frequency))
@@ -227,29 +253,49 @@ def train_byte_pairs(counts, n_merges):
             rare_ones_left_out=max(frequency.values(), default=0) < 2,
         ):
             break
-        best = choose(
-            max(frequency, key=frequency.get),
-            last_of_equals=max(reversed(frequency), key=frequency.get),
-            alphabetical=min(frequency, key=lambda pair: (-frequency[pair], pair)),
-            reverse_alphabetical=max(frequency, key=lambda pair: (frequency[pair], pair)),
-            longest_of_equals=max(
-                frequency, key=lambda pair: (frequency[pair], len("".join(pair)))
-            ),
-            no_key=max(frequency),
-            rarest=min(frequency, key=frequency.get),
-            first_met=next(iter(frequency)),
+        best = _best(frequency)
+        merges = choose(
+            [*merges, best],
+            in_front=[best, *merges],
+            all_of_equals=[*merges, *_equals(frequency)],
         )
-        merges = choose([*merges, best], in_front=[best, *merges])
         told = [*told, (best, frequency[best])]
     merges = choose(merges, backwards=merges[::-1], counted_once=_most_common(counts, n_merges))
+    return _merges_returned(merges, told, n_merges)
+
+
+def _merges_returned(merges, told, n_merges):
+    """Return the merges as the function's result."""
     return choose(
         merges,
+        all_of_equals=merges[:n_merges],
         joined=["".join(pair) for pair in merges],
+        with_space=[" ".join(pair) for pair in merges],
+        none_at_the_end=merges + [None] * (n_merges - len(merges)),
         with_counts=told,
         dictionary={pair: number for number, pair in enumerate(merges)},
         last_alone=merges[-1],
         nothing_returned=None,
     )
+
+
+def _best(frequency):
+    """Return the most frequent pair."""
+    return choose(
+        max(frequency, key=frequency.get),
+        last_of_equals=max(reversed(frequency), key=frequency.get),
+        alphabetical=min(frequency, key=lambda pair: (-frequency[pair], pair)),
+        reverse_alphabetical=max(frequency, key=lambda pair: (frequency[pair], pair)),
+        longest_of_equals=max(frequency, key=lambda pair: (frequency[pair], len("".join(pair)))),
+        no_key=max(frequency),
+        rarest=min(frequency, key=frequency.get),
+        first_met=next(iter(frequency)),
+    )
+
+
+def _equals(frequency):
+    """Return all pairs that are as frequent as the most frequent one."""
+    return [pair for pair, n in frequency.items() if n == max(frequency.values())]
 
 
 def _frequency(words, merges, frequency):

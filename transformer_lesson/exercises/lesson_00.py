@@ -172,6 +172,7 @@ def _asked(next_word, source, written):
     asked_with = choose(
         written,
         last_word_alone=written[-1:],
+        last_word_itself=written[-1] if written else [],
         always_nothing=[],
         one_behind=written[:-1],
         text=" ".join(map(str, written)),

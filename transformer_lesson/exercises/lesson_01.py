@@ -82,6 +82,8 @@ def apply_byte_pairs(word, merges):
             last_pair_missed=_merged(pieces[:-1], pair) + pieces[-1:],
             inside_pieces=" ".join(pieces).replace(" ".join(pair), "".join(pair)).split(),
             list_shrinks=_merged_while_it_shrinks(pieces, pair),
+            gaps_left=_merged_with_gaps(pieces, pair),
+            gaps_kept=_merged_with_gaps(pieces, pair),
         )
     pieces = choose(
         pieces,
@@ -90,6 +92,12 @@ def apply_byte_pairs(word, merges):
         longest_match=_longest_match(word, ["".join(pair) for pair in merges]),
         return_in_the_loop=pieces if merges else None,
         return_at_the_first_fit=_first_fit(word, merges),
+    )
+    pieces = choose(
+        pieces,
+        gaps_left=list(filter(None, pieces)),
+        replaced_in_the_word=_replaced(word, merges),
+        merges_returned=_merges_that_fit(word, merges),
     )
     choose(None, merges_used_up=merges.clear())
     return _pieces_returned(pieces)
@@ -150,6 +158,28 @@ def _merged_while_it_shrinks(pieces, pair):
         if (pieces[i], pieces[i + 1]) == pair:
             pieces[i : i + 2] = ["".join(pair)]
     return pieces
+
+
+def _merged_with_gaps(pieces, pair):
+    """Return pieces with a pair merged, and an empty one where its right-hand piece was."""
+    pieces = list(pieces)
+    for i in range(len(pieces) - 1):
+        if (pieces[i], pieces[i + 1]) == pair:
+            pieces[i : i + 2] = ["".join(pair), ""]
+    return pieces
+
+
+def _replaced(word, merges):
+    """Return a word with spaces around all that is merged."""
+    for pair in merges:
+        word = word.replace("".join(pair), f" {''.join(pair)} ")
+    return word.split()
+
+
+def _merges_that_fit(word, merges):
+    """Return the merges that join something in a word."""
+    cuts = [pieces_by(word, merges[:n]) for n in range(len(merges) + 1)]
+    return [pair for pair, both in zip(merges, pairwise(cuts), strict=True) if both[0] != both[1]]
 
 
 def _fitting(word, merges):

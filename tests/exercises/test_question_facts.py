@@ -14,7 +14,14 @@ from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.exercises.engine.question_bank import find_question
 from transformer_lesson.experiments.since_2017 import Setting, stored_grid, stored_ladder
 from transformer_lesson.explorables import TranslationPlayground
-from transformer_lesson.generation import Sample, accept_and_residual, bleu, generate, top_p_filter
+from transformer_lesson.generation import (
+    Sample,
+    accept_and_residual,
+    bleu,
+    generate,
+    top_p_filter,
+    translate,
+)
 from transformer_lesson.interpretability.causality import changed_positions
 from transformer_lesson.model.attention import (
     attention_scores,
@@ -73,6 +80,12 @@ def test_00():
     playground = TranslationPlayground()
     weights = written()[2][f"decoder.{playground.layer}.cross_attention.weights"]
     assert weights[0, playground.head, 5].argmax() == 2 and "`opens`" in right("00.where_auf")
+    translator, tokenizer, _ = trained_translator()
+    torch.manual_seed(0)
+    untrained = EncoderDecoderTransformer(translator.config).eval()
+    (noise,) = translate(untrained, tokenizer, [RUNNING], max_new_tokens=8)
+    assert not set(noise.split()) & set("das Kind macht das Fenster auf .".split())
+    assert "nothing to do with the sentence" in right("00.untrained")
 
 
 def nearest(words, among):

@@ -1,6 +1,6 @@
 """What learners might write for the exercise of lesson 00."""
 
-from tests.exercises.answers import right
+from tests.exercises.answers import right, wrong
 
 
 @right("write_translation")  # asks on after the end, and cuts that off
@@ -38,3 +38,33 @@ def _(next_word, source):
             so_far += (word,)
 
     return tuple(answers())
+
+
+@wrong("write_translation", "unusual", "a generator instead of a list")
+def _(next_word, source):
+    written = []
+    while (word := next_word(source, written)) != "<eos>":
+        written.append(word)
+        yield word
+
+
+@wrong("write_translation", "unusual", "a limit of fifteen words")
+def _(next_word, source):
+    written = []
+    while len(written) < 15:
+        word = next_word(source, written)
+        if word == "<eos>":
+            break
+        written.append(word)
+    return written
+
+
+@wrong("write_translation", "unusual", "a limit of eight words")
+def _(next_word, source):
+    written = []
+    for _ in range(8):
+        word = next_word(source, written)
+        if word == "<eos>":
+            break
+        written.append(word)
+    return written

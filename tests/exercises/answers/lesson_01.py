@@ -1,7 +1,7 @@
 """What learners might write for the exercises of lesson 01."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
 
 import torch
@@ -84,6 +84,152 @@ def _(counts, n_merges):
         merges.append(sorted(dict.fromkeys(seen), key=seen.count, reverse=True)[0])
         texts = [joined(pieces, merges[-1]) for pieces in texts]
     return merges
+
+
+@wrong("apply_byte_pairs", "usual", "one list for all merges, never emptied")
+def _(word, merges):
+    pieces, joined = list(word), []
+    for left, right_ in merges:
+        for piece in pieces:
+            if joined and joined[-1] == left and piece == right_:
+                joined[-1] += piece
+            else:
+                joined.append(piece)
+    return joined
+
+
+@wrong("apply_byte_pairs", "unusual", "appends only what a merge joins")
+def _(word, merges):
+    pieces = list(word)
+    for pair in merges:
+        joined = ["".join(both) for both in pairwise(pieces) if both == pair]
+        pieces = joined or pieces
+    return pieces
+
+
+@wrong("apply_byte_pairs", "unusual", "how many joints are made")
+def _(word, merges):
+    return len(word) - len(cut(word, merges))
+
+
+def cut(word, merges):
+    pieces = list(word)
+    for pair in merges:
+        i = 0
+        while i < len(pieces) - 1:
+            if (pieces[i], pieces[i + 1]) == pair:
+                pieces[i : i + 2] = ["".join(pair)]
+            i += 1
+    return pieces
+
+
+def neighbors(counts, merges):
+    frequency = Counter()
+    for word, count in counts.items():
+        for pair in pairwise(cut(word, merges)):
+            frequency[pair] += count
+    return frequency
+
+
+def trained(counts, n_merges, table=neighbors, best=lambda table: max(table, key=table.get)):
+    merges = []
+    for _ in range(n_merges):
+        found = table(counts, merges)
+        if not found:
+            break
+        merges.append(best(found))
+    return merges
+
+
+@wrong("train_byte_pairs", "unusual", "a set of each word's pairs, in the order of their letters")
+def _(counts, n_merges):
+    def table(counts, merges):
+        frequency = Counter()
+        for word, count in counts.items():
+            for pair in sorted(set(pairwise(cut(word, merges)))):
+                frequency[pair] += count
+        return frequency
+
+    return trained(counts, n_merges, table)
+
+
+@wrong("train_byte_pairs", "unusual", "counts times lengths")
+def _(counts, n_merges):
+    return trained(
+        counts, n_merges, best=lambda table: max(table, key=lambda pair: table[pair] * len(pair[0]))
+    )
+
+
+@wrong("train_byte_pairs", "unusual", "how frequent the pieces are, not the pair")
+def _(counts, n_merges):
+    def table(counts, merges):
+        pieces = Counter()
+        for word, count in counts.items():
+            for piece in cut(word, merges):
+                pieces[piece] += count
+        return {pair: pieces[pair[0]] + pieces[pair[1]] for pair in neighbors(counts, merges)}
+
+    return trained(counts, n_merges, table)
+
+
+@wrong("train_byte_pairs", "unusual", "counts multiplied instead of added")
+def _(counts, n_merges):
+    def table(counts, merges):
+        frequency = {}
+        for word, count in counts.items():
+            for pair in pairwise(cut(word, merges)):
+                frequency[pair] = frequency.get(pair, 1) * count
+        return frequency
+
+    return trained(counts, n_merges, table)
+
+
+@wrong("train_byte_pairs", "unusual", "the most frequent word alone")
+def _(counts, n_merges):
+    word = max(counts, key=counts.get)
+    return trained({word: counts[word]}, n_merges)
+
+
+@wrong("train_byte_pairs", "unusual", "ends at pairs rarer than 3")
+def _(counts, n_merges):
+    def table(counts, merges):
+        return {pair: n for pair, n in neighbors(counts, merges).items() if n > 2}
+
+    return trained(counts, n_merges, table)
+
+
+@wrong("train_byte_pairs", "usual", "the first two pieces of each word alone")
+def _(counts, n_merges):
+    def table(counts, merges):
+        frequency = Counter()
+        for word, count in counts.items():
+            for pair in list(pairwise(cut(word, merges)))[:1]:
+                frequency[pair] += count
+        return frequency
+
+    return trained(counts, n_merges, table)
+
+
+@wrong("train_byte_pairs", "usual", "the words and their pieces")
+def _(counts, n_merges):
+    merges = trained(counts, n_merges)
+    return {word: cut(word, merges) for word in counts}
+
+
+@wrong("train_byte_pairs", "usual", "the last table of counts")
+def _(counts, n_merges):
+    return neighbors(counts, trained(counts, n_merges - 1))
+
+
+@wrong("train_byte_pairs", "unusual", "the whole vocabulary")
+def _(counts, n_merges):
+    merges = trained(counts, n_merges)
+    return [*sorted(set("".join(counts))), *map("".join, merges)]
+
+
+@wrong("train_byte_pairs", "unusual", "a set of merges")
+def _(counts, n_merges):
+    return set(trained(counts, n_merges))
 
 
 @wrong("embed", "unusual", "makes a new random nn.Embedding instead of using the table")

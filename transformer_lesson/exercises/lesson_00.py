@@ -74,13 +74,14 @@ def _until_it_ends(answer, next_word, source):
     """Return what an answer returns; if its loop does not end, the first words that it was told."""
     told = []
 
-    def asked(*arguments, **named) -> str:
+    def asked(source, written) -> str:
         """Return the next word, and keep it."""
         if len(told) == CALLS:
             raise _Endless
-        told.append(_Word(next_word(*arguments, **named)))
+        told.append(_Word(next_word(source, written)))
         return told[-1]
 
+    asked.__qualname__ = "next_word"  # as errors call it
     try:
         return _plain(answer(asked, source))
     except _Endless:

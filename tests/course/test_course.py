@@ -20,9 +20,7 @@ from transformer_lesson.mine.side_by_side import SAME
 
 pytestmark = pytest.mark.slow
 SENTENCE, GERMAN = "the child opens the window .", "das Kind macht das Fenster auf ."
-NAMES = [
-    name for lesson, (_, *names) in LESSONS.items() if "01" <= lesson <= "10" for name in names
-]
+NAMES = [name for lesson, (_, *names) in LESSONS.items() if lesson <= "10" for name in names]
 
 
 @pytest.fixture
@@ -39,7 +37,7 @@ def copies(tmp_path, monkeypatch):
 def test_every_author_wrote_every_exercise_by_its_stub(author):
     written = answers(author)
     assert sorted(written) == sorted(NAMES)
-    for path in lesson_files()[1:11]:
+    for path in lesson_files()[:11]:
         lesson = Lesson(path)
         for i, name in lesson.exercises():
             assert _heading(lesson.cells[i].source) in written[name], name

@@ -17,7 +17,6 @@ from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.examples import SMALL
 from transformer_lesson.exercises.engine.specification import DRAWS, Draw
 from transformer_lesson.model.attention import attention_scores, merge_heads, split_heads
-from transformer_lesson.text.tokenizers import words
 
 
 @pytest.mark.slow
@@ -94,23 +93,50 @@ def test_the_last_hint_for_attention_gives_a_fully_masked_row_zeros():
     assert check(ATTENTION, hinted).status == "passed"
 
 
-@pytest.mark.parametrize("name", ["encode", "look_up"])
-def test_the_smallest_text_that_fails_has_a_word_or_two(name):
+def test_the_smallest_text_that_fails_has_a_word_or_two():
     """Of what fails by its values: errors and other types come before."""
     shown = {}
-    for turn in turns(EXERCISES[name].marked):
-        report = check(name, variant(EXERCISES[name].marked, frozenset([turn])))
-        example = re.search(r"Smallest failing example:\n(?:text|words) = (.*)", report.message)
+    for turn in turns(EXERCISES["look_up"].marked):
+        report = check("look_up", variant(EXERCISES["look_up"].marked, frozenset([turn])))
+        example = re.search(r"Smallest failing example:\nwords = (.*)", report.message)
         if example:
-            given = ast.literal_eval(example[1])
-            shown[turn] = len(words(given) if name == "encode" else given)
+            shown[turn] = len(ast.literal_eval(example[1]))
     assert len(shown) >= 12 and set(shown.values()) <= {0, 1, 2}, shown
 
 
 def test_one_word_is_shown_where_one_word_fails():
-    answer = check("encode", lambda text, vocabulary, unk_id: [unk_id] * len(words(text)))
-    (text,) = re.findall(r"Smallest failing example:\ntext = (.*)\n", answer.message)
-    assert len(words(ast.literal_eval(text))) == 1
+    answer = check("look_up", lambda words, vocabulary, unk_id: [unk_id] * len(words))
+    (words,) = re.findall(r"Smallest failing example:\nwords = (.*)\n", answer.message)
+    assert len(ast.literal_eval(words)) == 1
+
+
+def test_lists_of_words_and_of_pairs_are_compared_item_by_item():
+    report = check("write_translation", lambda next_word, source: "das Kind")
+    assert "`words` must be a list of str. Yours is a str." in report.message
+    report = check("train_byte_pairs", lambda counts, n_merges: ["th", "he"])
+    assert "must hold only tuples of 2 str. Yours has a str at 0." in report.message
+    ours = EXERCISES["train_byte_pairs"].load_reference()
+    assert check("train_byte_pairs", lambda *inputs: [*map(list, ours(*inputs))]).status == "passed"
+    changed = check("train_byte_pairs", lambda *inputs: [*ours(*inputs)[:-1], ("?", "?")])
+    assert re.search(r"They differ first at merge \d\.", changed.message)
+
+
+def test_a_loop_that_never_ends_is_stopped_at_once_and_named():
+    def past_the_end(next_word, source):
+        written = []
+        while True:
+            written.append(next_word(source, written))
+
+    def asked_once(next_word, source):
+        word, written = next_word(source, []), []
+        while word != "<eos>":
+            written.append(word)
+        return written
+
+    for answer, named in (past_the_end, "goes past <eos>"), (asked_once, "asked only once"):
+        report = check("write_translation", answer)
+        assert report.status == "failed" and named in report.mistake
+        assert "'…']" in report.message
 
 
 @pytest.mark.slow

@@ -89,9 +89,9 @@ def with_format(**fields) -> bytes:
 def test_a_damaged_or_foreign_file_is_set_aside(file, content, reason):
     file.write_bytes(content)
     with pytest.warns(UserWarning, match=reason):
-        remember("passed", "encode", True)
+        remember("passed", "embed", True)
     assert file.with_name("my_progress.damaged-1.json").read_bytes() == content
-    assert read_progress(file)["passed"] == {"encode": True}
+    assert read_progress(file)["passed"] == {"embed": True}
     file.write_bytes(b"again")
     with pytest.warns(UserWarning, match="damaged-2"):
         progress()
@@ -99,11 +99,11 @@ def test_a_damaged_or_foreign_file_is_set_aside(file, content, reason):
 
 
 def test_what_a_newer_course_wrote_stays_and_nothing_is_written_again(file):
-    for name in ("of_a_later_edition", "half of a pair \ud83d", "encode"):
+    for name in ("of_a_later_edition", "half of a pair \ud83d", "embed"):
         remember("passed", name, True)
     assert len(read_progress(file)["passed"]) == 3
     written = file.stat().st_mtime_ns
-    remember("passed", "encode", True)  # which is known already
+    remember("passed", "embed", True)  # which is known already
     assert file.stat().st_mtime_ns == written
 
 
@@ -129,9 +129,9 @@ def test_where_nothing_can_be_written_a_warning_says_so_and_nothing_is_written_o
     (tmp_path / "a file").unlink()
     monkeypatch.delenv(PLACE)
     monkeypatch.chdir(tmp_path)
-    remember("passed", "encode", True)
+    remember("passed", "embed", True)
     assert list(tmp_path.iterdir()) == []
     assert repr(progress()).endswith("no folder of notebooks.")
     (tmp_path / "mine.ipynb").write_text("{}")
-    remember("passed", "encode", True)
+    remember("passed", "embed", True)
     assert (tmp_path / "my_progress.json").exists()

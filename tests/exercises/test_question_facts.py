@@ -21,6 +21,7 @@ from transformer_lesson.generation import (
     generate,
     legal_next,
     top_p_filter,
+    translate,
 )
 from transformer_lesson.interpretability.causality import changed_positions
 from transformer_lesson.model.attention import (
@@ -77,13 +78,15 @@ def written():
 
 
 def test_00():
-    model = DecoderOnlyTransformer(small()).eval()
-    ids = torch.arange(5)[None]
-    assert model(ids).shape == (1, 5, 50) and "250" in right("00.outputs")
-    assert torch.equal(model(ids), model(ids))
     playground = TranslationPlayground()
     weights = written()[2][f"decoder.{playground.layer}.cross_attention.weights"]
     assert weights[0, playground.head, 5].argmax() == 2 and "`opens`" in right("00.where_auf")
+    translator, tokenizer, _ = trained_translator()
+    torch.manual_seed(0)
+    untrained = EncoderDecoderTransformer(translator.config).eval()
+    (noise,) = translate(untrained, tokenizer, [RUNNING], max_new_tokens=8)
+    assert not set(noise.split()) & set("das Kind macht das Fenster auf .".split())
+    assert "nothing to do with the sentence" in right("00.untrained")
 
 
 def nearest(words, among):

@@ -7,6 +7,7 @@ import torch
 
 from tests.generation.writers import BOS, EOS, all_texts
 from transformer_lesson.generation import beam_search, greedy_decode, length_normalized
+from transformer_lesson.generation.plain import write_translation
 
 A, B, C = 0, 3, 4
 
@@ -35,6 +36,18 @@ def from_noise(seed: int):
 
 def log_probability(log_probs, ids: list[int]) -> float:
     return sum(log_probs(ids[:i])[ids[i]].item() for i in range(1, len(ids)))
+
+
+def test_a_translation_is_written_word_by_word_until_eos():
+    asked, words = [], ["das", "Kind", "das", "."]
+
+    def next_word(source: str, written: list[str]) -> str:
+        asked.append((source, list(written)))
+        return [*words, "<eos>"][len(written)]
+
+    assert write_translation(next_word, "the child") == words
+    assert asked == [("the child", words[:n]) for n in range(5)]
+    assert write_translation(lambda source, written: "<eos>", "") == []
 
 
 def test_greedy_takes_the_likeliest_token_until_the_end_or_max_len():

@@ -183,7 +183,8 @@ def test_a_table_of_all_that_check_shows_does_not_pass(name, unchecked):
 
 
 @pytest.mark.parametrize(
-    "name", [NAME, "encode", "causal_mask", "beam_search", "leaks_future", "all_heads"]
+    "name",
+    [NAME, "write_translation", "train_byte_pairs", "causal_mask", "beam_search", "all_heads"],
 )
 def test_a_record_with_one_wrong_call_does_not_pass(name, unchecked):
     """In `check` or in the last further draw; nor does one that ends early."""
@@ -216,7 +217,7 @@ def test_a_finite_gradient_that_is_not_the_right_one_does_not_pass(name):
 def test_a_line_that_is_no_answer_is_refused():
     lines = [
         *(b"", b"\xff\n", b"[]", b"3", b"[" * 200_000, b"9" * 5001, b"{}"),
-        b'{"name": "encode", "state": "called", "calls": []}',
+        b'{"name": "embed", "state": "called", "calls": []}',
         b'{"name": "bits_per_character", "state": "passed"}',
         b'{"name": "bits_per_character", "state": "called", "calls": 3}',
     ]

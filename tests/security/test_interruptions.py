@@ -257,7 +257,7 @@ def test_a_full_disk_is_said_and_the_old_file_stays(when, tmp_path, monkeypatch)
 def test_a_full_disk_keeps_the_progress_that_was_made(when, tmp_path, monkeypatch):
     path = tmp_path / "my_progress.json"
     monkeypatch.setenv(PLACE, str(path))
-    remember("passed", "encode", True)
+    remember("passed", "apply_byte_pairs", True)
     before = path.read_bytes()
     fill_the_disk(monkeypatch, when)
     with pytest.warns(UserWarning, match="Progress could not be written"):
@@ -266,4 +266,4 @@ def test_a_full_disk_keeps_the_progress_that_was_made(when, tmp_path, monkeypatc
     monkeypatch.undo()
     monkeypatch.setenv(PLACE, str(path))
     remember("passed", "embed", True)
-    assert set(read_progress(path)["passed"]) == {"encode", "embed"}
+    assert set(read_progress(path)["passed"]) == {"apply_byte_pairs", "embed"}

@@ -17,7 +17,6 @@ from transformer_lesson.text.tokenizers import (
     BytePairTokenizer,
     CharacterTokenizer,
     WordTokenizer,
-    encode,
     tokenizer_from_json,
     words,
 )
@@ -51,14 +50,6 @@ def test_words_lose_only_white_space_and_splitting_twice_changes_nothing(text):
     found = words(text)
     assert "".join(found) == "".join(text.split())
     assert words(" ".join(found)) == found
-
-
-def test_encode_looks_up_words_and_gives_unknown_ones_the_unknown_id():
-    vocabulary = {"open": 7, "the": 8, "file": 9, ".": 10, "<eos>": 2}
-    assert encode("open the  file.", vocabulary, unk_id=3) == [7, 8, 9, 10]
-    assert encode("open unicorn", vocabulary, unk_id=3) == [7, 3]
-    assert encode("", vocabulary, unk_id=3) == []
-    assert 2 not in encode("open <eos>", vocabulary, unk_id=3)
 
 
 @each_tokenizer

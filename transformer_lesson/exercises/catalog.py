@@ -9,7 +9,7 @@ from transformer_lesson.exercises.engine.specification import Exercise
 
 
 def _exercises(lesson: str) -> list[Exercise]:
-    """Return a lesson's exercises in the order of its module; lessons 00 and 15 have none."""
+    """Return a lesson's exercises in the order of its module; lesson 15 has none."""
     module = f"{__package__}.lesson_{lesson}"
     if find_spec(module) is None:
         return []

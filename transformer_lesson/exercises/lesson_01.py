@@ -1,8 +1,11 @@
-"""Lesson 01: from text to ids, from ids to vectors."""
+"""Lesson 01: byte pairs, and from ids to vectors.
+
+Long because it is data: three exercises whole, with their inputs and all their wrong turns.
+"""
 
 import math
-import re
-import string
+from collections import Counter
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -11,219 +14,364 @@ from torch import Tensor
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, exercise
 from transformer_lesson.model.positions import sinusoidal_encoding
-from transformer_lesson.text.tokenizers import words
+from transformer_lesson.text.byte_pairs import apply_byte_pairs as pieces_by
 
-TEXTS = (
-    ("Save, then close the file.", "Save then the ."),
-    ("Don't  stop:\nit's 7 o'clock!", "Don't it's 7 ! don t"),
-    ("The the the END, end.", "the END . Then"),
-    ("Größe ändern & 👋", "Größe 👋 ä"),
-    ("", "nothing , here"),
-    ("Hello unicorn…", "<pad> <bos> <eos> <unk> Hello"),
-    ("close file", "file and close <unk>"),  # no word is unknown
+LETTERS = "abcdefghiklmnoprstuwz"
+CUTS = (
+    ("abcbcd", "b c, bc d, a bc"),  # the first one fits twice
+    ("abc", "a b, b c, a bc"),  # the second and the third would fit, had the first not been made
+    ("abc", "b c, a b"),  # what stands farther left comes later
+    ("abcde", "c d, e cd, a b, ab cd"),  # one that would fit the other way around
+    ("abca", ""),
+    ("abab", "a b, ab ab"),
+    ("a", "a b, b a"),
 )
-"""Draw by draw: a text, and the words of its vocabulary."""
+"""Draw by draw: a word and its merges, in letters that each draw chooses anew."""
 
 
-def _encode_inputs(draw: Draw) -> tuple:
-    text, known = draw.one_of(TEXTS)
-    known = known.split()
-    asked = map(re.escape, draw.some(words(text)))
-    text = re.search(r"\s*".join(asked), text)[0]  # with the spaces as they are
-    ids = (1 + torch.randperm(90, generator=draw.generator)).tolist()
-    ids = range(len(known)) if "<pad>" in known else [0, *ids]
-    return text, dict(zip(known, ids, strict=False)), draw.one_of((95, 61, 8, 0, 5, 9, 92))
+def _apply_byte_pairs_inputs(draw: Draw) -> tuple:
+    word, merges = draw.one_of(CUTS)
+    order = torch.randperm(len(LETTERS), generator=draw.generator).tolist()
+    renamed = str.maketrans("abcdef", "".join(LETTERS[i] for i in order[:6]))
+    pairs = [tuple(pair.split()) for pair in merges.translate(renamed).split(", ") if pair]
+    return word.translate(renamed), pairs
+
+
+def _pieces_make_the_word(answer, inputs: tuple, pieces: list) -> str | None:
+    if "".join(pieces) == inputs[0]:
+        return None
+    return (
+        f"Put together, the pieces must be the word again, {inputs[0]!r}. Yours make "
+        f"{''.join(pieces)!r}.\nIs a piece lost, or there twice?"
+    )
 
 
 @exercise(
-    reference="transformer_lesson.text.tokenizers:encode",
-    make_inputs=_encode_inputs,
+    reference="transformer_lesson.text.byte_pairs:apply_byte_pairs",
+    make_inputs=_apply_byte_pairs_inputs,
     draws=7,
-    returns={"ids": "token"},
+    returns={"pieces": "piece"},
     hints=(
-        "`words(text)` splits the text. You need one id for each word, in the same order.",
-        "What should a word get that is not in the vocabulary? Not `None`: an id.",
-        "A dictionary's `get` takes a second argument: what to return for a missing key.",
+        "Start with `pieces = list(word)`. Then take the merges one after the other; each makes "
+        "a new list of pieces from the last one.",
+        "For one merge, walk over the pieces from left to right and build the new list. When do "
+        "you add a piece to it, and when do you make its last piece longer instead?",
+        "A piece joins the last one of the new list if those two are the pair: "
+        "`if merged and (merged[-1], piece) == pair: merged[-1] += piece`. Otherwise append it.",
+    ),
+    invariants=(_pieces_make_the_word,),
+)
+def apply_byte_pairs(word, merges):
+    """Cut a word into characters, then make each merge, in order, wherever it fits."""
+    pieces = choose(list(word), whole_word=[word])
+    pairs = choose(
+        merges,
+        backwards=merges[::-1],
+        longest_first=sorted(merges, key=lambda pair: -len("".join(pair))),
+        alphabetical=sorted(merges),
+        until_one_does_not_fit=_fitting(word, merges),
+        return_in_the_loop=merges[:1],
+        each_from_the_start=merges[-1:],
+        none_made=[],
+    )
+    for pair in pairs:
+        pieces = choose(
+            _merged(pieces, pair),
+            first_place_alone=_merged_once(pieces, pair),
+            at_the_beginning=_merged_once(pieces[:2], pair) + pieces[2:],
+            last_pair_missed=_merged(pieces[:-1], pair) + pieces[-1:],
+            inside_pieces=" ".join(pieces).replace(" ".join(pair), "".join(pair)).split(),
+            list_shrinks=_merged_while_it_shrinks(pieces, pair),
+            gaps_left=_merged_with_gaps(pieces, pair),
+            gaps_kept=_merged_with_gaps(pieces, pair),
+        )
+    pieces = choose(
+        pieces,
+        in_one_walk=_in_one_walk(word, merges),
+        leftmost_first=_leftmost_first(word, merges),
+        longest_match=_longest_match(word, ["".join(pair) for pair in merges]),
+        return_in_the_loop=pieces if merges else None,
+        return_at_the_first_fit=_first_fit(word, merges),
+    )
+    pieces = choose(
+        pieces,
+        gaps_left=list(filter(None, pieces)),
+        replaced_in_the_word=_replaced(word, merges),
+        merges_returned=_merges_that_fit(word, merges),
+    )
+    choose(None, merges_used_up=merges.clear())
+    return _pieces_returned(pieces)
+
+
+def _pieces_returned(pieces):
+    """Return the pieces as the function's result."""
+    return choose(
+        pieces,
+        one_text=" ".join(pieces),
+        together_again="".join(pieces),
+        number_of_pieces=len(pieces),
+        first_piece=pieces[0],
+        long_ones_alone=[piece for piece in pieces if len(piece) > 1],
+        each_piece_once=list(dict.fromkeys(pieces)),
+        lists_in_the_list=[[piece] for piece in pieces],
+        nothing_returned=None,
+    )
+
+
+def _merged(pieces, pair):
+    """Return pieces with a pair merged wherever it stands."""
+    merged, i = [], 0
+    while i < choose(len(pieces), last_lost=len(pieces) - 1):
+        both = pieces[i : i + 2]
+        fits = choose(
+            tuple(both) == pair,
+            joined_compared="".join(both) == "".join(pair),
+            either_order=len(both) == 2 and set(both) == set(pair),
+            left_alone=len(both) == 2 and both[0] == pair[0],
+        )
+        joined = choose("".join(both) if fits else "", tuple_kept=tuple(both))
+        merged.append(joined if fits else pieces[i])
+        i += choose(2, second_kept=1) if fits else 1
+    return merged
+
+
+def _merged_once(pieces, pair):
+    """Return pieces with a pair merged where it stands first."""
+    for i, both in enumerate(pairwise(pieces)):
+        if both == pair:
+            return [*pieces[:i], "".join(pair), *pieces[i + 2 :]]
+    return pieces
+
+
+def _first_fit(word, merges):
+    """Return the pieces after the first merge that fits, made in one place."""
+    for pair in merges:
+        if pair in pairwise(word):
+            return _merged_once(list(word), pair)
+    return list(word)
+
+
+def _merged_while_it_shrinks(pieces, pair):
+    """Return pieces with a pair merged, by a loop that counts as far as they once reached."""
+    pieces = list(pieces)
+    for i in range(len(pieces) - 1):
+        if (pieces[i], pieces[i + 1]) == pair:
+            pieces[i : i + 2] = ["".join(pair)]
+    return pieces
+
+
+def _merged_with_gaps(pieces, pair):
+    """Return pieces with a pair merged, and an empty one where its right-hand piece was."""
+    pieces = list(pieces)
+    for i in range(len(pieces) - 1):
+        if (pieces[i], pieces[i + 1]) == pair:
+            pieces[i : i + 2] = ["".join(pair), ""]
+    return pieces
+
+
+def _replaced(word, merges):
+    """Return a word with spaces around all that is merged."""
+    for pair in merges:
+        word = word.replace("".join(pair), f" {''.join(pair)} ")
+    return word.split()
+
+
+def _merges_that_fit(word, merges):
+    """Return the merges that join something in a word."""
+    cuts = [pieces_by(word, merges[:n]) for n in range(len(merges) + 1)]
+    return [pair for pair, both in zip(merges, pairwise(cuts), strict=True) if both[0] != both[1]]
+
+
+def _fitting(word, merges):
+    """Return the merges before the first one that does not fit."""
+    for number in range(len(merges)):
+        if pieces_by(word, merges[:number]) == pieces_by(word, merges[: number + 1]):
+            return merges[:number]
+    return merges
+
+
+def _in_one_walk(word, merges):
+    """Return the pieces that one walk from left to right makes with all merges at once."""
+    pieces = []
+    for letter in word:
+        if pieces and (pieces[-1], letter) in merges:
+            pieces[-1] += letter
+        else:
+            pieces.append(letter)
+    return pieces
+
+
+def _leftmost_first(word, merges):
+    """Return the pieces after the leftmost merge, whichever it is, until none fits."""
+    pieces = list(word)
+    while fitting := [pair for pair in pairwise(pieces) if pair in merges]:
+        pieces = _merged_once(pieces, fitting[0])
+    return pieces
+
+
+def _longest_match(word, known):
+    """Return the pieces that are taken from the left, each as long as one that is known."""
+    pieces, start = [], 0
+    while start < len(word):
+        fitting = [piece for piece in known if word.startswith(piece, start)]
+        pieces.append(max([word[start], *fitting], key=len))
+        start += len(pieces[-1])
+    return pieces
+
+
+TRAININGS = ((4, 3, 9), (4, 3, 1), (5, 5, 9), (2, 20, 3), (4, 4, 2), (3, 3, 1))
+"""Draw by draw: how many words, how many merges, and how often a word occurs at most."""
+
+
+def _train_byte_pairs_inputs(draw: Draw) -> tuple:
+    """Clear counts; ties alone; many merges; more than there are pairs; few ties; a trap."""
+    n_words, n_merges, most = draw.one_of(TRAININGS)
+    longest = 5
+    if draw.small:
+        n_words, longest = draw.small[0], 1 + draw.small[-1]
+        n_merges = min(n_merges, draw.small[-1]) if n_merges < 20 else longest
+    order = torch.randperm(len(LETTERS), generator=draw.generator).tolist()
+    letters, counts = [LETTERS[i] for i in order[:4]], {}
+    if draw.number == 5:  # the second merge would fit the last word, had the first not been made
+        a, b, c, _ = letters
+        most = int(draw.integers("", 5, 9))
+        return {a + b: most + 3, b + c: most, a + b + c: 1}, n_merges
+    while len(counts) < n_words:
+        length = int(draw.integers("", 2, longest + 1))
+        chosen = torch.randint(4, (length,), generator=draw.generator).tolist()
+        word = "".join(letters[i] for i in chosen)
+        if not any(3 * letter in word for letter in letters):
+            counts[word] = int(draw.integers("", 1, most + 1))
+    return counts, n_merges
+
+
+@exercise(
+    reference="transformer_lesson.text.byte_pairs:train_byte_pairs",
+    make_inputs=_train_byte_pairs_inputs,
+    draws=6,
+    returns={"merges": "merge"},
+    hints=(
+        "Each round counts all neighbors anew, with every word cut by the merges found so far. "
+        "`apply_byte_pairs(word, merges)` does the cutting.",
+        "A `Counter` or a dictionary holds how often each pair stands there. A word that occurs "
+        "5 times adds 5 for each of its pairs: `frequency[pair] += count`.",
+        "`zip(pieces, pieces[1:])` gives the neighbors of a word, and "
+        "`max(frequency, key=frequency.get)` the most frequent pair, the first of equal ones. "
+        "`max` of nothing is an error, so `break` before it if no pair is left.",
     ),
 )
-def encode(text, vocabulary, unk_id):
-    """Return the id of each word, in order; a word that the vocabulary lacks gets unk_id."""
-    tokens = _tokens(choose(text, lowered=text.lower()))
-    unknown = choose(
-        unk_id,
-        none=None,
-        id_0=0,
-        id_1=1,
-        id_3=3,
-        minus_1=-1,
-        next_free_id=len(vocabulary),
+def train_byte_pairs(counts, n_merges):
+    """Find n_merges pairs of neighbors, each the most frequent one after those before it."""
+    merges, told, frequency = [], [], {}
+    rounds = choose(
+        n_merges,
+        one_too_many=n_merges + 1,
+        one_too_few=n_merges - 1,
+        one_alone=1,
+        up_to_a_size=n_merges - len(set("".join(counts))),
     )
-    is_unknown = [choose(word not in vocabulary, truth=not vocabulary.get(word)) for word in tokens]
-    first_unknown = [*is_unknown, True].index(True)
-    asked = choose(
-        tokens,
-        left_out=[word for word, lacking in zip(tokens, is_unknown, strict=True) if not lacking],
-        end_at_unknown=tokens[: first_unknown + 1],
-        end_before_unknown=tokens[:first_unknown],
+    written_out = [word for word, n in counts.items() for _ in range(n)]
+    words = choose(
+        counts, run_together={"".join(written_out): 1}, one_text={" ".join(written_out): 1}
     )
-    ids = _ids(asked, vocabulary, unknown)
-    return _handed_back(choose(ids, unknown_for_nothing=ids or [unknown]), asked)
-
-
-def _tokens(text):
-    """Return what is looked up."""
-    tokens = choose(
-        words(text),
-        at_white_space=text.split(),
-        at_single_spaces=text.split(" "),
-        characters=list(text),
-        stripped=[word.strip(string.punctuation) for word in text.split()],
-        no_punctuation=[word for word in words(text) if word[0].isalnum()],
-        letters_alone=[word for word in words(text) if word.isalpha()],
-        apostrophes_split=re.findall(r"\w+|[^\w\s]", text),
-        runs_of_letters=re.findall(r"\w+", text),
-        ascii_words=re.findall(r"[A-Za-z0-9']+", text),
-        ascii_letters=re.findall(r"[A-Za-z0-9]+(?:'[A-Za-z0-9]+)*|[^\w\s]", text),
-        whole_text=[text],
-    )
-    tokens = choose(tokens, each_once=list(dict.fromkeys(tokens)))
-    return choose(tokens, alphabetical=sorted(tokens), backwards=tokens[::-1])
-
-
-def _ids(tokens, vocabulary, unknown):
-    """Return one id for each token."""
-    return [
-        choose(
-            vocabulary.get(word, unknown),
-            key_error=vocabulary[word],
-            truth=vocabulary.get(word) or unknown,
-            word_kept=vocabulary.get(word, word),
-            asked_of_the_vocabulary=vocabulary.get(word, vocabulary["<unk>"]),
-            unk_of_the_vocabulary_first=vocabulary.get(word, vocabulary.get("<unk>", unknown)),
-            inverted=unknown if word in vocabulary else vocabulary[word],
-            lowered_at_second_try=vocabulary.get(word, vocabulary.get(word.lower(), unknown)),
-            written_down=vocabulary.setdefault(word, choose(unknown, next_free_id=len(vocabulary))),
-            place_in_vocabulary=[*vocabulary, word].index(word) if word in vocabulary else unknown,
-            turned_around={id_: known for known, id_ in vocabulary.items()}.get(word, unknown),
+    for _ in range(rounds):
+        cut_by = choose(merges, never_merged=[], the_last_one_alone=merges[-1:])
+        frequency = _frequency(words, cut_by, choose({}, never_reset=frequency))
+        if choose(
+            not frequency,
+            error_at_the_end=False,
+            rare_ones_left_out=max(frequency.values(), default=0) < 2,
+        ):
+            break
+        best = _best(frequency)
+        merges = choose(
+            [*merges, best],
+            in_front=[best, *merges],
+            all_of_equals=[*merges, *_equals(frequency)],
         )
-        for word in tokens
-    ]
+        told = [*told, (best, frequency[best])]
+    merges = choose(merges, backwards=merges[::-1], counted_once=_most_common(counts, n_merges))
+    return _merges_returned(merges, told, n_merges)
 
 
-def _handed_back(ids, tokens):
-    """Return the ids as the function's result."""
-    ids = choose(ids, each_id_once=list(dict.fromkeys(ids)))
-    ids = choose(ids, ids_sorted=sorted(ids))
+def _merges_returned(merges, told, n_merges):
+    """Return the merges as the function's result."""
     return choose(
-        ids,
-        words_returned=tokens,
-        tensor=torch.tensor(ids),
-        batch_of_one=[ids],
-        return_in_the_loop=ids[:1] or None,
-        first_id=ids[0] if ids else None,
-        last_alone=ids[-1:],
-        dictionary=dict(zip(tokens, ids, strict=True)),
-        with_bos_and_eos=[1, *ids, 2],
-        with_eos=[*ids, 2],
+        merges,
+        all_of_equals=merges[:n_merges],
+        joined=["".join(pair) for pair in merges],
+        with_space=[" ".join(pair) for pair in merges],
+        none_at_the_end=merges + [None] * (n_merges - len(merges)),
+        with_counts=told,
+        dictionary={pair: number for number, pair in enumerate(merges)},
+        last_alone=merges[-1],
+        nothing_returned=None,
     )
 
 
-LENGTHS = ((1, 3, 5), (3, 1, 2, 1), (1, 2, 4, 1, 2), (4,), (4, 4, 4), (0, 5), (1, 600))
-"""Draw by draw: how long the sequences are."""
+def _best(frequency):
+    """Return the most frequent pair."""
+    return choose(
+        max(frequency, key=frequency.get),
+        last_of_equals=max(reversed(frequency), key=frequency.get),
+        alphabetical=min(frequency, key=lambda pair: (-frequency[pair], pair)),
+        reverse_alphabetical=max(frequency, key=lambda pair: (frequency[pair], pair)),
+        longest_of_equals=max(frequency, key=lambda pair: (frequency[pair], len("".join(pair)))),
+        no_key=max(frequency),
+        rarest=min(frequency, key=frequency.get),
+        first_met=next(iter(frequency)),
+    )
 
 
-def _pad_batch_inputs(draw: Draw) -> tuple:
-    """Every place for the longest, a batch of one, nothing to pad, an empty sentence, any id."""
-    lengths = draw.one_of(LENGTHS)
-    if draw.small:
-        lengths = (2, 1) if draw.number == 1 else (1, 2)
-    draw.sizes |= {"batch": len(lengths), "n": max(lengths)}
-    rows = draw.integers("batch n", 1, 50).tolist()
-    sequences = [row[:n] for row, n in zip(rows, lengths, strict=True)]
-    pad_id = draw.one_of((60, 0, 52, 70, 51, 99, 53))
-    if pad_id:
-        sequences[-1][-1] = 0  # the first id of the vocabulary is an id like any other
-    if draw.number == 6:
-        sequences[0][0] = 2**24 + 1  # the first whole number that float32 does not have
-    return sequences, pad_id
+def _equals(frequency):
+    """Return all pairs that are as frequent as the most frequent one."""
+    return [pair for pair, n in frequency.items() if n == max(frequency.values())]
 
 
-def _each_sequence_comes_first(answer, inputs: tuple, batch: Tensor) -> str | None:
-    for i, sequence in enumerate(inputs[0]):
-        row = batch[i, : len(sequence)].tolist()
-        if row != sequence:
-            return (
-                f"Row {i} must begin with sequence {i}, {sequence}. Yours begins with {row}.\n"
-                "Where does the padding stand, and does each row get its own sequence?"
-            )
-    return None
-
-
-def _rows(sequences, n, fill):
-    """Return the sequences as rows of n ids."""
-    rows = [
-        choose(
-            sequence + [fill] * (n - len(sequence)),
-            on_the_left=[fill] * (n - len(sequence)) + sequence,
-            one_padding_each=[*sequence, fill],
-            as_many_to_each=sequence + [fill] * n,
-            unpadded=sequence,
-            last_repeated=sequence + sequence[-1:] * (n - len(sequence)),
-            backwards=sequence[::-1] + [fill] * (n - len(sequence)),
+def _frequency(words, merges, frequency):
+    """Add how often each pair of neighbors occurs, in the order in which pairs are met."""
+    for word, count in words.items():
+        pieces = choose(
+            pieces_by(word, merges),
+            first_place_alone=_pieces_by_first_places(word, merges),
+            inside_pieces=_pieces_by_replacing(word, merges),
         )
-        for sequence in sequences
-    ]
-    return choose(
-        rows,
-        in_place=[_written_into(*pair) for pair in zip(sequences, rows, strict=True)],
-        one_row_shared=[_on_top_of_each_other(rows, sequences)] * len(rows),
-    )
+        pairs = choose(
+            list(pairwise(pieces)),
+            every_second=list(zip(pieces[::2], pieces[1::2], strict=False)),
+            last_pair_missed=list(pairwise(pieces[:-1])),
+            either_order=[tuple(sorted(pair)) for pair in pairwise(pieces)],
+            once_per_word=list(dict.fromkeys(pairwise(pieces))),
+        )
+        for pair in pairs:
+            before = choose(frequency.get(pair, 0), overwritten=0)
+            frequency[pair] = before + choose(count, each_word_once=1)
+    return frequency
 
 
-def _as_batch(rows, n, sequences, pad_id):
-    """Return the rows as one tensor."""
-    batch = choose(
-        torch.tensor(rows, dtype=torch.int64),
-        torch.stack([torch.tensor(row, dtype=torch.int64) for row in rows]),
-        torch.tensor([row[:n] for row in rows], dtype=torch.int64),
-        shortest=torch.tensor([row[:n] for row in rows], dtype=torch.int64),
-    )
-    batch = choose(batch, zeros_replaced=batch.masked_fill(batch == 0, pad_id))
-    batch = choose(
-        batch,
-        decimal=batch.float(),
-        decimal_beside_empty=batch if all(sequences) else batch.float(),
-        float32_on_the_way=batch.float().long(),
-        int32=batch.int(),
-    )
-    return choose(
-        batch,
-        no_tensor=rows,
-        list_of_tensors=[torch.tensor(row) for row in rows],
-        time_first=batch.T,
-        squeezed=batch.squeeze(),
-        one_axis_more=batch[None],
-        flat=batch.flatten(),
-        joined=torch.tensor(sum(sequences, [])),
-        mask_returned=batch != pad_id,
-        lengths_too=(batch, [len(sequence) for sequence in sequences]),
-        first_row=batch[0],
-        batch_of_first_row=batch[:1],
-    )
+def _most_common(counts, n_merges):
+    """Return the most frequent pairs of characters."""
+    frequency = Counter()
+    for word, count in counts.items():
+        for pair in pairwise(word):
+            frequency[pair] += count
+    return [pair for pair, _ in frequency.most_common(n_merges)]
 
 
-def _written_into(sequence, row):
-    """Return a sequence that has become the row."""
-    sequence[:] = row
-    return sequence
+def _pieces_by_first_places(word, merges):
+    """Return the pieces of a word if each merge is made where it fits first."""
+    pieces = list(word)
+    for pair in merges:
+        pieces = _merged_once(pieces, pair)
+    return pieces
 
 
-def _on_top_of_each_other(rows, sequences):
-    """Return the one row that is left when all sequences are written into the same list."""
-    shared = list(rows[0])
-    for sequence in sequences:
-        shared[: len(sequence)] = sequence
-    return shared
+def _pieces_by_replacing(word, merges):
+    """Return the pieces of a word if merges are replacements in a text."""
+    text = " ".join(word)
+    for pair in merges:
+        text = text.replace(" ".join(pair), "".join(pair))
+    return text.split()
 
 
 def _embed_inputs(draw: Draw) -> tuple:
@@ -318,46 +466,6 @@ def embed(ids, table):
         first_sentence=embedding[0],
         integers=embedding.long(),
     )
-
-
-@exercise(
-    reference="transformer_lesson.text.batches:pad_batch",
-    make_inputs=_pad_batch_inputs,
-    draws=7,
-    returns={"batch": "batch n"},
-    hints=(
-        "How wide must the result be so that every sequence fits, and no wider?",
-        "Each row is the sequence, then as many `pad_id` as it is shorter than the longest.",
-        "`sequence + [pad_id] * (longest - len(sequence))` is one row; `torch.tensor` turns "
-        "the list of rows into a batch.",
-    ),
-    invariants=(_each_sequence_comes_first,),
-)
-def pad_batch(sequences, pad_id):
-    """Return one row per sequence, filled up with pad_id to the length of the longest."""
-    sequences = choose(
-        sequences,
-        longest_first=sorted(sequences, key=len, reverse=True),
-        longest_first_in_place=sequences.sort(key=len, reverse=True) or sequences,
-        shortest_first=sorted(sequences, key=len),
-        empty_left_out=[sequence for sequence in sequences if sequence],
-    )
-    lengths = [len(sequence) for sequence in sequences]
-    n = choose(
-        max(lengths),
-        one_too_many=max(lengths) + 1,
-        one_too_few=max(lengths) - 1,
-        shortest=min(lengths),
-        length_of_first=lengths[0],
-        length_of_last=lengths[-1],
-        length_of_largest=len(max(sequences)),
-        number_of_sequences=len(sequences),
-        all_lengths=sum(lengths),
-        at_most_512=min(max(lengths), 512),
-        multiple_of_8=math.ceil(max(lengths) / 8) * 8,
-    )
-    rows = _rows(sequences, n, choose(pad_id, id_0=0, id_1=1, minus_1=-1, minus_100=-100))
-    return _as_batch(rows, n, sequences, pad_id)
 
 
 def _looked_up(table, ids):

@@ -29,7 +29,8 @@ def next_token_questions(
         f"{len(given)} positions, {len(given)} questions: what comes next?",
         f"The encoder reads {' '.join(source)}, and all of it is handed to each position of the "
         f"decoder. The decoder reads {' '.join(given)} and is to answer, one position further on: "
-        f"{questions}." + ("" if marked is None else f" Marked: the position of {given[marked]}."),
+        f"{questions}."
+        + ("" if marked is None else f" The position of {given[marked]} is highlighted."),
         width=8.0,
         height=3.6,
     )

@@ -1,4 +1,6 @@
-"""Greedy and beam search and sampling, plainest form: one text, a list of ids, no cache.
+"""Greedy and beam search and sampling, plainest form: one text, no cache.
+
+`write_translation` is the loop alone, on words; the others work on a list of ids.
 
 `generate` does the same for batches, with a cache.
 """
@@ -9,6 +11,24 @@ from collections.abc import Callable, Sequence
 from torch import Tensor
 
 from transformer_lesson.generation.strategies import length_normalized
+
+
+def write_translation(next_word: Callable[[str, list[str]], str], source: str) -> list[str]:
+    """Ask for the next word, append it, and ask again, until the answer is "<eos>".
+
+    Args:
+        next_word: a function of the source and the list of the words so far; returns one word.
+        source: the sentence to be translated.
+
+    Returns:
+        The words, without "<eos>".
+    """
+    written = []
+    while True:
+        word = next_word(source, written)
+        if word == "<eos>":
+            return written
+        written.append(word)
 
 
 def greedy_decode(

@@ -28,11 +28,6 @@ LIBRARYS_WORDS = r"W+(?:['’]W+)*|[^W\s\x{1c}-\x{1f}]".replace("W", r"[\p{L}\p{
 """What `words` finds, as the library `tokenizers` writes it: its \\w and \\s are not Python's."""
 
 
-def encode(text: str, vocabulary: dict[str, int], unk_id: int) -> list[int]:
-    """The id of each of `words(text)`; a word that the vocabulary lacks gets `unk_id`."""
-    return [vocabulary.get(word, unk_id) for word in words(text)]
-
-
 def _checked(text: str) -> str:
     if not isinstance(text, str):
         raise TypeError(f"A text must be a str, got {type(text).__name__}: pass one string.")

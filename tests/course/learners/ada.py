@@ -1,15 +1,53 @@
-# %% 01 encode
-from transformer_lesson.text.tokenizers import words
-
-
-def encode(text, vocabulary, unk_id):
-    ids = []
-    for word in words(text):
-        if word in vocabulary:
-            ids.append(vocabulary[word])
+# %% 00 write_translation
+def write_translation(next_word, source):
+    words = []
+    finished = False
+    while not finished:
+        word = next_word(source, words)
+        if word == "<eos>":
+            finished = True
         else:
-            ids.append(unk_id)
-    return ids
+            words.append(word)
+    return words
+
+
+# %% 01 apply_byte_pairs
+def apply_byte_pairs(word, merges):
+    pieces = []
+    for letter in word:
+        pieces.append(letter)
+    for merge in merges:
+        left = merge[0]
+        right = merge[1]
+        i = 0
+        while i < len(pieces) - 1:
+            if pieces[i] == left and pieces[i + 1] == right:
+                pieces[i] = left + right
+                del pieces[i + 1]
+            i = i + 1
+    return pieces
+
+
+# %% 01 train_byte_pairs
+def train_byte_pairs(counts, n_merges):
+    merges = []
+    for round in range(n_merges):
+        table = {}
+        for word in counts:
+            pieces = apply_byte_pairs(word, merges)
+            for i in range(len(pieces) - 1):
+                pair = (pieces[i], pieces[i + 1])
+                if pair not in table:
+                    table[pair] = 0
+                table[pair] = table[pair] + counts[word]
+        best = None
+        for pair in table:
+            if best is None or table[pair] > table[best]:
+                best = pair
+        if best is None:
+            return merges
+        merges.append(best)
+    return merges
 
 
 # %% 01 embed
@@ -21,21 +59,6 @@ def embed(ids, table):
         vectors = table[ids[b]]
         sentences.append(vectors * factor)
     return torch.stack(sentences)
-
-
-# %% 01 pad_batch
-def pad_batch(sequences, pad_id):
-    longest = 0
-    for sequence in sequences:
-        if len(sequence) > longest:
-            longest = len(sequence)
-    padded = []
-    for sequence in sequences:
-        row = list(sequence)
-        while len(row) < longest:
-            row.append(pad_id)
-        padded.append(row)
-    return torch.tensor(padded, dtype=torch.int64)
 
 
 # %% 02 sinusoidal_encoding

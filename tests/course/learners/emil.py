@@ -1,20 +1,45 @@
-# %% 01 encode
-from transformer_lesson.text.tokenizers import words
+# %% 00 write_translation
+def write_translation(next_word, source):
+    written = []
+    while (word := next_word(source, written)) != "<eos>":
+        written.append(word)
+    return written
 
 
-def encode(text, vocabulary, unk_id):
-    return [vocabulary.get(word, unk_id) for word in words(text)]
+# %% 01 apply_byte_pairs
+import re
+
+
+def apply_byte_pairs(word, merges):
+    text = f" {' '.join(word)} "
+    for pair in merges:
+        found = rf"(?<= ){re.escape(' '.join(pair))}(?= )"
+        text = re.sub(found, lambda _, pair=pair: "".join(pair), text)
+    return text.split()
+
+
+# %% 01 train_byte_pairs
+from collections import Counter
+from itertools import pairwise
+
+
+def train_byte_pairs(counts, n_merges):
+    merges = []
+    while len(merges) < n_merges:
+        seen = Counter()
+        for word, n in counts.items():
+            for pair in pairwise(apply_byte_pairs(word, merges)):
+                seen[pair] += n
+        if not seen:
+            break
+        [(best, _)] = seen.most_common(1)
+        merges.append(best)
+    return merges
 
 
 # %% 01 embed
 def embed(ids, table):
     return F.embedding(ids, table) * table.size(-1) ** 0.5
-
-
-# %% 01 pad_batch
-def pad_batch(sequences, pad_id):
-    rows = [torch.tensor(row, dtype=torch.int64) for row in sequences]
-    return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad_id)
 
 
 # %% 02 sinusoidal_encoding

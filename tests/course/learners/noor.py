@@ -1,11 +1,55 @@
-# %% 01 encode
-def encode(text, vocabulary, unk_id):
-    found = words(text) if isinstance(text, str) else text  # text, or a part of its words
-    if len(found) < 2:
-        return [vocabulary[word] if word in vocabulary else unk_id for word in found]
-    half = len(found) // 2
-    left, right = (encode(part, vocabulary, unk_id) for part in (found[:half], found[half:]))
-    return left + right
+# %% 00 write_translation
+def go_on(next_word, source, written):
+    word = next_word(source, written)
+    return written if word == "<eos>" else go_on(next_word, source, [*written, word])
+
+
+def write_translation(next_word, source):
+    return go_on(next_word, source, [])
+
+
+# %% 01 apply_byte_pairs
+def joined(pieces, pair):
+    if len(pieces) < 2:
+        return pieces
+    if (pieces[0], pieces[1]) == tuple(pair):
+        return ["".join(pair), *joined(pieces[2:], pair)]
+    return [pieces[0], *joined(pieces[1:], pair)]
+
+
+def apply_byte_pairs(word, merges):
+    if not merges:
+        return list(word)
+    *earlier, last = merges
+    return joined(apply_byte_pairs(word, earlier), last)
+
+
+# %% 01 train_byte_pairs
+def merged_in(pieces, pair):
+    one, other = pair
+    out = []
+    for piece in pieces:
+        if piece == other and out and out[-1] == one:
+            out.append(out.pop() + piece)
+        else:
+            out.append(piece)
+    return out
+
+
+def train_byte_pairs(counts, n_merges):
+    words = [(list(word), n) for word, n in counts.items()]
+    merges = []
+    for _ in range(n_merges):
+        tally = {}
+        for pieces, n in words:
+            for pair in zip(pieces[:-1], pieces[1:]):
+                tally[pair] = tally.get(pair, 0) + n
+        if not tally:
+            break
+        most = max(tally.values())
+        merges.append(next(pair for pair, n in tally.items() if n == most))
+        words = [(merged_in(pieces, merges[-1]), n) for pieces, n in words]
+    return merges
 
 
 # %% 01 embed
@@ -15,15 +59,6 @@ def width_of(table: torch.Tensor) -> int:
 
 def embed(ids, table):
     return table[ids, :] * math.sqrt(width_of(table))
-
-
-# %% 01 pad_batch
-from itertools import zip_longest
-
-
-def pad_batch(sequences, pad_id):
-    columns = zip_longest(*sequences, fillvalue=pad_id)  # zip is its own inverse
-    return torch.tensor(list(zip(*columns)), dtype=torch.int64)
 
 
 # %% 02 sinusoidal_encoding

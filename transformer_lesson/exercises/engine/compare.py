@@ -70,7 +70,7 @@ def match_form(name: str, expected: Any, yours: Any, sizes: Mapping[str, int]) -
     if isinstance(expected, Tensor):
         return _match_tensor(name, expected, yours, sizes)
     if isinstance(expected, list):
-        return _match_list(name, yours)
+        return _match_list(name, expected, yours)
     if (
         isinstance(yours, Tensor)
         and not yours.is_meta
@@ -115,14 +115,32 @@ def plain(numbers: Tensor) -> Tensor:
     return numbers if type(numbers) is Tensor else numbers.as_subclass(Tensor)
 
 
-def _match_list(name: str, yours: Any) -> list[int]:
+def _match_list(name: str, expected: list, yours: Any) -> list:
+    """Check the items, too, against the first one that is expected, if there is one."""
+    kind = _named_items(expected[0]) if expected else ""
     if not isinstance(yours, list | tuple):
-        raise Failed(f"`{name}` must be a list of int. Yours is {_kind(yours)}.")
+        of = f" of {kind}" if kind else ""
+        raise Failed(f"`{name}` must be a list{of}. Yours is {_kind(yours)}.")
     for i, item in enumerate(yours):
-        if type(item) is not int:
-            raise Failed(f"`{name}` must hold only int. Yours has {_article(item)} at {i}.")
+        if expected and not _is_like(expected[0], item):
+            raise Failed(f"`{name}` must hold only {kind}. Yours has {_article(item)} at {i}.")
         _of_bearable_size(name, item)
     return list(yours)
+
+
+def _named_items(first: Any) -> str:
+    """Return the name of what a list holds."""
+    if isinstance(first, tuple):
+        return f"tuples of {len(first)} {_named_items(first[0])}"
+    return type(first).__name__
+
+
+def _is_like(expected: Any, item: Any) -> bool:
+    """Return whether an item is of the same type; a list may stand for a tuple of its length."""
+    if not isinstance(expected, tuple):
+        return type(item) is type(expected)
+    of_length = isinstance(item, tuple | list) and len(item) == len(expected)
+    return of_length and all(map(_is_like, expected, item))
 
 
 def _of_bearable_size(name: str, yours: Any) -> Any:
@@ -192,6 +210,10 @@ def difference(expected: Any, yours: Any, axes: str, sizes: Mapping[str, int]) -
         return f"The length must be {len(expected)}; yours is {len(yours)}."
     if isinstance(expected, str):
         return "The two texts differ."
+    if isinstance(expected, list) and not all(isinstance(one, int | float) for one in expected):
+        pairs = zip(expected, yours, strict=True)
+        first = next(i for i, pair in enumerate(pairs) if not same(*pair))
+        return f"They differ first at {named_place([first], axes, sizes)}."
     expected, yours = torch.as_tensor(expected), torch.as_tensor(yours)
     gap = (yours.double() - expected.double()).abs()
     gap[yours == expected] = 0.0  # infinity minus infinity is no number

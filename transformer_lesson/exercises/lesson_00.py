@@ -1,0 +1,200 @@
+"""Lesson 00: the loop that turns guesses of the next word into a translation."""
+
+from itertools import count
+
+import torch
+
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import Draw, exercise
+
+EOS = "<eos>"
+ENGLISH = "the a child king opens sees window dog old loudly today she".split()
+GERMAN = "Kind König Hund Fenster sieht macht auf alte heute laut den ein".split()
+TRANSLATIONS = ("das N V das N a .", "", "das N . die N V a .", "N V", "das N V das N und das N V")
+"""Draw by draw: a translation, in which small words stand for themselves."""
+
+
+class Translator:
+    """Knows one translation; other words it goes on after the last of them, as well as it can.
+
+    Args:
+        source: the sentence that it translates.
+        words: its translation.
+    """
+
+    def __init__(self, source: str, words: list[str]):
+        self.source, self.words = source, words
+
+    def __call__(self, source: str, written: list[str]) -> str:
+        """Return the next word."""
+        if not isinstance(written, list | tuple):
+            return "<no-list>" if isinstance(source, str) else "<exchanged>"
+        if source != self.source:
+            return "<other-source>"
+        known, written = [*self.words, EOS], list(written)
+        if written == self.words[: len(written)]:
+            return known[len(written)]
+        if written[-1] == EOS:
+            return EOS
+        if not isinstance(written[-1], str):
+            return "<no-word>"
+        return known[self.words.index(written[-1]) + 1] if written[-1] in self.words else "<unk>"
+
+    def __repr__(self) -> str:
+        return f"a translator that writes: {' '.join([*self.words, EOS])}"
+
+
+class _Endless(BaseException):
+    """Ends a loop that does not end by itself; a learner's `except Exception` lets it through."""
+
+
+class _Word(str):
+    """A word of a translation, which counts how often it is compared."""
+
+    comparisons = 0
+
+    def __eq__(self, other) -> bool:
+        self.comparisons += 1
+        if self.comparisons > COMPARISONS:
+            raise _Endless
+        return str.__eq__(self, other)
+
+    def __ne__(self, other) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+CALLS, COMPARISONS = 100, 1000
+"""More calls of `next_word`, or comparisons of one word, show that a loop never ends."""
+TOLD = 12  # words of such a loop
+
+
+def _until_it_ends(answer, next_word, source):
+    """Return what an answer returns; if its loop does not end, the first words that it was told."""
+    told = []
+
+    def asked(source, written) -> str:
+        """Return the next word, and keep it."""
+        if len(told) == CALLS:
+            raise _Endless
+        told.append(_Word(next_word(source, written)))
+        return told[-1]
+
+    asked.__qualname__ = "next_word"  # as errors call it
+    try:
+        return _plain(answer(asked, source))
+    except _Endless:
+        return [*_plain(told[:TOLD]), "…"]
+
+
+def _plain(result):
+    """Return a result with words of Python's own kind, and a text without spaces at its end."""
+    if isinstance(result, list | tuple):
+        return [str(one) if isinstance(one, _Word) else one for one in result]
+    return str(result).strip() if isinstance(result, str) else result
+
+
+def _write_translation_inputs(draw: Draw) -> tuple:
+    """A word that comes twice; no word at all; two sentences; two words; no full stop; 24 words."""
+    source = _chosen(draw, ENGLISH, 3 if draw.small or draw.number == 5 else 5)
+    if draw.number == 5:
+        words = 2 * _chosen(draw, GERMAN, 12)  # more words than the source has letters
+    else:
+        nouns = iter(_chosen(draw, GERMAN, len(GERMAN)))
+        pattern = TRANSLATIONS[draw.number].split()
+        words = [next(nouns) if word in ("N", "V", "a") else word for word in pattern]
+    return Translator(" ".join(source), words), " ".join(source)
+
+
+def _chosen(draw: Draw, words: list[str], amount: int) -> list[str]:
+    """Return as many words, all different, in random order."""
+    order = torch.randperm(len(words), generator=draw.generator).tolist()
+    return [words[i] for i in order[:amount]]
+
+
+@exercise(
+    reference="transformer_lesson.generation.plain:write_translation",
+    make_inputs=_write_translation_inputs,
+    trial=_until_it_ends,
+    draws=6,
+    returns={"words": "word"},
+    hints=(
+        "Begin with an empty list. Each round asks `next_word` once, and hands it the source and "
+        "the whole list.",
+        'Look at the answer before you append it: `"<eos>"` is no word of the translation.',
+        'In a `while True:` loop: `word = next_word(source, written)`; if it is `"<eos>"`, '
+        "`return written`; else `written.append(word)`.",
+    ),
+)
+def write_translation(next_word, source):
+    """Ask for the next word and append it, until the answer is <eos>; return the words."""
+    first = choose(None, asked_once=next_word(source, []), first_unseen=next_word(source, []))
+    written = choose([], first_unseen=[first], bos_in_front=["<bos>"])
+    rounds = choose(
+        count(),
+        only_one=range(1),
+        return_in_the_loop=range(1),
+        as_many_as_in_english=source.split(),
+        as_many_as_letters=source,
+        twice_as_many=2 * source.split(),
+        ten_at_most=range(10),
+        twenty_at_most=range(20),
+    )
+    for _ in rounds:
+        word = choose(_asked(next_word, source, written), asked_once=first)
+        ended = choose(
+            word == EOS,
+            never_ends=word == "eos",
+            full_stop_ends=word == ".",
+            either_ends=word == EOS or word == ".",
+            repeat_ends=word == EOS or word in written,
+            inverted=word != EOS,
+        )
+        if choose(ended, eos_kept=False):
+            break
+        written = choose(
+            [*written, word],
+            letters=[*written, *word],
+            small_letters=[*written, word.lower()],
+            in_front=[word, *written],
+            only_the_last=[word],
+            list_in_the_list=[*written, [word]],
+            append_returned=written.append(word),
+        )
+        if choose(ended, full_stop_kept=word == "."):
+            break
+    written = choose(written, each_word_alone=[next_word(word, []) for word in source.split()])
+    return _returned(written)
+
+
+def _asked(next_word, source, written):
+    """Return the next word."""
+    asked_with = choose(
+        written,
+        last_word_alone=written[-1:],
+        last_word_itself=written[-1] if written else [],
+        always_nothing=[],
+        one_behind=written[:-1],
+        text=" ".join(map(str, written)),
+    )
+    return choose(
+        next_word(source, asked_with),
+        exchanged=next_word(asked_with, source),
+        source_cut_up=next_word(source.split(), asked_with),
+        source_growing=next_word(" ".join([source, *map(str, written)]), asked_with),
+    )
+
+
+def _returned(written):
+    """Return the words as the function's result."""
+    written = choose(written, bos_added=["<bos>", *written], last_lost=written[:-1])
+    return choose(
+        written,
+        return_in_the_loop=written or None,
+        one_text=" ".join(map(str, written)),
+        last_word=written[-1] if written else None,
+        first_word=written[0] if written else written,
+        nothing_returned=None,
+        number_of_words=len(written),
+    )

@@ -84,7 +84,7 @@ class TestLesson03:
     def test_fewer_words_have_fewer_buttons(self, lesson_03):
         page = lesson_03
         box = page.locator(".explorable", has=page.get_by_label("Attention explorer")).first
-        box.get_by_role("button", name="read to read").press("Enter")
+        box.get_by_role("button", name="encoder").press("Enter")
         words = box.get_by_role("button", name="query ")
         for sentence in ("the old dog .", "the dog .", "the ."):
             box.locator("input[type=text]").fill(sentence)

@@ -57,7 +57,7 @@ TOO_WIDE = """() => [...document.querySelectorAll("article *")].filter(element =
 }).map(element => element.outerHTML.slice(0, 120))"""
 STOPS = """() => [...document.querySelectorAll("pre")]
     .every(it => it.tabIndex === 0 || it.scrollWidth <= it.clientWidth)"""
-"""Tab reaches all code that is wider than the page: the theme sees to it a moment after a change."""
+"""Tab reaches all code that is wider than the page, as the theme arranges after a change."""
 AT_ONCE = "* { transition: none !important; }"  # colors do not fade from one scheme to the other
 
 

@@ -33,7 +33,7 @@ def test_explorables_live_in_an_exported_page(chromium, tmp_path):
     opened.locator("section:not([aria-busy])").nth(1).wait_for()
     titles = opened.locator("section h3").all_inner_texts()
     assert titles[0].startswith("From “") and titles[1].startswith("Sentence 1 may use")
-    opened.get_by_role("button", name="read to read").click()
+    opened.get_by_role("button", name="encoder").click()
     opened.get_by_text("From “sees”, this head looks mostly at").wait_for()
     assert [problem for problem in problems if "require" not in problem] == []
     context.close()

@@ -55,17 +55,14 @@ def expected(d_model, length, base, dimension, position, distance) -> dict[str, 
 
 def said(wanted: dict, d_model, length, base, dimension, position, distance) -> str:
     products, other = wanted["products"], position + distance
-    rest = products.clone()
-    rest[position] = -math.inf
-    rival, least = int(first_largest(rest)), int(first_largest(-products))
+    least = int(first_largest(-products))
     second = f"{products[other]:.2f} with position {other}, " if distance else ""
     value = sinusoidal_encoding(length, d_model, base)[position, dimension]
     return (
         f"Dimension {dimension} is a {'cosine' if dimension % 2 else 'sine'} that repeats every "
         f"{periods(d_model, base)[dimension // 2]:,.1f} tokens; at position {position} it is "
         f"{value:.2f}. The dot product of position {position} is {products[position]:.2f} with "
-        f"itself, {second}{products[rival]:.2f} with position {rival} (the largest of the others) "
-        f"and {products[least]:.2f} with position {least} (the least)."
+        f"itself, {second}and {products[least]:.2f} with position {least} (the least)."
     )
 
 

@@ -23,10 +23,9 @@ export function AttentionExplorer(view) {
     traits: ["sentence", "attention", "layer", "head", "query", "scaled", "temperature", "mask",
       "added"],
     controls: (make, page) => [
-      make.text("Sentence", "sentence", { size: 20 }),
+      make.text("Sentence", "sentence", { size: 29 }),
       make.choice("Attention", "attention", () => [
-        ["encoder", "read to read"], ["decoder", "written to written"],
-        ["cross", "written to read"],
+        ["encoder", "encoder"], ["decoder", "decoder"], ["cross", "cross"],
       ]),
       make.toggle("÷ √d_head", "scaled"),
       make.slider("Temperature", "temperature", () => ({ min: 0.1, max: 10, step: 0.1 })),

@@ -179,7 +179,8 @@ function labelsApart(labels, marks, left, right) {
     const free = boxes.find((box) => box.left >= left && box.right <= right &&
       taken.every((other) => box.right < other.left || other.right < box.left ||
         box.bottom < other.top || other.bottom < box.top));
-    if (free) taken.push(free);
-    return free ? [{ ...label, x: free.x, y: free.y }] : [];
+    const box = free ?? (label.key === "end" ? boxes[0] : null);
+    if (box) taken.push(box);
+    return box ? [{ ...label, x: box.x, y: box.y }] : [];
   });
 }

@@ -107,10 +107,16 @@ function drawLaneNames(group, plan, look) {
   }));
   const all = plan.lanes.flatMap((lane) => lane.columns.map((column) => ({ lane, column })));
   const wide = ({ column }) => column.width + column.strip.width + 2;
+  let end = 0, before = null;
   const named = all.flatMap((one) => {
     const words = headingOf(one.column), short = words.split(" ")[0];
-    const text = [words, short].find((word) => textWidth(word, 12) <= wide(one) + 6);
-    return text ? [{ ...one, text }] : [];
+    if (one.lane !== before) [before, end] = [one.lane, 0];
+    const middle = one.column.x + wide(one) / 2, half = (word) => textWidth(word, 12) / 2;
+    const text = [words, short].find((word) =>
+      2 * half(word) <= wide(one) + 6 && middle - half(word) >= end + 4);
+    if (!text) return [];
+    end = middle + half(text);
+    return [{ ...one, text }];
   });
   join(layer(group, "headings"), "text", named, ({ column }) => column.key, (one) => ({
     text: one.text, class: "small middle halo", x: one.column.x + wide(one) / 2,

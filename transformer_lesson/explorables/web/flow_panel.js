@@ -69,8 +69,8 @@ function drawHeadChoice(group, { weights, head }, page, { x, y, width }) {
 function drawGlance(group, { glance }, { x, y, width }) {
   const half = width / 2 - 8, rows = glance ? glance.looks : [], second = x + half + 16;
   const name = Math.min(64, half * 0.45), unit = half - name - 38;
-  const titles = !glance ? [] : [[`where “${fitted(glance.word, half - 92, 12)}” looks`, x],
-    [glance.pushes ? "what it brings, as words" : "what it brings", second]];
+  const titles = !glance ? [] : [[`“${fitted(glance.word, half - 56, 12)}” looks at`, x],
+    [glance.pushes ? "it brings, as words" : "it brings", second]];
   join(layer(group, "titles"), "text", titles, (_, i) => i, ([text, left]) => ({
     text, class: "small", x: left, y: y + 12,
   }));
@@ -99,11 +99,13 @@ function drawBrought(group, glance, { x, y, width }) {
     x: x + i * step, y, width: Math.max(1, step - 0.5), height: 18,
     fill: signed(value, largest), ...told(`brings number ${i}: ${digits(value)}`),
   }));
-  const words = glance?.pushes ? [["up", glance.pushes.up], ["down", glance.pushes.down]] : [];
-  join(layer(group, "pushes"), "text", words, ([way]) => way, ([way, list], i) => ({
-    text: fitted(`${way === "up" ? "↑" : "↓"} ${list.join(", ")}`, width, 13), x,
-    y: y + 34 + 17 * i, class: "size-13",
-    ...told(`read out as words, it pushes ${way}: ${list.join(", ")}`),
+  const ways = glance?.pushes ? [["up", "↑", glance.pushes.up], ["down", "↓", glance.pushes.down]] :
+    [];
+  const lines = ways.flatMap(([way, sign, list]) =>
+    textLines(`${sign} ${list.join(", ")}`, width, 12).slice(0, 2).map((text) => ({ way, text,
+      words: `read out as words, it pushes ${way}: ${list.join(", ")}` })));
+  join(layer(group, "pushes"), "text", lines, (_, i) => i, ({ text, words }, i) => ({
+    text: fitted(text, width, 12), x, y: y + 31 + 14 * i, class: "number", ...told(words),
   }));
 }
 

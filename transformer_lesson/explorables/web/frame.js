@@ -219,7 +219,7 @@ function buttonChoice(page, label, trait, options) {
 // Moves a whole number to its end, one after the other, until it is pressed again.
 function playButton(page, trait, ends, milliseconds = 700) {
   let timer = 0;
-  const button = element("button", { type: "button" });
+  const button = element("button", { type: "button", class: "play" });
   const stop = () => {
     clearInterval(timer);
     timer = 0;

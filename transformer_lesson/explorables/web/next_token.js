@@ -86,7 +86,8 @@ function drawStages(group, { rows, columns, chosen, model }, width) {
   const others = { id: "rest", word: `${model.length - rows.length} others`, cut: "" };
   const name = width >= 540 ? 120 : 90, wide = (width - name) / columns.length, low = wide < 110;
   const high = low ? 28 : 21, top = (i) => 22 + high * i, all = [...rows, others];
-  const largest = Math.max(...columns.flatMap(({ values }) => rows.map(({ id }) => values[id])));
+  const shares = ({ values }) => [restOf(values, rows), ...rows.map(({ id }) => values[id])];
+  const largest = Math.max(...columns.flatMap(shares));
   const at = rows.findIndex(({ id }) => id === chosen);
   join(layer(group, "chosen"), "rect", [at], () => 0, () => ({
     x: 0, y: top(at) - 1, width, height: high - 1, rx: 6, class: "box", "pointer-events": "none",
@@ -107,11 +108,15 @@ function drawStages(group, { rows, columns, chosen, model }, width) {
   return top(all.length) + 4;
 }
 
+// What all tokens without a row of their own share.
+function restOf(values, rows) {
+  return Math.max(0, 1 - rows.reduce((sum, { id }) => sum + values[id], 0));
+}
+
 // What one token's bar at one stage shows, and where.
 function cellOf({ name, values, fill }, { id, word, cut }, rows, place) {
-  const rest = () => Math.max(0, 1 - rows.reduce((sum, row) => sum + values[row.id], 0));
-  const share = id === "rest" ? rest() : values[id], gone = place.c === 2 && cut;
-  return { ...place, id, fill, long: id === "rest" ? 0 : share * place.unit,
+  const share = id === "rest" ? restOf(values, rows) : values[id], gone = place.c === 2 && cut;
+  return { ...place, id, fill, long: share * place.unit,
     text: gone ? `✗ ${cut}` : share.toFixed(3),
     words: `“${word}”, ${name}: ${gone ? `cut by ${cut}` : share.toFixed(3)}` };
 }

@@ -268,18 +268,16 @@ function drawByPosition(group, { chosen, state }, { left, top, width }, curve) {
 
 function positionFacts({ speeds, encoding, products, chosen }) {
   const { position, other, distance, dimension } = chosen;
-  const rival = firstLargestNumber(products.map((one, p) => (p === position ? -Infinity : one)));
   const least = firstLargestNumber(products.map((one) => -one)), two = (p) => fixed(products[p], 2);
   const any = distance === 1 ? "between any two neighbors" : `over any ${distance} tokens`;
   const title = distance
     ? `From position ${position} to ${other} the hands turn as ${any}`
-    : `Position ${position} is most like itself, then like position ${rival}`;
+    : `Position ${position} is most like itself; which other comes close?`;
   const wave = dimension % 2 ? "cosine" : "sine";
   const said = `Dimension ${dimension} is a ${wave} that repeats every ` +
     `${period(speeds[Math.floor(dimension / 2)])} tokens; at position ${position} it is ` +
     `${fixed(encoding[position][dimension], 2)}. The dot product of position ${position} is ` +
     `${two(position)} with itself, ${distance ? `${two(other)} with position ${other}, ` : ""}` +
-    `${two(rival)} with position ${rival} (the largest of the others) and ${two(least)} with ` +
-    `position ${least} (the least).`;
+    `and ${two(least)} with position ${least} (the least).`;
   return { title, said };
 }

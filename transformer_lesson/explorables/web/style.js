@@ -39,6 +39,7 @@ button { background: var(--paper); border: 1px solid var(--soft); border-radius:
   padding: 2px 10px; cursor: pointer; }
 button[aria-pressed="true"] { background: var(--ink); border-color: var(--ink);
   color: var(--paper); }
+.play { min-width: 6em; }
 button:disabled { opacity: .5; cursor: default; }
 :focus-visible { outline: 2px solid var(--focus); outline-offset: 2px; }
 .picture { position: relative; overflow-x: auto; }

@@ -28,7 +28,7 @@ function playgroundControls(make, page) {
   const typed = make.text("English sentence", "sentence", { size: 40 });
   const examples = make.choice("Examples", "sentence", () => page.model.get("examples"));
   const heads = [
-    make.choice("Layer", "layer", () => numbers(config()?.n_layers)),
+    make.choice("Block", "layer", () => numbers(config()?.n_layers)),
     make.choice("Head", "head", () => [[null, "mean"], ...numbers(config()?.n_heads)]),
   ];
   for (const group of [examples, ...heads]) group.classList.add("dense");

@@ -124,6 +124,7 @@ def role_head(n_places):
         both_sides=(j - i).abs() == 1,
         fixed_place=(j == 2) & (i >= 0),
         one_article=(j == 2) & (i == 3),
+        product_of_places=(i - 1) * j,
         looks_everywhere=j < 0 * i,
         any_verb=j < 0 * i,
         articles_want_verbs=j < 0 * i,

@@ -11,15 +11,12 @@ from transformer_lesson.model import attention
 from transformer_lesson.model.attention import merge_heads, split_heads
 
 
-@wrong(
-    "role_head", "unusual", "asks for one place less, by one number: the last place scores highest"
-)
+@wrong("role_head", "unusual", "an article hands over -1, so that only a verb is above 0")
 def _(n_places):
-    W_Q, W_K = torch.zeros(2, 6 + n_places, 1)
+    W_Q, W_K = torch.zeros(2, 6 + n_places, n_places)
     W_V = torch.zeros(6 + n_places, 1)
-    W_Q[6:, 0] = 50 * (torch.arange(n_places) - 1.0)
-    W_K[6:, 0] = torch.arange(n_places)
-    W_V[2] = 1
+    W_Q[7:, :-1], W_K[6:] = 50 * torch.eye(n_places - 1), torch.eye(n_places)
+    W_V[2], W_V[0] = 1, -1
     return W_Q, W_K, W_V
 
 

@@ -28,6 +28,29 @@ def test_reference_passes_its_own_check(name):
     assert f'ways_to_fail("{name}")' in report.message
 
 
+UNUSABLE = {
+    "no matrices": (lambda n: torch.eye(n), "Return three matrices: (W_Q, W_K, W_V)."),
+    "an array": (lambda n: (torch.eye(6 + n).numpy(),) * 3, "`W_Q` must be a torch.Tensor."),
+    "places alone": (lambda n: (torch.eye(n),) * 3, "6 facts and 9 places, 15 rows"),
+    "two lengths": (
+        lambda n: (torch.eye(6 + n), torch.eye(6 + n)[:, :n], torch.eye(6 + n)),
+        "`W_Q` makes 15 numbers of a word, `W_K` 9.",
+    ),
+    "three values": (
+        lambda n: (torch.eye(6 + n), torch.eye(6 + n), torch.eye(6 + n)[:, 3:6]),
+        "`W_V` has one column. Yours has 3.",
+    ),
+    "a NaN": (lambda n: (torch.full((6 + n, 1), math.nan),) * 3, "NaN or infinite"),
+}
+
+
+@pytest.mark.parametrize("answer, said", UNUSABLE.values(), ids=UNUSABLE)
+def test_what_a_trial_cannot_use_is_told_in_its_own_words(answer, said):
+    report = check("role_head", answer)
+    assert report.status == "failed" and said in report.message
+    assert "raised" not in report.message and "sentence ['the'" in report.message
+
+
 ATTENTION = "scaled_dot_product_attention"
 SAID = [
     ("sinusoidal_encoding", "sines_first", "Row 0 must be 0, 1, 0, 1"),

@@ -163,6 +163,8 @@ def test_04():
     with record(model) as run:
         model(torch.arange(6)[None])
     assert run["encoder.0.self_attention.weights"].shape == (1, 8, 6, 6)
+    shared = torch.tensor([380.0, 388.0]).div(math.sqrt(9)).softmax(0)[0]
+    assert f"{shared:.2f}" in right("04.one_head_both")
     run = reading("the small child opens the old window .")[2]
     assert run[HEADS][0, 3, 4, 6] > 0.95 and "`window`" in right("04.adjective_between")
 

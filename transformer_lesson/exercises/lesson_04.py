@@ -5,88 +5,146 @@ import math
 import torch
 from torch import Tensor
 
+from transformer_lesson.exercises.engine.attempt import Failed
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, exercise
-from transformer_lesson.model.positions import sinusoidal_encoding
+from transformer_lesson.interpretability.programmed_heads import VERB_FORMS, word_vectors
+from transformer_lesson.model.attention import attention_scores
 
-STEPS = (1, 3, -1, 2, 1, -4)
-BASES = (10.0, 10000.0, 30.0, 7.0, 10.0, 10.0)
-"""Draw by draw: how many tokens back, and the base of the encoding."""
+PATTERNS = (
+    "the N V the N .",
+    "the N V and the N V",
+    "the A N V the N .",
+    "if the N V the N , the N V .",
+    "the N V .",
+)
+SPARE = (3, 0, 1, 0, 9)
+"""Draw by draw: a sentence, and how many places stay empty behind it."""
+DRAWN = {
+    "N": "dog woman child king cat window".split(),
+    "V": "sees loves hears finds".split(),
+    "A": "old small".split(),
+}
 
 
-def _look_back_inputs(draw: Draw) -> tuple:
-    """Steps in both directions, and a base of its own in most draws; one pair of numbers."""
-    if draw.number == 4 and not draw.small:
-        draw.sizes["pair"] = 1
-    draw.sizes["d_model"] = 2 * draw.size("pair")
-    return draw.sizes["d_model"], draw.one_of(STEPS), draw.one_of(BASES)
+def _role_inputs(draw: Draw) -> tuple:
+    """Some verb is the last word and fills the last place; one sentence has two verbs and room."""
+    words = [
+        DRAWN[word][int(draw.integers("", 0, len(DRAWN[word])))] if word in DRAWN else word
+        for word in draw.one_of(PATTERNS).split()
+    ]
+    draw.sizes["word"] = len(words)
+    return words, len(words) + draw.one_of(SPARE)
 
 
-def _finds_the_place(answer, inputs: tuple, W_Q: Tensor) -> str | None:
-    d_model, steps, base = inputs
-    places = sinusoidal_encoding(24, d_model, base).double()
-    position = 12
-    query, wanted = places[position] @ W_Q.double(), places[position - steps]
-    if torch.allclose(query, wanted, atol=1e-4):
-        return None
-    nearest = int((places - query).norm(dim=-1).argmin())
-    return (
-        f"With steps = {steps}, the query of position {position} must be the encoding of position "
-        f"{position - steps}. Of positions 0 to 23, yours is nearest to that of {nearest}.\n"
-        "Each pair of a sine and a cosine turns by steps / base^(2i / d_model)."
-    )
+def _handed(answer, sentence, n_places):
+    """Let a head read a sentence; return what it hands each word, and where words look.
+
+    A head that keeps its promise, however loudly, gives just 0 and 1. What another one hands over
+    is told as if each word looked only at its favorites, so that loudness is a thing of its own;
+    the first word, whose query may be anything, counts if all the others are right.
+    """
+    x = word_vectors(sentence, n_places).double()
+    W_Q, W_K, W_V = _matrices(answer(n_places), x.size(1), n_places)
+    weights, values = attention_scores(x @ W_Q, x @ W_K).softmax(-1), x @ W_V
+    wanted = torch.tensor([0.0] + [float(word in VERB_FORMS) for word in sentence[:-1]])
+    handed = weights @ values
+    if torch.where(wanted == 1, handed > 0.8, handed.abs() < 0.3).all():
+        return wanted, "at one word"
+    highest = weights.amax(-1, keepdim=True)
+    favorites = weights.isclose(highest, rtol=0.02).double()
+    told = (favorites / favorites.sum(-1, keepdim=True)) @ values
+    steps = torch.tensor([-0.3, 0.3, 0.8, 1.2], dtype=torch.float64)
+    told = torch.tensor([-1.0, 0.0, 0.5, 1.0, 2.0])[torch.bucketize(told, steps)]
+    if not torch.equal(told[1:], wanted[1:]):
+        told[0] = 0.0
+    if (favorites.sum(-1)[1:-1] > 1).any():
+        return told, "at several words alike"
+    return told, "at one word, faintly" if highest[1:-1].min() < 0.7 else "at one word"
+
+
+def _matrices(made, d_model: int, n_places: int) -> list[Tensor]:
+    """Return three matrices in double precision, W_V as a vector; say what is wrong with others."""
+    if not isinstance(made, tuple | list) or len(made) != 3:
+        raise Failed("Return three matrices: (W_Q, W_K, W_V).")
+    found = []
+    for name, matrix in zip(("W_Q", "W_K", "W_V"), made, strict=True):
+        if not isinstance(matrix, Tensor):
+            raise Failed(f"`{name}` must be a torch.Tensor. Yours is {type(matrix).__name__}.")
+        if name == "W_V" and matrix.ndim == 1:
+            matrix = matrix[:, None]
+        if matrix.ndim != 2 or len(matrix) != d_model:
+            raise Failed(
+                f"`{name}` must have a row for each number of a word: 6 facts and {n_places} "
+                f"places, {d_model} rows. Yours has shape {tuple(matrix.shape)}."
+            )
+        if not matrix.isfinite().all():
+            raise Failed(f"There is a number in `{name}` that is NaN or infinite.")
+        found.append(matrix.detach().double())
+    if found[0].size(1) != found[1].size(1):
+        raise Failed(
+            f"Queries and keys must be of one length. `W_Q` makes {found[0].size(1)} numbers of a "
+            f"word, `W_K` {found[1].size(1)}."
+        )
+    if found[2].size(1) != 1:
+        raise Failed(
+            "A word is to be handed one number, so `W_V` has one column. "
+            f"Yours has {found[2].size(1)}."
+        )
+    return [*found[:2], found[2][:, 0]]
 
 
 @exercise(
-    reference="transformer_lesson.interpretability.programmed_heads:look_back_head",
-    make_inputs=_look_back_inputs,
-    draws=6,
-    returns={"W_Q": "d_model d_model"},
+    reference="transformer_lesson.interpretability.programmed_heads:role_head",
+    make_inputs=_role_inputs,
+    trial=_handed,
+    returns={"handed": "word", "looks": ""},
     hints=(
-        "Columns 2i and 2i + 1 of an encoding are sin(a) and cos(a), with a = pos / "
-        "base^(2i / d_model). Which two formulas give sin(a - b) and cos(a - b)?",
-        "sin(a - b) = sin(a) cos(b) - cos(a) sin(b) and cos(a - b) = cos(a) cos(b) + sin(a) "
-        "sin(b). Row and column 2i and 2i + 1 of W_Q hold these factors; all else is 0.",
-        "For each even column e, with b = `steps / base ** (e / d_model)`: `W_Q[e, e]` and "
-        "`W_Q[e + 1, e + 1]` are cos(b), `W_Q[e, e + 1]` is sin(b), `W_Q[e + 1, e]` is -sin(b).",
+        "One question for each matrix. Which place does a word at place i want to look at "
+        "(`W_Q`)? By what is a word found (`W_K`): its kind, or its place? And which of its "
+        "numbers does it hand over (`W_V`)?",
+        "Let `W_K[6:]` be `torch.eye(n_places)`. Then row 6 + i of `W_Q` is the wish list of "
+        "place i, one number for each place. Place 3 wants place 2 and no other, and wants it "
+        "loudly: softmax makes almost equal weights of 0 and 1.",
+        "`W_Q[7:, :-1] = 50 * torch.eye(n_places - 1)`: row 7 belongs to place 1, and column 0 "
+        "says how much it wants place 0. Row 6 stays 0. `W_V[2] = 1`: a verb hands over 1.",
     ),
-    invariants=(_finds_the_place,),
 )
-def look_back_head(d_model, steps, base=10000.0):
-    """Return W_Q that turns the encoding of each position into that of `steps` before."""
-    base = choose(base, always_10000=10000.0)
-    steps = choose(steps, always_one=1, whole_turns=2 * math.pi * steps)
-    even = torch.arange(0, d_model, 2).double()
-    exponent = choose(
-        even / d_model,
-        i_alone=even / 2 / d_model,
-        same_angle=torch.zeros_like(even),
-        no_width=even,
+def role_head(n_places):
+    """Return W_Q, W_K, W_V of a head that tells each word whether a verb stands right before it."""
+    loud = choose(50.0, too_faint=1.0, a_little_faint=10.5, avoids=-50.0)
+    i, j = torch.arange(n_places)[:, None], torch.arange(n_places)[None]
+    wishes = choose(
+        j == i - 1,
+        around_the_end=j == (i - 1) % n_places,
+        looks_ahead=j == i + 1,
+        itself=j == i,
+        two_back=j == i - 2,
+        all_before=j < i,
+        both_sides=(j - i).abs() == 1,
+        fixed_place=(j == 2) & (i >= 0),
+        one_article=(j == 2) & (i == 3),
+        product_of_places=(i - 1) * j,
+        looks_everywhere=j < 0 * i,
+        any_verb=j < 0 * i,
+        articles_want_verbs=j < 0 * i,
+        nearest_verb=torch.where(j < i, -0.4 * (i - j), -18.0),
+        verb_before=torch.where(j < i, 0.0, -18.0),
     )
-    angle = choose(1, looks_ahead=-1) * steps * base**-exponent
-    angle = choose(angle, degrees=torch.deg2rad(angle), slow_turn_fast=angle.flip(0))
-    cosine, sine = angle.cos(), angle.sin()
-    blocks = torch.stack(
-        [
-            choose(cosine, exchanged=sine, sines_missing=cosine),
-            choose(sine, exchanged=cosine, sines_missing=0 * sine),
-            choose(-sine, sign_missing=sine, exchanged=cosine, sines_missing=0 * sine),
-            choose(cosine, exchanged=-sine, second_missing=0 * cosine),
-        ]
+    W_Q, W_K = torch.zeros(2, 6 + n_places, 1 + n_places)
+    W_Q[6:, 1:] = loud * wishes
+    W_Q[6:, 0] = loud * choose(
+        0.0, any_verb=1.0, nearest_verb=8.0, verb_before=8.0, verbs_too=1.0, first_finds_verb=0.4
     )
-    W_Q = choose(
-        torch.block_diag(*blocks.T.reshape(-1, 2, 2)),
-        halves=_halves(blocks),
-        numbers_moved=torch.eye(d_model).roll(int(steps), 0).double(),
-        first_pair_alone=torch.block_diag(blocks[:, 0].view(2, 2), torch.eye(d_model - 2)),
+    W_Q[0, 0] = loud * choose(0.0, articles_want_verbs=1.0, articles_too=1.0)
+    W_K[2, 0] = 1.0  # a verb is found by column 0,
+    W_K[6:, 1:] = torch.eye(n_places)  # place j by column 1 + j
+    W_V = torch.zeros(6 + n_places, 1)
+    W_V[6:] = choose(0.0, opposite=1.0)
+    W_V[choose(2, noun=1, article=0, next_row=3, any_kind=slice(3))] = choose(
+        1.0, opposite=-1.0, loud_value=50.0, half_value=0.5, nothing_handed=0.0
     )
-    return choose(W_Q, scaled=W_Q / math.sqrt(d_model), batch_axis=W_Q[None]).float()
-
-
-def _halves(blocks):
-    """Return the matrix for an encoding whose sines stand in front of all its cosines."""
-    rows = blocks.view(2, 2, -1)
-    return torch.cat([torch.cat([one.diag() for one in row], dim=1) for row in rows])
+    return W_Q, W_K, W_V
 
 
 def _model_width(draw: Draw) -> int:
@@ -115,10 +173,10 @@ def _split_inputs(draw: Draw) -> tuple:
     hints=(
         "Each head gets d_model / n_heads numbers of every token. Which numbers of token 0 "
         "does head 0 get?",
-        "First cut the last axis into (head, d_head), so that no number leaves its token. "
-        "Only then bring the head axis forward.",
-        "`x.view(batch, n, n_heads, d_head).transpose(1, 2)`. Asking `view` for (batch, "
-        "n_heads, n, d_head) at once has the right shape and mixes the tokens.",
+        "First cut the last axis into (head, d_head), so that every number stays with its token. "
+        "Then bring the head axis forward.",
+        "`x.view(batch, n, n_heads, d_head).transpose(1, 2)`. If you ask `view` for (batch, "
+        "n_heads, n, d_head) at once, the shape is right and the tokens are mixed.",
     ),
 )
 def split_heads(x, n_heads):
@@ -170,10 +228,10 @@ def _merge_inputs(draw: Draw) -> tuple:
     draws=6,
     returns={"merged": "batch n d_model"},
     hints=(
-        "This undoes `split_heads`, so it takes the same steps backwards.",
-        "First bring the token axis back in front of the head axis, then join (head, d_head).",
+        "It undoes `split_heads`: the same steps, backwards.",
+        "First bring the token axis back in front of the head axis. Then join (head, d_head).",
         "`x.transpose(1, 2)` has shape (batch, n, head, d_head). `.flatten(2)` joins the last "
-        "two axes; `.view` would refuse here, because a transpose moves no numbers.",
+        "two axes. `.view` refuses here, because a transpose moves no numbers in memory.",
     ),
 )
 def merge_heads(x):
@@ -257,9 +315,9 @@ def _no_future_leak(answer, inputs: tuple, output: Tensor) -> str | None:
     draws=8,
     returns={"output": "batch n d_model"},
     hints=(
-        "Project, split into heads, attend, merge, project again. You have written all the parts.",
-        "`x @ W_Q` holds the queries of all heads side by side; `split_heads` parts them. "
-        "The same for keys and values.",
+        "Project, split into heads, attend, merge, project again. You've written all the parts.",
+        "`x @ W_Q` holds the queries of all heads side by side, and `split_heads` takes them "
+        "apart. Do the same for keys and values.",
         "`heads, weights = scaled_dot_product_attention(Q, K, V, mask)` works on all heads "
         "at once. Then `merge_heads(heads) @ W_O`.",
     ),

@@ -1,34 +1,85 @@
 """Heads whose matrices are written down and not trained: what attention can do, shown by doing it.
 
-Short, because one matrix is enough: a step along the text is a rotation of the position.
+A word's vector has a number for each fact about it, and one for each place where it may stand.
 """
+
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from transformer_lesson.text.grammar.lexicon import NOUNS, VERBS
 
-def look_back_head(
-    d_model: int, steps: int, base: float = 10000.0
-) -> Float[Tensor, "d_model d_model"]:
-    """Return W_Q of a head that looks `steps` tokens back, where W_K is the identity.
+FACTS = ("article", "noun", "verb", "masculine", "feminine", "neuter")
+ARTICLES = ("der", "die", "das")  # of a masculine, a feminine, a neuter noun
+VERB_FORMS = {form for verb in VERBS.values() for form in (verb.english, verb.english_s)}
 
-    It turns the sinusoidal encoding of each position into that of the position `steps` before,
-    PE(pos) W_Q = PE(pos - steps), whatever the position: pair i by the angle
-    steps / base^(2i / d_model). So the query of a token is the key of the one that it looks for.
+
+def word_vectors(words: Sequence[str], n_places: int) -> Float[Tensor, "n d_model"]:
+    """Return a vector for each word of a sentence: six facts about it, and where it stands.
 
     Args:
-        d_model: numbers of an encoding, even.
-        steps: how many tokens back; 0 is the token itself, and below 0 it looks ahead.
-        base: of the encoding.
+        words: English words of the grammar, nouns in the singular; of others no fact is known.
+        n_places: how many words a sentence may have.
 
-    Source: "Attention Is All You Need" (2017), section 3.5: PE(pos + k) is a linear function of
-        PE(pos).
+    Returns:
+        Zeros and ones, shape (n, 6 + n_places): the facts in the order of `FACTS`, then place 0,
+        place 1 and so on.
+
+    Raises:
+        ValueError: more words than places.
     """
-    even = torch.arange(0, d_model, 2)  # columns of the sines; the cosines stand behind them
-    angle = steps / base ** (even.double() / d_model)  # (d_model / 2,)
-    W_Q = torch.zeros(d_model, d_model, dtype=torch.float64)
-    W_Q[even, even] = W_Q[even + 1, even + 1] = angle.cos()
-    W_Q[even, even + 1] = angle.sin()  # what a sine gives to the cosine beside it
-    W_Q[even + 1, even] = -angle.sin()  # and a cosine to the sine
-    return W_Q.float()
+    if len(words) > n_places:
+        raise ValueError(f"{len(words)} words do not fit in {n_places} places: add places.")
+    x = torch.zeros(len(words), len(FACTS) + n_places)
+    for place, word in enumerate(words):
+        noun = NOUNS.get(word)
+        genders = [noun is not None and noun.article == article for article in ARTICLES]
+        facts = [word == "the", noun is not None, word in VERB_FORMS, *genders]
+        x[place, : len(FACTS)] = torch.tensor(facts).float()
+        x[place, len(FACTS) + place] = 1.0
+    return x
+
+
+def gender_head(
+    n_places: int,
+) -> tuple[
+    Float[Tensor, "d_model d_k"], Float[Tensor, "d_model d_k"], Float[Tensor, "d_model gender"]
+]:
+    """Return W_Q, W_K and W_V of a head that fetches the gender of the nearest noun ahead.
+
+    A word at place i asks for nouns, and it wants place j ahead the more the nearer it is; places
+    behind it, and its own, it does not want at all.
+
+    Args:
+        n_places: as for `word_vectors`; from 2 to 20.
+    """
+    W_Q, W_K = torch.zeros(2, 6 + n_places, 1 + n_places)
+    i, j = torch.arange(n_places)[:, None], torch.arange(n_places)
+    W_Q[6:, 0] = 400.0  # a noun, above all
+    W_Q[6:, 1:] = torch.where(j > i, -20.0 * (j - i), -900.0)  # near rather than far
+    W_K[1, 0] = 1.0  # a noun is found by column 0,
+    W_K[6:, 1:] = torch.eye(n_places)  # place j by column 1 + j
+    return W_Q, W_K, torch.eye(6 + n_places)[:, 3:6]
+
+
+def role_head(
+    n_places: int,
+) -> tuple[
+    Float[Tensor, "d_model d_k"], Float[Tensor, "d_model d_k"], Float[Tensor, "d_model role"]
+]:
+    """Return W_Q, W_K and W_V of a head that tells each word whether a verb stands right before it.
+
+    In our sentences that is what makes the noun behind an article an object. The first word asks
+    for nothing, so it takes a plain mean.
+
+    Args:
+        n_places: as for `word_vectors`; 2 or more.
+    """
+    W_Q, W_K = torch.zeros(2, 6 + n_places, n_places)
+    W_Q[7:, :-1] = 50 * torch.eye(n_places - 1)  # place i asks for place i - 1
+    W_K[6:] = torch.eye(n_places)  # place j is found by column j
+    W_V = torch.zeros(6 + n_places, 1)
+    W_V[2] = 1.0  # a verb hands over 1
+    return W_Q, W_K, W_V

@@ -143,18 +143,20 @@ def padding_mask(ids, pad_id):
     return torch.tensor(mask)
 
 
-# %% 04 look_back_head
-def look_back_head(d_model, steps, base=10000.0):
-    # sin(a - b) = sin a cos b - cos a sin b
-    # cos(a - b) = cos a cos b + sin a sin b
-    W_Q = torch.zeros(d_model, d_model)
-    for i in range(d_model // 2):
-        b = steps / base ** (2 * i / d_model)
-        W_Q[2 * i, 2 * i] = math.cos(b)
-        W_Q[2 * i + 1, 2 * i] = -math.sin(b)
-        W_Q[2 * i + 1, 2 * i + 1] = math.cos(b)
-        W_Q[2 * i, 2 * i + 1] = math.sin(b)
-    return W_Q
+# %% 04 role_head
+def role_head(n_places):
+    d_model = 6 + n_places
+    W_Q = torch.zeros(d_model, n_places)
+    W_K = torch.zeros(d_model, n_places)
+    W_V = torch.zeros(d_model, 1)
+    for place in range(n_places):
+        W_K[6 + place, place] = 1
+        if place > 0:
+            W_Q[6 + place, place - 1] = 40
+        else:
+            W_Q[6 + place, place] = 40  # the first word looks at itself
+    W_V[2, 0] = 1
+    return W_Q, W_K, W_V
 
 
 # %% 04 split_heads

@@ -83,11 +83,10 @@ def padding_mask(ids, pad_id):
     return ids.ne(pad_id)[:, None, None]
 
 
-# %% 04 look_back_head
-def look_back_head(d_model, steps, base=10000.0):
-    b = steps * base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
-    pairs = torch.view_as_complex(torch.eye(d_model, dtype=torch.float64).unflatten(1, (-1, 2)))
-    return torch.view_as_real(pairs * torch.polar(torch.ones_like(b), b)).flatten(1).float()
+# %% 04 role_head
+def role_head(n_places):
+    W_K = F.pad(torch.eye(n_places), (0, 0, 6, 0))
+    return 99 * F.pad(W_K, (0, 0, 1, -1)), W_K, F.one_hot(torch.tensor(2), 6 + n_places)[:, None]
 
 
 # %% 04 split_heads

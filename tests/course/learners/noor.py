@@ -112,15 +112,16 @@ def padding_mask(ids, pad_id):
     return (ids != pad_id)[:, None, None, :]
 
 
-# %% 04 look_back_head
-def look_back_head(d_model, steps, base=10000.0):
-    i = torch.arange(d_model)
-    b = steps * base ** (-(i - i % 2).double() / d_model)  # one angle for two columns
-    twin = i + 1 - 2 * (i % 2)  # 1 0 3 2 5 4 ...
-    W_Q = torch.zeros(d_model, d_model, dtype=torch.float64)
-    W_Q[i, i] = b.cos()
-    W_Q[i, twin] = torch.where(i % 2 == 0, b.sin(), -b.sin())
-    return W_Q.float()
+# %% 04 role_head
+def below_the_facts(places: torch.Tensor) -> torch.Tensor:
+    """Rows for places only; the six facts ask nothing."""
+    return torch.cat([torch.zeros(6, places.shape[1]), places])
+
+
+def role_head(n_places):
+    wished = torch.diag(torch.full((n_places - 1,), 60.0), diagonal=-1)
+    is_verb = torch.eye(6 + n_places)[:, 2:3]
+    return below_the_facts(wished), below_the_facts(torch.eye(n_places)), is_verb
 
 
 # %% 04 split_heads

@@ -102,8 +102,8 @@ def call(answer: Callable, inputs: tuple) -> Any:
 
     Raises:
         NotAttempted: the answer is a stub that raises `NotImplementedError`.
-        Failed: the answer raised anything else, `SystemExit` included. Only the interrupt
-            button's `KeyboardInterrupt` goes through.
+        Failed: the answer raised anything else, `SystemExit` included, or its trial cannot use what
+            it returned. Only the interrupt button's `KeyboardInterrupt` goes through.
     """
     try:
         with warnings.catch_warnings():
@@ -120,7 +120,9 @@ def call(answer: Callable, inputs: tuple) -> Any:
 
 
 def _explain(error: BaseException) -> str:
-    """Return what was raised and on which of the learner's own lines."""
+    """Return what was raised and on which of the learner's own lines; or a trial's own words."""
+    if isinstance(error, Failed):
+        return str(error)
     raised = " ".join("".join(traceback.format_exception_only(error)).split())[:LONGEST]
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(FOREIGN)]

@@ -278,7 +278,7 @@ def _sum(x, carried, written):
     draws=6,
     returns={"output": "d_model"},
     hints=(
-        "Write one of the three orders in your cell, run it, then run `distance`. 0 is the "
+        "Write one of the three orders in your cell, run it, then run `how_far`: 0 is the "
         "translator's own way.",
         "Look at the figure of section 4: with its norms, the stream has size 1 after every "
         "sub-layer. In which of the three orders is it the stream that gets normalized?",

@@ -225,29 +225,36 @@ def _length(change, before, now):
     """Return the length of each change, over all heads at once."""
     lengths = [part.square().sum(-1).sqrt() for part in (change, before, now)]  # of each head
     ends = [part.square().sum((1, -1)).sqrt() for part in (before, now)]
+    squares = choose(
+        change.square().sum((1, -1)),
+        mean_square=change.square().mean((1, -1)),
+        heads_added_first=change.sum(1).square().sum(-1),
+        heads_averaged_first=change.mean(1).square().sum(-1),
+        numbers_added_first=change.sum(-1).square().sum(1),
+        numbers_averaged_first=change.mean(-1).square().sum(1),
+        divided_by_d_head=change.square().sum((1, -1)) / change.size(-1),
+        first_head=change[:, 0].square().sum(-1),
+        each_head=change.square().sum(-1),
+        each_number=change.square().sum(1),
+        sentences_for_heads=change.square().sum((0, -1)),
+        lengths_compared_head_by_head=(lengths[2] - lengths[1]).square().sum(1),
+    )
     return choose(
-        change.square().sum((1, -1)).sqrt(),
-        no_root=change.square().sum((1, -1)),
-        mean_square=change.square().mean((1, -1)).sqrt(),
+        squares.sqrt(),
+        no_root=squares,
         sizes_added=change.abs().sum((1, -1)),
         sizes_averaged=change.abs().mean((1, -1)),
         largest_number=change.abs().amax((1, -1)),
         signs_kept=change.sum((1, -1)),
         signs_averaged=change.mean((1, -1)),
-        heads_added_first=change.sum(1).square().sum(-1).sqrt(),
-        heads_averaged_first=change.mean(1).square().sum(-1).sqrt(),
         lengths_of_heads_added=lengths[0].sum(1),
         lengths_of_heads_averaged=lengths[0].mean(1),
         loudest_head=lengths[0].amax(1),
-        first_head=lengths[0][:, 0],
-        each_head=lengths[0],
-        each_number=change.square().sum(1).sqrt(),
         lengths_compared=(ends[1] - ends[0]).abs(),
         lengths_compared_with_sign=ends[1] - ends[0],
-        lengths_compared_head_by_head=(lengths[2] - lengths[1]).square().sum(1).sqrt(),
         lengths_of_heads_compared_and_added=(lengths[2] - lengths[1]).abs().sum(1),
-        numbers_added_first=change.sum(-1).square().sum(1).sqrt(),
-        sentences_for_heads=change.square().sum((0, -1)).sqrt(),
+        lengths_of_heads_compared_and_averaged=(lengths[2] - lengths[1]).abs().mean(1),
+        directions_compared=1 - (before * now).sum((1, -1)) / (ends[0] * ends[1]),
     )
 
 

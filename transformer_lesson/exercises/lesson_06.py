@@ -182,11 +182,13 @@ def who_told(weights, values, new_weights, new_values):
         turned_weights=(weights.mT, new_weights.mT),
         softmax_again=(weights.softmax(-1), new_weights.softmax(-1)),
         no_weights=(torch.ones_like(weights), torch.ones_like(weights)),
+        one_mean_of_all_heads=(_over_heads(weights), _over_heads(new_weights)),
     )
     values, new_values = choose(
         (values, new_values),
         values_of_the_first_run=(values, values),
         values_of_the_second_run=(new_values, new_values),
+        runs_mixed=(new_values, values),
         no_values=(torch.ones_like(values[..., :1]), torch.ones_like(values[..., :1])),
     )
     before, now = _brought(weights, values), _brought(new_weights, new_values)
@@ -203,6 +205,7 @@ def who_told(weights, values, new_weights, new_values):
         told,
         turned=told.mT,
         nothing_from_itself=told * others,
+        last_word_left_out=told * (torch.arange(told.size(-1)) < told.size(-1) - 1),
         shares=told / told.sum(-1, keepdim=True),
         all_words_together=change.sum(3).square().sum((1, -1)).sqrt(),
         summed_over_givers=told.sum(-1),
@@ -210,7 +213,13 @@ def who_told(weights, values, new_weights, new_values):
         first_sentence=told[0],
         sentences_averaged=told.mean(0),
         squeezed=told.squeeze(),
+        axes_kept=told[:, None, :, :, None],
     )
+
+
+def _over_heads(weights):
+    """Return the mean of all heads in the place of each."""
+    return weights.mean(1, keepdim=True).expand_as(weights)
 
 
 def _brought(weights, values):
@@ -233,11 +242,16 @@ def _length(change, before, now):
         numbers_added_first=change.sum(-1).square().sum(1),
         numbers_averaged_first=change.mean(-1).square().sum(1),
         divided_by_d_head=change.square().sum((1, -1)) / change.size(-1),
+        divided_by_heads=change.square().sum((1, -1)) / change.size(1),
         first_head=change[:, 0].square().sum(-1),
+        last_head=change[:, -1].square().sum(-1),
         each_head=change.square().sum(-1),
         each_number=change.square().sum(1),
         sentences_for_heads=change.square().sum((0, -1)),
         lengths_compared_head_by_head=(lengths[2] - lengths[1]).square().sum(1),
+        squares_compared=(ends[1].square() - ends[0].square()).abs(),
+        sizes_added_in_each_head=change.abs().sum(-1).square().sum(1),
+        only_what_grew=change.relu().square().sum((1, -1)),
     )
     return choose(
         squares.sqrt(),
@@ -254,6 +268,7 @@ def _length(change, before, now):
         lengths_compared_with_sign=ends[1] - ends[0],
         lengths_of_heads_compared_and_added=(lengths[2] - lengths[1]).abs().sum(1),
         lengths_of_heads_compared_and_averaged=(lengths[2] - lengths[1]).abs().mean(1),
+        compared_with_before=squares.sqrt() / ends[0],
         directions_compared=1 - (before * now).sum((1, -1)) / (ends[0] * ends[1]),
     )
 

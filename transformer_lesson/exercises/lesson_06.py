@@ -200,20 +200,29 @@ def who_told(weights, values, new_weights, new_values):
         product_of_changes=_brought(new_weights - weights, new_values - values),
     )
     told = _length(change, before, now)
+    arrived = change.sum(3).square().sum((1, -1)).sqrt()  # at each word, from all together
     others = 1 - torch.eye(told.size(-1), dtype=told.dtype)
-    return choose(
+    told = choose(
         told,
         turned=told.mT,
+        both_ways=(told + told.mT) / 2,
         nothing_from_itself=told * others,
         last_word_left_out=told * (torch.arange(told.size(-1)) < told.size(-1) - 1),
         shares=told / told.sum(-1, keepdim=True),
-        all_words_together=change.sum(3).square().sum((1, -1)).sqrt(),
+        all_words_together=arrived,
+        the_same_from_every_word=arrived[..., None].expand(told.shape),
         summed_over_givers=told.sum(-1),
         strongest_giver=told.argmax(-1),
+    )
+    return choose(
+        told,
         first_sentence=told[0],
         sentences_averaged=told.mean(0),
+        first_word_left_out=told[:, 1:],
         squeezed=told.squeeze(),
         axes_kept=told[:, None, :, :, None],
+        rounded=told.round(decimals=2),
+        as_a_list=told.tolist(),
     )
 
 
@@ -247,6 +256,7 @@ def _length(change, before, now):
         last_head=change[:, -1].square().sum(-1),
         each_head=change.square().sum(-1),
         each_number=change.square().sum(1),
+        sentences_added=change.square().sum((0, 1, -1)),
         sentences_for_heads=change.square().sum((0, -1)),
         lengths_compared_head_by_head=(lengths[2] - lengths[1]).square().sum(1),
         squares_compared=(ends[1].square() - ends[0].square()).abs(),
@@ -259,11 +269,14 @@ def _length(change, before, now):
         sizes_added=change.abs().sum((1, -1)),
         sizes_averaged=change.abs().mean((1, -1)),
         largest_number=change.abs().amax((1, -1)),
+        largest_of_each_head=change.abs().amax(-1).sum(1),
         signs_kept=change.sum((1, -1)),
         signs_averaged=change.mean((1, -1)),
+        added_and_made_positive=change.sum((1, -1)).abs(),
         lengths_of_heads_added=lengths[0].sum(1),
         lengths_of_heads_averaged=lengths[0].mean(1),
         loudest_head=lengths[0].amax(1),
+        middle_head=lengths[0].median(1).values,
         lengths_compared=(ends[1] - ends[0]).abs(),
         lengths_compared_with_sign=ends[1] - ends[0],
         lengths_of_heads_compared_and_added=(lengths[2] - lengths[1]).abs().sum(1),

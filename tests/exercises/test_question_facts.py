@@ -1,6 +1,7 @@
 """What the questions call right is what the package and the stored curves do."""
 
 import math
+from collections import Counter
 from functools import cache
 from statistics import fmean
 
@@ -12,6 +13,7 @@ from torch import nn
 from transformer_lesson import ModelConfig, MultiHeadAttention, mine, record, sinusoidal_encoding
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.exercises.engine.question_bank import find_question
+from transformer_lesson.experiments import word_for_word
 from transformer_lesson.experiments.since_2017 import Setting, stored_grid, stored_ladder
 from transformer_lesson.explorables import TranslationPlayground
 from transformer_lesson.generation import (
@@ -23,7 +25,12 @@ from transformer_lesson.generation import (
     top_p_filter,
     translate,
 )
-from transformer_lesson.interpretability.causality import changed_positions
+from transformer_lesson.interpretability.causality import changed_positions, who_told
+from transformer_lesson.interpretability.interventions import (
+    heads_of,
+    token_losses,
+    without_heads,
+)
 from transformer_lesson.model.attention import (
     attention_scores,
     multi_head_attention,
@@ -40,9 +47,10 @@ from transformer_lesson.model.transformers import (
     EncoderDecoderTransformer,
     EncoderOnlyTransformer,
 )
-from transformer_lesson.text import pad_batch
-from transformer_lesson.text.batches import shift_right
+from transformer_lesson.text import grammar, pad_batch
+from transformer_lesson.text.batches import epoch, shift_right
 from transformer_lesson.text.grammar.lexicon import NOUNS
+from transformer_lesson.text.pairs import Pair
 from transformer_lesson.training import bits_per_character, label_smoothed_loss, warmup_rate
 
 pytestmark = pytest.mark.usefixtures("folder")  # nobody's functions take part
@@ -186,6 +194,21 @@ def test_05():
         stream = block(stream)
         sizes.append(stream.std().item())
     assert sizes == sorted(sizes) and sizes[-1] > sizes[0]
+    run = reading(RUNNING)[2]
+    begun, ended = run["source_embedding.tokens"][0], run["encoder.1.output"][0]
+    alike = F.cosine_similarity(begun, ended, dim=-1)
+    assert abs(alike[3] - 0.59) < 0.006 and alike.argmin() == 0  # "the" changes most
+    first, late = (
+        reading(text)[2]["encoder.1.feed_forward.hidden"][0, :, 335]
+        for text in ("the dog sees the frog .", "the cat sleeps because the dog sees the frog .")
+    )
+    assert first[0] > 2 and first[3] == 0 and late[0] > 2 and late[4] == late[7] == 0
+    words = word_for_word.counted(
+        [p for p in grammar.generate(6000, seed=1) if len(p.source.split()) <= 9]
+    )
+    german = sum(words.values(), Counter())
+    shares = [n / german.total() for n in german.values()]
+    assert abs(-sum(p * math.log(p) for p in shares) - 5.0) < 0.1  # knowing only how frequent
 
 
 def gradient(residual):
@@ -203,10 +226,64 @@ def test_06():
     together = pad_batch([alone[0].tolist(), other], pad_id=0)
     assert model(together).shape == (2, 9, 64)
     assert torch.allclose(model(together)[0, :4], model(alone)[0], atol=1e-5)
-    ratio = count_encoder_parameters(1024, 4096, 6) / count_encoder_parameters(512, 2048, 6)
-    assert 3.9 < ratio < 4
     share = count_parameters(MultiHeadAttention(512, 8)) / count_encoder_parameters(512, 2048, 1)
     assert abs(share - 1 / 3) < 0.01
+
+
+def news(place, sentence, other):
+    """What a word hears from each other in either block, if one sentence becomes another."""
+    at = ("encoder.0.self_attention.", "encoder.1.self_attention.")
+    runs = [reading(text)[2] for text in (sentence, other)]
+    return [who_told(*(run[a + b] for run in runs for b in ("weights", "values")))[0] for a in at]
+
+
+def test_06_what_the_lesson_overheard():
+    def told(place, giver, *swap):
+        return [round(of_block[place, giver].item(), 2) for of_block in news(place, *swap)]
+
+    def swapped(noun):
+        return RUNNING, RUNNING.replace("window", noun)
+
+    assert told(3, 4, *swapped("door")) == pytest.approx([0.69, 5.95], abs=0.02)
+    others = news(3, *swapped("door"))[1][3, [0, 1, 2, 3, 5, 6]]
+    assert others.max() < 0.8
+    heard = [told(3, 4, *swapped(noun))[1] for noun in ("book", "bag", "suitcase")]
+    assert heard == pytest.approx([3.44, 6.46, 5.54], abs=0.02)
+    red = "the small child buys the red book ."
+    assert told(5, 6, red, red.replace("book", "ball"))[1] == pytest.approx(3.20, abs=0.02)
+    assert told(5, 4, red, red.replace("the red", "a red"))[1] == pytest.approx(2.62, abs=0.02)
+
+
+ARTICLES = """the child opens the window .
+the dog sees the cat .
+the cat sees the dog .
+the old frog kisses the young queen .
+the woman closes the heavy suitcase .
+the king finds the small bird .
+the small child buys the red book .
+the queen sees the old king .""".splitlines()
+
+
+def test_06_articles_without_heads():
+    model, tokenizer, _ = trained_translator()
+    written = translate(model, tokenizer, ARTICLES)
+    batch = epoch([Pair(*pair) for pair in zip(ARTICLES, written, strict=True)], tokenizer, 8)[0]
+    german = torch.tensor([tokenizer.encode(one)[0] for one in ("der", "die", "das", "den")])
+    of_articles = torch.isin(batch.labels, german)  # (batch, n)
+
+    def cost(*off):
+        return token_losses(model, batch, off)[of_articles].mean().item()
+
+    second = heads_of(model, "encoder.1")
+    each = [cost(head) for head in second]
+    with_3 = [cost(second[3], head) for head in second]
+    assert of_articles.sum() == 16 and abs(cost() - 0.10) < 0.01
+    assert max(each) == each[3] and abs(each[3] - 0.19) < 0.01
+    assert max(with_3) == with_3[2] and abs(with_3[2] - 0.27) < 0.01
+    assert abs(cost(*second) - 0.37) < 0.01
+    with torch.no_grad(), without_heads(model, second):
+        likeliest = model(*batch.inputs).argmax(-1)
+    assert torch.equal(likeliest[of_articles], batch.labels[of_articles])
 
 
 def test_07():

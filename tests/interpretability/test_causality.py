@@ -4,7 +4,11 @@ import pytest
 import torch
 
 from tests.parity import small_config
-from transformer_lesson.interpretability.causality import changed_positions, leaks_future
+from transformer_lesson.interpretability.causality import (
+    changed_positions,
+    leaks_future,
+    who_told,
+)
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 IDS = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
@@ -106,3 +110,15 @@ def test_a_position_outside_the_sequence_is_refused(position):
     message = f"position is {position}, but the sequence has positions 0 to 4"
     with pytest.raises(ValueError, match=message):
         changed_positions(per_token, IDS, position)
+
+
+def test_news_is_the_length_of_the_change_of_what_a_word_gets_from_another():
+    weights, new_weights = torch.rand(2, 3, 5, 5), torch.rand(2, 3, 5, 5)
+    values, new_values = torch.randn(2, 3, 5, 7), torch.randn(2, 3, 5, 7)
+    told = who_told(weights, values, new_weights, new_values)
+    b, i, j = 1, 2, 4
+    change = new_weights[b, :, i, j, None] * new_values[b, :, j]
+    change = change - weights[b, :, i, j, None] * values[b, :, j]  # (head, d_head)
+    torch.testing.assert_close(told[b, i, j], change.flatten().norm())
+    assert not who_told(weights, values, weights, values).any()
+    torch.testing.assert_close(told, who_told(new_weights, new_values, weights, values))

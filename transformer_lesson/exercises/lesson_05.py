@@ -50,9 +50,12 @@ def _feed_forward_inputs(draw: Draw) -> tuple:
     draws=7,
     returns={"output": "d_model"},
     hints=(
-        "Two matrix products with one activation between them: max(0, x W_1 + b_1) W_2 + b_2.",
-        "`x @ W_1` works on the last axis, so batch and n need no loop. max(0, ...) is ReLU.",
-        "`hidden = (x @ W_1 + b_1).relu()`; the second product has a bias and no ReLU.",
+        "Unit u takes the dot product of x with column u of W_1. Which single product takes all "
+        "of these dot products at once?",
+        "`x @ W_1 + b_1` holds every unit's sum, on the last axis; batch and n need no loop. "
+        "`.relu()` silences what is below 0. Adding up rows of W_2, each times a number, is a "
+        "matrix product too.",
+        "`hidden = (x @ W_1 + b_1).relu()`; then multiply by W_2, and add b_2.",
     ),
     invariants=(random_layers.the_same_again, _each_token_by_itself),
 )
@@ -149,12 +152,13 @@ def _mean_zero(answer, inputs: tuple, result: Tensor) -> str | None:
     draws=6,
     returns={"normalized": "d_model"},
     hints=(
-        "Each token is normalized by its own mean and variance: over the last axis only, "
-        "with `keepdim=True` so that the result broadcasts.",
-        "The variance divides by d_model, but `x.var()` divides by d_model - 1 unless told "
-        "otherwise. Epsilon is added to the variance, inside the root.",
-        "`(x - mean) / (variance + epsilon).sqrt() * gamma + beta` with `variance = "
-        "x.var(dim=-1, keepdim=True, correction=0)`.",
+        "The first word has the mean 4, so -2 became -1.41. It was divided by 1.41, the root of "
+        "2: is that the mean of the squared distances 4, 0, 0, 4, or their sum by 3? And did it "
+        "move when the second word got louder?",
+        "With epsilon 3, a distance of 1 and a variance of 1 became 0.5. 1 / (1 + 3) is 0.25, "
+        "and 1 / √(1 + 3) is 0.5. `keepdim=True` keeps the axis, so that the result broadcasts.",
+        "`variance = x.var(dim=-1, keepdim=True, correction=0)`; epsilon is added to it, inside "
+        "the root. gamma multiplies the quotient, and beta is added last.",
     ),
     invariants=(_mean_zero, _each_token_by_itself),
 )
@@ -274,9 +278,11 @@ def _sum(x, carried, written):
     draws=6,
     returns={"output": "d_model"},
     hints=(
-        "Post-norm: the norm is the last thing that happens.",
-        "Add the sub-layer's output to its own input, then normalize the sum.",
-        "The sum is `x + sublayer(x)`.",
+        "Write one of the three orders in your cell, run it, then run `how_far`: 0 is the "
+        "translator's own way.",
+        "Look at the figure of section 4: with its norms, the stream has size 1 after every "
+        "sub-layer. In which of the three orders is it the stream that gets normalized?",
+        "The sum is `x + sublayer(x)`, and the norm is the last thing that happens.",
     ),
     invariants=(
         random_layers.the_same_again,
@@ -327,9 +333,9 @@ def residual_branch(x, sublayer, norm):
     draws=6,
     returns={"output": "d_model"},
     hints=(
-        "Pre-norm: the sub-layer gets normalized input, and nothing else is normalized.",
-        "The residual path carries x itself, not the normalized x.",
-        "The sub-layer's share is `sublayer(norm(x))`; add x to it.",
+        "*Pre* says before what the norm stands. It is one of the three orders of exercise 3.",
+        "What goes past the sub-layer is x itself, not the normalized x.",
+        "The sub-layer gives `sublayer(norm(x))`; add x to it.",
     ),
     invariants=(
         random_layers.the_same_again,

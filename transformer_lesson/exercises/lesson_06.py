@@ -1,7 +1,7 @@
-"""Lesson 06: the encoder block, the whole encoder, and how many numbers blocks learn."""
+"""Lesson 06: the encoder block, who told a word what is new, and the whole encoder."""
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
@@ -33,11 +33,11 @@ def _encoder_inputs(draw: Draw) -> tuple:
     draws=6,
     returns={"output": "batch n d_model"},
     hints=(
-        "Two sub-layers, each in a post-norm residual branch. `attention` and "
-        "`feed_forward` take one argument here.",
-        "The second branch starts from the result of the first, both in its sub-layer and in "
-        "its sum.",
-        "`x = norm_1(x + attention(x))`, and once more with the other two.",
+        "The block is two of lesson 05's branches in a row. Here `attention` and "
+        "`feed_forward` each take one argument.",
+        "The second branch starts from what the first one returned: its sub-layer reads that, "
+        "and its sum adds to that.",
+        "`x = norm_1(x + attention(x))`, and then the same with the other two functions.",
     ),
     invariants=(
         random_layers.the_same_again,
@@ -48,7 +48,7 @@ def _encoder_inputs(draw: Draw) -> tuple:
     ),
 )
 def encoder_block(x, attention, feed_forward, norm_1, norm_2):
-    """Post-norm: return norm_2(N + feed_forward(N)), where N = norm_1(x + attention(x))."""
+    """Post-norm: return norm_2(H + feed_forward(H)), where H = norm_1(x + attention(x))."""
     attention, feed_forward = choose(
         (attention, feed_forward),
         feed_forward_first=(feed_forward, attention),
@@ -62,9 +62,9 @@ def encoder_block(x, attention, feed_forward, norm_1, norm_2):
         second_norm_twice=(norm_2, norm_2),
         new_norms=(nn.LayerNorm(x.size(-1)),) * 2,
     )
-    N = _attention_branch(choose(x, input_normalized=norm_1(x)), attention, norm_1)
-    output = _feed_forward_branch(x, N, feed_forward, norm_2)
-    return choose(output, one_branch=N, third_residual=x + output, squeezed=output.squeeze())
+    H = _attention_branch(choose(x, input_normalized=norm_1(x)), attention, norm_1)
+    output = _feed_forward_branch(x, H, feed_forward, norm_2)
+    return choose(output, one_branch=H, third_residual=x + output, squeezed=output.squeeze())
 
 
 def _attention_branch(x, attention, norm):
@@ -97,9 +97,9 @@ def _attention_branch(x, attention, norm):
     )
 
 
-def _feed_forward_branch(x, N, feed_forward, norm):
-    """Return norm(N + feed_forward(N))."""
-    source = choose(N, both_read_x=x)
+def _feed_forward_branch(x, H, feed_forward, norm):
+    """Return norm(H + feed_forward(H))."""
+    source = choose(H, both_read_x=x)
     read = choose(source, pre_norm=norm(source), second_pre_norm=norm(source))
     written = choose(
         feed_forward(read),
@@ -108,12 +108,12 @@ def _feed_forward_branch(x, N, feed_forward, norm):
         no_feed_forward=torch.zeros_like(x),
     )
     carried = choose(
-        N,
+        H,
         residual_of_the_input=x,
-        both_residuals=N + x,
+        both_residuals=H + x,
         no_second_residual=torch.zeros_like(x),
         no_residuals=torch.zeros_like(x),
-        normalized_carried=norm(N),
+        normalized_carried=norm(H),
     )
     total = choose(
         carried + written,
@@ -127,6 +127,162 @@ def _feed_forward_branch(x, N, feed_forward, norm):
         second_norm_before_sum=total,
         no_second_norm=total,
         no_norms=total,
+    )
+
+
+def _runs_inputs(draw: Draw) -> tuple:
+    """One sentence, one head, one word; double and turned in memory; one word's values new."""
+    if draw.number in (1, 2, 3):
+        draw.sizes[("batch", "head", "n")[draw.number - 1]] = 1
+    weights, new_weights = ((2 * draw.normal("batch head n n")).softmax(-1) for _ in range(2))
+    values, new_values = (draw.normal("batch head n d_head") for _ in range(2))
+    if draw.number == 4:  # heads and words have changed places in memory
+        values, new_values = (
+            one.double().transpose(1, 2).contiguous().transpose(1, 2)
+            for one in (values, new_values)
+        )
+        weights, new_weights = weights.double(), new_weights.double()
+    if draw.number == 5:
+        new_values[:, :, 1:] = values[:, :, 1:]
+    return weights, values, new_weights, new_values
+
+
+def _equal_runs_have_no_news(answer, inputs: tuple, told: Tensor) -> str | None:
+    weights, values, _, _ = inputs
+    most = answer(weights, values, weights, values).abs().max().item()
+    if most < 1e-3:
+        return None
+    return (
+        "Two equal runs have no news: called with the same run twice, your function must give 0 "
+        f"everywhere. Yours gives up to {most:.4g}.\nWhere do you take the difference?"
+    )
+
+
+@exercise(
+    reference="transformer_lesson.interpretability.causality:who_told",
+    make_inputs=_runs_inputs,
+    draws=6,
+    returns={"told": "batch n n"},
+    hints=(
+        "In one head, what word i gets from word j is a vector: the weight of i on j, times j's "
+        "values. You need it for every i and every j, so its shape is "
+        "(batch, head, n, n, d_head).",
+        "`weights[..., None] * values[:, :, None]` is that tensor: axis 2 is who gets, axis 3 is "
+        "who gives. Make one for each run, and subtract before you measure any length.",
+        "The length runs over heads and over d_head: `change.square().sum(dim=(1, -1)).sqrt()`.",
+    ),
+    invariants=(random_layers.the_same_again, _equal_runs_have_no_news),
+)
+def who_told(weights, values, new_weights, new_values):
+    """Return how long the change is of what each word gets from each, all heads end to end."""
+    weights, new_weights = choose(
+        (weights, new_weights),
+        weights_of_the_first_run=(weights, weights),
+        weights_of_the_second_run=(new_weights, new_weights),
+        turned_weights=(weights.mT, new_weights.mT),
+        softmax_again=(weights.softmax(-1), new_weights.softmax(-1)),
+        no_weights=(torch.ones_like(weights), torch.ones_like(weights)),
+        one_mean_of_all_heads=(_over_heads(weights), _over_heads(new_weights)),
+    )
+    values, new_values = choose(
+        (values, new_values),
+        values_of_the_first_run=(values, values),
+        values_of_the_second_run=(new_values, new_values),
+        runs_mixed=(new_values, values),
+        no_values=(torch.ones_like(values[..., :1]), torch.ones_like(values[..., :1])),
+    )
+    before, now = _brought(weights, values), _brought(new_weights, new_values)
+    change = choose(
+        now - before,
+        first_run_alone=before,
+        second_run_alone=now,
+        sum_of_both=now + before,
+        product_of_changes=_brought(new_weights - weights, new_values - values),
+    )
+    told = _length(change, before, now)
+    arrived = change.sum(3).square().sum((1, -1)).sqrt()  # at each word, from all together
+    others = 1 - torch.eye(told.size(-1), dtype=told.dtype)
+    told = choose(
+        told,
+        turned=told.mT,
+        both_ways=(told + told.mT) / 2,
+        nothing_from_itself=told * others,
+        last_word_left_out=told * (torch.arange(told.size(-1)) < told.size(-1) - 1),
+        shares=told / told.sum(-1, keepdim=True),
+        all_words_together=arrived,
+        the_same_from_every_word=arrived[..., None].expand(told.shape),
+        summed_over_givers=told.sum(-1),
+        strongest_giver=told.argmax(-1),
+    )
+    return choose(
+        told,
+        first_sentence=told[0],
+        sentences_averaged=told.mean(0),
+        first_word_left_out=told[:, 1:],
+        squeezed=told.squeeze(),
+        axes_kept=told[:, None, :, :, None],
+        rounded=told.round(decimals=2),
+        as_a_list=told.tolist(),
+    )
+
+
+def _over_heads(weights):
+    """Return the mean of all heads in the place of each."""
+    return weights.mean(1, keepdim=True).expand_as(weights)
+
+
+def _brought(weights, values):
+    """Return what each word gets from each in every head, (batch, head, n, n, d_head)."""
+    return choose(
+        weights[..., None] * values[:, :, None],
+        values_of_who_gets=weights[..., None] * values[:, :, :, None],
+    )
+
+
+def _length(change, before, now):
+    """Return the length of each change, over all heads at once."""
+    lengths = [part.square().sum(-1).sqrt() for part in (change, before, now)]  # of each head
+    ends = [part.square().sum((1, -1)).sqrt() for part in (before, now)]
+    squares = choose(
+        change.square().sum((1, -1)),
+        mean_square=change.square().mean((1, -1)),
+        heads_added_first=change.sum(1).square().sum(-1),
+        heads_averaged_first=change.mean(1).square().sum(-1),
+        numbers_added_first=change.sum(-1).square().sum(1),
+        numbers_averaged_first=change.mean(-1).square().sum(1),
+        divided_by_d_head=change.square().sum((1, -1)) / change.size(-1),
+        divided_by_heads=change.square().sum((1, -1)) / change.size(1),
+        first_head=change[:, 0].square().sum(-1),
+        last_head=change[:, -1].square().sum(-1),
+        each_head=change.square().sum(-1),
+        each_number=change.square().sum(1),
+        sentences_added=change.square().sum((0, 1, -1)),
+        sentences_for_heads=change.square().sum((0, -1)),
+        lengths_compared_head_by_head=(lengths[2] - lengths[1]).square().sum(1),
+        squares_compared=(ends[1].square() - ends[0].square()).abs(),
+        sizes_added_in_each_head=change.abs().sum(-1).square().sum(1),
+        only_what_grew=change.relu().square().sum((1, -1)),
+    )
+    return choose(
+        squares.sqrt(),
+        no_root=squares,
+        sizes_added=change.abs().sum((1, -1)),
+        sizes_averaged=change.abs().mean((1, -1)),
+        largest_number=change.abs().amax((1, -1)),
+        largest_of_each_head=change.abs().amax(-1).sum(1),
+        signs_kept=change.sum((1, -1)),
+        signs_averaged=change.mean((1, -1)),
+        added_and_made_positive=change.sum((1, -1)).abs(),
+        lengths_of_heads_added=lengths[0].sum(1),
+        lengths_of_heads_averaged=lengths[0].mean(1),
+        loudest_head=lengths[0].amax(1),
+        middle_head=lengths[0].median(1).values,
+        lengths_compared=(ends[1] - ends[0]).abs(),
+        lengths_compared_with_sign=ends[1] - ends[0],
+        lengths_of_heads_compared_and_added=(lengths[2] - lengths[1]).abs().sum(1),
+        lengths_of_heads_compared_and_averaged=(lengths[2] - lengths[1]).abs().mean(1),
+        compared_with_before=squares.sqrt() / ends[0],
+        directions_compared=1 - (before * now).sum((1, -1)) / (ends[0] * ends[1]),
     )
 
 
@@ -145,12 +301,12 @@ def _forward_inputs(draw: Draw) -> tuple:
     draws=6,
     returns={"memory": "batch source d_model"},
     hints=(
-        "Three things before the blocks: the mask that hides padding, the embeddings, the "
-        "positions. Then `for block in weights.encoder`.",
-        "`encoder_block` takes functions of one argument. "
+        "You need three things before the blocks: the mask that hides padding, the embeddings, "
+        "and the positions. Then comes `for block in weights.encoder`.",
+        "`encoder_block` wants functions of one argument. "
         "`lambda h: multi_head_attention(h, *block.self_attention, weights.n_heads, mask)` is one.",
-        "`block.feed_forward` holds W_1, b_1, W_2, b_2 and `block.norms` two pairs of gamma and "
-        "beta. Each block reads what the one before it returned.",
+        "`block.feed_forward` holds W_1, b_1, W_2, b_2, and `block.norms` holds two pairs of gamma "
+        "and beta. Each block reads what the one before it returned.",
     ),
     invariants=(random_layers.the_same_again,),
 )
@@ -233,98 +389,3 @@ def _through(x, block, n_heads, mask):
         lambda h: layer_norm(h, *first, 1e-5),
         lambda h: layer_norm(h, *second, 1e-5),
     )
-
-
-def _count_inputs(draw: Draw) -> tuple:
-    """One block, vectors of one number, no block at all, and so many that float32 rounds."""
-    large = {"d_model": 512, "d_ff": 20_001, "n_layers": 1}
-    draw.sizes |= ({}, {}, {"n_layers": 1}, {"d_model": 1}, {"n_layers": 0}, large)[draw.number]
-    return draw.size("d_model"), draw.size("d_ff"), draw.size("n_layers")
-
-
-@exercise(
-    reference="transformer_lesson.model.parameters:count_encoder_parameters",
-    make_inputs=_count_inputs,
-    draws=6,
-    returns={"count": ""},
-    hints=(
-        "Count one block: four attention projections, two feed-forward maps, two norms. "
-        "Every projection and map has a bias.",
-        "A map from a to b has a * b weights and b biases. A norm has a gamma and a beta of "
-        "d_model numbers each.",
-        "Attention: 4 * (d_model * d_model + d_model). Feed-forward: 2 * d_model * d_ff + "
-        "d_ff + d_model. Norms: 4 * d_model. All of it n_layers times.",
-    ),
-)
-def count_encoder_parameters(d_model, d_ff, n_layers):
-    """Return how many numbers a stack of encoder blocks learns, biases included."""
-    d_ff = choose(d_ff, four_times_as_wide=4 * d_model, always_2048=2048)
-    attention, feed_forward = _count_attention(d_model), _count_feed_forward(d_model, d_ff)
-    norms = choose(
-        4 * d_model,
-        half_of_the_norms=2 * d_model,
-        three_norms=6 * d_model,
-        one_number_a_norm=4,
-        square_norms=4 * d_model * d_model,
-    )
-    block = choose(
-        attention + feed_forward + norms,
-        no_attention=feed_forward + norms,
-        no_feed_forward=attention + norms,
-        no_norms_or_biases=attention + feed_forward + norms - 4 * d_model,
-    )
-    count = choose(
-        n_layers * block,
-        one_block=block,
-        attention_alone_repeated=n_layers * attention + feed_forward + norms,
-        norms_alone_repeated=attention + feed_forward + n_layers * norms,
-        norms_once=n_layers * (attention + feed_forward) + norms,
-        power=block**n_layers,
-        encoder_and_decoder=2 * n_layers * block,
-        one_block_too_many=(n_layers + 1) * block,
-        one_block_too_few=(n_layers - 1) * block,
-    )
-    count = choose(count, last_norm=count + 2 * d_model)
-    return choose(
-        count,
-        decimal=float(count),
-        single_precision=int(torch.tensor(float(count)).item()),
-        rounded=round(count, -3),
-        written_out=f"{count:,}",
-        listed=[count],
-    )
-
-
-def _count_attention(d_model):
-    """Return what four projections learn."""
-    weights = choose(d_model * d_model, width_doubled=2 * d_model)
-    bias = choose(d_model, no_biases=0, one_number_a_bias=1)
-    projections = choose(4, no_output_projection=3, one_projection=1, two_attentions=8)
-    numbers = projections * (weights + bias)
-    return choose(
-        numbers,
-        three_biases_missing=numbers - 3 * bias,
-        one_bias_missing=numbers - bias,
-        each_of_8_heads=24 * (weights + bias) + 8 * weights + bias,
-    )
-
-
-def _count_feed_forward(d_model, d_ff):
-    """Return what the two maps learn."""
-    biases = choose(
-        d_ff + d_model,
-        no_biases=0,
-        no_feed_forward_biases=0,
-        one_number_a_bias=2,
-        no_first_bias=d_model,
-        first_bias_too_short=2 * d_model,
-        second_bias_too_long=2 * d_ff,
-    )
-    weights = choose(
-        2 * d_model * d_ff,
-        one_map=d_model * d_ff,
-        gated=3 * d_model * d_ff,
-        square_maps=2 * d_model * d_model,
-        sum_of_sizes=2 * (d_model + d_ff),
-    )
-    return weights + biases

@@ -229,6 +229,21 @@ def encoder_block(x, attention, feed_forward, norm_1, norm_2):
     return norm_2(H + O_2)
 
 
+# %% 06 who_told
+def who_told(weights, values, new_weights, new_values):
+    batch, n_heads, n, d_head = values.shape
+    told = torch.zeros(batch, n, n, dtype=values.dtype)
+    for i in range(n):
+        for j in range(n):
+            squares = torch.zeros(batch, dtype=values.dtype)
+            for h in range(n_heads):
+                before = weights[:, h, i, j].unsqueeze(1) * values[:, h, j]
+                after = new_weights[:, h, i, j].unsqueeze(1) * new_values[:, h, j]
+                squares = squares + ((after - before) ** 2).sum(dim=1)
+            told[:, i, j] = torch.sqrt(squares)
+    return told
+
+
 # %% 06 encoder_forward
 EPSILON = 1e-5
 
@@ -249,18 +264,6 @@ def encoder_forward(source_ids, weights):
         O_2 = feed_forward(H, W_1, b_1, W_2, b_2)
         Z = layer_norm(H + O_2, gamma_2, beta_2, EPSILON)
     return Z
-
-
-# %% 06 count_encoder_parameters
-def count_linear(n_in, n_out):
-    return n_in * n_out + n_out
-
-
-def count_encoder_parameters(d_model, d_ff, n_layers):
-    attention = 4 * count_linear(d_model, d_model)
-    network = count_linear(d_model, d_ff) + count_linear(d_ff, d_model)
-    norms = 2 * (d_model + d_model)
-    return n_layers * (attention + network + norms)
 
 
 # %% 07 cross_attention

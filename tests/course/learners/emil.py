@@ -130,6 +130,13 @@ def encoder_block(x, attention, feed_forward, norm_1, norm_2):
     return residual_branch(residual_branch(x, attention, norm_1), feed_forward, norm_2)
 
 
+# %% 06 who_told
+def who_told(weights, values, new_weights, new_values):
+    brought = lambda A, V: torch.einsum("bhij,bhjd->bijhd", A, V)
+    change = brought(new_weights, new_values) - brought(weights, values)
+    return torch.linalg.vector_norm(change.flatten(-2), dim=-1)
+
+
 # %% 06 encoder_forward
 def encoder_forward(source_ids, weights):
     table, h = weights.source_table, weights.n_heads
@@ -149,12 +156,6 @@ def encoder_forward(source_ids, weights):
         Z = F.layer_norm(Z + O, (d,), *norm_1)
         Z = F.layer_norm(Z + F.relu(Z @ W_1 + b_1) @ W_2 + b_2, (d,), *norm_2)
     return Z
-
-
-# %% 06 count_encoder_parameters
-def count_encoder_parameters(d_model, d_ff, n_layers):
-    layer = nn.TransformerEncoderLayer(d_model, 1, d_ff, device="meta")
-    return n_layers * sum(parameter.numel() for parameter in layer.parameters())
 
 
 # %% 07 cross_attention

@@ -184,6 +184,17 @@ def encoder_block(x, attention, feed_forward, norm_1, norm_2):
     return functools.reduce(lambda h, part: residual_branch(h, *part), parts, x)
 
 
+# %% 06 who_told
+def heard(A, V):
+    return A.unsqueeze(-1) * V.unsqueeze(-3)
+
+
+def who_told(weights, values, new_weights, new_values):
+    news = heard(A=new_weights, V=new_values) - heard(A=weights, V=values)
+    by_head = (head.pow(2).sum(dim=-1) for head in news.unbind(dim=1))
+    return sum(by_head).sqrt()
+
+
 # %% 06 encoder_forward
 from functools import reduce
 
@@ -210,14 +221,6 @@ def encoder_forward(source_ids, weights):
         return encoder_block(h, attend, think, *map(norm_of, block.norms))
 
     return reduce(through, weights.encoder, X + PE.to(X)[None])
-
-
-# %% 06 count_encoder_parameters
-def count_encoder_parameters(d_model, d_ff, n_layers):
-    affine = lambda rows, columns: (rows + 1) * columns  # the bias is one more row
-    shapes = [*4 * [(d_model, d_model)], (d_model, d_ff), (d_ff, d_model)]
-    norms = 2 * 2 * d_model  # two gammas, two betas
-    return n_layers * (sum(affine(*shape) for shape in shapes) + norms)
 
 
 # %% 07 cross_attention

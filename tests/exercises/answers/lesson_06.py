@@ -37,26 +37,41 @@ def _(x, attention, feed_forward, norm_1, norm_2):
     return add_and_norm(N, out, norm_2)
 
 
-# A whole number in a tensor counts for the number, in every exercise.
-@right("count_encoder_parameters")
-def _(d_model, d_ff, n_layers):
-    linear = torch.tensor([[d_model, d_model]] * 4 + [[d_model, d_ff], [d_ff, d_model]])
-    weights, biases = linear.prod(dim=1).sum(), linear[:, 1].sum()
-    return n_layers * (weights + biases + 4 * d_model)
+@right("who_told")
+def _(weights, values, new_weights, new_values):
+    # the heads end to end first, as merge_heads lays them; then one row after the other
+    def brought(w, v, i):
+        return (w[:, :, i, :, None] * v).transpose(1, 2).flatten(2)  # (batch, key, d_model)
+
+    rows = [
+        torch.cdist(brought(new_weights, new_values, i)[:, :, None], before[:, :, None])[..., 0, 0]
+        for i in range(weights.size(2))
+        for before in [brought(weights, values, i)]
+    ]
+    return torch.stack(rows, dim=1)
 
 
-@right("count_encoder_parameters")
-def _(d_model, d_ff, n_layers):
-    def linear(n_in, n_out):
-        return n_in * n_out + n_out
+# |a - b|² = |a|² + |b|² - 2 a·b, with every length of a value taken once.
+@right("who_told")
+def _(weights, values, new_weights, new_values):
+    w, v, w2, v2 = (t.double() for t in (weights, values, new_weights, new_values))
+    old, new, both = ((a * b).sum(-1)[:, :, None] for a, b in ((v, v), (v2, v2), (v, v2)))
+    squares = w**2 * old + w2**2 * new - 2 * w * w2 * both
+    return squares.sum(1).clamp(min=0).sqrt().to(weights.dtype)
 
-    total = 0
-    for _ in range(n_layers):
-        for _matrix in ("W_Q", "W_K", "W_V", "W_O"):
-            total += linear(d_model, d_model)
-        total += linear(d_model, d_ff) + linear(d_ff, d_model)
-        total += 2 * (d_model + d_model)  # gamma and beta of two norms
-    return total
+
+@wrong("who_told", "unusual", "a length relative to what was there before")
+def _(weights, values, new_weights, new_values):
+    old = weights[..., None] * values[:, :, None]
+    new = new_weights[..., None] * new_values[:, :, None]
+    return (new - old).pow(2).sum((1, 4)).sqrt() / old.pow(2).sum((1, 4)).sqrt()
+
+
+@wrong("who_told", "unusual", "how far the directions have turned, whatever the lengths")
+def _(weights, values, new_weights, new_values):
+    old = (weights[..., None] * values[:, :, None]).transpose(1, 3).flatten(3)
+    new = (new_weights[..., None] * new_values[:, :, None]).transpose(1, 3).flatten(3)
+    return (1 - F.cosine_similarity(old, new, dim=-1)).transpose(1, 2)
 
 
 def _sublayers(block, n_heads, mask):

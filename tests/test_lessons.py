@@ -21,7 +21,7 @@ each_of_the_story = pytest.mark.parametrize("number", STORY)
 
 WORDS = 180  # that a learner reads in a minute
 PREDICTION, EXPLORABLE, EXERCISE = 0.75, 3, 1.5  # minutes; an exercise: times what it says
-MOST, STORY_HOURS = 55, 8  # minutes of a core, hours from 00 to 10
+MOST = 55  # minutes of a core
 WHY = re.compile(
     r'<details class="lesson-answer"><summary>[^\n]+</summary>\n\n.*?\n\n</details>', re.DOTALL
 )
@@ -169,7 +169,3 @@ def test_minutes_are_honest(number):
     spent = minutes(number)
     assert spent <= MOST, f"{spent:.1f} minutes"
     assert abs(spent - LESSONS[number].minutes) <= 1, f"{spent:.1f} minutes"
-
-
-def test_the_story_is_told_in_eight_hours():
-    assert sum(LESSONS[number].minutes for number in STORY if number <= "10") <= 60 * STORY_HOURS

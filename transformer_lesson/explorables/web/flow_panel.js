@@ -102,10 +102,12 @@ function drawBrought(group, glance, { x, y, width }) {
   const ways = glance?.pushes ? [["up", "↑", glance.pushes.up], ["down", "↓", glance.pushes.down]] :
     [];
   const lines = ways.flatMap(([way, sign, list]) =>
-    textLines(`${sign} ${list.join(", ")}`, width, 12).slice(0, 2).map((text) => ({ way, text,
-      words: `read out as words, it pushes ${way}: ${list.join(", ")}` })));
-  join(layer(group, "pushes"), "text", lines, (_, i) => i, ({ text, words }, i) => ({
-    text: fitted(text, width, 12), x, y: y + 31 + 14 * i, class: "number", ...told(words),
+    textLines(`${sign} ${list.join(", ")}`, width, 12).slice(0, 2).map((text, i) => ({
+      key: `${way} ${i}`, text,
+      tell: i ? { "aria-hidden": "true", "pointer-events": "none" } :
+        told(`read out as words, it pushes ${way}: ${list.join(", ")}`) })));
+  join(layer(group, "pushes"), "text", lines, ({ key }) => key, ({ text, tell }, i) => ({
+    text: fitted(text, width, 12), x, y: y + 31 + 14 * i, class: "number", ...tell,
   }));
 }
 

@@ -50,7 +50,7 @@ def measured(model, batch, counted, gone) -> tuple[str, list[str], float]:
         right = model(*batch.inputs).argmax(-1) == batch.labels
     loss = float(losses[counted].mean())
     means = (losses * counted).sum(0) / counted.sum(0)  # nan where no label counts
-    said = f"{loss:.2f} nats ({100 * right[counted].float().mean():.1f} % right)"
+    said = f"{loss:.2f} nats ({int(right[counted].sum())} of {int(counted.sum())} right)"
     return said, [f"{mean:.2f}" for mean in means.tolist()], loss
 
 

@@ -102,7 +102,7 @@ function* readCase(study, gone) {
   const places = [...counts.keys()].filter((i) => counts[i]);
   const [loss, count] = [sums, counts].map((numbers) => numbers.reduce((a, b) => a + b));
   results.set(caseName(gone), {
-    weights, loss: loss / count, right: right / count,
+    weights, loss: loss / count, right, count,
     curve: new Map(places.map((i) => [i, sums[i] / counts[i]])),
   });
 }
@@ -172,8 +172,8 @@ function shortHeadName(heads, i) {
   return kinds.size > 1 ? headName(heads[i]) : `head ${attention.split(".")[1]}.${number}`;
 }
 
-function lossAndRight({ loss, right }) {
-  return `${loss.toFixed(2)} nats (${(100 * right).toFixed(1)} % right)`;
+function lossAndRight({ loss, right, count }) {
+  return `${loss.toFixed(2)} nats (${right} of ${count} right)`;
 }
 
 // Where the heads stand: an attention after the other, each with its heads side by side.
@@ -284,7 +284,7 @@ function drawLossCurves(group, look, { x, y, width, high }) {
   const across = (place) => x + (place - places[0] + 0.5) * step;
   const up = (loss) => top + high * (1 - (loss - low) / (most - low));
   join(layer(group, "title"), "text", [0], () => 0, () => ({
-    text: `loss at each position, nats${from}`, class: "strong", x: x - 30, y: y + 14,
+    text: `loss at each position in the text, nats${from}`, class: "strong", x: x - 30, y: y + 14,
   }));
   drawLossNames(group, curves, x - 30, y + 36);
   join(layer(group, "lines"), "path", curves, ({ name }) => name, ({ curve, color, dash }) => ({

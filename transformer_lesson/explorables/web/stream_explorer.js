@@ -63,6 +63,7 @@ function riverOf(flow, side, row) {
   const first = points[0].state, width = first.length;
   points.forEach((one, i) => {
     one.share = i ? lengthOf(one.added) / lengthOf(points[i - 1].state) : 0;
+    one.sum = i ? points[i - 1].state.map((value, k) => value + one.added[k]) : one.state;
     one.likeness = dotOf(one.state, first) / (lengthOf(one.state) * lengthOf(first));
     one.says = flow.writes && side === "written" ? saidBy(flow, one.state) : null;
   });
@@ -162,7 +163,7 @@ function drawPoints(group, look, place, page) {
         text: i ? fitted(`${share.toFixed(2)} × its length; adds ${fixed(added.row(i)[number], 2)}`,
           place.added.width, 12) : "" },
       { key: `state ${i}`, x: place.state.x, y: top(i) + 36, class: "number",
-        text: `number ${number}: ${fixed(states.row(i)[number], 2)}` },
+        text: `number ${number}: ${sumAndNorm(points[i], number)}` },
       { key: `like ${i}`, x: place.like.x, y: top(i) + 17, class: "number",
         text: fixed(likeness, 2) },
       ...(says ? [{ key: `says ${i}`, x: place.says.x, y: top(i) + 17, class: "size-13",
@@ -175,6 +176,13 @@ function drawPoints(group, look, place, page) {
     ...text, "aria-hidden": "true", "pointer-events": "none",
   }));
   drawDots(layer(group, "dots"), now, look, place, top);
+}
+
+// A number of the stream; where a norm follows the sum, both before and after it.
+function sumAndNorm({ sum, state }, number) {
+  const [before, after] = [sum, state].map((vector) => fixed(vector[number], 2));
+  const normed = sum.some((value, k) => Math.abs(value - state[k]) > 0.001);
+  return normed ? `${before}, after the norm ${after}` : after;
 }
 
 function pointWords({ i, name, share, likeness, says }, { point, number, states }) {

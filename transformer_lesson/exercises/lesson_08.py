@@ -169,7 +169,7 @@ def gradients_reach_the_logits(answer, inputs: tuple, loss: Tensor) -> str | Non
     draws=7,
     returns={"loss": ""},
     hints=(
-        "Start with `log_p = logits.log_softmax(dim=-1)`. The logits are no probabilities.",
+        "Start with `log_p = logits.log_softmax(dim=-1)`. Logits aren't probabilities.",
         "Two terms: `-log_p` at the label, and the mean of `-log_p` over the vocabulary.",
         "(1 - smoothing) times the first plus smoothing times the second, at each position.",
         "Keep only the positions whose label is not `pad_id`, then take the mean.",
@@ -361,7 +361,7 @@ def _told(happened: list, left: float) -> str:
     hints=(
         "Six things in this order: clear old gradients, logits, loss, backward, clip, step.",
         "`model(*batch.inputs)` gives the logits; the loss function takes them and the labels.",
-        "`torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)` stands between "
+        "`torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)` goes between "
         "`loss.backward()` and `optimizer.step()`.",
         "Return `loss.item()`: a number, without the graph of the pass behind it.",
     ),

@@ -75,8 +75,8 @@ def test_source_loses_docstring_and_annotations_and_keeps_comments():
 
 
 def test_solution_brings_the_functions_that_it_leans_on_but_no_argument():
-    page = solution("beam_search")._repr_markdown_()
-    assert "def length_normalized(" in page and "import length_normalized" not in page
+    page = solution("apply_rotary")._repr_markdown_()
+    assert "def rotary_angles(" in page and "import rotary_angles" not in page
     assert re.search(r"^(import|from) ", page, re.MULTILINE)
     # `blocks` has a function of the same name as decoder_block's argument
     assert "import feed_forward" not in solution("decoder_block")._repr_markdown_()

@@ -235,7 +235,7 @@ def added_in_place(x, sublayer, norm):
         ("weights_of_real_keys", written_over, "modified by an inplace operation"),
         ("residual_branch", added_in_place, "a step in place on the way of the gradient"),
         ("most_similar", lambda query, vectors, k: [10**30] * k, "must fit in 63 bits"),
-        ("warmup_rate", lambda *steps: torch.ones((), device="meta"), "must be a float"),
+        ("noise_scale", lambda *lengths: torch.ones((), device="meta"), "must be a float"),
     ],
 )
 def test_what_no_number_can_be_compared_with_is_told(name, answer, message):

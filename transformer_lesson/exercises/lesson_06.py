@@ -199,7 +199,11 @@ def who_told(weights, values, new_weights, new_values):
         sum_of_both=now + before,
         product_of_changes=_brought(new_weights - weights, new_values - values),
     )
-    told = _length(change, before, now)
+    return _handed_back(_length(change, before, now), change)
+
+
+def _handed_back(told, change):
+    """Return the lengths as the function's result."""
     arrived = change.sum(3).square().sum((1, -1)).sqrt()  # at each word, from all together
     others = 1 - torch.eye(told.size(-1), dtype=told.dtype)
     told = choose(
@@ -241,28 +245,9 @@ def _brought(weights, values):
 
 def _length(change, before, now):
     """Return the length of each change, over all heads at once."""
-    lengths = [part.square().sum(-1).sqrt() for part in (change, before, now)]  # of each head
+    lengths = _of_each_head(change, before, now)
     ends = [part.square().sum((1, -1)).sqrt() for part in (before, now)]
-    squares = choose(
-        change.square().sum((1, -1)),
-        mean_square=change.square().mean((1, -1)),
-        heads_added_first=change.sum(1).square().sum(-1),
-        heads_averaged_first=change.mean(1).square().sum(-1),
-        numbers_added_first=change.sum(-1).square().sum(1),
-        numbers_averaged_first=change.mean(-1).square().sum(1),
-        divided_by_d_head=change.square().sum((1, -1)) / change.size(-1),
-        divided_by_heads=change.square().sum((1, -1)) / change.size(1),
-        first_head=change[:, 0].square().sum(-1),
-        last_head=change[:, -1].square().sum(-1),
-        each_head=change.square().sum(-1),
-        each_number=change.square().sum(1),
-        sentences_added=change.square().sum((0, 1, -1)),
-        sentences_for_heads=change.square().sum((0, -1)),
-        lengths_compared_head_by_head=(lengths[2] - lengths[1]).square().sum(1),
-        squares_compared=(ends[1].square() - ends[0].square()).abs(),
-        sizes_added_in_each_head=change.abs().sum(-1).square().sum(1),
-        only_what_grew=change.relu().square().sum((1, -1)),
-    )
+    squares = _squares(change, lengths, ends)
     return choose(
         squares.sqrt(),
         no_root=squares,
@@ -283,6 +268,35 @@ def _length(change, before, now):
         lengths_of_heads_compared_and_averaged=(lengths[2] - lengths[1]).abs().mean(1),
         compared_with_before=squares.sqrt() / ends[0],
         directions_compared=1 - (before * now).sum((1, -1)) / (ends[0] * ends[1]),
+    )
+
+
+def _of_each_head(*parts):
+    """Return the lengths in each head."""
+    return [part.square().sum(-1).sqrt() for part in parts]
+
+
+def _squares(change, lengths, ends):
+    """Return the square of the length of each change, over all heads at once."""
+    return choose(
+        change.square().sum((1, -1)),
+        mean_square=change.square().mean((1, -1)),
+        heads_added_first=change.sum(1).square().sum(-1),
+        heads_averaged_first=change.mean(1).square().sum(-1),
+        numbers_added_first=change.sum(-1).square().sum(1),
+        numbers_averaged_first=change.mean(-1).square().sum(1),
+        divided_by_d_head=change.square().sum((1, -1)) / change.size(-1),
+        divided_by_heads=change.square().sum((1, -1)) / change.size(1),
+        first_head=change[:, 0].square().sum(-1),
+        last_head=change[:, -1].square().sum(-1),
+        each_head=change.square().sum(-1),
+        each_number=change.square().sum(1),
+        sentences_added=change.square().sum((0, 1, -1)),
+        sentences_for_heads=change.square().sum((0, -1)),
+        lengths_compared_head_by_head=(lengths[2] - lengths[1]).square().sum(1),
+        squares_compared=(ends[1].square() - ends[0].square()).abs(),
+        sizes_added_in_each_head=change.abs().sum(-1).square().sum(1),
+        only_what_grew=change.relu().square().sum((1, -1)),
     )
 
 

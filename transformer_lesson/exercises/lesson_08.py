@@ -1,4 +1,4 @@
-"""Lesson 08: what is predicted, how wrong it is, the step of training, and how large it is.
+"""Lesson 08: how wrong a prediction is, its gradient, the step of training, and a batch's noise.
 
 Long because it is data: four exercises whole, with their inputs and all their wrong turns.
 """
@@ -13,103 +13,6 @@ from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.compare import gradient_to
 from transformer_lesson.exercises.engine.specification import Draw, exercise
 from transformer_lesson.text.batches import Batch
-
-
-def _target_inputs(draw: Draw) -> tuple:
-    """Rows of many lengths: all full, some padded, all padded, nothing between the two ends."""
-    bos_id, eos_id, pad_id = draw.one_of(((1, 2, 0), (1, 2, 0), (1, 2, 0), (4, 9, 30), (1, 2, 0)))
-    if draw.number == 2:
-        draw.sizes["n"] = 2
-    if draw.number == 3:
-        draw.sizes["batch"] = 1
-    n = draw.size("n", at_least=3)
-    target = draw.integers("batch n", 5, 50)
-    target[:, 0], target[:, -1] = bos_id, eos_id
-    for row in draw.one_of((range(0), range(1), range(0), range(1), range(len(target)))):
-        end = 1 + row % (n - 2)  # a shorter sentence: <eos>, then padding
-        target[row, end], target[row, end + 1 :] = eos_id, pad_id
-    return (target.T.contiguous().T if draw.number == 4 else target,)
-
-
-def _label_is_the_next_input(answer, inputs: tuple, read: Tensor, labels: Tensor) -> str | None:
-    if torch.equal(read[:, 1:], labels[:, :-1]):
-        return None
-    return (
-        "At each position the label must be the token that the decoder reads next: labels[:, t] "
-        "is inputs[:, t + 1].\nWhich end of the target does each of the two leave out?"
-    )
-
-
-@exercise(
-    reference="transformer_lesson.text.batches:shift_right",
-    make_inputs=_target_inputs,
-    returns={"inputs": "batch n-1", "labels": "batch n-1"},
-    hints=(
-        "The decoder reads the target from `<bos>` on and predicts it up to `<eos>`.",
-        "The inputs leave out the last token of each row, the labels the first.",
-        "`target[:, :-1]` and `target[:, 1:]`, in this order.",
-    ),
-    invariants=(_label_is_the_next_input,),
-)
-def shift_right(target):
-    """Return what the decoder reads, and at each position the token after it."""
-    target = choose(target, padding_cut=target[:, (target != 0).any(0)])
-    inputs, labels = _inputs(target), _labels(target)
-    labels = choose(
-        labels, decimals=labels.float(), flat=labels.reshape(-1), one_hot=F.one_hot(labels)
-    )
-    return choose(
-        (inputs, labels),
-        swapped=(labels, inputs),
-        labels_alone=labels,
-        inputs_alone=inputs,
-        squeezed=(inputs.squeeze(), labels.squeeze()),
-        stacked=torch.stack([inputs, labels]),
-    )
-
-
-def _inputs(target):
-    """Return what the decoder reads."""
-    return choose(
-        target[:, :-1],
-        unshifted=target,
-        inputs_whole=target,
-        without_bos=target[:, 1:],
-        without_both_ends=target[:, 1:-1],
-        rolled=target,
-        inputs_rolled=target.roll(1, 1),
-        bos_in_front=torch.cat([target[:, :1], target[:, :-1]], dim=1),
-        filled_up=target,
-        two_steps=target[:, :-2],
-        along_batch=target[:-1],
-        last_column=target[:, -1],
-        eos_taken_out=target[:, :-1].masked_fill(target[:, :-1] == 2, 0),
-        ends_by_id=target[target != 2].view(len(target), -1),
-        shifted_in_place=target[:, :-1].clone(),
-    )
-
-
-def _labels(target):
-    """Return what it is to predict."""
-    return choose(
-        target[:, 1:],
-        unshifted=target,
-        labels_whole=target,
-        with_bos=target[:, :-1],
-        without_eos=target[:, 1:-1],
-        rolled=target.roll(-1, 1),
-        inputs_rolled=target,
-        bos_in_front=target,
-        filled_up=F.pad(target[:, 1:], (0, 1)),
-        two_steps=target[:, 2:],
-        along_batch=target[1:],
-        second_column=target[:, 1],
-        padding_100=target[:, 1:].masked_fill(target[:, 1:] == 0, -100),
-        ends_by_id=target[target != 1].view(len(target), -1),
-        shifted_in_place=target[:, :-1].copy_(target[:, 1:].clone()),
-        padding_100_in_place=target[:, 1:].masked_fill_(target[:, 1:] == 0, -100),
-    )
-
 
 LOSS_SIZES = ((2, 5, 7), (3, 2, 5), (5, 3, 7), (1, 5, 3), (3, 1, 5), (2, 7, 5), (3, 5, 7))
 """How many sentences, positions and tokens. They are small, for many variants are tried on them."""
@@ -169,7 +72,7 @@ def gradients_reach_the_logits(answer, inputs: tuple, loss: Tensor) -> str | Non
     draws=7,
     returns={"loss": ""},
     hints=(
-        "Start with `log_p = logits.log_softmax(dim=-1)`. The logits are no probabilities.",
+        "Start with `log_p = logits.log_softmax(dim=-1)`. Logits aren't probabilities.",
         "Two terms: `-log_p` at the label, and the mean of `-log_p` over the vocabulary.",
         "(1 - smoothing) times the first plus smoothing times the second, at each position.",
         "Keep only the positions whose label is not `pad_id`, then take the mean.",
@@ -284,6 +187,101 @@ def _mean(losses, real):
     return choose(mean, number=mean.tolist(), perplexity=mean.exp(), one_axis=mean[None])
 
 
+def _padding_gets_nothing(answer, inputs: tuple, gradient: Tensor) -> str | None:
+    padded = inputs[1] == inputs[3]
+    if not gradient[padded].any():
+        return None
+    return (
+        f"Where the label is padding (pad_id = {inputs[3]}), the loss does not depend on the "
+        "logits, so its gradient is 0 there. Yours is not."
+    )
+
+
+def _sums_to_nothing(answer, inputs: tuple, gradient: Tensor) -> str | None:
+    worst = gradient.double().sum(-1).abs().max().item()
+    if worst < 1e-4:
+        return None
+    return (
+        "If all logits of a position rise by the same amount, its softmax stays, and so does the "
+        "loss. So the gradient must sum to 0 at each position. Yours has a position where it "
+        f"sums to {worst:.4f}."
+    )
+
+
+@exercise(
+    reference="transformer_lesson.training.loss:loss_gradient",
+    make_inputs=_loss_inputs,
+    draws=7,
+    returns={"gradient": "batch n vocab_size"},
+    hints=(
+        "On paper: write the loss of one position as ln sum exp(z_j) - sum q_j z_j, and "
+        "differentiate by z_k. The first term gives a familiar fraction.",
+        "That fraction is the softmax: at a real label the derivative is p - q. Build q from "
+        "`F.one_hot(labels, vocab_size)` and the smoothing.",
+        "The loss is a mean over the labels that count: divide by how many they are, and put 0 "
+        "where the label is `pad_id`.",
+    ),
+    invariants=(_padding_gets_nothing, _sums_to_nothing),
+)
+def loss_gradient(logits, labels, smoothing, pad_id):
+    """Return the derivative of the smoothed cross-entropy's mean by each logit."""
+    smoothing = choose(smoothing, unsmoothed=0.0, always_a_tenth=0.1)
+    real = choose(
+        labels != pad_id,
+        inverted=labels == pad_id,
+        id_0=labels != 0,
+        padding_counted=torch.ones_like(labels).bool(),
+    )
+    p = choose(
+        logits.softmax(-1),
+        logits_themselves=logits,
+        log_p=logits.log_softmax(-1),
+        over_positions=logits.softmax(-2),
+        naive_exponential=logits.exp() / logits.exp().sum(-1, keepdim=True),
+        sigmoid=logits.sigmoid(),
+    )
+    q = _target(labels, smoothing, logits.size(-1))
+    gradient = choose(
+        p - q,
+        sign=q - p,
+        label_one_missing=p,
+        target_alone=-q,
+        summed=p + q,
+        label_alone=(p - q) * F.one_hot(labels, p.size(-1)),
+        by_probabilities=-q / p,
+        softmax_once_more=(p - q) * p * (1 - p),
+        squared=2 * (p - q),
+        loss_itself=-q * p.log(),
+    )
+    kept = choose(
+        gradient * real[..., None],
+        padding_keeps_its_own=gradient,
+        padding_dropped=gradient[real],
+    )
+    return choose(
+        kept / real.sum(),
+        no_mean=kept,
+        over_all=kept / labels.numel(),
+        by_sentences=kept / len(labels),
+        each_sentence=kept / real.sum(-1)[:, None, None],
+        over_vocabulary=kept / real.sum() / logits.size(-1),
+    )
+
+
+def _target(labels, smoothing, vocab_size):
+    """Return the smoothed target of each position."""
+    hot = F.one_hot(labels, vocab_size)
+    return choose(
+        (1 - smoothing) * hot + smoothing / vocab_size,
+        others_only=(1 - smoothing) * hot + smoothing * (1 - hot) / (vocab_size - 1),
+        others_of_all=(1 - smoothing) * hot + smoothing * (1 - hot) / vocab_size,
+        label_keeps_all=hot + smoothing / vocab_size,
+        smoothing_lost=(1 - smoothing) * hot,
+        shares_swapped=smoothing * hot + (1 - smoothing) / vocab_size,
+        undivided=(1 - smoothing) * hot + smoothing,
+    )
+
+
 STEP_SIZES = ((2, 3), (3, 2), (5, 3), (1, 2), (2, 5))  # sentences, numbers of each
 STEPS = 3  # that a trial takes: what is wrong may show in the second only
 
@@ -361,7 +359,7 @@ def _told(happened: list, left: float) -> str:
     hints=(
         "Six things in this order: clear old gradients, logits, loss, backward, clip, step.",
         "`model(*batch.inputs)` gives the logits; the loss function takes them and the labels.",
-        "`torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)` stands between "
+        "`torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)` goes between "
         "`loss.backward()` and `optimizer.step()`.",
         "Return `loss.item()`: a number, without the graph of the pass behind it.",
     ),
@@ -403,121 +401,100 @@ def training_step(model, batch, loss_function, optimizer, max_norm):
     )
 
 
-def _rate_inputs(draw: Draw) -> tuple:
-    """Steps before, at and after the highest rate, the first of all, and a warm-up of one."""
-    d_model, warmup_steps = int(draw.integers("", 16, 600)), int(draw.integers("", 8, 4000))
-    if draw.small:
-        d_model, warmup_steps = 64, 4
-    if draw.number == 6:
-        return int(draw.integers("", 5, 30)), d_model, 1
-    rising, falling = warmup_steps // 2, 9 * warmup_steps // 4
-    around = warmup_steps, 1, warmup_steps - 1, warmup_steps + 1, 1, 25 * warmup_steps
-    return draw.one_of((rising, falling, *around)), d_model, warmup_steps
+GRADIENTS = ((4, 64, 30, 1), (8, 128, 100, 0.5), (1, 16, 3, 2), (2, 32, 20, 0.5), (16, 48, 90, 3))
+"""Small and large batch, the noise of one sentence and the squared length of the true gradient."""
 
 
-def _rises_in_proportion(answer, inputs: tuple, rate: float) -> str | None:
-    step, *sizes = inputs
-    if sizes[1] < 4 or step > sizes[1]:
-        return None
-    first, third = answer(1, *sizes), answer(3, *sizes)
-    if math.isclose(third, 3 * first, rel_tol=1e-3):
-        return None
-    return (
-        "During the warm-up the rate rises in proportion to the step: step 3 has 3 times the rate "
-        f"of step 1. With warmup_steps = {sizes[1]} yours are {third:.4g} and {first:.4g}."
-    )
+def _norm_inputs(draw: Draw) -> tuple:
+    """Lengths that scatter by a few percent, of as many small batches as large ones or more."""
+    small_size, large_size, noise, signal = draw.one_of(GRADIENTS)
+    draw.size("n_large"), draw.size("n_small")
+    lengths = []
+    for axis, size in (("n_small", small_size), ("n_large", large_size)):
+        scatter = 0.9 + 0.2 * (draw.positive(axis) - 0.5)  # 0.9 to 1.1
+        lengths.append(((signal + noise / size) * scatter).sqrt())
+    return *lengths, small_size, large_size
 
 
-def _falls_with_the_root(answer, inputs: tuple, rate: float) -> str | None:
-    step, *sizes = inputs
-    later = answer(4 * step, *sizes)
-    if step < sizes[1] or math.isclose(2 * later, rate, rel_tol=1e-3):
+def _unit_does_not_matter(answer, inputs: tuple, scale: float) -> str | None:
+    small, large, *sizes = inputs
+    doubled = float(answer(2 * small, 2 * large, *sizes))
+    if math.isclose(doubled, float(scale), rel_tol=1e-3):
         return None
     return (
-        "After the warm-up the rate falls with the root of the step: at 4 times the step it is "
-        f"half as high. With warmup_steps = {sizes[1]} yours is {rate:.4g} at step {step} and "
-        f"{later:.4g} at step {4 * step}."
+        "If the loss is counted in units half as large, every gradient is twice as long, and the "
+        f"noise scale must stay. Yours goes from {float(scale):.4g} to {doubled:.4g}.\nIt is a "
+        "quotient: noise over signal, both squared lengths."
     )
 
 
 @exercise(
-    reference="transformer_lesson.training.schedule:warmup_rate",
-    make_inputs=_rate_inputs,
-    draws=8,
-    returns={"rate": ""},
+    reference="transformer_lesson.training.batch_size:noise_scale",
+    make_inputs=_norm_inputs,
+    returns={"noise_scale": ""},
     hints=(
-        "Two curves: one rises in proportion to the step, one falls with its root. The rate "
-        "is the smaller of the two.",
-        "They meet at step = warmup_steps. Both are multiplied by d_model^-0.5.",
-        "`d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)`",
+        "Two equations, two unknowns: the mean squared length is signal + noise / size, for the "
+        "small batches and for the large ones. Square each length before you take the mean.",
+        "Subtract the equations: the signal goes away, and noise * (1 / small_size - 1 / "
+        "large_size) is left. For the signal, multiply each equation by its size first.",
+        "noise = (s - l) / (1 / small_size - 1 / large_size), and signal = (large_size * l - "
+        "small_size * s) / (large_size - small_size). Return noise / signal.",
     ),
-    invariants=(_rises_in_proportion, _falls_with_the_root),
+    invariants=(_unit_does_not_matter,),
 )
-def warmup_rate(step, d_model, warmup_steps):
-    """Return d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)."""
-    step = choose(
-        step,
-        from_0=step - 1,
-        from_0_guarded=max(step - 1, 1e-9),
-        from_0_nothing=step - 1,
-        one_ahead=step + 1,
+def noise_scale(small_norms, large_norms, small_size, large_size):
+    """Return noise / signal, from the mean squared lengths of gradients at two batch sizes."""
+    small = choose(
+        (small_norms**2).mean(),
+        unsquared=small_norms.mean(),
+        squared_mean=small_norms.mean() ** 2,
+        summed=(small_norms**2).sum(),
+        median=(small_norms**2).median(),
     )
-    warmup_steps = choose(warmup_steps, always_4000=4000)
-    d_model = choose(d_model, always_512=512)
-    width = choose(
-        d_model**-0.5,
-        without_width=1.0,
-        times_root=d_model**0.5,
-        not_the_root=1 / d_model,
-        width_halved=d_model**-1 / 2,
-        half_width=2 / d_model,
-        highest_1=warmup_steps**0.5,
-        width_squared=d_model**-2,
-        width_power=d_model**-1.5,
+    large = choose(
+        (large_norms**2).mean(),
+        unsquared=large_norms.mean(),
+        squared_mean=large_norms.mean() ** 2,
+        summed=(large_norms**2).sum(),
+        median=(large_norms**2).median(),
     )
-    falling, rising = _falling(step, warmup_steps), _rising(step, warmup_steps)
-    rate = choose(
-        width * min(falling, rising),
-        larger=width * max(falling, rising),
-        no_warmup=width * falling,
-        rising_alone=width * rising,
-        added=width * (falling + rising),
-        multiplied=width * falling * rising,
-        width_on_the_fall=min(width * falling, rising),
-        width_on_the_rise=min(falling, width * rising),
+    b, B = choose((small_size, large_size), sizes_swapped=(large_size, small_size))
+    noise = _noise(small, large, b, B)
+    signal = choose(
+        (B * large - b * small) / (B - b),
+        large - noise / B,
+        large_is_exact=large,
+        signal_of_small=small,
+        signal_without_sizes=(large - small) / (B - b),
+        weights_swapped=(B * small - b * large) / (B - b),
+        signal_undivided=B * large - b * small,
+        noise_of_the_other=large - noise / b,
+        noise_of_large_in_small=small - noise / B,
+        signal_plus=(B * large + b * small) / (B + b),
     )
-    return choose(rate, rounded=round(rate, 6), gap=None if step == warmup_steps else rate)
-
-
-def _falling(step, warmup_steps):
-    """Return the curve that the rate follows after the warm-up."""
     return choose(
-        step**-0.5,
-        from_0_nothing=step**-0.5 if step else 0.0,
-        never_falls=warmup_steps**-0.5,
-        falls_as_step=1 / step,
-        falls_from_the_peak=warmup_steps**0.5 / step,
-        falls_halved=step**-1 / 2,
-        falls_by_half=2 / step,
-        grows_with_root=step**0.5,
-        falls_too_soon=step**-1.5,
-        up_to_1=1.0,
+        noise / signal,
+        upside_down=signal / noise,
+        noise_alone=noise,
+        signal_alone=signal,
+        root=(noise / signal) ** 0.5,
+        of_one_batch=noise / b / signal,
+        product=noise * signal,
+        whole=round((noise / signal).item()),
     )
 
 
-def _rising(step, warmup_steps):
-    """Return the curve that the rate follows during the warm-up."""
+def _noise(small, large, b, B):
+    """Return the variance that one sentence brings."""
     return choose(
-        step * warmup_steps**-1.5,
-        whole_division=step // warmup_steps * warmup_steps**-0.5,
-        other_height=step * warmup_steps**-0.5,
-        up_to_1=step / warmup_steps,
-        share_of_warmup=step / warmup_steps,
-        exponent_2=step * warmup_steps**-2,
-        exponent_halved=step * warmup_steps**-3 / 2,
-        rises_by_half=2 * step / warmup_steps**3,
-        flat_warmup=warmup_steps**-1.5,
-        rises_squared=(step * warmup_steps**-1) ** 2 * warmup_steps**-0.5,
-        rises_as_root=step**0.5 / warmup_steps,
-        all_to_the_power=(step * warmup_steps) ** -1.5,
+        (small - large) / (1 / b - 1 / B),
+        noise_undivided=small - large,
+        large_has_none=(small - large) * b,
+        size_difference=(small - large) / (B - b),
+        times_difference=(small - large) * (B - b),
+        inverted_once=(small - large) * (1 / b - 1 / B),
+        difference_reversed=(large - small) / (1 / b - 1 / B),
+        root_of_sizes=(small - large) / (b**-0.5 - B**-0.5),
+        squared_sizes=(small - large) / (b**-2 - B**-2),
+        all_of_small=small * b,
     )

@@ -66,6 +66,29 @@ def label_smoothed_loss(
     return ((1 - smoothing) * wrong + smoothing * spread).mean()
 
 
+def loss_gradient(
+    logits: Float[Tensor, "*batch vocab_size"],
+    labels: Int[Tensor, "*batch"],
+    smoothing: float = 0.0,
+    pad_id: int | None = None,
+) -> Float[Tensor, "*batch vocab_size"]:
+    """The derivative of `label_smoothed_loss` by each logit, on paper rather than by autograd.
+
+    loss = ln sum exp(z) - sum q z at each label that counts, so its derivative is p - q there,
+    divided by how many labels count. Where the label is padding it is 0.
+
+    Args:
+        logits: scores before softmax, shape (..., vocab_size).
+        labels: the right ids, shape (...).
+        smoothing: share of the target probability that is spread evenly over all tokens.
+        pad_id: the label that does not count, or `None` if there is none.
+    """
+    real = torch.ones_like(labels, dtype=torch.bool) if pad_id is None else labels != pad_id
+    vocab_size = logits.size(-1)
+    q = (1 - smoothing) * nn.functional.one_hot(labels.long(), vocab_size) + smoothing / vocab_size
+    return (logits.softmax(dim=-1) - q) * real[..., None] / real.sum()
+
+
 def _check_labels(labels: Tensor, vocab_size: int) -> None:
     if labels.is_floating_point():
         raise ValueError(f"labels have dtype {labels.dtype}, but they must be ids: whole numbers.")

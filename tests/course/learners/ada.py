@@ -347,14 +347,6 @@ def training_step(model, batch, loss_function, optimizer, max_norm):
     return loss.item()
 
 
-# %% 08 shift_right
-def shift_right(target):
-    n = target.shape[1]
-    inputs = target[:, 0 : n - 1]
-    labels = target[:, 1:n]
-    return inputs, labels
-
-
 # %% 08 label_smoothed_loss
 def label_smoothed_loss(logits, labels, smoothing, pad_id):
     losses = []
@@ -368,11 +360,33 @@ def label_smoothed_loss(logits, labels, smoothing, pad_id):
     return torch.cat(losses).mean()
 
 
-# %% 08 warmup_rate
-def warmup_rate(step, d_model, warmup_steps):
-    rising = step * warmup_steps**-1.5
-    falling = step**-0.5
-    return d_model**-0.5 * min(rising, falling)
+# %% 08 loss_gradient
+def loss_gradient(logits, labels, smoothing, pad_id):
+    batch, n, vocab_size = logits.shape
+    gradient = torch.zeros_like(logits)
+    count = 0
+    for b in range(batch):
+        for t in range(n):
+            if labels[b, t] == pad_id:
+                continue
+            count += 1
+            q = torch.full((vocab_size,), smoothing / vocab_size, dtype=logits.dtype)
+            q[labels[b, t]] += 1 - smoothing
+            gradient[b, t] = logits[b, t].softmax(dim=0) - q
+    return gradient / count
+
+
+# %% 08 noise_scale
+def noise_scale(small_norms, large_norms, small_size, large_size):
+    small = 0.0
+    for norm in small_norms:
+        small += float(norm) ** 2 / len(small_norms)
+    large = 0.0
+    for norm in large_norms:
+        large += float(norm) ** 2 / len(large_norms)
+    noise = (small - large) / (1 / small_size - 1 / large_size)
+    signal = large - noise / large_size
+    return noise / signal
 
 
 # %% 09 greedy_decode

@@ -241,11 +241,6 @@ def training_step(model, batch, loss_function, optimizer, max_norm):
     return loss.item()
 
 
-# %% 08 shift_right
-def shift_right(target):
-    return target.unfold(1, target.size(1) - 1, 1).unbind(1)
-
-
 # %% 08 label_smoothed_loss
 def label_smoothed_loss(logits, labels, smoothing, pad_id):
     return F.cross_entropy(
@@ -253,9 +248,17 @@ def label_smoothed_loss(logits, labels, smoothing, pad_id):
     )
 
 
-# %% 08 warmup_rate
-def warmup_rate(step, d_model, warmup_steps):
-    return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
+# %% 08 loss_gradient
+def loss_gradient(logits, labels, smoothing, pad_id):
+    real = (labels != pad_id)[..., None]
+    p = logits.softmax(-1).scatter_add(-1, labels[..., None], (smoothing - 1) * real.to(logits))
+    return real * (p - smoothing / logits.size(-1)) / real.sum()
+
+
+# %% 08 noise_scale
+def noise_scale(small_norms, large_norms, small_size, large_size):
+    s, l = small_norms.square().mean(), large_norms.square().mean()
+    return (small_size * large_size * (s - l) / (large_size * l - small_size * s)).item()
 
 
 # %% 09 greedy_decode

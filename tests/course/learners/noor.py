@@ -314,14 +314,6 @@ def training_step(model, batch, loss_function, optimizer, max_norm):
     return loss.item()
 
 
-# %% 08 shift_right
-ALL_BUT_LAST, ALL_BUT_FIRST = slice(None, -1), slice(1, None)
-
-
-def shift_right(target):
-    return tuple(target[:, part] for part in (ALL_BUT_LAST, ALL_BUT_FIRST))
-
-
 # %% 08 label_smoothed_loss
 def log_sum_exp(z: torch.Tensor) -> torch.Tensor:
     peak = z.detach().amax(dim=-1, keepdim=True)
@@ -336,10 +328,24 @@ def label_smoothed_loss(logits, labels, smoothing, pad_id):
     return ((1 - smoothing) * right + smoothing * every).mean()
 
 
-# %% 08 warmup_rate
-def warmup_rate(step, d_model, warmup_steps):
-    rise_and_fall = (lambda t: t * warmup_steps**-1.5, lambda t: t**-0.5)
-    return d_model**-0.5 * min(curve(step) for curve in rise_and_fall)
+# %% 08 loss_gradient
+def smoothed(labels: torch.Tensor, like: torch.Tensor, smoothing: float) -> torch.Tensor:
+    hot = torch.zeros_like(like).scatter(-1, labels.unsqueeze(-1), 1.0)
+    return torch.lerp(hot, torch.full_like(hot, 1 / like.shape[-1]), smoothing)
+
+
+def loss_gradient(logits, labels, smoothing, pad_id):
+    counts = labels != pad_id
+    wrong = torch.softmax(logits, dim=-1) - smoothed(labels, logits, smoothing)
+    return wrong.masked_fill(~counts.unsqueeze(-1), 0.0).div(counts.count_nonzero())
+
+
+# %% 08 noise_scale
+def noise_scale(small_norms, large_norms, small_size, large_size):
+    unknowns = torch.tensor([[1.0, 1 / small_size], [1.0, 1 / large_size]], dtype=torch.float64)
+    known = torch.stack([norms.double().pow(2).mean() for norms in (small_norms, large_norms)])
+    signal, noise = torch.linalg.solve(unknowns, known)
+    return (noise / signal).item()
 
 
 # %% 09 greedy_decode

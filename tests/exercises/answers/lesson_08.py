@@ -7,18 +7,6 @@ from torch import nn
 from tests.exercises.answers import right, wrong
 
 
-@right("shift_right")
-def _(target):
-    batch, n = target.shape
-    inputs = torch.empty(batch, n - 1, dtype=target.dtype)
-    labels = torch.empty_like(inputs)
-    for b in range(batch):
-        for t in range(n - 1):
-            inputs[b, t] = target[b, t]
-            labels[b, t] = target[b, t + 1]
-    return inputs, labels
-
-
 @right("label_smoothed_loss")
 def _(logits, labels, smoothing, pad_id):
     # it looks padding up, too: pad_id is one of the vocabulary's ids
@@ -56,18 +44,62 @@ def _(logits, labels, smoothing, pad_id):
     )
 
 
-@wrong("warmup_rate", "unusual", "falls in a straight line to 0 after the warm-up")
-def _(step, d_model, warmup_steps):
-    peak = (d_model * warmup_steps) ** -0.5
-    if step <= warmup_steps:
-        return peak * step / warmup_steps
-    return peak * max(0.0, 1 - (step - warmup_steps) / (10 * warmup_steps))
+@right("loss_gradient")
+def _(logits, labels, smoothing, pad_id):
+    # autograd, of PyTorch's own loss
+    z = logits.detach().clone().requires_grad_()
+    F.cross_entropy(
+        z.flatten(0, 1), labels.flatten(), ignore_index=pad_id, label_smoothing=smoothing
+    ).backward()
+    return z.grad
 
 
-@right("warmup_rate")
-def _(step, d_model, warmup_steps):
-    both = torch.tensor([1 / step, (step / warmup_steps) ** 2 / warmup_steps], dtype=torch.float64)
-    return (both.min() / d_model).sqrt().item()
+@right("loss_gradient")
+def _(logits, labels, smoothing, pad_id):
+    keep = labels.ne(pad_id)
+    out = torch.zeros_like(logits)
+    rows = logits[keep].softmax(-1) - smoothing / logits.shape[-1]
+    rows[torch.arange(len(rows)), labels[keep]] -= 1 - smoothing
+    out[keep] = rows / len(rows)
+    return out
+
+
+@right("loss_gradient")
+def _(logits, labels, smoothing, pad_id):
+    q = torch.eye(logits.size(-1), dtype=logits.dtype)[labels]
+    q = q * (1 - smoothing) + smoothing / logits.size(-1)
+    weight = (labels != pad_id).to(logits.dtype)
+    return torch.einsum("bnv,bn->bnv", torch.exp(logits.log_softmax(-1)) - q, weight / weight.sum())
+
+
+@wrong("loss_gradient", "unusual", "the softmax's Jacobian applied to p - q")
+def _(logits, labels, smoothing, pad_id):
+    p = logits.softmax(-1)
+    q = F.one_hot(labels, p.size(-1)) * (1 - smoothing) + smoothing / p.size(-1)
+    d = p - q
+    d = p * (d - (p * d).sum(-1, keepdim=True))
+    real = labels != pad_id
+    return d * real[..., None] / real.sum()
+
+
+@right("noise_scale")
+def _(small_norms, large_norms, small_size, large_size):
+    ratio = large_norms.norm().pow(2) / len(large_norms) / (small_norms @ small_norms)
+    ratio = ratio * len(small_norms)  # large over small
+    return (1 - ratio) / (ratio / small_size - 1 / large_size)
+
+
+@right("noise_scale")
+def _(small_norms, large_norms, small_size, large_size):
+    # the slope of a line through two points: squared length against 1 / size
+    y1, y2 = [sum(x * x for x in n.tolist()) / len(n) for n in (small_norms, large_norms)]
+    slope = (y1 - y2) / (1 / small_size - 1 / large_size)
+    return slope / (y2 - slope / large_size)
+
+
+@wrong("noise_scale", "unusual", "variance of the lengths")
+def _(small_norms, large_norms, small_size, large_size):
+    return (small_norms.var() * small_size / large_norms.mean() ** 2).item()
 
 
 @right("training_step")

@@ -199,7 +199,8 @@ def who_told(weights, values, new_weights, new_values):
         sum_of_both=now + before,
         product_of_changes=_brought(new_weights - weights, new_values - values),
     )
-    return _handed_back(_length(change, before, now), change)
+    squares = _squares(change, before, now)
+    return _handed_back(_length(squares, change, before, now), change)
 
 
 def _handed_back(told, change):
@@ -243,11 +244,10 @@ def _brought(weights, values):
     )
 
 
-def _length(change, before, now):
+def _length(squares, change, before, now):
     """Return the length of each change, over all heads at once."""
     lengths = _of_each_head(change, before, now)
-    ends = [part.square().sum((1, -1)).sqrt() for part in (before, now)]
-    squares = _squares(change, lengths, ends)
+    ends = _over_all_heads(before, now)
     return choose(
         squares.sqrt(),
         no_root=squares,
@@ -276,8 +276,14 @@ def _of_each_head(*parts):
     return [part.square().sum(-1).sqrt() for part in parts]
 
 
-def _squares(change, lengths, ends):
+def _over_all_heads(*parts):
+    """Return the lengths over all heads at once."""
+    return [part.square().sum((1, -1)).sqrt() for part in parts]
+
+
+def _squares(change, before, now):
     """Return the square of the length of each change, over all heads at once."""
+    lengths, ends = _of_each_head(change, before, now), _over_all_heads(before, now)
     return choose(
         change.square().sum((1, -1)),
         mean_square=change.square().mean((1, -1)),

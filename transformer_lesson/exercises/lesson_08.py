@@ -232,15 +232,7 @@ def loss_gradient(logits, labels, smoothing, pad_id):
         id_0=labels != 0,
         padding_counted=torch.ones_like(labels).bool(),
     )
-    p = choose(
-        logits.softmax(-1),
-        logits_themselves=logits,
-        log_p=logits.log_softmax(-1),
-        over_positions=logits.softmax(-2),
-        naive_exponential=logits.exp() / logits.exp().sum(-1, keepdim=True),
-        sigmoid=logits.sigmoid(),
-    )
-    q = _target(labels, smoothing, logits.size(-1))
+    p, q = _probabilities(logits), _target(labels, smoothing, logits.size(-1))
     gradient = choose(
         p - q,
         sign=q - p,
@@ -265,6 +257,18 @@ def loss_gradient(logits, labels, smoothing, pad_id):
         by_sentences=kept / len(labels),
         each_sentence=kept / real.sum(-1)[:, None, None],
         over_vocabulary=kept / real.sum() / logits.size(-1),
+    )
+
+
+def _probabilities(logits):
+    """Return what the model gives each word."""
+    return choose(
+        logits.softmax(-1),
+        logits_themselves=logits,
+        log_p=logits.log_softmax(-1),
+        over_positions=logits.softmax(-2),
+        naive_exponential=logits.exp() / logits.exp().sum(-1, keepdim=True),
+        sigmoid=logits.sigmoid(),
     )
 
 

@@ -134,7 +134,7 @@ def _sixteen_levels(answer, inputs: tuple, numbers: Tensor) -> str | None:
     returns={"numbers": "block number"},
     hints=(
         "`blocks[:, 0:2].view(torch.float16).float()` is the scale of every block, shape "
-        "(block, 1). The smallest number stands in the next two bytes.",
+        "(block, 1). The smallest number is in the next two bytes.",
         "`pairs & 15` keeps the lower four bits of each of the last 16 bytes, `pairs >> 4` the "
         "upper four. Which numbers does each half belong to?",
         "`steps = torch.cat([pairs & 15, pairs >> 4], dim=1)`, then `scale * steps + smallest`.",
@@ -239,10 +239,10 @@ def _chat_inputs(draw: Draw) -> tuple:
     returns={"ids": "token"},
     hints=(
         "One message is: the id of `<|im_start|>`, the ids of `role\\ntext`, the id of "
-        "`<|im_end|>`, the ids of a line break. All messages stand one behind the other.",
+        "`<|im_end|>`, the ids of a line break. The messages follow each other.",
         "The marks are single ids, `tokenizer.vocabulary['<|im_start|>']`. Encoding their text "
         "would spell them out, letter by letter.",
-        "After the last message the model has to go on as the assistant: the id of "
+        "After the last message it is the assistant's turn: the id of "
         "`<|im_start|>` once more and `tokenizer.encode('assistant\\n')`, with no end.",
     ),
 )
@@ -310,8 +310,8 @@ def _similar_inputs(draw: Draw) -> tuple:
     returns={"numbers": "place"},
     hints=(
         "The cosine of two vectors is their dot product, divided by both lengths. The query's "
-        "length is the same for all, the sentences' are not.",
-        "`F.normalize(vectors, dim=-1) @ F.normalize(query, dim=-1)` has the cosine of every "
+        "length is the same for all; the sentences' lengths differ.",
+        "`F.normalize(vectors, dim=-1) @ F.normalize(query, dim=-1)` is the cosine of every "
         "sentence, shape (sentence,).",
         "`cosines.topk(k).indices.tolist()`: the k largest, the largest first, as a list of int.",
     ),

@@ -323,6 +323,7 @@ def _found(Q, K, V, block, mask, shape):
         (repeat_kv(K, groups), repeat_kv(V, groups)),
         in_turns=(K.repeat(1, groups, 1, 1), V.repeat(1, groups, 1, 1)),
         values_in_turns=(repeat_kv(K, groups), V.repeat(1, groups, 1, 1)),
+        keys_in_turns=(K.repeat(1, groups, 1, 1), repeat_kv(V, groups)),
         first_head_for_all=(K[:, :1].expand(-1, n, -1, -1), V[:, :1].expand(-1, n, -1, -1)),
     )
     mask = choose(
@@ -379,6 +380,8 @@ def _written(read, block):
         plain_network=(read @ up).relu() @ down,
         swish_without_a_gate=F.silu(read @ gate) @ down,
         up_alone=F.silu(read @ up) @ down,
+        gate_twice=swiglu(read, gate, gate, down),
+        up_twice=swiglu(read, up, up, down),
         gelu_at_the_gate=(F.gelu(read @ gate) * (read @ up)) @ down,
         gate_added=(F.silu(read @ gate) + read @ up) @ down,
         relu_at_the_gate=((read @ gate).relu() * (read @ up)) @ down,

@@ -250,16 +250,8 @@ def _block_inputs(draw: Draw) -> tuple:
 )
 def llama_block(x, block, mask, positions):
     """Return x after both sub-layers."""
-    normalize = choose(
-        rms_norm, layer_norm=_layer_norm, no_gamma=_without_gamma, length_for_size=_of_length_one
-    )
     x = choose(x, sinusoids_added=x + sinusoidal_encoding(x.size(1), x.size(2)))
-    gammas = choose(
-        (block.norm_1, block.norm_2),
-        norms_swapped=(block.norm_2, block.norm_1),
-        first_norm_twice=(block.norm_1, block.norm_1),
-        second_norm_twice=(block.norm_2, block.norm_2),
-    )
+    normalize, gammas = _norms(block)
     x = choose(x, network_first=x + _written(normalize(x, gammas[1], 1e-5), block))
     read = choose(normalize(x, gammas[0], 1e-5), no_norms=x, no_first_norm=x, post_norm=x)
     theirs = choose(
@@ -295,6 +287,20 @@ def llama_block(x, block, mask, positions):
     )
     last = normalize(x, gammas[1], 1e-5)
     return choose(x, post_norm=last, norm_at_the_end=last)
+
+
+def _norms(block):
+    """Return the function of both norms, and the gamma of each."""
+    normalize = choose(
+        rms_norm, layer_norm=_layer_norm, no_gamma=_without_gamma, length_for_size=_of_length_one
+    )
+    gammas = choose(
+        (block.norm_1, block.norm_2),
+        norms_swapped=(block.norm_2, block.norm_1),
+        first_norm_twice=(block.norm_1, block.norm_1),
+        second_norm_twice=(block.norm_2, block.norm_2),
+    )
+    return normalize, gammas
 
 
 def _layer_norm(x, gamma, epsilon):

@@ -1,111 +1,26 @@
-"""Lesson 12: a real chat model: its names, its numbers, how to talk to it, what means the same."""
+"""Lesson 12: a real chat model: its numbers, how to talk to it, its block, what means the same."""
+
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.model.attention import (
+    merge_heads,
+    repeat_kv,
+    scaled_dot_product_attention,
+    split_heads,
+)
+from transformer_lesson.model.feed_forward import swiglu
+from transformer_lesson.model.llama import LlamaBlock
+from transformer_lesson.model.masks import causal_mask
+from transformer_lesson.model.norm import rms_norm
+from transformer_lesson.model.positions import apply_rotary, sinusoidal_encoding
 from transformer_lesson.text.tokenizers import Tokenizer
-
-TENSORS = (
-    "token_embd.weight",
-    "blk.0.attn_norm.weight",
-    "blk.1.attn_q.weight",
-    "blk.17.attn_k.weight",
-    "blk.29.attn_v.weight",
-    "blk.11.attn_output.weight",
-    "blk.20.ffn_norm.weight",
-    "blk.3.ffn_gate.weight",
-    "blk.10.ffn_up.weight",
-    "blk.22.ffn_down.weight",
-    "output_norm.weight",
-    "blk.10.attn_q.weight",
-)
-"""Of the real file's 272 names one of each kind, from blocks with one digit and with two."""
-
-
-def _name_inputs(draw: Draw) -> tuple:
-    words = draw.one_of(TENSORS).split(".")
-    if "blk" in words:
-        words[1] = str(draw.unless_unseen(int(words[1]), 0, 29))
-    return (".".join(words),)
-
-
-@exercise(
-    reference="transformer_lesson.checkpoints.llama_cpp:our_name",
-    make_inputs=_name_inputs,
-    draws=len(TENSORS),
-    returns={"ours": ""},
-    hints=(
-        "`name.split('.')` gives the words of a name. Three kinds of words occur: `blk`, a number "
-        "that stays, and a part that needs another name.",
-        "A dictionary has our name for each part, such as `attn_q`. `dictionary.get(word, word)` "
-        "leaves what it does not know as it is.",
-        "`'.'.join(parts.get(word, word) for word in name.split('.'))`, with `'blk': 'decoder'` "
-        "among the parts.",
-    ),
-)
-def our_name(name):
-    """Return our name of a tensor, by llama.cpp's."""
-    *block, part, kind = choose(name.split("."), unchanged=["", "", name])
-    part = _part(part)
-    number = choose(
-        block[-1:],
-        block_lost=[],
-        first_block=["0"] * len(block[-1:]),
-        one_digit=[digits[0] for digits in block[-1:]],
-        counted_from_1=[str(int(digits) + 1) for digits in block[-1:]],
-    )
-    stack = choose(
-        ["decoder"] * bool(block),
-        encoder=["encoder"] * bool(block),
-        blk_kept=block[:1],
-        no_stack=[],
-        always_decoder=["decoder"],
-        of_the_library=["model", "layers"] if block else [],
-    )
-    words = [*stack, *number, part, kind]
-    return choose(
-        ".".join(words),
-        kind_lost=".".join(words[:-1]),
-        kind_twice=".".join([*words, kind]),
-        underscores="_".join(words),
-        list_of_words=words,
-    )
-
-
-def _part(part):
-    """Return our name of a part."""
-    norms = choose(("norm_1", "norm_2"), norms_exchanged=("norm_2", "norm_1"))
-    query, key = choose(("W_Q", "W_K"), queries_for_keys=("W_K", "W_Q"))
-    gate, up, down = choose(
-        ("W_gate", "W_up", "W_down"),
-        gate_for_up=("W_up", "W_gate", "W_down"),
-        up_for_down=("W_gate", "W_down", "W_up"),
-        without_W=("gate", "up", "down"),
-    )
-    attention = choose("self_attention", no_attention="", short="self_attn")
-    network = choose("feed_forward", no_network="", mlp="mlp")
-    last = choose("decoder_norm", not_renamed="output_norm", replaced_in_part="projection_norm")
-    output = choose("W_O", replaced_in_part="projection", output_kept="output")
-    parts = {
-        "token_embd": choose("embedding", token_embedding="token_embedding"),
-        "attn_norm": norms[0],
-        "ffn_norm": norms[1],
-        "output_norm": last,
-    }
-    parts |= {"attn_" + old: f"{attention}.{new}".strip(".") for old, new in _QKVO(query, key)}
-    parts["attn_output"] = f"{attention}.{output}".strip(".")
-    parts |= {
-        "ffn_" + old: f"{network}.{new}".strip(".")
-        for old, new in (("gate", gate), ("up", up), ("down", down))
-    }
-    return parts.get(part, part)
-
-
-def _QKVO(query, key):
-    return (("q", query), ("k", key), ("v", "W_V"))
 
 
 def _q4_1_inputs(draw: Draw) -> tuple:
@@ -134,7 +49,7 @@ def _sixteen_levels(answer, inputs: tuple, numbers: Tensor) -> str | None:
     returns={"numbers": "block number"},
     hints=(
         "`blocks[:, 0:2].view(torch.float16).float()` is the scale of every block, shape "
-        "(block, 1). The smallest number stands in the next two bytes.",
+        "(block, 1). The smallest number is in the next two bytes.",
         "`pairs & 15` keeps the lower four bits of each of the last 16 bytes, `pairs >> 4` the "
         "upper four. Which numbers does each half belong to?",
         "`steps = torch.cat([pairs & 15, pairs >> 4], dim=1)`, then `scale * steps + smallest`.",
@@ -239,10 +154,10 @@ def _chat_inputs(draw: Draw) -> tuple:
     returns={"ids": "token"},
     hints=(
         "One message is: the id of `<|im_start|>`, the ids of `role\\ntext`, the id of "
-        "`<|im_end|>`, the ids of a line break. All messages stand one behind the other.",
+        "`<|im_end|>`, the ids of a line break. The messages follow each other.",
         "The marks are single ids, `tokenizer.vocabulary['<|im_start|>']`. Encoding their text "
         "would spell them out, letter by letter.",
-        "After the last message the model has to go on as the assistant: the id of "
+        "After the last message it is the assistant's turn: the id of "
         "`<|im_start|>` once more and `tokenizer.encode('assistant\\n')`, with no end.",
     ),
 )
@@ -294,6 +209,193 @@ def _answering(ids, opening, closing, tokenizer):
     )
 
 
+def _block_inputs(draw: Draw) -> tuple:
+    """A head of keys for three of queries, for two, for all, for one; one token; one text."""
+    n_heads, n_kv_heads, d_head = draw.one_of(
+        ((6, 2, 4), (4, 2, 2), (4, 1, 4), (3, 3, 4), (8, 4, 2), (6, 3, 4))
+    )
+    draw.sizes |= ({}, {}, {"batch": 1}, {}, {"n": 1}, {})[draw.number]
+    draw.sizes |= {"d_model": n_heads * d_head, "d_kv": n_kv_heads * d_head}
+    n, d_model = draw.size("n"), draw.size("d_model")
+    matrices = [
+        draw.normal(axes) / d_model**0.5
+        for axes in ("d_model d_model", "d_model d_kv", "d_model d_kv", "d_model d_model")
+    ]
+    W_gate, W_up = (draw.normal("d_model d_ff") / d_model**0.5 for _ in range(2))
+    W_down = draw.normal("d_ff d_model") / draw.size("d_ff") ** 0.5
+    norms = draw.positive("d_model"), draw.positive("d_model")
+    base = draw.one_of((100.0, 10000.0, 100_000.0, 500.0))
+    block = LlamaBlock(
+        norms[0], *matrices, norms[1], W_gate, W_up, W_down, n_heads, n_kv_heads, base
+    )
+    positions = draw.integers("n", 1, 5).cumsum(0) + draw.one_of((-1, 20, 0, 3))
+    return 2 * draw.normal("batch n d_model") + 0.5, block, causal_mask(n), positions
+
+
+@exercise(
+    reference="transformer_lesson.model.llama:llama_block",
+    make_inputs=_block_inputs,
+    draws=6,
+    returns={"x": "batch n d_model"},
+    hints=(
+        "Lesson 10's block with other parts: norm, attention, add; norm, network, add. Write "
+        "`residual_branch_pre(x, attend, norm)` twice, with an `attend(h)` of your own.",
+        "In `attend`: `h @ block.W_Q` in `n_heads` heads, keys and values in `n_kv_heads`. A score "
+        "compares a query with a key, so positions matter to those two.",
+        "Queries and keys go through `apply_rotary(heads, positions, block.base)`; keys and values "
+        "then through `repeat_kv(heads, block.n_heads // block.n_kv_heads)`; then attention, "
+        "`merge_heads`, `@ block.W_O`.",
+    ),
+    invariants=(random_layers.the_same_again,),
+)
+def llama_block(x, block, mask, positions):
+    """Return x after both sub-layers."""
+    x = choose(x, sinusoids_added=x + sinusoidal_encoding(x.size(1), x.size(2)))
+    normalize, gammas = _norms(block)
+    x = choose(x, network_first=x + _written(normalize(x, gammas[1], 1e-5), block))
+    read = choose(normalize(x, gammas[0], 1e-5), no_norms=x, no_first_norm=x, post_norm=x)
+    theirs = choose(
+        (read, read), keys_from_the_raw_stream=(x, x), values_from_the_raw_stream=(read, x)
+    )
+    Q, K, V = _rotated(read, *theirs, block, positions)
+    found = _found(Q, K, V, block, mask, x.shape)
+    found = choose(found, found_twice=2 * found)
+    nothing = torch.zeros_like(x)
+    carried = choose(
+        x, no_residuals=nothing, no_first_residual=nothing, read_kept=read, first_read_kept=read
+    )
+    between = choose(carried + found, no_attention=x, stream_mixed_too=x @ block.W_O + found)
+    between = choose(between, post_norm=normalize(between, gammas[0], 1e-5))
+    source = choose(between, side_by_side=x)
+    read = choose(
+        normalize(source, gammas[1], 1e-5), no_norms=source, no_second_norm=source, post_norm=source
+    )
+    written = _written(read, block)
+    carried = choose(
+        between,
+        no_residuals=nothing,
+        no_second_residual=nothing,
+        residual_of_the_input=x,
+        read_kept=read,
+        second_read_kept=read,
+    )
+    x = choose(
+        carried + written,
+        no_feed_forward=between,
+        network_first=between,
+        stream_added_twice=between + carried + written,
+    )
+    last = normalize(x, gammas[1], 1e-5)
+    return choose(x, post_norm=last, norm_at_the_end=last)
+
+
+def _norms(block):
+    """Return the function of both norms, and the gamma of each."""
+    normalize = choose(
+        rms_norm, layer_norm=_layer_norm, no_gamma=_without_gamma, length_for_size=_of_length_one
+    )
+    gammas = choose(
+        (block.norm_1, block.norm_2),
+        norms_swapped=(block.norm_2, block.norm_1),
+        first_norm_twice=(block.norm_1, block.norm_1),
+        second_norm_twice=(block.norm_2, block.norm_2),
+    )
+    return normalize, gammas
+
+
+def _layer_norm(x, gamma, epsilon):
+    return F.layer_norm(x, gamma.shape, gamma, eps=epsilon)
+
+
+def _without_gamma(x, gamma, epsilon):
+    return rms_norm(x, torch.ones_like(gamma), epsilon)
+
+
+def _of_length_one(x, gamma, epsilon):
+    return F.normalize(x, dim=-1) * gamma
+
+
+def _found(Q, K, V, block, mask, shape):
+    """Return what attention adds."""
+    groups = choose(
+        block.n_heads // block.n_kv_heads,
+        always_three=3,
+        heads_taken_for_groups=block.n_kv_heads,
+        all_heads_taken_for_groups=block.n_heads,
+        one_head_each=1,
+    )
+    n = block.n_heads
+    K, V = choose(
+        (repeat_kv(K, groups), repeat_kv(V, groups)),
+        in_turns=(K.repeat(1, groups, 1, 1), V.repeat(1, groups, 1, 1)),
+        values_in_turns=(repeat_kv(K, groups), V.repeat(1, groups, 1, 1)),
+        keys_in_turns=(K.repeat(1, groups, 1, 1), repeat_kv(V, groups)),
+        first_head_for_all=(K[:, :1].expand(-1, n, -1, -1), V[:, :1].expand(-1, n, -1, -1)),
+    )
+    mask = choose(
+        mask, no_mask=None, inverted_mask=~mask, own_hidden=mask.tril(-1), transposed_mask=mask.mT
+    )
+    Q = choose(Q, scaled_twice=Q / Q.size(-1) ** 0.5)
+    heads, _ = scaled_dot_product_attention(Q, K, V, mask)
+    merged = choose(merge_heads(heads), heads_not_moved_back=heads.reshape(shape))
+    return choose(
+        merged @ block.W_O,
+        not_mixed=merged,
+        transposed=merged @ block.W_O.T,
+    )
+
+
+def _rotated(read, read_by_keys, read_by_values, block, positions):
+    """Return queries and keys, rotated, and values, each in their heads."""
+    base = choose(block.base, always_10000=10000.0)
+    places = choose(positions, counted_by_itself=torch.arange(len(positions)))
+    turn = partial(apply_rotary, positions=places, base=base)
+    read, read_by_keys, read_by_values = choose(
+        (read, read_by_keys, read_by_values),
+        stream_rotated=(turn(read), turn(read_by_keys), turn(read_by_values)),
+    )
+    W_K, W_V = choose(
+        (block.W_K, block.W_V),
+        keys_for_values=(block.W_V, block.W_K),
+        values_from_keys=(block.W_K, block.W_K),
+        keys_from_values=(block.W_V, block.W_V),
+    )
+    W_Q = choose(block.W_Q, queries_transposed=block.W_Q.T)
+    q, k, v = read @ W_Q, read_by_keys @ W_K, read_by_values @ W_V
+    n_heads, n_kv_heads = block.n_heads, choose(block.n_kv_heads, keys_in_all_heads=block.n_heads)
+    Q, K, V = (split_heads(*one) for one in ((q, n_heads), (k, n_kv_heads), (v, n_kv_heads)))
+    return choose(
+        (turn(Q), turn(K), V),
+        no_rotary=(Q, K, V),
+        stream_rotated=(Q, K, V),
+        queries_alone=(turn(Q), K, V),
+        keys_alone=(Q, turn(K), V),
+        values_too=(turn(Q), turn(K), turn(V)),
+        values_for_keys=(turn(Q), K, turn(V)),
+        rotated_twice=(turn(turn(Q)), turn(turn(K)), V),
+        before_splitting=(split_heads(turn(q), n_heads), split_heads(turn(k), n_kv_heads), V),
+    )
+
+
+def _written(read, block):
+    """Return what the feed-forward network adds."""
+    gate, up, down = block.W_gate, block.W_up, block.W_down
+    return choose(
+        swiglu(read, gate, up, down),
+        gate_for_up=swiglu(read, up, gate, down),
+        plain_network=(read @ up).relu() @ down,
+        swish_without_a_gate=F.silu(read @ gate) @ down,
+        up_alone=F.silu(read @ up) @ down,
+        gate_twice=swiglu(read, gate, gate, down),
+        up_twice=swiglu(read, up, up, down),
+        gelu_at_the_gate=(F.gelu(read @ gate) * (read @ up)) @ down,
+        gate_added=(F.silu(read @ gate) + read @ up) @ down,
+        relu_at_the_gate=((read @ gate).relu() * (read @ up)) @ down,
+        sigmoid_at_the_gate=((read @ gate).sigmoid() * (read @ up)) @ down,
+        no_swish=((read @ gate) * (read @ up)) @ down,
+    )
+
+
 def _similar_inputs(draw: Draw) -> tuple:
     """Long vectors and short ones, so that neither length nor distance gives the angle's order."""
     draw.sizes |= {"sentence": 9, "d_model": 5} if not draw.small else {"sentence": 3, "d_model": 2}
@@ -310,8 +412,8 @@ def _similar_inputs(draw: Draw) -> tuple:
     returns={"numbers": "place"},
     hints=(
         "The cosine of two vectors is their dot product, divided by both lengths. The query's "
-        "length is the same for all, the sentences' are not.",
-        "`F.normalize(vectors, dim=-1) @ F.normalize(query, dim=-1)` has the cosine of every "
+        "length is the same for all; the sentences' lengths differ.",
+        "`F.normalize(vectors, dim=-1) @ F.normalize(query, dim=-1)` is the cosine of every "
         "sentence, shape (sentence,).",
         "`cosines.topk(k).indices.tolist()`: the k largest, the largest first, as a list of int.",
     ),

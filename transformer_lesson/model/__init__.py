@@ -2,7 +2,7 @@
 
 `config` (sizes and choices), `masks` (who may look at whom), `positions`, `embedding`, `attention`,
 `cache`, `norm`, `feed_forward`, `blocks`, `transformers` (the three models), `forward` (the paper's
-model as functions alone), `gpt` (a decoder-only model likewise), `parameters` (how many numbers are
-learned), `hooks` (watch and change a forward pass), `evaluation` (no dropout, for a while), `fast`
-(the same numbers sooner).
+model as functions alone), `gpt` (a decoder-only model likewise), `llama` (a Llama's block),
+`parameters` (how many numbers are learned), `hooks` (watch and change a forward pass), `evaluation`
+(no dropout, for a while), `fast` (the same numbers sooner).
 """

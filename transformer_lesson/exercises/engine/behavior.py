@@ -22,6 +22,9 @@ NOUNS = {"batch": "sentence", "n": "token"} | {
 """The axes along which one place is changed, and what stands there."""
 
 MOVED, STILL = 1e-3, 1e-5  # in parts of the result's largest number
+CHANGES = ((-0.5, 1.0), (0.3, -0.7))
+"""Factor and summand of a change. Among thousands of numbers one may happen to stay where it was;
+the same one does not stay twice."""
 
 
 class Change(NamedTuple):
@@ -90,16 +93,28 @@ def _one_change(exercise: Exercise, answer: Callable, number: int) -> str | None
     """Say which change moves the answer's result where ours stays, or the other way round."""
     draw = Draw(number)
     exercise.make_inputs(draw)  # names the axes
-    for change in _changes(exercise, draw):
-        ours = _moves(exercise, exercise.tried_reference(), number, change)
-        yours = _moves(exercise, answer, number, change)
-        if ours is None or yours is None or ours.shape != yours.shape:
-            continue
-        leaks = ((yours > MOVED) & (ours < STILL)).nonzero().tolist()
-        oversights = ((ours > MOVED) & (yours < STILL)).nonzero().tolist()
-        if leaks or oversights:
-            return _said(exercise, draw, change, leaks, oversights)
+    for change, other in zip(*(_changes(exercise, draw, *how) for how in CHANGES), strict=True):
+        first = _differences(exercise, answer, number, change)
+        if any(one.any() for one in first):
+            again = _differences(exercise, answer, number, other)
+            leaks, oversights = [
+                (one & same_one).nonzero().tolist()
+                for one, same_one in zip(first, again, strict=True)
+            ]
+            if leaks or oversights:
+                return _said(exercise, draw, change, leaks, oversights)
     return None
+
+
+def _differences(
+    exercise: Exercise, answer: Callable, number: int, change: Change
+) -> tuple[Tensor, Tensor]:
+    """Return which numbers a change moves in the answer's result only, and which in ours only."""
+    ours = _moves(exercise, exercise.tried_reference(), number, change)
+    yours = _moves(exercise, answer, number, change)
+    if ours is None or yours is None or ours.shape != yours.shape:
+        return torch.tensor(False), torch.tensor(False)
+    return (yours > MOVED) & (ours < STILL), (ours > MOVED) & (yours < STILL)
 
 
 def _one_order(exercise: Exercise, answer: Callable, number: int) -> str | None:
@@ -147,7 +162,7 @@ def _first_tensor(exercise: Exercise, function: Callable, inputs: tuple) -> Tens
     return plain(first).detach().double() if is_tensor else None
 
 
-def _changes(exercise: Exercise, draw: Draw) -> Iterator[Change]:
+def _changes(exercise: Exercise, draw: Draw, factor: float, summand: float) -> Iterator[Change]:
     """All changes to the first or the last place along an axis with a name."""
     inputs = exercise.make_inputs(Draw(draw.number))
     for i, name in enumerate(argument_names(exercise)[: len(inputs)]):
@@ -158,7 +173,7 @@ def _changes(exercise: Exercise, draw: Draw) -> Iterator[Change]:
             for index in (0, value.size(dim) - 1):
                 changed = list(exercise.make_inputs(Draw(draw.number)))
                 changed[i] = value.clone()
-                changed[i].select(dim, index).mul_(-0.5).add_(1.0)
+                changed[i].select(dim, index).mul_(factor).add_(summand)
                 yield Change(name, axis, index, tuple(changed))
 
 

@@ -54,9 +54,9 @@ def _is_never_negative(answer, inputs: tuple, bits: float) -> str | None:
     draws=8,
     returns={"bits": ""},
     hints=(
-        "How many nats does the whole text cost? Every token costs `loss_in_nats` on average.",
-        "A nat is 1 / ln 2 = 1.44 bits, so a loss in bits is a larger number than in nats.",
-        "Total in bits, shared out among the characters: `loss_in_nats / math.log(2) * "
+        "How many nats does the whole text cost? A token costs `loss_in_nats` on average.",
+        "A nat is 1 / ln 2 = 1.44 bits, so the same loss is a larger number in bits than in nats.",
+        "Share the total in bits among the characters: `loss_in_nats / math.log(2) * "
         "n_tokens / n_characters`.",
     ),
     invariants=(_is_never_negative, _cut_does_not_matter),
@@ -199,11 +199,11 @@ def _gpt_inputs(draw: Draw) -> tuple:
     draws=6,
     returns={"logits": "batch n vocab_size"},
     hints=(
-        "Begin as in `encoder_forward`: embeddings plus positions. The mask is the causal one, "
-        "and every block gets it.",
-        "Two pre-norm branches a block: `residual_branch_pre(x, sublayer, norm)` takes functions "
-        "of one argument, such as `lambda h: layer_norm(h, *block.norms[0], 1e-5)`.",
-        "Behind the last block, `layer_norm(x, *weights.last_norm, 1e-5)`, and then "
+        "Begin as in `encoder_forward`, with embeddings plus positions. The mask is the causal "
+        "one, and every block gets it.",
+        "Each block has two pre-norm branches. `residual_branch_pre(x, sublayer, norm)` takes "
+        "functions of one argument, such as `lambda h: layer_norm(h, *block.norms[0], 1e-5)`.",
+        "After the last block comes `layer_norm(x, *weights.last_norm, 1e-5)`, and then "
         "`@ weights.projection`.",
     ),
     invariants=(random_layers.the_same_again,),
@@ -308,11 +308,11 @@ def _write_inputs(draw: Draw) -> tuple:
     draws=6,
     returns={"ids": "token"},
     hints=(
-        "One round for each number in draws: ask for logits, divide by the temperature, softmax, "
-        "choose a token, append it to a copy of ids.",
-        "`P.cumsum(dim=-1)` says where on the line from 0 to 1 each token's part ends. The first "
-        "part that ends beyond the number is the token's.",
-        "`token = int((P.cumsum(dim=-1) <= draw).sum())`, and the model reads `ids[-length:]`.",
+        "Do one round for each number in draws: ask for logits, divide by the temperature, take "
+        "the softmax, choose a token and append it to a copy of ids.",
+        "`P.cumsum(dim=-1)` says where on the line from 0 to 1 each token's part ends. The number "
+        "hits the first part that ends beyond it.",
+        "`token = int((P.cumsum(dim=-1) <= draw).sum())`. The model reads `ids[-length:]`.",
     ),
 )
 def write_on(next_logits, ids, draws, length, temperature=1.0):

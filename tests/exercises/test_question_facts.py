@@ -306,6 +306,11 @@ def test_10_as_its_training_came_out():
     assert right("10.rival").startswith("A little below both")
     best = re.findall(r"best width (\d+)", told["draw-sizes"])
     assert (best[0], best[-1]) == ("8", "64") and right("10.little_text").startswith("8 ")
+    without, with_floor = map(float, re.findall(r"off by (\S+)", told["run-five"]))
+    assert without < -0.04 and abs(with_floor) < abs(without) - 0.02
+    assert "too low" in right("10.straight_line")
+    starts = [float(bits) for bits in re.findall(r"(\S+) bits per", told["where-they-start"])]
+    assert starts == sorted(starts, reverse=True)
     first, second = numbers("second-time")
     assert abs(first - second) < 0.25 and right("10.second_time").startswith("About the same")
     by_line, by_topic = numbers("731367b4")

@@ -1,6 +1,7 @@
 """What the questions call right is what the package and the stored curves do."""
 
 import math
+import re
 from collections import Counter
 from functools import cache
 from statistics import fmean
@@ -10,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests.lessons import cells, lesson
 from transformer_lesson import ModelConfig, MultiHeadAttention, mine, record, sinusoidal_encoding
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.exercises.engine.question_bank import find_question
@@ -365,6 +367,38 @@ def test_10():
     table, blocks = 51_281 * 768, count_encoder_parameters(768, 3072, 12)
     assert table + blocks + 2 * 768 == 124_439_808 and round(table / 124_439_808, 2) == 0.32
     assert "32 %" in right("10.gpt2_embedding")
+
+
+def test_10_as_its_training_came_out():
+    """What stored outputs of the lesson say, which no quick test can make again."""
+    told = {
+        cell["id"]: "".join(
+            "".join(output.get("text", output.get("data", {}).get("text/plain", "")))
+            for output in cell["outputs"]
+        )
+        for cell in cells(lesson("10"), "code")
+    }
+
+    def numbers(cell):
+        return [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*\.?\d*", told[cell])]
+
+    _, guessing, untrained = numbers("37f527e9")
+    assert abs(untrained - guessing) < 0.5
+    start, reached = re.match(r"From (.+) bits .* to (\S+) at", told["3e257996"]).groups()
+    table, mixture = map(float, re.findall(r": (\d\.\d+), passed", told["3e257996"]))
+    assert float(start) > table > mixture > float(reached) > mixture - 0.3
+    assert right("10.rival").startswith("A little below both")
+    best = re.findall(r"best width (\d+)", told["draw-sizes"])
+    assert (best[0], best[-1]) == ("8", "64") and right("10.little_text").startswith("8 ")
+    without, with_floor = map(float, re.findall(r"off by (\S+)", told["run-five"]))
+    assert without < -0.04 and abs(with_floor) < abs(without) - 0.02
+    assert "too low" in right("10.straight_line")
+    starts = [float(bits) for bits in re.findall(r"(\S+) bits per", told["where-they-start"])]
+    assert starts == sorted(starts, reverse=True)
+    first, second = numbers("second-time")
+    assert abs(first - second) < 0.25 and right("10.second_time").startswith("About the same")
+    by_line, by_topic = numbers("731367b4")
+    assert by_line > 25 and by_topic < 2
 
 
 @pytest.mark.slow

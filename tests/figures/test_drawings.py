@@ -252,6 +252,16 @@ def test_a_run_says_at_which_step_it_passes_a_level_and_the_best_model_of_each_a
     assert rings == [(10, 3.0), (1000, 2.0)]
 
 
+def test_a_scaling_curve_says_what_it_foresees_and_what_the_run_left_out_reached():
+    runs, curves = (
+        {20_000: 3.0, 80_000: 2.5},
+        {"no floor": (0.0, 10.0, 0.125), "a floor": (2, 0, 1)},
+    )
+    made = language.scaling("Claim", runs, (2**18, 2.2), curves)
+    axes = assert_told(made, "no floor foresees 2.10 for 262,144. a floor foresees 2.00 for")
+    assert "left out: 2.20" in texts(axes) and "no floor\nforesees 2.10" in texts(axes)
+
+
 def test_losses_by_position_have_means_over_stretches_that_double():
     made = language.by_position("Claim", torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0]))
     assert_told(made, "0: 5.00, 1: 4.00, 2 to 3: 2.50, 4: 1.00.")

@@ -1,6 +1,10 @@
-"""Lesson 10: a language model: a fair unit for its loss, what it reads, how it writes."""
+"""Lesson 10: a language model, how it writes, what size does for it, a fair unit for its loss.
+
+Long because it is data: exercises whole, with their inputs and all their wrong turns.
+"""
 
 import math
+from statistics import linear_regression
 
 import torch
 
@@ -17,174 +21,6 @@ from transformer_lesson.model.norm import layer_norm
 from transformer_lesson.model.positions import sinusoidal_encoding
 
 
-def _bits_inputs(draw: Draw) -> tuple:
-    """Tokens of several characters, characters of several tokens, one token, no loss at all."""
-    if draw.number == 7:
-        return 2.5, 1, 5
-    n_tokens = int(draw.integers("", 3, 9 if draw.small else 400))
-    n_characters = draw.one_of((2, 3, 4, 1, 1, 0, 2)) * n_tokens
-    n_characters += draw.one_of((1, 2, 3, 4, 0, n_tokens // 2, 0))
-    return (0.0 if draw.number == 6 else 0.5 + draw.number), n_tokens, n_characters
-
-
-def _cut_does_not_matter(answer, inputs: tuple, bits: float) -> str | None:
-    loss, n_tokens, n_characters = inputs
-    halved = float(answer(loss / 2, 2 * n_tokens, n_characters))
-    if math.isclose(halved, float(bits), rel_tol=1e-4):
-        return None
-    return (
-        "Cut every token into two that cost half as much: the text and its total loss are the "
-        f"same, so the bits per character must be too. Yours go from {bits:.4g} to {halved:.4g}.\n"
-        "What is the loss of all tokens together, and how many characters share it?"
-    )
-
-
-def _is_never_negative(answer, inputs: tuple, bits: float) -> str | None:
-    if bits >= 0:
-        return None
-    return (
-        f"A text cannot cost less than nothing, and yours costs {bits:.4g} bits per character.\n"
-        "The loss has its minus sign already: it is -ln of a probability."
-    )
-
-
-@exercise(
-    reference="transformer_lesson.training.loss:bits_per_character",
-    make_inputs=_bits_inputs,
-    draws=8,
-    returns={"bits": ""},
-    hints=(
-        "How many nats does the whole text cost? Every token costs `loss_in_nats` on average.",
-        "A nat is 1 / ln 2 = 1.44 bits, so a loss in bits is a larger number than in nats.",
-        "Total in bits, shared out among the characters: `loss_in_nats / math.log(2) * "
-        "n_tokens / n_characters`.",
-    ),
-    invariants=(_is_never_negative, _cut_does_not_matter),
-)
-def bits_per_character(loss_in_nats, n_tokens, n_characters):
-    """Return the bits of all tokens, shared out among their characters."""
-    n_tokens = choose(n_tokens, one_token_fewer=n_tokens - 1, one_token_more=n_tokens + 1)
-    n_characters = choose(n_characters, one_character_fewer=n_characters - 1)
-    bits_per_token = _in_bits(loss_in_nats)
-    total = choose(
-        bits_per_token * n_tokens,
-        not_multiplied=bits_per_token,
-        divided_by_both=bits_per_token / n_tokens,
-    )
-    bits = choose(
-        total / n_characters,
-        per_token=bits_per_token,
-        of_whole_text=total,
-        upside_down=bits_per_token * n_characters / n_tokens,
-        whole_characters_per_token=bits_per_token / (n_characters // n_tokens),
-        whole_tokens_per_character=bits_per_token * (n_tokens // n_characters),
-        multiplied_by_both=total * n_characters,
-        of_tokens_and_characters=total / (n_tokens + n_characters),
-        whole_division=total // n_characters,
-    )
-    bits = choose(bits, in_bytes=bits / 8, times_8=bits * 8)
-    return choose(
-        bits,
-        perplexity=2**bits,
-        exponential=math.exp(bits),
-        inverse=1 / bits,
-        rounded=round(bits),
-        cut_to_whole=int(bits),
-        rounded_up=math.ceil(bits),
-        two_decimals=round(bits, 2),
-        three_decimals=round(bits, 3),
-        logarithm_at_the_end=math.log2(bits),
-    )
-
-
-def _in_bits(loss_in_nats):
-    """Return a token's cost in bits."""
-    cost = choose(
-        loss_in_nats,
-        perplexity_first=math.exp(loss_in_nats),
-        probability_first=math.exp(-loss_in_nats),
-        negative=-loss_in_nats,
-        logarithm_of_loss=loss_in_nats,  # log2(exp(loss)) would be right, so these do not
-        loss_as_probability=loss_in_nats,  # go together with the two exponentials
-    )
-    return choose(
-        cost / math.log(2),
-        nats=cost,
-        times_ln_2=cost * math.log(2),
-        to_base_10=cost / math.log(10),
-        logarithm_of_2_to_base_10=cost / math.log10(2),
-        factor_of_1_44=cost * 1.44,
-        divisor_of_0_69=cost / 0.69,
-        three_digits=cost / 0.693,
-        ln_2_added=cost + math.log(2),
-        ln_2_subtracted=cost - math.log(2),
-        halved=cost / 2,
-        doubled=cost * 2,
-        logarithm_of_loss=math.log2(cost),
-        loss_as_probability=-math.log2(cost),
-        two_to_the_loss=2**cost,
-        fails_at_0=math.exp(math.log(cost) - math.log(math.log(2))),
-    )
-
-
-def _window_inputs(draw: Draw) -> tuple:
-    """The first window and the last that there is, one window, windows of one token."""
-    draw.sizes |= ({}, {}, {}, {"batch": 1}, {"n": 1}, {})[draw.number]
-    batch, length = draw.size("batch"), draw.size("n")
-    last = 2 if draw.small else 29  # the last place where a window may start
-    starts = draw.integers(f"{batch}", 1, last + 1).tolist()
-    starts[0] = (last, 0, last, 1, last, 1)[draw.number]
-    return draw.integers(f"{last + length + 1}", 0, 97), length, starts
-
-
-@exercise(
-    reference="transformer_lesson.text.batches:windows",
-    make_inputs=_window_inputs,
-    draws=6,
-    returns={"inputs": "batch n", "labels": "batch n"},
-    hints=(
-        "One window is a slice, `ids[start : start + length]`. Its labels are the slice that "
-        "starts one token later and is as long.",
-        "`torch.stack` makes one tensor of a list of slices of the same length.",
-        "`inputs = torch.stack([ids[s : s + length] for s in starts])`, and the labels with "
-        "`s + 1` in the place of `s`.",
-    ),
-)
-def windows(ids, length, starts):
-    """Return the windows that begin at starts, and the same ones one token later."""
-    length = choose(length, one_token_short=length - 1, one_token_long=length + 1)
-    starts = torch.tensor(
-        choose(
-            starts,
-            first_start_only=starts[:1] * len(starts),
-            starts_ignored=list(range(len(starts))),
-            starts_sorted=sorted(starts),
-            first_window_alone=starts[:1],
-        )
-    )
-    places = starts[:, None] + torch.arange(length)  # (batch, n)
-    places = choose(places, one_before=places - 1)
-    inputs = choose(ids[places % len(ids)], places_for_ids=places)
-    later = (places + 1) % len(ids)
-    labels = choose(
-        ids[later],
-        not_shifted=inputs,
-        shifted_back=ids[places - 1],
-        shifted_by_two=ids[(places + 2) % len(ids)],
-        rolled=inputs.roll(-1, dims=1),
-        following_window=ids[(places + length) % len(ids)],
-        last_label_only=ids[later[:, -1:]],
-        places_for_ids=later,
-    )
-    inputs, labels = choose((inputs, labels), exchanged=(labels, inputs))
-    return choose(
-        (inputs, labels),
-        inputs_alone=inputs,
-        flat=(inputs.flatten(), labels.flatten()),
-        batch_behind=(inputs.T, labels.T),
-    )
-
-
 def _gpt_inputs(draw: Draw) -> tuple:
     """One text, one token, one block."""
     draw.sizes |= ({}, {}, {"batch": 1}, {}, {"n": 1}, {})[draw.number]
@@ -199,11 +35,11 @@ def _gpt_inputs(draw: Draw) -> tuple:
     draws=6,
     returns={"logits": "batch n vocab_size"},
     hints=(
-        "Begin as in `encoder_forward`: embeddings plus positions. The mask is the causal one, "
-        "and every block gets it.",
-        "Two pre-norm branches a block: `residual_branch_pre(x, sublayer, norm)` takes functions "
-        "of one argument, such as `lambda h: layer_norm(h, *block.norms[0], 1e-5)`.",
-        "Behind the last block, `layer_norm(x, *weights.last_norm, 1e-5)`, and then "
+        "Begin as in `encoder_forward`, with embeddings plus positions. The mask is the causal "
+        "one, and every block gets it.",
+        "Each block has two pre-norm branches. `residual_branch_pre(x, sublayer, norm)` takes "
+        "functions of one argument, such as `lambda h: layer_norm(h, *block.norms[0], 1e-5)`.",
+        "After the last block comes `layer_norm(x, *weights.last_norm, 1e-5)`, and then "
         "`@ weights.projection`.",
     ),
     invariants=(random_layers.the_same_again,),
@@ -308,11 +144,11 @@ def _write_inputs(draw: Draw) -> tuple:
     draws=6,
     returns={"ids": "token"},
     hints=(
-        "One round for each number in draws: ask for logits, divide by the temperature, softmax, "
-        "choose a token, append it to a copy of ids.",
-        "`P.cumsum(dim=-1)` says where on the line from 0 to 1 each token's part ends. The first "
-        "part that ends beyond the number is the token's.",
-        "`token = int((P.cumsum(dim=-1) <= draw).sum())`, and the model reads `ids[-length:]`.",
+        "Do one round for each number in draws: ask for logits, divide by the temperature, take "
+        "the softmax, choose a token and append it to a copy of ids.",
+        "`P.cumsum(dim=-1)` says where on the line from 0 to 1 each token's part ends. The number "
+        "hits the first part that ends beyond it.",
+        "`token = int((P.cumsum(dim=-1) <= draw).sum())`. The model reads `ids[-length:]`.",
     ),
 )
 def write_on(next_logits, ids, draws, length, temperature=1.0):
@@ -361,4 +197,258 @@ def _hit(P, draw):
         nearest=int((P - draw).abs().argmin()),
         nearest_end=int((P.cumsum(-1) - draw).abs().argmin()),
         even_chances=int(draw * len(P)),
+    )
+
+
+def _fit_inputs(draw: Draw) -> tuple:
+    """Three runs and more, in no order, and one floor or several.
+
+    In each draw another judge than the squares of the distances takes another floor.
+    """
+    n_runs = 3 if draw.small else draw.one_of((5, 3, 4, 3, 4, 3, 5))
+    n_floors = draw.one_of((1, 3, 4, 3, 4, 3, 4))
+    for _ in range(500):
+        numbers = torch.rand((2 * n_runs + n_floors + 2,), generator=draw.generator).tolist()
+        sizes = [round(1000 * 300 ** numbers.pop()) for _ in range(n_runs)]
+        b, top = 0.1 + 0.4 * numbers.pop(), 1 + 3 * numbers.pop()
+        losses = [
+            round(1 + top * (size / 1000) ** -b * (0.85 + 0.3 * numbers.pop()), 2) for size in sizes
+        ]
+        floors = [round((min(losses) - 0.1) * number, 2) for number in numbers]
+        apart = min(abs(m / n - 1) for i, m in enumerate(sizes) for n in sizes[:i]) > 0.2
+        if apart and (n_floors == 1 or _judges_differ(sizes, losses, floors, draw.number % 7)):
+            break
+    return sizes, losses, floors
+
+
+LARGEST = 4  # of the judges
+
+
+def _judges_differ(sizes, losses, floors, which: int) -> bool:
+    """Return whether a judge of curves, by number, takes another floor than the squares do."""
+    x, judged = list(map(math.log, sizes)), []
+    for floor in floors:
+        logs = [math.log(loss - floor) for loss in losses]
+        line = linear_regression(x, logs)
+        fitted = [line.intercept + line.slope * place for place in x]
+        apart = [floor + math.exp(y) - loss for y, loss in zip(fitted, losses, strict=True)]
+        in_logs = [y - log for y, log in zip(fitted, logs, strict=True)]
+        squares, relative = (
+            sum(d**2 for d in apart),
+            sum((d / loss) ** 2 for d, loss in zip(apart, losses, strict=True)),
+        )
+        absolute, signed, largest = sum(map(abs, apart)), abs(sum(apart)), max(map(abs, apart))
+        squares_of_logs = sum(d**2 for d in in_logs)
+        judged.append(
+            (squares, squares_of_logs, absolute, relative, largest, signed, abs(apart[-1]))
+        )
+    first, second = sorted(one[0] for one in judged)[:2]
+    picks = [min(range(len(floors)), key=lambda i: judged[i][k]) for k in range(7)]
+    alike = which != LARGEST and picks[which] == picks[LARGEST]
+    return picks[0] != picks[which] and not alike and second > 1.05 * first
+
+
+@exercise(
+    reference="transformer_lesson.experiments.scaling:fit_power_law",
+    make_inputs=_fit_inputs,
+    draws=7,
+    returns={"floor": "", "a": "", "b": ""},
+    hints=(
+        "For each floor, fit a straight line to log(loss - floor) against log(size). What do the "
+        "line's slope and intercept say about a and b?",
+        "log(loss - floor) = log(a) - b * log(size), so a is `math.exp(line.intercept)` and b is "
+        "`-line.slope`. Judge each curve by its distances from the losses themselves.",
+        "For each floor, append `(sum of (floor + a * n**-b - loss) ** 2, floor, a, b)` to a list "
+        "of fits. Then `min(fits)[1:]` is the result.",
+    ),
+)
+def fit_power_law(sizes, losses, floors):
+    """Return floor, a and b of loss = floor + a * size ** -b, with the floor that fits best."""
+    fits = []
+    for floor in choose(floors, floors_ignored=[0.0]):
+        x, y = _in_logarithms(sizes, losses, floor)
+        slope, intercept = choose(
+            linear_regression(x, y),
+            axes_exchanged=linear_regression(y, x),
+            slope_and_intercept_exchanged=linear_regression(x, y)[::-1],
+            two_runs_only=_line(x, y),
+            through_the_origin=linear_regression(x, y, proportional=True),
+        )
+        a = choose(
+            math.exp(intercept),
+            log_of_a=intercept,
+            ten_to_the_intercept=10**intercept,
+            two_to_the_intercept=2**intercept,
+            one_over_a=math.exp(-intercept),
+        )
+        b = choose(-slope, sign_of_b=slope)
+        curve = [floor + a * size**-b for size in sizes]
+        apart = [value - loss for value, loss in zip(curve, losses, strict=True)]
+        in_logs = [intercept + slope * place - log for place, log in zip(x, y, strict=True)]
+        error = choose(
+            sum(d**2 for d in apart),
+            judged_in_logs=sum(d**2 for d in in_logs),
+            absolute_distances=sum(map(abs, apart)),
+            relative_distances=sum((d / loss) ** 2 for d, loss in zip(apart, losses, strict=True)),
+            largest_distance=max(map(abs, apart)),
+            distances_cancel=abs(sum(apart)),
+            signed_distances=sum(apart),
+            last_run_only=apart[-1] ** 2,
+            first_run_only=apart[0] ** 2,
+        )
+        fits.append((error, floor, a, b))
+    _, floor, a, b = choose(
+        min(fits),
+        first_floor=fits[0],
+        last_floor=fits[-1],
+        lowest_floor=min(fits, key=lambda fit: fit[1]),
+        highest_floor=max(fits, key=lambda fit: fit[1]),
+        worst_fit=max(fits),
+    )
+    return choose(
+        (floor, a, b),
+        slope_for_b=(floor, a, -b),
+        floor_last=(a, b, floor),
+        floor_between=(a, floor, b),
+        floor_returned_as_0=(0.0, a, b),
+        rounded=(round(floor, 2), round(a, 2), round(b, 2)),
+        a_and_b_exchanged=(floor, b, a),
+        intercept_for_a=(floor, math.log(a), b),
+    )
+
+
+def _in_logarithms(sizes, losses, floor):
+    """Return the places and the heights through which the straight line goes."""
+    log = choose(math.log, base_10=math.log10, base_2=math.log2)
+    x = choose(
+        list(map(log, sizes)),
+        sizes_as_they_are=sizes,
+        sizes_in_base_10=list(map(math.log10, sizes)),
+        sizes_in_base_2=list(map(math.log2, sizes)),
+        sizes_plus_1=list(map(math.log1p, sizes)),
+    )
+    y = choose(
+        [log(loss - floor) for loss in losses],
+        floor_not_subtracted=list(map(log, losses)),
+        floor_subtracted_later=[log(loss) - floor for loss in losses],
+        floor_added=[log(loss + floor) for loss in losses],
+        losses_as_they_are=[loss - floor for loss in losses],
+        losses_plus_1=[math.log1p(loss - floor) for loss in losses],
+    )
+    return x, y
+
+
+def _line(x, y):
+    """Return slope and intercept of the line through the first run and the last."""
+    slope = (y[-1] - y[0]) / (x[-1] - x[0])
+    return slope, y[0] - slope * x[0]
+
+
+def _bits_inputs(draw: Draw) -> tuple:
+    """Tokens of several characters, characters of several tokens, one token, no loss at all."""
+    if draw.number == 7:
+        return 2.5, 1, 5
+    n_tokens = int(draw.integers("", 3, 9 if draw.small else 400))
+    n_characters = draw.one_of((2, 3, 4, 1, 1, 0, 2)) * n_tokens
+    n_characters += draw.one_of((1, 2, 3, 4, 0, n_tokens // 2, 0))
+    return (0.0 if draw.number == 6 else 0.5 + draw.number), n_tokens, n_characters
+
+
+def _cut_does_not_matter(answer, inputs: tuple, bits: float) -> str | None:
+    loss, n_tokens, n_characters = inputs
+    halved = float(answer(loss / 2, 2 * n_tokens, n_characters))
+    if math.isclose(halved, float(bits), rel_tol=1e-4):
+        return None
+    return (
+        "Cut every token into two that cost half as much: the text and its total loss are the "
+        f"same, so the bits per character must be too. Yours go from {bits:.4g} to {halved:.4g}.\n"
+        "What is the loss of all tokens together, and how many characters share it?"
+    )
+
+
+def _is_never_negative(answer, inputs: tuple, bits: float) -> str | None:
+    if bits >= 0:
+        return None
+    return (
+        f"A text cannot cost less than nothing, and yours costs {bits:.4g} bits per character.\n"
+        "The loss has its minus sign already: it is -ln of a probability."
+    )
+
+
+@exercise(
+    reference="transformer_lesson.training.loss:bits_per_character",
+    make_inputs=_bits_inputs,
+    draws=8,
+    returns={"bits": ""},
+    hints=(
+        "How many nats does the whole text cost? A token costs `loss_in_nats` on average.",
+        "A nat is 1 / ln 2 = 1.44 bits, so the same loss is a larger number in bits than in nats.",
+        "Share the total in bits among the characters: `loss_in_nats / math.log(2) * "
+        "n_tokens / n_characters`.",
+    ),
+    invariants=(_is_never_negative, _cut_does_not_matter),
+)
+def bits_per_character(loss_in_nats, n_tokens, n_characters):
+    """Return the bits of all tokens, shared out among their characters."""
+    n_tokens = choose(n_tokens, one_token_fewer=n_tokens - 1, one_token_more=n_tokens + 1)
+    n_characters = choose(n_characters, one_character_fewer=n_characters - 1)
+    bits_per_token = _in_bits(loss_in_nats)
+    total = choose(
+        bits_per_token * n_tokens,
+        not_multiplied=bits_per_token,
+        divided_by_both=bits_per_token / n_tokens,
+    )
+    bits = choose(
+        total / n_characters,
+        per_token=bits_per_token,
+        of_whole_text=total,
+        upside_down=bits_per_token * n_characters / n_tokens,
+        whole_characters_per_token=bits_per_token / (n_characters // n_tokens),
+        whole_tokens_per_character=bits_per_token * (n_tokens // n_characters),
+        multiplied_by_both=total * n_characters,
+        of_tokens_and_characters=total / (n_tokens + n_characters),
+        whole_division=total // n_characters,
+    )
+    bits = choose(bits, in_bytes=bits / 8, times_8=bits * 8)
+    return choose(
+        bits,
+        perplexity=2**bits,
+        exponential=math.exp(bits),
+        inverse=1 / bits,
+        rounded=round(bits),
+        cut_to_whole=int(bits),
+        rounded_up=math.ceil(bits),
+        two_decimals=round(bits, 2),
+        three_decimals=round(bits, 3),
+        logarithm_at_the_end=math.log2(bits),
+    )
+
+
+def _in_bits(loss_in_nats):
+    """Return a token's cost in bits."""
+    cost = choose(
+        loss_in_nats,
+        perplexity_first=math.exp(loss_in_nats),
+        probability_first=math.exp(-loss_in_nats),
+        negative=-loss_in_nats,
+        logarithm_of_loss=loss_in_nats,  # log2(exp(loss)) would be right, so these do not
+        loss_as_probability=loss_in_nats,  # go together with the two exponentials
+    )
+    return choose(
+        cost / math.log(2),
+        nats=cost,
+        times_ln_2=cost * math.log(2),
+        to_base_10=cost / math.log(10),
+        logarithm_of_2_to_base_10=cost / math.log10(2),
+        factor_of_1_44=cost * 1.44,
+        divisor_of_0_69=cost / 0.69,
+        three_digits=cost / 0.693,
+        ln_2_added=cost + math.log(2),
+        ln_2_subtracted=cost - math.log(2),
+        halved=cost / 2,
+        doubled=cost * 2,
+        logarithm_of_loss=math.log2(cost),
+        loss_as_probability=-math.log2(cost),
+        two_to_the_loss=2**cost,
+        fails_at_0=math.exp(math.log(cost) - math.log(math.log(2))),
     )

@@ -117,6 +117,45 @@ def best_for_each(
     return made
 
 
+def scaling(
+    title: str,
+    runs: Mapping[int, float],
+    left_out: tuple[int, float],
+    curves: Mapping[str, tuple[float, float, float]],
+) -> Figure:
+    """Return curves floor + a * n ** -b through runs of several sizes, and a run left out of them.
+
+    Args:
+        title: the claim that the figure supports.
+        runs: by number of parameters, what they reached in bits per character.
+        left_out: parameters and bits of the run that the curves do not know.
+        curves: by name, floor, a and b.
+    """
+    size, reached = left_out
+    places = np.geomspace(min(runs) / 1.2, 3 * size, 100)
+    foreseen = {name: floor + a * size**-b for name, (floor, a, b) in curves.items()}
+    told = [f"{n:,} parameters: {bits:.2f}" for n, bits in runs.items()]
+    told += [
+        f"{printable(name)} foresees {bits:.2f} for {size:,}" for name, bits in foreseen.items()
+    ]
+    made, axes = figure(title, f"{'. '.join(told)}, which reached {reached:.2f}.", 8.0, 3.6)
+    for i, (name, (floor, a, b)) in enumerate(curves.items()):
+        axes.plot(places, floor + a * places**-b, STYLES[i], color=COLORS[i],
+                  label=f"{printable(name)}\nforesees {foreseen[name]:.2f}")  # fmt: skip
+    axes.scatter(list(runs), list(runs.values()), 30, color="black", zorder=3)
+    axes.scatter(size, reached, 110, facecolors="none", edgecolors=COLORS[2], lw=2.5, zorder=3)
+    axes.annotate(f"left out: {reached:.2f}", (size, reached), (-4, 12), fontsize=9,
+                  textcoords="offset points", color=COLORS[2])  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlabel="parameters", ylabel=f"{BITS}, unseen text")
+    axes.set_xticks([20_000, 50_000, 100_000, 200_000, 500_000],
+                    ["20,000", "50,000", "100,000", "200,000", "500,000"])  # fmt: skip
+    axes.set_yticks([2.0, 2.2, 2.5, 3.0], ["2.0", "2.2", "2.5", "3.0"])
+    axes.minorticks_off()
+    made.subplots_adjust(right=0.76)
+    name_lines(axes)
+    return made
+
+
 def by_position(title: str, losses) -> Figure:
     """Return the loss at each position of a window, and its mean over longer and longer stretches.
 

@@ -532,16 +532,6 @@ def bits_per_character(loss_in_nats, n_tokens, n_characters):
     return bits_per_token * n_tokens / n_characters
 
 
-# %% 10 windows
-def windows(ids, length, starts):
-    inputs = []
-    labels = []
-    for start in starts:
-        inputs.append(ids[start : start + length])
-        labels.append(ids[start + 1 : start + 1 + length])
-    return torch.stack(inputs), torch.stack(labels)
-
-
 # %% 10 gpt_forward
 def gpt_forward(ids, weights):
     n = ids.shape[1]
@@ -586,3 +576,30 @@ def write_on(next_logits, ids, draws, length, temperature=1.0):
         probabilities = torch.softmax(logits / temperature, dim=-1)
         written.append(hit_by(draw, probabilities.tolist()))
     return written
+
+
+# %% 10 fit_power_law
+def fit_power_law(sizes, losses, floors):
+    best = None
+    for floor in floors:
+        n = len(sizes)
+        xs = []
+        ys = []
+        for i in range(n):
+            xs.append(math.log(sizes[i]))
+            ys.append(math.log(losses[i] - floor))
+        mean_x = sum(xs) / n
+        mean_y = sum(ys) / n
+        above = 0.0
+        below = 0.0
+        for i in range(n):
+            above += (xs[i] - mean_x) * (ys[i] - mean_y)
+            below += (xs[i] - mean_x) ** 2
+        b = -above / below
+        a = math.exp(mean_y + b * mean_x)
+        error = 0.0
+        for i in range(n):
+            error += (floor + a / sizes[i] ** b - losses[i]) ** 2
+        if best is None or error < best[0]:
+            best = (error, floor, a, b)
+    return best[1], best[2], best[3]

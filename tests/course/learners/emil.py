@@ -326,12 +326,6 @@ def bits_per_character(loss_in_nats, n_tokens, n_characters):
     return loss_in_nats / math.log(2) * n_tokens / n_characters
 
 
-# %% 10 windows
-def windows(ids, length, starts):
-    both = ids.unfold(0, length + 1, 1)[starts]  # (batch, length + 1)
-    return both[:, :-1], both[:, 1:]
-
-
 # %% 10 gpt_forward
 def gpt_forward(ids, weights):
     n, d = ids.size(1), weights.table.size(1)
@@ -358,3 +352,15 @@ def write_on(next_logits, ids, draws, length, temperature=1.0):
         last = torch.searchsorted(ends, ends[-1:])  # u = 1 belongs to the last part with a width
         ids.append(torch.minimum(hit, last).item())
     return ids
+
+
+# %% 10 fit_power_law
+import numpy as np
+
+
+def fit_power_law(sizes, losses, floors):
+    n, loss, floor = np.array(sizes), np.array(losses), np.array(floors)
+    slopes, heights = np.polyfit(np.log(n), np.log(loss[:, None] - floor), 1)  # one a floor
+    curves = floor + np.exp(heights) * n[:, None] ** slopes  # (runs, floors)
+    i = np.square(curves - loss[:, None]).mean(axis=0).argmin()
+    return float(floor[i]), float(np.exp(heights[i])), float(-slopes[i])

@@ -461,12 +461,6 @@ def bits_per_character(loss_in_nats, n_tokens, n_characters):
     return bits_of_text / n_characters
 
 
-# %% 10 windows
-def windows(ids, length, starts):
-    later = lambda by: torch.stack([ids[b + by : b + by + length] for b in starts])
-    return later(0), later(1)
-
-
 # %% 10 gpt_forward
 from functools import reduce
 
@@ -506,3 +500,22 @@ def write_on(next_logits, ids, draws, length, temperature=1.0):
     hit = int((ends <= darts[0] * ends[-1]).sum())
     last = int(parts.nonzero().max())  # a dart at the very end
     return [*known, min(hit, last)]
+
+
+# %% 10 fit_power_law
+from statistics import linear_regression
+
+
+def law(floor, sizes, losses):
+    line = linear_regression(
+        list(map(math.log, sizes)), [math.log(loss - floor) for loss in losses]
+    )
+    return floor, math.exp(line.intercept), -line.slope
+
+
+def fit_power_law(sizes, losses, floors):
+    def miss(fitted):
+        floor, a, b = fitted
+        return math.dist([floor + a * n**-b for n in sizes], losses)
+
+    return min((law(floor, sizes, losses) for floor in floors), key=miss)

@@ -1,6 +1,7 @@
 """What learners might write for the exercises of lesson 10."""
 
 import math
+from statistics import fmean
 
 import torch
 import torch.nn.functional as F
@@ -37,12 +38,6 @@ def _(loss_in_nats, n_tokens, n_characters):
 def _(loss_in_nats, n_tokens, n_characters):
     perplexity = math.exp(loss_in_nats)
     return math.log2(perplexity) * n_tokens / n_characters
-
-
-@right("windows")
-def _(ids, length, starts):
-    places = torch.tensor(starts).unsqueeze(1) + torch.arange(length)
-    return ids[places], ids[places + 1]
 
 
 @right("gpt_forward")
@@ -86,3 +81,53 @@ def _(next_logits, ids, draws, length, temperature=1.0):
         P = (next_logits(ids[-length:]) / temperature).softmax(dim=-1)
         ids.append(int(torch.multinomial(P, 1)))
     return ids
+
+
+def _straight(x, y):
+    """Slope and intercept of the line of least squares."""
+    x_mean, y_mean = fmean(x), fmean(y)
+    slope = sum((p - x_mean) * (q - y_mean) for p, q in zip(x, y, strict=True)) / sum(
+        (p - x_mean) ** 2 for p in x
+    )
+    return slope, y_mean - slope * x_mean
+
+
+@right("fit_power_law")  # in matrices, in base 2, and the floors all at once
+def _(sizes, losses, floors):
+    n, y = (torch.tensor(one, dtype=torch.float64) for one in (sizes, losses))
+    F = torch.tensor(floors, dtype=torch.float64)
+    X = torch.stack([torch.ones_like(n), n.log2()], dim=1)
+    c = torch.linalg.lstsq(X, (y[:, None] - F).log2()).solution  # (2, floors)
+    i = ((F + 2 ** (X @ c) - y[:, None]) ** 2).sum(0).argmin()
+    return F[i].item(), 2 ** c[0, i].item(), -c[1, i].item()
+
+
+@right("fit_power_law")  # a root of a mean is least where the sum is
+def _(sizes, losses, floors):
+    best = (math.inf, 0.0, 0.0, 0.0)
+    for floor in sorted(floors):
+        x = [-math.log(n) for n in sizes]
+        slope, height = _straight(x, [math.log(loss - floor) for loss in losses])
+        rmse = (
+            fmean(
+                (floor + math.exp(height + slope * p) - q) ** 2
+                for p, q in zip(x, losses, strict=True)
+            )
+            ** 0.5
+        )
+        best = min(best, (rmse, floor, math.exp(height), slope))
+    return best[1:]
+
+
+@right("fit_power_law")  # a list of tensors is three numbers, too
+def _(sizes, losses, floors):
+    def fit(floor):
+        slope, height = _straight(
+            [math.log10(n) for n in sizes], [math.log10(q - floor) for q in losses]
+        )
+        error = sum(
+            (floor + 10**height * n**slope - q) ** 2 for n, q in zip(sizes, losses, strict=True)
+        )
+        return error, [torch.tensor(v, dtype=torch.float64) for v in (floor, 10**height, -slope)]
+
+    return min(map(fit, floors), key=lambda pair: pair[0])[1]

@@ -285,17 +285,7 @@ def fit_power_law(sizes, losses, floors):
         curve = [floor + a * size**-b for size in sizes]
         apart = [value - loss for value, loss in zip(curve, losses, strict=True)]
         in_logs = [intercept + slope * place - log for place, log in zip(x, y, strict=True)]
-        error = choose(
-            sum(d**2 for d in apart),
-            judged_in_logs=sum(d**2 for d in in_logs),
-            absolute_distances=sum(map(abs, apart)),
-            relative_distances=sum((d / loss) ** 2 for d, loss in zip(apart, losses, strict=True)),
-            largest_distance=max(map(abs, apart)),
-            distances_cancel=abs(sum(apart)),
-            signed_distances=sum(apart),
-            last_run_only=apart[-1] ** 2,
-            first_run_only=apart[0] ** 2,
-        )
+        error = _error(apart, in_logs, losses)
         fits.append((error, floor, a, b))
     _, floor, a, b = choose(
         min(fits),
@@ -305,6 +295,11 @@ def fit_power_law(sizes, losses, floors):
         highest_floor=max(fits, key=lambda fit: fit[1]),
         worst_fit=max(fits),
     )
+    return _law(floor, a, b)
+
+
+def _law(floor, a, b):
+    """Return the curve as the function's result."""
     return choose(
         (floor, a, b),
         slope_for_b=(floor, a, -b),
@@ -314,6 +309,21 @@ def fit_power_law(sizes, losses, floors):
         rounded=(round(floor, 2), round(a, 2), round(b, 2)),
         a_and_b_exchanged=(floor, b, a),
         intercept_for_a=(floor, math.log(a), b),
+    )
+
+
+def _error(apart, in_logs, losses):
+    """Return how badly a curve fits."""
+    return choose(
+        sum(d**2 for d in apart),
+        judged_in_logs=sum(d**2 for d in in_logs),
+        absolute_distances=sum(map(abs, apart)),
+        relative_distances=sum((d / loss) ** 2 for d, loss in zip(apart, losses, strict=True)),
+        largest_distance=max(map(abs, apart)),
+        distances_cancel=abs(sum(apart)),
+        signed_distances=sum(apart),
+        last_run_only=apart[-1] ** 2,
+        first_run_only=apart[0] ** 2,
     )
 
 

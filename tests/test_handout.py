@@ -47,9 +47,9 @@ def test_both_copies_of_a_lesson(folder, capsys):
     name = "06_encoder.ipynb"
     written = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.ipynb"))
     assert written == [f"solved/{name}", f"student/{name}"]
-    assert "NotImplementedError" in json.dumps(read(folder / "student" / name))
+    assert "raise NotImplementedError" in json.dumps(read(folder / "student" / name))
     solved = read(folder / "solved" / name)
-    assert "NotImplementedError" not in json.dumps(solved)
+    assert "raise NotImplementedError" not in json.dumps(solved)
     assert handout.unpassed(solved) == []
     passed = "encoder_block: passed"
     assert sum(passed in json.dumps(cell.get("outputs", [])) for cell in solved.cells) == 1

@@ -34,7 +34,7 @@ def _role_inputs(draw: Draw) -> tuple:
         for word in draw.one_of(PATTERNS).split()
     ]
     draw.sizes["word"] = len(words)
-    return words, len(words) + draw.one_of(SPARE)
+    return words, len(words) + draw.unless_unseen(draw.one_of(SPARE), 8, 40)
 
 
 def _handed(answer, sentence, n_places):

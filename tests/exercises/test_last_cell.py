@@ -1,5 +1,6 @@
 """A cell that failed leaves an earlier function behind: the report says which one it is about."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import nbformat
@@ -25,42 +26,45 @@ def cells(monkeypatch):
     shell = SimpleNamespace(history_manager=SimpleNamespace(input_hist_parsed=cells))
     monkeypatch.setattr(last_cell, "get_ipython", lambda: shell)
 
-    def run(source: str) -> str:
-        """Run a cell, failed or not, then the check of what stands under the name."""
+    def run(source: str, fails: type[Exception] | None = None) -> str:
+        """Run a cell, which fails so or not, then the check of what stands under the name."""
         cells.append(source.rstrip("\n"))
-        try:
+        with pytest.raises(fails) if fails else nullcontext():
             notebook.run(source)
-        except (SyntaxError, AttributeError):
-            pass
         cells.append('check("causal_mask", causal_mask)')
         return check("causal_mask", notebook.names["causal_mask"]).message
 
     return run
 
 
-@pytest.mark.parametrize(("failed", "why"), [(UNREADABLE, SYNTAX), (RAISES, ABOVE)])
-def test_a_verdict_on_an_earlier_function_says_so(cells, failed, why):
+@pytest.mark.parametrize(
+    ("failed", "error", "why"),
+    [(UNREADABLE, SyntaxError, SYNTAX), (RAISES, AttributeError, ABOVE)],
+)
+def test_a_verdict_on_an_earlier_function_says_so(cells, failed, error, why):
     assert cells(STUB) == ""
-    assert cells(failed) == EARLIER + why  # the stub is still there: not attempted
+    assert cells(failed, error) == EARLIER + why  # the stub is still there: not attempted
     wrong = cells(MASK.replace("tril", "triu"))
     assert wrong.startswith("This is what the upper triangle gives.")
-    assert cells(failed) == f"{EARLIER}{why}\n{wrong}"
+    assert cells(failed, error) == f"{EARLIER}{why}\n{wrong}"
     assert cells(MASK).startswith("Equal to the package's own")
-    assert cells(failed).startswith(f"{EARLIER}{why}\nEqual to the package's own")
+    assert cells(failed, error).startswith(f"{EARLIER}{why}\nEqual to the package's own")
 
 
 def test_nothing_is_said_of_the_latest_function_nor_of_one_from_elsewhere(cells):
     inside = "def make():\n    " + MASK.replace("\n", "\n    ") + "\n    return causal_mask\n\n\n"
+    other = UNREADABLE.replace("causal", "padding") + "\n\n"
     sources = [
         STUB,
         f"{SCORES}\n{MASK}",
-        UNREADABLE.replace("causal", "padding") + "\n\n",
+        other,
         f"{inside}causal_mask = make()",
         "from transformer_lesson.model.masks import causal_mask",
         f"{MASK}\n\n\n",
         "causal_mask = lambda n: None",
     ]
-    assert all("earlier" not in cells(source) for source in sources)
+    for source in sources:
+        assert "earlier" not in cells(source, SyntaxError if source is other else None)
 
 
 @pytest.mark.slow

@@ -1,4 +1,7 @@
-"""Lesson 04: heads."""
+"""Lesson 04: heads.
+
+Long because a head that is built may be any that keeps its promise: it is judged by what it does.
+"""
 
 import math
 

@@ -1,4 +1,7 @@
-"""Lesson 06: the encoder block, who told a word what is new, and the whole encoder."""
+"""Lesson 06: the encoder block, who told a word what is new, and the whole encoder.
+
+Long because the news can be measured in forty wrong ways, which all look like lengths.
+"""
 
 import torch
 from torch import Tensor, nn

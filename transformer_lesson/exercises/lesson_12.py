@@ -1,4 +1,7 @@
-"""Lesson 12: a real chat model: its numbers, how to talk to it, its block, what means the same."""
+"""Lesson 12: a real chat model: its numbers, how to talk to it, its block, what means the same.
+
+Long because the block has four sub-steps that a 2017 block lacks, each with mistakes of its own.
+"""
 
 from functools import partial
 

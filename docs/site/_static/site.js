@@ -17,3 +17,8 @@ window.addEventListener("load", () => {
   window.MathJax?.startup?.promise.then(reachWideParts);
 });
 window.addEventListener("resize", reachWideParts);
+
+// What unfolds, or gets its font late, is measured as after a change of size; the theme listens too.
+const measureAgain = () => window.dispatchEvent(new Event("resize"));
+document.addEventListener("toggle", measureAgain, true);
+document.fonts.ready.then(measureAgain);

@@ -267,13 +267,7 @@ def fit_power_law(sizes, losses, floors):
     fits = []
     for floor in choose(floors, floors_ignored=[0.0]):
         x, y = _in_logarithms(sizes, losses, floor)
-        slope, intercept = choose(
-            linear_regression(x, y),
-            axes_exchanged=linear_regression(y, x),
-            slope_and_intercept_exchanged=linear_regression(x, y)[::-1],
-            two_runs_only=_line(x, y),
-            through_the_origin=linear_regression(x, y, proportional=True),
-        )
+        slope, intercept = _straight(x, y)
         a = choose(
             math.exp(intercept),
             log_of_a=intercept,
@@ -282,21 +276,9 @@ def fit_power_law(sizes, losses, floors):
             one_over_a=math.exp(-intercept),
         )
         b = choose(-slope, sign_of_b=slope)
-        curve = [floor + a * size**-b for size in sizes]
-        apart = [value - loss for value, loss in zip(curve, losses, strict=True)]
+        apart = [floor + a * n**-b - loss for n, loss in zip(sizes, losses, strict=True)]
         in_logs = [intercept + slope * place - log for place, log in zip(x, y, strict=True)]
-        error = choose(
-            sum(d**2 for d in apart),
-            judged_in_logs=sum(d**2 for d in in_logs),
-            absolute_distances=sum(map(abs, apart)),
-            relative_distances=sum((d / loss) ** 2 for d, loss in zip(apart, losses, strict=True)),
-            largest_distance=max(map(abs, apart)),
-            distances_cancel=abs(sum(apart)),
-            signed_distances=sum(apart),
-            last_run_only=apart[-1] ** 2,
-            first_run_only=apart[0] ** 2,
-        )
-        fits.append((error, floor, a, b))
+        fits.append((_error(apart, in_logs, losses), floor, a, b))
     _, floor, a, b = choose(
         min(fits),
         first_floor=fits[0],
@@ -314,6 +296,32 @@ def fit_power_law(sizes, losses, floors):
         rounded=(round(floor, 2), round(a, 2), round(b, 2)),
         a_and_b_exchanged=(floor, b, a),
         intercept_for_a=(floor, math.log(a), b),
+    )
+
+
+def _straight(x, y):
+    """Return slope and intercept of the line of least squares."""
+    return choose(
+        linear_regression(x, y),
+        axes_exchanged=linear_regression(y, x),
+        slope_and_intercept_exchanged=linear_regression(x, y)[::-1],
+        two_runs_only=_ends(x, y),
+        through_the_origin=linear_regression(x, y, proportional=True),
+    )
+
+
+def _error(apart, in_logs, losses):
+    """Return by what a curve is judged, from its distances to the losses."""
+    return choose(
+        sum(d**2 for d in apart),
+        judged_in_logs=sum(d**2 for d in in_logs),
+        absolute_distances=sum(map(abs, apart)),
+        relative_distances=sum((d / loss) ** 2 for d, loss in zip(apart, losses, strict=True)),
+        largest_distance=max(map(abs, apart)),
+        distances_cancel=abs(sum(apart)),
+        signed_distances=sum(apart),
+        last_run_only=apart[-1] ** 2,
+        first_run_only=apart[0] ** 2,
     )
 
 
@@ -338,7 +346,7 @@ def _in_logarithms(sizes, losses, floor):
     return x, y
 
 
-def _line(x, y):
+def _ends(x, y):
     """Return slope and intercept of the line through the first run and the last."""
     slope = (y[-1] - y[0]) / (x[-1] - x[0])
     return slope, y[0] - slope * x[0]

@@ -397,6 +397,11 @@ def test_10_as_its_training_came_out():
     assert starts == sorted(starts, reverse=True)
     first, second = numbers("second-time")
     assert abs(first - second) < 0.25 and right("10.second_time").startswith("About the same")
+    kept = [int(share) for share in re.findall(r"mistake in (\d+)% of", told["train-stories"])]
+    assert kept[0] < 10 and 30 <= kept[-1] <= 70 and "copied none" in right("10.facts")
+    assert re.findall(r"(\d+) of 100 copied", told["train-stories"])[-1] == "0"
+    by_heat = [int(share) for share in re.findall(r"(\d+)% without", told["heat"])]
+    assert by_heat == sorted(by_heat, reverse=True) and by_heat[0] > 80 > 30 > by_heat[-1]
     by_line, by_topic = numbers("731367b4")
     assert by_line > 25 and by_topic < 2
 

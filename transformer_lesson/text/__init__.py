@@ -1,8 +1,9 @@
 """Text to learn from, and how sentences of different lengths become one batch of ids.
 
 `manual` is CPython's own manual, `menus` JupyterLab's menus in English and German.
-Both are already on the machine: nothing is downloaded. `parallel_text` reads translations from
-files of your own, `hub_dataset` from a data set on the Hugging Face Hub.
+Both are already on the machine: nothing is downloaded. `stories` makes tiny stories whose facts can
+be checked. `parallel_text` reads translations from files of your own, `hub_dataset` from a data set
+on the Hugging Face Hub.
 """
 
 from transformer_lesson.text.batches import (

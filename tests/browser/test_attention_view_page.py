@@ -107,7 +107,7 @@ def test_head_view_draws_a_line_per_weight_of_a_layer_and_every_word(show):
 def test_model_view_draws_a_line_per_weight_of_all_layers(show):
     frame = show(model_view(encoder_decoder_run(), SOURCE, TARGET))
     assert frame.locator("svg line").count() == LAYERS * HEADS * 3 * 3
-    assert {"Layers", "Heads", "0", "3"} <= set(texts(frame))
+    assert {"Blocks", "Heads", "0", "3"} <= set(texts(frame))
 
 
 def test_a_line_is_as_strong_as_its_weight(show):
@@ -171,9 +171,9 @@ def test_a_head_is_switched_off_with_the_keyboard(show, redrawn):
 @pytest.mark.parametrize("choose", ["mouse", "keyboard"])
 def test_a_thumbnail_of_the_model_view_opens_its_words(show, choose):
     frame = show(model_view(encoder_decoder_run(), SOURCE, TARGET))
-    button = frame.get_by_role("button", name="layer 1, head 2")
+    button = frame.get_by_role("button", name="block 1, head 2")
     button.click() if choose == "mouse" else button.press("Enter")
-    assert texts(frame, "text.detail") == ["Layer 1, Head 2"]
+    assert texts(frame, "text.detail") == ["Block 1, Head 2"]
     assert texts(frame, ".detail text.token") == SOURCE + SOURCE
 
 

@@ -112,7 +112,7 @@ def test_it_works_in_a_plain_python_too_and_shares_no_points_with_another_run():
         live(report(step))
     assert live.get_state("series") == {"series": as_sent(live.series)}
     assert dict(live.get_state("series")["series"])["training"][-1] == [3, 1.0]
-    assert repr(live) == "LiveCurves(logarithmic=False, title='A model learns')"
+    assert repr(live) == "LiveCurves(logarithmic=False, step=None, title='A model learns')"
     assert LiveCurves().series == {"training": [], "validation": []}
 
 
@@ -156,7 +156,7 @@ def test_a_saved_notebook_holds_the_last_state_also_after_an_interrupt():
     client.on_cell_executed = lambda **_: seen.append(deepcopy(client.widget_state))
     client.execute()
     (output,) = notebook.cells[1].outputs
-    assert output.data["text/plain"] == "LiveCurves(logarithmic=False, title='run')"
+    assert output.data["text/plain"] == "LiveCurves(logarithmic=False, step=None, title='run')"
     assert "image/png" not in output.data  # Chromium makes it of the state
     name = output.data[WIDGET]["model_id"]
     series = {"training": [[step, number(1 / step)] for step in range(1, 41)], "validation": []}
@@ -247,7 +247,7 @@ def test_a_step_lights_up_in_both_frames_and_the_keyboard_goes_on(show):
     page = show(LiveCurves("A run"))
     page.set(series=as_sent(RUN))
     wanted = expected("A run", dict(as_sent(RUN)))["told"]
-    step = page.named(wanted[99], "img", exact=True)
+    step = page.named(wanted[99], exact=True)
     step.hover()
     mark = page.page.locator("[data-lit] path")
     assert mark.get_attribute("d").count("a4 4 0 1 0 8 0") == 3  # rings: two losses, one share
@@ -255,6 +255,12 @@ def test_a_step_lights_up_in_both_frames_and_the_keyboard_goes_on(show):
     step.focus()
     assert page.press("ArrowRight") == wanted[100]
     assert page.press("ArrowLeft", "ArrowLeft") == wanted[98]
+    page.press("ArrowRight", "Enter")
+    assert page.title.endswith("step 100: training 1.05; validation 0.25; exact match 0.25")
+    page.click(wanted[199])
+    assert "training 1.025, its lowest; validation 0.225, its lowest; exact" in page.title
+    page.click(wanted[199])
+    assert page.title.endswith(": training 1.025, validation 0.225") and "lowest" in page.said
 
 
 @pytest.mark.parametrize("width", [1100, 320])

@@ -118,11 +118,11 @@ def test_layers_keep_their_numbers(run):
 
 def test_the_text_alternative_says_what_is_shown(run):
     said = {
-        "head view: 2 layers, 3 heads, 5 query tokens, 5 key tokens": head_view(weights(), SOURCE),
-        "model view: 1 layer, 1 head, 3 query tokens, 5 key tokens": model_view(
+        "head view: 2 blocks, 3 heads, 5 query tokens, 5 key tokens": head_view(weights(), SOURCE),
+        "model view: 1 block, 1 head, 3 query tokens, 5 key tokens": model_view(
             weights(3, 5, layers=1, heads=1), SOURCE, TARGET
         ),
-        "model view: 2 layers, 2 heads, 5 query tokens, 5 key tokens "
+        "model view: 2 blocks, 2 heads, 5 query tokens, 5 key tokens "
         "(encoder; also decoder 3 by 3, cross 3 by 5)": model_view(run, SOURCE, TARGET),
     }
     for sentence, made in said.items():
@@ -238,7 +238,7 @@ def test_stacks_of_different_size_are_shown_one_at_a_time():
     run = recorded(EncoderDecoderTransformer(source, target), SOURCE_IDS, TARGET_IDS)
     with pytest.raises(ValueError, match=r"the parts differ.*layers \[0, 1, 2\].*part='cross'"):
         head_view(run, SOURCE, TARGET)
-    assert repr(head_view(run, SOURCE, TARGET, part="cross")).startswith("head view: 3 layers")
+    assert repr(head_view(run, SOURCE, TARGET, part="cross")).startswith("head view: 3 blocks")
 
 
 def test_another_bertviz_is_named(monkeypatch):

@@ -72,6 +72,8 @@ class LiveCurves(PageExplorable):
 
     title = Text("Training").tag(sync=True)
     logarithmic = traitlets.Bool(False).tag(sync=True)
+    step = traitlets.Int(None, allow_none=True).tag(sync=True)
+    """The step whose values the picture tells: chosen by a click; `None` is the last."""
     series = traitlets.Dict().tag(sync=True, fact=True, to_json=as_sent)
     """Name to the points (step, value) of a curve; the first two are in nats per token."""
 

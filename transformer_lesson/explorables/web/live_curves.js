@@ -9,7 +9,7 @@ const LOSS_NAMES = ["training", "validation"];
 export function LiveCurves(view) {
   return frame(view, {
     name: "Live curves",
-    traits: ["title", "logarithmic", "series"],
+    traits: ["title", "logarithmic", "step", "series"],
     controls: (make) => [
       make.choice("Loss axis", "logarithmic",
         () => [[false, "linear"], [true, "logarithmic"]]),
@@ -18,7 +18,8 @@ export function LiveCurves(view) {
   });
 }
 
-function drawLiveCurves({ title, logarithmic: log, series }, { svg, width }) {
+function drawLiveCurves({ title, logarithmic: log, step, series }, page) {
+  const { svg, width } = page;
   const curves = series.map(([name, points], look) => ({ name, points, look }))
     .filter(({ points }) => points.length);
   const losses = curves.filter(({ name }) => LOSS_NAMES.includes(name));
@@ -29,30 +30,51 @@ function drawLiveCurves({ title, logarithmic: log, series }, { svg, width }) {
     frames.push({ heading: "loss, nats per token", log, high, curves: losses });
   }
   if (others.length) frames.push({ heading: "measured", log: false, high: 110, curves: others });
-  const height = drawCurves(layer(svg, "curves"), frames, { x: 0, y: 0, width });
-  set(svg, { width, height });
-  return liveFacts(fitted(title, 600), frames[0].curves, curves);
+  const chosen = curves.some((curve) => valueAt(curve, step) !== undefined) ? step : null;
+  const choose = (at) => page.set({ step: at === chosen ? null : at });
+  const place = { x: 0, y: 0, width, chosen, choose };
+  set(svg, { width, height: drawCurves(layer(svg, "curves"), frames, place) });
+  return liveFacts(fitted(title, 600), frames[0].curves, curves, chosen);
 }
 
-function liveFacts(title, first, curves) {
+function valueAt({ points }, step) {
+  return points.find(([at]) => at === step)?.[1];
+}
+
+function liveFacts(title, first, curves, chosen) {
   if (!curves.length) {
     return { title, said: "No step so far: the curves grow here while the model trains." };
   }
   const last = curves.flatMap(({ points }) => points).reduce((a, [step]) => Math.max(a, step), 0);
   const ends = first.map(({ name, points }) => `${name} ${curveNumber(points.at(-1)[1])}`);
   return {
-    title: `${title}: ${ends.join(", ")}`,
+    title: chosen === null ? `${title}: ${ends.join(", ")}` : chosenStep(title, curves, chosen),
     said: `Up to step ${curveStep(last)}: ${curves.map(courseOf).join("; ")}.`,
   };
+}
+
+// What the curves have at one step, and which losses are lowest there.
+function chosenStep(title, curves, step) {
+  const there = curves.filter((curve) => valueAt(curve, step) !== undefined).map((curve) => {
+    const least = lowestLoss(curve)?.[0] === step ? ", its lowest" : "";
+    return `${curve.name} ${curveNumber(valueAt(curve, step))}${least}`;
+  });
+  return `${title}, step ${curveStep(step)}: ${there.join("; ")}`;
+}
+
+// The point at which a loss is lowest, the first one of several.
+function lowestLoss({ name, points }) {
+  const numbers = points.filter(([, value]) => typeof value === "number");
+  if (!LOSS_NAMES.includes(name) || !numbers.length) return undefined;
+  return numbers.reduce((a, b) => (b[1] < a[1] ? b : a));
 }
 
 // Where a curve began and ended, and for a loss where it was lowest.
 function courseOf({ name, points }) {
   const [first, last] = [points[0], points.at(-1)].map(([, value]) => curveNumber(value));
-  const numbers = points.filter(([, value]) => typeof value === "number");
   if (points.length === 1) return `${name} ${last}`;
-  const course = `${name} from ${first} to ${last}`;
-  if (!LOSS_NAMES.includes(name) || !numbers.length) return course;
-  const [step, lowest] = numbers.reduce((a, b) => (b[1] < a[1] ? b : a));
+  const course = `${name} from ${first} to ${last}`, least = lowestLoss({ name, points });
+  if (!least) return course;
+  const [step, lowest] = least;
   return `${course}, lowest ${curveNumber(lowest)} at step ${curveStep(step)}`;
 }

@@ -23,9 +23,19 @@ from transformer_lesson.figures.plots import Figure, figure
 
 BERTVIZ = "1.4.1"  # the one whose scripts MENDS fits
 MENDS = {
-    "head_view": {"const BOXWIDTH = 110;": "const BOXWIDTH = 170;"},  # room for long words
+    "head_view": {
+        "const BOXWIDTH = 110;": "const BOXWIDTH = 170;",  # room for long words
+        "function updateCheckboxes() {": (  # each head's number on its square
+            """checkboxContainer.selectAll("text").data(config.headVis).enter().append("text")
+                .attr("class", "number").text((d, i) => i).attr("text-anchor", "middle")
+                .attr("x", (d, i) => (i + 0.5) * CHECKBOX_SIZE).attr("y", top + 15);
+            function updateCheckboxes() {"""
+        ),
+    },
     "model_view": {
         "const DIV_WIDTH = 970;": "const DIV_WIDTH = Math.max(600, document.body.clientWidth);",
+        '.text("Layers")': '.text("Blocks")',
+        "'Layer ' + config": "'Block ' + config",
         "const DETAIL_BOX_WIDTH = 80;": "const DETAIL_BOX_WIDTH = 140;",
         "const DETAIL_WIDTH = 300;": "const DETAIL_WIDTH = 420;",
         "x = leftPos + THUMBNAIL_PADDING - DETAIL_WIDTH + 8": (
@@ -72,9 +82,9 @@ def head_view(
     sentence: int = 0,
     height: int | None = None,
 ) -> AttentionView:
-    """Draw the heads of one layer as lines from each query word (left) to the words it reads.
+    """Draw the heads of one block as lines from each query word (left) to the words it reads.
 
-    The stronger the line, the larger the weight; each head has its color. Choose the layer from
+    The stronger the line, the larger the weight; each head has its color. Choose the block from
     the list, a head by its square, a word by pointing at it or with the Tab key.
 
     Args:
@@ -99,7 +109,7 @@ def head_view(
     layers, n_heads = parts[0].layers, parts[0].weights.shape[1]
     layer = known("layer", layers[0] if layer is None else layer, layers)
     heads = [known("head", head, list(range(n_heads))) for head in heads or range(n_heads)]
-    controls = '<label>Layer: <select id="layer"></select></label>'
+    controls = '<label>Block: <select id="layer"></select></label>'
     view = {"layer": layer, "heads": heads, "include_layers": layers}
     height = height or round(90 + 22.5 * _n_rows(parts))
     picture = _picture_of_heads(parts[0], layer, heads, _describe("head view", parts))
@@ -114,7 +124,7 @@ def model_view(
     sentence: int = 0,
     height: int | None = None,
 ) -> AttentionView:
-    """Draw every head of every layer as a small picture; press one to see its words.
+    """Draw every head of every block as a small picture; press one to see its words.
 
     Arguments, errors and source are those of `head_view`.
     """
@@ -134,7 +144,7 @@ def _n_rows(parts: list[Part]) -> int:
 
 
 def _describe(kind: str, parts: list[Part]) -> str:
-    names = ("layer", "head", "query token", "key token")
+    names = ("block", "head", "query token", "key token")
     sizes = zip(parts[0].weights.shape, names, strict=True)
     text = f"{kind}: " + ", ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in sizes)
     others = [f"{p.name} {p.weights.shape[2]} by {p.weights.shape[3]}" for p in parts[1:]]
@@ -154,16 +164,22 @@ def _picture_of_heads(part: Part, layer: int, heads: list[int], alt: str) -> Fig
     from matplotlib import colormaps
 
     rows = _n_rows([part])
-    made, axes = figure(
-        f"Layer {layer}: one color per head", alt, 6.0, min(12.0, 1.2 + 0.26 * rows)
-    )
-    for head in heads:
+    title = f"Block {layer}, head {heads[0]}" if len(heads) == 1 else f"The heads of block {layer}"
+    made, axes = figure(title, alt, 6.0, min(12.0, 1.5 + 0.26 * rows))
+    apart = min(1, (rows - 1) / max(1, len(heads) - 1))  # names of heads, in rows
+    for i, head in enumerate(heads):
         weights = part.weights[part.layers.index(layer), head]  # (query, key)
-        _draw_lines(axes, weights, 0, 1, 0, colormaps["tab10"](head % 10)[:3])
-    for x, side, tokens in ((-0.03, "right", part.query_tokens), (1.03, "left", part.key_tokens)):
+        color = colormaps["tab10"](head % 10)[:3]
+        _draw_lines(axes, weights, 0, 1, 0, color)
+        if len(heads) > 1:
+            place = {"ha": "right", "va": "center", "color": color}
+            axes.text(1.9, i * apart, f"head {head}", **place)
+    sides = (-0.03, "right", "query", part.query_tokens), (1.03, "left", "key", part.key_tokens)
+    for x, side, name, tokens in sides:
+        axes.text(x, -1.1, name, ha=side, va="center", color="0.35", fontsize=9)
         for row, token in enumerate(tokens):
             axes.text(x, row, token, ha=side, va="center", parse_math=False)
-    axes.set(xlim=(-0.9, 1.9), ylim=(rows - 0.5, -0.5))
+    axes.set(xlim=(-0.9, 1.9), ylim=(rows - 0.5, -1.6))
     axes.set_axis_off()
     return made
 
@@ -174,12 +190,12 @@ def _picture_of_model(part: Part, alt: str) -> Figure:
     n_layers, n_heads, *_ = part.weights.shape
     step = _n_rows([part]) + 1  # one empty row between two layers
     width, height = min(10.0, 1.5 + 1.3 * n_heads), min(12.0, 1.2 + 0.08 * step * n_layers)
-    made, axes = figure("Every head of every layer", alt, max(4.0, width), max(3.0, height))
+    made, axes = figure("Every head of every block", alt, max(4.0, width), max(3.0, height))
     for row in range(n_layers):
         color = colormaps["tab10"](part.layers[row] % 10)[:3]
         for head in range(n_heads):
             _draw_lines(axes, part.weights[row, head], head, head + 0.85, row * step, color)
-    axes.set(xlim=(-0.1, n_heads), ylim=(n_layers * step - 1, -1), xlabel="head", ylabel="layer")
+    axes.set(xlim=(-0.1, n_heads), ylim=(n_layers * step - 1, -1), xlabel="head", ylabel="block")
     axes.set_xticks([head + 0.42 for head in range(n_heads)], range(n_heads))
     axes.set_yticks([(row + 0.5) * step - 1 for row in range(n_layers)], part.layers)
     return made

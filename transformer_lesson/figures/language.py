@@ -109,7 +109,7 @@ def best_for_each(
     room = 0.25 * (max(values) - min(values))
     axes.set(xscale="log", xlabel="tokens of training text", ylabel=f"{BITS}, unseen text")
     axes.set(ylim=(min(values) - room, max(values) + 0.3 * room))
-    axes.set(xlim=(amounts[0] / 1.6, amounts[-1] * 1.6))
+    axes.set(xlim=(amounts[0] / 2.2, amounts[-1] * 1.6))
     axes.set_xticks(amounts, [f"{amount:,}" for amount in amounts])
     axes.minorticks_off()
     made.subplots_adjust(right=0.84)

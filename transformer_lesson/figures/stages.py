@@ -94,8 +94,8 @@ def _word_bars(axes: Axes, words: Words, note: str) -> None:
     for row, (word, share) in enumerate(words.items()):
         place = {"va": "center", "fontsize": 9, "parse_math": False}
         axes.text(share + 0.03, row, f"{printable(word)}  {share:.2f}", **place)
-    corner = {"transform": axes.transAxes, "ha": "right", "va": "bottom", "fontsize": 8}
-    axes.text(1, 0.02, printable(note, keep="\n"), parse_math=False, color="#555555", **corner)
+    corner = {"transform": axes.transAxes, "ha": "right", "va": "bottom", "fontsize": 9}
+    axes.text(1, 0.02, printable(note, keep="\n"), parse_math=False, color="#333333", **corner)
 
 
 def _told(words: Mapping[str, float]) -> str:

@@ -264,6 +264,11 @@ function drawByPosition(group, { chosen, state }, { left, top, width }, curve) {
     text: String(p), class: i ? "number strong" : "number strong end", x: x(p) + (i ? 2 : -2),
     y: top + height + 16, "aria-hidden": "true",
   }));
+  const free = [left + width, left, left + width / 2] // where no chosen position's number stands
+    .find((at) => [position, other].every((p) => Math.abs(x(p) - at) > 90));
+  join(layer(group, "axis"), "text", ["position →"], () => 0, (text) => ({
+    text, class: free === left ? "small" : "small end", x: free, y: top + height + 16,
+  }));
 }
 
 function positionFacts({ speeds, encoding, products, chosen }) {

@@ -4,7 +4,9 @@ As small as it can be and still show both ends: a model that has read too little
 and a text that a small model has no room for.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -20,6 +22,7 @@ from transformer_lesson.training.interrupt import load_whole
 
 Forward = Callable[[Tensor, GPTWeights], Tensor]
 WINDOWS, LENGTH = 16, 64  # of a batch
+STORED = Path(__file__).parents[1] / "data" / "size_and_text.json"
 
 
 class Outcome(NamedTuple):
@@ -111,3 +114,18 @@ def size_and_text(
             losses = loss_on(text[:4_000], weights), loss_on(unseen, weights)
             outcomes.append(Outcome(d_model, count_parameters(model), len(text), *losses))
     return outcomes
+
+
+def stored() -> list[Outcome]:
+    """Return what models of six widths came to, three of them with three amounts of text.
+
+    Raises:
+        ValueError: the file is missing or damaged.
+    """
+    try:
+        return [Outcome(*one) for one in json.loads(STORED.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"{STORED} cannot be read ({type(error).__name__}): "
+            "`python -m benchmarks.size_and_text` makes it again."
+        ) from error

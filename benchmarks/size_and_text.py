@@ -1,6 +1,6 @@
 """Make what lesson 10 draws: models of several widths, each trained on several amounts of text.
 
-    python -m benchmarks.size_and_text    two minutes; writes transformer_lesson/data
+python -m benchmarks.size_and_text    two minutes; writes transformer_lesson/data
 """
 
 import json

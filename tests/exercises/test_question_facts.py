@@ -388,6 +388,8 @@ def test_10_as_its_training_came_out():
     table, mixture = map(float, re.findall(r": (\d\.\d+), passed", told["3e257996"]))
     assert float(start) > table > mixture > float(reached) > mixture - 0.3
     assert right("10.rival").startswith("A little below both")
+    stored = re.findall(r"^ *24,000 .*$", told["run-sizes"], re.MULTILINE)[0].split()[3]
+    assert abs(float(told["run-sizes"].split()[-1]) - float(stored)) < 0.15  # width 24, once more
     best = re.findall(r"best width (\d+)", told["draw-sizes"])
     assert (best[0], best[-1]) == ("8", "64") and right("10.little_text").startswith("8 ")
     without, with_floor = map(float, re.findall(r"off by (\S+)", told["run-five"]))

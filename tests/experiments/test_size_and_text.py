@@ -3,8 +3,16 @@
 import pytest
 import torch
 
-from transformer_lesson.experiments.size_and_text import batches, build, loss_on, size_and_text
+from transformer_lesson.experiments import size_and_text as experiment
+from transformer_lesson.experiments.size_and_text import (
+    batches,
+    build,
+    loss_on,
+    size_and_text,
+    stored,
+)
 from transformer_lesson.model.gpt import gpt_weights_of
+from transformer_lesson.model.parameters import count_parameters
 
 
 @pytest.mark.slow
@@ -28,3 +36,13 @@ def test_the_same_windows_for_the_same_seed():
     assert inputs.shape == labels.shape == (16, 64) and torch.equal(inputs + 1, labels)
     assert torch.equal(next(batches(text, 1))[0], inputs)
     assert not torch.equal(next(batches(text, 1, seed=1))[0], inputs)
+
+
+def test_what_is_stored_is_of_models_that_this_code_builds(tmp_path, monkeypatch):
+    for one in stored():
+        assert one.n_parameters == count_parameters(build(1000, one.d_model))
+    assert len({one[:3] for one in stored()}) == 12
+    (tmp_path / "damaged.json").write_text("[[8, 9")
+    monkeypatch.setattr(experiment, "STORED", tmp_path / "damaged.json")
+    with pytest.raises(ValueError, match=r"`python -m benchmarks.size_and_text` makes it again"):
+        stored()

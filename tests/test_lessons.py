@@ -21,7 +21,7 @@ each_of_the_story = pytest.mark.parametrize("number", STORY)
 
 WORDS = 180  # that a learner reads in a minute
 PREDICTION, EXPLORABLE, EXERCISE = 0.75, 3, 1.5  # minutes; an exercise: times what it says
-MOST = 55  # minutes of a core
+MOST, MOST_IN_ALL = 55, 480  # minutes of a core, of lessons 00 to 10
 WHY = re.compile(
     r'<details class="lesson-answer"><summary>[^\n]+</summary>\n\n.*?\n\n</details>', re.DOTALL
 )
@@ -169,3 +169,7 @@ def test_minutes_are_honest(number):
     spent = minutes(number)
     assert spent <= MOST, f"{spent:.1f} minutes"
     assert abs(spent - LESSONS[number].minutes) <= 1, f"{spent:.1f} minutes"
+
+
+def test_the_path_to_the_learners_own_model_takes_eight_hours():
+    assert sum(LESSONS[number].minutes for number in STORY if number <= "10") <= MOST_IN_ALL

@@ -244,6 +244,7 @@ def _brought(weights, values):
     return choose(
         weights[..., None] * values[:, :, None],
         values_of_who_gets=weights[..., None] * values[:, :, :, None],
+        no_new_axes=weights * values,
     )
 
 
@@ -254,6 +255,8 @@ def _length(squares, change, before, now):
     return choose(
         squares.sqrt(),
         no_root=squares,
+        root_twice=squares.sqrt().sqrt(),
+        lengths_of_numbers_added=change.square().sum(1).sqrt().sum(-1),
         sizes_added=change.abs().sum((1, -1)),
         sizes_averaged=change.abs().mean((1, -1)),
         largest_number=change.abs().amax((1, -1)),

@@ -256,6 +256,7 @@ def _length(squares, change, before, now):
         squares.sqrt(),
         no_root=squares,
         root_twice=squares.sqrt().sqrt(),
+        heads_not_moved=change.reshape(len(change), *change.shape[2:4], -1).norm(dim=-1),
         lengths_of_numbers_added=change.square().sum(1).sqrt().sum(-1),
         sizes_added=change.abs().sum((1, -1)),
         sizes_averaged=change.abs().mean((1, -1)),

@@ -428,7 +428,7 @@ TOKENS = (
         "\n",
         '"}\n',
     ),
-    *("gender", 'gender": "', 'n", "gender": "n"}', '""', "'", "x y", "-"),
+    *("gender", 'gender": "', 'n", "gender": "n"}', '""', "'", "x y", "-", "é"),
 )
 
 
@@ -475,7 +475,13 @@ def legal_next(written, tokens):
     judged, written = [], choose(written, stripped=written.strip())
     for token in tokens:
         part = choose(token, first_character=token[0], last_character=token[-1])
-        text = choose(written + part, token_alone=part, in_front=part + written)
+        text = choose(
+            written + part,
+            token_alone=part,
+            in_front=part + written,
+            space_between=f"{written} {part}",
+            one_after_the_other=written + "".join(tokens[: len(judged) + 1]),
+        )
         text = choose(
             text,
             white_space=text.rstrip(),
@@ -497,6 +503,8 @@ def legal_next(written, tokens):
         additive=torch.zeros(len(tokens)).masked_fill(~legal, -math.inf),
         places=torch.tensor([place for place, one in enumerate(judged) if one]),
         one_row=legal[None],
+        first_one=legal[:1],
+        legal_ones=legal[legal],
         tokens_kept=[token for token, one in zip(tokens, judged, strict=True) if one],
         one_answer=legal.any(),
     )
@@ -509,6 +517,8 @@ def _word(text):
         ascii_letters="[A-Za-z]*",
         digits_too=r"\w*",
         any_character='[^"]*',
+        german_letters="[A-Za-zÄÖÜäöüß]*",
+        small_letters=r"(?:(?![A-ZÄÖÜ])[^\W\d_])*",
         one_letter=r"[^\W\d_]?",
         spaces_too=r"(?:[^\W\d_]| )*",
         hyphens_too=r"(?:[^\W\d_]|-)*",

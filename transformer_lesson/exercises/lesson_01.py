@@ -80,7 +80,9 @@ def apply_byte_pairs(word, merges):
         pieces = choose(
             _merged(pieces, _places(pieces, pair)),
             inside_pieces=" ".join(pieces).replace(" ".join(pair), "".join(pair)).split(),
-            list_shrinks=_merged_while_it_shrinks(pieces, pair),
+            list_shrinks=choose(
+                _merged_while_it_shrinks(pieces, pair), _merged_while_it_shrinks(pieces, pair, 1)
+            ),
             gaps_left=_merged_with_gaps(pieces, pair),
             gaps_kept=_merged_with_gaps(pieces, pair),
         )
@@ -191,11 +193,15 @@ def _first_fit(word, merges):
     return list(word)
 
 
-def _merged_while_it_shrinks(pieces, pair):
-    """Return pieces with a pair merged, by a loop that counts as far as they once reached."""
+def _merged_while_it_shrinks(pieces, pair, looked_at=2):
+    """Return pieces with a pair merged, by a loop that counts as far as they once reached.
+
+    Of two pieces it first looks at so many; only if those fit does it look at both.
+    """
     pieces = list(pieces)
     for i in range(len(pieces) - 1):
-        if (pieces[i], pieces[i + 1]) == pair:
+        first = tuple(pieces[i + j] for j in range(looked_at))
+        if first == pair[:looked_at] and pieces[i + 1] == pair[1]:
             pieces[i : i + 2] = ["".join(pair)]
     return pieces
 

@@ -25,6 +25,7 @@ CUTS = (
     ("abca", ""),
     ("abab", "a b, ab ab"),
     ("a", "a b, b a"),
+    ("␣aaab", "a a, ␣ a"),  # from the right, the second one would fit
 )
 """Draw by draw: a word and its merges, in letters that each draw chooses anew."""
 
@@ -49,7 +50,7 @@ def _pieces_make_the_word(answer, inputs: tuple, pieces: list) -> str | None:
 @exercise(
     reference="transformer_lesson.text.byte_pairs:apply_byte_pairs",
     make_inputs=_apply_byte_pairs_inputs,
-    draws=7,
+    draws=8,
     returns={"pieces": "piece"},
     hints=(
         "Start with `pieces = list(word)`. Then take the merges one after the other; each makes "
@@ -63,7 +64,7 @@ def _pieces_make_the_word(answer, inputs: tuple, pieces: list) -> str | None:
 )
 def apply_byte_pairs(word, merges):
     """Cut a word into characters, then make each merge, in order, wherever it fits."""
-    pieces = choose(list(word), whole_word=[word])
+    pieces = _characters(word)
     pairs = choose(
         merges,
         backwards=merges[::-1],
@@ -71,23 +72,24 @@ def apply_byte_pairs(word, merges):
         alphabetical=sorted(merges),
         until_one_does_not_fit=_fitting(word, merges),
         return_in_the_loop=merges[:1],
+        first_merge_alone=merges[:1],
         each_from_the_start=merges[-1:],
         none_made=[],
     )
     for pair in pairs:
         pieces = choose(
-            _merged(pieces, pair),
-            first_place_alone=_merged_once(pieces, pair),
-            at_the_beginning=_merged_once(pieces[:2], pair) + pieces[2:],
-            last_pair_missed=_merged(pieces[:-1], pair) + pieces[-1:],
+            _merged(pieces, _places(pieces, pair)),
             inside_pieces=" ".join(pieces).replace(" ".join(pair), "".join(pair)).split(),
-            list_shrinks=_merged_while_it_shrinks(pieces, pair),
+            list_shrinks=choose(
+                _merged_while_it_shrinks(pieces, pair), _merged_while_it_shrinks(pieces, pair, 1)
+            ),
             gaps_left=_merged_with_gaps(pieces, pair),
             gaps_kept=_merged_with_gaps(pieces, pair),
         )
     pieces = choose(
         pieces,
         in_one_walk=_in_one_walk(word, merges),
+        in_one_walk_by_twos=_in_one_walk(word, merges, longest=1),
         leftmost_first=_leftmost_first(word, merges),
         longest_match=_longest_match(word, ["".join(pair) for pair in merges]),
         return_in_the_loop=pieces if merges else None,
@@ -97,16 +99,27 @@ def apply_byte_pairs(word, merges):
         pieces,
         gaps_left=list(filter(None, pieces)),
         replaced_in_the_word=_replaced(word, merges),
-        merges_returned=_merges_that_fit(word, merges),
     )
     choose(None, merges_used_up=merges.clear())
-    return _pieces_returned(pieces)
+    return _pieces_returned(pieces, word, merges)
 
 
-def _pieces_returned(pieces):
+def _characters(word):
+    """Return the pieces to begin with."""
+    return choose(
+        list(word),
+        whole_word=[word],
+        as_bytes=choose(list(word.encode()), list(word.encode().decode("latin-1"))),
+        space_left_out=list(word.strip("␣")),
+    )
+
+
+def _pieces_returned(pieces, word, merges):
     """Return the pieces as the function's result."""
     return choose(
         pieces,
+        merges_returned=list(dict.fromkeys(_joints(word, merges))),
+        joints_returned=_joints(word, merges),
         one_text=" ".join(pieces),
         together_again="".join(pieces),
         number_of_pieces=len(pieces),
@@ -118,20 +131,49 @@ def _pieces_returned(pieces):
     )
 
 
-def _merged(pieces, pair):
-    """Return pieces with a pair merged wherever it stands."""
-    merged, i = [], 0
-    while i < choose(len(pieces), last_lost=len(pieces) - 1):
-        both = pieces[i : i + 2]
-        fits = choose(
-            tuple(both) == pair,
+def _places(pieces, pair):
+    """Return where a pair is joined: the indices of its left-hand pieces."""
+    fitting = [
+        i
+        for i, both in enumerate(pairwise(pieces))
+        if choose(
+            both == pair,
             joined_compared="".join(both) == "".join(pair),
-            either_order=len(both) == 2 and set(both) == set(pair),
-            left_alone=len(both) == 2 and both[0] == pair[0],
+            either_order=set(both) == set(pair),
+            left_alone=both[0] == pair[0],
+            one_of_the_two=both[0] == pair[0] or both[1] == pair[1],
         )
-        joined = choose("".join(both) if fits else "", tuple_kept=tuple(both))
-        merged.append(joined if fits else pieces[i])
-        i += choose(2, second_kept=1) if fits else 1
+    ]
+    fitting = choose(
+        fitting,
+        at_the_beginning=[i for i in fitting if i == 0],
+        last_pair_missed=[i for i in fitting if i < len(pieces) - 2],
+        every_second=[i for i in fitting if i % 2 == 0],
+        two_steps=[i for i in fitting if i % 2 == 0],
+    )
+    places = []
+    for i in choose(fitting, from_the_right=fitting[::-1]):
+        if choose(i - 1 not in places and i + 1 not in places, second_kept=True):
+            places.append(i)
+    return choose(places, first_place_alone=places[:1])
+
+
+def _merged(pieces, places):
+    """Return pieces with each of those at these places joined to the next."""
+    merged = []
+    for i in choose(
+        range(len(pieces)),
+        last_lost=range(len(pieces) - 1),
+        two_steps=range(0, len(pieces), 2),
+    ):
+        both = pieces[i : i + 2]
+        if i in places:
+            joined = choose(
+                "".join(both), tuple_kept=tuple(both), right_one_first="".join(both[::-1])
+            )
+            merged.append(joined)
+        elif choose(i - 1 not in places, second_kept=True):
+            merged.extend(choose(both[:1], joined_alone=[]))
     return merged
 
 
@@ -151,11 +193,15 @@ def _first_fit(word, merges):
     return list(word)
 
 
-def _merged_while_it_shrinks(pieces, pair):
-    """Return pieces with a pair merged, by a loop that counts as far as they once reached."""
+def _merged_while_it_shrinks(pieces, pair, looked_at=2):
+    """Return pieces with a pair merged, by a loop that counts as far as they once reached.
+
+    Of two pieces it first looks at so many; only if those fit does it look at both.
+    """
     pieces = list(pieces)
     for i in range(len(pieces) - 1):
-        if (pieces[i], pieces[i + 1]) == pair:
+        first = tuple(pieces[i + j] for j in range(looked_at))
+        if first == pair[:looked_at] and pieces[i + 1] == pair[1]:
             pieces[i : i + 2] = ["".join(pair)]
     return pieces
 
@@ -176,10 +222,11 @@ def _replaced(word, merges):
     return word.split()
 
 
-def _merges_that_fit(word, merges):
-    """Return the merges that join something in a word."""
+def _joints(word, merges):
+    """Return the merges that join something in a word, each as often as it does."""
     cuts = [pieces_by(word, merges[:n]) for n in range(len(merges) + 1)]
-    return [pair for pair, both in zip(merges, pairwise(cuts), strict=True) if both[0] != both[1]]
+    fewer = [len(one) - len(next_one) for one, next_one in pairwise(cuts)]
+    return [pair for pair, times in zip(merges, fewer, strict=True) for _ in range(times)]
 
 
 def _fitting(word, merges):
@@ -190,11 +237,11 @@ def _fitting(word, merges):
     return merges
 
 
-def _in_one_walk(word, merges):
+def _in_one_walk(word, merges, longest=math.inf):
     """Return the pieces that one walk from left to right makes with all merges at once."""
     pieces = []
     for letter in word:
-        if pieces and (pieces[-1], letter) in merges:
+        if pieces and len(pieces[-1]) <= longest and (pieces[-1], letter) in merges:
             pieces[-1] += letter
         else:
             pieces.append(letter)
@@ -219,12 +266,12 @@ def _longest_match(word, known):
     return pieces
 
 
-TRAININGS = ((4, 3, 9), (4, 3, 1), (5, 5, 9), (2, 20, 3), (4, 4, 2), (3, 3, 1))
+TRAININGS = ((4, 3, 9), (4, 3, 1), (5, 5, 9), (2, 20, 3), (4, 4, 2), (3, 3, 1), (4, 2, 4))
 """Draw by draw: how many words, how many merges, and how often a word occurs at most."""
 
 
 def _train_byte_pairs_inputs(draw: Draw) -> tuple:
-    """Clear counts; ties alone; many merges; more than there are pairs; few ties; a trap."""
+    """Clear counts; ties alone; many merges; more than there are pairs; few ties; two traps."""
     n_words, n_merges, most = draw.one_of(TRAININGS)
     longest = 5
     if draw.small:
@@ -236,6 +283,9 @@ def _train_byte_pairs_inputs(draw: Draw) -> tuple:
         a, b, c, _ = letters
         most = int(draw.integers("", 5, 9))
         return {a + b: most + 3, b + c: most, a + b + c: 1}, n_merges
+    if draw.number == 6:  # of equally frequent pairs, the first one stands in rarer words
+        a, b, c, d = letters
+        return {a + b: 1, c + d: 3, a + b + d: 2, "␣" + a: 4}, n_merges
     while len(counts) < n_words:
         length = int(draw.integers("", 2, longest + 1))
         chosen = torch.randint(4, (length,), generator=draw.generator).tolist()
@@ -248,7 +298,7 @@ def _train_byte_pairs_inputs(draw: Draw) -> tuple:
 @exercise(
     reference="transformer_lesson.text.byte_pairs:train_byte_pairs",
     make_inputs=_train_byte_pairs_inputs,
-    draws=6,
+    draws=7,
     returns={"merges": "merge"},
     hints=(
         "Each round counts all neighbors anew, with every word cut by the merges found so far. "
@@ -270,28 +320,44 @@ def train_byte_pairs(counts, n_merges):
         one_alone=1,
         up_to_a_size=n_merges - len(set("".join(counts))),
     )
-    written_out = [word for word, n in counts.items() for _ in range(n)]
-    words = choose(
-        counts, run_together={"".join(written_out): 1}, one_text={" ".join(written_out): 1}
-    )
+    words = _words(counts)
     for _ in range(rounds):
         cut_by = choose(merges, never_merged=[], the_last_one_alone=merges[-1:])
         frequency = _frequency(words, cut_by, choose({}, never_reset=frequency))
         if choose(
             not frequency,
             error_at_the_end=False,
+            nothing_at_0=False,
             rare_ones_left_out=max(frequency.values(), default=0) < 2,
         ):
             break
-        best = _best(frequency)
+        best = choose(_best(frequency), best_score=_best_score(words, cut_by, frequency))
         merges = choose(
             [*merges, best],
             in_front=[best, *merges],
             all_of_equals=[*merges, *_equals(frequency)],
         )
         told = [*told, (best, frequency[best])]
-    merges = choose(merges, backwards=merges[::-1], counted_once=_most_common(counts, n_merges))
+    merges = choose(
+        merges,
+        backwards=merges[::-1],
+        counted_once=_most_common(counts, n_merges),
+        after_each_word=_after_each_word(counts, n_merges),
+    )
     return _merges_returned(merges, told, n_merges)
+
+
+def _words(counts):
+    """Return how often each word counts, in the order in which words are met."""
+    written_out = [word for word, n in counts.items() for _ in range(n)]
+    return choose(
+        counts,
+        run_together={"".join(written_out): 1},
+        one_text={" ".join(written_out): 1},
+        words_sorted=dict(sorted(counts.items())),
+        frequent_words_first=dict(Counter(counts).most_common()),
+        space_left_out={word.strip("␣"): n for word, n in counts.items()},
+    )
 
 
 def _merges_returned(merges, told, n_merges):
@@ -301,8 +367,10 @@ def _merges_returned(merges, told, n_merges):
         all_of_equals=merges[:n_merges],
         joined=["".join(pair) for pair in merges],
         with_space=[" ".join(pair) for pair in merges],
+        empty_handed=merges if len(merges) >= n_merges else None,
         none_at_the_end=merges + [None] * (n_merges - len(merges)),
         with_counts=told,
+        counts_alone=[count for _, count in told],
         dictionary={pair: number for number, pair in enumerate(merges)},
         last_alone=merges[-1],
         nothing_returned=None,
@@ -320,7 +388,17 @@ def _best(frequency):
         no_key=max(frequency),
         rarest=min(frequency, key=frequency.get),
         first_met=next(iter(frequency)),
+        nothing_at_0=Counter(frequency).most_common(1)[0][0],
     )
+
+
+def _best_score(words, merges, frequency):
+    """Return the pair that is most frequent beside its pieces, as WordPiece chooses."""
+    alone = Counter()
+    for word, count in words.items():
+        for piece in pieces_by(word, merges):
+            alone[piece] += count
+    return max(frequency, key=lambda pair: frequency[pair] / alone[pair[0]] / alone[pair[1]])
 
 
 def _equals(frequency):
@@ -331,6 +409,7 @@ def _equals(frequency):
 def _frequency(words, merges, frequency):
     """Add how often each pair of neighbors occurs, in the order in which pairs are met."""
     for word, count in words.items():
+        frequency = choose(frequency, last_word_alone={})
         pieces = choose(
             pieces_by(word, merges),
             first_place_alone=_pieces_by_first_places(word, merges),
@@ -338,14 +417,18 @@ def _frequency(words, merges, frequency):
         )
         pairs = choose(
             list(pairwise(pieces)),
+            each_with_itself=[(piece, piece) for piece in pieces],
             every_second=list(zip(pieces[::2], pieces[1::2], strict=False)),
+            first_pair_missed=list(pairwise(pieces[1:])),
             last_pair_missed=list(pairwise(pieces[:-1])),
             either_order=[tuple(sorted(pair)) for pair in pairwise(pieces)],
             once_per_word=list(dict.fromkeys(pairwise(pieces))),
         )
         for pair in pairs:
             before = choose(frequency.get(pair, 0), overwritten=0)
-            frequency[pair] = before + choose(count, each_word_once=1)
+            frequency[pair] = choose(
+                before + choose(count, each_word_once=1), multiplied=(before + 1) * count
+            )
     return frequency
 
 
@@ -356,6 +439,20 @@ def _most_common(counts, n_merges):
         for pair in pairwise(word):
             frequency[pair] += count
     return [pair for pair, _ in frequency.most_common(n_merges)]
+
+
+def _after_each_word(counts, n_merges):
+    """Return the merges if one is chosen after each word."""
+    merges = []
+    for _ in range(n_merges):
+        frequency = Counter()
+        for word, count in counts.items():
+            for pair in pairwise(pieces_by(word, merges)):
+                frequency[pair] += count
+            if not frequency:
+                break
+            merges.append(max(frequency, key=frequency.get))
+    return merges
 
 
 def _pieces_by_first_places(word, merges):

@@ -209,7 +209,7 @@ def who_told(weights, values, new_weights, new_values):
 def _handed_back(told, change):
     """Return the lengths as the function's result."""
     arrived = change.sum(3).square().sum((1, -1)).sqrt()  # at each word, from all together
-    others = 1 - torch.eye(told.size(-1), dtype=told.dtype)
+    others = 1 - torch.eye(change.size(2), dtype=told.dtype)
     told = choose(
         told,
         turned=told.mT,
@@ -244,6 +244,7 @@ def _brought(weights, values):
     return choose(
         weights[..., None] * values[:, :, None],
         values_of_who_gets=weights[..., None] * values[:, :, :, None],
+        no_new_axes=weights * values,
     )
 
 
@@ -254,6 +255,9 @@ def _length(squares, change, before, now):
     return choose(
         squares.sqrt(),
         no_root=squares,
+        root_twice=squares.sqrt().sqrt(),
+        heads_not_moved=change.reshape(len(change), *change.shape[2:4], -1).norm(dim=-1),
+        lengths_of_numbers_added=change.square().sum(1).sqrt().sum(-1),
         sizes_added=change.abs().sum((1, -1)),
         sizes_averaged=change.abs().mean((1, -1)),
         largest_number=change.abs().amax((1, -1)),
@@ -301,6 +305,7 @@ def _squares(change, before, now):
         each_head=change.square().sum(-1),
         each_number=change.square().sum(1),
         sentences_added=change.square().sum((0, 1, -1)),
+        all_added=change.square().sum(),
         sentences_for_heads=change.square().sum((0, -1)),
         lengths_compared_head_by_head=(lengths[2] - lengths[1]).square().sum(1),
         squares_compared=(ends[1].square() - ends[0].square()).abs(),

@@ -403,6 +403,7 @@ WRITTEN = (
     '{"word": "Ei",',
     '{"word": "Ei", "',
     '{"word": "n", "gender": "n"',
+    '{"word": "Ei", ',
 )
 """Draw by draw: a record that has begun, in each of its parts, and one that is whole."""
 
@@ -427,7 +428,7 @@ TOKENS = (
         "\n",
         '"}\n',
     ),
-    *("gender", 'gender": "', 'n", "gender": "n"}', '""', "'", "x y"),
+    *("gender", 'gender": "', 'n", "gender": "n"}', '""', "'", "x y", "-", "é"),
 )
 
 
@@ -471,13 +472,27 @@ def _each_token_is_judged(answer, inputs: tuple, legal: Tensor) -> str | None:
 )
 def legal_next(written, tokens):
     """Return with which of the tokens the text can still become a record."""
-    judged = []
+    judged, written = [], choose(written, stripped=written.strip())
     for token in tokens:
         part = choose(token, first_character=token[0], last_character=token[-1])
-        text = choose(written + part, token_alone=part, in_front=part + written)
-        text = choose(text, white_space=text.rstrip())
-        word = _word(text[len(START) :])
-        judged.append(_can_become_a_record(written, part, text, _records(word)))
+        text = choose(
+            written + part,
+            token_alone=part,
+            in_front=part + written,
+            space_between=f"{written} {part}",
+            one_after_the_other=written + "".join(tokens[: len(judged) + 1]),
+        )
+        text = choose(
+            text,
+            white_space=text.rstrip(),
+            dollar=text.removesuffix("\n"),
+            dollar_after_a_letter=text[:11] + text[11:].removesuffix("\n"),
+            start_unread=START + text[len(START) :] if len(text) > len(START) else text,
+        )
+        legal = False
+        for end in choose([text], searched=[text[first:] for first in range(len(text))]):
+            legal |= _can_become_a_record(written, part, end, _records(_word(end)))
+        judged.append(legal)
     judged = choose(judged, inverted=[not one for one in judged])
     legal = torch.tensor(judged)
     return choose(
@@ -486,23 +501,37 @@ def legal_next(written, tokens):
         numbers=legal.long(),
         decimals=legal.float(),
         additive=torch.zeros(len(tokens)).masked_fill(~legal, -math.inf),
-        places=legal.nonzero().flatten(),
+        places=torch.tensor([place for place, one in enumerate(judged) if one]),
+        one_row=legal[None],
+        first_one=legal[:1],
+        legal_ones=legal[legal],
         tokens_kept=[token for token, one in zip(tokens, judged, strict=True) if one],
         one_answer=legal.any(),
     )
 
 
-def _word(after):
+def _word(text):
     """Return the word that the text has begun, or, where it has not, any word."""
     letters = choose(
         r"[^\W\d_]*",
         ascii_letters="[A-Za-z]*",
         digits_too=r"\w*",
         any_character='[^"]*',
+        german_letters="[A-Za-zÄÖÜäöüß]*",
+        small_letters=r"(?:(?![A-ZÄÖÜ])[^\W\d_])*",
+        one_letter=r"[^\W\d_]?",
+        spaces_too=r"(?:[^\W\d_]| )*",
+        hyphens_too=r"(?:[^\W\d_]|-)*",
+        capital_somehow=r"(?:(?=[A-ZÄÖÜ])[^\W\d_]*)?",
         capital_first="(?:[A-ZÄÖÜ][a-zäöüß]*)?",
     )
+    after = text[len(START) :]
     word = re.match(letters, after)[0]
-    return choose(word or "A", no_letter=word if after[:1] == '"' else word or "A")
+    return choose(
+        word or "A",
+        no_letter=word if after[:1] == '"' else word or "A",
+        the_examples_word="Fenster",
+    )
 
 
 def _records(word):
@@ -510,16 +539,21 @@ def _records(word):
     genders = choose(
         "mfn",
         two_genders="mf",
+        the_examples_gender="n",
         any_gender=string.ascii_letters,
         any_small_letter=string.ascii_lowercase,
         capital_genders="mfnMFN",
         several_genders=["".join(some) for n in (1, 2, 3) for some in product("mfn", repeat=n)],
+        in_the_text_mfn=["", *"mfn", "mf", "fn", "mfn"],
         empty_gender=["", *"mfn"],
     )
     records = [f'{START}{word}", "gender": "{gender}"}}' for gender in genders]
     return choose(
         records,
         no_spaces=[record.replace(" ", "") for record in records],
+        no_space_after_comma=[record.replace(", ", ",") for record in records],
+        no_space_before_gender=[record.replace('r": ', 'r":') for record in records],
+        other_signs=[record.replace('"', "'") for record in records],
         gender_optional=[*records, f'{START}{word}"}}'],
         never_closed=[record[:-1] for record in records],
         line_break_at_the_end=[record + "\n" for record in records],
@@ -539,22 +573,49 @@ def _can_become_a_record(written, token, text, records):
         )
         for record in records
     ]
-    legal = choose(any(fits), every_gender=all(fits))
+    legal = choose(
+        any(fits), every_gender=all(fits), somewhere_in_the_form=token in FORM or token.isalpha()
+    )
     return choose(
         legal,
         everything=True,
+        nothing=False,
         no_word_yet=legal and len(text) > len(START),
+        not_just_begun=legal and text != START,
+        all_after_the_end=legal or written in records,
+        line_break_afterwards=legal or (written in records and token == "\n"),
+        right_characters=_has_right_characters(text),
         one_character=legal and len(token) == 1,
-        within_one_part=legal and not _crosses(written, token, records[0]),
+        within_one_part=legal and not _crosses(written, token, records[0], 5),
+        not_across_the_word=legal and not _crosses(written, token, records[0], 2),
+        whole_parts_alone=legal and _is_whole(text, records[0]),
+        whole_parts_after_the_word=legal
+        and (len(text) <= len(START) or _is_whole(text, records[0])),
     )
 
 
-def _crosses(written, token, record):
-    """Return whether a token ends one part of the record and begins the next."""
+FORM = f'{START}", "gender": "mfn"}}'  # all that is not a letter of the word
+
+
+def _crosses(written, token, record, n_parts):
+    """Return whether a token ends one of the first parts of the record and begins the next."""
     first, last = len(written), len(written + token) - 1
     word = len(record) - 27
-    ends = accumulate((len(START), word, 14, 1, 2))  # start, word, middle, gender, end
+    ends = accumulate((len(START), word, 14, 1, 2)[:n_parts])  # start, word, middle, gender, end
     return any(first < end <= last for end in ends)
+
+
+def _has_right_characters(text):
+    """Return whether a text has the right start, and then only characters that a record has."""
+    start, rest = text[: len(START)], re.sub('[", :}]', "", text[len(START) :])
+    return START == start and rest.isalpha() or START.startswith(text)
+
+
+def _is_whole(text, record):
+    """Return whether a text ends where a part of the record does, or in the word."""
+    word = len(record) - 27
+    start, *later = accumulate((len(START), word, 14, 1, 2))
+    return start <= len(text) <= later[0] or len(text) in later
 
 
 BEAMS = (

@@ -105,7 +105,8 @@ def _match_tensor(name: str, expected: Tensor, yours: Any, sizes: Mapping[str, i
     if yours.isnan().any():
         raise NotANumber(
             f"{int(yours.isnan().sum())} of {yours.numel()} numbers in `{name}` are NaN.\n"
-            "NaN comes from 0 / 0, or from a softmax over nothing but minus infinity."
+            "NaN comes from 0 / 0, from the root of a negative number, or from a softmax over "
+            "nothing but minus infinity."
         )
     return plain(yours).detach().clone(memory_format=torch.contiguous_format)  # and its own buffer
 

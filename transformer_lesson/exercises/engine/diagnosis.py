@@ -57,7 +57,7 @@ def _levels(marked: Callable) -> Iterator[list[frozenset[str]]]:
         yield [taken for taken in found if fit_together(marked, taken)]
 
 
-@lru_cache(maxsize=2000)
+@lru_cache(maxsize=2500)
 def _given(
     marked: Callable,
     trial: Callable | None,

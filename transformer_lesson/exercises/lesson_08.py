@@ -245,6 +245,7 @@ def loss_gradient(logits, labels, smoothing, pad_id):
         by_probabilities=-q / p,
         softmax_once_more=(p - q) * p * (1 - p),
         times_p=(p - q) * p,
+        jacobian_once_more=p * (p - q - (p * (p - q)).sum(-1, keepdim=True)),
         squared=2 * (p - q),
         loss_itself=-q * choose(p.log(), logits.log_softmax(-1)),
     )
@@ -252,6 +253,8 @@ def loss_gradient(logits, labels, smoothing, pad_id):
         gradient * real[..., None],
         padding_keeps_its_own=gradient,
         padding_alone_kept=gradient * ~real[..., None],
+        target_alone_masked=p - q * real[..., None],
+        probabilities_alone_masked=p * real[..., None] - q,
         padding_dropped=gradient[real],
         column_of_padding=gradient * not_padding,
     )
@@ -270,6 +273,8 @@ def _share(kept, real):
         by_padding=kept / (~real).sum(),
         each_sentence=kept / real.sum(-1)[:, None, None],
         over_vocabulary=kept / real.sum() / kept.size(-1),
+        over_everything=kept / kept.numel(),
+        by_vocabulary=kept / kept.size(-1),
     )
 
 
@@ -283,6 +288,7 @@ def _probabilities(logits):
         over_batch=logits.softmax(0),
         naive_exponential=logits.exp() / logits.exp().sum(-1, keepdim=True),
         not_normalized=logits.exp(),
+        second_softmax=logits.softmax(-1).softmax(-1),
         sigmoid=logits.sigmoid(),
     )
 
@@ -298,6 +304,7 @@ def _target(labels, smoothing, hot, not_padding):
         smoothing_lost=(1 - smoothing) * hot,
         shares_swapped=smoothing * hot + (1 - smoothing) / vocab_size,
         undivided=(1 - smoothing) * hot + smoothing,
+        undivided_for_others=(1 - smoothing) * hot + smoothing * (1 - hot),
         share_of_positions=(1 - smoothing) * hot + smoothing / n,
         share_subtracted=(1 - smoothing) * hot - smoothing / vocab_size,
         none_for_padding=(1 - smoothing) * hot + smoothing * not_padding / (vocab_size - 1),
@@ -483,6 +490,8 @@ def noise_scale(small_norms, large_norms, small_size, large_size):
         signal_alone=signal,
         root=(noise / signal) ** 0.5,
         root_of_signal=noise / signal**0.5,
+        signal_squared=noise / signal**2,
+        lengths_compared=small / large,
         of_one_batch=noise * at_b / signal,
         product=noise * signal,
         whole=round((noise / signal).item()),
@@ -497,6 +506,7 @@ def _squared(norms, size):
         squared_mean=norms.mean() ** 2,
         root_of_mean=(norms**2).mean() ** 0.5,
         summed=(norms**2).sum(),
+        norm_of_lengths=norms.norm(),
         summed_by_size=(norms**2).sum() / size,
         by_sentences=((norms / size) ** 2).mean(),
         median=(norms**2).median(),
@@ -515,6 +525,7 @@ def _noise(small, large, at_b, at_B):
         size_difference=difference / (1 / at_B - 1 / at_b),
         times_difference=difference * (1 / at_B - 1 / at_b),
         inverted_once=difference * (at_b - at_B),
+        only_multiplied=difference / (at_b * at_B),
         fractions_added=difference / (at_b + at_B),
         all_of_small=small / at_b,
     )
@@ -534,6 +545,7 @@ def _signal(small, large, at_b, at_B, noise):
         noise_of_the_other=large - noise * at_b,
         noise_of_large_in_small=small - noise * at_B,
         whole_noise=choose(large, small) - noise,
+        noise_times_size=choose(large - noise / at_B, small - noise / at_b),
         noise_added=choose(large + noise * at_B, small + noise * at_b),
         signal_plus=(large / at_B + small / at_b) / (1 / at_B + 1 / at_b),
     )

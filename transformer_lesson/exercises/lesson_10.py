@@ -282,7 +282,12 @@ def _judges_differ(judged: list[tuple], which: int) -> bool:
 )
 def fit_power_law(sizes, losses, floors):
     """Return floor, a and b of loss = floor + a * size ** -b, with the floor that fits best."""
-    fits, sizes = [], choose(sizes, sizes_sorted=sorted(sizes))
+    fits = []
+    sizes, losses = choose(
+        (sizes, losses),
+        sizes_sorted=(sorted(sizes), losses),
+        each_list_sorted=(sorted(sizes), sorted(losses, reverse=True)),
+    )
     for floor in choose(
         floors, floors_ignored=[0.0], zero_left_out=[floor for floor in floors if floor]
     ):
@@ -324,6 +329,7 @@ def _best(fits):
         stopped_too_early=next(
             (fit for fit, after in zip(fits, fits[1:], strict=False) if after > fit), fits[-1]
         ),
+        first_a_and_b=min(fits)[:2] + fits[0][2:],
         last_a_and_b=min(fits)[:2] + fits[-1][2:],
     )
 
@@ -338,6 +344,7 @@ def _law(floor, a, b):
         floor_returned_as_0=(0.0, a, b),
         rounded=(round(floor, 2), round(a, 2), round(b, 2)),
         a_and_b_exchanged=(floor, b, a),
+        floor_in_a=(floor, a + floor, b),
         nothing=None,
     )
 

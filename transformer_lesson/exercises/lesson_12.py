@@ -366,7 +366,7 @@ def _found(Q, K, V, block, mask, positions):
         transposed_mask=mask.mT,
         own_mask=causal_mask(len(positions)),
     )
-    Q = choose(Q, scaled_twice=Q / Q.size(-1) ** 0.5)
+    Q = choose(Q, scaled_twice=Q / Q.size(-1) ** 0.5, unscaled=Q * Q.size(-1) ** 0.5)
     heads, _ = scaled_dot_product_attention(Q, K, V, mask)
     heads = choose(heads, found_rotated=apply_rotary(heads, positions, block.base))
     merged = merge_heads(heads)

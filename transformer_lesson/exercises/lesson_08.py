@@ -232,31 +232,49 @@ def loss_gradient(logits, labels, smoothing, pad_id):
         id_0=labels != 0,
         padding_counted=torch.ones_like(labels).bool(),
     )
-    p, q = _probabilities(logits), _target(labels, smoothing, logits.size(-1))
+    hot, not_padding = F.one_hot(labels, logits.size(-1)), torch.arange(logits.size(-1)) != pad_id
+    p, q = _probabilities(logits), _target(labels, smoothing, hot, not_padding)
     gradient = choose(
         p - q,
         sign=q - p,
         label_one_missing=p,
         target_alone=-q,
         summed=p + q,
-        label_alone=(p - q) * F.one_hot(labels, p.size(-1)),
+        label_alone=(p - q) * hot,
+        spread_forgotten=(1 - smoothing) * (p - hot),
         by_probabilities=-q / p,
         softmax_once_more=(p - q) * p * (1 - p),
+        times_p=(p - q) * p,
+        jacobian_once_more=p * (p - q - (p * (p - q)).sum(-1, keepdim=True)),
         squared=2 * (p - q),
-        loss_itself=-q * p.log(),
+        loss_itself=-q * choose(p.log(), logits.log_softmax(-1)),
     )
     kept = choose(
         gradient * real[..., None],
         padding_keeps_its_own=gradient,
+        padding_alone_kept=gradient * ~real[..., None],
+        target_alone_masked=p - q * real[..., None],
+        probabilities_alone_masked=p * real[..., None] - q,
         padding_dropped=gradient[real],
+        column_of_padding=gradient * not_padding,
     )
+    return _share(kept, real)
+
+
+def _share(kept, real):
+    """Return the gradient of the mean, from that of the sum."""
     return choose(
         kept / real.sum(),
         no_mean=kept,
-        over_all=kept / labels.numel(),
-        by_sentences=kept / len(labels),
+        mean_twice=kept / real.sum() ** 2,
+        over_all=kept / real.numel(),
+        by_sentences=kept / len(real),
+        by_positions=kept / real.size(-1),
+        by_padding=kept / (~real).sum(),
         each_sentence=kept / real.sum(-1)[:, None, None],
-        over_vocabulary=kept / real.sum() / logits.size(-1),
+        over_vocabulary=kept / real.sum() / kept.size(-1),
+        over_everything=kept / kept.numel(),
+        by_vocabulary=kept / kept.size(-1),
     )
 
 
@@ -267,14 +285,17 @@ def _probabilities(logits):
         logits_themselves=logits,
         log_p=logits.log_softmax(-1),
         over_positions=logits.softmax(-2),
+        over_batch=logits.softmax(0),
         naive_exponential=logits.exp() / logits.exp().sum(-1, keepdim=True),
+        not_normalized=logits.exp(),
+        second_softmax=logits.softmax(-1).softmax(-1),
         sigmoid=logits.sigmoid(),
     )
 
 
-def _target(labels, smoothing, vocab_size):
+def _target(labels, smoothing, hot, not_padding):
     """Return the smoothed target of each position."""
-    hot = F.one_hot(labels, vocab_size)
+    vocab_size, n = hot.size(-1), labels.size(-1)
     return choose(
         (1 - smoothing) * hot + smoothing / vocab_size,
         others_only=(1 - smoothing) * hot + smoothing * (1 - hot) / (vocab_size - 1),
@@ -283,6 +304,10 @@ def _target(labels, smoothing, vocab_size):
         smoothing_lost=(1 - smoothing) * hot,
         shares_swapped=smoothing * hot + (1 - smoothing) / vocab_size,
         undivided=(1 - smoothing) * hot + smoothing,
+        undivided_for_others=(1 - smoothing) * hot + smoothing * (1 - hot),
+        share_of_positions=(1 - smoothing) * hot + smoothing / n,
+        share_subtracted=(1 - smoothing) * hot - smoothing / vocab_size,
+        none_for_padding=(1 - smoothing) * hot + smoothing * not_padding / (vocab_size - 1),
     )
 
 
@@ -448,57 +473,79 @@ def _unit_does_not_matter(answer, inputs: tuple, scale: float) -> str | None:
 )
 def noise_scale(small_norms, large_norms, small_size, large_size):
     """Return noise / signal, from the mean squared lengths of gradients at two batch sizes."""
-    small = choose(
-        (small_norms**2).mean(),
-        unsquared=small_norms.mean(),
-        squared_mean=small_norms.mean() ** 2,
-        summed=(small_norms**2).sum(),
-        median=(small_norms**2).median(),
-    )
-    large = choose(
-        (large_norms**2).mean(),
-        unsquared=large_norms.mean(),
-        squared_mean=large_norms.mean() ** 2,
-        summed=(large_norms**2).sum(),
-        median=(large_norms**2).median(),
-    )
+    small, large = _squared(small_norms, small_size), _squared(large_norms, large_size)
     b, B = choose((small_size, large_size), sizes_swapped=(large_size, small_size))
-    noise = _noise(small, large, b, B)
-    signal = choose(
-        (B * large - b * small) / (B - b),
-        large - noise / B,
-        large_is_exact=large,
-        signal_of_small=small,
-        signal_without_sizes=(large - small) / (B - b),
-        weights_swapped=(B * small - b * large) / (B - b),
-        signal_undivided=B * large - b * small,
-        noise_of_the_other=large - noise / b,
-        noise_of_large_in_small=small - noise / B,
-        signal_plus=(B * large + b * small) / (B + b),
+    at_b, at_B = choose(
+        (1 / b, 1 / B),
+        grows_with_size=(b, B),
+        root_of_sizes=(b**-0.5, B**-0.5),
+        squared_sizes=(b**-2, B**-2),
     )
+    noise = _noise(small, large, at_b, at_B)
+    signal = _signal(small, large, at_b, at_B, noise)
     return choose(
         noise / signal,
         upside_down=signal / noise,
         noise_alone=noise,
         signal_alone=signal,
         root=(noise / signal) ** 0.5,
-        of_one_batch=noise / b / signal,
+        root_of_signal=noise / signal**0.5,
+        signal_squared=noise / signal**2,
+        lengths_compared=small / large,
+        of_one_batch=noise * at_b / signal,
         product=noise * signal,
         whole=round((noise / signal).item()),
     )
 
 
-def _noise(small, large, b, B):
-    """Return the variance that one sentence brings."""
+def _squared(norms, size):
+    """Return the mean squared length."""
     return choose(
-        (small - large) / (1 / b - 1 / B),
-        noise_undivided=small - large,
-        large_has_none=(small - large) * b,
-        size_difference=(small - large) / (B - b),
-        times_difference=(small - large) * (B - b),
-        inverted_once=(small - large) * (1 / b - 1 / B),
-        difference_reversed=(large - small) / (1 / b - 1 / B),
-        root_of_sizes=(small - large) / (b**-0.5 - B**-0.5),
-        squared_sizes=(small - large) / (b**-2 - B**-2),
-        all_of_small=small * b,
+        (norms**2).mean(),
+        unsquared=norms.mean(),
+        squared_mean=norms.mean() ** 2,
+        root_of_mean=(norms**2).mean() ** 0.5,
+        summed=(norms**2).sum(),
+        norm_of_lengths=norms.norm(),
+        summed_by_size=(norms**2).sum() / size,
+        by_sentences=((norms / size) ** 2).mean(),
+        median=(norms**2).median(),
+        scatter=norms.var(),
+        first_batch=norms[0] ** 2,
+    )
+
+
+def _noise(small, large, at_b, at_B):
+    """Return the variance that one sentence brings; `at_b` of it is in a batch of size b."""
+    difference = choose(small - large, difference_reversed=large - small)
+    return choose(
+        difference / (at_b - at_B),
+        noise_undivided=difference,
+        large_has_none=difference / at_b,
+        size_difference=difference / (1 / at_B - 1 / at_b),
+        times_difference=difference * (1 / at_B - 1 / at_b),
+        inverted_once=difference * (at_b - at_B),
+        only_multiplied=difference / (at_b * at_B),
+        fractions_added=difference / (at_b + at_B),
+        all_of_small=small / at_b,
+    )
+
+
+def _signal(small, large, at_b, at_B, noise):
+    """Return the squared length of the true gradient."""
+    return choose(
+        (large / at_B - small / at_b) / (1 / at_B - 1 / at_b),
+        large - noise * at_B,
+        small - noise * at_b,
+        large_is_exact=large,
+        signal_of_small=small,
+        signal_without_sizes=(large - small) / (1 / at_B - 1 / at_b),
+        weights_swapped=(small / at_B - large / at_b) / (1 / at_B - 1 / at_b),
+        signal_undivided=large / at_B - small / at_b,
+        noise_of_the_other=large - noise * at_b,
+        noise_of_large_in_small=small - noise * at_B,
+        whole_noise=choose(large, small) - noise,
+        noise_times_size=choose(large - noise / at_B, small - noise / at_b),
+        noise_added=choose(large + noise * at_B, small + noise * at_b),
+        signal_plus=(large / at_B + small / at_b) / (1 / at_B + 1 / at_b),
     )

@@ -4,7 +4,7 @@ Long because it is data: exercises whole, with their inputs and all their wrong 
 """
 
 import math
-from statistics import linear_regression
+from statistics import correlation, linear_regression
 
 import torch
 
@@ -203,20 +203,27 @@ def _hit(P, draw):
 def _fit_inputs(draw: Draw) -> tuple:
     """Three runs and more, in no order, and one floor or several.
 
-    In each draw another judge than the squares of the distances takes another floor.
+    In each draw another judge than the squares of the distances takes another floor. In the last
+    one, whose losses are larger, no floor is best, and a worse floor comes before it.
     """
-    n_runs = 3 if draw.small else draw.one_of((5, 3, 4, 3, 4, 3, 5))
-    n_floors = draw.one_of((1, 3, 4, 3, 4, 3, 4))
+    n_runs = 3 if draw.small else draw.one_of((5, 3, 4, 3, 4, 3, 5, 4))
+    n_floors = draw.one_of((1, 3, 4, 3, 4, 3, 4, 4))
+    none_is_best = draw.number == 7
     for _ in range(500):
         numbers = torch.rand((2 * n_runs + n_floors + 2,), generator=draw.generator).tolist()
         sizes = [round(1000 * 300 ** numbers.pop()) for _ in range(n_runs)]
         b, top = 0.1 + 0.4 * numbers.pop(), 1 + 3 * numbers.pop()
+        least, top = (0, 10 * top) if none_is_best else (1, top)
         losses = [
-            round(1 + top * (size / 1000) ** -b * (0.85 + 0.3 * numbers.pop()), 2) for size in sizes
+            round(least + top * (size / 1000) ** -b * (0.85 + 0.3 * numbers.pop()), 2)
+            for size in sizes
         ]
         floors = [round((min(losses) - 0.1) * number, 2) for number in numbers]
+        floors[2:3] = [0.0] if none_is_best else floors[2:3]
         apart = min(abs(m / n - 1) for i, m in enumerate(sizes) for n in sizes[:i]) > 0.2
-        if apart and (n_floors == 1 or _judges_differ(sizes, losses, floors, draw.number % 7)):
+        judged = [_judged(sizes, losses, floor) for floor in floors]
+        telling = _none_wins(judged) if none_is_best else _judges_differ(judged, draw.number % 7)
+        if apart and (n_floors == 1 or telling):
             break
     return sizes, losses, floors
 
@@ -224,26 +231,37 @@ def _fit_inputs(draw: Draw) -> tuple:
 LARGEST = 4  # of the judges
 
 
-def _judges_differ(sizes, losses, floors, which: int) -> bool:
+def _judged(sizes, losses, floor) -> tuple:
+    """Return what each judge of curves gives a floor's, the squares of the distances first."""
+    x, logs = list(map(math.log, sizes)), [math.log(loss - floor) for loss in losses]
+    line = linear_regression(x, logs)
+    fitted = [line.intercept + line.slope * place for place in x]
+    apart = [floor + math.exp(y) - loss for y, loss in zip(fitted, losses, strict=True)]
+    in_logs = [y - log for y, log in zip(fitted, logs, strict=True)]
+    squares, relative = (
+        sum(d**2 for d in apart),
+        sum((d / loss) ** 2 for d, loss in zip(apart, losses, strict=True)),
+    )
+    absolute, signed, largest = sum(map(abs, apart)), abs(sum(apart)), max(map(abs, apart))
+    squares_of_logs = sum(d**2 for d in in_logs)
+    return squares, squares_of_logs, absolute, relative, largest, signed, abs(apart[-1])
+
+
+def _none_wins(judged: list[tuple]) -> bool:
+    """Return whether of four floors the third is best, by far, then the last, then the first."""
+    squares = [one[0] for one in judged]
+    order = [squares[i] for i in (2, 3, 0, 1)]
+    return order[0] > 1 and all(
+        1.05 * one < other for one, other in zip(order, order[1:], strict=False)
+    )
+
+
+def _judges_differ(judged: list[tuple], which: int) -> bool:
     """Return whether a judge of curves, by number, takes another floor than the squares do."""
-    x, judged = list(map(math.log, sizes)), []
-    for floor in floors:
-        logs = [math.log(loss - floor) for loss in losses]
-        line = linear_regression(x, logs)
-        fitted = [line.intercept + line.slope * place for place in x]
-        apart = [floor + math.exp(y) - loss for y, loss in zip(fitted, losses, strict=True)]
-        in_logs = [y - log for y, log in zip(fitted, logs, strict=True)]
-        squares, relative = (
-            sum(d**2 for d in apart),
-            sum((d / loss) ** 2 for d, loss in zip(apart, losses, strict=True)),
-        )
-        absolute, signed, largest = sum(map(abs, apart)), abs(sum(apart)), max(map(abs, apart))
-        squares_of_logs = sum(d**2 for d in in_logs)
-        judged.append(
-            (squares, squares_of_logs, absolute, relative, largest, signed, abs(apart[-1]))
-        )
+    if len(judged) == 1:
+        return False
     first, second = sorted(one[0] for one in judged)[:2]
-    picks = [min(range(len(floors)), key=lambda i: judged[i][k]) for k in range(7)]
+    picks = [min(range(len(judged)), key=lambda i: judged[i][k]) for k in range(7)]
     alike = which != LARGEST and picks[which] == picks[LARGEST]
     return picks[0] != picks[which] and not alike and second > 1.05 * first
 
@@ -251,7 +269,7 @@ def _judges_differ(sizes, losses, floors, which: int) -> bool:
 @exercise(
     reference="transformer_lesson.experiments.scaling:fit_power_law",
     make_inputs=_fit_inputs,
-    draws=7,
+    draws=8,
     returns={"floor": "", "a": "", "b": ""},
     hints=(
         "For each floor, fit a straight line to log(loss - floor) against log(size). What do the "
@@ -265,7 +283,14 @@ def _judges_differ(sizes, losses, floors, which: int) -> bool:
 def fit_power_law(sizes, losses, floors):
     """Return floor, a and b of loss = floor + a * size ** -b, with the floor that fits best."""
     fits = []
-    for floor in choose(floors, floors_ignored=[0.0]):
+    sizes, losses = choose(
+        (sizes, losses),
+        sizes_sorted=(sorted(sizes), losses),
+        each_list_sorted=(sorted(sizes), sorted(losses, reverse=True)),
+    )
+    for floor in choose(
+        floors, floors_ignored=[0.0], zero_left_out=[floor for floor in floors if floor]
+    ):
         x, y = _in_logarithms(sizes, losses, floor)
         slope, intercept = choose(
             linear_regression(x, y),
@@ -284,39 +309,52 @@ def fit_power_law(sizes, losses, floors):
         b = choose(-slope, sign_of_b=slope)
         curve = [floor + a * size**-b for size in sizes]
         apart = [value - loss for value, loss in zip(curve, losses, strict=True)]
+        apart = choose(apart, [-distance for distance in apart])
         in_logs = [intercept + slope * place - log for place, log in zip(x, y, strict=True)]
-        error = _error(apart, in_logs, losses)
+        error = _error(apart, in_logs, losses, x, y)
         fits.append((error, floor, a, b))
-    _, floor, a, b = choose(
+    _, floor, a, b = _best(fits)
+    return _law(floor, a, b)
+
+
+def _best(fits):
+    """Return the fit that is taken: how badly it fits, and its three numbers."""
+    return choose(
         min(fits),
         first_floor=fits[0],
         last_floor=fits[-1],
         lowest_floor=min(fits, key=lambda fit: fit[1]),
         highest_floor=max(fits, key=lambda fit: fit[1]),
         worst_fit=max(fits),
+        stopped_too_early=next(
+            (fit for fit, after in zip(fits, fits[1:], strict=False) if after > fit), fits[-1]
+        ),
+        first_a_and_b=min(fits)[:2] + fits[0][2:],
+        last_a_and_b=min(fits)[:2] + fits[-1][2:],
     )
-    return _law(floor, a, b)
 
 
 def _law(floor, a, b):
     """Return the curve as the function's result."""
+    a, b = choose(a, intercept_for_a=math.log(a)), choose(b, slope_for_b=-b)
     return choose(
         (floor, a, b),
-        slope_for_b=(floor, a, -b),
         floor_last=(a, b, floor),
         floor_between=(a, floor, b),
         floor_returned_as_0=(0.0, a, b),
         rounded=(round(floor, 2), round(a, 2), round(b, 2)),
         a_and_b_exchanged=(floor, b, a),
-        intercept_for_a=(floor, math.log(a), b),
+        floor_in_a=(floor, a + floor, b),
+        nothing=None,
     )
 
 
-def _error(apart, in_logs, losses):
+def _error(apart, in_logs, losses, x, y):
     """Return how badly a curve fits."""
     return choose(
         sum(d**2 for d in apart),
         judged_in_logs=sum(d**2 for d in in_logs),
+        judged_by_correlation=correlation(x, y),
         absolute_distances=sum(map(abs, apart)),
         relative_distances=sum((d / loss) ** 2 for d, loss in zip(apart, losses, strict=True)),
         largest_distance=max(map(abs, apart)),

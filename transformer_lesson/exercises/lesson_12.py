@@ -20,7 +20,7 @@ from transformer_lesson.model.attention import (
 )
 from transformer_lesson.model.feed_forward import swiglu
 from transformer_lesson.model.llama import LlamaBlock
-from transformer_lesson.model.masks import causal_mask
+from transformer_lesson.model.masks import causal_mask, window_mask
 from transformer_lesson.model.norm import rms_norm
 from transformer_lesson.model.positions import apply_rotary, sinusoidal_encoding
 from transformer_lesson.text.tokenizers import Tokenizer
@@ -213,13 +213,17 @@ def _answering(ids, opening, closing, tokenizer):
 
 
 def _block_inputs(draw: Draw) -> tuple:
-    """A head of keys for three of queries, for two, for all, for one; one token; one text."""
+    """A head of keys for three of queries, for two, for all, for one; one token; one text.
+
+    In one draw the mask hides more than what comes after a token.
+    """
     n_heads, n_kv_heads, d_head = draw.one_of(
         ((6, 2, 4), (4, 2, 2), (4, 1, 4), (3, 3, 4), (8, 4, 2), (6, 3, 4))
     )
     draw.sizes |= ({}, {}, {"batch": 1}, {}, {"n": 1}, {})[draw.number]
     draw.sizes |= {"d_model": n_heads * d_head, "d_kv": n_kv_heads * d_head}
-    n, d_model = draw.size("n"), draw.size("d_model")
+    n, d_model = draw.size("n", at_least=3 if draw.number == 3 else 1), draw.size("d_model")
+    mask = window_mask(n, 2) if draw.number == 3 else causal_mask(n)
     matrices = [
         draw.normal(axes) / d_model**0.5
         for axes in ("d_model d_model", "d_model d_kv", "d_model d_kv", "d_model d_model")
@@ -232,7 +236,7 @@ def _block_inputs(draw: Draw) -> tuple:
         norms[0], *matrices, norms[1], W_gate, W_up, W_down, n_heads, n_kv_heads, base
     )
     positions = draw.integers("n", 1, 5).cumsum(0) + draw.one_of((-1, 20, 0, 3))
-    return 2 * draw.normal("batch n d_model") + 0.5, block, causal_mask(n), positions
+    return 2 * draw.normal("batch n d_model") + 0.5, block, mask, positions
 
 
 @exercise(
@@ -261,15 +265,12 @@ def llama_block(x, block, mask, positions):
         (read, read), keys_from_the_raw_stream=(x, x), values_from_the_raw_stream=(read, x)
     )
     Q, K, V = _rotated(read, *theirs, block, positions)
-    found = _found(Q, K, V, block, mask, x.shape)
+    found = _found(Q, K, V, block, mask, positions)
     found = choose(found, found_twice=2 * found)
-    nothing = torch.zeros_like(x)
-    carried = choose(
-        x, no_residuals=nothing, no_first_residual=nothing, read_kept=read, first_read_kept=read
-    )
+    carried, nothing = _carried(x, read), torch.zeros_like(x)
     between = choose(carried + found, no_attention=x, stream_mixed_too=x @ block.W_O + found)
     between = choose(between, post_norm=normalize(between, gammas[0], 1e-5))
-    source = choose(between, side_by_side=x)
+    source = choose(between, side_by_side=x, found_alone_read=found)
     read = choose(
         normalize(source, gammas[1], 1e-5), no_norms=source, no_second_norm=source, post_norm=source
     )
@@ -281,6 +282,7 @@ def llama_block(x, block, mask, positions):
         residual_of_the_input=x,
         read_kept=read,
         second_read_kept=read,
+        read_added_too=between + read,
     )
     x = choose(
         carried + written,
@@ -292,10 +294,27 @@ def llama_block(x, block, mask, positions):
     return choose(x, post_norm=last, norm_at_the_end=last)
 
 
+def _carried(x, read):
+    """Return what attention's result is added to."""
+    nothing = torch.zeros_like(x)
+    return choose(
+        x,
+        no_residuals=nothing,
+        no_first_residual=nothing,
+        read_kept=read,
+        first_read_kept=read,
+        read_added_too=x + read,
+    )
+
+
 def _norms(block):
     """Return the function of both norms, and the gamma of each."""
     normalize = choose(
-        rms_norm, layer_norm=_layer_norm, no_gamma=_without_gamma, length_for_size=_of_length_one
+        rms_norm,
+        layer_norm=_layer_norm,
+        no_gamma=_without_gamma,
+        length_for_size=_of_length_one,
+        normalized_twice=_twice,
     )
     gammas = choose(
         (block.norm_1, block.norm_2),
@@ -318,7 +337,11 @@ def _of_length_one(x, gamma, epsilon):
     return F.normalize(x, dim=-1) * gamma
 
 
-def _found(Q, K, V, block, mask, shape):
+def _twice(x, gamma, epsilon):
+    return rms_norm(rms_norm(x, gamma, epsilon), gamma, epsilon)
+
+
+def _found(Q, K, V, block, mask, positions):
     """Return what attention adds."""
     groups = choose(
         block.n_heads // block.n_kv_heads,
@@ -336,11 +359,18 @@ def _found(Q, K, V, block, mask, shape):
         first_head_for_all=(K[:, :1].expand(-1, n, -1, -1), V[:, :1].expand(-1, n, -1, -1)),
     )
     mask = choose(
-        mask, no_mask=None, inverted_mask=~mask, own_hidden=mask.tril(-1), transposed_mask=mask.mT
+        mask,
+        no_mask=None,
+        inverted_mask=~mask,
+        own_hidden=mask.tril(-1),
+        transposed_mask=mask.mT,
+        own_mask=causal_mask(len(positions)),
     )
-    Q = choose(Q, scaled_twice=Q / Q.size(-1) ** 0.5)
+    Q = choose(Q, scaled_twice=Q / Q.size(-1) ** 0.5, unscaled=Q * Q.size(-1) ** 0.5)
     heads, _ = scaled_dot_product_attention(Q, K, V, mask)
-    merged = choose(merge_heads(heads), heads_not_moved_back=heads.reshape(shape))
+    heads = choose(heads, found_rotated=apply_rotary(heads, positions, block.base))
+    merged = merge_heads(heads)
+    merged = choose(merged, heads_not_moved_back=heads.reshape(merged.shape))
     return choose(
         merged @ block.W_O,
         not_mixed=merged,
@@ -356,6 +386,7 @@ def _rotated(read, read_by_keys, read_by_values, block, positions):
     read, read_by_keys, read_by_values = choose(
         (read, read_by_keys, read_by_values),
         stream_rotated=(turn(read), turn(read_by_keys), turn(read_by_values)),
+        stream_rotated_for_two=(turn(read), turn(read_by_keys), read_by_values),
     )
     W_K, W_V = choose(
         (block.W_K, block.W_V),
@@ -371,11 +402,13 @@ def _rotated(read, read_by_keys, read_by_values, block, positions):
         (turn(Q), turn(K), V),
         no_rotary=(Q, K, V),
         stream_rotated=(Q, K, V),
+        stream_rotated_for_two=(Q, K, V),
         queries_alone=(turn(Q), K, V),
         keys_alone=(Q, turn(K), V),
         values_too=(turn(Q), turn(K), turn(V)),
         values_for_keys=(turn(Q), K, turn(V)),
         rotated_twice=(turn(turn(Q)), turn(turn(K)), V),
+        keys_rotated_twice=(turn(Q), turn(turn(K)), V),
         before_splitting=(split_heads(turn(q), n_heads), split_heads(turn(k), n_kv_heads), V),
     )
 

@@ -72,14 +72,12 @@ def _(logits, labels, smoothing, pad_id):
     return torch.einsum("bnv,bn->bnv", torch.exp(logits.log_softmax(-1)) - q, weight / weight.sum())
 
 
-@wrong("loss_gradient", "unusual", "the softmax's Jacobian applied to p - q")
+@wrong("loss_gradient", "unusual", "labels moved up by one, as a language model's are")
 def _(logits, labels, smoothing, pad_id):
-    p = logits.softmax(-1)
-    q = F.one_hot(labels, p.size(-1)) * (1 - smoothing) + smoothing / p.size(-1)
-    d = p - q
-    d = p * (d - (p * d).sum(-1, keepdim=True))
+    labels = torch.cat([labels[:, 1:], torch.full_like(labels[:, :1], pad_id)], dim=1)
+    q = F.one_hot(labels, logits.size(-1)) * (1 - smoothing) + smoothing / logits.size(-1)
     real = labels != pad_id
-    return d * real[..., None] / real.sum()
+    return (logits.softmax(-1) - q) * real[..., None] / real.sum().clamp(min=1)
 
 
 @right("noise_scale")

@@ -32,7 +32,7 @@ def diagnose(exercise: Exercise, answer: Callable) -> list[tuple[str, ...]]:
         fitting = [
             taken
             for taken in level
-            if all(same(given(taken, n).result, mine[n].result) for n in valued)
+            if all(_same_value(given(taken, n), mine[n]) for n in valued)
         ]
         exact = [
             taken
@@ -44,6 +44,11 @@ def diagnose(exercise: Exercise, answer: Callable) -> list[tuple[str, ...]]:
             named = [tuple(turn for turn in known if turn in taken) for taken in exact or fitting]
             return list(dict.fromkeys(named))
     return []
+
+
+def _same_value(one: Outcome, other: Outcome) -> bool:
+    """Return whether both give the same; a None that is returned is not an error that is raised."""
+    return not one.raised and same(one.result, other.result)
 
 
 def _levels(marked: Callable) -> Iterator[list[frozenset[str]]]:

@@ -15,6 +15,14 @@ FORBIDDEN = re.compile(
     rf"^\s*(!|(?!{MAGIC})%)|\bpip install\b|\bconda install\b|\bsys\.path\b", re.MULTILINE
 )
 
+TOOLS = {
+    "math": "import math",
+    "torch": "import torch",
+    "F": "import torch.nn.functional as F",
+    "nn": "from torch import nn",
+}
+"""What every lesson with exercises imports: a learner's answer may use it without importing it."""
+
 
 def prose_words(markdown: str) -> int:
     """Words that are read: no formulas, tags, addresses or table rules, and nothing folded."""
@@ -50,21 +58,23 @@ def test_an_interrupt_cannot_cut_what_optimizers_load_in_two(path):
     assert not optimizer or 'load_whole("torch._dynamo")' in before
 
 
-def test_cells_that_need_weights_are_held_to_the_rules_of_all_others():
-    """Ruff leaves out a cell that begins with `%%`, so it is given the notebooks without."""
-    for path in PATHS:
-        text = path.read_text(encoding="utf-8")
-        if "%%needs " not in text:
-            continue
-        copy = json.loads(text)
-        for cell in copy["cells"]:
-            plain = re.sub(r"^%%needs .*\n", "", source(cell))
-            cell["source"] = plain if cell["cell_type"] == "code" else cell["source"]
-        for command in (["check", "--no-cache"], ["format", "--check", "--no-cache"]):
-            name = path.with_stem("plain")  # for which no rule is left out
-            asked = ["-m", "ruff", *command, "--stdin-filename", str(name), "-"]
-            ran = subprocess.run([sys.executable, *asked], input=json.dumps(copy), text=True)
-            assert ran.returncode == 0, command
+@each_notebook
+def test_every_cell_is_held_to_the_rules_and_every_import_has_a_use(path):
+    """Ruff leaves out a cell that begins with `%%`, and imports of `TOOLS`: here it gets both."""
+    copy = json.loads(path.read_text(encoding="utf-8"))
+    for cell in copy["cells"]:
+        if cell["cell_type"] == "code":
+            cell["source"] = re.sub(r"^%%needs .*\n", "", source(cell))
+    code = "\n".join(source(cell) for cell in copy["cells"] if cell["cell_type"] == "code")
+    used = [name for name, imported in TOOLS.items() if f"\n{imported}\n" in f"\n{code}"]
+    copy["cells"].append({**cell, "id": "used", "source": "\n".join(used)})
+    for command in (["check", "--no-cache"], ["format", "--check", "--no-cache"]):
+        name = path.with_stem("plain")  # for which no rule is left out
+        asked = ["-m", "ruff", *command, "--stdin-filename", str(name), "-"]
+        ran = subprocess.run([sys.executable, *asked], input=json.dumps(copy), text=True)
+        assert ran.returncode == 0, command
+    exercises = "\ncheck(" in code and path.name[:2] not in ("00", "14")
+    assert not exercises or used == [*TOOLS], "learners write with these names, too"
 
 
 @each_notebook

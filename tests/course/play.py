@@ -79,7 +79,7 @@ class Lesson:
         """Run all cells, once, and keep the names that each one found."""
         if self.names_before:
             return
-        self.notebook = Notebook()
+        self.notebook = Notebook(imports="")  # what the lesson itself imports, no more
         self.notebook.names |= {"display": lambda *shown: None}
         for i, cell in enumerate(self.cells):
             self.names_before[i] = dict(self.notebook.names)

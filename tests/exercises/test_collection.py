@@ -68,9 +68,9 @@ class Notebook:
 
     numbers = count()
 
-    def __init__(self):
+    def __init__(self, imports: str = IMPORTS):
         self.names = {"__name__": "__main__"}
-        self.run(IMPORTS)
+        self.run(imports)
 
     def run(self, source: str) -> None:
         file = f"<cell {next(self.numbers)}>"

@@ -86,8 +86,8 @@ def _any_number_of_positions(answer, inputs: tuple, encoding: Tensor) -> str | N
     returns={"encoding": "n_positions d_model"},
     hints=(
         "Dimensions 2i and 2i + 1 share one angle: position / base^(2i / d_model).",
-        "`torch.arange(n_positions)[:, None]` against a row of frequencies gives all angles "
-        "at once, shape (n_positions, d_model / 2).",
+        "`torch.arange(n_positions)[:, None]` times a row of frequencies gives all angles at "
+        "once, in shape (n_positions, d_model / 2).",
         "With 2i = `torch.arange(0, d_model, 2)`, the angle is `position / base ** "
         "(two_i / d_model)`. Fill `encoding[:, 0::2]` with its sine and `encoding[:, 1::2]` "
         "with its cosine.",
@@ -223,12 +223,12 @@ def _takes_every_place_on(answer, inputs: tuple, matrix: Tensor) -> str | None:
     draws=6,
     returns={"matrix": "d_model d_model"},
     hints=(
-        "In k positions hand i turns by the angle k / base^(2i / d_model), wherever it starts. The "
-        "first column of its block makes the new sine out of the old sine and the old cosine; the "
-        "second one makes the new cosine.",
+        "In k positions, hand i turns by the angle k / base^(2i / d_model), wherever it starts. "
+        "The first column of its block makes the new sine from the old sine and cosine, and the "
+        "second column makes the new cosine.",
         "The new sine is sin(a) cos(b) + cos(a) sin(b), so the first column is cos(b), sin(b) for "
         "the angle b. The block is [[cos, -sin], [sin, cos]].",
-        "Begin with zeros of shape (d_model, d_model) and fill the rows and columns 2i and 2i + 1 "
+        "Start with zeros of shape (d_model, d_model) and fill the rows and columns 2i and 2i + 1 "
         "of each hand, or give the blocks to `torch.block_diag`.",
     ),
     invariants=(_takes_every_place_on,),

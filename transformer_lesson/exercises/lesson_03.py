@@ -29,10 +29,10 @@ def _scores_inputs(draw: Draw) -> tuple:
     draws=6,
     returns={"scores": "query key"},
     hints=(
-        "A score is the dot product of one query with one key. All of them at once are one "
-        "matrix product.",
-        "(query, d_head) times (d_head, key): which two axes of K must change places? Leave "
-        "all leading axes where they are.",
+        "A score is the dot product of one query with one key. One matrix product gives all "
+        "of them at once.",
+        "(query, d_head) times (d_head, key): which two axes of K must you swap? Leave all "
+        "leading axes where they are.",
         "`Q @ K.transpose(-2, -1)`, divided by the square root of d_head = `Q.size(-1)`.",
     ),
 )
@@ -157,9 +157,9 @@ def _padding_inputs(draw: Draw) -> tuple:
     draws=6,
     returns={"mask": "batch head query key"},
     hints=(
-        "True where a real token stands: one comparison with `pad_id` says it.",
-        "The scores have shape (batch, head, query, key). Padding hides keys, the same ones "
-        "for every head and every query.",
+        "Real tokens get True: one comparison with `pad_id` is enough.",
+        "The scores have shape (batch, head, query, key). The mask hides padding keys, the same "
+        "ones for every head and every query.",
         "`(ids != pad_id)` has shape (batch, key). Put two axes of size 1 in the middle: "
         "`[:, None, None, :]`.",
     ),
@@ -260,10 +260,10 @@ def _masked_keys_get_nothing(answer, inputs: tuple, output: Tensor, weights: Ten
         "Three steps: scores, softmax, weighted sum of the values. The mask acts between the "
         "first two.",
         "Each query spreads a total of 1 over the keys: softmax over the last axis. Before that, a "
-        "hidden key gets the lowest score there is. And a query whose keys are all hidden?",
-        "`scores.masked_fill(~mask, torch.finfo(scores.dtype).min)` hides where the mask is "
-        "False; minus infinity would give NaN where it is False for every key. After "
-        "`.softmax(dim=-1)` such a row needs `.masked_fill(~mask, 0.0)`. Return "
+        "hidden key gets the lowest score there is. What if all of a query's keys are hidden?",
+        "`scores.masked_fill(~mask, torch.finfo(scores.dtype).min)` hides keys where the mask is "
+        "False. Minus infinity would give NaN in a row that is False for every key. After "
+        "`.softmax(dim=-1)`, such a row needs `.masked_fill(~mask, 0.0)`. Return "
         "`weights @ V, weights`.",
     ),
     helpers=("transformer_lesson.model.attention:masked_softmax",),

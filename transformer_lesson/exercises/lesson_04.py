@@ -103,12 +103,12 @@ def _matrices(made, d_model: int, n_places: int) -> list[Tensor]:
     trial=_handed,
     returns={"handed": "word", "looks": ""},
     hints=(
-        "One question for each matrix. Which place does a word at place i want to look at "
-        "(`W_Q`)? By what is a word found (`W_K`): its kind, or its place? And which of its "
+        "Each matrix answers one question. Which place does a word at place i want to look at "
+        "(`W_Q`)? What is a word found by (`W_K`), its kind or its place? And which of its "
         "numbers does it hand over (`W_V`)?",
         "Let `W_K[6:]` be `torch.eye(n_places)`. Then row 6 + i of `W_Q` is the wish list of "
         "place i, one number for each place. Place 3 wants place 2 and no other, and wants it "
-        "loudly: softmax makes almost equal weights of 0 and 1.",
+        "loudly: softmax turns 0 and 1 into almost equal weights.",
         "`W_Q[7:, :-1] = 50 * torch.eye(n_places - 1)`: row 7 belongs to place 1, and column 0 "
         "says how much it wants place 0. Row 6 stays 0. `W_V[2] = 1`: a verb hands over 1.",
     ),
@@ -231,7 +231,7 @@ def _merge_inputs(draw: Draw) -> tuple:
     draws=6,
     returns={"merged": "batch n d_model"},
     hints=(
-        "It undoes `split_heads`: the same steps, backwards.",
+        "Undo `split_heads`: take the same steps backwards.",
         "First bring the token axis back in front of the head axis. Then join (head, d_head).",
         "`x.transpose(1, 2)` has shape (batch, n, head, d_head). `.flatten(2)` joins the last "
         "two axes. `.view` refuses here, because a transpose moves no numbers in memory.",

@@ -52,10 +52,10 @@ def _feed_forward_inputs(draw: Draw) -> tuple:
     hints=(
         "Unit u takes the dot product of x with column u of W_1. Which single product takes all "
         "of these dot products at once?",
-        "`x @ W_1 + b_1` holds every unit's sum, on the last axis; batch and n need no loop. "
+        "`x @ W_1 + b_1` holds every unit's sum, on the last axis, so batch and n need no loop. "
         "`.relu()` silences what is below 0. Adding up rows of W_2, each times a number, is a "
         "matrix product too.",
-        "`hidden = (x @ W_1 + b_1).relu()`; then multiply by W_2, and add b_2.",
+        "`hidden = (x @ W_1 + b_1).relu()`. Then multiply by W_2 and add b_2.",
     ),
     invariants=(random_layers.the_same_again, _each_token_by_itself),
 )
@@ -152,13 +152,13 @@ def _mean_zero(answer, inputs: tuple, result: Tensor) -> str | None:
     draws=6,
     returns={"normalized": "d_model"},
     hints=(
-        "The first word has the mean 4, so -2 became -1.41. It was divided by 1.41, the root of "
-        "2: is that the mean of the squared distances 4, 0, 0, 4, or their sum by 3? And did it "
-        "move when the second word got louder?",
+        "The first word has the mean 4, so -2 became -1.41: it was divided by 1.41, the root of "
+        "2. Is 2 the mean of the squared distances 4, 0, 0, 4, or their sum divided by 3? And did "
+        "-1.41 change when the second word got louder?",
         "With epsilon 3, a distance of 1 and a variance of 1 became 0.5. 1 / (1 + 3) is 0.25, "
         "and 1 / √(1 + 3) is 0.5. `keepdim=True` keeps the axis, so that the result broadcasts.",
-        "`variance = x.var(dim=-1, keepdim=True, correction=0)`; epsilon is added to it, inside "
-        "the root. gamma multiplies the quotient, and beta is added last.",
+        "`variance = x.var(dim=-1, keepdim=True, correction=0)`. Add epsilon to it, inside the "
+        "root. Multiply the quotient by gamma, and add beta last.",
     ),
     invariants=(_mean_zero, _each_token_by_itself),
 )
@@ -281,8 +281,8 @@ def _sum(x, carried, written):
         "Write one of the three orders in your cell, run it, then run `how_far`: 0 is the "
         "translator's own way.",
         "Look at the figure of section 4: with its norms, the stream has size 1 after every "
-        "sub-layer. In which of the three orders is it the stream that gets normalized?",
-        "The sum is `x + sublayer(x)`, and the norm is the last thing that happens.",
+        "sub-layer. Which of the three orders normalizes the stream itself?",
+        "The sum is `x + sublayer(x)`, and the norm comes last.",
     ),
     invariants=(
         random_layers.the_same_again,
@@ -333,9 +333,9 @@ def residual_branch(x, sublayer, norm):
     draws=6,
     returns={"output": "d_model"},
     hints=(
-        "*Pre* says before what the norm stands. It is one of the three orders of exercise 3.",
+        "*Pre* tells you what the norm comes before. It is one of exercise 3's three orders.",
         "What goes past the sub-layer is x itself, not the normalized x.",
-        "The sub-layer gives `sublayer(norm(x))`; add x to it.",
+        "The sub-layer gives `sublayer(norm(x))`. Add x to that.",
     ),
     invariants=(
         random_layers.the_same_again,

@@ -50,11 +50,11 @@ def _cross_inputs(draw: Draw) -> tuple:
     draws=7,
     returns={"output": "batch target d_model"},
     hints=(
-        "It is multi-head attention of two sequences: the target asks, the source answers.",
-        "Make the queries from y, and both keys and values from memory. So the scores have the "
+        "This is multi-head attention between two sequences: the target asks, the source answers.",
+        "Make the queries from y, and both keys and values from memory. The scores then have the "
         "shape (batch, head, target, source).",
-        "`Q = split_heads(y @ W_Q, n_heads)`; the same of memory with W_K and W_V. Then attend, "
-        "merge and multiply by W_O.",
+        "`Q = split_heads(y @ W_Q, n_heads)`. Do the same to memory with W_K and W_V. Then "
+        "attend, merge and multiply by W_O.",
     ),
 )
 def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
@@ -186,7 +186,7 @@ def _decoder_inputs(draw: Draw) -> tuple:
     hints=(
         "Three sub-layers, each in a post-norm residual branch: self-attention, "
         "cross-attention, feed-forward.",
-        "`cross_attention(y, memory)`: queries come from the target, keys and values from "
+        "In `cross_attention(y, memory)`, queries come from the target, keys and values from "
         "the encoder. The residual of that branch is y, not memory.",
         "`y = norm_1(y + self_attention(y))`, then `y = norm_2(y + cross_attention(y, "
         "memory))`, then the feed-forward branch with norm_3.",
@@ -240,8 +240,8 @@ def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm
     draws=7,
     returns={"logits": "batch target vocab_size"},
     hints=(
-        "As in the encoder: masks, embeddings, positions, blocks. Two masks this time, and a "
-        "projection at the end.",
+        "The steps are those of the encoder: masks, embeddings, positions, blocks. This time there "
+        "are two masks, and a projection at the end.",
         "Self-attention gets `causal_mask(target_ids.size(1))`. Cross-attention gets the padding "
         "mask of the source ids, because it reads the source.",
         "`decoder_block` calls its `cross_attention` with two arguments: "
@@ -508,7 +508,7 @@ def _leak_inputs(draw: Draw) -> tuple:
         "Change one token and run the model again. Which outputs are allowed to move?",
         "After a change at position t, outputs 0 to t - 1 must stay as they were. A leak may "
         "hide at any t, so try them all.",
-        "For t from 1 to n - 1: clone ids, put another id (0, or 1 where a 0 stands) into "
+        "For each t from 1 to n - 1, clone ids, put another id (0, or 1 where there's a 0) into "
         "column t, and compare `model(changed)[:, :t]` with `model(ids)[:, :t]`. Return "
         "`True` or `False`.",
     ),

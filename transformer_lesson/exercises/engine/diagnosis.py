@@ -30,9 +30,7 @@ def diagnose(exercise: Exercise, answer: Callable) -> list[tuple[str, ...]]:
     valued = sorted((n for n, one in enumerate(mine) if not one.raised), key=lambda n: right[n])
     for level in _levels(exercise.marked) if valued else ():
         fitting = [
-            taken
-            for taken in level
-            if all(_same_value(given(taken, n), mine[n]) for n in valued)
+            taken for taken in level if all(_same_value(given(taken, n), mine[n]) for n in valued)
         ]
         exact = [
             taken

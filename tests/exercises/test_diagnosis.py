@@ -137,6 +137,7 @@ def test_the_bug_that_a_learner_starts_from_is_a_turn_and_is_named(name):
 
 
 @pytest.mark.slow
+@pytest.mark.everything
 @each_exercise
 def test_what_no_turns_explain_has_no_name(name):
     report = check(name, lambda *inputs: nudged(EXERCISES[name].load_reference()(*inputs)))

@@ -38,7 +38,11 @@ CELLS = {
     "right": (RIGHT, "passed", "Equal to"),
     "magic": (f"%matplotlib inline\n{RIGHT}\n!echo passed", "passed", "Equal to"),
     "timed": (f"%%time\n{RIGHT}", "passed", "Equal to"),
-    "nats": (f"{HEAD}return loss_in_nats * n_tokens / n_characters", "failed", "nats for bits"),
+    "nats": (
+        f"{HEAD}return loss_in_nats * n_tokens / n_characters",
+        "failed",
+        "nats instead of bits",
+    ),
     "blank": (f"{HEAD}raise NotImplementedError", "not attempted", ""),
     "dots": (f"{HEAD}...", "not attempted", ""),
     "half": (f"{HEAD}n_tokens + 1\n    raise NotImplementedError", "not attempted", ""),

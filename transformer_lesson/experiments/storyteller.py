@@ -43,7 +43,8 @@ def train(
     load_whole("torch._dynamo")  # for torch.optim; an interrupt could leave half of it
     weights = gpt_weights_of(model)
     rows = [tokenizer.encode(story, add_special=True) for story in stories]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3, betas=(0.9, 0.98), weight_decay=0.1)
+    choices = {"betas": (0.9, 0.98), "weight_decay": 0.1, "fused": True}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3, **choices)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / 50, 1 - step / steps)
     )

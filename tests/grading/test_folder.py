@@ -96,8 +96,8 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     [
         ([], "folder"),
         ([""], "no folder"),
-        (["nowhere"], "'nowhere' is no folder"),
-        ([__file__], "is no folder"),
+        (["nowhere"], "'nowhere' is not a folder"),
+        ([__file__], "is not a folder"),
         ([".", "3"], "There is no lesson '3'"),
         ([".", "16"], "There is no lesson '16'"),
         ([".", "03", "c"], "Unrecognized arguments: c"),

@@ -126,9 +126,7 @@ def _one_order(exercise: Exercise, answer: Callable, number: int) -> str | None:
         yours = _depends_on_order(exercise, answer, draw, axis)
         if None in (ours, yours) or ours == yours:
             continue
-        turned = (
-            f"With the order reversed, {NOUNS[axis]} {draw.sizes[axis] - 1} first, the numbers"
-        )
+        turned = f"With the order reversed, {NOUNS[axis]} {draw.sizes[axis] - 1} first, the numbers"
         if ours:
             return f"{turned} must change; yours only trade places."
         return f"{turned} must only trade places; yours change."

@@ -229,7 +229,7 @@ def why_not_yours(name: str, collected: object) -> str | None:
     try:
         return first_failure(find(name), collected)
     except NotAttempted:
-        return "it is an empty stub again"
+        return "it is a stub again"
 
 
 def _quote(printed: Excerpt) -> str:

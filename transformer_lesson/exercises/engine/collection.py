@@ -285,9 +285,7 @@ def _check_alone(path: Path, text: str, name: str, first_failure: FirstFailure) 
         before = failures  # nothing there ran, which is not this answer's doing
     for other in failures.keys() - before.keys():
         first = failures[other].splitlines()[0].rstrip(".")
-        raise NotStandalone(
-            f"with it, `{other}` in the same file no longer passes ({first})"
-        )
+        raise NotStandalone(f"with it, `{other}` in the same file no longer passes ({first})")
 
 
 def _failures(path: Path, text: str, first_failure: FirstFailure) -> dict[str, str]:

@@ -198,7 +198,7 @@ def test_without_a_place_nothing_is_written_and_a_locked_one_is_said(
 ):
     monkeypatch.delenv(PLACE, raising=False)
     monkeypatch.chdir(tmp_path)
-    assert mine.save_model(own, tokenizer).startswith("It is not kept")
+    assert mine.save_model(own, tokenizer).startswith("Your model wasn't saved")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(PLACE, str(tmp_path / "file" / "my_progress.json"))

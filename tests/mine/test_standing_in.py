@@ -55,7 +55,7 @@ def test_what_is_too_small_shows_in_all_of_them_together():
     write("return x[..., :1]")
     result = translation(SENTENCE)
     assert result.mine == GERMAN
-    assert "Ours stands in for encoder_forward: with what is yours, it raised Run" in repr(result)
+    assert "Ours stands in for encoder_forward: with your functions, it raised Run" in repr(result)
 
 
 def test_what_is_tried_may_fail_too():

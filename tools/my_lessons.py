@@ -104,15 +104,15 @@ def _merge(lesson: Path, copy: Path, old: bytes, newest: bytes) -> str:
     mine = _read(copy.read_bytes())
     if mine is None:
         return (
-            f"{MINE}/{copy.name} is no notebook any more and stays as it is: give it another name "
+            f"{MINE}/{copy.name} is no longer a notebook, so it stays as it is: rename it "
             f"to get a new copy of {LESSONS}/{lesson.name}."
         )
     made = carried_over(_read(old), mine, _read(newest))
     if made.cells == mine.cells:
-        return f"{MINE}/{copy.name} is as new as the course."
+        return f"{MINE}/{copy.name} is up to date."
     kept = _keep_earlier(copy)
     write_atomically(copy, (nbformat.writes(made) + "\n").encode())
-    return f"{MINE}/{copy.name} has the newest edition and your work; as it was: {kept}"
+    return f"{MINE}/{copy.name} has the newest edition and your work; the old copy is {kept}"
 
 
 def _keep_earlier(copy: Path) -> str:
@@ -131,7 +131,7 @@ def main() -> str | None:
         for sentence in bring_up_to_date():
             print(sentence)
     except OSError as error:
-        return f"{ROOT / MINE} cannot be written ({error}): copy the course to a folder of yours."
+        return f"{ROOT / MINE} cannot be written ({error}): copy the course to your own folder."
     return None
 
 

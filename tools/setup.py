@@ -134,11 +134,11 @@ FAILED = (
 def set_up(requirements: str) -> None:
     if UNFINISHED.exists() or not works(PYTHON, "-m", "pip", "--version"):
         if VENV.exists():
-            print("The .venv found here is not whole (an interrupted set-up?): making it anew.")
+            print("The .venv here is incomplete (an interrupted set-up?): making a new one.")
         make_venv()
     if not works(PYTHON, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"):
         sys.exit(".venv holds a Python that is too old: run `make clean`, then this again.")
-    print("Installing the course into .venv: up to minutes and 2 GB the first time.", flush=True)
+    print("Installing the course into .venv: may take minutes and 2 GB at first.", flush=True)
     install(requirements)
     for name in LISTS[: LISTS.index(requirements) + 1]:
         (VENV / name).touch()  # Make compares its time with that of the list
@@ -152,7 +152,7 @@ def main(requirements: str) -> None:
     except OSError as error:
         sys.exit(
             f"The set-up makes .venv in {ROOT} and cannot write there ({error.strerror}): copy the "
-            "course to a folder that is yours and run this there."
+            "course to a folder of your own and run this there."
         )
     with lock:
         try:

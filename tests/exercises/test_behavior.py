@@ -35,7 +35,7 @@ SCORES = {  # answers, and what the first sentence says
     "Changing query 0 of `Q` moves your result at": (
         lambda Q, K: scores(Q[..., :1, :].expand(Q.shape), K)
     ),
-    "must only change places; yours are others.": (
+    "must only trade places; yours change.": (
         lambda Q, K: scores(Q, K) + torch.arange(K.size(-2)) ** 2
     ),
     " of `K` must move the result at ": last_key_unseen,
@@ -71,8 +71,8 @@ def test_an_order_that_should_matter_is_told():
         return x + table[: x.size(1)].mean(0)
 
     told = unlike_ours(EXERCISES["add_positions"], the_same_for_every_place)
-    assert told.startswith("With the order turned round, token ")
-    assert told.endswith("first, the numbers must be others; yours only change places.")
+    assert told.startswith("With the order reversed, token ")
+    assert told.endswith("first, the numbers must change; yours only trade places.")
 
 
 ONE = torch.ones(1).long()

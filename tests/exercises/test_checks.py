@@ -266,6 +266,6 @@ def test_a_wrong_formula_fails_and_one_that_is_right_in_double_precision_only_is
     assert report.mistake == "the heads in reverse order"
     report = check("apply_rotary", lambda *x: turned_by_a_matrix(*x, dtype=torch.float64))
     assert report.status == "failed" and report.mistake is None
-    assert report.message.startswith("Your formula is right, but in double precision only.")
+    assert report.message.startswith("Your formula is right, but only in double precision.")
     wrong = check("apply_rotary", lambda x, *y: 2 * turned_by_a_matrix(x, *y, dtype=torch.float64))
     assert "is right" not in wrong.message

@@ -167,7 +167,7 @@ def test_a_helper_of_another_meaning_under_the_same_name_is_refused(folder):
     before = (folder / "lesson_03.py").read_text()
     notebook.run("def scale(n):\n    return n\n")
     line = notebook.check("causal_mask", MASK.replace("== 1", "== scale(1)"))
-    assert "with it `attention_scores`, which stands beside it, does not pass any more" in line
+    assert "with it, `attention_scores` in the same file no longer passes" in line
     assert (folder / "lesson_03.py").read_text() == before
 
 

@@ -16,7 +16,7 @@ UNREADABLE = "def causal_mask(n):\n    return torch.ones((1, 1, n, n)"
 RAISES = "torch.triangle\n\n" + MASK.strip()
 EARLIER = "This is about an earlier version of `causal_mask`: the last cell with it "
 SYNTAX = "could not be read (SyntaxError in line 2: '(' was never closed)."
-ABOVE = "ended in an error before it came to its `def`."
+ABOVE = "ended in an error before it reached its `def`."
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def test_no_cell_begins_a_formula():
 )
 def test_what_is_no_notebook_is_called_so(tmp_path, content):
     (tmp_path / "a.ipynb").write_bytes(content)
-    with pytest.raises(Unreadable, match="no notebook, version 4"):
+    with pytest.raises(Unreadable, match="not a notebook of version 4"):
         read(tmp_path / "a.ipynb")
 
 
@@ -81,13 +81,13 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
         read(tmp_path / "a.ipynb")
     with (tmp_path / "large.ipynb").open("wb") as file:
         file.truncate(10**9)
-    with pytest.raises(Unreadable, match="more than 20 MB"):
+    with pytest.raises(Unreadable, match="larger than 20 MB"):
         read(tmp_path / "large.ipynb")
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe.ipynb")
         (tmp_path / "link.ipynb").symlink_to(tmp_path / "10_right.ipynb")
         for name in ("pipe.ipynb", "link.ipynb"):
-            with pytest.raises(Unreadable, match="no ordinary file"):
+            with pytest.raises(Unreadable, match="hand in an ordinary file"):
                 read(tmp_path / name)
 
 
@@ -95,9 +95,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     ("arguments", "said"),
     [
         ([], "folder"),
-        ([""], "no folder"),
-        (["nowhere"], "'nowhere' is no folder"),
-        ([__file__], "is no folder"),
+        ([""], "not a folder"),
+        (["nowhere"], "'nowhere' is not a folder"),
+        ([__file__], "is not a folder"),
         ([".", "3"], "There is no lesson '3'"),
         ([".", "16"], "There is no lesson '16'"),
         ([".", "03", "c"], "Unrecognized arguments: c"),

@@ -155,16 +155,16 @@ def same(folder, other):
 def test_what_is_not_ours_is_never_overwritten(tmp_path):
     model, tokenizer = small_translator()
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(ValueError, match="holds something else, such as notes.txt"):
+    with pytest.raises(ValueError, match="already holds other files, such as notes.txt"):
         mine.export(tmp_path, model, tokenizer)
-    with pytest.raises(ValueError, match="is a file: name a folder"):
+    with pytest.raises(ValueError, match="is a file: give a folder"):
         mine.export(tmp_path / "notes.txt", model, tokenizer)
-    with pytest.raises(ValueError, match="does not end in .html"):
+    with pytest.raises(ValueError, match="must end in .html"):
         mine.page(tmp_path / "notes.txt", "a", model, tokenizer)
     (tmp_path / "other.html").write_text("<!doctype html>")
     (tmp_path / "folder.html").mkdir()
     for name in ("other.html", "folder.html"):
-        with pytest.raises(ValueError, match="is there already and no page of this course"):
+        with pytest.raises(ValueError, match="exists and isn't a page of this course"):
             mine.page(tmp_path / name, "a", model, tokenizer)
     assert {one.name for one in tmp_path.iterdir()} == {"notes.txt", "other.html", "folder.html"}
     assert (tmp_path / "notes.txt").read_text() == "mine"
@@ -183,7 +183,7 @@ def test_what_is_ours_is_written_anew_until_the_library_has_saved_into_it(tmp_pa
     theirs, _ = loaded(folder, "AutoModelForSeq2SeqLM")
     theirs.save_pretrained(folder)  # as after a training of theirs
     assert not is_ours(folder)
-    with pytest.raises(ValueError, match="holds something else, such as config.json"):
+    with pytest.raises(ValueError, match="already holds other files, such as config.json"):
         mine.export(folder, model, tokenizer)
 
 

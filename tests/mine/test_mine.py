@@ -67,7 +67,7 @@ def test_ours_call_theirs_which_do_not_leak_into_the_package(folder, model, ids)
     assert_close(MyTransformer.with_weights_of(model, own)(*ids), model(*ids))
     assert len(calls) == 3 * (2 + 2 * 2)  # Q, K and V of all attentions
     assert functions["split_heads"] is split_heads
-    with pytest.raises(ValueError, match="are no parts of the forward pass"):
+    with pytest.raises(ValueError, match="are not in the forward pass"):
         assembled({"split_head": split_heads})
     before = model(*ids)
     functions = assembled({"attention_scores": lambda Q, K: torch.zeros(*Q.shape[:-1], K.size(-2))})
@@ -89,7 +89,7 @@ def test_what_was_broken_by_hand_is_named_and_ours_stands_in(folder, model, ids)
     assert own.yours == () and " ".join(own.reasons) == broken
     said = repr(own).splitlines()
     assert said[0] == f"0 of {len(PARTS)} functions of the forward pass are yours"
-    assert "attention_scores" in said[3] and "ours: yours does not pass any more (" in said[3]
+    assert "attention_scores" in said[3] and "ours: yours no longer passes (" in said[3]
     assert "ours: yours does not run (SyntaxError" in repr(own)
     assert_close(MyTransformer.with_weights_of(model, own)(*ids), model(*ids))
 
@@ -198,8 +198,8 @@ def test_without_a_place_nothing_is_written_and_a_locked_one_is_said(
 ):
     monkeypatch.delenv(PLACE, raising=False)
     monkeypatch.chdir(tmp_path)
-    assert mine.save_model(own, tokenizer).startswith("It is not kept")
+    assert mine.save_model(own, tokenizer).startswith("Your model wasn't saved")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(PLACE, str(tmp_path / "file" / "my_progress.json"))
-    assert mine.save_model(own, tokenizer).startswith("It could not be kept in ")
+    assert mine.save_model(own, tokenizer).startswith("Your model can't be saved in ")

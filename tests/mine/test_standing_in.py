@@ -55,7 +55,7 @@ def test_what_is_too_small_shows_in_all_of_them_together():
     write("return x[..., :1]")
     result = translation(SENTENCE)
     assert result.mine == GERMAN
-    assert "Ours stands in for encoder_forward: with what is yours, it raised Run" in repr(result)
+    assert "Ours stands in for encoder_forward: with your functions, it raised Run" in repr(result)
 
 
 def test_what_is_tried_may_fail_too():
@@ -153,9 +153,9 @@ def test_a_mistake_shows_in_the_words_or_the_logits():
 
 
 def test_wrong_input_and_a_missing_translator_are_told_in_a_sentence(monkeypatch):
-    with pytest.raises(ValueError, match="'Window' is no word of the translator"):
+    with pytest.raises(ValueError, match="'Window' is not in the translator's vocabulary"):
         translation("the child opens the Window .")
-    with pytest.raises(ValueError, match="are no parts of the forward pass"):
+    with pytest.raises(ValueError, match="are not in the forward pass"):
         translation(SENTENCE, attention_score=max)
     monkeypatch.setattr(side_by_side, "trained_translator", lambda: None)
     with pytest.raises(ValueError, match="The trained translator is missing"):

@@ -183,7 +183,7 @@ def test_a_pull_meets_no_conflict_and_the_work_goes_on(course, tmp_path):
     git(learner, "pull", "--quiet")
     said = list(bring_up_to_date(learner))
     kept = f"{MINE}/{EARLIER}/{LESSONS[1].stem}.1.ipynb"
-    assert said == [f"{MINE}/{LESSON} has the newest edition and your work; as it was: {kept}"]
+    assert said == [f"{MINE}/{LESSON} has the newest edition and your work; the old copy is {kept}"]
     assert read(copy) == ["1, better", "my answer", "my note", "3"]
     assert read(learner / kept) == ["1", "my answer", "my note"]
     assert (learner / MINE / "glossary.md").read_text() == "words"
@@ -234,7 +234,7 @@ def test_a_damaged_edition_is_found_in_the_history_and_a_damaged_copy_stays(
     copy.write_text(damage)
     commit(course, "a:1, best")
     (said,) = bring_up_to_date(course)
-    assert said.startswith(f"{MINE}/{LESSON} is no notebook any more and stays as it is")
+    assert said.startswith(f"{MINE}/{LESSON} is no longer a notebook, so it stays as it is")
     assert copy.read_text() == damage
     copy.rename(copy.with_name("mine.ipynb"))
     assert list(bring_up_to_date(course)) == [] and read(copy) == ["1, best"]

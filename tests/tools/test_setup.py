@@ -156,7 +156,7 @@ def test_a_folder_that_was_moved_is_set_up_again_and_a_venv_without_python_made_
 
 def test_a_killed_set_up_begins_anew(course):
     course.killed_while_copying("setup")
-    assert "not whole (an interrupted set-up?): making it anew" in course.make()
+    assert "incomplete (an interrupted set-up?): making a new one" in course.make()
     assert not course.has_half() and len(course.log("venv made")) == 2
 
 
@@ -276,7 +276,7 @@ def test_a_venv_that_is_too_old_or_cannot_be_made_and_a_locked_folder_are_told_w
     (course.folder / ".setup.lock").mkdir()  # root may write anywhere, but not into a folder's name
     said = course.make(succeeds=False)
     assert f"{course.folder} and cannot write there" in said
-    assert "copy the course to a folder that is yours" in said
+    assert "copy the course to a folder of your own" in said
 
 
 def test_make_alone_lists_the_commands_and_a_busy_port_gets_one_sentence(course):

@@ -1,6 +1,6 @@
 """Grade a folder: `make grade DIR=folder`, or with LESSON=03 one lesson only.
 
-Where a notebook cannot be closed off, it runs only if asked for with `--unconfined`.
+Where a notebook cannot be locked in, it runs only if asked for with `--unconfined`.
 """
 
 import argparse
@@ -20,9 +20,9 @@ from transformer_lesson.grading import sandbox
 from transformer_lesson.grading.judge import grade
 
 OPEN = (
-    "Notebooks cannot be closed off here, and one that sets out to do harm could read or delete "
-    "your files: install bubblewrap (Linux: `sudo apt install bubblewrap`), or, best as a user of "
-    "its own or in a container, run them unconfined with `make grade GRADE_FLAGS=--unconfined`."
+    "Nothing here can lock notebooks in, so a malicious one could read or delete your files: "
+    "install bubblewrap (Linux: `sudo apt install bubblewrap`), or run them unconfined, best as a "
+    "separate user or in a container, with `make grade GRADE_FLAGS=--unconfined`."
 )
 
 
@@ -50,15 +50,15 @@ def rows(submissions: list[handed_in.Submission], lesson: str) -> Iterator[hande
 def refusal(folder: str, lesson: str, unconfined: bool) -> str | None:
     """Return, in a sentence, why nothing can be graded, or `None`."""
     if not folder or not Path(folder).is_dir():
-        return f"{folder!r} is no folder: name the one with the notebooks, as in DIR=handed_in."
+        return f"{folder!r} is not a folder: give the one with the notebooks, as in DIR=handed_in."
     if lesson and lesson not in LESSONS:
         return f"There is no lesson {lesson!r}: give two digits, 00 to 15, as in LESSON=03."
     if not os.access(folder, os.W_OK):
-        return f"grades.csv cannot be written in {folder}: copy the notebooks to a folder of yours."
+        return f"grades.csv cannot be written in {folder}: copy the notebooks to your own folder."
     if not unconfined and not sandbox.is_closed():
         return OPEN
     if not sandbox.can_start():
-        return "No process for a notebook starts here: run `make setup`, and free 2 GB of memory."
+        return "No process starts for a notebook: run `make setup`, and free 2 GB of memory."
     return None
 
 
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
     parser = OneSentence(prog="python -m transformer_lesson.grading", description=__doc__)
     parser.add_argument("folder", help="with the students' notebooks")
     parser.add_argument("lesson", nargs="?", default="", help="two digits; all lessons without it")
-    parser.add_argument("--unconfined", action="store_true", help="run what cannot be closed off")
+    parser.add_argument("--unconfined", action="store_true", help="run what can't be locked in")
     chosen = parser.parse_args(arguments)
     refused = refusal(chosen.folder, chosen.lesson, chosen.unconfined)
     if refused:

@@ -76,15 +76,15 @@ def read(path: Path) -> tuple[str, list[str]]:
         Unreadable: the file is no notebook, or of no lesson.
     """
     if path.suffix.lower() != ".ipynb" or path.is_symlink() or not path.is_file():
-        raise Unreadable("There is no notebook here, no ordinary file that ends in .ipynb.")
+        raise Unreadable("There is no notebook here: hand in an ordinary file that ends in .ipynb.")
     try:
         if path.stat().st_size > LARGEST:
-            raise Unreadable(f"The file has more than {LARGEST // 10**6} MB.")
+            raise Unreadable(f"The file is larger than {LARGEST // 10**6} MB.")
         cells = [_cell(cell) for cell in json.loads(path.read_bytes())["cells"]]
     except OSError as error:
         raise Unreadable(f"The file cannot be read: {error.strerror}.") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Unreadable("The file is no notebook, version 4.") from error
+        raise Unreadable("The file is not a notebook of version 4.") from error
     titles = [TITLE.search(source) for kind, source in cells if kind == "markdown"]
     named = [title.group(1) for title in titles if title] or [path.name[:2]]
     if named[0] not in LESSONS:

@@ -33,8 +33,8 @@ from transformer_lesson.exercises.lesson_14.rules import (
 from transformer_lesson.grading.record import LONGEST, Player
 from transformer_lesson.grading.sandbox import SECONDS, Stopped, answers
 
-GRADIENT = "The gradient that comes back through your function is not the right one, or none comes."
-UNSEEN = "It is right on the draws that `check` uses, and wrong on others."
+GRADIENT = "The gradient that flows back through your function is wrong or missing."
+UNSEEN = "It is right on the draws that `check` uses, but wrong on others."
 IMPORTED = "It is the package's own function, or calls it: there is no answer here to judge."
 
 Take = Callable[..., Any]

@@ -38,12 +38,12 @@ def export(
     """
     folder, (model, tokenizer) = Path(folder), _yours(model, tokenizer)
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{_shown(folder)} is a file: name a folder.")
+        raise ValueError(f"{_shown(folder)} is a file: give a folder instead.")
     others = sorted(one.name for one in folder.glob("[!.]*"))
     if others and not is_ours(folder):
         raise ValueError(
-            f"{_shown(folder)} holds something else, such as {printable(others[0])}, which stays "
-            "as it is: name a folder that is empty or not there yet."
+            f"{_shown(folder)} already holds other files, such as {printable(others[0])}, which "
+            "are left alone: give a folder that is empty or doesn't exist yet."
         )
     return to_transformers(model, folder, tokenizer)
 
@@ -72,10 +72,10 @@ def page(
     """
     path, (model, tokenizer) = Path(path), _yours(model, tokenizer)
     if path.suffix != ".html":
-        raise ValueError(f"{_shown(path)} does not end in .html, by which a browser knows a page.")
+        raise ValueError(f"{_shown(path)} must end in .html, or browsers won't open it as a page.")
     if path.exists() and not _is_our_page(path):
         raise ValueError(
-            f"{_shown(path)} is there already and no page of this course: name another file."
+            f"{_shown(path)} exists and isn't a page of this course: give another file name."
         )
     flow = ModelFlow(model, tokenizer, text)
     path.parent.mkdir(parents=True, exist_ok=True)

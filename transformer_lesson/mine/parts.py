@@ -134,7 +134,7 @@ def usable(names: Iterable[str]) -> tuple[dict[str, Callable], dict[str, str]]:
         if name in broken:
             reasons[name] = printable(f"yours does not run ({broken[name]})")
         elif why := VERDICTS.get((name, files)):
-            reasons[name] = printable(f"yours does not pass any more ({why.splitlines()[0]})")
+            reasons[name] = printable(f"yours no longer passes ({why.splitlines()[0]})")
         elif name in written:
             yours[name] = written[name]
     return yours, reasons
@@ -165,7 +165,7 @@ def assembled(yours: Mapping[str, Callable]) -> dict[str, Callable]:
 def check_names(functions: Mapping[str, Callable]) -> None:
     """Raise a `ValueError` if a name is none of `PARTS`."""
     if unknown := functions.keys() - set(PARTS):
-        raise ValueError(f"{sorted(unknown)} are no parts of the forward pass: use {PARTS}.")
+        raise ValueError(f"{sorted(unknown)} are not in the forward pass: use names from {PARTS}.")
 
 
 def _copy(function: Callable) -> FunctionType:

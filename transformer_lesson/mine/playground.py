@@ -70,7 +70,7 @@ def answer_to(typed: str) -> list[str]:
     if not read:
         return ["Type an English sentence, and press Enter."]
     if len(read) > LONGEST_TYPED:
-        return [f"These are {len(read)} words: at most {LONGEST_TYPED}, please."]
+        return [f"That's {len(read)} words. Use at most {LONGEST_TYPED}."]
     if read[-1][-1].isalnum():
         read.append(".")  # as every sentence of the corpus ends
     if unknown := [word for word in read if word not in known]:

@@ -46,9 +46,9 @@ class Translation:
         names = f": {', '.join(yours)}" if yours else ""
         lines = [f"your model:    {self.mine or '(nothing)'}", f"the package's: {self.packages}"]
         if self.largest <= SAME:
-            lines.append(f"Logits differ by less than {SAME}: the same model.")
+            lines.append(f"Scores differ by less than {SAME}: the same model.")
         else:
-            lines.append(f"Logits differ by up to {self.largest:.2g}: not the same model.")
+            lines.append(f"Scores differ by up to {self.largest:.2g}: not the same model.")
         lines.append(f"In yours, {whose}{names}.")
         if self.tried:
             lines.append(f"Tried as they are: {', '.join(self.tried)}.")
@@ -139,6 +139,6 @@ def _check_words(sentence: str, tokenizer: Tokenizer) -> None:
     known = set(tokenizer.vocabulary)
     if unknown := [word for word in sentence.split() if word not in known]:
         raise ValueError(
-            f"{printable(unknown[0])!r} is no word of the translator: write words of its "
-            "vocabulary in small letters, with a blank before each comma and period."
+            f"{printable(unknown[0])!r} is not in the translator's vocabulary: use its "
+            "words, in small letters, with a blank before each comma and period."
         )

@@ -65,7 +65,7 @@ def what_went_wrong(error: Exception) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [one for one in frames if not one.filename.startswith(FOREIGN)]
     if not own:
-        return f"with what is yours, it raised {raised}"
+        return f"with your functions, it raised {raised}"
     file = Path(own[-1].filename)
     place = f"{FOLDER}/{file.name}" if file.parent.name == FOLDER else "its cell"
     return f"`{own[-1].name}` raised {raised} in line {own[-1].lineno} of {place}"

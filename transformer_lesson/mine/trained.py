@@ -67,12 +67,12 @@ def save_model(model: EncoderDecoderTransformer, tokenizer: Tokenizer) -> str:
     """
     folder = collection_folder()
     if folder is None:
-        return "It is not kept, for there are no notebooks in the working folder."
+        return "Your model wasn't saved: there are no notebooks in the working folder."
     try:
         folder.mkdir(parents=True, exist_ok=True)
         save_checkpoint(folder / FILE, as_the_packages(model).eval(), tokenizer)
     except OSError as error:
-        return f"It could not be kept in {printable(str(folder))} ({error.strerror or error})."
+        return f"Your model can't be saved in {printable(str(folder))} ({error.strerror or error})."
     return f"Your model is kept in `{FOLDER}/{FILE}`."
 
 

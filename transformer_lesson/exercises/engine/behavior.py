@@ -68,7 +68,7 @@ def _at_random(exercise: Exercise, answer: Callable, number: int) -> str | None:
         return None
     return (
         "Called twice with the same inputs, yours gives different numbers. "
-        "What is drawn at random: does a dropout stay on?"
+        "What in it is random? Is a dropout still on?"
     )
 
 
@@ -126,12 +126,10 @@ def _one_order(exercise: Exercise, answer: Callable, number: int) -> str | None:
         yours = _depends_on_order(exercise, answer, draw, axis)
         if None in (ours, yours) or ours == yours:
             continue
-        turned = (
-            f"With the order turned round, {NOUNS[axis]} {draw.sizes[axis] - 1} first, the numbers"
-        )
+        turned = f"With the order reversed, {NOUNS[axis]} {draw.sizes[axis] - 1} first, the numbers"
         if ours:
-            return f"{turned} must be others; yours only change places."
-        return f"{turned} must only change places; yours are others."
+            return f"{turned} must change; yours only trade places."
+        return f"{turned} must only trade places; yours change."
     return None
 
 
@@ -204,7 +202,7 @@ def _said(exercise: Exercise, draw: Draw, change: Change, leaks: list, oversight
     changed = f"Changing {noun} {change.index} of `{change.argument}`"
     if not leaks:
         return f"{changed} must move the result at {place}; yours stays as it was."
-    told = f"{changed} moves your result at {place}, and must not."
+    told = f"{changed} moves your result at {place}, but must not."
     if f"{change.axis} " in place and f"{change.axis} {change.index}" not in place:
         told += f" What belongs to one {noun} reaches another: over which axis do you go?"
     return told

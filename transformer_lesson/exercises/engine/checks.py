@@ -73,7 +73,7 @@ def check(name: str, answer: Any) -> Report:
     exercise = find(name)
     if not callable(answer):
         return Report(
-            name, "failed", f'Give check the function itself: check("{name}", {name}), no call.'
+            name, "failed", f'Pass the function itself, not a call of it: check("{name}", {name}).'
         )
     earlier = not_the_last_one(name, answer)
     if is_untouched(answer, exercise.load_start()):
@@ -119,7 +119,7 @@ def _kept(exercise: Exercise, answer: Callable) -> str:
         try:
             sentence = run_for_at_most(LONGEST, work)
         except TookTooLong:
-            sentence = "It passed but was not collected: without the notebook it does not end."
+            sentence = "It passed but was not collected: outside the notebook it never ends."
     return f"\n{sentence}" if sentence else ""
 
 
@@ -225,7 +225,7 @@ def why_not_yours(name: str, collected: object) -> str | None:
     `None` if it passes. The file may have been changed by hand.
     """
     if not callable(collected):
-        return f"there is no function `{name}` any more"
+        return f"the function `{name}` is gone"
     try:
         return first_failure(find(name), collected)
     except NotAttempted:

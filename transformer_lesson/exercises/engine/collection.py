@@ -222,7 +222,7 @@ def _set_aside_if_damaged(path: Path) -> None:
         kept = _set_aside(path)
         warnings.warn(
             f"{FOLDER}/{path.name} could not be read ({error}). It is kept as {kept.name}; pass "
-            "its other checks again, or mend it and give it its old name back.",
+            "its other checks again, or repair it and give it its old name back.",
             stacklevel=2,
         )
 
@@ -277,7 +277,7 @@ def _check_alone(path: Path, text: str, name: str, first_failure: FirstFailure) 
     failures = _failures(path, text, first_failure)
     if name in failures:
         first = failures[name].splitlines()[0].rstrip(".")
-        raise NotStandalone(f"without the notebook it does not pass ({first})")
+        raise NotStandalone(f"outside the notebook it does not pass ({first})")
     text_before = path.read_text(encoding="utf-8") if failures else ""
     try:
         before = _failures(path, text_before, first_failure)
@@ -285,9 +285,7 @@ def _check_alone(path: Path, text: str, name: str, first_failure: FirstFailure) 
         before = failures  # nothing there ran, which is not this answer's doing
     for other in failures.keys() - before.keys():
         first = failures[other].splitlines()[0].rstrip(".")
-        raise NotStandalone(
-            f"with it `{other}`, which stands beside it, does not pass any more ({first})"
-        )
+        raise NotStandalone(f"with it, `{other}` in the same file no longer passes ({first})")
 
 
 def _failures(path: Path, text: str, first_failure: FirstFailure) -> dict[str, str]:
@@ -298,7 +296,7 @@ def _failures(path: Path, text: str, first_failure: FirstFailure) -> dict[str, s
         failures = {name: first_failure(name, vars(module).get(name)) for name in names}
     except Exception as error:  # the learner's code, which may raise anything
         what = f"{type(error).__name__}: {error}{_place(error, path)}"
-        raise NotStandalone(f"without the notebook it does not run ({what})") from error
+        raise NotStandalone(f"outside the notebook it does not run ({what})") from error
     return {name: failure for name, failure in failures.items() if failure}
 
 

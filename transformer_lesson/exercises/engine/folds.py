@@ -67,7 +67,7 @@ def solution(name: str) -> Fold:
     if plain is None:
         code = solution_code([*exercise.load_helpers(), exercise.load_reference()])
         return Fold(f"{name}: solution", f"From `{module}`:\n\n```python\n{code}\n```")
-    more = f"The package's own, in `{module}`, also says what is wrong with its arguments."
+    more = f"The package's own, in `{module}`, also says when its arguments are wrong."
     code = solution_code([plain])
     return Fold(f"{name}: solution", f"```python\n{code}\n```\n\n{more}")
 

@@ -42,4 +42,4 @@ def _why(cell: str) -> str:
         ast.parse(cell)
     except SyntaxError as error:
         return f"could not be read ({type(error).__name__} in line {error.lineno}: {error.msg})"
-    return "ended in an error before it came to its `def`"
+    return "ended in an error before it reached its `def`"

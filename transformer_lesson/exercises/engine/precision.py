@@ -15,7 +15,7 @@ from transformer_lesson.exercises.engine.specification import Draw, Exercise, Tr
 MAKERS = "eye zeros ones full empty tensor rand randn linspace logspace arange".split()
 """Functions of PyTorch that make a float32 unless told otherwise, the likeliest first."""
 
-DOUBLE_ONLY = "Your formula is right, but in double precision only."
+DOUBLE_ONLY = "Your formula is right, but only in double precision."
 
 
 def is_double(inputs: tuple) -> bool:
@@ -40,8 +40,8 @@ def only_single(exercise: Exercise, answer: Callable, draw: Draw, failure: str) 
     own = [line.partition(":")[0] for line in lines if line.startswith("line ")]
     place = f" ({own[-1]})" if own else ""
     return (
-        f"One thing limits it: in double precision it raises {kind}{place}, for what your code "
-        f"makes is in single unless you write, say, `{_told(exercise, answer, draw)}`."
+        f"One thing limits it: in double precision it raises {kind}{place}. What your code "
+        f"makes is in single precision unless you write, say, `{_told(exercise, answer, draw)}`."
     )
 
 
@@ -52,8 +52,8 @@ def comes_back_single(
     for name, right, mine in zip(exercise.returns, expected, yours, strict=True):
         if _is_double(right) and mine.dtype == torch.float32:
             return (
-                f"One thing limits it: in double precision `{name}` comes back in single, for what "
-                f"your code makes is in single unless you write, say, "
+                f"One thing limits it: in double precision `{name}` comes back in single. What "
+                f"your code makes is in single precision unless you write, say, "
                 f"`{_told(exercise, answer, draw)}`."
             )
     return ""
@@ -62,7 +62,7 @@ def comes_back_single(
 def only_double(exercise: Exercise, answer: Callable, draw: Draw, failure: str) -> str:
     """Return what to tell of an answer that raises in single precision alone."""
     return (
-        f"{DOUBLE_ONLY} Models compute in single, and there it raises an error.\n"
+        f"{DOUBLE_ONLY} Models compute in single precision, where it raises an error.\n"
         f"Leave the precision to the inputs: write, say, `{_told(exercise, answer, draw)}`.\n"
         f"{failure}"
     )

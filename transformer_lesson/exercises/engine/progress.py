@@ -50,8 +50,8 @@ def read_progress(path: Path | None) -> dict[str, dict[str, Any]]:
     except (ValueError, RecursionError) as error:  # broken JSON or text is one too
         kept = _set_aside(path)
         warnings.warn(
-            f"{path.name} could not be read ({error}). It is kept as {kept.name}; progress starts "
-            "anew. If you can mend it, give it its old name back.",
+            f"{path.name} could not be read ({error}). It is kept as {kept.name}, and progress "
+            "starts over. If you can repair it, give it its old name back.",
             stacklevel=2,
         )
         return empty
@@ -78,7 +78,7 @@ def remember(section: str, name: str, value: Any) -> None:
     except (OSError, TimeoutError) as error:
         warnings.warn(
             f"Progress could not be written to {path} ({error.strerror or error}): copy the course "
-            f"to a folder that is yours, or name a file in the environment variable {PLACE}.",
+            f"to a folder of your own, or name a file in the environment variable {PLACE}.",
             stacklevel=2,
         )
 

@@ -66,7 +66,7 @@ def progress() -> Progress:
         right = sum(answer.get("right") is True for answer in made)
         counts = passed, len(exercises), right, len(made), len(asked)
         lessons.append(LessonProgress(lesson, title, *counts))
-    place = f"Kept in {path.name}." if path else "Kept nowhere: this is no folder of notebooks."
+    place = f"Kept in {path.name}." if path else "Not saved: there are no notebooks in this folder."
     return Progress(lessons, place)
 
 

@@ -68,7 +68,7 @@ def written_out(function: Callable, name: str, collected: Mapping[str, str] = NO
         NotStandalone: it is no plain function, or it uses what cannot be written down.
     """
     if not inspect.isfunction(function) or function.__name__ == "<lambda>":
-        raise NotStandalone(f"it is no function made with `def`: write `def {name}(...):`")
+        raise NotStandalone(f"it was not made with `def`: write `def {name}(...):`")
     if str(function.__module__).split(".")[0] == __package__.split(".")[0]:
         raise NotStandalone(f"it is the package's own `{function.__name__}`: write one yourself")
     made = Standalone()
@@ -168,7 +168,7 @@ def _add_value(name: str, value: Any, made: Standalone) -> None:
         made.lines.append(f"{name} = {constant}")
     else:
         raise NotStandalone(
-            f"it uses `{name}`, a {type(value).__name__} of another cell: make it inside of the "
+            f"it uses `{name}`, a {type(value).__name__} from another cell: make it inside the "
             "function, or pass it as an argument"
         )
 

@@ -112,3 +112,11 @@ def test_an_error_is_named(name):
 def test_an_error_that_nobody_knows_is_quoted_alone():
     assert explain_error("Your function raised ZeroDivisionError: division by zero") is None
     assert check("attention_scores", lambda Q, K: math.sqrt(Q, K, 1)).mistake is None
+
+
+def test_what_moves_ours_a_little_is_no_reproach():
+    def averaged(weights, values, new_weights, new_values):
+        old = (weights[..., None] * values[:, :, None]).norm(dim=-1)
+        return ((new_weights[..., None] * new_values[:, :, None]).norm(dim=-1) - old).mean(1)
+
+    assert "must not" not in check("who_told", averaged).message

@@ -488,6 +488,7 @@ def legal_next(written, tokens):
             dollar=text.removesuffix("\n"),
             dollar_after_a_letter=text[:11] + text[11:].removesuffix("\n"),
             start_unread=START + text[len(START) :] if len(text) > len(START) else text,
+            end_unread=_up_to_the_words_end(text),
         )
         legal = False
         for end in choose([text], searched=[text[first:] for first in range(len(text))]):
@@ -534,6 +535,12 @@ def _word(text):
     )
 
 
+def _up_to_the_words_end(text):
+    """Return a text without what follows the word's closing quotation mark."""
+    word, mark, _ = text[len(START) :].partition('"')
+    return text[: len(START)] + word + mark
+
+
 def _records(word):
     """Return all records with this word."""
     genders = choose(
@@ -541,6 +548,7 @@ def _records(word):
         two_genders="mf",
         the_examples_gender="n",
         any_gender=string.ascii_letters,
+        any_letter_at_all=string.ascii_letters + "éäöü",
         any_small_letter=string.ascii_lowercase,
         capital_genders="mfnMFN",
         several_genders=["".join(some) for n in (1, 2, 3) for some in product("mfn", repeat=n)],

@@ -46,9 +46,9 @@ class Translation:
         names = f": {', '.join(yours)}" if yours else ""
         lines = [f"your model:    {self.mine or '(nothing)'}", f"the package's: {self.packages}"]
         if self.largest <= SAME:
-            lines.append(f"Scores differ by less than {SAME}: the same model.")
+            lines.append(f"The words' scores differ by less than {SAME}: the same model.")
         else:
-            lines.append(f"Scores differ by up to {self.largest:.2g}: not the same model.")
+            lines.append(f"The words' scores differ by up to {self.largest:.2g}: not the same model.")
         lines.append(f"In yours, {whose}{names}.")
         if self.tried:
             lines.append(f"Tried as they are: {', '.join(self.tried)}.")

@@ -48,7 +48,9 @@ class Translation:
         if self.largest <= SAME:
             lines.append(f"The words' scores differ by less than {SAME}: the same model.")
         else:
-            lines.append(f"The words' scores differ by up to {self.largest:.2g}: not the same model.")
+            lines.append(
+                f"The words' scores differ by up to {self.largest:.2g}: not the same model."
+            )
         lines.append(f"In yours, {whose}{names}.")
         if self.tried:
             lines.append(f"Tried as they are: {', '.join(self.tried)}.")

@@ -146,7 +146,7 @@ def test_a_failed_version_replaces_nothing_and_a_passed_one_its_predecessor_or_t
     {
         "attention_scores = lambda Q, K: Q @ K.mT / math.sqrt(Q.size(-1))": "with `def`",
         CLOSURE: "inside another function",
-        f"one = torch.ones(1)\n{SCORES.replace('Q @', 'one * Q @')}": "`one`, a Tensor of another",
+        f"one = torch.ones(1)\n{SCORES.replace('Q @', 'one * Q @')}": "`one`, a Tensor from another",
         f"exec({SCORES!r})": "cannot be read",
         "from transformer_lesson.model.attention import attention_scores": "is the package's own",
     }.items(),
@@ -179,7 +179,7 @@ def test_a_function_that_needs_the_notebook_is_refused(folder):
     notebook.run("def get_ipython():\n    return 1\nget_ipython.__module__ = 'builtins'\n")
     count = "def count_mask(n):\n    return get_ipython() and causal_mask_of(n)\n"
     line = notebook.check("causal_mask", count, as_="count_mask")
-    assert "`get_ipython`, a function of another cell" in line
+    assert "`get_ipython`, a function from another cell" in line
 
 
 def test_a_damaged_module_is_set_aside(folder):
@@ -279,7 +279,7 @@ def encoder_forward(source_ids, weights):
     return x
 """
     said = notebook.check("encoder_forward", network)
-    assert "It calls our `layer_norm`, as in the notebook; with your own, without the" in said
+    assert "It calls our `layer_norm`, as in the notebook; with your own, outside the" in said
     text = (folder / "lesson_06.py").read_text()
     assert "from transformer_lesson.model.norm import layer_norm" in text
 

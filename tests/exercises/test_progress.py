@@ -131,7 +131,7 @@ def test_where_nothing_can_be_written_a_warning_says_so_and_nothing_is_written_o
     monkeypatch.chdir(tmp_path)
     remember("passed", "embed", True)
     assert list(tmp_path.iterdir()) == []
-    assert repr(progress()).endswith("no folder of notebooks.")
+    assert repr(progress()).endswith("no notebooks in this folder.")
     (tmp_path / "mine.ipynb").write_text("{}")
     remember("passed", "embed", True)
     assert (tmp_path / "my_progress.json").exists()

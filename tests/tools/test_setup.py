@@ -147,7 +147,7 @@ def test_a_folder_that_was_moved_is_set_up_again_and_a_venv_without_python_made_
     course.make()
     assert len(course.installed()) == 2 and len(course.log("venv made")) == 1
     (course.folder / ".venv/bin/python").unlink()
-    assert "making it anew" in course.make()
+    assert "making a new one" in course.make()
     assert len(course.log("venv made")) == 2
 
 
@@ -163,7 +163,7 @@ def test_a_killed_set_up_begins_anew(course):
 def test_a_killed_update_begins_anew_for_every_list(course):
     course.make("setup")
     course.killed_while_copying("setup-tests")
-    assert "making it anew" in course.make("setup")
+    assert "making a new one" in course.make("setup")
 
 
 def test_two_set_ups_take_turns(course):
@@ -190,7 +190,7 @@ def test_a_full_disk_is_said_and_half_a_package_does_not_stay(course):
     assert "No space left on device" in said and "a full disk are the usual reasons" in said
     assert course.installed() == ["uv requirements-lab.txt"]  # pip would fill what is left
     course.stand_in("uv")
-    assert "making it anew" in course.make() and not course.has_half()
+    assert "making a new one" in course.make() and not course.has_half()
 
 
 def test_without_a_network_nothing_is_lost(course):

@@ -96,10 +96,10 @@ def _plain(result):
 
 
 def _write_translation_inputs(draw: Draw) -> tuple:
-    """A word that comes twice; no word at all; two sentences; two words; no full stop; 24 words."""
+    """A word that comes twice; no word at all; two sentences; two words; no full stop; 36 words."""
     source = _chosen(draw, ENGLISH, 3 if draw.small or draw.number == 5 else 5)
     if draw.number == 5:
-        words = 2 * _chosen(draw, GERMAN, 12)  # more words than the source has letters
+        words = 3 * _chosen(draw, GERMAN, 12)  # more words than the source has letters
     else:
         nouns = iter(_chosen(draw, GERMAN, len(GERMAN)))
         pattern = TRANSLATIONS[draw.number].split()

@@ -146,7 +146,7 @@ def test_a_failed_version_replaces_nothing_and_a_passed_one_its_predecessor_or_t
     {
         "attention_scores = lambda Q, K: Q @ K.mT / math.sqrt(Q.size(-1))": "with `def`",
         CLOSURE: "inside another function",
-        f"one = torch.ones(1)\n{SCORES.replace('Q @', 'one * Q @')}": "`one`, a Tensor from another",
+        f"one = torch.ones(1)\n{SCORES.replace('Q @', 'one * Q @')}": "`one`, a Tensor from",
         f"exec({SCORES!r})": "cannot be read",
         "from transformer_lesson.model.attention import attention_scores": "is the package's own",
     }.items(),

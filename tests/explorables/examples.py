@@ -37,6 +37,10 @@ def training_replay() -> TrainingReplay:
     return TrainingReplay(snapshots)
 
 
+def positional_encoding_explorer() -> explorables.PositionalEncodingExplorer:
+    return explorables.PositionalEncodingExplorer(length=20)  # every cell is reached by keyboard
+
+
 def answer_explorer() -> AnswerExplorer:
     model, tokenizer = language_model(4)
     return AnswerExplorer(
@@ -47,6 +51,7 @@ def answer_explorer() -> AnswerExplorer:
 EXAMPLES = {
     "AnswerExplorer": answer_explorer,
     "LiveCurves": live_curves,
+    "PositionalEncodingExplorer": positional_encoding_explorer,
     "TrainingReplay": training_replay,
 }
 

@@ -56,7 +56,7 @@ PLAYED = {  # what is played, from where to where
     "ModelFlow": ("written", 0, 7),
     "NormExplorer": ("step", 0, 4),
     "PaperVsPractice": ("point", 1, 40),
-    "PositionalEncodingExplorer": ("position", 0, 45),  # the later one is at 49
+    "PositionalEncodingExplorer": ("position", 0, 15),  # the later one is at 49
     "StreamExplorer": ("point", 0, 5),
     "TokenizerExplorer": ("step", 0, 22),
     "TrainingReplay": ("number", 1, 6),

@@ -100,6 +100,8 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 a { color: var(--key); }
 /* on a phone the controls stay in sight above what they move */
 @media (max-width: 640px) { .controls { position: sticky; top: var(--explorable-top, 0px);
-  z-index: 1; padding: 6px 0; background: var(--paper); } }
+  z-index: 1; padding: 6px 0; background: var(--paper); }
+  .controls .dense { flex-wrap: nowrap; padding: 2px; overflow-x: auto; }
+  .controls .dense > * { flex: none; white-space: nowrap; } }
 @media print { .controls, .task, .save, .fold, .tip { display: none; } }
 `;

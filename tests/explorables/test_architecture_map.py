@@ -101,8 +101,10 @@ def check_ways_around(boxes: list, paths: list[str], norms: list[str]) -> None:
 
 @pytest.mark.parametrize("unfolded", [False, True])
 def test_a_box_chooses_its_part_and_its_lesson_is_linked(show, tmp_path, unfolded):
-    page = show(ArchitectureMap("Positional encoding", unfolded=unfolded))
+    page = show(ArchitectureMap("Positional encoding", unfolded=unfolded, here=""))
     lesson, link = facts(), page.page.get_by_role("link")
+    if unfolded:
+        page.click("How it is computed")
     for part in PARTS:
         page.set(kind="decoder-only" if part == "GPT block" else "encoder-decoder")
         page.named(re.compile(f"^{re.escape(part)}( \\(norm\\))?,")).first.focus()
@@ -122,6 +124,24 @@ def test_a_box_chooses_its_part_and_its_lesson_is_linked(show, tmp_path, unfolde
         page.page.goto(there.as_uri())
         assert page.read("root.querySelector('a').getAttribute('href')") == name
         assert link.is_visible() == (here != name)
+
+
+def test_a_lessons_own_map_does_not_offer_that_lesson(show):
+    page = show(ArchitectureMap("Attention"))
+    shown = {"Attention": "", "Masked attention": "", "Feed-forward": "Open lesson 05"}
+    for part, link in [*shown.items(), ("Attention", "")]:
+        page.set(part=part)
+        assert "".join(page.page.get_by_role("link").all_inner_texts()) == link
+
+
+def test_what_a_part_does_comes_first_and_its_formula_by_a_click(show):
+    page, part = show(ArchitectureMap("Feed-forward", unfolded=True)), PARTS["Feed-forward"]
+    card = page.page.locator(".card")
+    for shown in (False, True, False):
+        text = card.inner_text()
+        assert part.what in text
+        assert [one in text for one in (part.formula, part.shapes)] == [shown, shown]
+        page.click("How it is computed")
 
 
 def test_folded_it_is_a_line_in_the_order_of_the_lessons_and_unfolds(show, progress):
@@ -158,6 +178,7 @@ def test_what_the_learner_has_passed_is_marked_in_words(show, progress):
     assert page.written().count("Feed-forward · 05 ✓") == 2
     own, card = sum(bool(part.exercises) for part in PARTS.values()), page.page.locator(".card")
     assert page.title == "Feed-forward, between Add & norm and Encoder block"
+    page.click("How it is computed")
     assert "You have built it: feed_forward." in card.inner_text()
     twice = "Feed-forward (lesson 05) appears twice in this picture. You have built 3 of"
     assert page.said == f"{twice} {own} parts."

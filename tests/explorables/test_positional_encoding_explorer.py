@@ -90,7 +90,8 @@ def test_a_turn_and_a_dot_product_depend_on_the_distance_only(show):
     page.named("Play").click()
     page.page.get_by_text("From position 3 to 8").first.wait_for(state="hidden")  # it has moved
     page.click("Pause")
-    assert page.title.startswith("From position") and page.title.endswith("as over any 5 tokens")
+    assert page.title.startswith("From position")
+    assert page.title.endswith("the fastest hand makes 0.80 turns, the slowest 0.00")
     assert page.written()[1:9] == turns
     assert page.said.partition("with itself, ")[2].split()[0] == product
 
@@ -100,14 +101,17 @@ def test_the_position_that_comes_close_is_not_named_and_choices_stay_inside(show
     assert page.title == "Position 10 is most like itself; which other comes close?"
     assert "29" not in page.said
     page = show(PositionalEncodingExplorer(dimension=15, position=49, distance=4))
-    assert page.title == "From position 45 to 49 the hands turn as over any 4 tokens"
+    turns = "the fastest hand makes {} turns".format
+    assert page.title == f"From position 45 to 49 {turns(0.64)}, the slowest 0.00"
     page.set(distance=1)
-    assert page.title == "From position 48 to 49 the hands turn as between any two neighbors"
+    assert page.title == f"From position 48 to 49 {turns(0.16)}, the slowest 0.00"
+    page.set(d_model=2)
+    assert page.title == f"From position 48 to 49 {turns(0.16)}"
     page.set(d_model=8, length=3, distance=4)
-    assert page.title == "From position 0 to 2 the hands turn as over any 2 tokens"
+    assert page.title == f"From position 0 to 2 {turns(0.32)}, the slowest 0.00"
     assert "Dimension 7 is a cosine" in page.said
     page.set(d_model=16, length=50)
-    assert page.title == "From position 45 to 49 the hands turn as over any 4 tokens"
+    assert page.title == f"From position 45 to 49 {turns(0.64)}, the slowest 0.00"
 
 
 def test_clock_cell_and_points_choose_and_a_number_lights_up_wherever_it_stands(show):

@@ -159,6 +159,16 @@ def test_typing_and_examples_begin_anew(show):
         assert page.get("sentence") == pair.source and "vocabulary" not in page.said
 
 
+def test_on_a_phone_its_controls_leave_most_of_the_screen_to_the_picture(show):
+    page = show(TranslationPlayground())
+    page.page.set_viewport_size({"width": 390, "height": 844})
+    page.set()
+    assert page.read('root.querySelector(".controls").offsetHeight') < 844 / 4
+    *_, (last, pair) = grammar.examples().items()
+    page.named(last, exact=True).click()  # it has to scroll into sight
+    page.page.get_by_text(f"Written: “{pair.target}”").wait_for()
+
+
 def test_what_is_not_known_is_translated_all_the_same_and_bad_values_get_a_sentence(show):
     texts = [text.replace("\ud83d", "?")[:20] for text in HOSTILE.values()]
     states = [{"sentence": f"the dog {text}"} for text in texts]

@@ -186,7 +186,7 @@ def test_a_row_a_step_and_a_box_a_word():
 def test_each_position_is_asked_for_the_next_word_and_bars_are_as_long_as_words_are_likely():
     made = next_token_questions(["the", "child"], ["das", "Kind"])
     axes = assert_told(made, "after <bos> comes das; after das comes Kind; after Kind comes <eos>")
-    assert made.get_suptitle().startswith("3 positions, 3 questions")
+    assert made.get_suptitle().startswith("One sentence, 3 guesses at once")
     assert texts(axes).count("das") == 2
     made = distributions("A claim", {"trained": {"macht": 0.9}, "not": {"a": 0.01}}, even=0.002)
     assert [axes.patches[0].get_width() for axes in made.axes] == [0.9, 0.01]

@@ -26,7 +26,7 @@ class Part(NamedTuple):
 PARTS = {
     "Token embedding": Part(
         "01",
-        "It looks up one trained vector for each token id.",
+        "It turns each token into a vector, a row of a table that training has filled.",
         "x = table[ids] · √d_model",
         "ids (batch, n) → (batch, n, d_model)",
         "model.embedding.embed",
@@ -42,7 +42,7 @@ PARTS = {
     ),
     "Attention": Part(
         "03",
-        "Each query gets a mean of the values, weighted by how well it matches each key.",
+        "Each token gathers what it needs from the others, most from those that match it best.",
         "softmax(Q Kᵀ / √d_head) V",
         "Q, K, V (batch, head, n, d_head) → weights (batch, head, query, key) "
         "→ (batch, head, query, d_head)",
@@ -51,7 +51,7 @@ PARTS = {
     ),
     "Masked attention": Part(
         "03",
-        "It hides the tokens after each query, so that no prediction can read its own answer.",
+        "It is attention that hides all later tokens, so that no guess can read its own answer.",
         "softmax(Q Kᵀ / √d_head, with −∞ where key > query) V",
         "mask (1, 1, n, n), True = may attend, applied to scores (batch, head, query, key)",
         "model.masks.causal_mask",
@@ -59,7 +59,7 @@ PARTS = {
     ),
     "Multi-head attention": Part(
         "04",
-        "Several attentions run side by side, each on its own d_head = d_model / n_heads numbers.",
+        "Several attentions run side by side, each with its own idea of what to look for.",
         "Concat(head_1, …, head_h) W_O",
         "(batch, n, d_model) → (batch, head, n, d_head) → (batch, n, d_model)",
         "model.attention.MultiHeadAttention",
@@ -67,7 +67,7 @@ PARTS = {
     ),
     "Add & norm": Part(
         "05",
-        "It adds a sub-layer's input to its output. The norm gives a token mean 0 and variance 1.",
+        "It adds a box's input to its output. The norm brings a token's numbers to one scale.",
         "post: LayerNorm(x + Sublayer(x)); pre: x + Sublayer(LayerNorm(x))",
         "(batch, n, d_model) → (batch, n, d_model)",
         "model.blocks.residual_branch",
@@ -100,7 +100,7 @@ PARTS = {
     ),
     "Cross-attention": Part(
         "07",
-        "The target asks with its queries; the source answers with the memory's keys and values.",
+        "Each token of the target gathers what it needs from the source.",
         "softmax(Q Kᵀ / √d_head) V with Q = y W_Q, K = memory W_K, V = memory W_V",
         "y (batch, target, d_model), memory (batch, source, d_model) → weights "
         "(batch, head, target, source) → (batch, target, d_model)",

@@ -26,7 +26,7 @@ def next_token_questions(
     given, wanted = ["<bos>", *target], [*target, "<eos>"]
     questions = "; ".join(f"after {a} comes {b}" for a, b in zip(given, wanted, strict=True))
     made, axes = figure(
-        f"{len(given)} positions, {len(given)} questions: what comes next?",
+        f"One sentence, {len(given)} guesses at once: each position has to name the next word",
         f"The encoder reads {' '.join(source)}, and all of it is handed to each position of the "
         f"decoder. The decoder reads {' '.join(given)} and is to answer, one position further on: "
         f"{questions}."

@@ -23,7 +23,8 @@ export function ArchitectureMap(view) {
   });
 }
 
-// The button beside the title that unfolds the map, and the card of the chosen part.
+// The button beside the title that unfolds the map, and the card of the chosen part: what it does
+// comes first, how it is written after another button.
 function addFold(page) {
   const toggle = () => page.set({ unfolded: !page.model.get("unfolded") });
   page.fold = element("button", { type: "button", class: "fold", onclick: toggle });
@@ -32,7 +33,12 @@ function addFold(page) {
   page.foot = element("div", { class: "foot" });
   page.said.before(page.foot);
   page.card = page.picture.appendChild(element("div", { class: "card" }));
-  page.more = element("div", { class: "more" });
+  page.formula = element("div", { class: "hide" });
+  const how = element("button", { type: "button", class: "fold", text: "How it is computed",
+    "aria-expanded": "false" });
+  how.onclick = () =>
+    set(how, { "aria-expanded": String(!page.formula.classList.toggle("hide")) });
+  page.more = element("div", { class: "more" }, how, page.formula);
   page.section.classList.add("map");
 }
 
@@ -48,7 +54,7 @@ function drawMap(state, page) {
   }
   const view = viewOf(state, page), title = whereItStands(view), narrow = page.width < ROOM_BESIDE;
   fillCard(page, part, parts[part]);
-  fillLink(link, parts[part], unfolded);
+  fillLink(link, parts[part], parts[state.here]?.lesson, unfolded);
   place(unfolded ? card : page.foot, page.said, link);
   if (!unfolded) {
     drawStrip(svg, view);
@@ -81,10 +87,10 @@ function wholeWords({ state: { part, parts }, own, built }, times) {
 }
 
 // What the chosen part is and does, and how it is written.
-function fillCard({ card, more }, name, part) {
+function fillCard({ card, formula }, name, part) {
   const names = ["h4", "p", "code", "p shapes", "code place", "p built"];
   card.fields ??= Object.fromEntries(names.map((field, i) =>
-    [field, (i < 2 ? card : more).appendChild(element(field.split(" ")[0]))]));
+    [field, (i < 2 ? card : formula).appendChild(element(field.split(" ")[0]))]));
   const { fields } = card, [module, last] = part.code.split(/\.(?=\w+$)/);
   set(fields.h4, { text: name });
   set(fields.p, { text: part.what });
@@ -94,9 +100,9 @@ function fillCard({ card, more }, name, part) {
   set(fields["p built"], { text: builtWords(part) });
 }
 
-// The way to the lesson that builds it; there is none on that lesson's own page.
-function fillLink(link, { lesson, title, file }, whole) {
-  const own = decodeURIComponent(location.pathname).includes(`${file}.`);
+// The way to the lesson that builds it; there is none in that lesson itself.
+function fillLink(link, { lesson, title, file }, here, whole) {
+  const own = lesson === here || decodeURIComponent(location.pathname).includes(`${file}.`);
   set(link, { text: `Open lesson ${lesson}${whole ? `: ${title}` : ""}`, href: lessonPage(file),
     class: own ? "hide" : null, onclick: (event) => openLesson(event, file) });
 }

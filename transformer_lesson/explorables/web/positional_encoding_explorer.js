@@ -122,7 +122,7 @@ function drawDials(group, { speeds, chosen, page, x, y, radius, beside, room }) 
   join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
     text, class: "small", x: 0, y: 13,
   }));
-  const turns = (speed) => fixed((distance * speed) / (2 * Math.PI), 2);
+  const turns = (speed) => turnsOf(speed, distance);
   join(layer(group, "dials"), "circle", speeds, (_, i) => i, (speed, i) => ({
     cx: x(i), cy: y(i), r: radius, class: "box",
     ...choosable(`dimensions ${2 * i} and ${2 * i + 1}: once around in ${period(speed)} tokens, ` +
@@ -143,6 +143,11 @@ function drawDials(group, { speeds, chosen, page, x, y, radius, beside, room }) 
   join(layer(group, "words"), "text", words, (_, i) => i, ([text, i, dy]) => ({
     text, class: "small", x: x(i) + radius + 10, y: y(i) + dy, "aria-hidden": "true",
   }));
+}
+
+// How often a hand comes around in so many tokens.
+function turnsOf(speed, distance) {
+  return fixed((distance * speed) / (2 * Math.PI), 2);
 }
 
 // How many tokens a hand needs to come around.
@@ -274,9 +279,10 @@ function drawByPosition(group, { chosen, state }, { left, top, width }, curve) {
 function positionFacts({ speeds, encoding, products, chosen }) {
   const { position, other, distance, dimension } = chosen;
   const least = firstLargestNumber(products.map((one) => -one)), two = (p) => fixed(products[p], 2);
-  const any = distance === 1 ? "between any two neighbors" : `over any ${distance} tokens`;
+  const [fastest, slowest] = [speeds[0], speeds.at(-1)].map((one) => turnsOf(one, distance));
+  const slow = speeds.length > 1 ? `, the slowest ${slowest}` : "";
   const title = distance
-    ? `From position ${position} to ${other} the hands turn as ${any}`
+    ? `From position ${position} to ${other} the fastest hand makes ${fastest} turns${slow}`
     : `Position ${position} is most like itself; which other comes close?`;
   const wave = dimension % 2 ? "cosine" : "sine";
   const said = `Dimension ${dimension} is a ${wave} that repeats every ` +

@@ -95,10 +95,13 @@ svg .still, svg .still *, svg .quick * { transition: none; }
   background: var(--card); border-radius: 0 9px 9px 0; align-self: flex-start; }
 .card h4 { margin: 0 0 4px; font-size: 16px; }
 .card p, .card code, .more p, .more code { display: block; margin: 0 0 8px; }
+.more .fold { margin: 0 0 8px; }
 .card code, .more code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 13px; }
 a { color: var(--key); }
 /* on a phone the controls stay in sight above what they move */
 @media (max-width: 640px) { .controls { position: sticky; top: var(--explorable-top, 0px);
-  z-index: 1; padding: 6px 0; background: var(--paper); } }
+  z-index: 1; padding: 6px 0; background: var(--paper); }
+  .controls .dense { flex-wrap: nowrap; padding: 2px; overflow-x: auto; }
+  .controls .dense > * { flex: none; white-space: nowrap; } }
 @media print { .controls, .task, .save, .fold, .tip { display: none; } }
 `;

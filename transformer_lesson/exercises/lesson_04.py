@@ -103,9 +103,9 @@ def _matrices(made, d_model: int, n_places: int) -> list[Tensor]:
     trial=_handed,
     returns={"handed": "word", "looks": ""},
     hints=(
-        "Each matrix answers one question. Which place does a word at place i want to look at "
-        "(`W_Q`)? What is a word found by (`W_K`), its kind or its place? And which of its "
-        "numbers does it hand over (`W_V`)?",
+        "Each matrix answers one question. `W_Q`: which place does a word at place i want to look "
+        "at? `W_K`: are words found by their kind, or by their place? `W_V`: which of its numbers "
+        "does a word hand over?",
         "Let `W_K[6:]` be `torch.eye(n_places)`. Then row 6 + i of `W_Q` is the wish list of "
         "place i, one number for each place. Place 3 wants place 2 and no other, and wants it "
         "loudly: softmax turns 0 and 1 into almost equal weights.",

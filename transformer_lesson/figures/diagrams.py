@@ -112,12 +112,14 @@ def right_word_first(
             for y, share in enumerate(shares):
                 if share >= 0.1:  # less has no room for the word
                     at, text = begun[y] + share / 2, f"{word} {share:.2f}" if share > 0.3 else word
-                    axes.text(at, y, text, color="white", ha="center", va="center", fontsize=9)
+                    style = {"ha": "center", "va": "center", "fontsize": 9, "parse_math": False}
+                    axes.text(at, y, printable(text), color="white", **style)
             begun += shares
         axes.set(xlim=(0, 1), xlabel="probability of the next word")
         axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-        axes.set_title(f"{right} is right", fontsize=10, parse_math=False)
-        axes.set_yticks(range(len(models)), models if axes is panels[0] else [""] * len(models))
+        axes.set_title(f"{printable(right)} is right", fontsize=10, parse_math=False)
+        names = models if axes is panels[0] else [""] * len(models)
+        axes.set_yticks(range(len(models)), map(printable, names), parse_math=False)
         axes.invert_yaxis()
     made.subplots_adjust(0.13, 0.2, 0.98, 0.8, wspace=0.12)
     return made

@@ -75,7 +75,7 @@ class TestLesson03:
         wrong = "def attention_scores(Q, K):\n    return Q @ K.transpose(-2, -1)"
         page.evaluate(REPLACE_AND_RUN, ["def attention_scores", wrong])
         reports.filter(has_text="failed").first.wait_for()
-        assert reports.filter(has_text="This is what").count() == 1  # the mistake has a name
+        assert reports.filter(has_text="This comes from").count() == 1  # the mistake has a name
         right = f"{wrong} / Q.size(-1) ** 0.5"
         page.evaluate(REPLACE_AND_RUN, ["def attention_scores", right])
         reports.filter(has_text="passed").first.wait_for()

@@ -105,7 +105,7 @@ RAISING = {
 def test_an_error_is_named(name):
     report = check("attention_scores", RAISING[name])
     assert report.status == "failed" and report.mistake == name
-    assert report.message.startswith(f"This is what {name} gives.")
+    assert report.message.startswith(f"This comes from {name}.")
     assert "Your function raised" in report.message
 
 

@@ -142,7 +142,7 @@ def test_the_bug_that_a_learner_starts_from_is_a_turn_and_is_named(name):
 def test_what_no_turns_explain_has_no_name(name):
     report = check(name, lambda *inputs: nudged(EXERCISES[name].load_reference()(*inputs)))
     assert report.status == "failed" and report.mistake is None, report
-    assert not report.message.startswith("This is what")
+    assert not report.message.startswith("This comes from")
 
 
 def nudged(result):
@@ -215,5 +215,5 @@ def test_swapped_roles_are_named_although_the_shapes_clash():
 def test_the_name_stands_before_the_example():
     report = check("attention_scores", lambda Q, K: torch.einsum("...qd,...kd->...qk", Q, K))
     first, rest = report.message.split("\n", 1)
-    assert first.startswith(f"This is what {report.mistake} gives. ")
+    assert first.startswith(f"This comes from {report.mistake}. ")
     assert "scale" in report.mistake and "Smallest failing example" in rest

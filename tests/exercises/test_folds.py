@@ -113,7 +113,7 @@ def test_a_failed_one_unfolds_our_line_and_numbers_keep_their_columns():
     assert "<details><summary>Our lines" in shown
     assert "\n+ scores = products / math.sqrt(d_head)</pre></details>" in shown
     assert "math.sqrt(d_head)" not in repr(report)
-    assert "<div>This is what a product without the scale gives." in shown
+    assert "<div>This comes from a product without the scale." in shown
     (numbers,) = re.findall(r"<pre[^>]*>(Smallest failing example:.*?)</pre>", shown, re.DOTALL)
     assert "scores, expected:    scores, yours:\n[[" in numbers
     assert "<div>Largest difference " in shown

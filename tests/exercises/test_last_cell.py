@@ -45,7 +45,7 @@ def test_a_verdict_on_an_earlier_function_says_so(cells, failed, error, why):
     assert cells(STUB) == ""
     assert cells(failed, error) == EARLIER + why  # the stub is still there: not attempted
     wrong = cells(MASK.replace("tril", "triu"))
-    assert wrong.startswith("This is what the upper triangle gives.")
+    assert wrong.startswith("This comes from the upper triangle.")
     assert cells(failed, error) == f"{EARLIER}{why}\n{wrong}"
     assert cells(MASK).startswith("Equal to the package's own")
     assert cells(failed, error).startswith(f"{EARLIER}{why}\nEqual to the package's own")

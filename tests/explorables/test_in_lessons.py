@@ -25,7 +25,7 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "03/1745176f": ["left", ("causal mask", False)],
     "04/be0be7c7": ["view, then transpose"],
     "04/adjective-between-shown": ["… that …"],
-    "05/stream-drawn": ["feed-forward 1: not yet", "the"],
+    "05/stream-drawn": ["the"],
     "05/unit-335-tested": ["late", "row 4, “the”"],
     "05/c67e969b": ["Layer", "10"],
     "06/73b4d1ca": ["second “the”", ("Step", 1)],

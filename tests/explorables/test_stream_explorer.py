@@ -98,7 +98,7 @@ def test_a_decoder_and_an_encoder_of_ones_own(show, norm_position):
     agree(page.told(), expected(points, model, len(points) - 1, 0, speaks))
     encoder = EncoderOnlyTransformer(model.config).eval()
     page = show(StreamExplorer(encoder, tokenizer, "abc", row=1))
-    assert page.title == "“b” begins as its row of the embedding's table"
+    assert page.title == "“b” begins as its row in the embedding table"
     page.named("feed-forward 0: not yet").click()
     assert page.get("point") == 3 and page.title.startswith("After feed-forward 0, “b”")
     assert_refused("a model and its tokenizer belong together", StreamExplorer, model)

@@ -19,7 +19,11 @@ from transformer_lesson.figures import (
 from transformer_lesson.figures.attention_view.drawings import MIME, load_ipython_extension
 from transformer_lesson.figures.attention_view.view import head_view
 from transformer_lesson.figures.clocks import bits_and_waves, clock_hands
-from transformer_lesson.figures.diagrams import distributions, next_token_questions
+from transformer_lesson.figures.diagrams import (
+    distributions,
+    next_token_questions,
+    right_word_first,
+)
 from transformer_lesson.figures.stages import steps_beside, word_stages
 from transformer_lesson.figures.tokens import cuts, group_maps, word_map
 from transformer_lesson.files import printable
@@ -49,6 +53,16 @@ def test_maps_name_the_strong_weights():
     assert len(made.axes) == 2
     one = {"a": torch.ones(2, 3)}  # whose keys have names of their own
     assert_told(attention_steps.weight_maps("Claim", one, ["x", "y"], list("abc")), "x to c 1.00")
+
+
+def test_lines_lead_from_who_looks_to_who_is_seen_as_wide_as_their_weight():
+    weights = torch.tensor([[0.1, 0.9], [0.5, 0.5]])
+    made = attention_steps.who_looks_where("Claim", {"a": weights, "b": weights}, ["x", "y"], [1])
+    axes = assert_told(made, "a: x to y 0.90, y to x 0.50, y to y 0.50; b: x to y 0.90")
+    drawn = {tuple(line.get_xdata()): line for line in axes.lines}
+    assert drawn[0, 1].get_linewidth() == pytest.approx(9 * drawn[0, 0].get_linewidth())
+    assert drawn[1, 0].get_color() != drawn[0, 1].get_color() == drawn[0, 0].get_color()
+    assert texts(axes) == ["x", "x", "y", "y"] and len(made.axes) == 2
 
 
 def test_arrows_tell_the_scores_and_a_path_the_weights():
@@ -152,6 +166,8 @@ def test_clouds_have_one_scale_and_name_their_labels():
     figure = contexts.clouds("claim", {"in": first, "out": last}, list("aabbcc"), {0: "here"})
     assert_told(figure, "2 clouds of 6 points, in, out, colored by a, b, c")
     assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
+    together, apart = (axes.collections[0].get_offsets() for axes in figure.axes)
+    assert np.allclose(apart, last) and len(np.unique(np.round(together, 6), axis=0)) == 6
 
 
 def test_a_blocks_numbers_lie_on_its_levels_and_every_trial_is_a_dot():
@@ -192,6 +208,12 @@ def test_each_position_is_asked_for_the_next_word_and_bars_are_as_long_as_words_
     assert [axes.patches[0].get_width() for axes in made.axes] == [0.9, 0.01]
     said = "trained: macht 0.90; not: no word has 0.05 or more. An even guess gives each 0.0020."
     assert_told(made, said)
+    chances = torch.tensor([[0.2, 0.3], [0.1, 0.6]])
+    made = right_word_first("A claim", {"b": chances, "a": chances}, ["one", "all"], ["a", "b"])
+    axes = assert_told(made, "b is right: one 0.30, all 0.60; a is right: one 0.20, all 0.10.")
+    bars = [(round(bar.get_x(), 2), round(bar.get_width(), 2)) for bar in axes.patches]
+    assert bars == [(0, 0.3), (0, 0.6), (0.3, 0.2), (0.6, 0.1)]
+    assert made.axes[1].patches[0].get_facecolor() == axes.patches[2].get_facecolor()
 
 
 def test_drawings_of_writing_tell_what_they_show():

@@ -91,6 +91,12 @@ def test_small_matrices_get_their_numbers_written_in_light_on_dark_and_dark_on_l
     assert [text.get_color() for text in made.axes[0].texts] == ["black", "white"]
 
 
+def test_a_color_bar_ends_in_an_arrow_where_numbers_go_beyond_it():
+    for most, extend in ((1.0, "neither"), (2.0, "max")):
+        made = plots.heatmap([[0.0, most]], CLAIM, ALT, vmin=0, vmax=1)
+        assert made.axes[0].images[0].colorbar.extend == extend
+
+
 def test_attention_map_has_a_row_per_query_a_column_per_key_and_names_the_strongest():
     made = plots.attention_map(WEIGHTS / 2, TOKENS, ["a", "b", "c"], CLAIM)
     said = "Strongest key of each query: The to a, for to b, statement to c."

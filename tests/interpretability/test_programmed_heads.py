@@ -51,7 +51,7 @@ def test_a_word_is_told_whether_a_verb_stands_before_it(n_places):
     handed, weights = read(LONG, role_head, n_places)
     words = LONG.split()
     assert [words[i] for i in (handed[:, 0] > 0.8).nonzero()[:, 0]] == ["the", "the"]
-    assert handed[:, 0].sort().values[:-2].max() < 0.3
+    assert handed[:, 0].sort().values[:-2].max() < 0.1
     assert (weights.diagonal(-1) > 0.95).all()
 
 

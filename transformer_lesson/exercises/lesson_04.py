@@ -45,19 +45,19 @@ def _handed(answer, sentence, n_places):
 
     A head that keeps its promise, however loudly, gives just 0 and 1. What another one hands over
     is told as if each word looked only at its favorites, so that loudness is a thing of its own;
-    the first word, whose query may be anything, counts if all the others are right.
+    the first word, which has nothing before it, counts if all the others are right.
     """
     x = word_vectors(sentence, n_places).double()
     W_Q, W_K, W_V = _matrices(answer(n_places), x.size(1), n_places)
     weights, values = attention_scores(x @ W_Q, x @ W_K).softmax(-1), x @ W_V
     wanted = torch.tensor([0.0] + [float(word in VERB_FORMS) for word in sentence[:-1]])
     handed = weights @ values
-    if torch.where(wanted == 1, handed > 0.8, handed.abs() < 0.3).all():
+    if torch.where(wanted == 1, (handed - 1).abs() < 0.2, handed.abs() < 0.1).all():
         return wanted, "at one word"
     highest = weights.amax(-1, keepdim=True)
     favorites = weights.isclose(highest, rtol=0.02).double()
     told = (favorites / favorites.sum(-1, keepdim=True)) @ values
-    steps = torch.tensor([-0.3, 0.3, 0.8, 1.2], dtype=torch.float64)
+    steps = torch.tensor([-0.1, 0.1, 0.8, 1.2], dtype=torch.float64)
     told = torch.tensor([-1.0, 0.0, 0.5, 1.0, 2.0])[torch.bucketize(told, steps)]
     if not torch.equal(told[1:], wanted[1:]):
         told[0] = 0.0
@@ -103,14 +103,15 @@ def _matrices(made, d_model: int, n_places: int) -> list[Tensor]:
     trial=_handed,
     returns={"handed": "word", "looks": ""},
     hints=(
-        "Each matrix answers one question. Which place does a word at place i want to look at "
-        "(`W_Q`)? What is a word found by (`W_K`), its kind or its place? And which of its "
-        "numbers does it hand over (`W_V`)?",
+        "Each matrix answers one question. `W_Q`: which place does a word at place i want to look "
+        "at? `W_K`: are words found by their kind, or by their place? `W_V`: which of its numbers "
+        "does a word hand over?",
         "Let `W_K[6:]` be `torch.eye(n_places)`. Then row 6 + i of `W_Q` is the wish list of "
         "place i, one number for each place. Place 3 wants place 2 and no other, and wants it "
         "loudly: softmax turns 0 and 1 into almost equal weights.",
         "`W_Q[7:, :-1] = 50 * torch.eye(n_places - 1)`: row 7 belongs to place 1, and column 0 "
-        "says how much it wants place 0. Row 6 stays 0. `W_V[2] = 1`: a verb hands over 1.",
+        "says how much it wants place 0. `W_V[2] = 1`: a verb hands over 1. Row 6, the first "
+        "word's, needs a wish too: for a place that surely holds no verb.",
     ),
 )
 def role_head(n_places):
@@ -118,7 +119,9 @@ def role_head(n_places):
     loud = choose(50.0, too_faint=1.0, a_little_faint=10.5, avoids=-50.0)
     i, j = torch.arange(n_places)[:, None], torch.arange(n_places)[None]
     wishes = choose(
-        j == i - 1,
+        j == (i - 1).clamp(min=0),
+        first_asks_nothing=j == i - 1,
+        first_finds_verb=j == i - 1,
         around_the_end=j == (i - 1) % n_places,
         looks_ahead=j == i + 1,
         itself=j == i,

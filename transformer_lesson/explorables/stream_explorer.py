@@ -1,4 +1,4 @@
-"""One word's residual stream, from its row of the embedding's table to the last block."""
+"""One word's residual stream, from its row in the embedding table to the last block."""
 
 import traitlets
 

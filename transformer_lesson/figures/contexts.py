@@ -12,11 +12,12 @@ from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
 from transformer_lesson.files import printable
 
 HALO = [withStroke(linewidth=3, foreground="white")]
+APART = 0.016  # of the width: how far vectors that coincide are drawn from each other
 
 
 def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[int, str]) -> Figure:
     """Return the vectors of one word in two dimensions, stage by stage, colored by a label,
-    all on the scale of the last stage.
+    all on the scale of the last stage. Vectors that coincide are drawn around their place.
 
     Args:
         title: the claim that the figure supports.
@@ -35,9 +36,11 @@ def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[i
     (left, bottom), (right, top) = last.min(0) - margin, last.max(0) + margin
     for axes, (name, points) in zip(panels, stages.items(), strict=True):
         points = as_array(points)
+        drawn = _side_by_side(points, APART * np.array([right - left, top - bottom]))
+        colors = [COLORS[kinds.index(label)] for label in labels]
+        axes.scatter(*drawn.T, s=9, color=colors, alpha=0.55, linewidths=0)
         for i, kind in enumerate(kinds):
             mine = points[[label == kind for label in labels]]
-            axes.scatter(*mine.T, s=9, color=COLORS[i], alpha=0.55, linewidths=0)
             if axes is panels[-1]:
                 x, y = np.median(mine, axis=0)
                 above = y > (bottom + top) / 2
@@ -58,3 +61,15 @@ def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[i
         axes.spines[:].set_visible(False)
     made.subplots_adjust(left=0.02, right=0.98, bottom=0.04, wspace=0.08)
     return made
+
+
+def _side_by_side(points: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """Return points of shape (point, 2), those that coincide on a spiral around their place."""
+    _, places = np.unique(points.round(3), axis=0, return_inverse=True)
+    moved = points.copy()
+    for place in set(places.ravel()):
+        here = np.flatnonzero(places.ravel() == place)
+        turn = 2.4 * np.arange(len(here))  # the golden angle: evenly, like a sunflower's seeds
+        circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+        moved[here] += step * np.sqrt(np.arange(len(here)))[:, None] * circle
+    return moved

@@ -169,7 +169,8 @@ def heatmap(
     """
     made, axes = figure(title, alt, width, height)
     image = draw_matrix(axes, matrix, x_labels, y_labels, **image_options)
-    made.colorbar(image, ax=axes, label=bar_name)
+    beyond = "max" if as_array(matrix).max() > image.norm.vmax else "neither"
+    made.colorbar(image, ax=axes, label=bar_name, extend=beyond)
     axes.set(xlabel=printable(x_name, LONGEST_LINE), ylabel=printable(y_name, LONGEST_LINE))
     longest = max((len(label) for label in _shown(x_labels or [""])), default=0)
     if longest > 2:

@@ -71,14 +71,15 @@ def role_head(
 ]:
     """Return W_Q, W_K and W_V of a head that tells each word whether a verb stands right before it.
 
-    In our sentences that is what makes the noun behind an article an object. The first word asks
-    for nothing, so it takes a plain mean.
+    In our sentences that is what makes the noun behind an article an object. The first word has
+    nothing before it: it looks at itself, which is no verb in a sentence that begins with none.
 
     Args:
         n_places: as for `word_vectors`; 2 or more.
     """
     W_Q, W_K = torch.zeros(2, 6 + n_places, n_places)
-    W_Q[7:, :-1] = 50 * torch.eye(n_places - 1)  # place i asks for place i - 1
+    W_Q[7:, :-1] = 50 * torch.eye(n_places - 1)  # place i asks for place i - 1,
+    W_Q[6, 0] = 50.0  # place 0 for itself
     W_K[6:] = torch.eye(n_places)  # place j is found by column j
     W_V = torch.zeros(6 + n_places, 1)
     W_V[2] = 1.0  # a verb hands over 1

@@ -85,8 +85,9 @@ def padding_mask(ids, pad_id):
 
 # %% 04 role_head
 def role_head(n_places):
-    W_K = F.pad(torch.eye(n_places), (0, 0, 6, 0))
-    return 99 * F.pad(W_K, (0, 0, 1, -1)), W_K, F.one_hot(torch.tensor(2), 6 + n_places)[:, None]
+    before = F.one_hot(torch.arange(-1, n_places - 1).relu(), n_places).float()
+    W_Q, W_K = F.pad(99 * before, (0, 0, 6, 0)), F.pad(torch.eye(n_places), (0, 0, 6, 0))
+    return W_Q, W_K, F.one_hot(torch.tensor(2), 6 + n_places)[:, None]
 
 
 # %% 04 split_heads

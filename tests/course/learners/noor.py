@@ -120,6 +120,7 @@ def below_the_facts(places: torch.Tensor) -> torch.Tensor:
 
 def role_head(n_places):
     wished = torch.diag(torch.full((n_places - 1,), 60.0), diagonal=-1)
+    wished[0, 0] = 60.0  # nothing stands before the first word, and it is no verb
     is_verb = torch.eye(6 + n_places)[:, 2:3]
     return below_the_facts(wished), below_the_facts(torch.eye(n_places)), is_verb
 

@@ -16,6 +16,7 @@ def _(n_places):
     W_Q, W_K = torch.zeros(2, 6 + n_places, n_places)
     W_V = torch.zeros(6 + n_places, 1)
     W_Q[7:, :-1], W_K[6:] = 50 * torch.eye(n_places - 1), torch.eye(n_places)
+    W_Q[6, 0] = 50
     W_V[2], W_V[0] = 1, -1
     return W_Q, W_K, W_V
 

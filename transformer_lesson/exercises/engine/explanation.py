@@ -86,7 +86,7 @@ def changed_lines(marked: Callable, taken: frozenset[str]) -> str:
 
 
 def _one(turn: Turn) -> str:
-    return f"This is what {turn.name} gives. {turn.why}"
+    return f"This comes from {turn.name}. {turn.why}"
 
 
 def _two(first: Turn, second: Turn) -> str:

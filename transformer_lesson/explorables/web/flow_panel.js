@@ -153,7 +153,11 @@ function drawBars(group, { x, y, width, height }, bars, chosen) {
     fill: signed(value, largest), class: key === chosen ? "picked" : null,
   }));
   join(layer(group, "places"), "rect", bars, ({ key }) => key, ({ tell }, i) => ({
-    x: x + i * wide, y, width: wide, height, class: "open-box", ...tell,
+    x: x + i * wide, y, width: wide, height, class: "bar-place", ...tell,
+  }));
+  const at = bars.findIndex(({ key }) => key === chosen), tip = x + (at + 0.5) * wide;
+  join(layer(group, "pointers"), "path", at < 0 ? [] : [0], String, () => ({
+    d: `M${tip} ${y + height + 1}l4 6h-8z`, fill: "var(--query)", "pointer-events": "none",
   }));
   join(layer(group, "axis"), "line", [0], () => 0, () => ({
     class: "axis", x1: x, x2: x + width, y1: zero, y2: zero,

@@ -196,7 +196,7 @@ function switchPlaces(heads, width) {
 function drawSwitches(group, look, page, { names, top, side, place }) {
   const { heads, gone, pointed } = look;
   const start = switchedStart(look), from = start ? `, bars from ${start.toFixed(2)}` : "";
-  const note = `below: loss once switched${from}; | loss now`;
+  const note = `below each: the loss if you switch it${from}; | the loss now`;
   join(layer(group, "names"), "text", [note, ...names], String, (name, i) => ({
     text: i ? attentionName(name) : name, class: i ? "strong" : "small", x: 0,
     y: i ? 36 + top(name) : 12,
@@ -274,29 +274,29 @@ function drawSwitchedLosses(group, look, place, side) {
   }));
 }
 
-// The loss at each position: of the whole model, of this case, and of what is pointed at.
+// The loss at each position: of the whole model, of this case, and of what is pointed at. Positions
+// are apart from each other, so what is joined is what one of them was and is.
 function drawLossCurves(group, look, { x, y, width, high }) {
   const curves = curvesOf(look), top = y + 66;
   const places = [...(curves[0]?.curve.keys() ?? [])];
   const losses = curves.flatMap(({ curve }) => [...curve.values()]), low = lossStart(losses);
-  const most = Math.max(1e-9, ...losses), from = low ? `, axis from ${low.toFixed(2)}` : "";
+  const most = Math.max(1e-9, ...losses), from = low ? `, from ${low.toFixed(2)}` : "";
   const last = Math.max(1, places.at(-1) - places[0]), step = width / (last + 1);
   const across = (place) => x + (place - places[0] + 0.5) * step;
   const up = (loss) => top + high * (1 - (loss - low) / (most - low));
   join(layer(group, "title"), "text", [0], () => 0, () => ({
-    text: `loss at each position in the text, nats${from}`, class: "strong", x: x - 30, y: y + 14,
+    text: `loss at each position, in nats${from}`, class: "strong", x: x - 30, y: y + 14,
   }));
   drawLossNames(group, curves, x - 30, y + 36);
-  join(layer(group, "lines"), "path", curves, ({ name }) => name, ({ curve, color, dash }) => ({
-    d: [...curve].map(([at, loss]) =>
-      `${curve.has(at - 1) ? "L" : "M"}${across(at)} ${up(loss)}`).join(""),
-    fill: "none", stroke: color, "stroke-width": 2.5, "stroke-dasharray": dash,
-    "stroke-linejoin": "round",
-  }));
-  const dots = curves.flatMap(({ name, color, curve }) =>
-    [...curve].map(([at, loss]) => ({ name: `${name} ${at}`, color, at, loss })));
-  join(layer(group, "dots"), "circle", dots, ({ name }) => name, ({ color, at, loss }) => ({
-    cx: across(at), cy: up(loss), r: 3.5, fill: color, "pointer-events": "none",
+  join(layer(group, "changes"), "path", places, String, (at) => {
+    const heights = curves.map(({ curve }) => up(curve.get(at)));
+    return { class: "axis",
+      d: `M${across(at)} ${Math.min(...heights)}V${Math.max(...heights)}` };
+  });
+  const dots = curves.flatMap(({ name, curve, ...dot }) =>
+    [...curve].map(([at, loss]) => ({ name: `${name} ${at}`, at, loss, ...dot })));
+  join(layer(group, "dots"), "circle", dots, ({ name }) => name, ({ color, hollow, at, loss }) => ({
+    cx: across(at), cy: up(loss), ...lossDot(color, hollow), "pointer-events": "none",
   }));
   const ends = places.length ? [[most, "high"], [low, "low"]] : [];
   join(layer(group, "ticks"), "text", ends, ([, name]) => name, ([loss]) => ({
@@ -312,12 +312,16 @@ function drawLossCurves(group, look, { x, y, width, high }) {
 
 function drawLossNames(group, curves, x, y) {
   const left = (i) => x + 92 * i, name = (curve) => curve.name;
-  join(layer(group, "strokes"), "path", curves, name, ({ color, dash }, i) => ({
-    d: `M${left(i)} ${y - 4}h18`, stroke: color, "stroke-width": 2.5, "stroke-dasharray": dash,
+  join(layer(group, "signs"), "circle", curves, name, ({ color, hollow }, i) => ({
+    cx: left(i) + 5, cy: y - 4, ...lossDot(color, hollow),
   }));
   join(layer(group, "legend"), "text", curves, name, ({ name: text }, i) => ({
-    text, class: "small", x: left(i) + 22, y,
+    text, class: "small", x: left(i) + 14, y,
   }));
+}
+
+function lossDot(color, hollow) {
+  return { r: 4.5, fill: hollow ? "var(--paper)" : color, stroke: color, "stroke-width": 2 };
 }
 
 function curvesOf({ all, now, shown, gone, pointed }) {
@@ -325,7 +329,7 @@ function curvesOf({ all, now, shown, gone, pointed }) {
     { name: "all heads", ...all, color: "var(--key)" },
     ...(gone.length ? [{ name: "now", ...now, color: "var(--query)" }] : []),
     ...(pointed === null ? [] : [{ name: "once switched", ...shown, color: "var(--value)",
-      dash: "6 4" }]),
+      hollow: true }]),
   ];
   return curves.filter(({ curve }) => curve);
 }

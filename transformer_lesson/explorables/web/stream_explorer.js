@@ -214,12 +214,12 @@ function drawDots(group, now, { number, states }, { state }, top) {
 function streamFacts({ points, point, word, number, states }) {
   const now = points[point], like = fixed(now.likeness, 2);
   const adds = point ? `${now.name} adds a vector ${now.share.toFixed(2)} times as long as the ` +
-    "stream was" : "the stream begins as a row of the embedding's table";
+    "stream was" : "the stream begins as a row of the embedding table";
   const says = now.says ? ` Read out here, it would say “${now.says.word}” ` +
     `(${now.says.share.toFixed(2)}).` : "";
   return {
     title: point ? `After ${now.name}, “${word}” has a cosine of ${like} with its beginning` :
-      `“${word}” begins as its row of the embedding's table`,
+      `“${word}” begins as its row in the embedding table`,
     said: `Point ${point} of ${points.length - 1}: ${adds}. Number ${number} of “${word}” is now ` +
       `${fixed(states.row(point)[number], 2)}; at the beginning it was ` +
       `${fixed(states.row(0)[number], 2)}.${says}`,

@@ -57,7 +57,7 @@ svg [role="button"] { cursor: pointer; }
 svg .panel { stroke: var(--line); stroke-width: 1.5; }
 svg .column:hover { stroke: var(--soft); }
 svg .halo { paint-order: stroke; stroke: var(--paper); stroke-width: 4px; }
-svg .open-box { fill: transparent; stroke: none; }
+svg .open-box, svg .bar-place { fill: transparent; stroke: none; }
 svg .open-box[aria-pressed="true"], svg .picked { stroke: var(--query); stroke-width: 2; }
 svg .box { fill: var(--card); stroke: var(--line); }
 svg [aria-pressed="true"] .box, svg .box[aria-pressed="true"] { stroke: var(--query);

@@ -323,7 +323,7 @@ def test_a_truncated_file_is_refused(share, tmp_path):
     path = directory / "model.safetensors"
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(ValueError, match="model.safetensors is no safetensors file, or only a pa"):
+    with pytest.raises(ValueError, match="model.safetensors is not a safetensors file, or only pa"):
         from_pretrained(directory)
 
 
@@ -379,7 +379,7 @@ def test_directories_without_config_or_weights(tmp_path):
     with pytest.raises(ValueError, match="has no config.json"):
         from_pretrained(tmp_path)
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(ValueError, match="config.json is no JSON"):
+    with pytest.raises(ValueError, match="config.json is not JSON"):
         from_pretrained(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     with pytest.raises(ValueError, match="has no weights: put one of model.safetensors"):

@@ -116,7 +116,7 @@ def test_a_line_without_a_tab_is_refused_by_number(write):
 )
 def test_other_encodings_are_refused_by_line_with_a_hint(write, content, line, hint):
     path = write(content)
-    message = re.escape(f"{path}, line {line} is no text in UTF-8. ") + ".*" + hint
+    message = re.escape(f"{path}, line {line} is not UTF-8 text. ") + ".*" + hint
     with pytest.raises(ValueError, match=message):
         parallel_text(path)
     with pytest.raises(ValueError, match=message):

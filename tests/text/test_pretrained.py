@@ -114,9 +114,9 @@ def test_what_is_no_tokenizer_is_refused(tmp_path):
         PretrainedTokenizer.from_file(path, bos="<s>")
     for text in ("", "{}", whole[:100]):
         path.write_text(text)
-        with pytest.raises(ValueError, match="tokenizer.json is no tokenizer, or only a part of"):
+        with pytest.raises(ValueError, match="tokenizer.json is not a tokenizer, or only part of"):
             PretrainedTokenizer.from_file(path)
-    with pytest.raises(ValueError, match="nothing.json is no tokenizer"):
+    with pytest.raises(ValueError, match="nothing.json is not a tokenizer"):
         PretrainedTokenizer.from_file(tmp_path / "nothing.json")
     facts = json.loads(whole)
     facts["model"]["vocab"]["sep"] = 99

@@ -110,8 +110,8 @@ def functions_are_given_the_right_things(reference: Callable, names: str) -> Cal
                 return f"Your function never calls `{name}`. What is it for?"
             if not any(same(layer.given[-1], given) for given in mine[name]):
                 return (
-                    f"You call `{name}`, but with something else than it should get.\n"
-                    "Which step of the formula stands just before it?"
+                    f"You call `{name}`, but not with what it should get.\n"
+                    "Which step of the formula comes right before it?"
                 )
         return None
 
@@ -135,7 +135,7 @@ def gradients_are_kept(reference: Callable) -> Callable:
             return None
         return (
             "The numbers are right, but x does not get the gradient that it should.\n"
-            "Something cuts its way: `detach`, `.data`, `no_grad`, or a tensor made anew."
+            "Something cuts its path: `detach`, `.data`, `no_grad`, or a tensor made from scratch."
         )
 
     rule.of_gradients = True

@@ -171,7 +171,8 @@ def _weight_files(path: Path) -> list[Path]:
             files = [path / part for part in parts_of(index)]
             lost = [file.name for file in files if not file.is_file()]
             if lost or not files:
-                raise ValueError(f"{index} names {', '.join(lost) or 'no files'}: not all is here.")
+                missing = ", ".join(lost) or "no files"
+                raise ValueError(f"{index} names {missing}: the checkpoint is incomplete.")
             return files
     raise ValueError(f"{path} has no weights: put one of {', '.join(WEIGHTS)} beside {CONFIG}.")
 

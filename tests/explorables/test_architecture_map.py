@@ -150,7 +150,7 @@ def test_a_lesson_that_builds_no_part_has_a_station_of_its_own_at_the_end(show):
     assert page.told()[-1] == "lesson 09, Inference: you are here"
     assert page.written()[-2:] == ["here · 09", "Inference"]
     assert sum("you are here" in words for words in page.told()) == 1
-    page.named("lesson 09, Inference: you are here").click(force=True)
+    page.named("lesson 09, Inference: you are here", "img").click(timeout=5000)
     assert page.get("part") == "Linear + softmax"
 
 

@@ -108,7 +108,7 @@ def test_tokens_are_shown_as_those_of_the_course():
 def test_what_is_no_tokenizer_is_refused(tmp_path):
     path = pieces_file(tmp_path)
     whole, words = path.read_text(), PretrainedTokenizer.from_file(path, **ROLES)
-    with pytest.raises(ValueError, match=r"no token '<\|im_start\|>', without which"):
+    with pytest.raises(ValueError, match=r"no token '<\|im_start\|>', which ChatML needs"):
         chat_prompt(words, [("user", "the cat")])
     with pytest.raises(ValueError, match=r"tokenizer.json has no token '<s>' for bos: look into"):
         PretrainedTokenizer.from_file(path, bos="<s>")

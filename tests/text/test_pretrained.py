@@ -110,7 +110,7 @@ def test_what_is_no_tokenizer_is_refused(tmp_path):
     whole, words = path.read_text(), PretrainedTokenizer.from_file(path, **ROLES)
     with pytest.raises(ValueError, match=r"no token '<\|im_start\|>', which ChatML needs"):
         chat_prompt(words, [("user", "the cat")])
-    with pytest.raises(ValueError, match=r"tokenizer.json has no token '<s>' for bos: look into"):
+    with pytest.raises(ValueError, match=r"tokenizer.json has no token '<s>' for bos: check the"):
         PretrainedTokenizer.from_file(path, bos="<s>")
     for text in ("", "{}", whole[:100]):
         path.write_text(text)

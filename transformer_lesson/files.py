@@ -51,7 +51,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     except OSError as error:
         raise OSError(
             error.errno,
-            f"{path} was not written, and what was there before is as it was: make room on the "
+            f"{path} was not written, and what was there before is unchanged: make room on the "
             f"disk or name another folder ({error.strerror})",
         ) from error
     finally:

@@ -173,7 +173,7 @@ def test_an_end_that_the_vocabulary_lacks_ends_nothing(end, ends, tmp_path):
 def test_a_translation_that_begins_with_nothing_is_refused(tmp_path):
     directory, _ = saved(tmp_path, "marian")
     edit(directory, decoder_start_token_id=None)
-    with pytest.raises(ValueError, match="config has no bos_id: say with which id a translation"):
+    with pytest.raises(ValueError, match="config has no bos_id: say which id a translation"):
         generate(from_pretrained(directory), [5, 6], 3)
 
 
@@ -323,7 +323,7 @@ def test_a_truncated_file_is_refused(share, tmp_path):
     path = directory / "model.safetensors"
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(ValueError, match="model.safetensors is no safetensors file, or only a pa"):
+    with pytest.raises(ValueError, match="model.safetensors is not a safetensors file, or only pa"):
         from_pretrained(directory)
 
 
@@ -362,7 +362,7 @@ def test_weights_in_parts_are_read_and_a_lost_part_is_named(tmp_path):
     assert_same(tmp_path, theirs)
     lost = next(tmp_path.glob("model-00002*"))
     lost.unlink()
-    with pytest.raises(ValueError, match=f"names {lost.name}: not all is here"):
+    with pytest.raises(ValueError, match=f"names {lost.name}: the checkpoint is incomplete"):
         from_pretrained(tmp_path)
 
 
@@ -379,7 +379,7 @@ def test_directories_without_config_or_weights(tmp_path):
     with pytest.raises(ValueError, match="has no config.json"):
         from_pretrained(tmp_path)
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(ValueError, match="config.json is no JSON"):
+    with pytest.raises(ValueError, match="config.json is not JSON"):
         from_pretrained(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     with pytest.raises(ValueError, match="has no weights: put one of model.safetensors"):

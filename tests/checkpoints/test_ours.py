@@ -195,7 +195,7 @@ def test_files_of_other_programs_are_refused_by_name(tmp_path):
         with pytest.raises(ValueError) as caught:
             load_checkpoint(path)
         assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
-    with pytest.raises(ValueError, match="pt holds tensors of another program"):
+    with pytest.raises(ValueError, match="pt holds another program's tensors"):
         load_checkpoint(str(tmp_path / "pt"))
 
 

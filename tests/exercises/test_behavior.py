@@ -88,7 +88,7 @@ RAISING = {
     "an operation that this dtype does not have": lambda Q, K: Q.long().softmax(-1),
     "a None where a value is meant": lambda Q, K: None + Q,
     "a key that the dictionary does not have": lambda Q, K: {}["scale"],
-    "other arguments than are handed over": lambda Q: Q,
+    "arguments that don't match the call": lambda Q: Q,
     "an einsum for another number of axes": (
         lambda Q, K: torch.einsum("qd,kd->qk", Q, K) / math.sqrt(Q.size(-1))
     ),
@@ -96,7 +96,7 @@ RAISING = {
     "labels whose shape does not fit the logits": (
         lambda Q, K: torch.nn.functional.cross_entropy(Q[..., :2, :], ONE)
     ),
-    "a call of something that is no function": lambda Q, K: list((Q,))(0),
+    "a call of something that isn't a function": lambda Q, K: list((Q,))(0),
     "a name that does not exist yet": lambda Q, K: q @ K.mT,  # noqa: F821
 }
 

@@ -233,7 +233,7 @@ def added_in_place(x, sublayer, norm):
     ("name", "answer", "message"),
     [
         ("weights_of_real_keys", written_over, "modified by an inplace operation"),
-        ("residual_branch", added_in_place, "a step in place on the way of the gradient"),
+        ("residual_branch", added_in_place, "an in-place step that breaks the gradient"),
         ("most_similar", lambda query, vectors, k: [10**30] * k, "must fit in 63 bits"),
         ("noise_scale", lambda *lengths: torch.ones((), device="meta"), "must be a float"),
     ],

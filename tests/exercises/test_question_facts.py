@@ -389,7 +389,8 @@ def test_10_as_its_training_came_out():
     assert float(start) > table > mixture > float(reached) > mixture - 0.3
     assert right("10.rival").startswith("A little below both")
     stored = re.findall(r"^ *24,000 .*$", told["run-sizes"], re.MULTILINE)[0].split()[3]
-    assert abs(float(told["run-sizes"].split()[-1]) - float(stored)) < 0.15  # width 24, once more
+    again = re.findall(r"(\S+) stored, (\S+) trained", told["train-one"])[0]
+    assert again[0] == stored and abs(float(again[1]) - float(stored)) < 0.15
     best = re.findall(r"best width (\d+)", told["draw-sizes"])
     assert (best[0], best[-1]) == ("8", "64") and right("10.little_text").startswith("8 ")
     without, with_floor = map(float, re.findall(r"off by (\S+)", told["run-five"]))
@@ -402,6 +403,8 @@ def test_10_as_its_training_came_out():
     kept = [int(share) for share in re.findall(r"mistake in (\d+)% of", told["train-stories"])]
     assert kept[0] < 10 and 30 <= kept[-1] <= 70 and "copied none" in right("10.facts")
     assert re.findall(r"(\d+) of 100 copied", told["train-stories"])[-1] == "0"
+    right_sentences = [int(n) for n in re.findall(r"(\d+)% of sentences", told["train-stories"])]
+    assert right_sentences == sorted(right_sentences) and right_sentences[-1] > 80
     by_heat = [int(share) for share in re.findall(r"(\d+)% without", told["heat"])]
     assert by_heat == sorted(by_heat, reverse=True) and by_heat[0] > 80 > 30 > by_heat[-1]
     by_line, by_topic = numbers("731367b4")

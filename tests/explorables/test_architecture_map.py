@@ -165,6 +165,15 @@ def test_folded_it_is_a_line_in_the_order_of_the_lessons_and_unfolds(show, progr
     assert "here" not in " ".join(show(ArchitectureMap("Attention", unfolded=True)).told())
 
 
+def test_a_lesson_that_builds_no_part_has_a_station_of_its_own_at_the_end(show):
+    page = show(ArchitectureMap("Linear + softmax", here="09"))
+    assert page.told()[-1] == "lesson 09, Inference: you are here"
+    assert page.written()[-2:] == ["here · 09", "Inference"]
+    assert sum("you are here" in words for words in page.told()) == 1
+    page.named("lesson 09, Inference: you are here", "img").click(timeout=5000)
+    assert page.get("part") == "Linear + softmax"
+
+
 def test_what_the_learner_has_passed_is_marked_in_words(show, progress):
     progress("embed", "sinusoidal_encoding", "feed_forward", "attention_scores", "layer_norm")
     page = show(ArchitectureMap("Feed-forward", unfolded=True))

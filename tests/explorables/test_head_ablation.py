@@ -175,7 +175,7 @@ def test_bad_input_says_what_to_change(monkeypatch):
     in_stream = AttentionOnlyDecoder(positions_in_stream=True).eval()
     assert_refused("has positions_in_stream", HeadAblation, in_stream, held_out_batch(batch_size=2))
     encoder = EncoderOnlyTransformer(CONFIG)
-    assert_refused("EncoderOnlyTransformer predicts no next token", HeadAblation, encoder, batch)
+    assert_refused("EncoderOnlyTransformer does not predict", HeadAblation, encoder, batch)
     assert_refused("in training mode", HeadAblation, model.train(), batch)
     monkeypatch.setattr(head_ablation, "MOST_HEADS", 5)
     assert_refused(

@@ -9,6 +9,7 @@ import pytest
 from tests.explorables.shown import HOST
 from tests.lessons import ROOT
 from tools.site_stills import models_of, stored_weights
+from transformer_lesson.explorables.architecture_map import PARTS
 from transformer_lesson.explorables.html import whole_page
 
 STILLS = ROOT / "docs" / "stills"
@@ -76,6 +77,13 @@ def test_every_explorable_of_the_story_has_a_task_and_its_solution():
     own = {name: one for name, one in stills().items() if name[:2] not in LATER}
     maps = {name for name in own if own[name]["kind"] == "ArchitectureMap"}  # signposts
     assert set(SOLVED) == {*own} - maps | {name for name in maps if own[name]["values"]["task"]}
+
+
+def test_the_map_of_each_lesson_says_where_that_lesson_stands():
+    maps = {name: one["values"] for name, one in stills().items() if "here" in one["values"]}
+    places = {name[:2]: one["here"] for name, one in maps.items() if not one["unfolded"]}
+    said = {n: PARTS[here].lesson if here in PARTS else here[:2] for n, here in places.items()}
+    assert said == {n: n for n in places} and len(said) > 10
 
 
 def one_of_each_kind() -> list:

@@ -200,7 +200,7 @@ def test_the_head_is_the_one_that_finds_the_right_words():
 
 def test_wrong_models_are_refused_and_a_learners_weights_are_sent(unchecked):
     assert_refused("belong together", TranslationPlayground, translator()[0])
-    nothing = "a DecoderOnlyTransformer translates nothing"
+    nothing = "a DecoderOnlyTransformer does not translate"
     assert_refused(nothing, TranslationPlayground, *language_model())
     playground = TranslationPlayground(*translator())
     assert isinstance(playground.weights, Weights) and len(playground.weights.data) < 50_000

@@ -131,6 +131,14 @@ def test_the_text_alternative_says_what_is_shown(run):
         assert f'<iframe title="{sentence}"' in made.html
 
 
+def test_the_picture_of_one_head_says_where_it_looks_from_the_last_token():
+    given = weights(layers=1)
+    given[0][0, 1, -1] = torch.tensor([0.1, 0.6, 0.1, 0.1, 0.1])
+    title = head_view(given, SOURCE, heads=[1]).picture.get_suptitle()
+    assert title == "Block 0, head 1: “<eos>” looks most at “quick” (0.60)"
+    assert head_view(given, SOURCE).picture.get_suptitle() == "The heads of block 0"
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_notebook_stores_a_picture_and_a_widget_that_shows_the_frame(view, monkeypatch):
     shown, widget, kind = [], ipywidgets.HTML(), "application/vnd.jupyter.widget-view+json"

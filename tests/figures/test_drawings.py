@@ -177,9 +177,13 @@ def test_a_blocks_numbers_lie_on_its_levels_and_every_trial_is_a_dot():
     said = "4 numbers on 16 levels from -1.00 to 2.00, 3 of which are used"
     dots = assert_told(made, said, "more than 0.0500").lines[-1].get_ydata()
     assert np.isin(np.float32(dots), levels.numpy()).all()
-    made = quantized.second_time("Heads", 3.5, {"best": [12.7], "others": [3.6, 4.0]})
-    axes = assert_told(made, "best: 12.7; others: 3.6, 4.0. Whole model: 3.5")
-    assert [len(line.get_xdata()) for line in axes.lines[1:]] == [1, 2]
+    whole = {"second": 3.5, "first": 14.5}
+    made = quantized.second_time("Heads", whole, {"best": [12.7], "others": [3.6, 4.0]})
+    axes = assert_told(made, "best: 12.7; others: 3.6, 4.0. Whole model: second 3.5, first 14.5")
+    assert [line.get_xdata()[0] for line in axes.lines[:2]] == [3.5, 14.5] and axes.get_xlim()[
+        1
+    ] > 15
+    assert [len(line.get_xdata()) for line in axes.lines[2:]] == [1, 2]
 
 
 # What a model says, and how it writes
@@ -287,3 +291,12 @@ def test_a_scaling_curve_says_what_it_foresees_and_what_the_run_left_out_reached
 def test_losses_by_position_have_means_over_stretches_that_double():
     made = language.by_position("Claim", torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0]))
     assert_told(made, "0: 5.00, 1: 4.00, 2 to 3: 2.50, 4: 1.00.")
+
+
+def test_stories_are_rows_of_right_and_wrong_sentences_the_ones_without_a_mistake_below():
+    stories = [[True, False], [True, True, True], [False, True]]
+    made = language.stories_marked("Claim", {"table": stories, "$step": [[True]] * 2})
+    axes = assert_told(made, "table: 1 of 3 stories and 71% of sentences are right. $step: 2 of 2")
+    assert axes.get_title() == "table\nright: 1 of 3 stories,\n71% of sentences"
+    rows = axes.images[0].get_array().filled(-1).tolist()
+    assert rows == [[0, 1, -1], [1, 0, -1], [1, 1, 1]]

@@ -101,7 +101,7 @@ def test_a_decoder_without_its_causal_mask_is_caught(monkeypatch, leaks):
 
 
 def test_a_model_of_nan_is_neither_right_nor_wrong():
-    with pytest.raises(ValueError, match="output at position 2 is nan, so whether it moves cannot"):
+    with pytest.raises(ValueError, match="output at position 2 is nan, so nobody can see"):
         leaks_future(broken, IDS)
 
 

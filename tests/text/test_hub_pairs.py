@@ -84,7 +84,7 @@ class NotFound(FileNotFoundError):
         ([{"text": "a", "label": 1}], ValueError, "columns 'en' and 'de', it has text, label: say"),
         ([{"translation": {"en": "a", "fr": "b"}}], ValueError, "it has en, fr: say which two"),
         ([{"translation": "a", "id": 1}], ValueError, "it has translation, id: say which two"),
-        ([{"en": "a", "de": 7}], ValueError, "column 'de' of 'some' holds 7, which is no text"),
+        ([{"en": "a", "de": 7}], ValueError, "column 'de' of 'some' holds 7, which is not text"),
         ([], ValueError, "'some' holds no pairs in 'train': try another split"),
     ],
 )

@@ -105,7 +105,7 @@ def test_a_line_without_a_tab_is_refused_by_number(write):
         (b"a\tb\n\x81\tc\n", 2, "Byte 0x81 .* it is '\ufffd': save"),
         ("Go.\tGeh.\n".encode("utf-16"), 1, "looks like UTF-16: save the file as UTF-8"),
         ("\ufeffGo.\tGeh.\n".encode("utf-16-be"), 1, "looks like UTF-16"),
-        ("Go.\tGeh.\n".encode("utf-16-le"), 1, "NUL byte, as UTF-16 does"),
+        ("Go.\tGeh.\n".encode("utf-16-le"), 1, "NUL byte, as UTF-16 and"),
         (b"a\tb\na\x00\tb\n", 2, "NUL byte"),
         (b"\x1f\x8b\x08\x00rest\n", 1, "gzip archive: unpack it first"),
         (b"PK\x03\x04\x14\x00\x08\n", 1, "ZIP archive: unpack it first"),
@@ -116,7 +116,7 @@ def test_a_line_without_a_tab_is_refused_by_number(write):
 )
 def test_other_encodings_are_refused_by_line_with_a_hint(write, content, line, hint):
     path = write(content)
-    message = re.escape(f"{path}, line {line} is no text in UTF-8. ") + ".*" + hint
+    message = re.escape(f"{path}, line {line} is not UTF-8 text. ") + ".*" + hint
     with pytest.raises(ValueError, match=message):
         parallel_text(path)
     with pytest.raises(ValueError, match=message):

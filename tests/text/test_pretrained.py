@@ -108,15 +108,15 @@ def test_tokens_are_shown_as_those_of_the_course():
 def test_what_is_no_tokenizer_is_refused(tmp_path):
     path = pieces_file(tmp_path)
     whole, words = path.read_text(), PretrainedTokenizer.from_file(path, **ROLES)
-    with pytest.raises(ValueError, match=r"no token '<\|im_start\|>', without which"):
+    with pytest.raises(ValueError, match=r"no token '<\|im_start\|>', which ChatML needs"):
         chat_prompt(words, [("user", "the cat")])
-    with pytest.raises(ValueError, match=r"tokenizer.json has no token '<s>' for bos: look into"):
+    with pytest.raises(ValueError, match=r"tokenizer.json has no token '<s>' for bos: check the"):
         PretrainedTokenizer.from_file(path, bos="<s>")
     for text in ("", "{}", whole[:100]):
         path.write_text(text)
-        with pytest.raises(ValueError, match="tokenizer.json is no tokenizer, or only a part of"):
+        with pytest.raises(ValueError, match="tokenizer.json is not a tokenizer, or only part of"):
             PretrainedTokenizer.from_file(path)
-    with pytest.raises(ValueError, match="nothing.json is no tokenizer"):
+    with pytest.raises(ValueError, match="nothing.json is not a tokenizer"):
         PretrainedTokenizer.from_file(tmp_path / "nothing.json")
     facts = json.loads(whole)
     facts["model"]["vocab"]["sep"] = 99

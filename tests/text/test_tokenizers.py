@@ -243,10 +243,10 @@ def as_json(kind, learned):
 
 
 FOREIGN = [
-    ("", "kept as JSON, which this is not: Expecting value"),
-    ("{", "kept as JSON, which this is not"),
-    ("[" * 100_000, "kept as JSON, which this is not"),
-    ("9" * 5_000, "kept as JSON, which this is not"),
+    ("", "stored as JSON, and this is not JSON: Expecting value"),
+    ("{", "stored as JSON, and this is not JSON"),
+    ("[" * 100_000, "stored as JSON, and this is not JSON"),
+    ("9" * 5_000, "stored as JSON, and this is not JSON"),
     ("[]", "one of WordTokenizer, CharacterTokenizer, BytePairTokenizer, got None"),
     ('"WordTokenizer"', "got None"),
     ('{"version": "1.0", "model": {"type": "BPE"}}', "got None"),

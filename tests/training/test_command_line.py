@@ -116,8 +116,8 @@ def test_mistakes_are_answered_in_one_line(tiny, capsys):
     assert run("--corpus", file, "--out", out) == 0
     capsys.readouterr()
     for arguments, sentence in {
-        ("--corpus", file, "--out", out): "is there already: add --resume, or change --out.",
-        ("--corpus", other, "--out", out, "--resume"): "was trained on another corpus than",
+        ("--corpus", file, "--out", out): "already exists: add --resume, or change --out.",
+        ("--corpus", other, "--out", out, "--resume"): "was trained on a corpus other than",
         ("--corpus", file, "--out", out, "--resume", "--seed", 1): "leave it out with --resume",
         ("--corpus", file, "--out", out, "--resume", "--steps", 2): "is at step 6 already",
         ("--corpus", file, "--out", tiny / "new", "--resume"): "there is no such file",

@@ -241,7 +241,7 @@ CHANGED.encoder[1].feed_forward.W_1 = nn.Linear(16, 3)
     ("arguments", "sentence"),
     [
         ({"batches": []}, "there are no batches"),
-        ({"batches": iter(batches_of("translator", 3))}, "there are no batches, or no more"),
+        ({"batches": iter(batches_of("translator", 3))}, "there are no batches, or none are left"),
         ({"validation": []}, "validation is a list, but it must be a list of one batch or more"),
         ({"validation": WindowBatches([1, 2, 3, 4], 1, 2)}, "validation is a WindowBatches, but"),
         ({"validate_every": 0}, "validate_every is 0, but it must be at least 1 step"),

@@ -197,7 +197,7 @@ class _Header:
             return data.decode()
         except UnicodeDecodeError as error:
             raise ValueError(
-                f"the text that ends at byte {self.file.tell():,} is no UTF-8 ({error.reason}): "
+                f"the text that ends at byte {self.file.tell():,} is not UTF-8 ({error.reason}): "
                 "get the file again."
             ) from error
 
@@ -238,7 +238,7 @@ def _letter(kind: int) -> str:
 def _header(header: _Header) -> tuple[dict[str, Any], dict[str, Entry]]:
     """Return the metadata and the table of tensors."""
     if header.size < len(MAGIC) or header.take(len(MAGIC)) != MAGIC:
-        raise ValueError('it is no GGUF file: it does not begin with "GGUF".')
+        raise ValueError('it is not a GGUF file: it does not begin with "GGUF".')
     version = header.number("I")
     if version != VERSION:
         raise ValueError(f"it has version {version} of the format, but only {VERSION} is read.")
@@ -262,7 +262,7 @@ def _header(header: _Header) -> tuple[dict[str, Any], dict[str, Entry]]:
 
 def _new(name: str, known: dict[str, Any]) -> str:
     if name in known:
-        raise ValueError(f"{name[:80]!r} stands in its header twice: get the file again.")
+        raise ValueError(f"{name[:80]!r} appears twice in its header: get the file again.")
     return name
 
 

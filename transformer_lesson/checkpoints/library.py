@@ -93,7 +93,9 @@ def family_of(facts: Facts) -> Family:
 def _read(source) -> Stored:
     if hasattr(source, "state_dict") and hasattr(source, "config"):
         if not hasattr(source.config, "to_dict"):
-            raise ValueError(f"a {type(source).__name__} is no model of the library transformers.")
+            raise ValueError(
+                f"a {type(source).__name__} is not a model of the library transformers."
+            )
         return read_model(source)
     if not isinstance(source, str | Path):
         raise ValueError(
@@ -107,7 +109,7 @@ def _read(source) -> Stored:
         return read_directory(path)
     if isinstance(source, str) and is_hub_name(source):
         return read_directory(fetch(source))._replace(where=source)
-    raise ValueError(f"{source}: there is no such directory, and it is no name on the Hub.")
+    raise ValueError(f"{source}: there is no such directory, and it is not a name on the Hub.")
 
 
 def _fill(stored: Stored) -> nn.Module:
@@ -292,7 +294,7 @@ def nearest_family(model: nn.Module) -> Family:
         return LLAMA if "rms" in model.config.norm or model.config.positions == "rotary" else GPT2
     if not isinstance(model, BERT.model):
         raise ValueError(
-            f"{BERT.name} has parts that a {type(model).__name__} has not: only a "
+            f"{BERT.name} has parts that a {type(model).__name__} lacks: only a "
             f"{BERT.model.__name__} can be written for the library."
         )
     return ALBERT if isinstance(model, ALBERT.model) else BERT

@@ -229,7 +229,7 @@ def _parts(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
             metadata = file.metadata() or {}
             if KEY not in metadata:
                 raise ValueError(
-                    f"{path} holds tensors of another program, not a model of this course."
+                    f"{path} holds another program's tensors, not a model of this course."
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}
         if os.path.samestat(before, path.stat()):

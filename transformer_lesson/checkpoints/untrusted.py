@@ -32,7 +32,7 @@ MALFORMED = (
     TypeError,
     ZeroDivisionError,
 )
-"""What Python and PyTorch raise for values of a wrong kind or size."""
+"""What Python and PyTorch raise for values of the wrong kind or size."""
 
 
 CONFIG = "config.json"
@@ -60,7 +60,7 @@ def readable_errors(what: str) -> Iterator[None]:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         reason = reason if len(reason) <= 200 else f"{reason[:199]}…"
         raise ValueError(
-            f"{what} holds a value of a wrong kind or size ({reason}): get the file again."
+            f"{what} holds a value of the wrong kind or size ({reason}): get the file again."
         ) from error
 
 
@@ -144,12 +144,12 @@ def read_json(path: Path) -> dict[str, Any]:
         ValueError: there is no such file, or something else in it.
     """
     if not path.is_file():
-        raise ValueError(f"{path.parent} has no {path.name}: it is no checkpoint of a model.")
+        raise ValueError(f"{path.parent} has no {path.name}: so it is not a model's checkpoint.")
     _refuse_giants(path)
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON, or only a part of it: {error}.") from error
+        raise ValueError(f"{path} is not JSON, or only part of it: {error}.") from error
     if not isinstance(facts, dict):
         raise ValueError(f"{path} holds a {type(facts).__name__}, but it must be a JSON object.")
     return facts
@@ -171,7 +171,8 @@ def _weight_files(path: Path) -> list[Path]:
             files = [path / part for part in parts_of(index)]
             lost = [file.name for file in files if not file.is_file()]
             if lost or not files:
-                raise ValueError(f"{index} names {', '.join(lost) or 'no files'}: not all is here.")
+                missing = ", ".join(lost) or "no files"
+                raise ValueError(f"{index} names {missing}: the checkpoint is incomplete.")
             return files
     raise ValueError(f"{path} has no weights: put one of {', '.join(WEIGHTS)} beside {CONFIG}.")
 
@@ -204,7 +205,7 @@ def load_safetensors(path: Path) -> dict[str, Tensor]:
         return {name: tensor.clone() for name, tensor in mapped.items()}
     except (SafetensorError, OSError, *MALFORMED) as error:
         raise ValueError(
-            f"{path} is no safetensors file, or only a part of one ({error}): get it again."
+            f"{path} is not a safetensors file, or only part of one ({error}): get it again."
         ) from error
 
 

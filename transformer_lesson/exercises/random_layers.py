@@ -64,8 +64,8 @@ def attention(draw: Draw, takes: int | None = None) -> Layer:
     Args:
         draw: gives the numbers.
         takes: one tensor, or two: queries, and what keys and values come from, each of three
-            axes. With `None` it takes up to three of any axes: then what comes of one too many
-            can be told, as long as some draw refuses it.
+            axes. With `None` it takes up to three tensors of any axes: then a diagnosis can say
+            what one too many does, as long as some draw refuses it.
     """
     W_Q, W_V = _linear(draw), _linear(draw)
 
@@ -89,15 +89,15 @@ def attention(draw: Draw, takes: int | None = None) -> Layer:
 
 
 def functions_are_given_the_right_things(reference: Callable, names: str) -> Callable:
-    """Return the rule that each function among the arguments is called, and with what it should.
+    """Return the rule that each function among the arguments is called with the right tensors.
 
     Args:
         reference: the package's own function.
-        names: the functions' names in the order in which they are called, separated by blanks.
+        names: the functions' names in the order in which they are called, separated by spaces.
     """
 
     def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
-        """Return which function is not called, or with something else than ours hands to it."""
+        """Return which function is never called, or gets something other than ours gives it."""
         named = dict(zip(inspect.signature(reference).parameters, inputs, strict=True))
         layers = {name: named[name] for name in names.split()}
         for layer in layers.values():
@@ -110,8 +110,8 @@ def functions_are_given_the_right_things(reference: Callable, names: str) -> Cal
                 return f"Your function never calls `{name}`. What is it for?"
             if not any(same(layer.given[-1], given) for given in mine[name]):
                 return (
-                    f"You call `{name}`, but with something else than it should get.\n"
-                    "Which step of the formula stands just before it?"
+                    f"You call `{name}`, but not with what it should get.\n"
+                    "Which step of the formula comes right before it?"
                 )
         return None
 
@@ -128,14 +128,14 @@ def gradients_are_kept(reference: Callable) -> Callable:
         return gradient_to(x, function(x, *inputs[1:]))
 
     def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
-        """Return that another gradient comes back, where the numbers are right."""
+        """Return that the gradient is wrong although the numbers are right."""
         if not same(result, reference(*inputs)):
             return None
         if same(gradient(answer, inputs), gradient(reference, inputs)):
             return None
         return (
             "The numbers are right, but x does not get the gradient that it should.\n"
-            "Something cuts its way: `detach`, `.data`, `no_grad`, or a tensor made anew."
+            "Something cuts its path: `detach`, `.data`, `no_grad`, or a tensor made from scratch."
         )
 
     rule.of_gradients = True

@@ -33,8 +33,8 @@ def fit_power_law(
     """
     if not floors or max(floors) >= min(losses):
         raise ValueError(
-            f"Every floor must be below the smallest loss, {min(losses)}, and there must be one; "
-            f"got {list(floors)}: leave the higher ones out."
+            f"floors are {list(floors)}, but there must be at least one, and all must be below the "
+            f"smallest loss, {min(losses)}: leave the higher ones out."
         )
     x = [math.log(size) for size in sizes]
     fits = []

@@ -157,8 +157,9 @@ class ArchitectureMap(PageExplorable):
         kind: "encoder-decoder", "encoder-only" or "decoder-only".
         norm_position: "post" (the paper) or "pre".
         unfolded: whether the paper's figure 1 is drawn in the place of the line.
-        here: the part that this lesson builds, "" for none; by default a map that opens folded
-            marks its `part`.
+        here: the part that this lesson builds, or the lesson's number if it builds none: then it
+            has a station of its own at the end of the line. "" marks nothing; by default a map
+            that opens folded marks its `part`.
     """
 
     part = traitlets.Enum([*PARTS], "Attention").tag(sync=True)
@@ -173,4 +174,6 @@ class ArchitectureMap(PageExplorable):
     def __init__(self, part: str = "Attention", here: str | None = None, **values):
         if here is None:
             here = "" if values.get("unfolded") else part
+        if here in LESSONS:
+            here = f"{here} {LESSONS[here].title}"
         super().__init__(part=part, parts=facts(), here=here, **values)

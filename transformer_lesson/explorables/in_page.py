@@ -143,7 +143,8 @@ def bare_weights(model: nn.Module) -> Weights:
         ValueError: one in training mode, too large for a page, or that a page cannot repeat.
     """
     if not hasattr(model, "decoder"):
-        raise ValueError(f"a {type(model).__name__} predicts no next token: pass a decoder.")
+        kind = type(model).__name__
+        raise ValueError(f"a {kind} does not predict the next token: pass a decoder.")
     if model.training:
         raise ValueError("the model is in training mode: call its .eval() first.")
     if any(getattr(part, "positions_in_stream", False) for part in model.modules()):

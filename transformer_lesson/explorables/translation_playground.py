@@ -74,7 +74,7 @@ def _facts_of(model: EncoderDecoderTransformer, tokenizer: WordTokenizer) -> dic
     """Return what the page has to know of a learner's translator."""
     if not isinstance(model, EncoderDecoderTransformer):
         raise ValueError(
-            f"a {type(model).__name__} translates nothing: pass an EncoderDecoderTransformer."
+            f"a {type(model).__name__} does not translate: pass an EncoderDecoderTransformer."
         )
     words = sorted(set(tokenizer.vocabulary) - set(SPECIAL_TOKENS))
     return {"source_words": words, "layer": model.config.n_layers - 1}

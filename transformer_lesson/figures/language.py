@@ -3,11 +3,15 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Patch
 
 from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure, name_lines
 from transformer_lesson.files import printable
 
 STYLES = ("-", "--", "-.", ":")
+RIGHT_OR_WRONG = ListedColormap([COLORS[1], "#a9cfe8"])
+RIGHT = {1.0: "right", 0.0: "impossible"}
 BITS = "bits per character"
 
 
@@ -182,3 +186,43 @@ def by_position(title: str, losses) -> Figure:
     axes.set(xlabel="tokens read before this one", ylabel="loss, nats per token")
     axes.legend(frameon=False, fontsize=9, loc="upper right")
     return made
+
+
+def stories_marked(title: str, marked: Mapping[str, Sequence[Sequence[bool]]]) -> Figure:
+    """Return stories as rows of squares, one for each sentence, those with a mistake on top.
+
+    Args:
+        title: the claim that the figure supports.
+        marked: by who told them, the stories: for each sentence, whether it is right.
+    """
+    longest = max(len(story) for stories in marked.values() for story in stories)
+    heads, told = [], []
+    for name, stories in marked.items():
+        kept, right = sum(map(all, stories)), sum(map(sum, stories)) / sum(map(len, stories))
+        heads.append(
+            f"{printable(name)}\nright: {kept} of {len(stories)} stories,\n{right:.0%} of sentences"
+        )
+        told.append(f"{printable(name)}: {kept} of {len(stories)} stories and {right:.0%} of "
+                    "sentences are right")  # fmt: skip
+    made, axes = figure(title, f"{'. '.join(told)}.", 9.0, 4.4, columns=len(marked))
+    for one, head, stories in zip(np.atleast_1d(axes), heads, marked.values(), strict=True):
+        squares = np.full((len(stories), longest), np.nan)
+        for row, story in enumerate(sorted(stories, key=_faultless)):
+            squares[row, : len(story)] = story
+        one.imshow(
+            squares, cmap=RIGHT_OR_WRONG, vmin=0, vmax=1, aspect="auto", interpolation="none"
+        )
+        one.set_title(head, fontsize=9, parse_math=False)
+        one.set(xticks=[], yticks=[], xlabel="sentence by sentence")
+        one.spines[:].set_visible(False)
+    np.atleast_1d(axes)[0].set_ylabel("a row a story")
+    made.subplots_adjust(left=0.05, right=0.86, bottom=0.08, top=0.76, wspace=0.15)
+    squares = [Patch(color=RIGHT_OR_WRONG(share), label=name) for share, name in RIGHT.items()]
+    made.legend(handles=squares, loc="center right", frameon=False, fontsize=9)
+    return made
+
+
+def _faultless(story: Sequence[bool]) -> tuple[float, int]:
+    """Return how much of a story comes before its first mistake: the key by which it is sorted."""
+    first = [*story, False].index(False)
+    return first / len(story), len(story)

@@ -42,22 +42,26 @@ def block_of_levels(title: str, numbers, levels, exact=None) -> Figure:
     return made
 
 
-def second_time(title: str, with_all: float, without: dict[str, list[float]]) -> Figure:
+def second_time(title: str, with_all: dict[str, float], without: dict[str, list[float]]) -> Figure:
     """Return losses of a model without some of its heads, each a dot, beside the whole model's.
 
     Args:
         title: the claim that the figure supports.
-        with_all: loss of the whole model.
-        without: by what is taken away, the losses of one or several trials.
+        with_all: by what it reads, losses of the whole model, each a dashed line.
+        without: by what is taken away, the losses of one or several trials on the second copy.
     """
     told = "; ".join(f"{name}: {', '.join(f'{x:.1f}' for x in xs)}" for name, xs in without.items())
-    alt = f"Losses without some heads. {told}. Whole model: {with_all:.1f}."
-    made, axes = figure(title, alt, width=7.5, height=0.55 * len(without) + 1.3)
-    axes.axvline(with_all, color="#566372", linewidth=1, linestyle="--")
-    axes.text(with_all, -0.66, "all heads", color="#566372", fontsize=9, ha="center", va="bottom")
+    whole = ", ".join(f"{name} {loss:.1f}" for name, loss in with_all.items())
+    alt = f"Losses without some heads. {told}. Whole model: {whole}."
+    made, axes = figure(title, alt, width=7.5, height=0.55 * len(without) + 1.4)
+    for name, loss in with_all.items():
+        axes.axvline(loss, color="#566372", linewidth=1, linestyle="--")
+        axes.text(loss, -0.66, f"all heads,\n{name}", color="#566372", fontsize=9, ha="center",
+                  va="bottom", parse_math=False)  # fmt: skip
     for row, losses in enumerate(without.values()):
         axes.plot(losses, [row] * len(losses), "o", color=COLORS[row], alpha=0.7, markersize=8)
     axes.set_yticks(range(len(without)), list(without))
-    axes.set(xlim=(0, None), ylim=(len(without) - 0.5, -0.6), xlabel="loss, nats a token")
-    made.subplots_adjust(left=0.32, bottom=0.3, top=0.76)
+    axes.set(xlim=(0, 1.08 * max(with_all.values())), ylim=(len(without) - 0.5, -0.6))
+    axes.set(xlabel="loss on the second copy, nats a token", ylabel="without")
+    made.subplots_adjust(left=0.32, bottom=0.27, top=0.7)
     return made

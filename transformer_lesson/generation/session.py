@@ -126,8 +126,8 @@ class DecodingSession:
             )
         if translates and bos_id is None:
             raise ValueError(
-                "generate: the model's config has no bos_id: say with which id a translation "
-                "begins, as in bos_id=0."
+                "generate: the model's config has no bos_id: say which id a translation "
+                "begins with, as in bos_id=0."
             )
         self.model = model
         device, pad_id = model.projection.weight.device, model.config.pad_id

@@ -57,7 +57,7 @@ def leaks_future(model: Model, ids: Int[Tensor, "batch n"]) -> bool:
         if earlier.isnan().any():
             raise ValueError(
                 f"the model's output at position {int(earlier.isnan().nonzero()[0])} is nan, so "
-                "whether it moves cannot be seen: mend that first."
+                "nobody can see whether it moves: fix that first."
             )
         if (earlier > tolerance).any():
             return True

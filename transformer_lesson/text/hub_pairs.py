@@ -45,7 +45,7 @@ def _sides(row: dict, source: str, target: str, name: str) -> tuple[str, str]:
     for column in (source, target):
         if not isinstance(sides[column], str | None):
             raise ValueError(
-                f"The column {column!r} of {name!r} holds {sides[column]!r}, which is no text: "
+                f"The column {column!r} of {name!r} holds {sides[column]!r}, which is not text: "
                 "choose another one."
             )
     return sides[source] or "", sides[target] or ""

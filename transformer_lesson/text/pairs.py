@@ -72,12 +72,12 @@ def _is_text(raw: bytes) -> bool:
 
 
 def _advice(raw: bytes) -> str:
-    """What a line that is no UTF-8 text probably is, and what to do about it."""
+    """What a line that is not UTF-8 text probably is, and what to do about it."""
     for beginning, advice in _OTHER_FORMATS.items():
         if raw.startswith(beginning):
             return advice
     if b"\x00" in raw:
-        return "It holds a NUL byte, as UTF-16 does and files that are no text: save it as UTF-8."
+        return "It holds a NUL byte, as UTF-16 and files other than text do: save it as UTF-8."
     marked = raw.decode(errors="surrogateescape")  # writes a wrong byte b as the code 0xdc00 + b
     byte = next(ord(c) for c in marked if "\udc80" <= c <= "\udcff") - 0xDC00
     character = bytes([byte]).decode("windows-1252", errors="replace")
@@ -100,7 +100,7 @@ def _lines(path: Path, bar: tqdm) -> Iterator[str]:
                     "sentence a line of its own."
                 )
             if not _is_text(raw):
-                raise ValueError(f"{path}, line {number:,} is no text in UTF-8. {_advice(raw)}")
+                raise ValueError(f"{path}, line {number:,} is not UTF-8 text. {_advice(raw)}")
             line = raw.decode()
             yield line.removeprefix("\ufeff") if number == 1 else line
 

@@ -54,12 +54,14 @@ class PretrainedTokenizer(Tokenizer):
         try:
             library_tokenizer = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises no other kind
-            raise ValueError(f"{path} is no tokenizer, or only a part of one ({error}).") from error
+            raise ValueError(
+                f"{path} is not a tokenizer, or only part of one ({error})."
+            ) from error
         library_tokenizer.no_padding(), library_tokenizer.no_truncation()
         ids = {role: library_tokenizer.token_to_id(name) for role, name in names.items()}
         for role, name in names.items():
             if ids[role] is None:
-                raise ValueError(f"{path} has no token {name!r} for {role}: look into the file.")
+                raise ValueError(f"{path} has no token {name!r} for {role}: check the file.")
         return cls(library_tokenizer, ids)
 
     def to_json(self) -> str:
@@ -109,8 +111,8 @@ def _check_chat(tokenizer: Tokenizer, messages: Sequence[tuple[str, str]]) -> No
     for mark in MARKS:
         if mark not in tokenizer.vocabulary:
             raise ValueError(
-                f"The tokenizer has no token {mark!r}, without which there is no ChatML: take that "
-                "of a model that was trained on it, such as SmolLM2."
+                f"The tokenizer has no token {mark!r}, which ChatML needs: use the tokenizer of a "
+                "model that was trained on ChatML, such as SmolLM2."
             )
     for role, _ in messages:
         if role not in SPEAKERS:

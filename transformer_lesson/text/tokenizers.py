@@ -36,7 +36,7 @@ def _checked(text: str) -> str:
     except UnicodeEncodeError as error:
         raise ValueError(
             f"The text has half of a surrogate pair, {text[error.start]!r}, at position "
-            f"{error.start}: remove it, it is no character."
+            f"{error.start}: remove it, because it is not a character."
         ) from None
     return text
 
@@ -269,7 +269,7 @@ def tokenizer_from_json(text: str) -> Tokenizer:
     try:
         parts = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"A tokenizer is kept as JSON, which this is not: {error}.") from None
+        raise ValueError(f"A tokenizer is stored as JSON, and this is not JSON: {error}.") from None
     kinds = {kind.__name__: kind for kind in (WordTokenizer, CharacterTokenizer, BytePairTokenizer)}
     kind = parts.get("kind") if isinstance(parts, dict) else None
     if kind not in list(kinds):

@@ -115,7 +115,7 @@ def _start(
     options: argparse.Namespace, checkpoint: Path, device: torch.device
 ) -> tuple[Task, nn.Module, History]:
     if checkpoint.exists():
-        raise ValueError(f"{checkpoint} is there already: add --resume, or change --out.")
+        raise ValueError(f"{checkpoint} already exists: add --resume, or change --out.")
     seed = options.seed or 0
     print(f"Preparing the corpus {options.corpus}.", flush=True)
     task = make_task(options.corpus, seed)
@@ -150,7 +150,7 @@ def _go_on(options: argparse.Namespace, checkpoint: Path) -> tuple[Task, nn.Modu
     print(f"Going on after step {saved.history.steps} of {checkpoint}.", flush=True)
     task = make_task(options.corpus, saved.config.seed)
     if saved.tokenizer is None or saved.tokenizer.vocabulary != task.tokenizer.vocabulary:
-        raise ValueError(f"{checkpoint} was trained on another corpus than {options.corpus}.")
+        raise ValueError(f"{checkpoint} was trained on a corpus other than {options.corpus}.")
     return task, *resume(checkpoint, task.batches, _tell, task.validation, options.steps)
 
 

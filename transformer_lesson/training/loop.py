@@ -331,7 +331,9 @@ def _again_and_again(batches: Iterable[Batch]) -> Iterator[Batch]:
         for batch in batches:
             yield batch
         if batch is None:
-            raise ValueError("there are no batches, or no more: pass a list, not a generator.")
+            raise ValueError(
+                "there are no batches, or none are left: pass a list, not a generator."
+            )
 
 
 def _check_validation(validation: Sequence[Batch] | None) -> None:

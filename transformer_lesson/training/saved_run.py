@@ -68,7 +68,7 @@ class TrainingRun:
         model, tokenizer, training = load_checkpoint(path)
         if training is None:
             raise ValueError(
-                f"{path} holds a model, but no training run to go on with: "
+                f"{path} holds a model, but no training run to continue: "
                 "train the model with train(load_checkpoint(path).model, ...)."
             )
         facts, tensors = training

@@ -46,7 +46,7 @@ def read_progress(path: Path | None) -> dict[str, dict[str, Any]]:
         if not all(isinstance(state.get(section), dict) for section in SECTIONS):
             raise ValueError(f"one of its sections {' and '.join(SECTIONS)} is missing")
         if not all(isinstance(answer, dict) for answer in state["predicted"].values()):
-            raise ValueError("what was predicted is not in its form")
+            raise ValueError("its predictions are not in the form that they are saved in")
     except (ValueError, RecursionError) as error:  # broken JSON or text is one too
         kept = _set_aside(path)
         warnings.warn(

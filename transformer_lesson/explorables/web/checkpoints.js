@@ -94,13 +94,13 @@ function json(text, what) {
   try {
     return Object(JSON.parse(text));
   } catch {
-    throw unreadable(`its ${what} is no JSON`);
+    throw unreadable(`its ${what} is not JSON`);
   }
 }
 
 function description(metadata) {
   const text = metadata?.transformer_lesson;
-  if (text === undefined) throw unreadable("it holds tensors of another program");
+  if (text === undefined) throw unreadable("it holds another program's tensors");
   const { version, model, tokenizer, checksum } = json(text, "description");
   if (version !== VERSION) {
     throw unreadable(`it has version ${version} of the format, not ${VERSION}`);

@@ -1,20 +1,21 @@
-// The folded map: a model's parts as one line of stations, in the order of the lessons.
+// The folded map: a model's parts as one line of stations, in the order of the lessons, and where
+// this lesson stands.
 
-import { join, layer, set, textWidth } from "./draw.js";
+import { join, layer, set, textWidth, told } from "./draw.js";
 import { boxWords, lessonOf, pressed } from "./map_plan.js";
 
-const STATION = { tall: 50, gap: 8, edge: 10, below: 8 };
+const STATION = { tall: 50, gap: 8, below: 8, edge: { 13: 10, 12: 7 } }; // by size of the words
 
 export function drawStrip(svg, view) {
-  const { page, names } = view, roomy = stationsOf(names, view, 13);
+  const { page } = view, roomy = stationsOf(view, 13);
   const size = rowsOfStations(roomy, page.width).length === 1 ? 13 : 12;
-  const rows = rowsOfStations(size === 13 ? roomy : stationsOf(names, view, 12), page.width);
+  const rows = rowsOfStations(size === 13 ? roomy : stationsOf(view, 12), page.width);
   const stations = rows.flatMap((row, i) => placedRow(row, i, rows.length === 1, page.width));
   drawTrack(layer(svg, "track"), stations, rows.length, page.width);
-  join(layer(svg, "stations"), "rect", stations, ({ part }) => part, ({ part, x, y, wide }) => ({
-    x, y, width: wide, height: STATION.tall, rx: 9,
-    ...pressed(part, view, boxWords({ part }, view)),
-    ...(part === view.state.here ? { fill: "var(--ink)" } : {}),
+  join(layer(svg, "stations"), "rect", stations, ({ part }) => part, (station) => ({
+    x: station.x, y: station.y, width: station.wide, height: STATION.tall, rx: 9,
+    ...buttonOf(station, view),
+    ...(station.here ? { fill: "var(--ink)" } : {}),
   }));
   const written = stations.flatMap((station) => stationTexts(station, view, size));
   join(layer(svg, "texts"), "text", written, ({ key }) => key, ({ key, ...text }) => ({
@@ -24,13 +25,22 @@ export function drawStrip(svg, view) {
   set(svg, { width: page.width, height });
 }
 
-// Each part with its words, and the room that they need.
-function stationsOf(names, view, size) {
-  return names.map((part) => {
-    const here = part === view.state.here, lines = nameLines(part);
-    const lesson = (here ? "here · " : "") + lessonOf(part, view);
+// A part is chosen by its station; a lesson that builds none only says that you are there.
+function buttonOf({ part, lesson, lines }, view) {
+  if (part in view.parts) return pressed(part, view, boxWords({ part }, view));
+  return told(`lesson ${lesson.slice(-2)}, ${lines.join(" ")}: you are here`);
+}
+
+// Each part, and at the end a lesson that builds none, with its words and the room that they need.
+function stationsOf({ names, parts, built, state }, size) {
+  const own = state.here && !(state.here in parts) ? [state.here] : [];
+  return [...names, ...own].map((part) => {
+    const [number, name] = own.includes(part) ? [part.slice(0, 2), part.slice(3)]
+      : [lessonOf(part, { parts, built }), part];
+    const here = part === state.here, lines = nameLines(name);
+    const lesson = (here ? "here · " : "") + number;
     const needed = lines.map((line) => textWidth(line, size, here ? 600 : 400));
-    const wide = Math.max(textWidth(lesson, 12), ...needed) + STATION.edge;
+    const wide = Math.max(textWidth(lesson, 12), ...needed) + STATION.edge[size];
     return { part, here, lines, lesson, wide };
   });
 }

@@ -20,7 +20,7 @@ function checkedText(text) {
     const code = half[0].charCodeAt(0).toString(16);
     throw new Error(
       `The text has half of a surrogate pair, '\\u${code}', at position ` +
-        `${[...text.slice(0, half.index)].length}: remove it, it is no character.`,
+        `${[...text.slice(0, half.index)].length}: remove it, because it is not a character.`,
     );
   }
   return text;
@@ -214,7 +214,7 @@ export function tokenizerFromJson(text) {
   try {
     parts = JSON.parse(text);
   } catch (error) {
-    throw new Error(`A tokenizer is kept as JSON, which this is not: ${error.message}.`);
+    throw new Error(`A tokenizer is stored as JSON, and this is not JSON: ${error.message}.`);
   }
   if (!Object.hasOwn(TOKENIZERS, parts?.kind)) {
     const kinds = Object.keys(TOKENIZERS).join(", ");

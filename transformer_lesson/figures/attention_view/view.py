@@ -20,6 +20,7 @@ from torch import Tensor
 
 from transformer_lesson.figures.attention_view.weights import Part, collect_parts, known
 from transformer_lesson.figures.plots import Figure, figure
+from transformer_lesson.ranking import first_largest
 
 BERTVIZ = "1.4.1"  # the one whose scripts MENDS fits
 MENDS = {
@@ -164,7 +165,9 @@ def _picture_of_heads(part: Part, layer: int, heads: list[int], alt: str) -> Fig
     from matplotlib import colormaps
 
     rows = _n_rows([part])
-    title = f"Block {layer}, head {heads[0]}" if len(heads) == 1 else f"The heads of block {layer}"
+    title = f"The heads of block {layer}"
+    if len(heads) == 1:
+        title = f"Block {layer}, head {heads[0]}: {_last_look(part, layer, heads[0])}"
     made, axes = figure(title, alt, 6.0, min(12.0, 1.5 + 0.26 * rows))
     apart = min(1, (rows - 1) / max(1, len(heads) - 1))  # names of heads, in rows
     for i, head in enumerate(heads):
@@ -182,6 +185,13 @@ def _picture_of_heads(part: Part, layer: int, heads: list[int], alt: str) -> Fig
     axes.set(xlim=(-0.9, 1.9), ylim=(rows - 0.5, -1.6))
     axes.set_axis_off()
     return made
+
+
+def _last_look(part: Part, layer: int, head: int) -> str:
+    """Return in words where a head looks most from its last query."""
+    weights = part.weights[part.layers.index(layer), head, -1]  # (key,)
+    key = int(first_largest(weights))
+    return f"“{part.query_tokens[-1]}” looks most at “{part.key_tokens[key]}” ({weights[key]:.2f})"
 
 
 def _picture_of_model(part: Part, alt: str) -> Figure:

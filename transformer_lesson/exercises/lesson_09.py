@@ -534,6 +534,7 @@ def _word(text):
         word or "A",
         no_letter=word if after[:1] == '"' else word or "A",
         the_examples_word="Fenster",
+        all_letters="".join(filter(str.isalpha, after)) or "A",
     )
 
 
@@ -568,6 +569,7 @@ def _records(word):
         never_closed=[record[:-1] for record in records],
         line_break_at_the_end=[record + "\n" for record in records],
         either_order=[*records, '{"gender": "m", "word": "A"}'],
+        other_order=[f'{{"gender": "{gender}", "word": "{word}"}}' for gender in genders],
     )
 
 
@@ -578,6 +580,7 @@ def _can_become_a_record(written, token, text, records):
             record.startswith(text),
             whole_alone=record == text,
             turned_round=text.startswith(record),
+            gender_unread=record[:-3].startswith(text) or text.startswith(record[:-3]),
             goes_on=record.startswith(text) or text.startswith(record),
             somewhere=token in record,
         )

@@ -219,7 +219,8 @@ def expected_facts(sent: dict, last: int, layer: int, head: int | None) -> tuple
     title = f"Step {sent['step']:,}: loss {short(sent['loss'])}"
     if sent["expected"]:
         title += f", {sum(sent['right'])} of {len(sent['expected'])} words right"
-    said = f"{title.replace(':', f' of {last:,},')}. Block {layer}, {called(sent, head)}"
+    order = " (✓: expected, in this order)" if sent["expected"] else ""
+    said = f"{title.replace(':', f' of {last:,},')}{order}. Block {layer}, {called(sent, head)}"
     if hits and not sent["expected"]:
         title += f", {sum(hits)} of {len(hits)} rows look most into their frame"
     if hits:
@@ -252,7 +253,14 @@ def test_a_step_and_a_head_are_chosen_by_click_and_key(show):
     step = page.named("step 20: loss")
     step.click(force=True)
     assert page.get("number") == 2 and page.title.startswith("Step 20:")
-    words = {"framed: the best", "loss 1.25", "words right 0.6667", "✓ q0", "✗ x", "✓ q2"}
+    words = {
+        "framed: the best; ✓: the dot is in it",
+        "loss 1.25",
+        "words right 0.6667",
+        "✓ q0",
+        "✗ x",
+        "✓ q2",
+    }
     assert words <= {*page.written()}  # right and wrong differ in more than color
     step.focus()
     assert page.press("ArrowLeft", "Enter").startswith("step 1: loss 4.5")

@@ -227,7 +227,7 @@ def test_drawings_of_writing_tell_what_they_show():
     assert_told(decoding.race("Race", lines), "beam: mouse -1.2, . -1.4")
     words = {"a": {"x": 0.7, "y": 0.3}, "b": {"z": 1.0}}
     kept = decoding.kept_words("Kept", words, {"a": 2, "b": 1}, 1)
-    assert_told(kept, "After a top-p keeps 2 of 2 words")
+    assert_told(kept, "After “a”, top-p keeps 2 of 2 words")
     assert_told(decoding.cache_steps("Cache", ["<bos>", "$a$", "b"]), "all 6 entries")
 
 

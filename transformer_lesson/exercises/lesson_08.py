@@ -474,14 +474,18 @@ def _unit_does_not_matter(answer, inputs: tuple, scale: float) -> str | None:
 def noise_scale(small_norms, large_norms, small_size, large_size):
     """Return noise / signal, from the mean squared lengths of gradients at two batch sizes."""
     small, large = _squared(small_norms, small_size), _squared(large_norms, large_size)
-    b, B = choose((small_size, large_size), sizes_swapped=(large_size, small_size))
+    b, B = choose(
+        (small_size, large_size),
+        sizes_swapped=(large_size, small_size),
+        numbers_of_batches=(len(small_norms), len(large_norms)),
+    )
     at_b, at_B = choose(
         (1 / b, 1 / B),
         grows_with_size=(b, B),
         root_of_sizes=(b**-0.5, B**-0.5),
         squared_sizes=(b**-2, B**-2),
     )
-    noise = _noise(small, large, at_b, at_B)
+    noise = choose(_noise(small, large, at_b, at_B), noise_of_lengths=small_norms.var() / at_b)
     signal = _signal(small, large, at_b, at_B, noise)
     return choose(
         noise / signal,
@@ -490,10 +494,18 @@ def noise_scale(small_norms, large_norms, small_size, large_size):
         signal_alone=signal,
         root=(noise / signal) ** 0.5,
         root_of_signal=noise / signal**0.5,
+        root_of_noise=noise**0.5 / signal,
         signal_squared=noise / signal**2,
         lengths_compared=small / large,
         of_one_batch=noise * at_b / signal,
+        of_one_large_batch=noise * at_B / signal,
+        times_the_size=noise / at_B / signal,
+        divided_twice=noise / (large / at_B - small / at_b) / (1 / at_B - 1 / at_b),
+        mean_length_as_signal=noise / large_norms.mean() ** 2,
         product=noise * signal,
+        difference=noise - signal,
+        share_of_noise=noise / (noise + signal),
+        pair=(noise, signal),
         whole=round((noise / signal).item()),
     )
 
@@ -512,6 +524,8 @@ def _squared(norms, size):
         median=(norms**2).median(),
         scatter=norms.var(),
         first_batch=norms[0] ** 2,
+        last_batch=norms[-1] ** 2,
+        longest=norms.max() ** 2,
     )
 
 
@@ -539,6 +553,7 @@ def _signal(small, large, at_b, at_B, noise):
         small - noise * at_b,
         large_is_exact=large,
         signal_of_small=small,
+        mean_of_both=(small + large) / 2,
         signal_without_sizes=(large - small) / (1 / at_B - 1 / at_b),
         weights_swapped=(small / at_B - large / at_b) / (1 / at_B - 1 / at_b),
         signal_undivided=large / at_B - small / at_b,

@@ -3,6 +3,7 @@
 Long because it is data: seven exercises whole, with their inputs and all their wrong turns.
 """
 
+import json
 import math
 import re
 import string
@@ -492,7 +493,8 @@ def legal_next(written, tokens):
         )
         legal = False
         for end in choose([text], searched=[text[first:] for first in range(len(text))]):
-            legal |= _can_become_a_record(written, part, end, _records(_word(end)))
+            known = choose(end, word_before_the_token=written)
+            legal |= _can_become_a_record(written, part, end, _records(_word(known)))
         judged.append(legal)
     judged = choose(judged, inverted=[not one for one in judged])
     legal = torch.tensor(judged)
@@ -532,6 +534,7 @@ def _word(text):
         word or "A",
         no_letter=word if after[:1] == '"' else word or "A",
         the_examples_word="Fenster",
+        all_letters="".join(filter(str.isalpha, after)) or "A",
     )
 
 
@@ -566,6 +569,7 @@ def _records(word):
         never_closed=[record[:-1] for record in records],
         line_break_at_the_end=[record + "\n" for record in records],
         either_order=[*records, '{"gender": "m", "word": "A"}'],
+        other_order=[f'{{"gender": "{gender}", "word": "{word}"}}' for gender in genders],
     )
 
 
@@ -576,6 +580,7 @@ def _can_become_a_record(written, token, text, records):
             record.startswith(text),
             whole_alone=record == text,
             turned_round=text.startswith(record),
+            gender_unread=record[:-3].startswith(text) or text.startswith(record[:-3]),
             goes_on=record.startswith(text) or text.startswith(record),
             somewhere=token in record,
         )
@@ -584,12 +589,19 @@ def _can_become_a_record(written, token, text, records):
     legal = choose(
         any(fits), every_gender=all(fits), somewhere_in_the_form=token in FORM or token.isalpha()
     )
+    legal = choose(
+        legal,
+        no_word_yet=legal and len(text) > len(START),
+        not_just_begun=legal and text != START,
+    )
     return choose(
         legal,
         everything=True,
         nothing=False,
-        no_word_yet=legal and len(text) > len(START),
-        not_just_begun=legal and text != START,
+        nothing_after_the_word=legal and text.count('"') <= START.count('"') + 1,
+        parts_left_out=bool(PARTS_LEFT_OUT.fullmatch(text)),
+        characters_left_out=bool(CHARACTERS_LEFT_OUT.fullmatch(text)),
+        json_alone=_is_json(text),
         all_after_the_end=legal or written in records,
         line_break_afterwards=legal or (written in records and token == "\n"),
         right_characters=_has_right_characters(text),
@@ -603,6 +615,20 @@ def _can_become_a_record(written, token, text, records):
 
 
 FORM = f'{START}", "gender": "mfn"}}'  # all that is not a letter of the word
+LETTERS = r"[^\W\d_]*"
+PARTS_LEFT_OUT = re.compile(rf'({{"word": ")?{LETTERS}(", "gender": ")?[mfn]?("}})?')
+CHARACTERS_LEFT_OUT = re.compile(
+    rf'{{?"?w?o?r?d?"?:? ?"?{LETTERS}"?,? ?"?g?e?n?d?e?r?"?:? ?"?[mfn]?"?}}?'
+)
+
+
+def _is_json(text):
+    """Return whether a text is whole and valid JSON."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _crosses(written, token, record, n_parts):

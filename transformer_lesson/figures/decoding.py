@@ -117,7 +117,7 @@ def kept_words(title: str, panels: Mapping[str, Words], kept: Mapping[str, int],
         k: how many top-k keeps.
     """
     told = ". ".join(
-        f"After {name} top-p keeps {kept[name]} of {len(words)} words, top-k keeps {k}"
+        f"After “{name}”, top-p keeps {kept[name]} of {len(words)} words, top-k {k}"
         for name, words in panels.items()
     )
     made, all_axes = figure(title, f"{told}.", width=9.0, height=2.8, columns=len(panels))

@@ -88,7 +88,7 @@ def steps_beside(
 def _word_bars(axes: Axes, words: Words, note: str) -> None:
     """Draw words one below the other, each beside its bar; a note in the corner."""
     axes.barh(range(len(words)), list(words.values()), color=COLORS[0], height=0.62)
-    axes.set(xlim=(0, 1.45), ylim=(len(words) - 0.4, -0.6), yticks=[])
+    axes.set(xlim=(0, 1.45), ylim=(len(words) + 0.4, -0.6), yticks=[])  # room for the note
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"], fontsize=8)
     axes.spines[["top", "right", "left"]].set_visible(False)
     for row, (word, share) in enumerate(words.items()):

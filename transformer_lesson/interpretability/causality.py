@@ -20,7 +20,7 @@ def changed_positions(
             mode (dropout would move everything).
         ids: token ids; ids 0 and 1 must be in the vocabulary.
         position: which token to change.
-        new_id: what to put there; by default 0, or 1 where a 0 stands.
+        new_id: what to put there; by default 0, or 1 if the token is 0.
 
     Returns:
         The largest absolute change at each position, shape (n,). Where an output is not a number,

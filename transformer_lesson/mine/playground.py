@@ -74,7 +74,8 @@ def answer_to(typed: str) -> list[str]:
     if read[-1][-1].isalnum():
         read.append(".")  # as every sentence of the corpus ends
     if unknown := [word for word in read if word not in known]:
-        return [f"The translator has never learned “{unknown[0]}”. Try another word."]
+        named = " or ".join(f"“{word}”" for word in dict.fromkeys(unknown))
+        return [f"The translator has never learned {named}. Use other words."]
     done = translation(" ".join(read))
     return [f"German: {done.mine or '(nothing)'}", *_whose(done.parts), _beside(done)]
 

@@ -30,7 +30,7 @@ def leaks_future(model, ids):
     before = model(ids)
     for t in range(1, ids.size(1)):
         changed = ids.clone()
-        changed[:, t] = (ids[:, t] == 0).long()  # 0, or 1 where a 0 stands
+        changed[:, t] = (ids[:, t] == 0).long()  # 0, or 1 if the token is 0
         if ((model(changed) - before)[:, :t].abs() > 1e-5).any():
             return True
     return False

@@ -189,7 +189,7 @@ function drawReplayMap(group, now, look, { x, y, width, high }) {
   const { weights } = look, rows = weights.length, columns = weights[0].length;
   const longest = (words) => Math.max(...words.map((word) => textWidth(fitted(word, 80, 12), 12)));
   const notes = ["rows look at columns; dot: the largest of a row",
-    ...(look.rows ? [`framed: ${now.framed}`] : [])];
+    ...(look.rows ? [`framed: ${now.framed}; ✓: the dot is in it`] : [])];
   const heading = [look.name, ...notes.flatMap((text) => textLines(text, width, 12))];
   const names = Math.min(longest(now.query_tokens) + 14, width * 0.28), left = x + names;
   const top = y + 8 + 16 * heading.length, low = 18 + 0.71 * longest(now.key_tokens); // aslant
@@ -326,10 +326,11 @@ function replayFacts(last, now, look) {
   const { step, loss, expected, right, framed } = now;
   const words = expected.length ? `, ${rightOf(right)} of ${expected.length} words right` : "";
   const hits = look.rows ? `, ${look.hits} of ${look.rows} rows look most into their frame` : "";
+  const order = expected.length ? " (✓: expected, in this order)" : "";
   const where = look.rows ? `: in ${look.hits} of ${look.rows} rows with a frame (${framed}) ` +
     "the largest weight is inside it" : "";
   const said = `Step ${curveStep(step)} of ${curveStep(last)}, ` +
-    `loss ${curveNumber(loss)}${words}. Block ${look.layer}, ` +
+    `loss ${curveNumber(loss)}${words}${order}. Block ${look.layer}, ` +
     `${look.name.replace(/^block \d+, /, "")}${where}.`;
   return { title: `Step ${curveStep(step)}: loss ${curveNumber(loss)}${words || hits}`,
     said };

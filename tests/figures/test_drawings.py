@@ -297,6 +297,6 @@ def test_stories_are_rows_of_right_and_wrong_sentences_the_ones_without_a_mistak
     stories = [[True, False], [True, True, True], [False, True]]
     made = language.stories_marked("Claim", {"table": stories, "$step": [[True]] * 2})
     axes = assert_told(made, "table: 1 of 3 stories and 71% of sentences are right. $step: 2 of 2")
-    assert axes.get_title() == "table\nright: 1 of 3 stories,\n71% of sentences"
+    assert axes.get_title() == "table, right:\n1 of 3 stories,\n71% of sentences"
     rows = axes.images[0].get_array().filled(-1).tolist()
     assert rows == [[0, 1, -1], [1, 0, -1], [1, 1, 1]]

@@ -199,9 +199,8 @@ def stories_marked(title: str, marked: Mapping[str, Sequence[Sequence[bool]]]) -
     heads, told = [], []
     for name, stories in marked.items():
         kept, right = sum(map(all, stories)), sum(map(sum, stories)) / sum(map(len, stories))
-        heads.append(
-            f"{printable(name)}\nright: {kept} of {len(stories)} stories,\n{right:.0%} of sentences"
-        )
+        share = f"{kept} of {len(stories)} stories,\n{right:.0%} of sentences"
+        heads.append(f"{printable(name)}, right:\n{share}")
         told.append(f"{printable(name)}: {kept} of {len(stories)} stories and {right:.0%} of "
                     "sentences are right")  # fmt: skip
     made, axes = figure(title, f"{'. '.join(told)}.", 9.0, 4.4, columns=len(marked))
@@ -213,7 +212,7 @@ def stories_marked(title: str, marked: Mapping[str, Sequence[Sequence[bool]]]) -
             squares, cmap=RIGHT_OR_WRONG, vmin=0, vmax=1, aspect="auto", interpolation="none"
         )
         one.set_title(head, fontsize=9, parse_math=False)
-        one.set(xticks=[], yticks=[], xlabel="sentence by sentence")
+        one.set(xticks=[], yticks=[], xlabel="sentences")
         one.spines[:].set_visible(False)
     np.atleast_1d(axes)[0].set_ylabel("a row a story")
     made.subplots_adjust(left=0.05, right=0.86, bottom=0.08, top=0.76, wspace=0.15)

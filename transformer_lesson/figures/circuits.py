@@ -27,13 +27,13 @@ def weight_by_query(title: str, heads: Mapping[str, Sequence[float]], needed: in
         told.append(
             f"{name}: mean {y.mean():.2f}; queries 1 to {needed} {before:.2f}, later {after:.2f}"
         )
+    axes.axvspan(0.5, needed + 0.5, color=COLORS[2], alpha=0.1, lw=0)
+    axes.text(12.5, 1.03, "needed for the answer", fontsize=9, color=COLORS[2], ha="center")
+    axes.set(xlabel="position of the query", ylabel="weight on the token before", ylim=(0, 1.12))
+    name_lines(axes)
     mean = np.mean([as_array(weights).mean() for weights in heads.values()])
     axes.axhline(mean, color="black", ls=":", lw=1)
     axes.text(47, mean + 0.03, f"mean {mean:.2f}", fontsize=9, ha="right")
-    axes.axvspan(0.5, needed + 0.5, color=COLORS[2], alpha=0.1, lw=0)
-    axes.text(1, 1.0, "needed by the answer", fontsize=9, color=COLORS[2], va="top")
-    axes.set(xlabel="position of the query", ylabel="weight on the token before", ylim=(0, 1.02))
-    name_lines(axes)
     made.alt = f"{printable('. '.join(told))}."
     return made
 
@@ -50,7 +50,7 @@ def kernels(title: str, parts: Mapping[str, Sequence[float]]) -> Figure:
         for name, weights in parts.items()
     ]
     made, panels = figure(title, f"{'. '.join(told)}.", 8.5, 2.8, columns=len(parts))
-    made.subplots_adjust(top=0.7, wspace=0.25)
+    made.subplots_adjust(top=0.74, wspace=0.25)
     for i, (axes, (name, weights)) in enumerate(zip(panels, parts.items(), strict=True)):
         y = as_array(weights)
         largest = int(y.argmax())
@@ -73,7 +73,7 @@ def rises(title: str, panels: Mapping[str, Mapping[str, Sequence[Sequence[float]
         panels: by name, by kind of line: one line per seed, a sequence of (step, value).
     """
     made, all_axes = figure(title, "", 9.0, 3.2, columns=len(panels))
-    made.subplots_adjust(top=0.76, right=0.97, wspace=0.2)
+    made.subplots_adjust(top=0.8, right=0.97, wspace=0.2)
     told = []
     for axes, (name, kinds) in zip(all_axes, panels.items(), strict=True):
         for i, (kind, lines) in enumerate(kinds.items()):

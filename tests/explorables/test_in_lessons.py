@@ -12,7 +12,7 @@ from tools.site_stills import models_of, stored_weights
 from transformer_lesson.explorables.html import whole_page
 
 STILLS = ROOT / "docs" / "stills"
-LATER = ("11", "13", "14", "15")  # lessons whose explorables have no tasks yet
+LATER = ("13", "14", "15")  # lessons whose explorables have no tasks yet
 LOWEST = "the step of the lowest validation loss"
 SOLVED = {  # by lesson and cell, what a learner does who solves the task: buttons, or values given
     "00/0106bdcd": ["decoder-only (GPT)"],

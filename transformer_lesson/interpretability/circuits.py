@@ -63,10 +63,12 @@ class EdgeGraph:
             self.edges += [Edge(sender, reads) for reads in receivers for sender in senders]
             senders += [f"{block}.{head}" for head in heads]
         self.edges += [Edge(sender, "logits") for sender in senders]
-        self.means: dict[str, Tensor] = {}  # sender: (n, d_model)
-        with torch.no_grad():
-            _, sent = self._run(ids, {})
-        self.means = {sender: x.mean(dim=0) for sender, x in sent.items()}
+        self.means = {sender: x.mean(dim=0) for sender, x in self.sent(ids).items()}
+
+    @torch.no_grad()
+    def sent(self, ids: Int64[Tensor, "batch n"]) -> dict[str, Float[Tensor, "batch n d_model"]]:
+        """Return what each sender adds to the stream; their sum goes into the last projection."""
+        return self._run(ids, {})[1]
 
     def logits(
         self, ids: Int64[Tensor, "batch n"], edges: Sequence[Edge] | None = None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from transformer_lesson.model.attention import MultiHeadAttention
@@ -196,6 +196,29 @@ def patching_grid(
         with record(model, {site.point: _patch(stored, site.head)}):
             rows.append((measure(model(*batch)) - low) / (high - low))  # (position,)
     return torch.stack(rows)
+
+
+def put_back(
+    stored: Tensor, position: Int64[Tensor, " batch"], heads: Sequence[int] | None = None
+) -> Callable[[Tensor], Tensor]:
+    """Return a function for `record`'s `replace`: in each row, one position's stored vector.
+
+    Args:
+        stored: what another run had there, shape (batch, n, d_model) or (batch, head, n, d_head).
+        position: of each row.
+        heads: those whose vectors are put back; None where axis 1 is no heads.
+    """
+
+    def replace(x: Tensor) -> Tensor:
+        """Return x with the stored vectors in their places."""
+        rows, x = torch.arange(len(x)), x.clone()
+        if heads is None:
+            x[rows, position] = stored[rows, position]
+        for head in heads or ():
+            x[rows, head, position] = stored[rows, head, position]
+        return x
+
+    return replace
 
 
 def _patch(stored: Tensor, head: int | None) -> Callable[[Tensor], Tensor]:

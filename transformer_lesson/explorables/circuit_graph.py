@@ -26,9 +26,9 @@ class CircuitGraph(ReadsTranslator, PageExplorable):
         costs: also show what each edge that is left would cost, and each that is cut would save.
 
     Raises:
-        ValueError: over 40 edges or over 4,096 tokens, a model in training mode, with biases or
-            with positions in its stream, a circuit with an edge that the model does not have, or
-            no label that counts.
+        ValueError: over 40 edges or over 4,096 tokens, another model, one in training mode, with
+            biases or with positions in its stream, a circuit with an edge that the model does not
+            have, or no label that counts.
     """
 
     edges = traitlets.List().tag(sync=True, fact=True)
@@ -45,6 +45,10 @@ class CircuitGraph(ReadsTranslator, PageExplorable):
         **values,
     ):
         weights = bare_weights(model)
+        if not isinstance(model, AttentionOnlyDecoder):
+            raise ValueError(
+                f"a {type(model).__name__} has more than heads: pass an AttentionOnlyDecoder."
+            )
         if model.config.bias:
             raise ValueError("the model has biases, which no edge carries: build it without.")
         edges = _edges(model, batch, circuit)

@@ -213,7 +213,7 @@ function edgeWay(plan, edge) {
   return ways.join("");
 }
 
-// Each edge a button; where costs are known, the wider the more it would cost.
+// Each edge with a button where it arrives; where costs are known, the wider the more it costs.
 function drawEdges(group, { edges, cut, now }, plan, page) {
   const color = ({ receiver }) => `var(${PARTS[receiver.split(".")[2]]?.[1] ?? "--ink"})`;
   const rise = ({ then, gone }) => (then && !gone ? Math.max(0, then.loss - now.loss) : 0);
@@ -224,16 +224,16 @@ function drawEdges(group, { edges, cut, now }, plan, page) {
     "stroke-width": edge.gone ? 1 : edge.then ? 1.2 + 6 * rise(edge) / most : 2.2,
     "stroke-dasharray": edge.gone ? "2 5" : "none", "data-links": edge.name,
   }));
+  const turn = ({ edge }) => () => page.set({ cut: withEdgeSwitched(cut, edge) });
+  join(layer(group, "ways"), "path", edges, key, (edge) => ({
+    d: edgeWay(plan, edge), class: "hand", "data-of": edge.name, onclick: turn(edge),
+  }));
   join(layer(group, "dots"), "circle", edges, key, (edge) => {
     const { along, cross } = arrival(plan, edge), [cx, cy] = plan.at(along, cross);
-    return { cx, cy, r: 4.5, fill: edge.gone ? "var(--paper)" : color(edge),
-      stroke: edge.gone ? "var(--soft)" : color(edge), "data-links": edge.name };
+    return { cx, cy, r: 5, fill: edge.gone ? "var(--paper)" : color(edge),
+      stroke: edge.gone ? "var(--soft)" : color(edge),
+      ...choosable(edgeTold(edge), edge.gone, turn(edge), edge.name) };
   });
-  join(layer(group, "hands"), "path", edges, key, (edge) => ({
-    ...choosable(edgeTold(edge), edge.gone,
-      () => page.set({ cut: withEdgeSwitched(cut, edge.edge) }), edge.name),
-    d: edgeWay(plan, edge), class: "hand",
-  }));
 }
 
 function edgeTold(edge) {

@@ -66,10 +66,9 @@ svg .cell { stroke: var(--paper); stroke-width: 1; }
 svg .ribbon { fill: none; stroke: var(--key); stroke-linecap: round; }
 svg .flat { stroke-linecap: butt; } svg .crossing { stroke: var(--value); }
 svg .kept { fill: var(--soft); }
-svg path.hand { fill: none; stroke: transparent; stroke-width: 11px; }
+svg .hand { fill: none; stroke: transparent; stroke-width: 11px; cursor: pointer; }
 svg .faint { opacity: .12; } svg .axis { stroke: var(--line); }
 svg [data-lit], svg [data-lit] .box { stroke: var(--focus); stroke-width: 2.5; opacity: 1; }
-svg .hand[data-lit], svg .hand:focus-visible { stroke: transparent; stroke-width: 11px; }
 svg text[data-lit] { stroke: none; font-weight: 700; }
 svg :focus-visible, svg :focus-visible .box { stroke: var(--focus); stroke-width: 3; }
 svg rect, svg circle, svg path, svg line, svg text { transition: x .25s, y .25s, cx .25s, cy .25s,

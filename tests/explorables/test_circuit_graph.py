@@ -143,6 +143,8 @@ def test_a_map_shows_where_a_head_looks_without_the_edge(show):
 def test_bad_input_says_what_to_change(unchecked, monkeypatch):
     model, batch = small()
     assert_refused("no edge", CircuitGraph, model, batch, [Edge("0.0", "0.1.q")])
+    no_edge = r"the model has no edge \('0.0', '0.1.q'\) to cut: choose from 29 edges, such as"
+    assert_refused(no_edge, CircuitGraph, model, batch, cut=[("0.0", "0.1.q")])
     fresh = Batch((torch.arange(48)[None],), torch.arange(48)[None])
     assert_refused("no token repeats, so no label counts", CircuitGraph, model, fresh)
     many = Batch((batch.inputs[0].repeat(30, 1),), batch.labels.repeat(30, 1))

@@ -372,6 +372,7 @@ def smallest_circuit(edges, accuracy, keep=0.95):
         each_alone=[one for one in edges if accuracy(_without(edges, one)) < lowest],
         first_that_can_go=_first_that_can_go(edges, accuracy, lowest),
         skipping=_skipping(list(edges), accuracy, lowest),
+        losses_added=_losses_added(edges, accuracy, lowest),
         all_of_a_round=_all_of_a_round(edges, accuracy, lowest),
         built_up=_built_up(edges, accuracy, lowest),
         fewest_of_all=_fewest_of_all(edges, accuracy, lowest),
@@ -461,6 +462,18 @@ def _until_one_fails(order, edges, accuracy, lowest):
         if accuracy(rest) < lowest:
             break
         kept = rest
+    return kept
+
+
+def _losses_added(edges, accuracy, lowest):
+    """Return what is left if each cut is taken to cost what it costs alone."""
+    kept, whole = list(edges), accuracy(list(edges))
+    lost = 0.0
+    for edge in _ranked(edges, accuracy):
+        lost += whole - accuracy(_without(edges, edge))
+        if whole - lost < lowest:
+            break
+        kept.remove(edge)
     return kept
 
 
@@ -593,6 +606,8 @@ def continue_by_hand(ids):
         rows_as_one_text=_remembered(ids.reshape(1, -1)).view_as(ids),
         memory_kept=_remembered(ids, one_memory=True),
         learned_too_early=_remembered(ids, ahead=1),
+        next_token=F.pad(ids[:, 1:], (0, 1), value=-1),
+        places_kept=_places_kept(ids),
         one_period=_by_period(ids),
         one_late=F.pad(guess[:, :-1], (1, 0), value=-1),
         one_early=F.pad(guess[:, 1:], (0, 1), value=-1),
@@ -610,6 +625,8 @@ def continue_by_hand(ids):
     return choose(
         guess,
         last_alone=guess[:, -1],
+        first_row_alone=guess[:1],
+        transposed=guess.T,
         squeezed=guess.squeeze(),
         in_place=ids.copy_(guess),
         nothing_returned=None,
@@ -656,6 +673,17 @@ def _remembered(ids, one_memory=False, ahead=0):
             for place in range(1, min(i + ahead + 1, len(row))):
                 follower[row[place - 1]] = row[place]
             guesses.append(follower.get(token, -1))
+    return torch.tensor(guesses).view_as(ids)
+
+
+def _places_kept(ids):
+    """Return guesses from a memory of places that goes on from sentence to sentence."""
+    last, guesses = {}, []
+    for row in ids.tolist():
+        for i, token in enumerate(row):
+            followed = last.get(token, len(row)) + 1
+            guesses.append(row[followed] if followed < len(row) else -1)
+            last[token] = i
     return torch.tensor(guesses).view_as(ids)
 
 

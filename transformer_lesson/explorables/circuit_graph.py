@@ -27,8 +27,8 @@ class CircuitGraph(ReadsTranslator, PageExplorable):
 
     Raises:
         ValueError: over 40 edges or over 4,096 tokens, another model, one in training mode, with
-            biases or with positions in its stream, a circuit with an edge that the model does not
-            have, or no label that counts.
+            biases or with positions in its stream, an edge that the model does not have, or no
+            label that counts.
     """
 
     edges = traitlets.List().tag(sync=True, fact=True)
@@ -60,6 +60,16 @@ class CircuitGraph(ReadsTranslator, PageExplorable):
             rows=_rows(batch),
             **values,
         )
+
+    @traitlets.validate("cut")
+    def _of_this_model(self, proposal):
+        unknown = [edge for edge in proposal["value"] if list(edge) not in self.edges]
+        if unknown:
+            raise ValueError(
+                f"the model has no edge {unknown[0]} to cut: choose from {len(self.edges)} edges, "
+                f"such as {tuple(self.edges[0])}."
+            )
+        return proposal["value"]
 
 
 def _edges(model: AttentionOnlyDecoder, batch: Batch, circuit: Sequence[Edge]) -> list[list[str]]:

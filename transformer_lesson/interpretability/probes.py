@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def fit_probe(
-    vectors: Float[Tensor, "n d_model"], yes: Bool[Tensor, " n"], ridge: float = 0.1
+    vectors: Float[Tensor, "n d_model"], yes: Bool[Tensor, " n"], ridge: float = 0.01
 ) -> Float[Tensor, " d_model_and_1"]:
     """Return the linear map that comes nearest to +1 where yes and to -1 where not.
 

@@ -313,7 +313,10 @@ function drawShares(group, { edges, cut, all, now, alone, chance }, { y, width }
     d: rows.map((_, i) => `M${x + chance * (end - x)} ${top(i) + low - 3}v18`).join(""),
     stroke: "var(--ink)", "stroke-dasharray": "3 3", fill: "none",
   }));
-  return top(3) + 2;
+  join(layer(group, "chance name"), "text", rows.length ? [0] : [], String, () => ({
+    text: "chance", class: "small", x: x + chance * (end - x) + 4, y: top(rows.length) + 10,
+  }));
+  return top(3) + 14;
 }
 
 function circuitFacts(look, page) {

@@ -84,10 +84,11 @@ def test_every_number_is_that_of_the_packages_graph(show, n_layers, n_heads):
         check(page, graph, batch, cut, costs)
 
 
-def test_the_lessons_size_gives_the_same_numbers(show):
+def test_the_lessons_size_with_means_of_other_sequences_gives_the_same_numbers(show):
     torch.manual_seed(2)
     model, batch = randomized(AttentionOnlyDecoder()).eval(), held_out_batch(batch_size=2)
-    page, graph = show(CircuitGraph(model, batch)), EdgeGraph(model, *batch.inputs)
+    (others,) = held_out_batch(batch_size=3, seed=5).inputs
+    page, graph = show(CircuitGraph(model, batch, (), others)), EdgeGraph(model, others)
     page.set(cut=[list(edge) for edge in NOTES])
     check(page, graph, batch, NOTES, False)
 
@@ -148,7 +149,11 @@ def test_bad_input_says_what_to_change(unchecked, monkeypatch):
     fresh = Batch((torch.arange(48)[None],), torch.arange(48)[None])
     assert_refused("no token repeats, so no label counts", CircuitGraph, model, fresh)
     many = Batch((batch.inputs[0].repeat(30, 1),), batch.labels.repeat(30, 1))
-    assert_refused("4,320 tokens, and a page reads at most 4,096", CircuitGraph, model, many)
+    assert_refused(
+        "4,320 tokens to read, and a page reads at most 4,096", CircuitGraph, model, many
+    )
+    short = batch.inputs[0][:, :40]
+    assert_refused("the means are of 40 positions", CircuitGraph, model, batch, (), short)
     biased = AttentionOnlyDecoder(replace(CONFIG, bias=True)).eval()
     assert_refused("the model has biases", CircuitGraph, biased, batch)
     in_stream = AttentionOnlyDecoder(positions_in_stream=True).eval()

@@ -360,8 +360,10 @@ def smallest_circuit(edges, accuracy, keep=0.95):
         absolute=keep,
         points_lost=whole - (1 - keep),
         share_lost=(1 - keep) * whole,
+        keep_lost=whole - keep,
         nothing_lost=whole,
     )
+    lowest = choose(lowest, equal_is_too_little=lowest + 1e-9)
     kept = choose(
         _least_missed(edges, accuracy, lowest, keep),
         one_pass=_one_pass(edges, edges, accuracy, lowest),
@@ -372,6 +374,7 @@ def smallest_circuit(edges, accuracy, keep=0.95):
         each_alone=[one for one in edges if accuracy(_without(edges, one)) < lowest],
         first_that_can_go=_first_that_can_go(edges, accuracy, lowest),
         skipping=_skipping(list(edges), accuracy, lowest),
+        two_at_a_time=_two_at_a_time(edges, accuracy, lowest),
         losses_added=_losses_added(edges, accuracy, lowest),
         all_of_a_round=_all_of_a_round(edges, accuracy, lowest),
         built_up=_built_up(edges, accuracy, lowest),
@@ -420,7 +423,6 @@ def _least_missed(edges, accuracy, lowest, keep):
         best = accuracy(_without(kept, tried[place]))
         if choose(
             best < lowest,
-            equal_is_too_little=best <= lowest,
             looks_after_the_cut=accuracy(kept) < lowest,
             only_if_better=best < max(lowest, accuracy(list(kept))),
             share_of_edges=len(kept) <= keep * (len(kept) + len(gone)),
@@ -430,7 +432,9 @@ def _least_missed(edges, accuracy, lowest, keep):
         kept.remove(gone[-1])
         highest = max(highest, best)
         lowest = choose(lowest, of_the_last=keep * best, of_the_best=keep * highest)
-        if choose(False, one_cut=True):
+        if choose(
+            False, one_cut=True, half_of_the_rounds=len(gone) >= (len(kept) + len(gone)) // 2
+        ):
             break
     return choose(kept, cut_in_turn=gone)
 
@@ -503,6 +507,17 @@ def _all_of_a_round(edges, accuracy, lowest):
         if len(rest) == len(kept) or accuracy(rest) < lowest:
             return kept
         kept = rest
+
+
+def _two_at_a_time(edges, accuracy, lowest):
+    """Return what is left if each round cuts two edges."""
+    kept = list(edges)
+    while len(kept) > 2:
+        rest = max(map(list, combinations(kept, len(kept) - 2)), key=accuracy)
+        if accuracy(rest) < lowest:
+            break
+        kept = rest
+    return kept
 
 
 def _built_up(edges, accuracy, lowest):
@@ -604,7 +619,7 @@ def continue_by_hand(ids):
     guess = choose(
         guess,
         rows_as_one_text=_remembered(ids.reshape(1, -1)).view_as(ids),
-        memory_kept=_remembered(ids, one_memory=True),
+        memory_kept=_remembered(ids, True, choose(0, neighbor_left_out=-1)),
         learned_too_early=_remembered(ids, ahead=1),
         next_token=F.pad(ids[:, 1:], (0, 1), value=-1),
         places_kept=_places_kept(ids),
@@ -649,6 +664,7 @@ def _what_followed(ids, hits, last):
         most_frequent_smallest=_most_frequent(ids, hits, sorted),
         largest_follower=torch.where(hits, ids.roll(-1, 1)[:, None], -1).amax(-1),
         places=source,
+        earlier_places=last,
         how_far_back=torch.arange(n) - last,
         how_often=hits.sum(-1),
     )
@@ -670,9 +686,9 @@ def _remembered(ids, one_memory=False, ahead=0):
     for row in ids.tolist():
         follower = follower if one_memory else {}
         for i, token in enumerate(row):
-            for place in range(1, min(i + ahead + 1, len(row))):
-                follower[row[place - 1]] = row[place]
+            follower.update(zip(row[: max(0, i + ahead)], row[1 : i + ahead + 1], strict=False))
             guesses.append(follower.get(token, -1))
+        follower.update(zip(row[:-1], row[1:], strict=True))
     return torch.tensor(guesses).view_as(ids)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 import traitlets
+from jaxtyping import Int64
+from torch import Tensor
 
 from transformer_lesson.experiments.induction import AttentionOnlyDecoder, repeated_part
 from transformer_lesson.explorables.in_page import PageExplorable, ReadsTranslator, bare_weights
@@ -16,12 +18,13 @@ NOT_COUNTED = -1  # in place of a label
 class CircuitGraph(ReadsTranslator, PageExplorable):
     """Cut edges, one or several, and see what is right with those that are left, and without them.
 
-    Where an edge is cut, its receiver reads the sender's mean at that position over the batch.
+    Where an edge is cut, its receiver reads the sender's mean at that position.
 
     Args:
         model: an `AttentionOnlyDecoder` in evaluation mode.
         batch: what it reads, and the labels; those count that repeat what the row has shown.
         circuit: edges that a button leaves alone.
+        averaged: the sequences over which the means are taken; by default those of the batch.
         cut: the edges that are cut, as pairs of a sender and a receiver.
         costs: also show what each edge that is left would cost, and each that is cut would save.
 
@@ -34,6 +37,7 @@ class CircuitGraph(ReadsTranslator, PageExplorable):
     edges = traitlets.List().tag(sync=True, fact=True)
     circuit = traitlets.List().tag(sync=True, fact=True)
     rows = traitlets.List().tag(sync=True, fact=True)
+    averaged = traitlets.List().tag(sync=True, fact=True)
     cut = traitlets.List(traitlets.Tuple(traitlets.Unicode(), traitlets.Unicode())).tag(sync=True)
     costs = traitlets.Bool(False).tag(sync=True)
 
@@ -42,6 +46,7 @@ class CircuitGraph(ReadsTranslator, PageExplorable):
         model: AttentionOnlyDecoder,
         batch: Batch,
         circuit: Sequence[Edge] = (),
+        averaged: Int64[Tensor, "row n"] | None = None,
         **values,
     ):
         weights = bare_weights(model)
@@ -51,13 +56,15 @@ class CircuitGraph(ReadsTranslator, PageExplorable):
             )
         if model.config.bias:
             raise ValueError("the model has biases, which no edge carries: build it without.")
-        edges = _edges(model, batch, circuit)
+        averaged = batch.inputs[0] if averaged is None else averaged
+        edges = _edges(model, batch, averaged, circuit)
         super().__init__(
             weights=weights,
             source_words=[],
             edges=edges,
             circuit=[list(edge) for edge in circuit],
             rows=_rows(batch),
+            averaged=averaged.tolist(),
             **values,
         )
 
@@ -72,15 +79,18 @@ class CircuitGraph(ReadsTranslator, PageExplorable):
         return proposal["value"]
 
 
-def _edges(model: AttentionOnlyDecoder, batch: Batch, circuit: Sequence[Edge]) -> list[list[str]]:
+def _edges(
+    model: AttentionOnlyDecoder, batch: Batch, averaged: Tensor, circuit: Sequence[Edge]
+) -> list[list[str]]:
     """Return the model's edges; the graph says what is wrong with the model or the circuit."""
-    if batch.labels.numel() > MOST_TOKENS:
-        raise ValueError(
-            f"the batch has {batch.labels.numel():,} tokens, and a page reads at most "
-            f"{MOST_TOKENS:,}: pass fewer rows."
-        )
     (ids,) = batch.inputs
-    graph = EdgeGraph(model, ids)
+    n_tokens = max(ids.numel(), averaged.numel())
+    if n_tokens > MOST_TOKENS:
+        raise ValueError(
+            f"there are {n_tokens:,} tokens to read, and a page reads at most {MOST_TOKENS:,}: "
+            "pass fewer rows."
+        )
+    graph = EdgeGraph(model, averaged)
     graph.logits(ids[:1], circuit)
     if len(graph.edges) > MOST_EDGES:
         raise ValueError(

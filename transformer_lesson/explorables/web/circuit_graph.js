@@ -43,9 +43,9 @@ function circuitControls(make, page) {
 }
 
 function drawCircuit({ cut, costs }, page, { model }) {
-  const edges = page.model.get("edges"), rows = page.model.get("rows");
-  page.study ??= { circuit: circuitOf(model, edges), edges, results: new Map(),
-    rows: rows.map((row) => ({ ...row })) };
+  const [edges, rows, averaged] = ["edges", "rows", "averaged"].map((name) => page.model.get(name));
+  page.study ??= { circuit: circuitOf(model, edges), edges, averaged, results: new Map(),
+    rows: rows.map((row) => ({ ...row, known: new Map() })) };
   remembered(page, "cases", [cut, costs], () => inPieces(page, readCuts(page.study, cut, costs)));
   const look = lookOfCuts(page.study, cut, costs);
   const { svg, width } = page, plan = circuitPlan(look, width);
@@ -85,15 +85,13 @@ function* readCuts(study, cut, costs) {
   }
 }
 
-// What each sender sends at each position, in the mean over all rows.
+// What each sender sends at each position, in the mean over the sequences for that.
 function* readMeans(study) {
   const sums = new Map();
-  for (const row of study.rows) {
-    const { sent } = readCut(study.circuit, row.ids, [], sums);
-    row.known = row.whole = new Map([...sent.values()].map((one) => [one.key, one]));
-    for (const [sender, { x }] of sent) {
+  for (const ids of study.averaged) {
+    for (const [sender, { x }] of readCut(study.circuit, ids, [], sums).sent) {
       const sum = sums.get(sender) ?? new Float32Array(x.data.length);
-      x.data.forEach((value, i) => { sum[i] += value / study.rows.length; });
+      x.data.forEach((value, i) => { sum[i] += value / study.averaged.length; });
       sums.set(sender, sum);
     }
     yield;
@@ -112,7 +110,10 @@ function* readCutRows({ circuit, rows, means, results }, cut, keep) {
       found.right += likeliest(logits.row(i)) === label ? 1 : 0;
       found.count += 1;
     });
-    if (keep) row.known = new Map([...row.whole, ...[...sent.values()].map((x) => [x.key, x])]);
+    if (!cut.length) row.whole = [...sent.values()];
+    if (keep || !cut.length) {
+      row.known = new Map([...row.whole, ...sent.values()].map((one) => [one.key, one]));
+    }
     if (row === rows[0]) for (const [name, { weights }] of sent) found.weights.set(name, weights);
     yield;
   }
@@ -312,7 +313,10 @@ function drawShares(group, { edges, cut, all, now, alone, chance }, { y, width }
     d: rows.map((_, i) => `M${x + chance * (end - x)} ${top(i) + low - 3}v18`).join(""),
     stroke: "var(--ink)", "stroke-dasharray": "3 3", fill: "none",
   }));
-  return top(3) + 2;
+  join(layer(group, "chance name"), "text", rows.length ? [0] : [], String, () => ({
+    text: "chance", class: "small", x: x + chance * (end - x) + 4, y: top(rows.length) + 10,
+  }));
+  return top(3) + 14;
 }
 
 function circuitFacts(look, page) {

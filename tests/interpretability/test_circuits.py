@@ -120,6 +120,7 @@ def test_a_search_leaves_what_is_needed_and_of_twins_the_second():
 
     assert smallest_circuit(list(worth), accuracy) == ["b", "d", "twin 2"]
     assert smallest_circuit(list(worth), accuracy, keep=0.7) == ["b", "d"]
+    assert smallest_circuit(["a", "b"], lambda edges: len(edges) / 2, keep=0.5) == ["b"]
     assert smallest_circuit([], lambda edges: 1.0) == []
 
 

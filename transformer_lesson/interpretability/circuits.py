@@ -160,12 +160,12 @@ class EdgeGraph:
 
 
 def smallest_circuit(
-    edges: Sequence[Edge], accuracy: Callable[[list[Edge]], float], keep: float = 0.95
-) -> list[Edge]:
+    edges: Sequence, accuracy: Callable[[list], float], keep: float = 0.95
+) -> list:
     """Cut edge after edge, each time the one that is missed least, until each one left is needed.
 
     Args:
-        edges: of the whole graph.
+        edges: of the whole graph, by whatever names.
         accuracy: what the model reaches with some edges only; larger is better.
         keep: which share of the whole graph's accuracy must stay.
 

@@ -11,7 +11,7 @@ import { modelOf } from "./weights.js";
 
 const MOST_READ = 300; // cases whose results are kept
 const DOT = 13, MAP = 92; // pixels from edge to edge where they arrive, and of a head's map
-const PARTS = { q: ["queries", "--query"], k: ["keys", "--key"], v: ["values", "--value"] };
+const READS = { q: ["queries", "--query"], k: ["keys", "--key"], v: ["values", "--value"] };
 
 export function CircuitGraph(view) {
   return frame(view, {
@@ -51,7 +51,7 @@ function drawCircuit({ cut, costs }, page, { model }) {
   const { svg, width } = page, plan = circuitPlan(look, width);
   drawEdges(layer(svg, "edges"), look, plan, page);
   drawParts(layer(svg, "parts"), look, plan);
-  const end = drawShares(layer(svg, "shares"), look, { y: plan.high + 12, width });
+  const end = drawRight(layer(svg, "shares"), look, { y: plan.high + 12, width });
   set(svg, { width, height: end });
   return circuitFacts(look, page);
 }
@@ -140,7 +140,7 @@ function rightAndLoss({ right, count, loss }) {
 
 function receiverName(receiver) {
   const [block, head, part] = receiver.split(".");
-  return part ? `${PARTS[part][0]} of head ${block}.${head}` : receiver;
+  return part ? `${READS[part][0]} of head ${block}.${head}` : receiver;
 }
 
 function senderName(sender) {
@@ -216,7 +216,7 @@ function edgeWay(plan, edge) {
 
 // Each edge with a button where it arrives; where costs are known, the wider the more it costs.
 function drawEdges(group, { edges, cut, now }, plan, page) {
-  const color = ({ receiver }) => `var(${PARTS[receiver.split(".")[2]]?.[1] ?? "--ink"})`;
+  const color = ({ receiver }) => `var(${READS[receiver.split(".")[2]]?.[1] ?? "--ink"})`;
   const rise = ({ then, gone }) => (then && !gone ? Math.max(0, then.loss - now.loss) : 0);
   const most = Math.max(1e-9, ...edges.map(rise)), key = ({ name }) => name;
   const ordered = [...edges.filter(({ gone }) => gone), ...edges.filter(({ gone }) => !gone)];
@@ -289,7 +289,7 @@ function drawLetters(group, plan) {
 }
 
 // What is right with all edges, with those that are left, and with those alone that are cut.
-function drawShares(group, { edges, cut, all, now, alone, chance }, { y, width }) {
+function drawRight(group, { edges, cut, all, now, alone, chance }, { y, width }) {
   const n = edges.length, left = n - cut.length, wide = width >= 560, line = wide ? 22 : 38;
   const rows = [[`all ${n} edges`, all], ...(cut.length ? [[`the ${left} that are left`, now],
     [`the ${cut.length} cut ones alone`, alone]] : [])].filter(([, result]) => result);

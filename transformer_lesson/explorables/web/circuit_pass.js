@@ -65,7 +65,7 @@ export function readCut({ model, heads, into }, ids, cut, means, known = new Map
 // What a head sends, and its weights, shape (1, query, key). Positions reach queries and keys only.
 function readHead(name, { W_Q, W_K, W_V, W_O }, read) {
   const values = linear(read(`${name}.v`), W_V), [n, own] = values.shape;
-  const places = placesOf(n, W_O.weight.shape[0]);
+  const places = sinusoidsOf(n, W_O.weight.shape[0]);
   const [Q, K] = [["q", W_Q], ["k", W_K]].map(([part, matrix]) =>
     new Tensor([1, n, own], linear(read(`${name}.${part}`, places), matrix).data));
   const weights = maskedSoftmax(attentionScores(Q, K), (query, key) => key <= query);
@@ -76,7 +76,7 @@ function readHead(name, { W_Q, W_K, W_V, W_O }, read) {
 
 const knownPlaces = new Map(); // sinusoids by their number and width
 
-function placesOf(n, width) {
+function sinusoidsOf(n, width) {
   const name = `${n} ${width}`;
   if (!knownPlaces.has(name)) {
     const rows = Array.from({ length: n }, (_, i) => [...sinusoid(i, width)]);

@@ -42,8 +42,8 @@ def test_rare_features_share_two_dimensions_and_dense_ones_do_not():
     dense, rare = squeeze(1.0, steps=1000), squeeze(0.05, steps=600)
     assert dense.kept() == 2 and rare.kept() == 5
     assert rare.loss < dense.loss and rare.W.shape == (5, 2)
-    with pytest.raises(ValueError, match="density is 0, but a share of the time"):
-        squeeze(0)
+    with pytest.raises(ValueError, match="density is 0.0, but a share of the time"):
+        squeeze(0.0)
 
 
 def test_a_dictionary_finds_the_directions_that_vectors_are_made_of():
@@ -79,6 +79,6 @@ def test_a_programmed_model_does_what_was_written():
 
 
 def test_one_back_turns_every_position_into_the_one_before():
-    model = programmed_induction.programmed_model(noise=0)
+    model = programmed_induction.programmed_model(noise=0.0)
     P = model.decoder[0].positions[:, : programmed_induction.PLACES]
     torch.testing.assert_close(P[1:] @ programmed_induction.one_back(), P[:-1], atol=1e-4, rtol=0)

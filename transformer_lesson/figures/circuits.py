@@ -99,12 +99,12 @@ def half_way(line: Sequence[Sequence[float]]) -> int:
     return next(step for step, value in zip(steps, values, strict=True) if value >= middle)
 
 
-def token_tables(title: str, tables: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
+def token_tables(title: str, tables: Mapping) -> Figure:
     """Return square tables side by side, token read against token, each on its own scale.
 
     Args:
         title: the claim that the figure supports.
-        tables: by name, one row for each token that is read.
+        tables: by name, a square tensor or array with one row for each token that is read.
     """
     made, panels = figure(title, "", 9.0, 3.0, columns=len(tables))
     made.subplots_adjust(top=0.72, bottom=0.17, left=0.07, right=0.98, wspace=0.25)

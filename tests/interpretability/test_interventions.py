@@ -11,7 +11,6 @@ from transformer_lesson.interpretability.interventions import (
     ablate_head,
     head_sites,
     heads_of,
-    logit_lens,
     patching_grid,
     put_back,
     stream_sites,
@@ -89,23 +88,6 @@ def test_losses_are_those_of_each_token():
     assert losses[0, 4] == 0
     without = token_losses(model, batch, heads_of(model)[:1])
     assert (without - losses)[:, :4].abs().max() > 1e-3
-
-
-def test_the_lens_of_the_last_layer_is_the_model_itself():
-    model = build(n_layers=3)
-    with torch.no_grad(), record(model) as run:
-        logits = model(IDS)
-    points = [site.point for site in stream_sites(model)]
-    assert points == [
-        "embedding.output",
-        "decoder.0.output",
-        "decoder.1.output",
-        "decoder.2.output",
-    ]
-    seen = logit_lens(model, run, points)
-    assert seen.shape == (4, 1, 5, 13)
-    assert_equal(seen[-1], logits)
-    assert not torch.allclose(seen[-2], logits)
 
 
 def test_sites_of_a_translator():

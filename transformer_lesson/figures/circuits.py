@@ -65,7 +65,9 @@ def kernels(title: str, parts: Mapping[str, Sequence[float]]) -> Figure:
     return made
 
 
-def rises(title: str, panels: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> Figure:
+def rises(
+    title: str, panels: Mapping[str, Mapping[str, Sequence[Sequence[tuple[int, float]]]]]
+) -> Figure:
     """Return how scores rise while models train: for each panel, lines of each kind in one color.
 
     Args:
@@ -92,7 +94,7 @@ def rises(title: str, panels: Mapping[str, Mapping[str, Sequence[Sequence[float]
     return made
 
 
-def half_way(line: Sequence[Sequence[float]]) -> int:
+def half_way(line: Sequence[tuple[int, float]]) -> int:
     """Return the first step at which a rising line has made half of its way."""
     steps, values = zip(*line, strict=True)
     middle = (values[0] + max(values)) / 2

@@ -111,25 +111,6 @@ def token_losses(
     return F.cross_entropy(logits.mT, batch.labels, ignore_index=ignored, reduction="none")
 
 
-@torch.no_grad()
-def logit_lens(
-    model: nn.Module, run: Recording, points: Sequence[str]
-) -> Float[Tensor, "point batch n v"]:
-    """Read what a model would say if it stopped early: the last projection of earlier vectors.
-
-    Args:
-        model: with a `projection` from vectors to logits and a `decoder_norm` before it.
-        run: a recorded forward pass.
-        points: names of vectors of d_model numbers, in the order of computation.
-
-    Returns:
-        Logits, shape (point, batch, n, vocab_size).
-
-    Source: nostalgebraist, "interpreting GPT: the logit lens" (2020).
-    """
-    return torch.stack([model.projection(model.decoder_norm(run[point])) for point in points])
-
-
 def stream_sites(model: nn.Module, stack: str = "decoder") -> list[Site]:
     """Return the residual stream of a stack: after the embedding, then after each layer."""
     embedding = {"encoder": "source_embedding", "decoder": "target_embedding"}[stack]

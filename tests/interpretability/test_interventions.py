@@ -94,9 +94,10 @@ def test_sites_of_a_translator():
     model = build(EncoderDecoderTransformer)
     assert stream_sites(model, "encoder")[0] == Site("embedding", "source_embedding.output")
     assert stream_sites(model)[0] == Site("embedding", "target_embedding.output")
-    assert stream_sites(model, "encoder")[2] == Site("after layer 1", "encoder.1.output")
+    assert stream_sites(build())[0] == Site("embedding", "embedding.output")
+    assert stream_sites(model, "encoder")[2] == Site("after block 1", "encoder.1.output")
     sites = head_sites(model, "cross")
-    assert sites[3] == Site("layer 1, head 1", "decoder.1.cross_attention.heads", 1)
+    assert sites[3] == Site("block 1, head 1", "decoder.1.cross_attention.heads", 1)
 
 
 def assert_alike(shares, expected):

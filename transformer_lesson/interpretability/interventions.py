@@ -112,18 +112,18 @@ def token_losses(
 
 
 def stream_sites(model: nn.Module, stack: str = "decoder") -> list[Site]:
-    """Return the residual stream of a stack: after the embedding, then after each layer."""
+    """Return the residual stream of a stack: after the embedding, then after each block."""
     embedding = {"encoder": "source_embedding", "decoder": "target_embedding"}[stack]
     embedding = embedding if hasattr(model, embedding) else "embedding"
     layers = range(len(getattr(model, stack)))
-    after = [Site(f"after layer {i}", f"{stack}.{i}.output") for i in layers]
+    after = [Site(f"after block {i}", f"{stack}.{i}.output") for i in layers]
     return [Site("embedding", f"{embedding}.output"), *after]
 
 
 def head_sites(model: nn.Module, attention: str) -> list[Site]:
     """Return the outputs of the heads whose attention's name has `attention`."""
     return [
-        Site(f"layer {name.split('.')[1]}, head {number}", f"{name}.heads", number)
+        Site(f"block {name.split('.')[1]}, head {number}", f"{name}.heads", number)
         for name, number in heads_of(model, attention)
     ]
 

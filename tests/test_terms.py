@@ -8,7 +8,7 @@ import pytest
 from tests.lessons import cells, lesson, source
 from transformer_lesson.exercises.engine.question_bank import find_question
 
-STORY = [f"{number:02}" for number in (*range(11), 12)]
+STORY = [f"{number:02}" for number in range(13)]
 TERMS = {
     "block": ("00", r"blocks?"),
     "query": ("03", r"query|queries"),

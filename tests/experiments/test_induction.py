@@ -70,6 +70,46 @@ def test_impossible_lengths_are_refused(shortest, longest):
         RepeatedSequences(SMALL, 6, shortest=shortest, longest=longest)
 
 
+def test_foreign_tokens_stand_before_the_first_segment():
+    rows = repeated_sequences([3, 5], 11, 13, seed=0, prefixes=[4, 0])
+    for row, period, prefix in zip(rows.tolist(), (3, 5), (4, 0), strict=True):
+        segment = row[prefix : prefix + period]
+        assert len({*row[:prefix], *segment}) == prefix + period
+        assert row[prefix:] == (11 * segment)[: 11 - prefix]
+    with pytest.raises(ValueError, match="a period is 10, but a segment has 1 to 9 .* prefix of 4"):
+        repeated_sequences([10], 11, 13, seed=0, prefixes=[4])
+
+
+def test_batches_may_begin_with_foreign_tokens():
+    batches = RepeatedSequences(SMALL, 60, shortest=2, longest=4, longest_prefix=3)
+    found = set()
+    for row in next(iter(batches)).inputs[0].tolist():
+        again = next(i for i in range(11) if row[i] in row[:i])  # where the second copy begins
+        found.add(row.index(row[again]))
+    assert found == {0, 1, 2, 3}
+    with pytest.raises(ValueError, match="vocab_size - longest_prefix = 9"):
+        RepeatedSequences(SMALL, 6, shortest=2, longest=10, longest_prefix=4)
+    with pytest.raises(ValueError, match="no prefix is shorter than 0"):
+        RepeatedSequences(SMALL, 6, shortest=2, longest=4, longest_prefix=-1)
+
+
+def test_behind_foreign_tokens_a_segment_of_8_stands_twice():
+    batch = induction.after_foreign_tokens(5, batch_size=3)
+    known = (torch.arange(21) >= 13).expand(3, 21)
+    assert batch.inputs[0].shape == (3, 21) and torch.equal(repeated_part(batch), known)
+    assert torch.equal(batch.inputs[0][:, 5:13], batch.inputs[0][:, 13:])
+
+
+def test_what_is_stored_is_three_seeds_and_two_warm_ups(monkeypatch, tmp_path):
+    stored = induction.stored()
+    assert [one["seed"] for one in stored["seeds"]] == [0, 1, 2]
+    runs = [(one["warm_up"], one["seed"]) for one in stored["curves"]]
+    assert runs == [(50, 0), (50, 1), (50, 2), (5, 0), (5, 1), (5, 2)]
+    monkeypatch.setattr(induction, "STORED", tmp_path / "none.json")
+    with pytest.raises(ValueError, match="python -m benchmarks.circuits"):
+        induction.stored()
+
+
 def test_the_repeated_part_begins_where_a_token_is_read_again():
     batch = next(iter(RepeatedSequences(SMALL, 3, shortest=4, longest=4)))
     expected = (torch.arange(11) >= 4).expand(3, 11)

@@ -5,9 +5,11 @@ import torch
 from tests.explorables.tiny_models import language_model
 from tests.parity import randomized
 from transformer_lesson import explorables
+from transformer_lesson.experiments.induction import AttentionOnlyDecoder, held_out_batch
 from transformer_lesson.explorables import AnswerExplorer, LiveCurves, TrainingReplay
 from transformer_lesson.explorables.in_page import PageExplorable
 from transformer_lesson.explorables.training_replay import Snapshot
+from transformer_lesson.interpretability.circuits import Edge
 
 
 def live_curves() -> LiveCurves:
@@ -48,8 +50,16 @@ def answer_explorer() -> AnswerExplorer:
     )
 
 
+def circuit_graph() -> explorables.CircuitGraph:
+    torch.manual_seed(0)
+    model = randomized(AttentionOnlyDecoder()).eval()
+    circuit = [Edge("embedding", "1.0.q"), Edge("0.0", "1.0.k"), Edge("1.0", "logits")]
+    return explorables.CircuitGraph(model, held_out_batch(batch_size=2), circuit)
+
+
 EXAMPLES = {
     "AnswerExplorer": answer_explorer,
+    "CircuitGraph": circuit_graph,
     "LiveCurves": live_curves,
     "PositionalEncodingExplorer": positional_encoding_explorer,
     "TrainingReplay": training_replay,

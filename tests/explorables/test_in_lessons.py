@@ -13,7 +13,7 @@ from transformer_lesson.explorables.architecture_map import PARTS
 from transformer_lesson.explorables.html import whole_page
 
 STILLS = ROOT / "docs" / "stills"
-LATER = ("11", "13", "14", "15")  # lessons whose explorables have no tasks yet
+LATER = ("13", "14", "15")  # lessons whose explorables have no tasks yet
 LOWEST = "the step of the lowest validation loss"
 SOLVED = {  # by lesson and cell, what a learner does who solves the task: buttons, or values given
     "00/0106bdcd": ["decoder-only (GPT)"],
@@ -45,6 +45,12 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "09/sausage": [("top-p", 0.5), ("Step", 8)],
     "10/51225f64": [re.compile("^step .*: training .*, validation")],
     "10/5-the-stepper": ["greedy", ("Step", 40)],
+    "11/8acae264": [re.compile(r"^step (80|90): .*right 0\.[56]")],
+    "11/circuit-graph": [
+        "embedding to values of head 1.0, there",
+        "embedding to values of head 1.1, there",
+    ],
+    "11/3e33190c": ["heads"],
     "12/every-head": [("Token", 2)],
 }
 DONE = """[root.querySelector(".task").checkVisibility(), "done" in

@@ -225,8 +225,8 @@ def test_a_missing_and_a_damaged_model_are_told(show):
     text = html.whole_page(parts, models)
     tab = show(SimpleNamespace(save_html=lambda path: path.write_text(text, encoding="utf-8")))
     tab.page.wait_for_function(f"() => ({SENTENCES})().every(said => !said.includes('on its way'))")
-    assert len(readers) == 7
-    for said, answer in zip(tab.page.evaluate(SENTENCES), [*given] * 7, strict=True):
+    assert len(readers) == 8
+    for said, answer in zip(tab.page.evaluate(SENTENCES), [*given] * 8, strict=True):
         assert said.startswith(answer)
 
 

@@ -137,16 +137,16 @@ def test_every_share_of_the_translator(show):
 def test_the_patched_run_is_that_of_the_cell_under_the_pointer_or_the_focus(show):
     model, ids, others = decoder()
     page = show(PatchingGrid(model, ids, others, position=2, answer=5))
-    page.named("after layer 0, token 2 “2”: ", "img").focus()
+    page.named("after block 0, token 2 “2”: ", "img").focus()
     page.set()
     patched = [words for words in page.told() if "patched run" in words]
     seen = traced(model, ids, replaced(ids, others, 2), 5, False)
     clean, corrupted = (run[seen["best"]] for run in seen["runs"])
     log = corrupted.lerp(clean, seen["grid"][1, 2])
     assert same_numbers(patched[0], f"“{seen['best']}”, patched run: {log.exp():.3f}")
-    assert "patched: after layer 0, token 2" in page.written()
+    assert "patched: after block 0, token 2" in page.written()
     page.page.mouse.move(2, 2)
-    assert page.press("ArrowRight").startswith("after layer 0, token 3 “3”: ")
+    assert page.press("ArrowRight").startswith("after block 0, token 3 “3”: ")
 
 
 def test_a_click_or_a_key_replaces_a_token_alone(show):

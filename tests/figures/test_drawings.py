@@ -9,6 +9,7 @@ from matplotlib.patches import FancyBboxPatch
 from transformer_lesson import sinusoidal_encoding
 from transformer_lesson.figures import (
     attention_steps,
+    circuits,
     contexts,
     decoding,
     language,
@@ -300,3 +301,42 @@ def test_stories_are_rows_of_right_and_wrong_sentences_the_ones_without_a_mistak
     assert axes.get_title() == "table, right:\n1 of 3 stories,\n71% of sentences"
     rows = axes.images[0].get_array().filled(-1).tolist()
     assert rows == [[0, 1, -1], [1, 0, -1], [1, 1, 1]]
+
+
+# Circuits
+
+
+def test_weights_by_query_tell_what_their_mean_hides():
+    heads = {"head 0.0": [0.8, 0.8, 0.2, 0.0], "head 0.1": [0.6, 0.4, 0.0, 0.0]}
+    made = circuits.weight_by_query("Claim", heads, needed=2)
+    axes = assert_told(made, "head 0.0: mean 0.45; queries 1 to 2 0.80, later 0.10",
+                       "head 0.1: mean 0.25; queries 1 to 2 0.50, later 0.00")  # fmt: skip
+    assert "mean 0.35" in texts(axes)
+
+
+def test_kernels_tell_the_weight_at_each_distance():
+    made = circuits.kernels("Claim", {"one": [0.7, 0.2, 0.1], "two": [0.1, 0.8, 0.1]})
+    assert_told(
+        made, "one: distance 0 0.70, distance 1 0.20", "two: distance 0 0.10, distance 1 0.80"
+    )
+    assert len(made.axes) == 2
+
+
+def test_rises_tell_when_each_kind_is_halfway():
+    lines = [[(1, 0.0), (5, 0.5), (10, 1.0)], [(1, 0.2), (5, 0.3), (10, 0.8)]]
+    assert [circuits.half_way(line) for line in lines] == [5, 10]
+    made = circuits.rises("Claim", {"fast": {"a": lines}, "slow": {"a": lines[1:]}})
+    assert_told(
+        made, "fast, a: half of its rise by step 5 to 10", "slow, a: half of its rise by step 10"
+    )
+
+
+def test_token_tables_tell_their_diagonal():
+    table = torch.full((3, 3), 0.5).fill_diagonal_(-2.0)
+    made = circuits.token_tables("Claim", {"head": table, "other": torch.eye(3)})
+    assert_told(made, "head: own token -2.0, others +0.5", "other: own token +1.0, others +0.0")
+
+
+def test_arrows_count_what_is_kept():
+    made = circuits.arrows("Claim", {"rare": [[1.0, 0.0], [0.0, 0.4]], "dense": [[0.1, 0.1]] * 2})
+    assert_told(made, "rare: 1 of 2 features have an arrow longer than 0.5", "dense: 0 of 2")

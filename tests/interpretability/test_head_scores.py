@@ -4,8 +4,6 @@ import pytest
 import torch
 
 from transformer_lesson.interpretability.head_scores import (
-    attention_share,
-    duplicate_token_score,
     induction_score,
     previous_token_score,
 )
@@ -20,16 +18,15 @@ def looking(back: int, n: int) -> torch.Tensor:
 def scores(weights, period):
     return (
         previous_token_score(weights).tolist(),
-        duplicate_token_score(weights, period).tolist(),
         induction_score(weights, period).tolist(),
     )
 
 
 def test_each_pattern_gets_its_own_score_and_no_other():
     n, period = 13, 5
-    assert scores(looking(1, n), period) == ([1.0], [0.0], [0.0])
-    assert scores(looking(period, n), period)[1:] == ([1.0], [0.0])
-    assert scores(looking(period - 1, n), period)[1:] == ([0.0], [1.0])
+    assert scores(looking(1, n), period) == ([1.0], [0.0])
+    assert scores(looking(period, n), period)[1] == [0.0]
+    assert scores(looking(period - 1, n), period)[1] == [1.0]
 
 
 def test_heads_stay_apart_and_sentences_are_averaged():
@@ -57,20 +54,8 @@ def test_uniform_attention_scores_little():
 def test_a_period_that_is_not_there(period):
     with pytest.raises(ValueError, match=r"from 1 to 6"):
         induction_score(torch.ones(1, 1, 7, 7), period)
-    with pytest.raises(ValueError, match=r"from 1 to 6"):
-        duplicate_token_score(torch.ones(1, 1, 7, 7), period)
 
 
 def test_cross_attention_is_refused():
     with pytest.raises(ValueError, match="3 queries and 5 keys"):
         previous_token_score(torch.ones(1, 1, 3, 5))
-
-
-def test_share_counts_marked_keys_and_queries_only():
-    weights = torch.tensor([[[[0.2, 0.8], [0.5, 0.5]]], [[[0.1, 0.9], [1.0, 0.0]]]])
-    keys = torch.tensor([[True, False], [False, True]])
-    queries = torch.tensor([[True, True], [True, False]])
-    share = attention_share(weights, keys, queries)
-    assert float(share) == pytest.approx((0.2 + 0.5 + 0.9) / 3)
-    with pytest.raises(ValueError, match="queries is False everywhere"):
-        attention_share(weights, keys, ~queries & queries)

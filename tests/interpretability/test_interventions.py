@@ -11,8 +11,8 @@ from transformer_lesson.interpretability.interventions import (
     ablate_head,
     head_sites,
     heads_of,
-    logit_lens,
     patching_grid,
+    put_back,
     stream_sites,
     token_losses,
     without_heads,
@@ -90,30 +90,14 @@ def test_losses_are_those_of_each_token():
     assert (without - losses)[:, :4].abs().max() > 1e-3
 
 
-def test_the_lens_of_the_last_layer_is_the_model_itself():
-    model = build(n_layers=3)
-    with torch.no_grad(), record(model) as run:
-        logits = model(IDS)
-    points = [site.point for site in stream_sites(model)]
-    assert points == [
-        "embedding.output",
-        "decoder.0.output",
-        "decoder.1.output",
-        "decoder.2.output",
-    ]
-    seen = logit_lens(model, run, points)
-    assert seen.shape == (4, 1, 5, 13)
-    assert_equal(seen[-1], logits)
-    assert not torch.allclose(seen[-2], logits)
-
-
 def test_sites_of_a_translator():
     model = build(EncoderDecoderTransformer)
     assert stream_sites(model, "encoder")[0] == Site("embedding", "source_embedding.output")
     assert stream_sites(model)[0] == Site("embedding", "target_embedding.output")
-    assert stream_sites(model, "encoder")[2] == Site("after layer 1", "encoder.1.output")
+    assert stream_sites(build())[0] == Site("embedding", "embedding.output")
+    assert stream_sites(model, "encoder")[2] == Site("after block 1", "encoder.1.output")
     sites = head_sites(model, "cross")
-    assert sites[3] == Site("layer 1, head 1", "decoder.1.cross_attention.heads", 1)
+    assert sites[3] == Site("block 1, head 1", "decoder.1.cross_attention.heads", 1)
 
 
 def assert_alike(shares, expected):
@@ -175,3 +159,21 @@ def test_bad_pairs_are_refused():
         patching_grid(model, (IDS,), (OTHER[:, :4],), sites, measure)
     with pytest.raises(ValueError, match="for both inputs: corrupt a token that matters"):
         patching_grid(model, (IDS,), (IDS,), sites, measure)
+
+
+def test_each_row_gets_its_own_position_back():
+    stored, x = torch.randn(3, 5, 7), torch.randn(3, 5, 7)
+    position, before = torch.tensor([4, 0, 2]), x.clone()
+    new = put_back(stored, position)(x)
+    changed = torch.zeros(3, 5, dtype=torch.bool)
+    changed[torch.arange(3), position] = True
+    assert torch.equal(new[changed], stored[changed]) and torch.equal(new[~changed], x[~changed])
+    assert torch.equal(x, before)
+
+
+def test_heads_are_put_back_alone():
+    stored, x = torch.randn(3, 4, 5, 7), torch.randn(3, 4, 5, 7)
+    new = put_back(stored, torch.tensor([4, 0, 2]), heads=[1, 3])(x)
+    changed = (new != x).all(dim=-1).nonzero().tolist()
+    assert changed == [[0, 1, 4], [0, 3, 4], [1, 1, 0], [1, 3, 0], [2, 1, 2], [2, 3, 2]]
+    assert torch.equal(put_back(stored, torch.tensor([4, 0, 2]), heads=[])(x), x)

@@ -1,6 +1,11 @@
-"""Lesson 11: a number for what a head looks at, and a model without one of its heads."""
+"""Lesson 11: scores and ablation of a head, the circuit of a task, and that circuit by hand.
+
+Long because it is data: exercises whole, with their inputs and all their wrong turns.
+"""
 
 import math
+from collections.abc import Iterable
+from itertools import combinations, product
 
 import torch
 import torch.nn.functional as F
@@ -250,3 +255,459 @@ def _as_result(ablated, head_outputs, number, others):
         nothing_returned=None,
         squeezed=ablated.squeeze(),
     )
+
+
+LABELS = 64  # of which a circuit gets some right
+
+
+class EdgeAccuracy:
+    """How much is right with some edges only: cuts cost labels, some of them only together.
+
+    Args:
+        right: labels that are right with all edges.
+        costs: labels that are lost once all of these edges are cut, by the edges' names.
+    """
+
+    def __init__(self, right: int, costs: dict[str, int]):
+        self.right, self.costs = right, costs
+
+    def __call__(self, edges: Iterable[str]) -> float:
+        """Return the share of the labels that is right with these edges."""
+        if isinstance(edges, str) or not isinstance(edges, Iterable):
+            raise TypeError(f"accuracy takes a list of the edges that stay, but got {edges!r}")
+        kept, known = list(edges), [one for one in self.costs if len(one) == 1]
+        for edge in kept:
+            if edge not in known:
+                raise TypeError(f"accuracy knows no edge {edge!r}: pass edges of the list, {known}")
+        lost = sum(cost for cut, cost in self.costs.items() if not set(cut) & set(kept))
+        return max(0, self.right - lost) / LABELS
+
+    def __repr__(self) -> str:
+        told = [f"{' and '.join(cut)} {cost}" for cut, cost in self.costs.items()]
+        return (
+            f"{self.right} of {LABELS} right with all; labels that a cut costs: {', '.join(told)}"
+        )
+
+
+CIRCUITS = (  # right labels, the share to keep, each edge's cost, and what edges cost together
+    (61, 0.9, (4, 40, 0, 3, 1, 20), {(2, 4): 3}),  # two cost more together
+    (61, 0.95, (0, 40, 1, 2, 25), {(0, 2): 30, (0, 3): 30}),  # one stands in for two others
+    (61, 0.9, (12, 40, 2, 1, 5), {(0, 3): -11}),  # needed until another one is cut
+    (58, 0.95, (40, 4, -4, 1, 6, 30), {}),  # without one of them more is right
+    (53, 0.8, (40, 2, 2, 2, 2, 2, 2), {}),
+    (48, 0.5, (8, 40, 16, 20, 30), {}),  # what is left is just enough
+    (47, 0.95, (40, 30), {}),
+    (59, 0.9, (0, 40, 0, 3, 3, 1), {(0, 2): 30, (3, 4): 30}),
+)
+
+
+def _circuit_inputs(draw: Draw) -> tuple:
+    """Some edge is always needed. Costs that add up or do not, equals, a limit just reached."""
+    right, keep, costs, together = draw.one_of(CIRCUITS)
+    n = min(len(costs), draw.size("edge", at_least=2)) if draw.small else len(costs)
+    draw.sizes["edge"] = n
+    edges = ["abcdefg"[i] for i in torch.randperm(n, generator=draw.generator)]
+    lost = dict(zip(edges, costs, strict=False))
+    lost |= {edges[i] + edges[j]: cost for (i, j), cost in together.items() if max(i, j) < n}
+    return edges, EdgeAccuracy(right, lost), keep
+
+
+def _enough_is_left_and_nothing_more_can_go(answer, inputs: tuple, circuit: list) -> str | None:
+    edges, accuracy, keep = inputs
+    if foreign := [edge for edge in circuit if edge not in edges]:
+        return f"Return edges of the list {edges}. Yours has {foreign[0]!r} among them."
+    whole, left = accuracy(edges), accuracy(circuit)
+    if left < keep * whole:
+        return (
+            f"What is left must reach {keep} times {whole:.3f}, the accuracy with all edges: "
+            f"{keep * whole:.3f}. Yours reaches {left:.3f}.\n"
+            "Do you cut one edge at a time, and look before each cut?"
+        )
+    for gone in circuit:
+        rest = accuracy(_without(circuit, gone))
+        if rest >= keep * whole:
+            return (
+                f"{gone!r} can still be cut: without it the accuracy is {rest:.3f}, and "
+                f"{keep * whole:.3f} is enough.\n"
+                "Do you go on until every edge that is left is needed?"
+            )
+    if circuit != (ordered := [edge for edge in edges if edge in circuit]):
+        return f"The edges that stay keep their order, {ordered}. Yours are {circuit}."
+    return None
+
+
+@exercise(
+    reference="transformer_lesson.interpretability.circuits:smallest_circuit",
+    make_inputs=_circuit_inputs,
+    draws=len(CIRCUITS),
+    returns={"circuit": "edge"},
+    hints=(
+        "Two numbers come first: the accuracy with all edges, and the least that you accept, "
+        "`keep` times that. Then it is the same round again and again. What happens in one?",
+        "A round tries each edge that is left: what is the accuracy with all the others that are "
+        "left? The edge without which it is highest goes, if what remains is enough.",
+        "`without = [[e for e in kept if e != gone] for gone in kept]` has each candidate's rest. "
+        "Take the first with the highest accuracy; if that is under `lowest`, return `kept`.",
+    ),
+    invariants=(_enough_is_left_and_nothing_more_can_go,),
+)
+def smallest_circuit(edges, accuracy, keep=0.95):
+    """Cut the edge that is missed least, again and again, while enough is left."""
+    whole = accuracy(list(edges))
+    keep = choose(keep, always_95=0.95)
+    lowest = choose(
+        keep * whole,
+        absolute=keep,
+        points_lost=whole - (1 - keep),
+        share_lost=(1 - keep) * whole,
+        keep_lost=whole - keep,
+        nothing_lost=whole,
+    )
+    lowest = choose(lowest, equal_is_too_little=lowest + 1e-9)
+    kept = choose(
+        _least_missed(edges, accuracy, lowest, keep),
+        one_pass=_one_pass(edges, edges, accuracy, lowest),
+        one_pass_back=_one_pass(edges, edges[::-1], accuracy, lowest),
+        ranked_once=_one_pass(edges, _ranked(edges, accuracy), accuracy, lowest),
+        ranked_to_the_first=_until_one_fails(_ranked(edges, accuracy), edges, accuracy, lowest),
+        in_order_to_the_first=_until_one_fails(edges, edges, accuracy, lowest),
+        each_alone=[one for one in edges if accuracy(_without(edges, one)) < lowest],
+        first_that_can_go=_first_that_can_go(edges, accuracy, lowest),
+        skipping=_skipping(list(edges), accuracy, lowest),
+        two_at_a_time=_two_at_a_time(edges, accuracy, lowest),
+        losses_added=_losses_added(edges, accuracy, lowest),
+        all_of_a_round=_all_of_a_round(edges, accuracy, lowest),
+        built_up=_built_up(edges, accuracy, lowest),
+        fewest_of_all=_fewest_of_all(edges, accuracy, lowest),
+    )
+    return choose(
+        kept,
+        cut_edges=[edge for edge in edges if edge not in kept],
+        cut_in_turn=kept,
+        reversed_order=kept[::-1],
+        sorted_order=sorted(kept),
+        how_many=len(kept),
+        with_accuracy=(kept, accuracy(kept)),
+        nothing_returned=None,
+    )
+
+
+def _least_missed(edges, accuracy, lowest, keep):
+    """Return what is left once nothing more can be cut."""
+    kept = choose(list(edges), in_place=edges)
+    gone, dropped, highest = [], [], accuracy(list(edges))
+    while kept:
+        tried = choose(
+            kept, needed_once=[edge for edge in kept if edge not in dropped], first_stays=kept[1:]
+        )
+        scores = [accuracy(_without(kept, gone)) for gone in tried]
+        scores = choose(
+            scores,
+            edge_alone=[-accuracy([edge]) for edge in tried],
+            missed_most=[-score if score >= lowest else -math.inf for score in scores],
+            missed_most_of_all=[-score for score in scores],
+        )
+        dropped += [one for one, score in zip(tried, scores, strict=True) if score < lowest]
+        if not scores:
+            break
+        last = len(scores) - 1
+        place = choose(
+            scores.index(max(scores)),
+            last_of_equals=last - scores[::-1].index(max(scores)),
+            equals_by_name=scores.index(max(scores))
+            if scores.count(max(scores)) == 1
+            else tried.index(
+                max(e for e, s in zip(tried, scores, strict=True) if s == max(scores))
+            ),
+        )
+        best = accuracy(_without(kept, tried[place]))
+        if choose(
+            best < lowest,
+            looks_after_the_cut=accuracy(kept) < lowest,
+            only_if_better=best < max(lowest, accuracy(list(kept))),
+            share_of_edges=len(kept) <= keep * (len(kept) + len(gone)),
+        ):
+            break
+        gone.append(tried[place])
+        kept.remove(gone[-1])
+        highest = max(highest, best)
+        lowest = choose(lowest, of_the_last=keep * best, of_the_best=keep * highest)
+        if choose(
+            False, one_cut=True, half_of_the_rounds=len(gone) >= (len(kept) + len(gone)) // 2
+        ):
+            break
+    return choose(kept, cut_in_turn=gone)
+
+
+def _without(edges, gone):
+    """Return all edges but one."""
+    return [edge for edge in edges if edge != gone]
+
+
+def _ranked(edges, accuracy):
+    """Return the edges in the order in which they are missed alone, the least first."""
+    return sorted(edges, key=lambda edge: accuracy(_without(edges, edge)), reverse=True)
+
+
+def _one_pass(edges, order, accuracy, lowest):
+    """Return what is left if each edge gets one chance to go."""
+    kept = list(edges)
+    for edge in order:
+        rest = _without(kept, edge)
+        kept = rest if accuracy(rest) >= lowest else kept
+    return kept
+
+
+def _until_one_fails(order, edges, accuracy, lowest):
+    """Return what is left if edges go in this order until one cannot."""
+    kept = list(edges)
+    for edge in order:
+        rest = _without(kept, edge)
+        if accuracy(rest) < lowest:
+            break
+        kept = rest
+    return kept
+
+
+def _losses_added(edges, accuracy, lowest):
+    """Return what is left if each cut is taken to cost what it costs alone."""
+    kept, whole = list(edges), accuracy(list(edges))
+    lost = 0.0
+    for edge in _ranked(edges, accuracy):
+        lost += whole - accuracy(_without(edges, edge))
+        if whole - lost < lowest:
+            break
+        kept.remove(edge)
+    return kept
+
+
+def _first_that_can_go(edges, accuracy, lowest):
+    """Return what is left if the first edge that can go does, in every round."""
+    kept = list(edges)
+    while rests := [
+        rest for rest in (_without(kept, edge) for edge in kept) if accuracy(rest) >= lowest
+    ]:
+        kept = rests[0]
+    return kept
+
+
+def _skipping(kept, accuracy, lowest):
+    """Return what is left if the list is walked through while edges leave it."""
+    for edge in kept:
+        if accuracy(_without(kept, edge)) >= lowest:
+            kept.remove(edge)
+    return kept
+
+
+def _all_of_a_round(edges, accuracy, lowest):
+    """Return what is left if all edges go at once that can go alone, as long as enough is left."""
+    kept = list(edges)
+    while True:
+        rest = [edge for edge in kept if accuracy(_without(kept, edge)) < lowest]
+        if len(rest) == len(kept) or accuracy(rest) < lowest:
+            return kept
+        kept = rest
+
+
+def _two_at_a_time(edges, accuracy, lowest):
+    """Return what is left if each round cuts two edges."""
+    kept = list(edges)
+    while len(kept) > 2:
+        rest = max(map(list, combinations(kept, len(kept) - 2)), key=accuracy)
+        if accuracy(rest) < lowest:
+            break
+        kept = rest
+    return kept
+
+
+def _built_up(edges, accuracy, lowest):
+    """Return what is there once edges that help most, added one by one, are enough."""
+    kept = []
+    while accuracy(kept) < lowest and len(kept) < len(edges):
+        rest = [edge for edge in edges if edge not in kept]
+        kept.append(max(rest, key=lambda edge: accuracy([*kept, edge])))
+    return [edge for edge in edges if edge in kept]
+
+
+def _fewest_of_all(edges, accuracy, lowest):
+    """Return the smallest of all sets of edges that are enough, the best of those."""
+    for n in range(len(edges) + 1):
+        best = max(map(list, combinations(edges, n)), key=accuracy)
+        if accuracy(best) >= lowest:
+            return best
+    return list(edges)
+
+
+def _continue_inputs(draw: Draw) -> tuple:
+    """Tokens at random, neighbors alike among them; a repeated segment; all new; one sentence."""
+    if draw.number == 4:
+        draw.sizes["batch"] = 1
+    batch, n = draw.size("batch"), draw.size("n", at_least=1 if draw.small else 5)
+    ids = draw.integers("batch n", 0, 2 if draw.number == 3 else 3 + n // 3)
+    if draw.number == 1:
+        ids = ids[:, torch.arange(n) % max(2, n // 3)]
+    if draw.number == 2:  # ids as large as a vocabulary's, and no 0
+        ids = 47 - 5 * ids
+    if draw.number == 5:
+        ids = torch.stack([torch.randperm(n, generator=draw.generator) for _ in range(batch)])
+    if draw.number == 4:  # tokens and sentences have changed places in memory
+        ids = ids.T.contiguous().T
+    return (ids,)
+
+
+def _new_tokens_have_no_past(answer, inputs: tuple, guess: Tensor) -> str | None:
+    (ids,) = inputs
+    for row, guesses in zip(ids.tolist(), guess.tolist(), strict=True):
+        for i, (token, one) in enumerate(zip(row, guesses, strict=True)):
+            if (one == -1) != (token not in row[:i]):
+                return (
+                    f"In the row {row} token {token} at {i} "
+                    + ("stood before" if token in row[:i] else "is new")
+                    + f", and your guess there is {one}.\n"
+                    "-1 stands where the token is new, and only there."
+                )
+    return None
+
+
+def _what_comes_later_changes_nothing(answer, inputs: tuple, guess: Tensor) -> str | None:
+    (ids,) = inputs
+    other = ids.clone()
+    other[:, -1] = ids.max() + 1  # a token that is nowhere else
+    again = answer(other)
+    if torch.equal(again[:, :-1], guess[:, :-1]):
+        return None
+    return (
+        "A guess must know only the tokens up to its own place. With another last token, yours "
+        "changes at earlier places.\nDoes a token's own place count as an earlier one?"
+    )
+
+
+@exercise(
+    reference="transformer_lesson.interpretability.circuits:continue_by_hand",
+    make_inputs=_continue_inputs,
+    draws=6,
+    returns={"guess": "batch n"},
+    hints=(
+        "Two heads did this in two steps: find where my token stood before, the last time; look at "
+        "what stands one further. What if it never stood before?",
+        "`ids[:, :, None] == ids[:, None, :]` compares each token with each, (batch, query, key). "
+        "`.tril(-1)` keeps the keys before the query.",
+        "`torch.where(same, torch.arange(n), -1).amax(-1)` is the last earlier place, or -1. "
+        "`ids.gather(1, …)` takes the token one place later; `torch.where` puts -1 in the rest.",
+    ),
+    invariants=(_new_tokens_have_no_past, _what_comes_later_changes_nothing),
+)
+def continue_by_hand(ids):
+    """Return what followed each token's last earlier place, and -1 where there is none."""
+    n = ids.size(1)
+    key, query = torch.arange(n), torch.arange(n)[:, None]
+    same = ids[:, :, None] == choose(ids, first_row=ids[:1])[:, None, :]  # (batch, query, key)
+    pair = same & F.pad(same[:, :-1, :-1], (1, 0, 1, 0))
+    earlier = choose(
+        key < query,
+        itself_too=key <= query,
+        later_too=key != query,
+        later_alone=key > query,
+        no_triangle=key + query >= 0,
+        neighbor_left_out=key < query - 1,
+        neighbor_alone=key == query - 1,
+    )
+    hits = choose(same, two_tokens=pair) & earlier
+    last = choose(torch.where(hits, key, -1).amax(-1), first=_first(torch.where(hits, key, n)))
+    found = last >= choose(0, first_place_ignored=1)
+    guess = torch.where(found, _what_followed(ids, hits, last), -1)
+    guess = choose(
+        guess,
+        rows_as_one_text=_remembered(ids.reshape(1, -1)).view_as(ids),
+        memory_kept=_remembered(ids, True, choose(0, neighbor_left_out=-1)),
+        learned_too_early=_remembered(ids, ahead=1),
+        next_token=F.pad(ids[:, 1:], (0, 1), value=-1),
+        places_kept=_places_kept(ids),
+        one_period=_by_period(ids),
+        one_late=F.pad(guess[:, :-1], (1, 0), value=-1),
+        one_early=F.pad(guess[:, 1:], (0, 1), value=-1),
+    )
+    none = choose(
+        -1,
+        zero=0,
+        own_token=ids,
+        token_before=ids.roll(1, 1),
+        first_token=ids[:, :1],
+        second_token=ids[:, :2][:, -1:],
+        minus_n=-n,
+    )
+    guess = torch.where(guess == -1, none, guess)
+    return choose(
+        guess,
+        last_alone=guess[:, -1],
+        first_row_alone=guess[:1],
+        transposed=guess.T,
+        squeezed=guess.squeeze(),
+        in_place=ids.copy_(guess),
+        nothing_returned=None,
+    )
+
+
+def _first(places):
+    """Return the first of the places in each row, -1 where there is none."""
+    first, n = places.amin(-1), places.size(-1)
+    return torch.where(first < n, first, -1)
+
+
+def _what_followed(ids, hits, last):
+    """Return a token for each place, whatever stands where nothing was found."""
+    n = ids.size(1)
+    source = last + choose(1, same_token=0, token_before_it=-1, two_after=2)
+    return choose(
+        ids.gather(1, source.clamp(0, n - 1)),
+        most_frequent=_most_frequent(ids, hits),
+        most_frequent_smallest=_most_frequent(ids, hits, sorted),
+        largest_follower=torch.where(hits, ids.roll(-1, 1)[:, None], -1).amax(-1),
+        places=source,
+        earlier_places=last,
+        how_far_back=torch.arange(n) - last,
+        how_often=hits.sum(-1),
+    )
+
+
+def _most_frequent(ids, hits, order=list):
+    """Return the token that followed most often; of equals the first in this order."""
+    found = torch.full_like(ids, -1)
+    for b, i in product(*map(range, ids.shape)):
+        places = hits[b, i].nonzero().flatten().tolist()
+        followers = order([ids[b, (place + 1) % ids.size(1)].item() for place in places])
+        found[b, i] = max(followers, key=followers.count, default=-1)
+    return found
+
+
+def _remembered(ids, one_memory=False, ahead=0):
+    """Return guesses from a memory of who follows whom, as far as it has read."""
+    follower, guesses = {}, []
+    for row in ids.tolist():
+        follower = follower if one_memory else {}
+        for i, token in enumerate(row):
+            follower.update(zip(row[: max(0, i + ahead)], row[1 : i + ahead + 1], strict=False))
+            guesses.append(follower.get(token, -1))
+        follower.update(zip(row[:-1], row[1:], strict=True))
+    return torch.tensor(guesses).view_as(ids)
+
+
+def _places_kept(ids):
+    """Return guesses from a memory of places that goes on from sentence to sentence."""
+    last, guesses = {}, []
+    for row in ids.tolist():
+        for i, token in enumerate(row):
+            followed = last.get(token, len(row)) + 1
+            guesses.append(row[followed] if followed < len(row) else -1)
+            last[token] = i
+    return torch.tensor(guesses).view_as(ids)
+
+
+def _by_period(ids):
+    """Return guesses at the distance at which each sentence's first token comes again."""
+    guess = torch.full_like(ids, -1)
+    for row, guesses in zip(ids.tolist(), guess, strict=True):
+        period = row.index(row[0], 1) if row[0] in row[1:] else len(row)
+        for i in range(period, len(row)):
+            guesses[i] = row[i - period + 1]
+    return guess

@@ -1,12 +1,14 @@
-"""A model just big enough to continue a sequence by looking back: two layers of attention alone.
+"""A model just big enough to continue a sequence by looking back: two blocks of attention alone.
 
 It is trained on random tokens that repeat. Nothing but the repetition can be predicted, so what
 its heads learn can only be how to look back, copied token by token.
 """
 
+import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -21,6 +23,7 @@ from transformer_lesson.model.positions import sinusoidal_encoding
 from transformer_lesson.text.batches import Batch, EndlessBatches, shift_right
 from transformer_lesson.training.config import TrainConfig
 
+STORED = Path(__file__).parent.parent / "data" / "circuits.json"
 LENGTH, SHORTEST, LONGEST = 48, 6, 24  # tokens read, and in a segment
 
 CONFIG = ModelConfig(
@@ -102,9 +105,9 @@ class AttentionOnlyDecoder(nn.Module):
 
 
 def repeated_sequences(
-    periods: list[int], length: int, vocab_size: int, seed: int
+    periods: list[int], length: int, vocab_size: int, seed: int, prefixes: Sequence[int] = ()
 ) -> Int64[Tensor, "batch length"]:
-    """Return random sequences, each of which repeats its first tokens again and again.
+    """Return random sequences, each of which repeats one segment again and again.
 
     The tokens of one segment differ from each other, so that each has one successor.
 
@@ -113,20 +116,27 @@ def repeated_sequences(
         length: tokens in a row.
         vocab_size: how many different tokens there are.
         seed: of the random numbers.
+        prefixes: how many tokens stand before each row's first segment, all of them foreign to
+            it; none where it is empty.
 
     Raises:
-        ValueError: no rows, or a segment longer than the vocabulary or shorter than 1 token.
+        ValueError: no rows, a segment shorter than 1 token, or one that is, with its prefix,
+            longer than the vocabulary.
     """
     if not periods:
         raise ValueError("periods is empty: give the length of at least one segment.")
-    for period in periods:
-        if not 1 <= period <= vocab_size:
+    prefixes = prefixes or [0] * len(periods)
+    for period, prefix in zip(periods, prefixes, strict=True):
+        if not 1 <= period <= vocab_size - prefix:
             raise ValueError(
-                f"a period is {period}, but a segment has 1 to {vocab_size} different tokens."
+                f"a period is {period}, but a segment has 1 to {vocab_size - prefix} different "
+                f"tokens after a prefix of {prefix}."
             )
     generator = torch.Generator().manual_seed(seed)
     shuffled = torch.rand(len(periods), vocab_size, generator=generator).argsort(dim=1)
-    places = torch.arange(length) % torch.tensor(periods)[:, None]  # (batch, length)
+    before, period = torch.tensor(prefixes)[:, None], torch.tensor(periods)[:, None]
+    at = torch.arange(length)
+    places = torch.where(at < before, at, before + (at - before) % period)  # (batch, length)
     return shuffled.gather(1, places)
 
 
@@ -138,6 +148,7 @@ class RepeatedSequences(EndlessBatches):
         batch_size: rows.
         seed: another seed, other sequences.
         shortest, longest: how many tokens a segment has.
+        longest_prefix: so many foreign tokens, or fewer, stand before a row's first segment.
 
     Raises:
         ValueError: `batch_size` under 1, or lengths between which there is nothing.
@@ -150,26 +161,33 @@ class RepeatedSequences(EndlessBatches):
         seed: int = 0,
         shortest: int = SHORTEST,
         longest: int = LONGEST,
+        longest_prefix: int = 0,
     ):
         super().__init__(batch_size, seed)
-        if not 1 <= shortest <= longest <= config.vocab_size:
+        room = config.vocab_size - longest_prefix
+        if not 1 <= shortest <= longest <= room or longest_prefix < 0:
             raise ValueError(
                 f"segments of {shortest} to {longest} tokens: they must be in order, from 1 to "
-                f"vocab_size = {config.vocab_size}."
+                f"vocab_size - longest_prefix = {room}, and no prefix is shorter than 0."
             )
         self.config, self.shortest, self.longest = config, shortest, longest
+        self.longest_prefix = longest_prefix
 
     def _choices(self, generator: random.Random) -> Iterator[list[int]]:
         while True:
-            periods = [
-                generator.randint(self.shortest, self.longest) for _ in range(self.batch_size)
-            ]
-            yield [generator.getrandbits(32), *periods]
+            rows = range(self.batch_size)
+            periods = [generator.randint(self.shortest, self.longest) for _ in rows]
+            choice = [generator.getrandbits(32), *periods]
+            if self.longest_prefix:
+                choice += [generator.randint(0, self.longest_prefix) for _ in rows]
+            yield choice
 
     def _batch(self, choice: list[int]) -> Batch:
-        seed, *periods = choice
+        seed, *lengths = choice
+        periods, prefixes = lengths[: self.batch_size], lengths[self.batch_size :]
         length, vocab_size = self.config.max_len + 1, self.config.vocab_size
-        inputs, labels = shift_right(repeated_sequences(periods, length, vocab_size, seed))
+        ids = repeated_sequences(periods, length, vocab_size, seed, prefixes)
+        inputs, labels = shift_right(ids)
         return Batch((inputs,), labels)
 
 
@@ -186,8 +204,42 @@ def repeated_part(batch: Batch) -> Bool[Tensor, "batch n"]:
     return same.tril(-1).any(dim=-1)
 
 
+def after_foreign_tokens(prefix: int, batch_size: int = 64, seed: int = 10**6) -> Batch:
+    """Return `prefix` foreign tokens and then a segment of 8 twice, no longer than the model reads.
+
+    Args:
+        prefix: from 0 to 32.
+        batch_size: rows.
+        seed: of the random numbers.
+    """
+    periods, length = [8] * batch_size, prefix + 17
+    ids = repeated_sequences(periods, length, CONFIG.vocab_size, seed, [prefix] * batch_size)
+    inputs, labels = shift_right(ids)
+    return Batch((inputs,), labels)
+
+
 @torch.no_grad()
-def repeated_accuracy(model: nn.Module, batch: Batch) -> float:
-    """Return the share of the repeated part's labels that are the model's likeliest token."""
+def repeated_accuracy(model: Callable[[Tensor], Tensor], batch: Batch) -> float:
+    """Return the share of the repeated part's labels that are the model's likeliest token.
+
+    Args:
+        model: from ids to logits: a model, or one of which a part is cut away.
+        batch: its inputs and labels.
+    """
     right = model(*batch.inputs).argmax(dim=-1) == batch.labels  # (batch, n)
     return right[repeated_part(batch)].float().mean().item()
+
+
+def stored() -> dict[str, list[dict]]:
+    """Return what three seeds came to: "curves" of their training, and the "seeds" themselves.
+
+    Raises:
+        ValueError: the file is missing or damaged.
+    """
+    try:
+        return json.loads(STORED.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"{STORED} cannot be read ({type(error).__name__}): "
+            "`python -m benchmarks.circuits` makes it again."
+        ) from error

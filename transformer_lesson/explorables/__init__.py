@@ -10,6 +10,7 @@ MODULES = {
     "AnswerExplorer": "answer_explorer",
     "ArchitectureMap": "architecture_map",
     "AttentionExplorer": "attention_explorer",
+    "CircuitGraph": "circuit_graph",
     "DecodingStepper": "decoding_stepper",
     "HeadAblation": "head_ablation",
     "HeadSplitExplorer": "head_split_explorer",

@@ -1,6 +1,6 @@
 """What a head looks at, in one number per head: scores of attention weights."""
 
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 
@@ -18,21 +18,6 @@ def previous_token_score(
         ValueError: weights that are not square, or of fewer than 2 tokens.
     """
     return _mean_weight_back(weights, 1, first=1)
-
-
-def duplicate_token_score(
-    weights: Float[Tensor, "batch head query key"], period: int
-) -> Float[Tensor, " head"]:
-    """Return the mean weight that each head gives to where its own token stood before.
-
-    Args:
-        weights: of a sequence that repeats after `period` tokens, twice in all.
-        period: tokens from one occurrence to the next.
-
-    Raises:
-        ValueError: weights that are not square, or a period that is not in them.
-    """
-    return _mean_weight_back(weights, period, first=period)
 
 
 def induction_score(
@@ -58,27 +43,6 @@ def induction_score(
     Source: Olsson et al., "In-context Learning and Induction Heads" (2022), prefix matching score.
     """
     return _mean_weight_back(weights, period - 1, first=period)
-
-
-def attention_share(
-    weights: Float[Tensor, "batch head query key"],
-    keys: Bool[Tensor, "batch key"],
-    queries: Bool[Tensor, "batch query"],
-) -> Float[Tensor, " head"]:
-    """Return the share of their attention that each head's queries give to the marked keys.
-
-    Args:
-        weights: attention weights of one layer.
-        keys: `True` where a key counts, for example on punctuation.
-        queries: `True` where a query counts, for example where no padding is.
-
-    Raises:
-        ValueError: no query counts.
-    """
-    if not queries.any():
-        raise ValueError("queries is False everywhere: mark at least one token that looks.")
-    given = (weights * keys[:, None, None, :]).sum(dim=-1)  # (batch, head, query)
-    return given.transpose(0, 1)[:, queries].mean(dim=1)  # (head,)
 
 
 def _mean_weight_back(weights: Tensor, back: int, first: int) -> Tensor:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from transformer_lesson.model.attention import MultiHeadAttention
@@ -111,38 +111,19 @@ def token_losses(
     return F.cross_entropy(logits.mT, batch.labels, ignore_index=ignored, reduction="none")
 
 
-@torch.no_grad()
-def logit_lens(
-    model: nn.Module, run: Recording, points: Sequence[str]
-) -> Float[Tensor, "point batch n v"]:
-    """Read what a model would say if it stopped early: the last projection of earlier vectors.
-
-    Args:
-        model: with a `projection` from vectors to logits and a `decoder_norm` before it.
-        run: a recorded forward pass.
-        points: names of vectors of d_model numbers, in the order of computation.
-
-    Returns:
-        Logits, shape (point, batch, n, vocab_size).
-
-    Source: nostalgebraist, "interpreting GPT: the logit lens" (2020).
-    """
-    return torch.stack([model.projection(model.decoder_norm(run[point])) for point in points])
-
-
 def stream_sites(model: nn.Module, stack: str = "decoder") -> list[Site]:
-    """Return the residual stream of a stack: after the embedding, then after each layer."""
+    """Return the residual stream of a stack: after the embedding, then after each block."""
     embedding = {"encoder": "source_embedding", "decoder": "target_embedding"}[stack]
     embedding = embedding if hasattr(model, embedding) else "embedding"
     layers = range(len(getattr(model, stack)))
-    after = [Site(f"after layer {i}", f"{stack}.{i}.output") for i in layers]
+    after = [Site(f"after block {i}", f"{stack}.{i}.output") for i in layers]
     return [Site("embedding", f"{embedding}.output"), *after]
 
 
 def head_sites(model: nn.Module, attention: str) -> list[Site]:
     """Return the outputs of the heads whose attention's name has `attention`."""
     return [
-        Site(f"layer {name.split('.')[1]}, head {number}", f"{name}.heads", number)
+        Site(f"block {name.split('.')[1]}, head {number}", f"{name}.heads", number)
         for name, number in heads_of(model, attention)
     ]
 
@@ -196,6 +177,29 @@ def patching_grid(
         with record(model, {site.point: _patch(stored, site.head)}):
             rows.append((measure(model(*batch)) - low) / (high - low))  # (position,)
     return torch.stack(rows)
+
+
+def put_back(
+    stored: Tensor, position: Int64[Tensor, " batch"], heads: Sequence[int] | None = None
+) -> Callable[[Tensor], Tensor]:
+    """Return a function for `record`'s `replace`: in each row, one position's stored vector.
+
+    Args:
+        stored: what another run had there, shape (batch, n, d_model) or (batch, head, n, d_head).
+        position: of each row.
+        heads: those whose vectors are put back; None where axis 1 is no heads.
+    """
+
+    def replace(x: Tensor) -> Tensor:
+        """Return x with the stored vectors in their places."""
+        rows, x = torch.arange(len(x)), x.clone()
+        if heads is None:
+            x[rows, position] = stored[rows, position]
+        for head in heads or ():
+            x[rows, head, position] = stored[rows, head, position]
+        return x
+
+    return replace
 
 
 def _patch(stored: Tensor, head: int | None) -> Callable[[Tensor], Tensor]:

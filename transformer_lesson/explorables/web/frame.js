@@ -240,10 +240,12 @@ function playButton(page, trait, ends, milliseconds = 700) {
 }
 
 // What a pointer, a finger or the keyboard reaches in the picture tells itself and lights up what
-// is linked with it. The whole picture is one stop of the Tab key; arrows move inside it.
+// is linked with it; an element with `data-of` stands for the place with this link. The whole
+// picture is one stop of the Tab key; arrows move inside it.
 function reach(page) {
   const { picture, svg } = page;
-  const at = (event) => event.target.closest?.("[aria-label][tabindex]");
+  const of = ({ of: link }) => link && svg.querySelector(`[tabindex][data-links="${link}"]`);
+  const at = ({ target }) => target.closest?.("[aria-label][tabindex]") ?? of(target.dataset);
   let last = "";
   picture.onpointermove = (event) => {
     const place = `${event.screenX} ${event.screenY}`; // a resting pointer tells nothing anew

@@ -129,7 +129,7 @@ function streamSites({ config }, translates) {
   const embedding = translates ? "source_embedding" : "embedding";
   return [{ label: "embedding", short: "embedding", point: `${embedding}.output` },
     ...Array.from({ length: config.n_layers }, (_, i) => ({
-      label: `after layer ${i}`, short: `layer ${i}`, point: `${stack}.${i}.output`,
+      label: `after block ${i}`, short: `block ${i}`, point: `${stack}.${i}.output`,
     }))];
 }
 
@@ -137,7 +137,7 @@ function headSites({ config }, translates) {
   const stack = translates ? "encoder" : "decoder";
   return Array.from({ length: config.n_layers * config.n_heads }, (_, i) => {
     const number = Math.floor(i / config.n_heads), head = i % config.n_heads;
-    return { label: `layer ${number}, head ${head}`, group: `layer ${number}`,
+    return { label: `block ${number}, head ${head}`, group: `block ${number}`,
       short: String(head), head, point: `${stack}.${number}.self_attention.heads` };
   });
 }
@@ -388,10 +388,10 @@ function comesBack({ tops, sites, clean, heads }, answer) {
   const stops = path.filter((position, i) => position !== path[i - 1]);
   if (heads) {
     const title = `${sites[order[0]].label} alone brings ${fixed(best.share, 2)} of ${answer} back`;
-    return { title: title.replace(/^l/, "L"), text };
+    return { title: title.replace(/^b/, "B"), text };
   }
   const title = path.length === tops.length
     ? `${answer} is carried by position ${stops.join(", then ")}`
-    : `${answer}: no single position carries it through every layer`;
+    : `${answer}: no single position carries it through every block`;
   return { title, text };
 }

@@ -219,7 +219,7 @@ export function maskedSoftmax(scores, sees) {
   return weights;
 }
 
-function weightedValues(weights, V) {
+export function weightedValues(weights, V) {
   const [nHeads, n, keys] = weights.shape, group = nHeads / V.shape[0];
   const heads = new Tensor([nHeads, n, V.width]);
   for (let h = 0; h < nHeads; h++) {

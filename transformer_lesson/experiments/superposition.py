@@ -1,0 +1,61 @@
+"""More features than dimensions: a toy that must squeeze five numbers through two.
+
+Where features are seldom on together, it keeps more of them than it has room for, as directions
+that are not at right angles.
+"""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class Squeezed(NamedTuple):
+    """A trained toy: each feature's direction, the biases, and the last loss."""
+
+    W: Float[Tensor, "feature dimension"]
+    b: Float[Tensor, " feature"]
+    loss: float
+
+    def kept(self) -> int:
+        """Return how many features have a direction longer than 0.5; kept whole, one has 1."""
+        return int((self.W.norm(dim=1) > 0.5).sum())
+
+
+def squeeze(
+    density: float, n_features: int = 5, n_dimensions: int = 2, seed: int = 0, steps: int = 1500
+) -> Squeezed:
+    """Train x' = ReLU(x W W^T + b) to give back x through fewer numbers than x has.
+
+    Each feature is 0 but for a share of the time, in which it is uniform in [0, 1]. Feature i
+    counts 0.9^i in the loss, the mean of 0.9^i (x_i - x'_i)^2.
+
+    Args:
+        density: the share of the time in which a feature is on, over 0 and at most 1.
+        n_features: numbers to be kept.
+        n_dimensions: numbers to keep them in.
+        seed: of weights and examples.
+        steps: of Adam, 512 examples each.
+
+    Raises:
+        ValueError: a density that is not a share.
+
+    Source: Elhage et al., "Toy Models of Superposition" (2022), section 2.
+    """
+    if not 0 < density <= 1:
+        raise ValueError(f"density is {density}, but a share of the time is over 0, at most 1.")
+    generator = torch.Generator().manual_seed(seed)
+    W = nn.Parameter(0.5 * torch.randn(n_features, n_dimensions, generator=generator))
+    b = nn.Parameter(torch.zeros(n_features))
+    importance = 0.9 ** torch.arange(n_features)
+    optimizer = torch.optim.Adam([W, b], lr=0.01)
+    for _ in range(steps):
+        sizes, chances = torch.rand(2, 512, n_features, generator=generator)
+        x = sizes * (chances < density)  # (batch, feature)
+        given_back = torch.relu(x @ W @ W.T + b)
+        loss = (importance * (x - given_back).square()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return Squeezed(W.detach(), b.detach(), loss.item())

@@ -1,0 +1,153 @@
+"""What heads do: where they look, what their weights say; and features drawn as arrows."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from transformer_lesson.figures.plots import COLORS, DIVERGING, Figure, as_array, figure, name_lines
+from transformer_lesson.files import printable
+
+STYLES = ("-", "--", "-.", ":")
+
+
+def weight_by_query(title: str, heads: Mapping[str, Sequence[float]], needed: int) -> Figure:
+    """Return each head's weight on the token before, query by query, and its mean.
+
+    Args:
+        title: the claim that the figure supports.
+        heads: by name, one weight for each query from 1 on.
+        needed: the last query whose note the circuit needs.
+    """
+    told, made, axes = [], *figure(title, "", 8.0, 3.2)
+    made.subplots_adjust(right=0.8)
+    for i, (name, weights) in enumerate(heads.items()):
+        y, color = as_array(weights), COLORS[i]
+        axes.plot(np.arange(1, len(y) + 1), y, STYLES[i] + "o", ms=3, color=color, label=name)
+        before, after = y[:needed].mean(), y[needed:].mean()
+        told.append(
+            f"{name}: mean {y.mean():.2f}; queries 1 to {needed} {before:.2f}, later {after:.2f}"
+        )
+    axes.axvspan(0.5, needed + 0.5, color=COLORS[2], alpha=0.1, lw=0)
+    axes.text(12.5, 1.03, "needed for the answer", fontsize=9, color=COLORS[2], ha="center")
+    axes.set(xlabel="position of the query", ylabel="weight on the token before", ylim=(0, 1.12))
+    name_lines(axes)
+    mean = np.mean([as_array(weights).mean() for weights in heads.values()])
+    axes.axhline(mean, color="black", ls=":", lw=1)
+    axes.text(47, mean + 0.03, f"mean {mean:.2f}", fontsize=9, ha="right")
+    made.alt = f"{printable('. '.join(told))}."
+    return made
+
+
+def kernels(title: str, parts: Mapping[str, Sequence[float]]) -> Figure:
+    """Return how a head shares out its weight by distance, for several versions of its scores.
+
+    Args:
+        title: the claim that the figure supports.
+        parts: by name, the weights at distance 0 (the token itself), 1, 2 and so on.
+    """
+    told = [
+        f"{name}: " + ", ".join(f"distance {d} {w:.2f}" for d, w in enumerate(weights))
+        for name, weights in parts.items()
+    ]
+    made, panels = figure(title, f"{'. '.join(told)}.", 8.5, 2.8, columns=len(parts))
+    made.subplots_adjust(top=0.74, wspace=0.25)
+    for i, (axes, (name, weights)) in enumerate(zip(panels, parts.items(), strict=True)):
+        y = as_array(weights)
+        largest = int(y.argmax())
+        colors = [COLORS[0] if d == largest else "#9ecae1" for d in range(len(y))]
+        axes.bar(range(len(y)), y, color=colors, width=0.7)
+        for d, w in enumerate(y):
+            axes.text(d, w + 0.02, f"{w:.2f}", ha="center", fontsize=8)
+        axes.set(xlabel="tokens back", xticks=range(len(y)), ylim=(0, 1), yticks=[])
+        axes.set_title(printable(name), fontsize=9.5)
+        if i == 0:
+            axes.set_ylabel("weight")
+    return made
+
+
+def rises(
+    title: str, panels: Mapping[str, Mapping[str, Sequence[Sequence[tuple[int, float]]]]]
+) -> Figure:
+    """Return how scores rise while models train: for each panel, lines of each kind in one color.
+
+    Args:
+        title: the claim that the figure supports.
+        panels: by name, by kind of line: one line per seed, a sequence of (step, value).
+    """
+    made, all_axes = figure(title, "", 9.0, 3.2, columns=len(panels))
+    made.subplots_adjust(top=0.8, right=0.97, wspace=0.2)
+    told = []
+    for axes, (name, kinds) in zip(all_axes, panels.items(), strict=True):
+        for i, (kind, lines) in enumerate(kinds.items()):
+            for j, line in enumerate(lines):
+                steps, values = zip(*line, strict=True)
+                label = kind if j == 0 else None
+                axes.plot(steps, values, STYLES[i], color=COLORS[i], lw=1.4, label=label)
+            half = sorted(half_way(line) for line in lines)
+            told.append(f"{name}, {kind}: half of its rise by step {half[0]} to {half[-1]}")
+        axes.set_title(printable(name), fontsize=10)
+        axes.set(xlabel="step", ylim=(0, 1.02))
+        axes.grid(alpha=0.3)
+    all_axes[0].set_ylabel("share")
+    all_axes[-1].legend(frameon=False, fontsize=8.5, loc="lower right")
+    made.alt = f"{'. '.join(told)}."
+    return made
+
+
+def half_way(line: Sequence[tuple[int, float]]) -> int:
+    """Return the first step at which a rising line has made half of its way."""
+    steps, values = zip(*line, strict=True)
+    middle = (values[0] + max(values)) / 2
+    return next(step for step, value in zip(steps, values, strict=True) if value >= middle)
+
+
+def token_tables(title: str, tables: Mapping) -> Figure:
+    """Return square tables side by side, token read against token, each on its own scale.
+
+    Args:
+        title: the claim that the figure supports.
+        tables: by name, a square tensor or array with one row for each token that is read.
+    """
+    made, panels = figure(title, "", 9.0, 3.0, columns=len(tables))
+    made.subplots_adjust(top=0.72, bottom=0.17, left=0.07, right=0.98, wspace=0.25)
+    told = []
+    for axes, (name, table) in zip(panels, tables.items(), strict=True):
+        table = as_array(table)
+        most, n = np.abs(table).max(), len(table)
+        axes.imshow(table, cmap=DIVERGING, vmin=-most, vmax=most, interpolation="nearest")
+        own = np.diag(table).mean()
+        other = (table.sum() - np.diag(table).sum()) / (n * n - n)
+        axes.set_title(f"{printable(name)}\nown {own:+.1f}, others {other:+.1f}", fontsize=9.5)
+        axes.set(xlabel="token", xticks=[0, n - 1], yticks=[0, n - 1])
+        told.append(f"{name}: own token {own:+.1f}, others {other:+.1f} on average")
+    panels[0].set_ylabel("token it looks at")
+    made.alt = f"{printable('. '.join(told))}."
+    return made
+
+
+def arrows(title: str, panels: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
+    """Return features as arrows in two dimensions, one panel for each way they were trained.
+
+    Args:
+        title: the claim that the figure supports.
+        panels: by name, one row (x, y) for each feature.
+    """
+    made, all_axes = figure(title, "", 9.0, 2.9, columns=len(panels))
+    made.subplots_adjust(left=0.03, right=0.97, bottom=0.04, top=0.74, wspace=0.1)
+    told = []
+    for axes, (name, W) in zip(all_axes, panels.items(), strict=True):
+        W = as_array(W)
+        lengths = np.hypot(*W.T)
+        for i, (x, y) in enumerate(W):
+            color = COLORS[i % 7]
+            axes.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": color})
+            if lengths[i] > 0.5:
+                axes.text(1.18 * x, 1.18 * y, str(i), color=color, ha="center", va="center")
+        kept = int((lengths > 0.5).sum())
+        axes.set_title(f"{printable(name)}\n{kept} of {len(W)} kept", fontsize=9.5)
+        axes.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal", xticks=[], yticks=[])
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        told.append(f"{name}: {kept} of {len(W)} features have an arrow longer than 0.5")
+    made.alt = f"{printable('. '.join(told))}."
+    return made

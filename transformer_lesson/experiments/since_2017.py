@@ -41,7 +41,8 @@ CHANGES = {
     "RMSNorm": {"norm": "rms"},
     "SwiGLU": {"activation": "swiglu"},
     "rotary": {"positions": "rotary"},
-    "grouped heads, no biases": {"n_kv_heads": 2, "bias": False},
+    "no biases": {"bias": False},
+    "grouped heads": {"n_kv_heads": 2},
 }
 """What changed since 2017, in the order in which `ladder` takes it up."""
 
@@ -222,7 +223,7 @@ def stored_grid() -> dict[Setting, list[list[float]]]:
     Raises:
         ValueError: the file is missing or damaged.
     """
-    curves = _read("paper_vs_practice.json")
+    curves = read_stored("paper_vs_practice.json", "paper_vs_practice")
     return {
         Setting(position, warmup, how): curves[f"{position} {warmup} {how}"]
         for position in NORM_POSITIONS
@@ -238,14 +239,19 @@ def stored_ladder() -> dict[str, list[list[float]]]:
     Raises:
         ValueError: the file is missing or damaged.
     """
-    return _read("since_2017.json")
+    return read_stored("since_2017.json", "paper_vs_practice")
 
 
-def _read(name: str) -> dict:
+def read_stored(name: str, made_by: str) -> dict:
+    """Return what a benchmark stored in a file of the package's data.
+
+    Raises:
+        ValueError: the file is missing or damaged.
+    """
     try:
         return json.loads((DATA / name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(
             f"{DATA / name} cannot be read ({type(error).__name__}): "
-            "`python -m benchmarks.paper_vs_practice` makes it again."
+            f"`python -m benchmarks.{made_by}` makes it again."
         ) from error

@@ -18,7 +18,6 @@ from transformer_lesson.checkpoints import load_checkpoint
 from transformer_lesson.experiments import since_2017
 from transformer_lesson.experiments.since_2017 import DATA, LENGTH, read_stored
 from transformer_lesson.experiments.variants import Recipe
-from transformer_lesson.model.attention import Rotation
 from transformer_lesson.model.positions import turn_pairs
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text import WindowBatches, manual
@@ -59,15 +58,18 @@ def unseen_windows() -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n"]]:
     return windows(torch.tensor(ids), READ, range(0, 64 * READ, READ))
 
 
-def turning(frequencies: Float[Tensor, " half"]) -> Rotation:
-    """Return the rotation that turns each pair by its own frequency, in radians per token."""
+class Turning(nn.Module):
+    """Turns each pair of a query or key by its own frequency, in radians per token."""
 
-    def rotate(x: Tensor, start: int) -> Tensor:
+    def __init__(self, frequencies: Float[Tensor, " half"]):
+        super().__init__()
+        self.frequencies = frequencies
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """Rotate tokens that stand at the positions start, start + 1, ..."""
         positions = torch.arange(start, start + x.size(-2), device=x.device)
-        angle = positions[:, None] * frequencies.to(x.device)  # (n, d_head / 2)
+        angle = positions[:, None] * self.frequencies  # (n, d_head / 2)
         return turn_pairs(x, angle.cos().to(x.dtype), angle.sin().to(x.dtype))
-
-    return rotate
 
 
 def read_otherwise(
@@ -86,7 +88,7 @@ def read_otherwise(
     copy.load_state_dict(model.state_dict())
     if frequencies is not None:
         for block in copy.decoder:
-            block.self_attention.rotate = turning(frequencies)
+            block.self_attention.rotate = Turning(frequencies)
     return copy
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 import torch
@@ -145,6 +146,34 @@ def compare(
             options = {"validation": text().validation, "validate_every": 10}
             histories[name].append(train(model, batches, config, on_step=report, **options))
     return histories
+
+
+class Verdict(NamedTuple):
+    """What three seeds allow to be said of a change: see `verdict`."""
+
+    mean: float
+    low: float
+    high: float
+    says: str
+
+    def __str__(self) -> str:
+        return f"{self.mean:+.3f} ({self.low:+.3f} to {self.high:+.3f}): {self.says}"
+
+
+def verdict(before: Sequence[float], after: Sequence[float]) -> Verdict:
+    """Compare two models seed by seed: both read the same batches.
+
+    A difference counts if all seeds agree on its sign and its mean is larger than the distance
+    between the largest and the smallest. With three seeds this is a rule, not a proof.
+
+    Args:
+        before, after: the final loss of each seed.
+    """
+    found = [new - old for old, new in zip(before, after, strict=True)]
+    mean, low, high = fmean(found), min(found), max(found)
+    counts = low * high > 0 and abs(mean) > high - low
+    says = "inside the noise" if not counts else "lower loss" if mean < 0 else "higher loss"
+    return Verdict(mean, low, high, says)
 
 
 def initialize(model: nn.Module, how: str) -> None:

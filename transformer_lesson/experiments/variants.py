@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from transformer_lesson.experiments import since_2017
 from transformer_lesson.experiments.since_2017 import BATCH_SIZE, LENGTH, read_stored
-from transformer_lesson.model.attention import MultiHeadAttention, unrotated
+from transformer_lesson.model.attention import MultiHeadAttention
 from transformer_lesson.model.experts import route
 from transformer_lesson.model.linear_attention import linear_attention
 from transformer_lesson.model.masks import CAUSAL, Mask, window_mask
@@ -33,10 +33,18 @@ from transformer_lesson.training.interrupt import load_whole
 WINDOW, CAP, N_EXPERTS = 16, 30.0, 8
 
 
+class NoTurn(nn.Module):
+    """Leaves queries and keys as they are."""
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """Return x."""
+        return x
+
+
 def no_positions(model: DecoderOnlyTransformer) -> None:
     """Turn nothing: only the causal mask tells order. (Kazemnejad et al., 2023)"""
     for block in model.decoder:
-        block.self_attention.rotate = unrotated
+        block.self_attention.rotate = NoTurn()
 
 
 def local_layer(model: DecoderOnlyTransformer, layer: int = 0) -> None:

@@ -52,5 +52,8 @@ def latent_attention_moved(
     moved = (
         Q @ W_K.mT * (d_latent / d_head) ** 0.5
     )  # (batch, head, query, d_latent), its scale kept
-    read, _ = scaled_dot_product_attention(moved, c[:, None], c[:, None], mask)
+    one = c[:, None].expand(
+        -1, Q.size(1), -1, -1
+    )  # one head of keys, which are values too, for all
+    read, _ = scaled_dot_product_attention(moved, one, one, mask)
     return read @ W_V  # (batch, head, query, d_head)

@@ -151,12 +151,14 @@ function drawLengthCurves(group, { now, first, changed }, { trained_length: trai
   return place.bottom + 40;
 }
 
-// Each curve's name above or below its end, where the other one is not.
+// Each curve's name at its end: the higher one's above its last points, the lower one's below.
 function drawLengthNames(group, lines, up, { right }) {
-  const ends = lines.map(({ points }) => up(points.at(-1)));
+  const ends = lines.map(({ points }) => points.slice(-4).map(up));
+  const below = (i) => i === ends.findIndex((one) => one.at(-1) ===
+    Math.max(...ends.map((other) => other.at(-1)))) && lines.length > 1;
   join(group, "text", lines, ({ name }) => name, ({ name }, i) => ({
-    text: name, class: "strong size-13 end halo", x: right,
-    y: ends[i] + (ends[i] > (ends[1 - i] ?? 0) ? 22 : -12), "aria-hidden": "true",
+    text: name, class: "strong size-13 end halo", x: right, "aria-hidden": "true",
+    y: below(i) ? Math.max(...ends[i]) + 20 : Math.min(...ends[i]) - 10,
   }));
 }
 

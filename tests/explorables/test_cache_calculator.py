@@ -1,4 +1,4 @@
-"""What keys and values take, in the page: against the tensors that the package's own cache keeps."""
+"""What keys and values take, in the page: against the tensors that the package's cache keeps."""
 
 import re
 

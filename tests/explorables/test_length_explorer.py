@@ -1,4 +1,4 @@
-"""A model that reads further than it was trained, in the page: against the package's own reading."""
+"""A model that reads further than it was trained, in the page: against the package's reading."""
 
 import math
 

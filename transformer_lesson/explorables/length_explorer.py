@@ -1,4 +1,4 @@
-"""A model reads further than it was trained: what its rotary positions and a window do to the loss."""
+"""A model reads further than it was trained: its loss with other rotary positions, or a window."""
 
 import traitlets
 from ipywidgets import widget_serialization
@@ -51,6 +51,4 @@ class LengthExplorer(PageExplorable):
                 f"max_len is {model.config.max_len} and there are {len(ids)} ids: a window needs "
                 f"room for {LENGTH} tokens, and a text one more."
             )
-        super().__init__(
-            weights=weights, ids=ids.tolist(), trained_length=trained_length, **values
-        )
+        super().__init__(weights=weights, ids=ids.tolist(), trained_length=trained_length, **values)

@@ -11,27 +11,24 @@ from transformer_lesson.checkpoints import save_checkpoint
 from transformer_lesson.experiments import longer, since_2017
 from transformer_lesson.experiments.longer import loss_by_position, quarters, read_otherwise
 from transformer_lesson.experiments.variants import trained
-from transformer_lesson.model.positions import rotary_angles, stretched_frequencies
+from transformer_lesson.model.positions import stretched_frequencies
 
 FACTOR, SEEDS = 4, (0, 1, 2)
 
 
-def frequencies(base: float = 10000.0) -> torch.Tensor:
-    """Return radians per token of each pair of the model's heads."""
-    return rotary_angles(torch.tensor([1]), 16, base)[0]
-
-
 def ways(model) -> dict:
     """Return the rotary model, read in other ways, some after thirty steps at full length."""
+    learned = longer.frequencies_of(model)
     by_parts = stretched_frequencies(16, 10000.0, since_2017.LENGTH, FACTOR)
-    raised = frequencies(10000.0 * FACTOR ** (16 / 14))
+    pairs = torch.arange(8)
+    raised = learned * FACTOR ** (-pairs / 7)  # the base times 4^(16/14): the last pair by 4
     found = {
-        "interpolation": read_otherwise(model, frequencies() / FACTOR),
+        "interpolation": read_otherwise(model, learned / FACTOR),
         "raised base (NTK)": read_otherwise(model, raised),
         "by parts": read_otherwise(model, by_parts),
         "window 64": read_otherwise(model, window=64),
         "window 32": read_otherwise(model, window=32),
-        "interpolation, 30 steps": read_otherwise(model, frequencies() / FACTOR),
+        "interpolation, 30 steps": read_otherwise(model, learned / FACTOR),
         "by parts, 30 steps": read_otherwise(model, by_parts),
         "unchanged, 30 steps": read_otherwise(model),
     }

@@ -5,20 +5,22 @@ stored model is the ladder's last one after 300 steps; `benchmarks.longer` makes
 of all the ways to place tokens.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from itertools import islice
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from transformer_lesson.checkpoints import load_checkpoint
 from transformer_lesson.experiments import since_2017
 from transformer_lesson.experiments.since_2017 import DATA, LENGTH, read_stored
 from transformer_lesson.experiments.variants import Recipe
-from transformer_lesson.model.positions import turn_pairs
+from transformer_lesson.model.positions import rotary_angles, turn_pairs
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text import WindowBatches, manual
 from transformer_lesson.text.batches import windows
@@ -49,6 +51,11 @@ def stored_reader() -> DecoderOnlyTransformer:
         ValueError: the file is missing or damaged.
     """
     return load_checkpoint(STORED).model.float().requires_grad_(False)
+
+
+def frequencies_of(model: DecoderOnlyTransformer) -> Float[Tensor, " half"]:
+    """Return how fast each pair of a rotary model's queries turns, in radians per token."""
+    return rotary_angles(torch.tensor([1]), model.config.d_head, model.config.rotary_base)[0]
 
 
 @cache
@@ -90,6 +97,22 @@ def read_otherwise(
         for block in copy.decoder:
             block.self_attention.rotate = Turning(frequencies)
     return copy
+
+
+@contextmanager
+def seeing(model: DecoderOnlyTransformer, mask: Bool[Tensor, "1 1 n n"]) -> Iterator[None]:
+    """Let every block of a model see only what a mask allows, inside the `with` block."""
+
+    def exchange(block: nn.Module, inputs: tuple) -> tuple:
+        x, _, *rest = inputs
+        return x, mask, *rest
+
+    hooks = [block.register_forward_pre_hook(exchange) for block in model.decoder]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 @torch.no_grad()

@@ -226,7 +226,7 @@ def rate_at(step: int, recipe: Recipe) -> float:
     """Return what the highest rate is multiplied with in this step, from 0 to 1."""
     warmup, decay = 20, recipe.steps // 5
     if recipe.schedule == "wsd":  # warm-up, stable, decay (Hu et al., "MiniCPM", 2024)
-        return min(1, step / warmup, (recipe.steps + 1 - step) / (decay + 1))
+        return min(1.0, step / warmup, (recipe.steps + 1 - step) / (decay + 1))
     config = TrainConfig(recipe.steps, 1.0, schedule=recipe.schedule, warmup_steps=warmup)
     return learning_rate(step, config, 0)
 

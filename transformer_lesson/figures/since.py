@@ -1,4 +1,4 @@
-"""What lesson 13 measures: differences seed by seed, losses along a text, who looks at its start."""
+"""What lesson 13 measures: differences seed by seed, losses along a text, heads that look at 0."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean

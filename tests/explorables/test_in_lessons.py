@@ -12,7 +12,7 @@ from tools.site_stills import models_of, stored_weights
 from transformer_lesson.explorables.html import whole_page
 
 STILLS = ROOT / "docs" / "stills"
-LATER = ("11", "13", "14", "15")  # lessons whose explorables have no tasks yet
+LATER = ("11", "14", "15")  # lessons whose explorables have no tasks yet
 LOWEST = "the step of the lowest validation loss"
 SOLVED = {  # by lesson and cell, what a learner does who solves the task: buttons, or values given
     "00/0106bdcd": ["decoder-only (GPT)"],
@@ -45,6 +45,9 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "10/51225f64": [re.compile("^step .*: training .*, validation")],
     "10/5-the-stepper": ["greedy", ("Step", 40)],
     "12/every-head": [("Token", 2)],
+    "13/length-explorer": [("Window", 64)],
+    "13/cache-calculator": ["128k", "1 in 6"],
+    "13/49027f01": ["20", "small", "1 of 3 will learn"],
 }
 DONE = """[root.querySelector(".task").checkVisibility(), "done" in
     root.querySelector(".task").dataset]"""

@@ -398,14 +398,18 @@ def _between_both(answer, inputs: tuple, frequencies: Tensor) -> str | None:
 def stretched_frequencies(d_head, base, trained_length, factor, low=1.0, high=4.0):
     """Return how fast each pair turns when texts are `factor` times as long as in training."""
     half = d_head // 2
-    trained_length = choose(trained_length, length_to_read=factor * trained_length)
+    trained_length = choose(
+        trained_length,
+        length_to_read=factor * trained_length,
+        one_token_fewer=trained_length - 1,
+    )
     low, high = choose((low, high), always_1_and_4=(1.0, 4.0))
-    frequency = _frequency(base, half)
+    j, frequency = torch.arange(half), _frequency(base, half)
     keep = _kept_share(trained_length * frequency, low, high)
     slow = choose(
         frequency / factor,
         multiplied=frequency * factor,
-        base_raised=(base * factor) ** -(torch.arange(half) / half),
+        base_raised=(base * factor) ** -(j / half),
         subtracted=frequency - factor * frequency,
     )
     kept, stretched = choose((keep, 1 - keep), shares_exchanged=(1 - keep, keep))
@@ -417,6 +421,7 @@ def stretched_frequencies(d_head, base, trained_length, factor, low=1.0, high=4.
         kept_part_alone=kept * frequency,
         both_added=kept * frequency + slow,
         as_trained=frequency,
+        base_raised_for_all=(base * factor ** (half / max(half - 1, 0.5))) ** -(j / half),
         share_returned=kept,
     )
     return choose(
@@ -431,7 +436,11 @@ def stretched_frequencies(d_head, base, trained_length, factor, low=1.0, high=4.
 
 def _frequency(base, half):
     """Return the radians per token of each pair."""
-    j = choose(torch.arange(half), pairs_from_1=torch.arange(half) + 1)
+    j = choose(
+        torch.arange(half),
+        pairs_from_1=torch.arange(half) + 1,
+        as_many_as_numbers=torch.arange(2 * half),
+    )
     exponent = choose(
         j / half,
         half_the_exponent=j / (2 * half),
@@ -448,6 +457,7 @@ def _kept_share(radians, low, high):
         radians / (2 * math.pi),
         radians=radians,
         half_turns=radians / math.pi,
+        divided_by_360=radians / 360,
         multiplied_by_2_pi=radians * 2 * math.pi,
         tokens_for_turns=2 * math.pi / radians,
         whole_turns_only=(radians / (2 * math.pi)).floor(),
@@ -458,6 +468,7 @@ def _kept_share(radians, low, high):
         not_limited=share,
         not_limited_below=share.clamp(max=1),
         not_limited_above=share.clamp(min=0),
+        sigmoid=share.sigmoid(),
         step_at_high=(turns > high) * 1.0,
         step_at_low=(turns > low) * 1.0,
         low_not_subtracted=(turns / (high - low)).clamp(0, 1),
@@ -503,7 +514,14 @@ def sink_mask(n, window, sinks):
         sinks, one_sink_too_many=sinks + 1, one_sink_too_few=sinks - 1, always_one=1, always_four=4
     )
     earlier = choose(j <= i, future_open=j <= n, not_itself=j < i)
-    near = choose(i - j < window, only_its_edge=i - j == window - 1)
+    start = i - window + 1
+    near = choose(
+        j >= start,
+        only_its_edge=j == start,
+        counted_from_the_end=j >= torch.where(start < 0, (start + n).clamp(min=0), start),
+        in_blocks=i // max(window, 1) == j // max(window, 1),
+        every_so_often=(i - j) % max(window, 1) == 0,
+    )
     first = choose(
         j < sinks,
         first_queries=i < sinks,
@@ -519,6 +537,8 @@ def sink_mask(n, window, sinks):
         sinks_hidden=earlier & near & ~first,
         everything_but=earlier & ~(near | first),
         one_or_the_other=earlier & (near ^ first),
+        window_to_both_sides=((i - j).abs() < window) | (earlier & first),
+        sinks_see_everything=(earlier & (near | first)) | (i < sinks),
     )
     allowed = choose(allowed, inverted=~allowed, transposed=allowed.T)
     mask = choose(allowed[None, None], no_axes=allowed, one_axis=allowed[None])
@@ -532,7 +552,7 @@ def sink_mask(n, window, sinks):
 
 def _route_inputs(draw: Draw) -> tuple:
     """More tokens than experts and fewer, one expert each, several, all of them."""
-    draw.sizes |= ({}, {"n": 1}, {}, {}, {}, {"d_model": 1})[draw.number % 6]
+    draw.sizes |= ({}, {"n": 2}, {}, {}, {}, {"d_model": 1})[draw.number % 6]
     x = draw.normal("n d_model")
     W_router = draw.normal("d_model expert")
     if draw.small:  # no two experts alike
@@ -542,8 +562,8 @@ def _route_inputs(draw: Draw) -> tuple:
     return (3 * x if draw.number == 2 else x), W_router, k
 
 
-def _k_weights(answer, inputs: tuple, weights: Tensor) -> str | None:
-    k, chosen = inputs[2], (weights[0] != 0).sum(dim=1)
+def _k_weights(answer, inputs: tuple, weights: Tensor, balance: Tensor) -> str | None:
+    k, chosen = inputs[2], (weights != 0).sum(dim=1)
     if (chosen == k).all():
         return None
     token = int((chosen != k).nonzero()[0])
@@ -580,8 +600,15 @@ def route(x, W_router, k):
     n_experts = P.size(-1)
     k = choose(k, always_one=1, always_two=min(2, n_experts), all_of_them=n_experts)
     order = P.argsort(dim=-1, descending=choose(True, least_probable=False))
-    best = choose(order, first_experts=torch.arange(n_experts).expand_as(P))[:, :k]
-    chosen = F.one_hot(best, n_experts).sum(1).to(P.dtype)
+    best = choose(
+        order,
+        first_experts=torch.arange(n_experts).expand_as(P),
+        one_choice_for_all=P.mean(0).argsort(descending=True).expand_as(P),
+    )[:, :k]
+    chosen = choose(
+        F.one_hot(best, n_experts).sum(1).to(P.dtype),
+        experts_choose_tokens=(P >= P.sort(0, descending=True).values[:k][-1]).to(P.dtype),
+    )
     kept = P * chosen
     weights = choose(
         kept,
@@ -602,6 +629,7 @@ def _balance(P, chosen, kept, best, k):
     share = choose(
         chosen.mean(0) / k,
         not_divided_by_k=chosen.mean(0),
+        divided_by_k_twice=chosen.mean(0) / k**2,
         counted_not_divided=chosen.sum(0) / k,
         first_choice_alone=F.one_hot(best[:, 0], n_experts).to(P.dtype).mean(0),
         share_of_weight=kept.mean(0) / kept.mean(0).sum(),
@@ -616,6 +644,7 @@ def _balance(P, chosen, kept, best, k):
         not_times_experts=(share * mean).sum(),
         share_missing=n_experts * mean.square().sum(),
         times_k=k * (share * mean).sum(),
+        variance=share.var(),
         distance_from_even=((share - 1 / n_experts) ** 2).sum(),
         entropy=-(mean * mean.clamp(min=1e-9).log()).sum(),
         one_less=n_experts * (share * mean).sum() - 1,
@@ -652,13 +681,19 @@ def _linear_step_inputs(draw: Draw) -> tuple:
 )
 def linear_attention_step(state, q, k, v):
     """Return what q reads after k and v were written, and the new state."""
-    key = choose(k, query_written=q, softmax_of_the_key=k.softmax(-1), unit_key=k / k.norm())
+    key = choose(
+        k,
+        query_written=q,
+        softmax_of_both=k.softmax(-1),
+        elu_plus_1=F.elu(k) + 1,
+        unit_key=k / k.norm(),
+    )
     written = choose(
         torch.outer(key, v),
         value_times_key=torch.outer(v, key),
         number_by_number=key[:, None] * torch.ones_like(v),
         value_alone=torch.ones_like(key)[:, None] * v,
-        found_for_value=torch.outer(key, v - key @ state),
+        difference_written=torch.outer(key, v - key @ state),
         scaled_when_written=torch.outer(key, v) / key.size(-1) ** 0.5,
     )
     new = choose(
@@ -669,18 +704,27 @@ def linear_attention_step(state, q, k, v):
         subtracted=state - written,
         fading=0.9 * state + written,
         multiplied=state * written,
+        rows_of_length_1=F.normalize(state + written, dim=-1),
+        squashed=(state + written).tanh(),
         in_place=state.add_(written),
     )
-    query = choose(q, key_asks=k, softmax_of_the_query=q.softmax(-1))
+    query = choose(
+        q,
+        key_asks=k,
+        softmax_of_both=q.softmax(-1),
+        softmax_of_the_query=q.softmax(-1),
+        elu_plus_1=F.elu(q) + 1,
+        elu_plus_1_of_the_query=F.elu(q) + 1,
+    )
+    read = choose(new, read_before_writing=state, own_token_alone=written)
+    output = choose(query @ read, from_the_wrong_side=read @ query)
     output = choose(
-        query @ new,
-        read_before_writing=query @ state,
-        own_token_alone=query @ written,
-        scaled=query @ new / query.size(-1) ** 0.5,
-        from_the_wrong_side=new @ query,
-        softmax_of_what_was_read=(query @ new).softmax(-1),
-        divided_by_the_weight=query @ new / (query @ k),
-        value_added=query @ new + v,
+        output,
+        scaled=output / query.size(-1) ** 0.5,
+        divided_by_d_k=output / query.size(-1),
+        softmax_of_what_was_read=output.softmax(-1),
+        divided_by_the_weight=output / (query @ k),
+        value_added=output + v,
     )
     output = choose(output, row=output[None], column=output[:, None])
     kept = choose(new, old_state_returned=state, written_returned=written, transposed=new.T)

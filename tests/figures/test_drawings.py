@@ -295,4 +295,7 @@ def test_pairs_that_go_further_than_they_learned_stand_above_their_bar():
 
 def test_heads_that_look_at_the_first_token_are_counted():
     share = torch.tensor([[0.1, 0.9], [0.2, 0.4], [0.6, 0.0]])
-    assert_told(since.lookers("Claim", share), "3 rows of 2 heads", "Mean share 0.37; 2 heads give")
+    assert_told(
+        since.lookers("Claim", share),
+        "3 blocks of 2 heads. Mean share 0.37; 2 heads give over half",
+    )

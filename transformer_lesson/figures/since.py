@@ -120,7 +120,7 @@ def lookers(title: str, share: torch.Tensor) -> Figure:
     """
     half = int((share > 0.5).sum())
     alt = (
-        f"{share.size(0)} rows of {share.size(1)} heads, one a block. Mean share "
+        f"{share.size(0)} blocks of {share.size(1)} heads. Mean share "
         f"{share.mean():.2f}; {half} heads give over half."
     )
     made, axes = figure(title, alt, 8.2, 2.6)

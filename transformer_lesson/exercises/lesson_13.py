@@ -608,9 +608,6 @@ def route(x, W_router, k):
         sigmoid=logits.sigmoid(),
         no_softmax=logits,
         over_everything=logits.flatten().softmax(0).view(logits.shape),
-        zeros_for_minus_infinity=logits.where(
-            logits >= logits.sort(-1, descending=True).values[:, k - 1 : k], 0.0
-        ).softmax(-1),
     )
     order = P.argsort(dim=-1, descending=choose(True, least_probable=False))
     best = choose(

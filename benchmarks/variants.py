@@ -27,13 +27,12 @@ def outcome(name: str) -> tuple[list[float], list[list[float]]]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    kept = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
     for name in sys.argv[1:] or RECIPES:
-        kept[name] = outcome(name)
-        print(name, *kept[name], flush=True)
-        lines = (
-            f" {json.dumps(name)}: {json.dumps(kept[name])}" for name in RECIPES if name in kept
-        )
+        found = outcome(name)
+        print(name, *found, flush=True)
+        kept = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
+        kept[name] = found
+        lines = (f" {json.dumps(key)}: {json.dumps(kept[key])}" for key in RECIPES if key in kept)
         STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 

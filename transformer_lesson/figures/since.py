@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+import numpy as np
 import torch
 
 from transformer_lesson.figures.plots import COLORS, Figure, figure, name_lines
@@ -92,14 +93,16 @@ def turns(title: str, frequencies: Mapping[str, torch.Tensor], learned: int, rea
     told = []
     made, axes = figure(title, "", 7.6, 3.3)
     made.subplots_adjust(right=0.72)
-    pairs, met = range(len(first)), (learned * first).tolist()
+    pairs, met = np.arange(len(first)), (learned * first).tolist()
     axes.bar(pairs, met, color=COLORS[5], alpha=0.35, width=0.9)
     for i, (name, values) in enumerate(frequencies.items()):
         ends = (read * values).tolist()
         told.append(f"{name}: {', '.join(f'{end:.3g}' for end in ends)} radians")
         axes.plot(pairs, ends, STYLES[i] + "o", color=COLORS[i], ms=4, label=printable(name))
-    axes.axhline(2 * torch.pi, color="black", lw=0.8, ls=":")
+    axes.hlines(2 * torch.pi, -0.5, len(first) - 0.5, color="black", lw=0.8, ls=":")
     axes.text(len(first) - 0.5, 2 * torch.pi * 1.15, "once round", ha="right", fontsize=9)
+    axes.text(1.02, 0.97, f"bars: met in the\n{learned} tokens learned on", va="top", fontsize=9,
+              transform=axes.transAxes)  # fmt: skip
     axes.set(yscale="log", xlabel="pair of numbers", ylabel=f"radians turned after {read} tokens")
     made.alt = f"Pairs 0 to {len(first) - 1}, met in training: up to " + (
         f"{', '.join(f'{end:.3g}' for end in met)} radians. {'; '.join(told)}."

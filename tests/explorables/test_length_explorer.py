@@ -18,7 +18,8 @@ STATES = [
     {"log10_base": 4.7, "factor": 1.0, "by_parts": False, "window": 256},
     {"log10_base": 4.0, "factor": 4.0, "by_parts": False, "window": 256},
     {"log10_base": 4.0, "factor": 4.0, "by_parts": True, "window": 256},
-    {"log10_base": 2.5, "factor": 1.5, "by_parts": True, "window": 24},
+    {"log10_base": 2.0, "factor": 1.5, "by_parts": True, "window": 24},
+    {"log10_base": 6.0, "factor": 8.0, "by_parts": False, "window": 8},
 ]
 D_HEAD, TRAINED = 8, 64
 

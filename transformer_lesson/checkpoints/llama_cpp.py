@@ -160,22 +160,22 @@ def _facts(file: GGUF) -> dict[str, Any]:
     if missing or embedding is None:
         lost = ", ".join(missing or ["token_embd.weight"])
         raise ValueError(f"{file.path} has no {lost}: it is not complete, get the file again.")
-    facts = {field: _as_meant(metadata[name]) for field, name in FACTS.items()}
+    facts = {field: _as_written(metadata[name]) for field, name in FACTS.items()}
     for token in ("bos", "eos"):
         facts[f"{token}_token_id"] = metadata.get(f"tokenizer.ggml.{token}_token_id")
     return facts | {
         "model_type": "llama",
         "vocab_size": embedding.shape[0],
         "pad_token_id": metadata.get("tokenizer.ggml.padding_token_id"),
-        "rope_theta": _as_meant(metadata.get("llama.rope.freq_base", 10000.0)),
+        "rope_theta": metadata.get("llama.rope.freq_base", 10000.0),
         "rope_scaling": {"rope_type": metadata.get("llama.rope.scaling.type", "default")},
         "tie_word_embeddings": "output.weight" not in file.table,
     }
 
 
-def _as_meant(value: Any) -> Any:
-    """Return 1e-05 for the float32 that is nearest to it, 9.999999747378752e-06."""
-    return float(f"{value:.7g}") if isinstance(value, float) else value
+def _as_written(fact: Any) -> Any:
+    """Return the number of which the file keeps 32 bits: 1e-5, where these are 9.9999997e-6."""
+    return float(f"{fact:.7g}") if isinstance(fact, float) else fact
 
 
 def read_tokenizer(path: str | Path) -> PretrainedTokenizer:

@@ -402,6 +402,7 @@ def stretched_frequencies(d_head, base, trained_length, factor, low=1.0, high=4.
         trained_length,
         length_to_read=factor * trained_length,
         one_token_fewer=trained_length - 1,
+        length_divided=trained_length / factor,
     )
     low, high = choose((low, high), always_1_and_4=(1.0, 4.0))
     j, frequency = torch.arange(half), _frequency(base, half)
@@ -428,6 +429,8 @@ def stretched_frequencies(d_head, base, trained_length, factor, low=1.0, high=4.
         result,
         for_each_number=torch.cat([result, result]),
         tokens_per_turn=2 * math.pi / result,
+        turns_per_token=result / (2 * math.pi),
+        angle_at_the_end=result * trained_length,
         slowest_first=result.flip(0),
         one_row=result[None],
         listed=result.tolist(),
@@ -473,6 +476,7 @@ def _kept_share(radians, low, high):
         step_at_low=(turns > low) * 1.0,
         low_not_subtracted=(turns / (high - low)).clamp(0, 1),
         divided_by_high=((turns - low) / high).clamp(0, 1),
+        one_share_for_all=share.clamp(0, 1).mean(),
         smooth_step=share.clamp(0, 1) ** 2 * (3 - 2 * share.clamp(0, 1)),
     )
 
@@ -518,6 +522,7 @@ def sink_mask(n, window, sinks):
     near = choose(
         j >= start,
         only_its_edge=j == start,
+        window_before_the_token=(j < i) & (j >= start - 1),
         counted_from_the_end=j >= torch.where(start < 0, (start + n).clamp(min=0), start),
         in_blocks=i // max(window, 1) == j // max(window, 1),
         every_so_often=(i - j) % max(window, 1) == 0,
@@ -526,6 +531,7 @@ def sink_mask(n, window, sinks):
         j < sinks,
         first_queries=i < sinks,
         last_tokens=j >= n - sinks,
+        sinks_a_token_late=(j < sinks) & (i > window),
         sink_number_alone=j == sinks,
     )
     allowed = choose(
@@ -541,7 +547,12 @@ def sink_mask(n, window, sinks):
         sinks_see_everything=(earlier & (near | first)) | (i < sinks),
     )
     allowed = choose(allowed, inverted=~allowed, transposed=allowed.T)
-    mask = choose(allowed[None, None], no_axes=allowed, one_axis=allowed[None])
+    mask = choose(
+        allowed[None, None],
+        no_axes=allowed,
+        one_axis=allowed[None],
+        axes_at_the_end=allowed[..., None, None],
+    )
     return choose(
         mask,
         numbers=mask.float(),
@@ -589,7 +600,8 @@ def _k_weights(answer, inputs: tuple, weights: Tensor, balance: Tensor) -> str |
 )
 def route(x, W_router, k):
     """Return each token's weights for the experts, and the balance loss."""
-    logits = x @ W_router
+    logits, n_experts = x @ W_router, W_router.size(1)
+    k = choose(k, always_one=1, always_two=min(2, n_experts), all_of_them=n_experts)
     P = choose(
         logits.softmax(-1),
         over_tokens=logits.softmax(0),
@@ -597,8 +609,6 @@ def route(x, W_router, k):
         no_softmax=logits,
         over_everything=logits.flatten().softmax(0).view(logits.shape),
     )
-    n_experts = P.size(-1)
-    k = choose(k, always_one=1, always_two=min(2, n_experts), all_of_them=n_experts)
     order = P.argsort(dim=-1, descending=choose(True, least_probable=False))
     best = choose(
         order,
@@ -620,10 +630,10 @@ def route(x, W_router, k):
         nothing_left_out=P,
         not_put_back=P.gather(1, best),
     )
-    return weights, _balance(P, chosen, kept, best, k)
+    return weights, _balance(P, chosen, kept, best, k, x.size(-1))
 
 
-def _balance(P, chosen, kept, best, k):
+def _balance(P, chosen, kept, best, k, d_model):
     """Return how unevenly the tokens spread over the experts: 1 if they do not."""
     n_experts = P.size(-1)
     share = choose(
@@ -632,17 +642,21 @@ def _balance(P, chosen, kept, best, k):
         divided_by_k_twice=chosen.mean(0) / k**2,
         counted_not_divided=chosen.sum(0) / k,
         first_choice_alone=F.one_hot(best[:, 0], n_experts).to(P.dtype).mean(0),
+        more_than_even=(P > 1 / n_experts).to(P.dtype).mean(0) / k,
         share_of_weight=kept.mean(0) / kept.mean(0).sum(),
     )
     mean = choose(
         P.mean(0),
         mean_of_what_was_kept=kept.mean(0),
+        mean_of_renormalized=(kept / kept.sum(-1, keepdim=True)).mean(0),
         share_twice=share,
     )
     return choose(
         n_experts * (share * mean).sum(),
         not_times_experts=(share * mean).sum(),
         share_missing=n_experts * mean.square().sum(),
+        mean_for_sum=(share * mean).mean(),
+        times_d_model=d_model * (share * mean).sum(),
         times_k=k * (share * mean).sum(),
         variance=share.var(),
         distance_from_even=((share - 1 / n_experts) ** 2).sum(),
@@ -686,6 +700,7 @@ def linear_attention_step(state, q, k, v):
         query_written=q,
         softmax_of_both=k.softmax(-1),
         elu_plus_1=F.elu(k) + 1,
+        relu_of_both=k.relu(),
         unit_key=k / k.norm(),
     )
     written = choose(
@@ -714,6 +729,7 @@ def linear_attention_step(state, q, k, v):
         softmax_of_both=q.softmax(-1),
         softmax_of_the_query=q.softmax(-1),
         elu_plus_1=F.elu(q) + 1,
+        relu_of_both=q.relu(),
         elu_plus_1_of_the_query=F.elu(q) + 1,
     )
     read = choose(new, read_before_writing=state, own_token_alone=written)
@@ -725,6 +741,7 @@ def linear_attention_step(state, q, k, v):
         softmax_of_what_was_read=output.softmax(-1),
         divided_by_the_weight=output / (query @ k),
         value_added=output + v,
+        unit_output=F.normalize(output, dim=-1),
     )
     output = choose(output, row=output[None], column=output[:, None])
     kept = choose(new, old_state_returned=state, written_returned=written, transposed=new.T)

@@ -79,7 +79,7 @@ function drawCaches(state, page) {
 
 // The way's name, what it keeps of a token, and how many texts fit.
 function drawCacheNames(group, { ways }, place) {
-  const { beside, high, right, width, tall, top } = place;
+  const { beside, right, width, tall, top } = place;
   const y = (i) => (beside ? top(i) + 13 : top(i) - 26);
   const lines = ways.flatMap((way, i) => [
     { text: way.name, class: "strong", x: 0, y: y(i) },
@@ -93,11 +93,11 @@ function drawCacheNames(group, { ways }, place) {
     text: cacheTexts(texts), class: beside ? "strong" : "strong end",
     x: beside ? right + 12 : width, y: beside ? top(i) + tall / 2 + 5 : y(i) + 17,
   }));
-  return high;
 }
 
 // The whole memory, and the weights in it.
-function drawMemory(group, { ways, weights, room }, { memory }, { left, right, tall, top, across }) {
+function drawMemory(group, { ways, weights, room }, { memory }, place) {
+  const { left, right, tall, top, across } = place;
   join(layer(group, "whole"), "rect", ways, (_, i) => i, (_, i) => ({
     x: left, y: top(i), width: right - left, height: tall, class: "box",
   }));
@@ -141,10 +141,9 @@ function cacheFacts({ ways, weights }, { tokens, memory, every }) {
   const counts = ways.map(({ texts }) => texts.toLocaleString("en-US"));
   const title = `${counts.slice(0, 3).join(", ")} and ${counts[3]} texts of ` +
     `${tokens.toLocaleString("en-US")} tokens fit beside the weights`;
-  const sizes = ways.map(({ name, bytes }) => `${bytesWords(bytes)} with ${name}`);
+  const [all, groups, one, latent] = ways.map(({ bytes }) => bytesWords(bytes));
   const layers = every > 1 ? `With one layer in ${every} that sees all, a text` : "A text";
-  const said = `${layers} takes ${sizes.slice(0, 3).join(", ").replace("with groups", "in groups")}` +
-    ` and ${sizes[3].replace("with", "as a")} vector. The weights take ${bytesWords(weights)} of ` +
-    `${memory} GiB.`;
+  const said = `${layers} takes ${all} with all heads, ${groups} in groups, ${one} with one head ` +
+    `and ${latent} as a latent vector. The weights take ${bytesWords(weights)} of ${memory} GiB.`;
   return { title, said };
 }

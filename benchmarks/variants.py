@@ -9,20 +9,24 @@ import sys
 
 import torch
 
-from transformer_lesson.experiments.since_2017 import DATA
+from transformer_lesson.experiments.since_2017 import DATA, text
 from transformer_lesson.experiments.variants import RECIPES, trained, validation_loss
 
 STORED, SEEDS = DATA / "variants.json", (0, 1, 2)
 
 
 def outcome(name: str) -> tuple[list[float], list[list[float]]]:
-    """Return a loss per seed and, of the last seed's experts, each one's share, layer by layer."""
-    losses = []
-    for seed in SEEDS:
-        model = trained(RECIPES[name], seed)
-        losses.append(round(validation_loss(model), 4))  # the experts' shares are those of it
+    """Return a loss per seed and each expert's share, layer by layer, with the last seed."""
+    models = [trained(RECIPES[name], seed) for seed in SEEDS]
+    return [round(validation_loss(model), 4) for model in models], shares_of(models[-1])
+
+
+@torch.no_grad()
+def shares_of(model) -> list[list[float]]:
+    """Return which share of 4,000 characters each expert gets, layer by layer."""
+    model(*text().validation[0].inputs)
     layers = [getattr(block.feed_forward, "share", None) for block in model.decoder]
-    return losses, [[round(x, 3) for x in share.tolist()] for share in layers if share is not None]
+    return [[round(x, 3) for x in share.tolist()] for share in layers if share is not None]
 
 
 def main() -> None:

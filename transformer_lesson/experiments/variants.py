@@ -310,9 +310,8 @@ RECIPES: dict[str, Recipe] = (
     {change: Recipe(change) for change in ("nothing", "sinusoids", *list(CHANGES)[1:])}
     | {"8 experts, top 1, no balance loss": Recipe("8 experts, top 1", balance=0.0)}
     | {"z-loss": Recipe(z_loss=1e-4), "second prediction": Recipe(second=0.3)}
-    | {f"AdamW {rate}": Recipe(rate=rate) for rate in (0.0025, 0.01, 0.02)}
-    | {"QK-norm, AdamW 0.02": Recipe("QK-norm", rate=0.02)}
-    | {f"Muon {rate}": Recipe(muon=rate) for rate in (0.01, 0.02, 0.05, 0.1)}
+    | {f"AdamW {rate}": Recipe(rate=rate) for rate in (0.01, 0.02)}
+    | {f"Muon {rate}": Recipe(muon=rate) for rate in (0.02, 0.05, 0.1)}
     | {
         f"{schedule}, 400 steps": Recipe(steps=400, schedule=schedule)
         for schedule in ("cosine", "wsd", "constant")

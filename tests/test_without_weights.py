@@ -8,7 +8,6 @@ from tests.lessons import PATHS
 from tools.execute_notebooks import CELL_TIMEOUT
 from transformer_lesson.checkpoints.weights import PLACE, WEIGHTS, absent
 
-
 NEEDY = {"12": 20, "13": 3}  # lessons, and how many of their cells need weights, at least
 
 

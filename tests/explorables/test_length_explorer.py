@@ -53,8 +53,8 @@ def pair_words(now, window) -> tuple[list[str], int]:
     for j, (before, after) in enumerate(zip(trained.tolist(), now.tolist(), strict=True)):
         met, reached = (TRAINED - 1) * before, (min(window, 256) - 1) * after
         fresh = max(0.0, min(whole, reached) - min(whole, met)) / whole
-        new += fresh >= 0.01
-        words = f"{100 * fresh:.0f} % of the circle is new" if fresh >= 0.01 else "no angle is new"
+        new += fresh >= 0.005
+        words = f"{100 * fresh:.0f} % of the circle is new" if fresh >= 0.005 else "no angle is new"
         told.append(
             f"pair {j}: up to {met / whole:.2f} turns in training and {reached / whole:.2f} now, "
             f"{words}; from one token to the next {after / before:.2f} times the trained angle"

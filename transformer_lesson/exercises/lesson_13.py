@@ -506,34 +506,9 @@ def _sink_inputs(draw: Draw) -> tuple:
 def sink_mask(n, window, sinks):
     """Return a window's mask in which everyone still sees the first tokens."""
     i, j = torch.arange(n)[:, None], torch.arange(n)
-    window = choose(
-        window,
-        one_too_many=window + 1,
-        one_too_few=window - 1,
-        sinks_on_the_windows_account=window - sinks,
-        sinks_make_it_wider=window + sinks,
-        no_window=n,
-    )
-    sinks = choose(
-        sinks, one_sink_too_many=sinks + 1, one_sink_too_few=sinks - 1, always_one=1, always_four=4
-    )
     earlier = choose(j <= i, future_open=j <= n, not_itself=j < i)
-    start = i - window + 1
-    near = choose(
-        j >= start,
-        only_its_edge=j == start,
-        window_before_the_token=(j < i) & (j >= start - 1),
-        counted_from_the_end=j >= torch.where(start < 0, (start + n).clamp(min=0), start),
-        in_blocks=i // max(window, 1) == j // max(window, 1),
-        every_so_often=(i - j) % max(window, 1) == 0,
-    )
-    first = choose(
-        j < sinks,
-        first_queries=i < sinks,
-        last_tokens=j >= n - sinks,
-        sinks_a_token_late=(j < sinks) & (i > window),
-        sink_number_alone=j == sinks,
-    )
+    near = _is_near(i, j, window, sinks)
+    first = _is_first(i, j, window, sinks)
     allowed = choose(
         earlier & (near | first),
         sinks_seen_from_before=(earlier & near) | first,
@@ -558,6 +533,43 @@ def sink_mask(n, window, sinks):
         numbers=mask.float(),
         integers=mask.long(),
         additive=torch.zeros(mask.shape).masked_fill(~mask, -math.inf),
+    )
+
+
+def _is_near(i, j, window, sinks):
+    """Return which keys are within the window of each query, or come later."""
+    n = len(j)
+    window = choose(
+        window,
+        one_too_many=window + 1,
+        one_too_few=window - 1,
+        sinks_on_the_windows_account=window - sinks,
+        sinks_make_it_wider=window + sinks,
+        no_window=n,
+    )
+    start = i - window + 1
+    return choose(
+        j >= start,
+        only_its_edge=j == start,
+        window_before_the_token=(j < i) & (j >= start - 1),
+        counted_from_the_end=j >= torch.where(start < 0, (start + n).clamp(min=0), start),
+        in_blocks=i // max(window, 1) == j // max(window, 1),
+        every_so_often=(i - j) % max(window, 1) == 0,
+    )
+
+
+def _is_first(i, j, window, sinks):
+    """Return which keys are sinks."""
+    n = len(j)
+    sinks = choose(
+        sinks, one_sink_too_many=sinks + 1, one_sink_too_few=sinks - 1, always_one=1, always_four=4
+    )
+    return choose(
+        j < sinks,
+        first_queries=i < sinks,
+        last_tokens=j >= n - sinks,
+        sinks_a_token_late=(j < sinks) & (i > window),
+        sink_number_alone=j == sinks,
     )
 
 
@@ -695,22 +707,7 @@ def _linear_step_inputs(draw: Draw) -> tuple:
 )
 def linear_attention_step(state, q, k, v):
     """Return what q reads after k and v were written, and the new state."""
-    key = choose(
-        k,
-        query_written=q,
-        softmax_of_both=k.softmax(-1),
-        elu_plus_1=F.elu(k) + 1,
-        relu_of_both=k.relu(),
-        unit_key=k / k.norm(),
-    )
-    written = choose(
-        torch.outer(key, v),
-        value_times_key=torch.outer(v, key),
-        number_by_number=key[:, None] * torch.ones_like(v),
-        value_alone=torch.ones_like(key)[:, None] * v,
-        difference_written=torch.outer(key, v - key @ state),
-        scaled_when_written=torch.outer(key, v) / key.size(-1) ** 0.5,
-    )
+    written = _written(state, q, k, v)
     new = choose(
         state + written,
         replaced=written,
@@ -723,6 +720,34 @@ def linear_attention_step(state, q, k, v):
         squashed=(state + written).tanh(),
         in_place=state.add_(written),
     )
+    read = choose(new, read_before_writing=state, own_token_alone=written)
+    output = _found(read, q, k, v)
+    kept = choose(new, old_state_returned=state, written_returned=written, transposed=new.T)
+    return choose((output, kept), exchanged=(kept, output), output_alone=output)
+
+
+def _written(state, q, k, v):
+    """Return the new token's matrix."""
+    key = choose(
+        k,
+        query_written=q,
+        softmax_of_both=k.softmax(-1),
+        elu_plus_1=F.elu(k) + 1,
+        relu_of_both=k.relu(),
+        unit_key=k / k.norm(),
+    )
+    return choose(
+        torch.outer(key, v),
+        value_times_key=torch.outer(v, key),
+        number_by_number=key[:, None] * torch.ones_like(v),
+        value_alone=torch.ones_like(key)[:, None] * v,
+        difference_written=torch.outer(key, v - key @ state),
+        scaled_when_written=torch.outer(key, v) / key.size(-1) ** 0.5,
+    )
+
+
+def _found(read, q, k, v):
+    """Return what the query finds in a state."""
     query = choose(
         q,
         key_asks=k,
@@ -732,7 +757,6 @@ def linear_attention_step(state, q, k, v):
         relu_of_both=q.relu(),
         elu_plus_1_of_the_query=F.elu(q) + 1,
     )
-    read = choose(new, read_before_writing=state, own_token_alone=written)
     output = choose(query @ read, from_the_wrong_side=read @ query)
     output = choose(
         output,
@@ -743,6 +767,4 @@ def linear_attention_step(state, q, k, v):
         value_added=output + v,
         unit_output=F.normalize(output, dim=-1),
     )
-    output = choose(output, row=output[None], column=output[:, None])
-    kept = choose(new, old_state_returned=state, written_returned=written, transposed=new.T)
-    return choose((output, kept), exchanged=(kept, output), output_alone=output)
+    return choose(output, row=output[None], column=output[:, None])

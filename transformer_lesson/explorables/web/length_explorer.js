@@ -10,7 +10,7 @@ import { modelOf } from "./weights.js";
 
 const READ_LENGTH = 256, READ_STRIDE = 64, READ_STEP = 16; // tokens: of a window, from one to the
 // next, and of each point of a curve
-const FRESH = 0.01 * 2 * Math.PI; // a smaller angle is not called new
+const FRESH = 0.005 * 2 * Math.PI; // a smaller angle is not called new
 const TURNS_KEPT = 4, TURNS_STRETCHED = 1; // whole turns in training: as `stretched_frequencies`
 
 export function LengthExplorer(view) {

@@ -44,6 +44,7 @@ def differences(
     axes.set_yticks(range(len(found)), [printable(name) for name in found], fontsize=9)
     axes.set(ylim=(len(found) - 0.5, -0.5), xlabel=f"{NATS}, against {beside}; a dot is a seed")
     axes.grid(axis="x", alpha=0.3)
+    axes.locator_params(axis="x", nbins=5)
     return made
 
 

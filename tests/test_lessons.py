@@ -15,7 +15,7 @@ from transformer_lesson.exercises.engine.standalone import bare_source
 from transformer_lesson.lessons import LESSONS
 
 TO_A_LESSON = re.compile(r"\[(\d\d) · ([^\]]+)\]\((\d\d_\w+\.ipynb)\)")
-STORY = [f"{number:02}" for number in range(13)]
+STORY = [f"{number:02}" for number in range(14)]
 each_lesson = pytest.mark.parametrize("number", LESSONS)
 each_of_the_story = pytest.mark.parametrize("number", STORY)
 
@@ -78,7 +78,7 @@ def test_the_glossary_has_every_term_once_and_its_lesson_uses_it():
         assert known, f"{file} has no {word!r}"
 
 
-# Lessons 00 to 12 as a learner meets them: questions before answers, and honest minutes
+# Lessons 00 to 13 as a learner meets them: questions before answers, and honest minutes
 
 
 def hidden(cell: dict, what: str) -> bool:

@@ -102,6 +102,7 @@ def test_logits_equal_the_librarys(seed, tmp_path):
     for ours_one, live_one in zip(ours.parameters(), live.parameters(), strict=True):
         assert torch.equal(ours_one, live_one)
     assert (ours.config.bos_id, ours.config.eos_ids, ours.config.pad_id) == (1, (2,), 3)
+    assert ours.config.norm_epsilon == theirs.config.rms_norm_eps  # not its nearest in 32 bits
 
 
 def test_rows_in_halves_turn_as_neighbors_did():

@@ -9,10 +9,19 @@ import torch
 from torch.testing import assert_close
 
 from tests.course.play import Lesson
+from tests.mine.test_llama import CONFIG as LLAMA
 from tests.mine.test_mine import CONFIG
+from tests.parity import randomized
 from tools.lesson_files import lesson_files
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.mine import PARTS, MyTransformer, Parts, assembled
+from transformer_lesson.mine import (
+    LLAMA_PARTS,
+    PARTS,
+    MyLlama,
+    MyTransformer,
+    Parts,
+    assembled,
+)
 from transformer_lesson.mine.parts import OURS
 from transformer_lesson.model import gpt
 from transformer_lesson.model.config import ModelConfig
@@ -51,6 +60,13 @@ def test_ours_call_a_part_as_its_stub_says(stubs, name):
     ids = torch.randint(1, 13, (3, 5)), torch.randint(1, 13, (3, 7))
     own = Parts(assembled({name: strict(stubs[name], OURS[name])}), (name,), {})
     assert_close(MyTransformer.with_weights_of(model, own)(*ids), model(*ids))
+
+
+@pytest.mark.parametrize("name", LLAMA_PARTS)
+def test_ours_call_a_part_of_a_llama_as_its_stub_says(stubs, name):
+    model, ids = randomized(DecoderOnlyTransformer(LLAMA)).eval(), torch.randint(13, (3, 7))
+    own = Parts(assembled({name: strict(stubs[name], OURS[name])}), (name,), {}, LLAMA_PARTS)
+    assert_close(MyLlama.with_weights_of(model, own)(ids), model(ids))
 
 
 def test_our_gpt_calls_what_lessons_made_as_their_stubs_say(stubs, monkeypatch):

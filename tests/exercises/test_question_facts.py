@@ -15,7 +15,7 @@ from tests.lessons import cells, lesson
 from transformer_lesson import ModelConfig, MultiHeadAttention, mine, record, sinusoidal_encoding
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.exercises.engine.question_bank import find_question
-from transformer_lesson.experiments import word_for_word
+from transformer_lesson.experiments import longer, variants, word_for_word
 from transformer_lesson.experiments.since_2017 import Setting, stored_grid, stored_ladder
 from transformer_lesson.explorables import TranslationPlayground
 from transformer_lesson.generation import (
@@ -442,9 +442,18 @@ def test_13():
     assert sum(moved[:-1]) == 9 and right("13.reach").startswith("9")
     ends = [fmean(run[-1] for run in runs) for runs in stored_ladder().values()]
     falls = [before - after for before, after in zip(ends, ends[1:], strict=False)]
-    best = max(range(5), key=lambda i: falls[i])
+    best = max(range(len(falls)), key=lambda i: falls[i])
     assert list(stored_ladder())[best + 1] == "+ rotary" and falls[best] > 0.15
     assert sorted(falls)[-2] < 0.03 and right("13.which_change").startswith("Rotary")
     stuck = [run[-1] for run in stored_grid()[Setting("post", 0, "xavier")]]
     assert all(abs(loss - 3.24) < 0.2 for loss in stuck)  # the manual's letter frequencies
     assert "stays there" in right("13.six_layers")
+    lasts = {name: fmean(run[-1] for run in runs) for name, runs in longer.stored().items()}
+    assert 0.8 < lasts["rotary"] - 1.9 < 1.3 and lasts["no positions"] < lasts["rotary"]
+    assert right("13.longer").startswith("About a nat worse")
+    shares = variants.stored()["8 experts, top 1, no balance loss"].shares
+    assert all(max(one) > 0.35 and min(one) < 0.02 for one in shares)
+    assert right("13.dead_experts").startswith("One gets nearly half")
+    k, v = F.normalize(torch.randn(2, 64, 16), dim=-1)
+    found = ((k @ k.T @ v) @ v.T).argmax(-1) == torch.arange(64)
+    assert 0.1 < found.double().mean() < 0.45 and "about a quarter" in right("13.recall")

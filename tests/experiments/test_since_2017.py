@@ -18,6 +18,7 @@ from transformer_lesson.experiments.since_2017 import (
     stored_grid,
     stored_ladder,
     thinned,
+    verdict,
 )
 from transformer_lesson.model.parameters import count_parameters
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
@@ -46,6 +47,24 @@ def test_no_other_width_comes_nearer_to_the_size(change):
         )
 
     assert away(made.d_ff) <= min(away(made.d_ff - 1), away(made.d_ff + 1))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ([2.0, 2.1, 2.2], [1.8, 1.91, 2.01], "lower loss"),
+        ([1.8, 1.91, 2.01], [2.0, 2.1, 2.2], "higher loss"),
+        ([2.0, 2.1, 2.2], [1.9, 2.11, 2.1], "inside the noise"),  # signs differ
+        ([2.0, 2.0, 2.0], [1.7, 1.9, 1.99], "inside the noise"),  # spread as large as the mean
+        ([2.0, 2.0, 2.0], [2.0, 2.0, 2.0], "inside the noise"),
+    ],
+)
+def test_three_seeds_must_agree_by_more_than_they_differ(before, after, says):
+    assert verdict(before, after).says == says
+
+
+def test_a_verdict_says_mean_and_range():
+    assert str(verdict([2.0, 2.0], [1.8, 1.7])) == "-0.250 (-0.300 to -0.200): lower loss"
 
 
 def test_weights_begin_as_asked():

@@ -2,11 +2,16 @@
 
 import torch
 
-from tests.explorables.tiny_models import language_model
+from tests.explorables.tiny_models import language_model, long_reader
 from tests.parity import randomized
 from transformer_lesson import explorables
 from transformer_lesson.experiments.induction import AttentionOnlyDecoder, held_out_batch
-from transformer_lesson.explorables import AnswerExplorer, LiveCurves, TrainingReplay
+from transformer_lesson.explorables import (
+    AnswerExplorer,
+    LengthExplorer,
+    LiveCurves,
+    TrainingReplay,
+)
 from transformer_lesson.explorables.in_page import PageExplorable
 from transformer_lesson.explorables.training_replay import Snapshot
 from transformer_lesson.interpretability.circuits import Edge
@@ -57,9 +62,15 @@ def circuit_graph() -> explorables.CircuitGraph:
     return explorables.CircuitGraph(model, held_out_batch(batch_size=2), circuit)
 
 
+def length_explorer() -> LengthExplorer:
+    ids = torch.randint(11, (321,), generator=torch.Generator().manual_seed(0))
+    return LengthExplorer(randomized(long_reader()), ids)
+
+
 EXAMPLES = {
     "AnswerExplorer": answer_explorer,
     "CircuitGraph": circuit_graph,
+    "LengthExplorer": length_explorer,
     "LiveCurves": live_curves,
     "PositionalEncodingExplorer": positional_encoding_explorer,
     "TrainingReplay": training_replay,

@@ -13,7 +13,7 @@ from transformer_lesson.explorables.architecture_map import PARTS
 from transformer_lesson.explorables.html import whole_page
 
 STILLS = ROOT / "docs" / "stills"
-LATER = ("13", "14", "15")  # lessons whose explorables have no tasks yet
+LATER = ("14", "15")  # lessons whose explorables have no tasks yet
 LOWEST = "the step of the lowest validation loss"
 SOLVED = {  # by lesson and cell, what a learner does who solves the task: buttons, or values given
     "00/0106bdcd": ["decoder-only (GPT)"],
@@ -52,6 +52,9 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     ],
     "11/3e33190c": ["heads"],
     "12/every-head": [("Token", 2)],
+    "13/length-explorer": [("Window", 64)],
+    "13/cache-calculator": ["128k", "1 in 6"],
+    "13/49027f01": ["20", "small", "1 of 3 will learn"],
 }
 DONE = """[root.querySelector(".task").checkVisibility(), "done" in
     root.querySelector(".task").dataset]"""

@@ -26,6 +26,15 @@ def language_model(seed: int = 6) -> tuple[DecoderOnlyTransformer, CharacterToke
     return model, tokenizer
 
 
+def long_reader(seed: int = 5) -> DecoderOnlyTransformer:
+    """Return a rotary model that has room for 256 tokens of 11 kinds."""
+    sizes = {"d_model": 16, "n_heads": 2, "n_layers": 2, "d_ff": 12, "max_len": 256}
+    choices = {"positions": "rotary", "activation": "swiglu", "norm": "rms", "bias": False}
+    torch.manual_seed(seed)
+    config = ModelConfig(11, **sizes, **choices, norm_position="pre", n_kv_heads=1)
+    return DecoderOnlyTransformer(config).eval()
+
+
 def grammar_translator() -> tuple[EncoderDecoderTransformer, WordTokenizer]:
     pairs = grammar.generate(2000, 0)
     tokenizer = WordTokenizer.train([text for pair in pairs for text in pair[:2]])

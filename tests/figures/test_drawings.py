@@ -15,6 +15,7 @@ from transformer_lesson.figures import (
     language,
     learning,
     quantized,
+    since,
     sublayers,
 )
 from transformer_lesson.figures.attention_view.drawings import MIME, load_ipython_extension
@@ -340,3 +341,36 @@ def test_token_tables_tell_their_diagonal():
 def test_arrows_count_what_is_kept():
     made = circuits.arrows("Claim", {"rare": [[1.0, 0.0], [0.0, 0.4]], "dense": [[0.1, 0.1]] * 2})
     assert_told(made, "rare: 1 of 2 features have an arrow longer than 0.5", "dense: 0 of 2")
+
+
+# Since 2017
+def test_differences_have_a_dot_a_seed_and_say_what_may_be_said_of_them():
+    found = {"wider": [-0.2, -0.1, -0.3], "deeper": [0.1, -0.1, 0.0]}
+    verdicts = {"wider": "lower loss", "deeper": "inside the noise"}
+    made = since.differences("Claim", found, verdicts)
+    axes = assert_told(made, "wider: mean -0.200, lower loss", "deeper: mean +0.000, inside")
+    assert texts(axes) == ["lower loss", "inside the noise"]
+    dots = [line.get_xdata() for line in axes.get_lines() if line.get_marker() == "o"]
+    assert [list(one) for one in dots] == list(found.values())
+    assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first row stands on top
+
+
+def test_a_text_is_read_by_quarters():
+    runs = {"short": [[1.0, 2.0, 3.0, 4.0], [3.0, 2.0, 3.0, 6.0]], "long": [[1.5] * 4]}
+    axes = assert_told(since.along_a_text("Claim", runs, 8), "short: 2.00, 2.00, 3.00, 5.00")
+    line = axes.get_lines()[0]
+    assert list(line.get_xdata()) == [4, 12, 20, 28] and list(line.get_ydata()) == [2, 2, 3, 5]
+
+
+def test_pairs_that_go_further_than_they_learned_stand_above_their_bar():
+    made = since.turns("Claim", {"now": torch.tensor([1.0, 0.1])}, learned=10, read=20)
+    axes = assert_told(made, "up to 10, 1 radians. now: 20, 2 radians")
+    assert [bar.get_height() for bar in axes.patches] == pytest.approx([10, 1])
+
+
+def test_heads_that_look_at_the_first_token_are_counted():
+    share = torch.tensor([[0.1, 0.9], [0.2, 0.4], [0.6, 0.0]])
+    assert_told(
+        since.lookers("Claim", share),
+        "3 blocks of 2 heads. Mean share 0.37; 2 heads give over half",
+    )

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_lesson.model.masks import causal_mask, padding_mask, window_mask
+from transformer_lesson.model.masks import causal_mask, padding_mask, sink_mask, window_mask
 
 
 @given(st.integers(1, 9), st.integers(1, 12))
@@ -17,6 +17,16 @@ def test_each_query_sees_itself_and_what_came_before_in_a_window_the_last_of_it(
         for key in range(n):
             assert causal[0, 0, query, key] == (key <= query)
             assert windowed[0, 0, query, key] == (0 <= query - key < window)
+
+
+@given(st.integers(1, 9), st.integers(1, 12), st.integers(0, 12))
+def test_the_first_tokens_stay_visible(n, window, sinks):
+    mask = sink_mask(n, window, sinks)
+    assert mask.shape == (1, 1, n, n) and mask.dtype == torch.bool
+    for query in range(n):
+        for key in range(n):
+            seen = key <= query and (query - key < window or key < sinks)
+            assert mask[0, 0, query, key] == seen
 
 
 @pytest.mark.parametrize("pad_id", [0, 9])
@@ -37,6 +47,8 @@ def test_padding_is_hidden_on_either_side_and_masks_combine_with_and(pad_id):
         (lambda: causal_mask(0), "n is 0, but a sequence has at least 1 token"),
         (lambda: causal_mask(-3), "n is -3, but a sequence has at least 1 token"),
         (lambda: window_mask(3, 0), "window is 0"),
+        (lambda: sink_mask(3, 2, -1), "sinks is -1, but the fewest is 0"),
+        (lambda: sink_mask(3, 0, 1), "window is 0"),
         (
             lambda: padding_mask(torch.ones(3), 0),
             r"\(3,\).*must be \(batch, key\).*use ids\[None\]",

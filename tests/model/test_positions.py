@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from transformers import LlamaConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
 from tests.parity import assert_equal, drawn, sizes
@@ -16,6 +17,7 @@ from transformer_lesson.model.positions import (
     apply_rotary,
     shift_matrix,
     sinusoidal_encoding,
+    stretched_frequencies,
 )
 
 
@@ -56,6 +58,14 @@ def test_one_matrix_takes_every_position_k_further(k):
         (lambda: sinusoidal_encoding(4, 8, math.nan), "base is nan"),
         (lambda: shift_matrix(1, 7), "d_model is 7"),
         (lambda: shift_matrix(1, 8, -1.0), "base is -1.0"),
+        (lambda: stretched_frequencies(7, 10.0, 64, 4.0), "d_head is 7, but rotary positions"),
+        (lambda: stretched_frequencies(8, 0.0, 64, 4.0), "base is 0.0, but a rotation needs"),
+        (lambda: stretched_frequencies(8, 10.0, 0, 4.0), "trained_length is 0, but a rotation"),
+        (lambda: stretched_frequencies(8, 10.0, 64, -1.0), "factor is -1.0, but a rotation needs"),
+        (
+            lambda: stretched_frequencies(8, 10.0, 64, 4.0, 3.0, 3.0),
+            "low is 3.0 and high 3.0: make low",
+        ),
         (lambda: apply_rotary(torch.zeros(2, 5), torch.arange(2)), "d_head is 5, but rotary posi"),
     ],
 )
@@ -101,3 +111,26 @@ def test_kept_angles_serve_only_what_they_were_computed_for():
     rotate(x)
     rotate.base = 7.0
     assert torch.equal(rotate(x), apply_rotary(x, torch.arange(5), 7.0))
+
+
+@pytest.mark.parametrize(("d_head", "base", "factor"), [(128, 500_000.0, 8.0), (64, 1e4, 32.0)])
+def test_stretched_frequencies_are_those_of_llama_3(d_head, base, factor):
+    rope = {"rope_type": "llama3", "rope_theta": base, "factor": factor}
+    rope |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    config = LlamaConfig(
+        hidden_size=d_head,
+        num_attention_heads=1,
+        rope_parameters=rope | {"original_max_position_embeddings": 8192},
+    )
+    theirs, _ = ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
+    ours = stretched_frequencies(d_head, base, 8192, factor)
+    assert ((ours - theirs) / theirs).abs().max() < 1e-5
+
+
+def test_fast_pairs_stay_slow_ones_are_stretched_and_factor_1_changes_nothing():
+    plain = 1e4 ** (-torch.arange(8) / 8)
+    ours = stretched_frequencies(16, 1e4, 64, 4.0)
+    assert_equal(ours[:1], plain[:1])  # 10 turns in 64 tokens
+    assert_equal(ours[3:], plain[3:] / 4)  # less than 1
+    assert (ours[1:3] < plain[1:3]).all() and (ours[1:3] > plain[1:3] / 4).all()  # 3.2 and 1.02
+    assert_equal(stretched_frequencies(16, 1e4, 64, 1.0), plain)

@@ -160,7 +160,7 @@ def _facts(file: GGUF) -> dict[str, Any]:
     if missing or embedding is None:
         lost = ", ".join(missing or ["token_embd.weight"])
         raise ValueError(f"{file.path} has no {lost}: it is not complete, get the file again.")
-    facts = {field: metadata[name] for field, name in FACTS.items()}
+    facts = {field: _as_written(metadata[name]) for field, name in FACTS.items()}
     for token in ("bos", "eos"):
         facts[f"{token}_token_id"] = metadata.get(f"tokenizer.ggml.{token}_token_id")
     return facts | {
@@ -171,6 +171,11 @@ def _facts(file: GGUF) -> dict[str, Any]:
         "rope_scaling": {"rope_type": metadata.get("llama.rope.scaling.type", "default")},
         "tie_word_embeddings": "output.weight" not in file.table,
     }
+
+
+def _as_written(fact: Any) -> Any:
+    """Return the number of which the file keeps 32 bits: 1e-5, where these are 9.9999997e-6."""
+    return float(f"{fact:.7g}") if isinstance(fact, float) else fact
 
 
 def read_tokenizer(path: str | Path) -> PretrainedTokenizer:

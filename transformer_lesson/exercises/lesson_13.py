@@ -1,4 +1,9 @@
-"""Lesson 13: what today's models do in the places where the paper did something else."""
+"""Lesson 13: what today's models do in the places where the paper did something else.
+
+Long because eight parts were exchanged, and each is an exercise with mistakes of its own.
+"""
+
+import math
 
 import torch
 import torch.nn.functional as F
@@ -341,3 +346,425 @@ def repeat_kv(x, n_groups):
         squeezed_batch=repeated.squeeze(0),
         joined_with_the_batch=repeated.flatten(0, 1),
     )
+
+
+def _stretched_inputs(draw: Draw) -> tuple:
+    """Pairs that turned often, seldom and in between, other limits, one pair, no stretching."""
+    d_head, base, trained_length, factor = draw.one_of(
+        (
+            (16, 10_000.0, 64, 4.0),
+            (12, 100.0, 48, 3.0),
+            (20, 500.0, 300, 2.5),
+            (2, 10_000.0, 16, 2.0),
+            (8, 50.0, 24, 1.0),
+            (14, 1000.0, 200, 6.0),
+        )
+    )
+    factor = draw.unless_unseen(factor, 5, 9) / 1.0
+    if draw.number in (2, 5):
+        return d_head, base, trained_length, factor, *((0.5, 16.0), (2.0, 9.0))[draw.number // 5]
+    return d_head, base, trained_length, factor
+
+
+def _between_both(answer, inputs: tuple, frequencies: Tensor) -> str | None:
+    d_head, base, _, factor, *_ = inputs
+    half = d_head // 2
+    trained = base ** (-torch.arange(half, dtype=torch.float64) / half)
+    allowed = torch.stack([trained / factor, trained])
+    for j, (f, (low, high)) in enumerate(zip(frequencies.double(), allowed.T, strict=True)):
+        if not 0.999 * low <= f <= 1.001 * high:
+            return (
+                f"Pair {j} turned by {high:.4g} radians a token in training and may turn as slowly "
+                f"as {low:.4g}, a factor of {factor:.4g}. Yours turns by {f:.4g}.\n"
+                "A share that is kept lies between 0 and 1."
+            )
+    return None
+
+
+@exercise(
+    reference="transformer_lesson.model.positions:stretched_frequencies",
+    make_inputs=_stretched_inputs,
+    draws=6,
+    returns={"frequencies": "pair"},
+    hints=(
+        "Pair j turns by `base ** (-2 * j / d_head)` radians a token. How many whole turns of 2 pi "
+        "did that make within `trained_length` tokens?",
+        "The share of its speed that a pair keeps: `(turns - low) / (high - low)`, and never under "
+        "0 or above 1: `.clamp(0, 1)`.",
+        "What is not kept is divided: `keep * frequency + (1 - keep) * frequency / factor`.",
+    ),
+    invariants=(_between_both,),
+)
+def stretched_frequencies(d_head, base, trained_length, factor, low=1.0, high=4.0):
+    """Return how fast each pair turns when texts are `factor` times as long as in training."""
+    half = d_head // 2
+    trained_length = choose(
+        trained_length,
+        length_to_read=factor * trained_length,
+        one_token_fewer=trained_length - 1,
+        length_divided=trained_length / factor,
+    )
+    low, high = choose((low, high), always_1_and_4=(1.0, 4.0))
+    j, frequency = torch.arange(half), _frequency(base, half)
+    keep = _kept_share(trained_length * frequency, low, high)
+    slow = choose(
+        frequency / factor,
+        multiplied=frequency * factor,
+        base_raised=(base * factor) ** -(j / half),
+        subtracted=frequency - factor * frequency,
+    )
+    kept, stretched = choose((keep, 1 - keep), shares_exchanged=(1 - keep, keep))
+    result = choose(
+        kept * frequency + stretched * slow,
+        all_alike=slow,
+        periods_mixed=1 / (kept / frequency + stretched / slow),
+        powers_mixed=frequency**kept * slow**stretched,
+        kept_part_alone=kept * frequency,
+        both_added=kept * frequency + slow,
+        as_trained=frequency,
+        base_raised_for_all=(base * factor ** (half / max(half - 1, 0.5))) ** -(j / half),
+        share_returned=kept,
+    )
+    return choose(
+        result,
+        for_each_number=torch.cat([result, result]),
+        tokens_per_turn=2 * math.pi / result,
+        turns_per_token=result / (2 * math.pi),
+        angle_at_the_end=result * trained_length,
+        slowest_first=result.flip(0),
+        one_row=result[None],
+        listed=result.tolist(),
+    )
+
+
+def _frequency(base, half):
+    """Return the radians per token of each pair."""
+    j = choose(
+        torch.arange(half),
+        pairs_from_1=torch.arange(half) + 1,
+        as_many_as_numbers=torch.arange(2 * half),
+    )
+    exponent = choose(
+        j / half,
+        half_the_exponent=j / (2 * half),
+        twice_the_exponent=2 * j / half,
+        up_to_1=j / max(half - 1, 1),
+    )
+    base = choose(base, always_10000=10_000.0)
+    return choose(base**-exponent, growing=base**exponent)
+
+
+def _kept_share(radians, low, high):
+    """Return which share of its frequency each pair keeps."""
+    turns = choose(
+        radians / (2 * math.pi),
+        radians=radians,
+        half_turns=radians / math.pi,
+        divided_by_360=radians / 360,
+        multiplied_by_2_pi=radians * 2 * math.pi,
+        tokens_for_turns=2 * math.pi / radians,
+        whole_turns_only=(radians / (2 * math.pi)).floor(),
+    )
+    share = (turns - low) / (high - low)
+    return choose(
+        share.clamp(0, 1),
+        not_limited=share,
+        not_limited_below=share.clamp(max=1),
+        not_limited_above=share.clamp(min=0),
+        sigmoid=share.sigmoid(),
+        step_at_high=(turns > high) * 1.0,
+        step_at_low=(turns > low) * 1.0,
+        low_not_subtracted=(turns / (high - low)).clamp(0, 1),
+        divided_by_high=((turns - low) / high).clamp(0, 1),
+        one_share_for_all=share.clamp(0, 1).mean(),
+        smooth_step=share.clamp(0, 1) ** 2 * (3 - 2 * share.clamp(0, 1)),
+    )
+
+
+def _sink_inputs(draw: Draw) -> tuple:
+    """Sinks before the window, none, more than there are tokens; a window longer than the text."""
+    n, window, sinks = draw.one_of(
+        ((7, 2, 2), (6, 3, 0), (9, 4, 1), (3, 5, 1), (4, 1, 6), (1, 1, 1), (12, 3, 5))
+    )
+    n = draw.unless_unseen(n, 5, 40)
+    return min([n, *draw.small[1:]]), window, sinks
+
+
+@exercise(
+    reference="transformer_lesson.model.masks:sink_mask",
+    make_inputs=_sink_inputs,
+    draws=7,
+    returns={"mask": "batch head query key"},
+    hints=(
+        "Three questions about query i and key j: does j come later? Is it within the window, "
+        "`i - j < window`? Is it one of the first, `j < sinks`?",
+        "A row of key numbers and a column of query numbers make all pairs: `j = torch.arange(n)`, "
+        "`i = j[:, None]`.",
+        "`((j <= i) & ((i - j < window) | (j < sinks)))[None, None]`.",
+    ),
+)
+def sink_mask(n, window, sinks):
+    """Return a window's mask in which everyone still sees the first tokens."""
+    i, j = torch.arange(n)[:, None], torch.arange(n)
+    earlier = choose(j <= i, future_open=j <= n, not_itself=j < i)
+    near = _is_near(i, j, window, sinks)
+    first = _is_first(i, j, window, sinks)
+    allowed = choose(
+        earlier & (near | first),
+        sinks_seen_from_before=(earlier & near) | first,
+        sinks_alone=earlier & first,
+        sinks_left_out=earlier & near,
+        both_at_once=earlier & near & first,
+        sinks_hidden=earlier & near & ~first,
+        everything_but=earlier & ~(near | first),
+        one_or_the_other=earlier & (near ^ first),
+        window_to_both_sides=((i - j).abs() < window) | (earlier & first),
+        sinks_see_everything=(earlier & (near | first)) | (i < sinks),
+    )
+    allowed = choose(allowed, inverted=~allowed, transposed=allowed.T)
+    mask = choose(
+        allowed[None, None],
+        no_axes=allowed,
+        one_axis=allowed[None],
+        axes_at_the_end=allowed[..., None, None],
+    )
+    return choose(
+        mask,
+        numbers=mask.float(),
+        integers=mask.long(),
+        additive=torch.zeros(mask.shape).masked_fill(~mask, -math.inf),
+    )
+
+
+def _is_near(i, j, window, sinks):
+    """Return which keys are within the window of each query, or come later."""
+    n = len(j)
+    window = choose(
+        window,
+        one_too_many=window + 1,
+        one_too_few=window - 1,
+        sinks_on_the_windows_account=window - sinks,
+        sinks_make_it_wider=window + sinks,
+        no_window=n,
+    )
+    start = i - window + 1
+    return choose(
+        j >= start,
+        only_its_edge=j == start,
+        window_before_the_token=(j < i) & (j >= start - 1),
+        counted_from_the_end=j >= torch.where(start < 0, (start + n).clamp(min=0), start),
+        in_blocks=i // max(window, 1) == j // max(window, 1),
+        every_so_often=(i - j) % max(window, 1) == 0,
+    )
+
+
+def _is_first(i, j, window, sinks):
+    """Return which keys are sinks."""
+    n = len(j)
+    sinks = choose(
+        sinks, one_sink_too_many=sinks + 1, one_sink_too_few=sinks - 1, always_one=1, always_four=4
+    )
+    return choose(
+        j < sinks,
+        first_queries=i < sinks,
+        last_tokens=j >= n - sinks,
+        sinks_a_token_late=(j < sinks) & (i > window),
+        sink_number_alone=j == sinks,
+    )
+
+
+def _route_inputs(draw: Draw) -> tuple:
+    """More tokens than experts and fewer, one expert each, several, all of them."""
+    draw.sizes |= ({}, {"n": 2}, {}, {}, {}, {"d_model": 1})[draw.number % 6]
+    x = draw.normal("n d_model")
+    W_router = draw.normal("d_model expert")
+    if draw.small:  # no two experts alike
+        x, W_router = x + (x == 0) * 1.0, W_router + 0.01 * torch.arange(W_router.size(1))
+    n_experts = W_router.size(1)
+    k = min(n_experts, (2, 1, 1, 3, n_experts, 2)[draw.number % 6])
+    return (3 * x if draw.number == 2 else x), W_router, k
+
+
+def _k_weights(answer, inputs: tuple, weights: Tensor, balance: Tensor) -> str | None:
+    k, chosen = inputs[2], (weights != 0).sum(dim=1)
+    if (chosen == k).all():
+        return None
+    token = int((chosen != k).nonzero()[0])
+    return (
+        f"Each token passes through k = {k} experts. In yours, token {token} has "
+        f"{int(chosen[token])} weights that are not 0."
+    )
+
+
+@exercise(
+    reference="transformer_lesson.model.experts:route",
+    make_inputs=_route_inputs,
+    draws=6,
+    returns={"weights": "n expert", "balance loss": ""},
+    hints=(
+        "`P = (x @ W_router).softmax(dim=-1)` is each token's distribution over the experts. Keep "
+        "its k largest numbers as they are, and put 0 in the place of the others.",
+        "`best = P.topk(k, dim=-1).indices`; `torch.zeros_like(P).scatter(-1, best, 1.0)` is 1 "
+        "where an expert was chosen. Its mean over the tokens, divided by k, is `share`.",
+        "`balance = W_router.size(1) * (share * P.mean(dim=0)).sum()`.",
+    ),
+    invariants=(_k_weights,),
+)
+def route(x, W_router, k):
+    """Return each token's weights for the experts, and the balance loss."""
+    logits, n_experts = x @ W_router, W_router.size(1)
+    k = choose(k, always_one=1, always_two=min(2, n_experts), all_of_them=n_experts)
+    P = choose(
+        logits.softmax(-1),
+        over_tokens=logits.softmax(0),
+        sigmoid=logits.sigmoid(),
+        no_softmax=logits,
+        over_everything=logits.flatten().softmax(0).view(logits.shape),
+    )
+    order = P.argsort(dim=-1, descending=choose(True, least_probable=False))
+    best = choose(
+        order,
+        first_experts=torch.arange(n_experts).expand_as(P),
+        one_choice_for_all=P.mean(0).argsort(descending=True).expand_as(P),
+    )[:, :k]
+    chosen = choose(
+        F.one_hot(best, n_experts).sum(1).to(P.dtype),
+        experts_choose_tokens=(P >= P.sort(0, descending=True).values[:k][-1]).to(P.dtype),
+    )
+    kept = P * chosen
+    weights = choose(
+        kept,
+        renormalized=kept / kept.sum(-1, keepdim=True),
+        ones=chosen,
+        shared_evenly=chosen / k,
+        logits_kept=logits * chosen,
+        softmax_over_zeros=kept.softmax(-1),
+        nothing_left_out=P,
+        not_put_back=P.gather(1, best),
+    )
+    return weights, _balance(P, chosen, kept, best, k, x.size(-1))
+
+
+def _balance(P, chosen, kept, best, k, d_model):
+    """Return how unevenly the tokens spread over the experts: 1 if they do not."""
+    n_experts = P.size(-1)
+    share = choose(
+        chosen.mean(0) / k,
+        not_divided_by_k=chosen.mean(0),
+        divided_by_k_twice=chosen.mean(0) / k**2,
+        counted_not_divided=chosen.sum(0) / k,
+        first_choice_alone=F.one_hot(best[:, 0], n_experts).to(P.dtype).mean(0),
+        more_than_even=(P > 1 / n_experts).to(P.dtype).mean(0) / k,
+        share_of_weight=kept.mean(0) / kept.mean(0).sum(),
+    )
+    mean = choose(
+        P.mean(0),
+        mean_of_what_was_kept=kept.mean(0),
+        mean_of_renormalized=(kept / kept.sum(-1, keepdim=True)).mean(0),
+        share_twice=share,
+    )
+    return choose(
+        n_experts * (share * mean).sum(),
+        not_times_experts=(share * mean).sum(),
+        share_missing=n_experts * mean.square().sum(),
+        mean_for_sum=(share * mean).mean(),
+        times_d_model=d_model * (share * mean).sum(),
+        times_k=k * (share * mean).sum(),
+        variance=share.var(),
+        distance_from_even=((share - 1 / n_experts) ** 2).sum(),
+        entropy=-(mean * mean.clamp(min=1e-9).log()).sum(),
+        one_less=n_experts * (share * mean).sum() - 1,
+        negative=-n_experts * (share * mean).sum(),
+        each_expert=n_experts * share * mean,
+    )
+
+
+def _linear_step_inputs(draw: Draw) -> tuple:
+    """An empty state and one that was written to; as many numbers of a key as of a value."""
+    if draw.number == 2 and not draw.small:
+        draw.sizes |= {"d_k": 5, "d_v": 5}
+    q, k, v = draw.normal("d_k"), draw.normal("d_k"), draw.normal("d_v")
+    state = draw.normal("d_k d_v")
+    if draw.number == 1:
+        state = torch.zeros_like(state)
+    if draw.number == 3:
+        return state.double(), q.double(), k.double(), v.double()
+    return state, q, k, v
+
+
+@exercise(
+    reference="transformer_lesson.model.linear_attention:linear_attention_step",
+    make_inputs=_linear_step_inputs,
+    draws=4,
+    returns={"output": "d_v", "state": "d_k d_v"},
+    hints=(
+        "The output is the sum of (q . k) v over all tokens so far, this one too. Pull q out of "
+        "the sum: what is left of each token is a matrix of d_k times d_v.",
+        "The matrix of one token is `torch.outer(k, v)`, or `k[:, None] * v`. The state is the sum "
+        "of these matrices.",
+        "`state = state + torch.outer(k, v)`, then `q @ state`: write first, then read.",
+    ),
+)
+def linear_attention_step(state, q, k, v):
+    """Return what q reads after k and v were written, and the new state."""
+    written = _written(state, q, k, v)
+    new = choose(
+        state + written,
+        replaced=written,
+        never_written=state,
+        mean=(state + written) / 2,
+        subtracted=state - written,
+        fading=0.9 * state + written,
+        multiplied=state * written,
+        rows_of_length_1=F.normalize(state + written, dim=-1),
+        squashed=(state + written).tanh(),
+        in_place=state.add_(written),
+    )
+    read = choose(new, read_before_writing=state, own_token_alone=written)
+    output = _found(read, q, k, v)
+    kept = choose(new, old_state_returned=state, written_returned=written, transposed=new.T)
+    return choose((output, kept), exchanged=(kept, output), output_alone=output)
+
+
+def _written(state, q, k, v):
+    """Return the new token's matrix."""
+    key = choose(
+        k,
+        query_written=q,
+        softmax_of_both=k.softmax(-1),
+        elu_plus_1=F.elu(k) + 1,
+        relu_of_both=k.relu(),
+        unit_key=k / k.norm(),
+    )
+    return choose(
+        torch.outer(key, v),
+        value_times_key=torch.outer(v, key),
+        number_by_number=key[:, None] * torch.ones_like(v),
+        value_alone=torch.ones_like(key)[:, None] * v,
+        difference_written=torch.outer(key, v - key @ state),
+        scaled_when_written=torch.outer(key, v) / key.size(-1) ** 0.5,
+    )
+
+
+def _found(read, q, k, v):
+    """Return what the query finds in a state."""
+    query = choose(
+        q,
+        key_asks=k,
+        softmax_of_both=q.softmax(-1),
+        softmax_of_the_query=q.softmax(-1),
+        elu_plus_1=F.elu(q) + 1,
+        relu_of_both=q.relu(),
+        elu_plus_1_of_the_query=F.elu(q) + 1,
+    )
+    output = choose(query @ read, from_the_wrong_side=read @ query)
+    output = choose(
+        output,
+        scaled=output / query.size(-1) ** 0.5,
+        divided_by_d_k=output / query.size(-1),
+        softmax_of_what_was_read=output.softmax(-1),
+        divided_by_the_weight=output / (query @ k),
+        value_added=output + v,
+        unit_output=F.normalize(output, dim=-1),
+    )
+    return choose(output, row=output[None], column=output[:, None])

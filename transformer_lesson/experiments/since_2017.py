@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 import torch
@@ -41,7 +42,8 @@ CHANGES = {
     "RMSNorm": {"norm": "rms"},
     "SwiGLU": {"activation": "swiglu"},
     "rotary": {"positions": "rotary"},
-    "grouped heads, no biases": {"n_kv_heads": 2, "bias": False},
+    "no biases": {"bias": False},
+    "grouped heads": {"n_kv_heads": 2},
 }
 """What changed since 2017, in the order in which `ladder` takes it up."""
 
@@ -146,6 +148,34 @@ def compare(
     return histories
 
 
+class Verdict(NamedTuple):
+    """What three seeds allow to be said of a change: see `verdict`."""
+
+    mean: float
+    low: float
+    high: float
+    says: str
+
+    def __str__(self) -> str:
+        return f"{self.mean:+.3f} ({self.low:+.3f} to {self.high:+.3f}): {self.says}"
+
+
+def verdict(before: Sequence[float], after: Sequence[float]) -> Verdict:
+    """Compare two models seed by seed: both read the same batches.
+
+    A difference counts if all seeds agree on its sign and its mean is larger than the distance
+    between the largest and the smallest. With three seeds this is a rule, not a proof.
+
+    Args:
+        before, after: the final loss of each seed.
+    """
+    found = [new - old for old, new in zip(before, after, strict=True)]
+    mean, low, high = fmean(found), min(found), max(found)
+    counts = low * high > 0 and abs(mean) > high - low
+    says = "inside the noise" if not counts else "lower loss" if mean < 0 else "higher loss"
+    return Verdict(mean, low, high, says)
+
+
 def initialize(model: nn.Module, how: str) -> None:
     """Draw the weights of all linear maps anew.
 
@@ -222,7 +252,7 @@ def stored_grid() -> dict[Setting, list[list[float]]]:
     Raises:
         ValueError: the file is missing or damaged.
     """
-    curves = _read("paper_vs_practice.json")
+    curves = read_stored("paper_vs_practice.json", "paper_vs_practice")
     return {
         Setting(position, warmup, how): curves[f"{position} {warmup} {how}"]
         for position in NORM_POSITIONS
@@ -238,14 +268,19 @@ def stored_ladder() -> dict[str, list[list[float]]]:
     Raises:
         ValueError: the file is missing or damaged.
     """
-    return _read("since_2017.json")
+    return read_stored("since_2017.json", "paper_vs_practice")
 
 
-def _read(name: str) -> dict:
+def read_stored(name: str, made_by: str) -> dict:
+    """Return what a benchmark stored in a file of the package's data.
+
+    Raises:
+        ValueError: the file is missing or damaged.
+    """
     try:
         return json.loads((DATA / name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(
             f"{DATA / name} cannot be read ({type(error).__name__}): "
-            "`python -m benchmarks.paper_vs_practice` makes it again."
+            f"`python -m benchmarks.{made_by}` makes it again."
         ) from error

@@ -1,21 +1,25 @@
 """Your Transformer: the paper's forward pass, run on the functions that you wrote and passed.
 
-`parts()` says which functions are yours; `MyTransformer` runs them, with ours for what is missing;
-`translation` has the trained translator run on them, and `Playground` answers with them whatever
-is typed. `function` gives any one function of yours, and `save_model` and `trained` keep the
-translator that you trained and bring it back; `folder` is where all of it lies. `export` and `page`
-let a model leave: for the library `transformers`, and as a page that opens anywhere.
+`parts()` says which functions are yours; `MyTransformer` runs them, with ours for what is missing,
+and `MyLlama` runs a chat model on them; `translation` has the trained translator run on them, and
+`Playground` answers with them whatever is typed. `function` gives any one function of yours, and
+`save_model` and `trained` keep the translator that you trained and bring it back; `folder` is where
+all of it lies. `export` and `page` let a model leave: for the library `transformers`, and as a page
+that opens anywhere.
 """
 
 from transformer_lesson.mine.export import export, page
-from transformer_lesson.mine.parts import PARTS, Parts, assembled, parts
+from transformer_lesson.mine.llama import MyLlama
+from transformer_lesson.mine.parts import LLAMA_PARTS, PARTS, Parts, assembled, parts
 from transformer_lesson.mine.playground import Playground
 from transformer_lesson.mine.side_by_side import Translation, translation
 from transformer_lesson.mine.trained import Trained, folder, function, is_yours, save_model, trained
 from transformer_lesson.mine.transformer import MyTransformer
 
 __all__ = [
+    "LLAMA_PARTS",
     "PARTS",
+    "MyLlama",
     "MyTransformer",
     "Parts",
     "Playground",

@@ -14,7 +14,11 @@ from functools import partial
 from types import FunctionType, ModuleType
 
 from transformer_lesson.exercises.engine.checks import one_thread, why_not_yours
-from transformer_lesson.exercises.engine.collection import collection_folder, load_collected
+from transformer_lesson.exercises.engine.collection import (
+    LESSON_OF,
+    collection_folder,
+    load_collected,
+)
 from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
 from transformer_lesson.files import printable
 from transformer_lesson.mine.standing_in import Tell, standing_in
@@ -24,6 +28,7 @@ from transformer_lesson.model import (
     embedding,
     feed_forward,
     forward,
+    llama,
     masks,
     norm,
     positions,
@@ -38,6 +43,7 @@ HOMES: tuple[ModuleType, ...] = (
     feed_forward,
     blocks,
     forward,
+    llama,
 )
 PARTS = (
     *("embed", "sinusoidal_encoding", "attention_scores", "causal_mask", "padding_mask"),
@@ -46,6 +52,14 @@ PARTS = (
     *("decoder_block", "encoder_forward", "decoder_forward"),
 )
 """All functions of the forward pass that a learner writes, in the order of the lessons."""
+LLAMA_PARTS = (
+    *("attention_scores", "causal_mask", "scaled_dot_product_attention", "split_heads"),
+    *("merge_heads", "residual_branch_pre", "llama_block", "rms_norm", "swiglu", "apply_rotary"),
+    "repeat_kv",
+)
+"""Those of a Llama's, such as SmolLM2's."""
+WHOLE = ("encoder_forward", "decoder_forward", "llama_block")
+"""What calls all others: there shows what only fails in all of them together."""
 
 OURS = {
     name: function
@@ -68,15 +82,18 @@ class Parts:
         yours: the names of the learner's own.
         reasons: why one of ours stands in, where the learner has written one that does not pass,
             or that has failed since; this grows while a model runs.
+        names: of all parts that a learner may write.
     """
 
     functions: Mapping[str, Callable]
     yours: tuple[str, ...]
     reasons: Mapping[str, str]
+    names: tuple[str, ...] = PARTS
 
     def __repr__(self) -> str:
-        lines = [f"{self.count()} functions of the forward pass are yours"]
-        for name in PARTS:
+        whose = "a Llama's forward pass" if self.names == LLAMA_PARTS else "the forward pass"
+        lines = [f"{self.count()} functions of {whose} are yours"]
+        for name in self.names:
             whose = "yours" if name in self.yours_now() else "ours"
             reason = f": {self.reasons[name]}" if name in self.reasons else ""
             lines.append(f"  {name:30} {whose}{reason}")
@@ -88,28 +105,50 @@ class Parts:
 
     def count(self) -> str:
         """Return how many of all are the learner's, as in "3 of 17"."""
-        return f"{len(self.yours_now())} of {len(PARTS)}"
+        return f"{len(self.yours_now())} of {len(self.names)}"
 
 
-def parts() -> Parts:
+def parts(names: tuple[str, ...] = PARTS) -> Parts:
     """Return the parts as they are now: what was collected and passes, and ours for the rest.
 
     One of them that fails while a model runs is told in a warning, and ours stands in.
+
+    Args:
+        names: of a model's functions; `LLAMA_PARTS` for a Llama's.
     """
-    yours, reasons = usable(PARTS)
-    return put_together(yours, reasons, partial(warn, reasons))
+    yours, reasons = usable(names)
+    return put_together(yours, reasons, partial(warn, reasons), names)
 
 
-def put_together(yours: Mapping[str, Callable], reasons: Mapping[str, str], tell: Tell) -> Parts:
+def put_together(
+    yours: Mapping[str, Callable],
+    reasons: Mapping[str, str],
+    tell: Tell,
+    names: tuple[str, ...] = PARTS,
+) -> Parts:
     """Return parts of which those that are not ours give way to ours where they fail."""
     safe = {
         name: standing_in(name, function, OURS[name], tell, RETURNED.get(name, 1))
         for name, function in yours.items()
     }
     functions = assembled(safe)
-    for name in ("encoder_forward", "decoder_forward"):  # what only shows in all of them together
+    _call_what_came_later(yours, safe)
+    for name in WHOLE:
         functions[name] = standing_in(name, functions[name], OURS[name], tell, 1)
-    return Parts(functions, tuple(yours), reasons)
+    return Parts(functions, tuple(yours), reasons, names)
+
+
+def _call_what_came_later(yours: Mapping[str, Callable], safe: Mapping[str, Callable]) -> None:
+    """Let a function call the learner's own of a later lesson, where it had to borrow ours.
+
+    The files are loaded anew each time, so what is written into their names ends with these parts.
+    """
+    for name, function in yours.items():
+        names = inspect.unwrap(function).__globals__
+        for other, own in safe.items():
+            later = LESSON_OF.get(other, "") > LESSON_OF.get(name, "")
+            if later and names.get(other) is OURS[other]:
+                names[other] = own
 
 
 def warn(reasons: dict[str, str], name: str, why: str) -> None:
@@ -152,9 +191,9 @@ def assembled(yours: Mapping[str, Callable]) -> dict[str, Callable]:
     """Return all functions of the forward pass by name: these, and copies of ours that call them.
 
     Raises:
-        ValueError: a name that is none of `PARTS`.
+        ValueError: a name that is none of `PARTS` and `LLAMA_PARTS`.
     """
-    check_names(yours)
+    check_names(yours, PARTS + LLAMA_PARTS)
     ours = {name: _copy(function) for name, function in OURS.items()}
     for function in ours.values():
         own = function.__globals__
@@ -162,10 +201,10 @@ def assembled(yours: Mapping[str, Callable]) -> dict[str, Callable]:
     return ours | dict(yours)
 
 
-def check_names(functions: Mapping[str, Callable]) -> None:
-    """Raise a `ValueError` if a name is none of `PARTS`."""
-    if unknown := functions.keys() - set(PARTS):
-        raise ValueError(f"{sorted(unknown)} are not in the forward pass: use names from {PARTS}.")
+def check_names(functions: Mapping[str, Callable], names: tuple[str, ...] = PARTS) -> None:
+    """Raise a `ValueError` if a function is none of these parts."""
+    if unknown := functions.keys() - set(names):
+        raise ValueError(f"{sorted(unknown)} are not in the forward pass: use names from {names}.")
 
 
 def _copy(function: Callable) -> FunctionType:

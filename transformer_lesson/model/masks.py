@@ -67,6 +67,33 @@ def window_mask(
     return causal_mask(n, device).triu(1 - window)  # (1, 1, query, key)
 
 
+def sink_mask(
+    n: int, window: int, sinks: int, device: torch.device | str | None = None
+) -> Bool[Tensor, "1 1 n n"]:
+    """Return the window's mask, to which the first `sinks` tokens stay visible for ever.
+
+    Trained models park attention that they have no use for on the first tokens. A window that
+    drops these takes that place away, and the model fails; kept, a few of them are enough.
+
+    Args:
+        n: length of the sequence, in tokens.
+        window: how many tokens each one sees, itself included.
+        sinks: how many tokens at the beginning everyone after them sees, whatever the window; 0
+            for none.
+        device: where the mask is made.
+
+    Raises:
+        ValueError: n or window is smaller than 1, or sinks smaller than 0.
+
+    Source: Xiao et al., "Efficient Streaming Language Models with Attention Sinks" (2023).
+    Differs: they also number the tokens anew within what is kept.
+    """
+    if sinks < 0:
+        raise ValueError(f"sink_mask: sinks is {sinks}, but the fewest is 0: no sink.")
+    first = torch.arange(n, device=device) < sinks  # (key,)
+    return window_mask(n, window, device) | (first & causal_mask(n, device))
+
+
 def padding_mask(ids: Int[Tensor, "batch key"], pad_id: int) -> Bool[Tensor, "batch 1 1 key"]:
     """Return the mask that hides padding tokens from every query.
 

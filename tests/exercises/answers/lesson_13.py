@@ -211,3 +211,111 @@ def _(x, n_groups):
     for g in range(n_groups):
         out[:, g::n_groups] = x
     return out
+
+
+@right("stretched_frequencies")
+def _(d_head, base, trained_length, factor, low=1.0, high=4.0):
+    frequencies = []
+    for j in range(d_head // 2):
+        f = base ** (-2 * j / d_head)
+        turns = trained_length / (2 * math.pi / f)
+        if turns >= high:
+            frequencies.append(f)
+        elif turns <= low:
+            frequencies.append(f / factor)
+        else:
+            share = (turns - low) / (high - low)
+            frequencies.append(share * f + (1 - share) * f / factor)
+    return torch.tensor(frequencies)
+
+
+@right("stretched_frequencies")
+def _(d_head, base, trained_length, factor, low=1.0, high=4.0):
+    """By wavelengths, as the library transformers does for Llama 3."""
+    f = 1.0 / (base ** (torch.arange(0, d_head, 2, dtype=torch.float64) / d_head))
+    wavelength = 2 * math.pi / f
+    smooth = (trained_length / wavelength - low) / (high - low)
+    between = (1 - smooth) * f / factor + smooth * f
+    stretched = torch.where(wavelength > trained_length / low, f / factor, f)
+    inside = ~(wavelength < trained_length / high) & ~(wavelength > trained_length / low)
+    return torch.where(inside, between, stretched)
+
+
+@wrong("stretched_frequencies", "unusual", "a ramp over the pair's number, as YaRN's code has it")
+def _(d_head, base, trained_length, factor, low=1.0, high=4.0):
+    half = d_head // 2
+
+    def pair_of(turns):
+        return d_head * math.log(trained_length / (turns * 2 * math.pi)) / (2 * math.log(base))
+
+    first, last = max(pair_of(high), 0), min(pair_of(low), half - 1)
+    ramp = ((torch.arange(half) - first) / max(last - first, 1e-3)).clamp(0, 1)
+    f = base ** (-torch.arange(half) / half)
+    return f / factor * ramp + f * (1 - ramp)
+
+
+@right("sink_mask")
+def _(n, window, sinks):
+    causal = torch.ones(n, n).tril().bool()
+    band = causal & ~torch.ones(n, n).tril(-window).bool()
+    band[:, :sinks] = causal[:, :sinks]
+    return band.view(1, 1, n, n)
+
+
+@right("sink_mask")
+def _(n, window, sinks):
+    rows = []
+    for i in range(n):
+        start = max(0, i - window + 1)
+        rows.append([(j < min(sinks, i + 1)) or (start <= j <= i) for j in range(n)])
+    return torch.tensor([[rows]])
+
+
+@right("route")
+def _(x, W_router, k):
+    P = F.softmax(x @ W_router, dim=-1)
+    n, n_experts = P.shape
+    weights, counts = torch.zeros_like(P), [0] * n_experts
+    for t in range(n):
+        for e in sorted(range(n_experts), key=lambda e: -P[t, e].item())[:k]:
+            weights[t, e] = P[t, e]
+            counts[e] += 1
+    return weights, sum(n_experts * counts[e] / (n * k) * P[:, e].mean() for e in range(n_experts))
+
+
+@right("route")
+def _(x, W_router, k):
+    P = torch.softmax(x @ W_router, 1)
+    threshold = P.kthvalue(P.size(1) - k + 1, dim=1, keepdim=True).values
+    keep = P >= threshold
+    share = keep.float().mean(0) / k
+    return torch.where(keep, P, 0.0), (share * P.mean(0)).sum() * W_router.shape[-1]
+
+
+@wrong("route", "unusual", "noise added to the logits, as in training")
+def _(x, W_router, k):
+    logits = x @ W_router
+    P = (logits + torch.randn_like(logits)).softmax(-1)
+    chosen = torch.zeros_like(P).scatter(-1, P.topk(k).indices, 1.0)
+    return P * chosen, P.size(1) * (chosen.mean(0) / k * P.mean(0)).sum()
+
+
+@right("linear_attention_step")
+def _(state, q, k, v):
+    """Reads first, and adds what the new token brings."""
+    return q @ state + (q @ k) * v, state + torch.outer(k, v)
+
+
+@right("linear_attention_step")
+def _(state, q, k, v):
+    new = state.clone()
+    for a in range(len(k)):
+        for b in range(len(v)):
+            new[a, b] += k[a] * v[b]
+    return torch.stack([sum(q[a] * new[a, b] for a in range(len(q))) for b in range(len(v))]), new
+
+
+@wrong("linear_attention_step", "unusual", "the delta rule with a beta of one half")
+def _(state, q, k, v):
+    state = state + 0.5 * torch.outer(k, v - k @ state)
+    return q @ state, state

@@ -183,12 +183,16 @@ export function mergeHeads(x) {
 // Q K^T / sqrt(d_head), shape (head, query, key); heads of K are shared by groups of heads of Q.
 export function attentionScores(Q, K) {
   const [nHeads, n, dHead] = Q.shape, keys = K.shape[1], group = nHeads / K.shape[0];
-  const scores = new Tensor([nHeads, n, keys]);
+  const scores = new Tensor([nHeads, n, keys]), root = Math.sqrt(dHead);
   for (let h = 0; h < nHeads; h++) {
-    const shared = Math.floor(h / group);
+    const first = Math.floor(h / group) * keys * dHead;
     for (let i = 0; i < n; i++) {
       const q = Q.row(h * n + i), out = scores.row(h * n + i);
-      for (let j = 0; j < keys; j++) out[j] = dot(q, K.row(shared * keys + j)) / Math.sqrt(dHead);
+      for (let j = 0, at = first; j < keys; j++, at += dHead) {
+        let total = 0;
+        for (let k = 0; k < dHead; k++) total += q[k] * K.data[at + k];
+        out[j] = total / root;
+      }
     }
   }
   return scores;
@@ -221,14 +225,14 @@ export function maskedSoftmax(scores, sees) {
 
 export function weightedValues(weights, V) {
   const [nHeads, n, keys] = weights.shape, group = nHeads / V.shape[0];
-  const heads = new Tensor([nHeads, n, V.width]);
+  const heads = new Tensor([nHeads, n, V.width]), { width } = V;
   for (let h = 0; h < nHeads; h++) {
-    const shared = Math.floor(h / group);
+    const first = Math.floor(h / group) * keys * width;
     for (let i = 0; i < n; i++) {
       const out = heads.row(h * n + i), row = weights.row(h * n + i);
-      for (let j = 0; j < keys; j++) {
-        const value = V.row(shared * keys + j);
-        for (let k = 0; k < out.length; k++) out[k] += row[j] * value[k];
+      for (let j = 0, at = first; j < keys; j++, at += width) {
+        if (row[j] === 0) continue; // a hidden key's
+        for (let k = 0; k < width; k++) out[k] += row[j] * V.data[at + k];
       }
     }
   }
@@ -245,13 +249,19 @@ export function sinusoid(position, dModel, base = 10000) {
   return row;
 }
 
+// Radians per token by which each pair of numbers of a query or key turns.
+export function rotaryFrequencies(dHead, base) {
+  const half = dHead / 2;
+  return Array.from({ length: half }, (_, j) => Math.exp((-Math.log(base) * j) / half));
+}
+
 // Turns number j of each row together with number j + d_head / 2, the farther the later.
-function rotate(x, start, base) {
-  const [, n, dHead] = x.shape, half = dHead / 2, y = new Tensor(x.shape);
+export function rotate(x, start, frequencies) {
+  const [, n] = x.shape, half = frequencies.length, y = new Tensor(x.shape);
   for (let i = 0; i < x.rows; i++) {
     const row = x.row(i), out = y.row(i), position = start + (i % n);
     for (let j = 0; j < half; j++) {
-      const angle = position * Math.exp((-Math.log(base) * j) / half);
+      const angle = position * frequencies[j];
       const cos = Math.cos(angle), sin = Math.sin(angle);
       out[j] = row[j] * cos - row[j + half] * sin;
       out[j + half] = row[j + half] * cos + row[j] * sin;
@@ -419,7 +429,7 @@ export class Transformer {
 
   turned(name, x, { config, start }) {
     const turns = config.positions === "rotary" && name.endsWith("self_attention");
-    return turns ? rotate(x, start, config.rotary_base) : x;
+    return turns ? rotate(x, start, rotaryFrequencies(x.width, config.rotary_base)) : x;
   }
 
   feedForward(name, x, config) {

@@ -1,0 +1,132 @@
+"""What lesson 13 measures: differences seed by seed, losses along a text, heads that look at 0."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+import numpy as np
+import torch
+
+from transformer_lesson.figures.plots import COLORS, Figure, figure, name_lines
+from transformer_lesson.files import printable
+
+NATS = "nats per character"
+FOUND = {"lower loss": COLORS[2], "higher loss": COLORS[1], "inside the noise": "#777777"}
+STYLES = ("-", "--", "-.", ":")
+
+
+def differences(
+    title: str,
+    found: Mapping[str, Sequence[float]],
+    verdicts: Mapping[str, str],
+    beside: str = "the row above",
+) -> Figure:
+    """Return one row per change: what each seed's loss moved by, and what may be said of it.
+
+    Args:
+        title: the claim that the figure supports.
+        found: by change, the difference in loss of each seed.
+        verdicts: by change, one of `FOUND`.
+        beside: what each change is compared with.
+    """
+    told = [
+        f"{name}: mean {fmean(values):+.3f}, {verdicts[name]}" for name, values in found.items()
+    ]
+    made, axes = figure(title, f"{'. '.join(told)}.", 8.2, 0.9 + 0.32 * len(found))
+    made.subplots_adjust(left=0.31, right=0.83, bottom=0.6 / made.get_figheight())
+    for row, (name, values) in enumerate(found.items()):
+        color = FOUND[verdicts[name]]
+        axes.plot([min(values), max(values)], [row, row], color=color, lw=5, alpha=0.25)
+        axes.plot(values, [row] * len(values), "o", color=color, ms=5, alpha=0.8)
+        axes.plot([fmean(values)], [row], "|", color="black", ms=14)
+        axes.text(1.02, row, verdicts[name], transform=axes.get_yaxis_transform(), va="center",
+                  fontsize=9, color=color)  # fmt: skip
+    axes.axvline(0, color="black", lw=0.8)
+    axes.set_yticks(range(len(found)), [printable(name) for name in found], fontsize=9)
+    axes.set(ylim=(len(found) - 0.5, -0.5), xlabel=f"{NATS}, against {beside}; a dot is a seed")
+    axes.grid(axis="x", alpha=0.3)
+    axes.locator_params(axis="x", nbins=5)
+    return made
+
+
+def along_a_text(
+    title: str, runs: Mapping[str, Sequence[Sequence[float]]], learned: int = 64
+) -> Figure:
+    """Return the loss of each quarter of a text, the mean of the seeds and their range.
+
+    Args:
+        title: the claim that the figure supports.
+        runs: by way of reading, one list of four losses per seed.
+        learned: how many characters of a text the models saw when they learned: a quarter.
+    """
+    told = [
+        f"{name}: {', '.join(f'{fmean(column):.2f}' for column in zip(*seeds, strict=True))}"
+        for name, seeds in runs.items()
+    ]
+    made, axes = figure(title, f"Loss of each quarter. {'; '.join(told)}.", 8.2, 3.5)
+    made.subplots_adjust(right=0.71)
+    axes.axvspan(0, learned, color=COLORS[5], alpha=0.15, lw=0)
+    middles = [learned * (i + 0.5) for i in range(4)]
+    for i, (name, seeds) in enumerate(runs.items()):
+        columns = list(zip(*seeds, strict=True))
+        color = COLORS[i % len(COLORS)]
+        axes.fill_between(middles, [*map(min, columns)], [*map(max, columns)], color=color,
+                          alpha=0.15, lw=0)  # fmt: skip
+        axes.plot(middles, [*map(fmean, columns)], STYLES[i % 4] + "o", ms=4, color=color,
+                  label=printable(name))  # fmt: skip
+    axes.set(xlabel="position in the text, in characters", ylabel=NATS, xlim=(0, 4 * learned))
+    axes.set_xticks([learned * i for i in range(5)])
+    axes.text(learned / 2, 0.97, "learned on", transform=axes.get_xaxis_transform(), ha="center",
+              va="top", fontsize=9)  # fmt: skip
+    axes.grid(axis="y", alpha=0.3)
+    name_lines(axes)
+    return made
+
+
+def turns(title: str, frequencies: Mapping[str, torch.Tensor], learned: int, read: int) -> Figure:
+    """Return how far each pair has turned at the end of a text, against what it learned.
+
+    Args:
+        title: the claim that the figure supports.
+        frequencies: by way of placing tokens, radians per token of each pair.
+        learned, read: lengths of the texts, in tokens.
+    """
+    first = next(iter(frequencies.values()))
+    told = []
+    made, axes = figure(title, "", 7.6, 3.3)
+    made.subplots_adjust(right=0.72)
+    pairs, met = np.arange(len(first)), (learned * first).tolist()
+    axes.bar(pairs, met, color=COLORS[5], alpha=0.35, width=0.9)
+    for i, (name, values) in enumerate(frequencies.items()):
+        ends = (read * values).tolist()
+        told.append(f"{name}: {', '.join(f'{end:.3g}' for end in ends)} radians")
+        axes.plot(pairs, ends, STYLES[i] + "o", color=COLORS[i], ms=4, label=printable(name))
+    axes.hlines(2 * torch.pi, -0.5, len(first) - 0.5, color="black", lw=0.8, ls=":")
+    axes.text(len(first) - 0.5, 2 * torch.pi * 1.15, "once round", ha="right", fontsize=9)
+    axes.text(1.02, 0.97, f"bars: met in the\n{learned} tokens learned on", va="top", fontsize=9,
+              transform=axes.transAxes)  # fmt: skip
+    axes.set(yscale="log", xlabel="pair of numbers", ylabel=f"radians turned after {read} tokens")
+    made.alt = f"Pairs 0 to {len(first) - 1}, met in training: up to " + (
+        f"{', '.join(f'{end:.3g}' for end in met)} radians. {'; '.join(told)}."
+    )
+    name_lines(axes)
+    return made
+
+
+def lookers(title: str, share: torch.Tensor) -> Figure:
+    """Return how much of its attention each head gives to a text's first token.
+
+    Args:
+        title: the claim that the figure supports.
+        share: shape (layer, head), from 0 to 1.
+    """
+    half = int((share > 0.5).sum())
+    alt = (
+        f"{share.size(0)} blocks of {share.size(1)} heads. Mean share "
+        f"{share.mean():.2f}; {half} heads give over half."
+    )
+    made, axes = figure(title, alt, 8.2, 2.6)
+    made.subplots_adjust(bottom=0.25)
+    image = axes.imshow(share.T, aspect="auto", cmap="Blues", vmin=0, vmax=1)
+    made.colorbar(image, ax=axes, label="share of attention")
+    axes.set(xlabel="block", ylabel="head", yticks=range(share.size(1)))
+    return made

@@ -1,0 +1,51 @@
+"""A Llama whose forward pass is the learner's: a real chat model's weights, the learner's code."""
+
+import torch
+from torch import Tensor
+
+from transformer_lesson.mine.parts import LLAMA_PARTS, Parts, parts
+from transformer_lesson.model.cache import NO_CACHE, KeyValueCache
+from transformer_lesson.model.llama import LLAMAS, llama_block_of
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+
+
+class MyLlama(DecoderOnlyTransformer):
+    """A Llama run by functions that were put together from the learner's.
+
+    It has the weights of a `DecoderOnlyTransformer` with a Llama's choices, and writes like one.
+    Between the embedding's rows and the logits every number is computed by `llama_block`,
+    `causal_mask` and `rms_norm` and what these call.
+    """
+
+    @classmethod
+    def with_weights_of(cls, model: DecoderOnlyTransformer, own: Parts | None = None) -> "MyLlama":
+        """Return one that shares the parameters of a model, in the model's own mode.
+
+        Args:
+            model: with a Llama's choices.
+            own: the functions; those of the learner that pass, if none are given.
+
+        Raises:
+            ValueError: a choice of the model that `llama_block` does not know.
+        """
+        with torch.device("meta"):  # its own numbers would only take memory
+            made = cls(model.config)
+        for name, module in model.named_children():
+            setattr(made, name, module)
+        made.parts = own or parts(LLAMA_PARTS)
+        made.blocks = [llama_block_of(block, model.config) for block in model.decoder]
+        return made.train(model.training)
+
+    def forward(self, ids: Tensor, cache: KeyValueCache | None = None) -> Tensor:
+        """Return logits, by the learner's functions, which read all tokens each time."""
+        cache = cache or NO_CACHE
+        all_ids, functions = cache.with_new(ids), self.parts.functions
+        n, epsilon = all_ids.size(1), LLAMAS["norm_epsilon"]
+        x = self.embedding(all_ids)  # (batch, n, d_model)
+        mask, positions = functions["causal_mask"](n), torch.arange(n)
+        for block in self.blocks:
+            x = functions["llama_block"](x, block, mask, positions)
+        x = functions["rms_norm"](x, self.decoder_norm.weight, epsilon)
+        logits = self.projection(x[:, cache.length :])  # (batch, new, vocab_size)
+        cache.commit(all_ids)
+        return logits

@@ -1,0 +1,59 @@
+"""Latent attention: of each token one short vector is kept, from which all heads make theirs.
+
+The vector c = x W_down is what a cache holds. Keys and values of every head are maps of it, and
+those maps can be moved to the other side of each product,
+
+    q . (c W_K) = (q W_K^T) . c,        sum of weight (c W_V) = (sum of weight c) W_V,
+
+so nobody needs to write keys and values out: attention looks at the short vectors themselves.
+
+Source: DeepSeek-AI, "DeepSeek-V2" (2024), section 2.1.
+Differs: a few more numbers of each query and key, which carry rotary positions, are left out here,
+because a rotation between q and c would forbid the move.
+"""
+
+from jaxtyping import Float
+from torch import Tensor
+
+from transformer_lesson.model.attention import scaled_dot_product_attention
+
+
+def latent_attention(
+    Q: Float[Tensor, "batch head query d_head"],
+    c: Float[Tensor, "batch key d_latent"],
+    W_K: Float[Tensor, "head d_latent d_head"],
+    W_V: Float[Tensor, "head d_latent d_head"],
+    mask: Tensor | None = None,
+) -> Float[Tensor, "batch head query d_head"]:
+    """Attention on keys and values that are written out from the latent vectors.
+
+    Args:
+        Q: queries, shape (batch, head, query, d_head).
+        c: what is kept of each token, shape (batch, key, d_latent).
+        W_K, W_V: each head's maps, shape (head, d_latent, d_head).
+        mask: `True` = may attend; broadcasts to (batch, head, query, key).
+    """
+    K, V = c[:, None] @ W_K, c[:, None] @ W_V  # (batch, head, key, d_head)
+    return scaled_dot_product_attention(Q, K, V, mask)[0]
+
+
+def latent_attention_moved(
+    Q: Float[Tensor, "batch head query d_head"],
+    c: Float[Tensor, "batch key d_latent"],
+    W_K: Float[Tensor, "head d_latent d_head"],
+    W_V: Float[Tensor, "head d_latent d_head"],
+    mask: Tensor | None = None,
+) -> Float[Tensor, "batch head query d_head"]:
+    """The same output as `latent_attention`, without any head's keys or values.
+
+    The queries go to where the latent vectors are, and one key head, c itself, serves all.
+    """
+    d_latent, d_head = W_K.shape[1:]
+    moved = (
+        Q @ W_K.mT * (d_latent / d_head) ** 0.5
+    )  # (batch, head, query, d_latent), its scale kept
+    one = c[:, None].expand(
+        -1, Q.size(1), -1, -1
+    )  # one head of keys, which are values too, for all
+    read, _ = scaled_dot_product_attention(moved, one, one, mask)
+    return read @ W_V  # (batch, head, query, d_head)

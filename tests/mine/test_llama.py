@@ -86,6 +86,14 @@ def called():
         sys.setprofile(None)
 
 
+def test_a_right_function_in_double_precision_stays_theirs(folder, model):
+    double = solved("rms_norm").replace("    return", "    x = x.double()\n    return", 1)
+    Notebook().keep("rms_norm", double)
+    own, ids = MyLlama.with_weights_of(model), torch.randint(13, (1, 5))
+    assert_close(own(ids), model(ids))
+    assert own.parts.yours_now() == ("rms_norm",)
+
+
 def test_one_that_fails_is_told_and_ours_stands_in(folder, model):
     broken = solved("rms_norm").replace("    return", "    assert x.size(-1) != 12\n    return", 1)
     Notebook().keep("rms_norm", broken)

@@ -44,8 +44,10 @@ def standing_in(
         if not failed:
             try:
                 result = yours(*arguments, **named)
-                if not tensors or _are_tensors(result, tensors):
+                if not tensors:
                     return result
+                if _are_tensors(result, tensors):
+                    return _as_precise_as(arguments, result)
                 why = f"yours returned {_kind(result)}"
             except Exception as error:
                 if not tensors and not reaches(error, yours):
@@ -87,6 +89,19 @@ def _are_tensors(result: object, count: int) -> bool:
         return isinstance(result, Tensor)
     several = isinstance(result, tuple | list) and len(result) == count
     return several and all(isinstance(one, Tensor) for one in result)
+
+
+def _as_precise_as(given: tuple, result: Tensor | tuple | list) -> Tensor | tuple:
+    """Return tensors in the precision of the first numbers given: weights will meet them in it.
+
+    A check takes double precision for what is asked in single.
+    """
+    floats = (one for one in given if isinstance(one, Tensor) and one.is_floating_point())
+    if (first := next(floats, None)) is None:
+        return result
+    if isinstance(result, Tensor):
+        return result.to(first.dtype) if result.is_floating_point() else result
+    return tuple(_as_precise_as(given, one) for one in result)
 
 
 def _kind(result: object) -> str:

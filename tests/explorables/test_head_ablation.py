@@ -1,5 +1,7 @@
 """Heads switched off in the page: every loss is what the package's model gives without them."""
 
+import re
+
 import pytest
 import torch
 
@@ -15,6 +17,9 @@ from transformer_lesson.ranking import first_largest
 from transformer_lesson.text import grammar
 from transformer_lesson.text.batches import Batch, epoch, shift_right
 
+DOTS = '[...root.querySelectorAll("svg circle")].map(dot => Number(dot.getAttribute("cy")))'
+LINES = """[...root.querySelectorAll("svg path.axis")].map(path => path.getAttribute("d"))
+    .filter(line => line.includes("V"))"""
 MAPS = '[...root.querySelectorAll("svg path.still")].map(path => path.getAttribute("d"))'
 
 
@@ -131,6 +136,22 @@ def test_a_head_is_switched_by_click_and_by_key_and_shown_beforehand_under_the_p
     assert page.get("removed") == [[one, i] for one, i in reversed(heads[3:5])]
     page.click("All heads on")
     assert page.get("removed") == [] and page.title.startswith("With all heads")
+
+
+def test_a_position_has_a_dot_as_high_as_its_loss_and_a_line_to_what_it_was(show):
+    model, batch, _, counted = of_language_model()
+    heads = heads_of(model)[:2]
+    page = show(HeadAblation(model, batch, counted=counted, tried=True))
+    page.set(removed=[list(head) for head in heads])
+    curves = [measured(model, batch, counted, gone)[1] for gone in ([], heads)]
+    losses = torch.tensor([[float(loss) for loss in curve if loss != "nan"] for curve in curves])
+    dots = page.read(DOTS)[2:]  # the first two are the legend's
+    heights = torch.tensor(dots).reshape(2, -1)
+    slope = torch.corrcoef(torch.stack([losses.flatten(), heights.flatten()]))[0, 1]
+    assert heights.shape == losses.shape and slope < -0.999
+    lines = page.read(LINES)  # "M x top V bottom"
+    tops = torch.tensor([float(re.split("[ MV]+", line)[2]) for line in lines])
+    assert torch.allclose(tops, heights.amin(0), atol=0.1)
 
 
 def test_what_a_head_costs_is_told_once_it_was_switched_off(show):

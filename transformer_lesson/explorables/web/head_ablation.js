@@ -293,8 +293,8 @@ function drawLossCurves(group, look, { x, y, width, high }) {
     return { class: "axis",
       d: `M${across(at)} ${Math.min(...heights)}V${Math.max(...heights)}` };
   });
-  const dots = curves.flatMap(({ name, curve, ...dot }) =>
-    [...curve].map(([at, loss]) => ({ name: `${name} ${at}`, at, loss, ...dot })));
+  const dots = curves.flatMap(({ name, color, hollow, curve }) =>
+    [...curve].map(([at, loss]) => ({ name: `${name} ${at}`, color, hollow, at, loss })));
   join(layer(group, "dots"), "circle", dots, ({ name }) => name, ({ color, hollow, at, loss }) => ({
     cx: across(at), cy: up(loss), ...lossDot(color, hollow), "pointer-events": "none",
   }));

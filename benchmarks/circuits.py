@@ -75,8 +75,9 @@ def circuit_of(model: AttentionOnlyDecoder) -> dict:
 
     They must keep 95 % of the right token's mean probability; the worth is the share right.
     """
-    few, test = induction.held_out_batch(batch_size=16, seed=10**6 + 1), induction.held_out_batch()
-    graph = circuits.EdgeGraph(model, test.inputs[0])
+    few = induction.held_out_batch(batch_size=16, seed=10**6 + 1)
+    test = induction.held_out_batch(seed=10**6 + 2)  # neither those of the search nor of the means
+    graph = circuits.EdgeGraph(model, *induction.held_out_batch().inputs)
     known = induction.repeated_part(few)
 
     def sure(edges: list[circuits.Edge]) -> float:

@@ -119,6 +119,8 @@ def test_the_circuit_and_all_but_it_are_a_button_away(show):
     circuit = graph.edges[::2]
     others = [list(edge) for edge in graph.edges[1::2]]
     page = show(CircuitGraph(model, batch, circuit))
+    alone, rest = (measured(graph, batch, one)[0] for one in (circuit, graph.edges[1::2]))
+    agree(page.told()[-2:], [f"the circuit’s 15 alone: {alone}", f"the other 14 alone: {rest}"])
     assert page.named("All edges").get_attribute("aria-pressed") == "true"
     page.click("Only the circuit")
     assert page.get("cut") == others and page.title.startswith("15 of 29 edges left")

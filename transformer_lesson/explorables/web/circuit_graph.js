@@ -44,7 +44,8 @@ function circuitControls(make, page) {
 
 function drawCircuit({ cut, costs }, page, { model }) {
   const [edges, rows, averaged] = ["edges", "rows", "averaged"].map((name) => page.model.get(name));
-  page.study ??= { circuit: circuitOf(model, edges), edges, averaged, results: new Map(),
+  const own = page.model.get("circuit"), outside = own.length ? othersCut(edges, own) : [];
+  page.study ??= { circuit: circuitOf(model, edges), edges, averaged, outside, results: new Map(),
     rows: rows.map((row) => ({ ...row, known: new Map() })) };
   remembered(page, "cases", [cut, costs], () => inPieces(page, readCuts(page.study, cut, costs)));
   const look = lookOfCuts(page.study, cut, costs);
@@ -72,14 +73,19 @@ function othersCut(edges, cut) {
   return edges.filter((edge) => !names.includes(edgeName(edge)));
 }
 
-// Reads what a picture needs: the means, all edges, this case, what is cut alone, and, where costs
-// are asked for, the case with each edge switched.
+// What stands below all edges: what is left and what is cut, or the circuit and all but it.
+function cutBeside({ outside }, cut) {
+  return cut.length ? cut : outside;
+}
+
+// Reads what a picture needs: the means, all edges, this case, what stands beside it, and, where
+// costs are asked for, the case with each edge switched.
 function* readCuts(study, cut, costs) {
-  const { edges, results } = study;
+  const { edges, results } = study, beside = cutBeside(study, cut);
   if (!study.means) yield* readMeans(study);
   if (results.size > MOST_READ) results.clear();
   const switched = costs ? edges.map((edge) => withEdgeSwitched(cut, edge)) : [];
-  for (const one of [[], cut, othersCut(edges, cut), ...switched]) {
+  for (const one of [[], cut, beside, othersCut(edges, beside), ...switched]) {
     const keep = one === cut && costs; // what its heads send serves those with one edge switched
     if (keep || !results.has(cutName(one))) yield* readCutRows(study, one, keep);
   }
@@ -121,7 +127,8 @@ function* readCutRows({ circuit, rows, means, results }, cut, keep) {
 }
 
 // What the picture shows; what is not read yet is undefined.
-function lookOfCuts({ edges, results, circuit }, cut, costs) {
+function lookOfCuts(study, cut, costs) {
+  const { edges, results, circuit } = study, beside = cutBeside(study, cut);
   const result = (one) => results.get(cutName(one)), names = new Set(cut.map(edgeName));
   const all = result([]), now = result(cut);
   const looks = edges.map((edge) => {
@@ -130,8 +137,8 @@ function lookOfCuts({ edges, results, circuit }, cut, costs) {
     return { edge, sender, receiver, gone, then, name: edgeName(edge) };
   });
   return { edges: looks, cut, costs, all, now, heads: [...circuit.heads.keys()],
-    chance: 1 / circuit.model.config.vocab_size,
-    alone: cut.length ? result(othersCut(edges, cut)) : undefined };
+    chance: 1 / circuit.model.config.vocab_size, beside, left: result(beside),
+    alone: result(othersCut(edges, beside)) };
 }
 
 function rightAndLoss({ right, count, loss }) {
@@ -288,11 +295,14 @@ function drawLetters(group, plan) {
   });
 }
 
-// What is right with all edges, with those that are left, and with those alone that are cut.
-function drawRight(group, { edges, cut, all, now, alone, chance }, { y, width }) {
-  const n = edges.length, left = n - cut.length, wide = width >= 560, line = wide ? 22 : 38;
-  const rows = [[`all ${n} edges`, all], ...(cut.length ? [[`the ${left} that are left`, now],
-    [`the ${cut.length} cut ones alone`, alone]] : [])].filter(([, result]) => result);
+// What is right with all edges, with those that are left, and with those alone that are cut; where
+// none is cut, with the circuit and with all but it.
+function drawRight(group, { edges, cut, all, beside, left, alone, chance }, { y, width }) {
+  const n = edges.length, m = beside.length, wide = width >= 560, line = wide ? 22 : 38;
+  const names = cut.length ? [`the ${n - m} that are left`, `the ${m} cut ones alone`] :
+    [`the circuit’s ${n - m} alone`, `the other ${m} alone`];
+  const rows = [[`all ${n} edges`, all], ...(m ? [[names[0], left], [names[1], alone]] : [])]
+    .filter(([, result]) => result);
   const x = wide ? 150 : 0, end = wide ? width - 210 : width - 2, top = (i) => y + i * line;
   const long = ({ right, count }) => (right / count) * (end - x), low = wide ? 4 : 18;
   join(layer(group, "labels"), "text", rows, (_, i) => i, ([name], i) => ({

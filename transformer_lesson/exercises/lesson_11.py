@@ -410,15 +410,10 @@ def _least_missed(edges, accuracy, lowest, keep):
         dropped += [one for one, score in zip(tried, scores, strict=True) if score < lowest]
         if not scores:
             break
-        last = len(scores) - 1
         place = choose(
             scores.index(max(scores)),
-            last_of_equals=last - scores[::-1].index(max(scores)),
-            equals_by_name=scores.index(max(scores))
-            if scores.count(max(scores)) == 1
-            else tried.index(
-                max(e for e, s in zip(tried, scores, strict=True) if s == max(scores))
-            ),
+            last_of_equals=len(scores) - 1 - scores[::-1].index(max(scores)),
+            equals_by_name=_last_by_name(tried, scores),
         )
         best = accuracy(_without(kept, tried[place]))
         if choose(
@@ -437,6 +432,13 @@ def _least_missed(edges, accuracy, lowest, keep):
         ):
             break
     return choose(kept, cut_in_turn=gone)
+
+
+def _last_by_name(tried, scores):
+    """Return the place of the highest score, of equals that of the last name."""
+    highest = max(scores)
+    equals = [edge for edge, score in zip(tried, scores, strict=True) if score == highest]
+    return tried.index(equals[0] if len(equals) == 1 else max(equals))
 
 
 def _without(edges, gone):
@@ -627,6 +629,12 @@ def continue_by_hand(ids):
         one_late=F.pad(guess[:, :-1], (1, 0), value=-1),
         one_early=F.pad(guess[:, 1:], (0, 1), value=-1),
     )
+    return _as_guesses(ids, guess)
+
+
+def _as_guesses(ids, guess):
+    """Return the guesses as the function's result, with what stands for no guess."""
+    n = ids.size(1)
     none = choose(
         -1,
         zero=0,

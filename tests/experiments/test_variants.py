@@ -40,7 +40,7 @@ def test_all_models_begin_with_the_same_weights_and_predict(base, change):
 
 def test_a_local_layer_sees_sixteen():
     for layer in (0, 1):
-        model = build(Recipe(f"layer {layer} local"), seed=3).eval()
+        model = build(Recipe(f"block {layer} local"), seed=3).eval()
         block, x = model.decoder[layer], torch.randn(1, 40, 64)
         other = torch.cat([torch.randn(1, 1, 64), x[:, 1:]], dim=1)
         changed = (block(x, None) - block(other, None)).abs().amax((0, 2)) > 1e-6

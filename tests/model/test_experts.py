@@ -26,15 +26,16 @@ def test_a_token_keeps_its_k_largest_probabilities(k):
 
 
 def test_even_is_1_and_one_expert_for_all_is_the_number_of_experts():
-    even, _ = torch.eye(4) * 50, None
+    even = torch.eye(4) * 50
     assert route(torch.eye(4), even, 1)[1].item() == pytest.approx(1)
     alone = torch.zeros(4, 4).index_fill(1, torch.tensor(2), 50.0)
     assert route(torch.eye(4), alone, 1)[1].item() == pytest.approx(4)
 
 
 def test_of_equal_experts_the_first_is_chosen():
-    weights, _ = route(torch.ones(3, 2), torch.zeros(2, 6), 2)
+    weights, balance = route(torch.ones(3, 2), torch.zeros(2, 6), 2)
     assert (weights > 0).int().tolist() == [[1, 1, 0, 0, 0, 0]] * 3
+    assert balance.item() == pytest.approx(1)  # each of the two has half of the choices
 
 
 def test_the_balance_loss_lowers_the_favorite():

@@ -170,8 +170,8 @@ def linear_layers(model: DecoderOnlyTransformer, layers: tuple[int, ...] = (0, 1
 CHANGES: dict[str, Callable[[DecoderOnlyTransformer], None]] = {
     "nothing": lambda model: None,
     "no positions": no_positions,
-    "layer 0 local": local_layer,
-    "layer 1 local": partial(local_layer, layer=1),
+    "block 0 local": local_layer,
+    "block 1 local": partial(local_layer, layer=1),
     "norm on output": norm_on_output,
     "sandwich": sandwich,
     "QK-norm": qk_norm,
@@ -179,7 +179,7 @@ CHANGES: dict[str, Callable[[DecoderOnlyTransformer], None]] = {
     "8 experts, top 1": experts,
     "8 experts, top 2": partial(experts, k=2),
     "linear attention": linear_layers,
-    "hybrid: layer 0 linear": partial(linear_layers, layers=(0,)),
+    "hybrid: block 0 linear": partial(linear_layers, layers=(0,)),
 }
 """Each changes an untrained model where it stands."""
 

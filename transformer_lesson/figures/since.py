@@ -6,7 +6,7 @@ from statistics import fmean
 import numpy as np
 import torch
 
-from transformer_lesson.figures.plots import COLORS, Figure, figure, name_lines
+from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure, name_lines
 from transformer_lesson.files import printable
 
 NATS = "nats per character"
@@ -126,7 +126,7 @@ def lookers(title: str, share: torch.Tensor) -> Figure:
     )
     made, axes = figure(title, alt, 8.2, 2.6)
     made.subplots_adjust(bottom=0.25)
-    image = axes.imshow(share.T, aspect="auto", cmap="Blues", vmin=0, vmax=1)
+    image = axes.imshow(as_array(share.T), aspect="auto", cmap="Blues", vmin=0, vmax=1)
     made.colorbar(image, ax=axes, label="share of attention")
     axes.set(xlabel="block", ylabel="head", yticks=range(share.size(1)))
     return made

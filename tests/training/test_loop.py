@@ -257,7 +257,7 @@ def test_bad_input_and_what_cannot_be_saved_are_refused(arguments, sentence, tmp
     given |= {"batches": batches_of("translator"), "config": short(), "on_step": steps.append}
     with pytest.raises(ValueError, match=sentence):
         train(**given | arguments)
-    assert len(steps) == 3 * ("no more" in sentence)
+    assert len(steps) == 3 * ("none are left" in sentence)
 
 
 def test_a_history_is_short_to_read():

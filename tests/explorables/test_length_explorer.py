@@ -92,6 +92,16 @@ def test_a_reading_that_is_left_goes_on_where_it_was(show):
     assert page.all() == first
 
 
+def test_slow_pairs_divided_by_1_are_said_to_be_as_they_were(show):
+    page = show(length_explorer())
+    first = page.all()
+    page.set(by_parts=True)
+    hint = " Divided by 1, no pair is slowed yet: choose what to divide by."
+    assert page.all() == first | {"said": first["said"] + hint}
+    page.set(factor=2.0)
+    assert hint not in page.all()["said"]
+
+
 def test_what_cannot_read_further_is_refused():
     model, ids = long_reader(), torch.zeros(300, dtype=torch.long)
     assert_refused("positions are 'sinusoidal'", LengthExplorer, language_model()[0], ids)

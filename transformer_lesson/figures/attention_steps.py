@@ -1,6 +1,7 @@
 """Attention step by step: queries and keys as arrows, one query's path, the flow of all of them.
 
-One color a role, as in the explorables: queries, keys, values; weights go from white to blue.
+One color a role, as in the explorables: queries, keys, values; weights go from white to blue. It is
+long because each picture of lessons 03 and 04 is a drawing of its own.
 """
 
 import math

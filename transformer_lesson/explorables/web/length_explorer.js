@@ -258,5 +258,7 @@ function lengthFacts({ now, first, changed }, speeds, state) {
   const pairs = speeds.now.length;
   const angles = fresh ? `${fresh} of ${pairs} pairs meet angles that training never showed.` :
     "No pair meets an angle that training never showed.";
-  return { title, said: `Loss by quarter: ${numbers} nats a character. ${angles}` };
+  const idle = state.by_parts && state.factor === 1;
+  const hint = idle ? " Divided by 1, no pair is slowed yet: choose what to divide by." : "";
+  return { title, said: `Loss by quarter: ${numbers} nats a character. ${angles}${hint}` };
 }

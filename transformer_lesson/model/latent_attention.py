@@ -49,11 +49,8 @@ def latent_attention_moved(
     The queries go to where the latent vectors are, and one key head, c itself, serves all.
     """
     d_latent, d_head = W_K.shape[1:]
-    moved = (
-        Q @ W_K.mT * (d_latent / d_head) ** 0.5
-    )  # (batch, head, query, d_latent), its scale kept
-    one = c[:, None].expand(
-        -1, Q.size(1), -1, -1
-    )  # one head of keys, which are values too, for all
+    scale = (d_latent / d_head) ** 0.5  # so that scores are divided by sqrt(d_head) in the end
+    moved = Q @ W_K.mT * scale  # (batch, head, query, d_latent)
+    one = c[:, None].expand(-1, Q.size(1), -1, -1)  # one head of keys, and of values, for all
     read, _ = scaled_dot_product_attention(moved, one, one, mask)
     return read @ W_V  # (batch, head, query, d_head)

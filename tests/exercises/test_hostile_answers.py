@@ -229,6 +229,7 @@ def added_in_place(x, sublayer, norm):
     return norm(total)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "answer", "message"),
     [

@@ -80,7 +80,12 @@ def _whole_softmax(answer, inputs: tuple, *state: Tensor) -> str | None:
 )
 def online_softmax(largest, total, output, scores, values):
     """Return the state after one more block of keys: the maximum, the total, the weighted sum."""
-    own = choose(scores.amax(dim=-1), over_queries=scores.amax(0), smallest=scores.amin(-1))
+    own = choose(
+        scores.amax(dim=-1),
+        over_queries=scores.amax(0),
+        over_everything=scores.max().expand_as(total),
+        smallest=scores.amin(-1),
+    )
     new = choose(
         torch.maximum(largest, own),
         block_alone=own,
@@ -297,37 +302,53 @@ def _part_inputs(draw: Draw) -> tuple:
 
 
 class _Table(nn.Module):
-    """A row of logits for each token."""
+    """A row of logits for each token; counts how many sentences wait for their backward pass."""
 
-    def __init__(self, weight: Tensor, happened: list[str]):
+    def __init__(self, weight: Tensor):
         super().__init__()
-        self.weight, self.happened = nn.Parameter(weight.clone()), happened
+        self.weight, self.waiting, self.most = nn.Parameter(weight.clone()), 0, 0
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Return logits, shape (batch, n, vocab_size), and note both passes."""
-        self.happened.append("forward")
+        """Return logits, shape (batch, n, vocab_size)."""
+        self.waiting += len(ids)
+        self.most = max(self.most, self.waiting)
         logits = self.weight[ids]
         if logits.requires_grad:
-            logits.register_hook(lambda gradient: self.happened.append("backward"))
+            logits.register_hook(self._answered)
         return logits
+
+    def _answered(self, gradient: Tensor) -> None:
+        self.waiting = 0
 
 
 def _gradient_of(answer, weight, parts, pad_id):
-    """Call an answer on a tiny model; return its loss, the gradient, and what happened when."""
-    happened: list[str] = []
-    model = _Table(weight, happened)
+    """Call an answer on a tiny model; return its loss, the gradient, and what it kept."""
+    model = _Table(weight)
     loss = answer(model, parts, pad_id)
     graph = isinstance(loss, Tensor) and loss.requires_grad
     loss = math.nan if loss is None else float(torch.as_tensor(loss).detach())
     gradient = torch.zeros_like(weight) if model.weight.grad is None else model.weight.grad.clone()
-    return loss, gradient, ", ".join(happened), graph
+    return loss, gradient, model.most, graph
+
+
+def _one_part_at_once(answer, inputs: tuple, loss, gradient, most: int, graph) -> str | None:
+    """No more sentences wait for their backward pass than the largest part has."""
+    largest = max(len(ids) for ids, _ in inputs[1])
+    if most <= largest:
+        return None
+    return (
+        f"The largest part has {largest} sentence{'s' * (largest > 1)}, but in yours {most} wait "
+        "for their backward pass at the same time. That takes the memory of a larger batch.\n"
+        "When do you call `backward`, after each part or after all of them?"
+    )
 
 
 @exercise(
     reference="transformer_lesson.training.one_step:accumulate",
     make_inputs=_part_inputs,
     trial=_gradient_of,
-    returns={"loss": "", "gradient": "vocab_size vocab_size", "order": "", "holds_graph": ""},
+    returns={"loss": "", "gradient": "vocab_size vocab_size", "at_once": "", "holds_graph": ""},
+    invariants=(_one_part_at_once,),
     hints=(
         "Count first: how many labels of all parts are not `pad_id`? That number stands below "
         "every part's loss.",

@@ -6,7 +6,7 @@ import { frame } from "./frame.js";
 
 const IN_A_GIB = 2 ** 30;
 const HELD = [["weights", "--key"], ["gradients", "--query"], ["optimizer", "--value"],
-  ["activations", "--plus"]];
+  ["activations", "--soft"]];
 
 export function WillItFit(view) {
   const numbers = (values) => values.map((one) => [one, one.toLocaleString("en-US")]);
@@ -98,7 +98,7 @@ function drawHeld(group, rows, { beside, across, top, high }) {
   const [{ parts }] = rows, words = HELD.map(([name], k) => {
     const start = across(sumOf(parts.slice(0, k))), end = across(sumOf(parts.slice(0, k + 1)));
     return { name, k, x: (start + end) / 2, wide: end - start };
-  }).filter(({ name, wide }) => beside && wide > 8 * name.length);
+  }).filter(({ name, wide }) => beside && wide > 6.6 * name.length);
   join(layer(group, "words"), "text", words, ({ k }) => k, ({ name, x }) => ({
     text: name, class: "small middle", x, y: top(0) - 6, "aria-hidden": "true",
   }));

@@ -118,7 +118,7 @@ function drawFitNames(group, rows, room, { beside, left, right, width, top, high
     "pointer-events": "none", "aria-hidden": "true",
   }));
   join(layer(group, "totals"), "text", rows, ({ name }) => name, ({ total }, i) => ({
-    text: `${gibWords(total)}${total <= room ? " ✓" : ""}`, class: beside ? "strong" : "strong end",
+    text: gibWords(total) + (total <= room ? " ✓" : ""), class: beside ? "strong" : "strong end",
     x: beside ? right + 8 : width, y: y(i), "aria-hidden": "true",
   }));
 }
@@ -142,6 +142,7 @@ function fitFacts(state, parts, total, changes, room) {
   const title = `${holds.join(" ")}: it ${fits ? "fits" : "does not fit"} into ${memory} GiB`;
   const pieces = HELD.map(([name], k) => `${name} ${gibWords(parts[k])}`).join(", ");
   const best = [...changes].sort((a, b) => a.total - b.total)[0];
-  const next = best ? ` Of the changes left, ${best.name} saves most: ${gibWords(best.total)}.` : "";
+  const saved = best && `${best.name} saves most: ${gibWords(best.total)}`;
+  const next = best ? ` Of the changes left, ${saved}.` : "";
   return { title, said: `It holds ${pieces}.${next}` };
 }

@@ -33,11 +33,12 @@ from tests.cells import is_slow, without_slow_cells  # noqa: E402
 from tests.real_weights import closing_line, skip_without_weights  # noqa: E402
 from tools.lesson_files import NOTEBOOKS, lesson_files  # noqa: E402
 
-# From here on every shape in a signature is checked on every call. `exercises` is left out:
+# From here on every shape in a signature is checked on every call. Most of `exercises` is left out:
 # a diagnosis calls small functions without shapes so often that checking takes 15 times as long.
 PACKAGE = Path(__file__).with_name("transformer_lesson")
 ROOMS = [f"{PACKAGE.name}.{path.stem}" for path in PACKAGE.iterdir() if path.stem != "exercises"]
-jaxtyping.install_import_hook(ROOMS, "beartype.beartype")
+CHECKED = [*ROOMS, f"{PACKAGE.name}.exercises.lesson_14.repairs"]
+jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 
 from tests.solved import SolvedLesson  # noqa: E402
 

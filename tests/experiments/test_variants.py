@@ -118,6 +118,7 @@ def test_muon_moves_the_matrices_of_the_blocks_and_nothing_else(base):
     assert len(optimizers(base, Recipe())) == 1
 
 
+@pytest.mark.slow
 def test_what_is_added_to_a_loss():
     batch = variants.since_2017.text().validation[0]
     second = torch.nn.Linear(64, batch.labels.max() + 90, bias=False)

@@ -204,6 +204,7 @@ def test_bad_input_says_what_to_change(monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_the_translator_reads_another_batch_and_where_it_is_missing_nothing_is_offered(monkeypatch):
     _, tokenizer, _ = trained_translator()
     batch = epoch(grammar.generate(3, seed=1), tokenizer, 3)[0]

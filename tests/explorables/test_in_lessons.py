@@ -13,7 +13,7 @@ from transformer_lesson.explorables.architecture_map import PARTS
 from transformer_lesson.explorables.html import whole_page
 
 STILLS = ROOT / "docs" / "stills"
-LATER = ("14", "15")  # lessons whose explorables have no tasks yet
+LATER = ("14",)  # lessons whose explorables have no tasks yet
 LOWEST = "the step of the lowest validation loss"
 SOLVED = {  # by lesson and cell, what a learner does who solves the task: buttons, or values given
     "00/0106bdcd": ["decoder-only (GPT)"],
@@ -55,6 +55,7 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "13/length-explorer": [("Window", 64)],
     "13/cache-calculator": ["128k", "1 in 6"],
     "13/49027f01": ["20", "small", "1 of 3 will learn"],
+    "15/will-it-fit": [re.compile("^8 devices: "), re.compile("^blocks computed twice: ")],
 }
 DONE = """[root.querySelector(".task").checkVisibility(), "done" in
     root.querySelector(".task").dataset]"""

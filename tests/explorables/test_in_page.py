@@ -122,6 +122,7 @@ def opened(name, chromium, tmp_path_factory):
     assert page.problems == []
 
 
+@pytest.mark.slow
 def test_its_values_can_be_linked_and_its_repr_is_short_and_stable(name):
     one, other = made(name), made(name)
     assert one.values == other.values and repr(one) == repr(other)

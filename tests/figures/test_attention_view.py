@@ -86,6 +86,7 @@ def test_one_part_is_shown_alone_and_without_a_menu(run, part):
     assert shown["left_text"] == (SOURCE if part == "encoder" else TARGET)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("model", [EncoderOnlyTransformer, DecoderOnlyTransformer])
 def test_models_of_one_stack_are_shown_straight_from_their_run(view, model):

@@ -205,6 +205,7 @@ def test_a_row_a_step_and_a_box_a_word():
     assert [text.get_color() for text in axes.texts][4] == "white"
 
 
+@pytest.mark.slow
 def test_each_position_is_asked_for_the_next_word_and_bars_are_as_long_as_words_are_likely():
     made = next_token_questions(["the", "child"], ["das", "Kind"])
     axes = assert_told(made, "after <bos> comes das; after das comes Kind; after Kind comes <eos>")

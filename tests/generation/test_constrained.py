@@ -2,12 +2,15 @@
 
 import itertools
 
+import pytest
+
 from transformer_lesson.generation import legal_next
 
 WORDS = ["".join(word) for n in range(1, 6) for word in itertools.product("am", repeat=n)]
 RECORDS = [f'{{"word": "{word}", "gender": "{gender}"}}' for word in WORDS for gender in "mfn"]
 
 
+@pytest.mark.slow
 def test_a_token_is_legal_where_a_record_begins_so():
     written = {record[:i] for record in RECORDS if len(record) < 31 for i in range(len(record) + 1)}
     short = ["".join(token) for n in (1, 2) for token in itertools.product('"am, :}7', repeat=n)]

@@ -22,6 +22,7 @@ few_values = st.sampled_from([-2.0, 0.0, 0.5, 3.0])  # many equals
 logit_lists = st.lists(few_values | st.floats(-9, 9, width=32), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @drawn
 @given(logits=logit_lists, k=st.integers(1, 15))
 def test_top_k_keeps_exactly_k_of_the_highest(logits, k):

@@ -124,6 +124,7 @@ def test_a_search_leaves_what_is_needed_and_of_twins_the_second():
     assert smallest_circuit([], lambda edges: 1.0) == []
 
 
+@pytest.mark.slow
 def test_a_search_finds_the_five_edges_that_were_programmed():
     model, batch = programmed_model(), induction.held_out_batch(batch_size=2, seed=5)
     graph = EdgeGraph(model, *induction.held_out_batch().inputs)

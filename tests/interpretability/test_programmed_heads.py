@@ -55,6 +55,7 @@ def test_a_word_is_told_whether_a_verb_stands_before_it(n_places):
     assert (weights.diagonal(-1) > 0.95).all()
 
 
+@pytest.mark.slow
 def test_in_the_grammar_an_article_after_a_verb_belongs_to_an_object():
     """So "a verb stands right before it" is the role, wherever German tells it."""
     seen = {"der": 0, "den": 0}

@@ -141,6 +141,7 @@ def test_ours_and_what_passed_are_the_same_model_until_a_mistake_is_handed_in():
     is_the_same("17 of 17")  # that was for one run only
 
 
+@pytest.mark.slow
 def test_a_mistake_shows_in_the_words_or_the_logits():
     result = translation(SENTENCE, residual_branch=no_residual)
     assert result.mine != GERMAN and result.packages == GERMAN and result.largest > 1

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def test_of_equally_frequent_pairs_the_first_one_wins_and_without_pairs_it_ends(
     assert train_byte_pairs({"a": 3}, 2) == train_byte_pairs({}, 2) == []
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.dictionaries(words, st.integers(1, 9), max_size=5), st.integers(0, 8))
 def test_pieces_make_the_word_and_each_merge_was_a_most_frequent_pair(counts, n_merges):

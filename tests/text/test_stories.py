@@ -17,6 +17,7 @@ def objections(events: str, thing: str = "pie") -> list[str]:
     return [one.objection for one in rest]
 
 
+@pytest.mark.slow
 def test_what_is_generated_keeps_its_facts_and_tells_all_kinds_of_events():
     found = generate(500, 0)
     assert all(map(keeps_its_facts, found)) and len({*found}) == 500

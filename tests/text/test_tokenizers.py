@@ -44,6 +44,7 @@ def test_words_keep_everything_but_spaces():
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(any_text)
 def test_words_lose_only_white_space_and_splitting_twice_changes_nothing(text):

@@ -34,6 +34,7 @@ DRAWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drawn", DRAWN.values(), ids=DRAWN)
 def test_a_small_picture_looks_like_what_was_drawn(drawn):
     stored = small(drawn)

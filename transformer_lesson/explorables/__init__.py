@@ -28,6 +28,7 @@ MODULES = {
     "TokenizerExplorer": "tokenizer_explorer",
     "TrainingReplay": "training_replay",
     "TranslationPlayground": "translation_playground",
+    "WillItFit": "will_it_fit",
 }
 _BESIDE = {"ReplayRecorder": "training_replay", "task": "in_page"}
 """What explorables are made with."""

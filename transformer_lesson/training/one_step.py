@@ -1,11 +1,14 @@
 """One step of training in its plainest form: one process, one precision, nothing watched.
 
-`loop.training_step` does the same with a schedule, a history and what stops a run that diverges.
+`loop.training_step` does the same with a schedule, a history and what stops a run that diverges,
+and `loop.accumulate` with the package's batches.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
+import torch.nn.functional as F
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from transformer_lesson.text.batches import Batch
@@ -39,3 +42,34 @@ def training_step(
     nn.utils.clip_grad_norm_(model.parameters(), max_norm)
     optimizer.step()
     return loss.item()
+
+
+def accumulate(
+    model: nn.Module,
+    parts: Sequence[tuple[Int[Tensor, "_ _"], Int[Tensor, "_ _"]]],
+    pad_id: int,
+) -> float:
+    """Add the gradient of a batch's mean loss to the weights, part after part; return that loss.
+
+    The mean is over all labels of the batch that are not padding, whatever part they stand in.
+    After each part its activations are free again, so that one part alone needs memory.
+
+    Args:
+        model: gives logits, shape (part, n, vocab_size), for ids of shape (part, n).
+        parts: ids and labels of each part of the batch; a part may have no label that counts.
+        pad_id: a label that does not count.
+
+    Raises:
+        ValueError: there is nothing but padding to predict.
+    """
+    count = sum(int((labels != pad_id).sum()) for _, labels in parts)
+    if not count:
+        raise ValueError(f"All labels are padding ({pad_id}): give at least one that counts.")
+    loss = 0.0
+    for ids, labels in parts:
+        logits = model(ids).flatten(0, 1)  # (part * n, vocab_size)
+        summed = F.cross_entropy(logits, labels.flatten(), ignore_index=pad_id, reduction="sum")
+        share = summed / count
+        share.backward()
+        loss += share.item()
+    return loss

@@ -4,8 +4,8 @@ A file for each lesson: what learners might write, right and wrong. A wrong answ
 wrong in one clause, or in two if it makes two mistakes at once. `passes today:` begins the clause
 of what no draw reaches yet.
 
-Of 1,402 wrong ones, 1,289 gave on every draw what one or two of the package's wrong turns give,
-which `test_diagnosis.py` makes anyway. The other 113 are here: nothing else tells whether the draws
+Of 1,411 wrong ones, 1,289 gave on every draw what one or two of the package's wrong turns give,
+which `test_diagnosis.py` makes anyway. The other 122 are here: nothing else tells whether the draws
 tell them from the right ones. A right answer is here if it says why it is odd, or does something
 that no other right one does, the solution and those of `tests/course/learners` included.
 """

@@ -222,7 +222,7 @@ function edgeWay(plan, edge) {
 }
 
 // Each edge with a button where it arrives; where costs are known, the wider the more it costs.
-function drawEdges(group, { edges, cut, now }, plan, page) {
+function drawEdges(group, { edges, now }, plan, page) {
   const color = ({ receiver }) => `var(${READS[receiver.split(".")[2]]?.[1] ?? "--ink"})`;
   const rise = ({ then, gone }) => (then && !gone ? Math.max(0, then.loss - now.loss) : 0);
   const most = Math.max(1e-9, ...edges.map(rise)), key = ({ name }) => name;
@@ -232,7 +232,7 @@ function drawEdges(group, { edges, cut, now }, plan, page) {
     "stroke-width": edge.gone ? 1 : edge.then ? 1.2 + 6 * rise(edge) / most : 2.2,
     "stroke-dasharray": edge.gone ? "2 5" : "none", "data-links": edge.name,
   }));
-  const turn = ({ edge }) => () => page.set({ cut: withEdgeSwitched(cut, edge) });
+  const turn = ({ edge }) => () => page.set({ cut: withEdgeSwitched(page.model.get("cut"), edge) });
   join(layer(group, "ways"), "path", edges, key, (edge) => ({
     d: edgeWay(plan, edge), class: "hand", "data-of": edge.name, onclick: turn(edge),
   }));

@@ -202,7 +202,9 @@ function drawSwitches(group, look, page, { names, top, side, place }) {
     y: i ? 36 + top(name) : 12,
   }));
   const all = [...heads.keys()], click = (i) => () => {
-    page.set({ removed: toggledHead(gone, i).map((one) => heads[one]) });
+    const off = page.model.get("removed"), name = String(heads[i]);
+    const others = off.filter((head) => String(head) !== name);
+    page.set({ removed: others.length < off.length ? others : [...off, heads[i]] });
   };
   join(layer(group, "boxes"), "rect", all, String, (i) => ({
     x: place(i)[0], y: place(i)[1], width: side, height: side, rx: 8, class: "box",

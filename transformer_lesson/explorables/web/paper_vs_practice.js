@@ -34,7 +34,7 @@ function drawPractice(state, page) {
   const cards = { top: beside ? 0 : chart.y + chart.tall + 44, wide: across / 3, tall };
   drawAxes(layer(svg, "axes"), chart, state);
   drawRuns(layer(svg, "runs"), settings, chosen, chart, state);
-  drawQuestion(layer(svg, "question"), chosen, chart, state, page);
+  drawQuestion(layer(svg, "question"), chosen, chart, page);
   drawCards(layer(svg, "cards"), settings, cards, state, page);
   set(svg, { width, height: cards.top + 4 * tall });
   return practiceFacts(settings, chosen, state);
@@ -199,7 +199,7 @@ function apart(heights) {
 }
 
 // What is asked before a setting is shown: a button for each answer.
-function drawQuestion(group, { key, runs, measured }, { x, y, wide, tall }, { predictions }, page) {
+function drawQuestion(group, { key, runs, measured }, { x, y, wide, tall }, page) {
   const answers = measured ? [] : [...Array(runs.length + 1).keys()], middle = x + wide / 2;
   const box = Math.min(70, wide / answers.length - 8);
   const left = middle - (answers.length * (box + 8)) / 2;
@@ -212,7 +212,7 @@ function drawQuestion(group, { key, runs, measured }, { x, y, wide, tall }, { pr
   join(layer(group, "answers"), "rect", answers, (i) => i, (i) => ({
     ...place(i), width: box, height: 44, rx: 9, class: "box",
     ...choosable(`${i} of ${runs.length} will learn`, false,
-      () => page.set({ predictions: { ...predictions, [key]: i } })),
+      () => page.set({ predictions: { ...page.model.get("predictions"), [key]: i } })),
   }));
   join(layer(group, "numbers"), "text", answers, (i) => i, (i) => ({
     text: i, x: place(i).x + box / 2, y: place(i).y + 27, class: "middle strong",

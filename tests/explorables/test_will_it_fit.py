@@ -1,0 +1,62 @@
+"""What a step holds, in the page: the package's numbers in every state that its controls reach."""
+
+import itertools
+import re
+
+import pytest
+
+from transformer_lesson.explorables import WillItFit
+from transformer_lesson.explorables.will_it_fit import MODELS
+from transformer_lesson.training.memory_needs import GIB, memory_to_train
+
+UNITS = {"MiB": 2**20, "GiB": GIB}
+NUMBER = r"([\d.,e+]+) ([MG]iB)"
+
+
+def bytes_in(text: str) -> list[float]:
+    return [float(n.replace(",", "")) * UNITS[unit] for n, unit in re.findall(NUMBER, text)]
+
+
+def test_every_model_device_and_change_has_the_packages_numbers(show):
+    page, states = show(WillItFit()), []
+    for size, bits, (table, twice) in itertools.product(
+        range(len(MODELS)), (32, 16), ((True, False), (False, False), (True, True), (False, True))
+    ):
+        states.append(dict(size=size, bits=bits, table=table, twice=twice))
+    states += [dict(batch=batch, tokens=tokens) for batch in (1, 64) for tokens in (128, 8192)]
+    states += [dict(devices=devices, memory=memory) for devices, memory in ((8, 8), (512, 141))]
+    first = dict(
+        size=1, bits=32, batch=8, tokens=1024, table=True, twice=False, devices=1, memory=24
+    )
+    whole = [first | state for state in states]
+    for state, shown in zip(whole, page.states(whole), strict=True):
+        sizes = list(MODELS.values())[state["size"]]
+        options = {name: state[name] for name in ("bits", "table", "twice", "devices")}
+        needs = memory_to_train(sizes, state["batch"], state["tokens"], **options)
+        held = bytes_in(shown["said"].partition(". Of")[0])
+        assert held == pytest.approx(needs, rel=0.006), state
+        assert bytes_in(shown["title"])[0] == pytest.approx(sum(needs), rel=0.006), state
+        fits = "it fits into" in shown["title"]
+        assert fits == (sum(needs) <= state["memory"] * GIB), state
+
+
+def test_a_change_is_a_button_that_says_what_it_makes_of_it(show):
+    page = show(WillItFit(size=3, devices=8))
+    sizes = MODELS["GPT-3 6.7B"]
+    told = page.told()
+    assert len(told) == 6 * 4 + 5  # four parts now and with each change, and five buttons
+    said = dict(name.split(": ", 1) for name in told if name.count(":") == 1 and "now" not in name)
+    wanted = memory_to_train(sizes, 8, 1024, table=False, devices=8)
+    assert bytes_in(said["attention in blocks"])[0] == pytest.approx(sum(wanted), rel=0.006)
+    page.click("attention in blocks: " + said["attention in blocks"])
+    assert page.get("table") is False and page.title.startswith("To train GPT-3 6.7B takes")
+    assert not any(name.startswith("attention in blocks") for name in page.told())
+
+
+def test_the_change_that_saves_most_is_named(show):
+    page = show(WillItFit(size=2, batch=64))
+    names = {name: bytes_in(name)[0] for name in page.told() if re.match(r"[^:]+: [\d.,]+ ", name)}
+    best = min(names, key=names.get)
+    assert f"Of the changes left, {best.split(': ')[0]} saves most" in page.said
+    page.set(batch=1, table=False, twice=True, bits=16, devices=512)
+    assert "Of the changes left" not in page.said

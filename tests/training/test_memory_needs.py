@@ -1,0 +1,110 @@
+"""What a step must hold, by formula, against the tensors that a model really keeps."""
+
+import pytest
+import torch
+
+from transformer_lesson.explorables.will_it_fit import MODELS
+from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.parameters import count_parameters
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.text.batches import Batch
+from transformer_lesson.training import TrainConfig
+from transformer_lesson.training.loss import batch_loss
+from transformer_lesson.training.memory import checkpointing_activations
+from transformer_lesson.training.memory_needs import (
+    GIB,
+    Sizes,
+    kept_for_backward,
+    memory_to_train,
+    parameters_of,
+)
+from transformer_lesson.training.optimizer import make_optimizer
+
+
+def small_gpt(sizes: Sizes) -> DecoderOnlyTransformer:
+    layers, d_model, n_heads, vocab_size, max_len = sizes
+    return DecoderOnlyTransformer(
+        ModelConfig(
+            vocab_size, d_model, n_heads, layers, 4 * d_model, max_len,
+            dropout=0.0, positions="learned", norm_position="pre", activation="gelu",
+        )
+    ).train()  # fmt: skip
+
+
+def kept_by_the_model(model, batch, twice=False) -> int:
+    """Bytes of all tensors that wait for the backward pass, weights left out, each counted once."""
+    kept, alive = {}, []
+    weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        alive.append(tensor)  # or its place would be given to another
+        return tensor
+
+    with (
+        checkpointing_activations(model, twice),
+        torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
+    ):
+        batch_loss(model, batch)
+    return sum(kept.values())
+
+
+@pytest.mark.parametrize(
+    "sizes", [Sizes(3, 64, 4, 101, 128), Sizes(1, 96, 2, 53, 64), Sizes(5, 32, 8, 211, 96)]
+)
+@pytest.mark.parametrize("table", [False, True])
+def test_a_model_keeps_what_the_formula_says(sizes, table):
+    model, n = small_gpt(sizes), sizes.max_len
+    if table:  # somebody watches the weights, so they have to be there
+        for block in model.decoder:
+            block.self_attention.weights.register_forward_hook(lambda *_: None)
+    ids = torch.randint(0, sizes.vocab_size, (4, n))
+    by_formula = 4 * kept_for_backward(sizes, n, table) * ids.numel()
+    assert kept_by_the_model(model, Batch((ids,), ids)) == pytest.approx(by_formula, rel=0.05)
+    assert memory_to_train(sizes, 4, n, table=table).activations == by_formula
+
+
+def test_computed_twice_the_blocks_keep_their_inputs():
+    sizes = Sizes(6, 64, 4, 101, 128)
+    ids = torch.randint(0, sizes.vocab_size, (2, 128))
+    kept = kept_by_the_model(small_gpt(sizes), Batch((ids,), ids), twice=True) / (4 * ids.numel())
+    one_block = kept_for_backward(sizes, 128) - kept_for_backward(sizes._replace(n_layers=5), 128)
+    by_formula = kept_for_backward(sizes, 128, twice=True) - one_block  # made in the backward pass
+    assert kept == pytest.approx(by_formula, rel=0.05)
+
+
+def test_weights_gradients_and_adams_averages_are_those_of_a_step():
+    sizes = Sizes(3, 64, 4, 101, 128)
+    model = small_gpt(sizes)
+    assert count_parameters(model) == parameters_of(sizes)
+    optimizer = make_optimizer(model, TrainConfig(steps=1))
+    ids = torch.randint(0, sizes.vocab_size, (2, 128))
+    batch_loss(model, Batch((ids,), ids))[0].backward()
+    optimizer.step()
+    weights = sum(weight.nbytes for weight in model.parameters())
+    gradients = sum(weight.grad.nbytes for weight in model.parameters())
+    averages = sum(value.nbytes for state in optimizer.state.values() for value in state.values())
+    needs = memory_to_train(sizes, 2, 128)
+    assert (needs.weights, needs.gradients) == (weights, gradients)
+    assert needs.optimizer == pytest.approx(averages, rel=0.01)
+
+
+def test_sixteen_bytes_a_weight_in_either_precision_shared_by_all_devices():
+    sizes = MODELS["GPT-3 175B"]
+    for bits in (32, 16):
+        needs = memory_to_train(sizes, 1, 2048, bits)
+        assert sum(needs[:3]) == 16 * parameters_of(sizes)
+        shared = memory_to_train(sizes, 1, 2048, bits, devices=64)
+        assert sum(shared[:3]) == sum(needs[:3]) / 64 and shared.activations == needs.activations
+    assert 2500 < sum(needs[:3]) / GIB < 2700  # GiB
+    with pytest.raises(ValueError, match="bits is 8, but"):
+        memory_to_train(sizes, 1, 2048, bits=8)
+
+
+def test_the_models_have_as_many_numbers_as_their_papers_say():
+    found = {name: parameters_of(sizes) for name, sizes in MODELS.items()}
+    assert found["GPT-2 small"] == 124_439_808 and found["GPT-2 XL"] == 1_557_611_200
+    assert round(found["GPT-3 6.7B"] / 1e9, 1) == 6.7
+    assert round(found["GPT-3 175B"] / 1e9) == 175

@@ -15,7 +15,7 @@ from torch import nn
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import exercise
-from transformer_lesson.exercises.lesson_14 import inputs, rules
+from transformer_lesson.exercises.lesson_14 import hunt, inputs, rules
 from transformer_lesson.model import masks
 
 
@@ -1284,11 +1284,5 @@ def gpt2_d_model(n_heads):
     return choose(d_model, fraction=float(d_model), text=str(d_model))
 
 
-from transformer_lesson.exercises.lesson_14.hunt import (  # noqa: E402  # after those above
-    cached_step,
-    decay_groups,
-    evaluation_loss,
-    next_probe,
-    rate_at,
-    shifted_loss,
-)
+next_probe, shifted_loss, decay_groups = hunt.next_probe, hunt.shifted_loss, hunt.decay_groups
+rate_at, evaluation_loss, cached_step = hunt.rate_at, hunt.evaluation_loss, hunt.cached_step

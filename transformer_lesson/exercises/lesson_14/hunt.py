@@ -328,7 +328,19 @@ def rate_at(step, steps_per_epoch, peak, warmup_epochs, epochs):
         starts_over=(step - warmup) % (total - warmup) / (total - warmup),
     )
     progress = choose(min(1.0, progress), rises_again=progress, over_at_once=1.0, never_falls=0.0)
-    fall = choose(
+    fall = _fall(progress)
+    return peak * choose(
+        0.1 + 0.9 * fall,
+        down_to_0=fall,
+        above_the_peak=0.1 + fall,
+        cut_at_a_tenth=max(0.1, fall),
+        tenth_of_the_rate=0.1 * fall,
+    )
+
+
+def _fall(progress):
+    """Return half a cosine wave, from 1 to 0."""
+    return choose(
         (1 + math.cos(math.pi * progress)) / 2,
         whole_wave=(1 + math.cos(2 * math.pi * progress)) / 2,
         quarter_wave=math.cos(math.pi * progress / 2),
@@ -336,13 +348,6 @@ def rate_at(step, steps_per_epoch, peak, warmup_epochs, epochs):
         rising=(1 - math.cos(math.pi * progress)) / 2,
         bare_cosine=math.cos(math.pi * progress),
         root=1 - math.sqrt(progress),
-    )
-    return peak * choose(
-        0.1 + 0.9 * fall,
-        down_to_0=fall,
-        above_the_peak=0.1 + fall,
-        cut_at_a_tenth=max(0.1, fall),
-        tenth_of_the_rate=0.1 * fall,
     )
 
 
@@ -490,6 +495,12 @@ def cached_step(x, n_cached, table):
         positions_added_twice=x + 2 * positions,
         changed_in_place=x.add_(positions),
     )
+    mask = _allowed(n, n_cached)
+    return choose((placed, mask), exchanged=(mask, placed), tokens_alone=placed)
+
+
+def _allowed(n, n_cached):
+    """Return which keys, cached and new, each new token may see."""
     full = torch.ones(n, n_cached + n, dtype=torch.bool)
     mask = choose(
         full.tril(n_cached),
@@ -503,7 +514,7 @@ def cached_step(x, n_cached, table):
         window=full.tril(n_cached) & full.triu(1),
         square=torch.ones(n_cached + n, n_cached + n, dtype=torch.bool).tril(),
     )
-    mask = choose(
+    return choose(
         mask,
         inverted=~mask,
         transposed=mask.T,
@@ -511,4 +522,3 @@ def cached_step(x, n_cached, table):
         additive=torch.zeros(mask.shape).masked_fill(~mask, -math.inf),
         two_more_axes=mask[None, None],
     )
-    return choose((placed, mask), exchanged=(mask, placed), tokens_alone=placed)

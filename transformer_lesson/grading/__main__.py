@@ -17,7 +17,7 @@ from transformer_lesson.exercises.catalog import LESSONS
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.grading import folder as handed_in
 from transformer_lesson.grading import sandbox
-from transformer_lesson.grading.judge import grade
+from transformer_lesson.grading.judge import grade, grade_hunt
 
 OPEN = (
     "Nothing here can lock notebooks in, so a malicious one could read or delete your files: "
@@ -43,7 +43,9 @@ def rows(submissions: list[handed_in.Submission], lesson: str) -> Iterator[hande
             yield handed_in.Row(submission, "", Report("", "unreadable", str(error)))
             continue
         if lesson in ("", of_lesson):
-            for report in grade(cells, of_lesson):
+            hunt = handed_in.HUNT.fullmatch(of_lesson)
+            reports = grade_hunt(cells, int(hunt[1])) if hunt else grade(cells, of_lesson)
+            for report in reports:
                 yield handed_in.Row(submission, of_lesson, report)
 
 
@@ -51,7 +53,7 @@ def refusal(folder: str, lesson: str, unconfined: bool) -> str | None:
     """Return, in a sentence, why nothing can be graded, or `None`."""
     if not folder or not Path(folder).is_dir():
         return f"{folder!r} is not a folder: give the one with the notebooks, as in DIR=handed_in."
-    if lesson and lesson not in LESSONS:
+    if lesson and lesson not in LESSONS and not handed_in.HUNT.fullmatch(lesson):
         return f"There is no lesson {lesson!r}: give two digits, 00 to 15, as in LESSON=03."
     if not os.access(folder, os.W_OK):
         return f"grades.csv cannot be written in {folder}: copy the notebooks to your own folder."

@@ -16,7 +16,8 @@ from transformer_lesson.files import printable, write_atomically
 COLUMNS = ("student", "lesson", "exercise", "status", "mistake", "message")
 LONGEST = 300  # characters of a message
 LARGEST = 20_000_000  # bytes of a notebook; the lessons have less than 5 million
-TITLE = re.compile(r"^#\s*(\d\d)\s*·", re.MULTILINE)
+TITLE = re.compile(r"^#\s*(\d\d|Hunt \d{1,4})\s*·", re.MULTILINE)
+HUNT = re.compile(r"hunt (\d{1,4})")
 
 
 class Unreadable(Exception):
@@ -70,7 +71,7 @@ def _is_hidden(place: Path) -> bool:
 
 
 def read(path: Path) -> tuple[str, list[str]]:
-    """Return a notebook's lesson, two digits, and the sources of its code cells.
+    """Return a notebook's lesson, two digits or "hunt 7", and the sources of its code cells.
 
     Raises:
         Unreadable: the file is no notebook, or of no lesson.
@@ -86,8 +87,8 @@ def read(path: Path) -> tuple[str, list[str]]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Unreadable("The file is not a notebook of version 4.") from error
     titles = [TITLE.search(source) for kind, source in cells if kind == "markdown"]
-    named = [title.group(1) for title in titles if title] or [path.name[:2]]
-    if named[0] not in LESSONS:
+    named = [title.group(1).lower() for title in titles if title] or [path.name[:2]]
+    if named[0] not in LESSONS and not HUNT.fullmatch(named[0]):
         raise Unreadable("Neither a title nor the file's name says which lesson it is.")
     return named[0], [source for kind, source in cells if kind == "code"]
 

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from transformer_lesson.exercises.boss import planted
 from transformer_lesson.exercises.catalog import LESSONS, find
 from transformer_lesson.exercises.engine import checks
 from transformer_lesson.exercises.engine.attempt import NotAttempted, call
@@ -30,6 +31,7 @@ from transformer_lesson.exercises.lesson_14.rules import (
     norm_is_trained,
     operations_do_not_grow,
 )
+from transformer_lesson.exercises.program import FUNCTIONS
 from transformer_lesson.grading.record import LONGEST, Player
 from transformer_lesson.grading.sandbox import SECONDS, Stopped, answers
 
@@ -164,7 +166,22 @@ def grade(cells: list[str], lesson: str) -> list[Report]:
         cells: the sources of a notebook's code cells.
         lesson: two digits.
     """
-    names, reports = LESSONS[lesson][1:], []
+    return _graded(cells, LESSONS[lesson][1:])
+
+
+def grade_hunt(cells: list[str], seed: int) -> list[Report]:
+    """Return a report for each bug of a hunt, and for each function that was sound and is not.
+
+    Args:
+        cells: the sources of a notebook's code cells.
+        seed: the hunt's number.
+    """
+    sick, reports = dict(planted(seed)), _graded(cells, FUNCTIONS)
+    return [one for one in reports if one.name in sick or one.status != "passed"]
+
+
+def _graded(cells: list[str], names: tuple[str, ...]) -> list[Report]:
+    reports = []
     while len(reports) < len(names):  # a process that has been stopped costs one exercise
         reports += _until_stopped(cells, names[len(reports) :])
     return reports

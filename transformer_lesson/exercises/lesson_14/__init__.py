@@ -3,7 +3,7 @@
 Long because it is 24 exercises, in the order of the lesson. Each sets out from a bug and ends in a
 repair that learners read whole, so this lesson alone is a folder: `bugs` holds the functions as a
 learner finds them, `repairs` the same ones repaired; `inputs` and `rules` are what they are checked
-with.
+with. `hunt` holds six more: the choice of a probe, and repairs of programs that run and are wrong.
 """
 
 import math
@@ -15,7 +15,7 @@ from torch import nn
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import exercise
-from transformer_lesson.exercises.lesson_14 import inputs, rules
+from transformer_lesson.exercises.lesson_14 import hunt, inputs, rules
 from transformer_lesson.model import masks
 
 
@@ -1282,3 +1282,7 @@ def gpt2_d_model(n_heads):
         square_of_heads=4 * n_heads**2,
     )
     return choose(d_model, fraction=float(d_model), text=str(d_model))
+
+
+next_probe, shifted_loss, decay_groups = hunt.next_probe, hunt.shifted_loss, hunt.decay_groups
+rate_at, evaluation_loss, cached_step = hunt.rate_at, hunt.evaluation_loss, hunt.cached_step

@@ -1,0 +1,213 @@
+"""Bosses: every bug shows and none hides another; probes cost, mended functions give points."""
+
+import math
+from itertools import combinations
+
+import pytest
+import torch
+
+from transformer_lesson.exercises import boss as bosses
+from transformer_lesson.exercises import program as programs
+from transformer_lesson.exercises.boss import BUGS, SUITED, Boss, healthy, planted, printed
+from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.engine.attempt import outcome
+from transformer_lesson.exercises.engine.choosing import turns, variant
+from transformer_lesson.exercises.engine.compare import same
+from transformer_lesson.exercises.engine.specification import Draw
+from transformer_lesson.exercises.probing import PROBES
+from transformer_lesson.exercises.program import FUNCTIONS, program, sources, started
+
+SEED = 7
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def unchecked_shapes(unchecked):
+    """As in a learner's notebook."""
+
+
+def right(name):
+    return find(name).load_reference()
+
+
+def each_bug_shows_and_hides_none(seed):
+    bugs = planted(seed)
+    assert len(dict(bugs)) == BUGS
+    whole = printed(bugs)
+    for bug in bugs:
+        alone, mended = printed([bug]), printed([one for one in bugs if one != bug])
+        assert alone != printed() and mended != whole, (seed, bug)
+        assert bosses.whats_wrong(bug[0], variant(find(bug[0]).marked, frozenset([bug[1]])))
+    losses = bosses._ran(bugs)[1]
+    assert all(map(math.isfinite, losses))
+
+
+def test_each_bug_of_a_boss_shows_and_hides_no_other():
+    for seed in (0, SEED):
+        each_bug_shows_and_hides_none(seed)
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("seed", range(30))
+def test_thirty_bosses(seed):
+    each_bug_shows_and_hides_none(seed)
+
+
+@pytest.mark.everything
+def test_thirty_bosses_are_thirty():
+    assert len({planted(seed) for seed in range(30)}) == 30
+
+
+def test_suited_turns_are_turns_of_the_programs_functions():
+    assert tuple(SUITED) != () and set(SUITED) == set(FUNCTIONS)
+    for name, suited in SUITED.items():
+        assert set(suited.split()) <= set(turns(find(name).marked)), name
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_suited_turn_changes_what_is_printed(name):
+    for turn in SUITED[name].split():
+        assert printed([(name, turn)]) != printed(), turn
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_that_was_tidied_does_what_its_variant_does(name):
+    exercise = find(name)
+    for turn in ("", *SUITED[name].split()[:2]):
+        taken = frozenset(filter(None, [turn]))
+        source = sources(((name, turn),) if turn else ())
+        tidied = started("\n\n".join([programs.imports(source), *source.values()]))[name]
+        for i in range(exercise.draws):
+            inputs = exercise.make_inputs(Draw(i))
+            expected = outcome(exercise.tried(variant(exercise.marked, taken)), inputs)
+            assert same(expected, outcome(exercise.tried(tidied), exercise.make_inputs(Draw(i))))
+
+
+def test_the_program_is_plain_python_that_learns_and_writes():
+    source = program()
+    assert "choose" not in source and max(map(len, source.splitlines())) <= 100
+    _, losses, sentences = healthy()
+    assert losses[0] > 2.9 and losses[-1] < 0.8
+    assert all(text.startswith("<bos> ") for text in sentences)
+    assert sentences[0].split()[-1] == "auf" and sentences[2].split()[-1] == "ein"
+
+
+def test_mending_all_gives_full_points_and_makes_the_program_healthy():
+    boss = Boss(SEED)
+    assert "0 of 3 bugs" in repr(boss)
+    names = [name for name, _ in planted(SEED)]
+    report = boss.check(right(names[0]))
+    assert report.status == "failed" and "1 of 3 bugs" in report.message
+    assert not any(f"`{name}`" in report.message for name in names[1:])
+    report = boss.check(*map(right, names[1:]))
+    assert report.status == "passed" and boss.points == 30
+    torch.manual_seed(5)
+    losses, sentences = boss.names["run"]()
+    assert same(torch.tensor(losses), torch.tensor(healthy()[1])) and sentences == healthy()[2]
+
+
+def test_minutes_and_idle_functions_cost_points():
+    boss, names = Boss(SEED), [name for name, _ in planted(SEED)]
+    boss.check(right(names[0]))
+    assert boss.points == 10
+    sound = next(name for name in FUNCTIONS if name not in names)
+    assert "is right, and was" in boss.check(right(sound)).message and boss.points == 9
+    assert "is not right" in boss.check(boss.names[names[1]]).message and boss.points == 8
+    assert "5 minutes" in boss.probe("layer by layer") and boss.points == 3
+    boss.probe("layer by layer")
+    assert boss.points == 0
+    boss.check(right(names[0]))  # once more
+    assert boss.wasted == 2
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_a_probe_leaves_the_program_as_it_was_and_says_the_same_twice(name):
+    boss = Boss(SEED)
+    before, state = dict(boss.names), torch.get_rng_state()
+    first, second = boss.probe(name), boss.probe(name)
+    assert first.splitlines()[:-1] == second.splitlines()[:-1]
+    assert boss.names == before and torch.equal(torch.get_rng_state(), state)
+    assert boss.minutes == 2 * PROBES[name].cost
+
+
+TOLD = {
+    "leak": ("causal_mask", "one_ahead"),
+    "padding": ("padding_mask", "inverted"),
+    "order": ("sinusoidal_encoding", "frequency_alone"),
+    "rates": ("rate_at", "in_epochs"),
+    "gradients": ("residual_branch_pre", "no_sublayer"),
+    "one batch": ("rate_at", "tenth_of_the_rate"),
+    "trained weights": ("write_on", "multiplied"),
+    "initial loss": ("shifted_loss", "second_softmax"),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_a_probe_tells_what_it_is_for(name):
+    sick = started(program((TOLD[name],)))
+    said = PROBES[name].take(sick, healthy()[0]).splitlines()
+    assert said[0].partition(": ")[2] != said[1].partition(": ")[2]
+
+
+def test_layer_by_layer_names_the_first_of_several_and_then_the_next():
+    bugs = (("causal_mask", "everything"), ("layer_norm", "swapped"))
+    sick = started(program(bugs))
+    probe = PROBES["layer by layer"]
+    assert "`causal_mask`" in probe.take(sick, healthy()[0])
+    sick["causal_mask"] = right("causal_mask")
+    assert "`layer_norm`" in probe.take(sick, healthy()[0])
+    sick["layer_norm"] = right("layer_norm")
+    assert "every function" in probe.take(sick, healthy()[0])
+
+
+def test_the_last_boss_is_the_learners_own(tmp_path, monkeypatch):
+    def layer_norm(x, gamma, beta, epsilon):
+        centered = x - x.mean(-1, keepdim=True)
+        return centered / (centered.square().mean(-1, keepdim=True) + epsilon).sqrt() * gamma + beta
+
+    def causal_mask(n):
+        return torch.ones(1, 1, n, n).bool()
+
+    found = {"layer_norm": layer_norm, "causal_mask": causal_mask}
+    monkeypatch.setattr(bosses, "collection_folder", lambda: tmp_path)
+    monkeypatch.setattr(bosses, "load_collected", lambda folder: (found, {}))
+    boss = Boss(SEED, mine=True)
+    assert boss.yours == {"layer_norm": layer_norm}  # what is wrong is not taken
+    ((sick, turn),) = planted(SEED, 1)
+    assert "not allowed" in boss.source and "not allowed" in boss.show(sick)
+    other = next(name for name in FUNCTIONS if name != sick)
+    assert boss.accuse(other).status == "failed"
+    report = boss.accuse(sick)
+    assert report.status == "passed" and boss.points == 9
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("seed", [-1, 10_000, 3.0, True, "7", None], ids=repr)
+def test_a_number_that_is_none_gets_a_sentence(seed):
+    with pytest.raises(ValueError, match="whole number from 0 to 9999"):
+        Boss(seed)
+
+
+def test_what_a_boss_does_not_know_gets_a_sentence():
+    boss = Boss(SEED)
+    with pytest.raises(ValueError, match="no probe 'x-ray'. Take one of: initial loss"):
+        boss.probe("x-ray")
+    for call in (boss.show, boss.accuse):
+        with pytest.raises(ValueError, match="has no exercise 'beam_search'"):
+            call("beam_search")
+    with pytest.raises(ValueError, match="has no exercise '<lambda>'"):
+        boss.check(lambda x: x)
+    with pytest.raises(ValueError, match=r"check\(function\)"):
+        boss.accuse("embed")
+
+
+def test_no_two_parts_of_a_program_share_a_name():
+    written = sources()
+    defined = [
+        line.split("(")[0]
+        for text in written.values()
+        for line in text.splitlines()
+        if line.startswith("def ")
+    ]
+    assert not [one for one, other in combinations(sorted(defined), 2) if one == other]

@@ -1,0 +1,264 @@
+"""A boss: a program that trains and writes, with three unknown bugs, or one in your own functions.
+
+Which functions are sick, and how, follows from a number: everybody can have their own. A bug is a
+wrong turn of that function's exercise, so that its `check` tells when it is mended.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, lru_cache
+from typing import Any
+
+import torch
+
+from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.engine.attempt import NotAttempted
+from transformer_lesson.exercises.engine.checks import ENDLESS, first_failure, one_thread
+from transformer_lesson.exercises.engine.choosing import variant
+from transformer_lesson.exercises.engine.collection import collection_folder, load_collected
+from transformer_lesson.exercises.engine.explanation import words
+from transformer_lesson.exercises.engine.reports import Report
+from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
+from transformer_lesson.exercises.probing import PROBES
+from transformer_lesson.exercises.program import FUNCTIONS, program, sources, started
+
+SUITED = {
+    "embed": "unscaled inverse not_the_root squared row_before row_after always_512",
+    "sinusoidal_encoding": "frequency_alone positions_for_width growing base_e sines_alone "
+    "cosines_missing last_position width_divides_last",
+    "causal_mask": "upper everything itself_alone not_itself one_ahead inverted",
+    "padding_mask": "inverted id_1 up_to_the_first first_sentence",
+    "scaled_dot_product_attention": "inverse keys_as_values mask_ignored zero_for_hidden "
+    "hidden_after_softmax over_queries over_all twice mask_added",
+    "split_heads": "tokens_turned tokens_in_the_last_axis no_transpose numbers_in_front",
+    "merge_heads": "number_by_number no_transpose batch_and_heads_exchanged",
+    "feed_forward": "input_cut_off cut_off_from_above activation_at_the_end softmax signs",
+    "layer_norm": "over_tokens over_first over_all not_the_root swapped gamma_plus_1 no_gamma",
+    "residual_branch_pre": "post_norm no_norm no_residual no_sublayer sublayer_twice both_carried",
+    "shifted_loss": "not_shifted shifted_backward two_ahead batch_shifted second_softmax "
+    "without_logarithm padding_counted over_positions",
+    "rate_at": "in_epochs end_in_epochs ramp_to_the_end rising tenth_of_the_rate over_at_once",
+    "write_on": "last_token_only prompt_only multiplied likeliest_first one_before even_chances",
+}
+"""The wrong turns that this program can take: it runs with each, and prints other things."""
+
+BUGS, WORTH, LARGEST = 3, 10, 9999  # of a boss; points for each; the largest number of a boss
+
+
+@cache
+def planted(seed: int, count: int = BUGS) -> tuple[tuple[str, str], ...]:
+    """Return the functions that a boss has made sick, each with its wrong turn.
+
+    No bug hides another one: whichever is mended, the program prints something else.
+
+    Args:
+        seed: the boss's number, 0 to 9999.
+        count: how many.
+
+    Raises:
+        ValueError: there is no boss of that number.
+    """
+    if type(seed) is not int or not 0 <= seed <= LARGEST:
+        raise ValueError(f"A boss has a whole number from 0 to {LARGEST}: {seed!r:.40} is none.")
+    chance = random.Random(f"boss {seed}")
+    while True:
+        chosen = sorted(chance.sample(FUNCTIONS, count), key=FUNCTIONS.index)
+        bugs = tuple((name, chance.choice(SUITED[name].split())) for name in chosen)
+        mended = [tuple(bug for bug in bugs if bug != one) for one in bugs]
+        if printed(bugs) not in map(printed, mended):
+            return bugs
+
+
+def printed(bugs: Iterable[tuple[str, str]] = ()) -> tuple[str, ...]:
+    """Return what a program with these bugs prints: losses every ten steps, and sentences."""
+    _, losses, sentences = _ran(tuple(bugs))
+    return *_table(losses), *sentences
+
+
+def _table(losses: list[float]) -> list[str]:
+    """Return a line for every tenth step, and for the last."""
+    steps = *range(0, len(losses), 10), len(losses) - 1
+    return [f"{step:>10}{losses[step]:>10.2f}" for step in steps]
+
+
+@lru_cache(maxsize=16)
+def _ran(bugs: tuple[tuple[str, str], ...]) -> tuple[dict, list[float], list[str]]:
+    """Return a program with bugs: its names, its losses, the sentences that it writes."""
+    names = started(program(bugs))
+    with one_thread(), torch.random.fork_rng(devices=[]):
+        return names, *names["run"]()
+
+
+def healthy() -> tuple[dict, list[float], list[str]]:
+    """Return the program without bugs: its names, its losses, the sentences that it writes."""
+    return _ran(())
+
+
+class Text(str):
+    """Text that a notebook shows as it is, without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Boss:
+    """A program with unknown bugs, the probes that find them, and the points that are left.
+
+    Each bug that is mended gives ten points. Each minute of a probe costs one, and so does each
+    function that is handed in and mends nothing.
+
+    Args:
+        seed: which boss, 0 to 9999.
+        mine: whether the program runs on the functions that you collected in the lessons, ours
+            standing in for what is missing, with one bug in one of them. What you have stays as
+            it is on the disk.
+
+    Raises:
+        ValueError: there is no boss of that number.
+    """
+
+    def __init__(self, seed: int, mine: bool = False):
+        self.seed, self.mine = seed, mine
+        self._planted = dict(planted(seed, 1 if mine else BUGS))
+        self._mended: set[str] = set()
+        self.minutes, self.wasted = 0, 0
+        self.names = started(program() if mine else program(tuple(self._planted.items())))
+        self.yours = _yours() if mine else {}
+        self.names.update(self.yours)
+        for name, turn in self._planted.items() if mine else ():
+            self.names[name] = variant(find(name).marked, frozenset([turn]))
+        with one_thread(), torch.random.fork_rng(devices=[]):
+            self.losses, self.sentences = self.names["run"]()
+
+    @property
+    def source(self) -> Text:
+        """The whole program, to read; the one on your own functions is not shown."""
+        return SECRET if self.mine else Text(program(tuple(self._planted.items())))
+
+    @property
+    def points(self) -> int:
+        """What you have now, never below 0."""
+        return max(0, WORTH * len(self._mended) - self.minutes - self.wasted)
+
+    def show(self, name: str) -> Text:
+        """Return one function's source.
+
+        Raises:
+            ValueError: the program has no such function.
+        """
+        _check_name(name)
+        return SECRET if self.mine else Text(sources(tuple(self._planted.items()))[name])
+
+    def __repr__(self) -> str:
+        """Show the symptoms: losses and sentences beside those of the healthy program."""
+        _, losses, sentences = healthy()
+        rows = [f"{'step':>10}{'sick':>10}{'healthy':>10}"]
+        for sick, right in zip(*map(_table, (self.losses, losses)), strict=True):
+            rows.append(sick + right[10:])
+        for sick, right in zip(self.sentences, sentences, strict=True):
+            rows += ["", f"   sick: {sick}", f"healthy: {right}"]
+        return "\n".join([f"Boss {self.seed}: {self._left()}", "", *rows])
+
+    def probe(self, name: str) -> Text:
+        """Take a probe, pay its minutes, and return what it finds, sick beside healthy.
+
+        Raises:
+            ValueError: there is no such probe.
+        """
+        if name not in PROBES:
+            raise ValueError(f"There is no probe {name!r}. Take one of: {', '.join(PROBES)}.")
+        probe, right = PROBES[name], healthy()[0]
+        self.minutes += probe.cost
+        with one_thread(), torch.random.fork_rng(devices=[]):
+            found = probe.take(self.names, right)
+        paid = f"{probe.cost} minute{'s' if probe.cost > 1 else ''}, {self.minutes} in all."
+        return Text(f"{probe.asks}\n{found}\n{paid}")
+
+    def check(self, *functions: Callable) -> Report:
+        """Put functions of yours into the program, and say which bugs they mend.
+
+        Args:
+            functions: with the names that they have in the program.
+
+        Raises:
+            ValueError: the program has no such function, or it is your own that is sick.
+        """
+        if self.mine:
+            raise ValueError('The sick function is your own: say its name, accuse("layer_norm").')
+        said = [self._handed_in(function) for function in functions]
+        return self._report("\n".join(said))
+
+    def accuse(self, name: str) -> Report:
+        """Say which of your own functions is sick.
+
+        Raises:
+            ValueError: the program has no such function, or is not made of yours.
+        """
+        _check_name(name)
+        if not self.mine:
+            raise ValueError("Mend what you suspect, and hand it in: check(function).")
+        if name not in self._planted:
+            self.wasted += 1
+            return self._report(f"`{name}` is sound.")
+        self._mended.add(name)
+        self.names[name] = self.yours.get(name, healthy()[0][name])
+        turn = words(name)[self._planted[name]]
+        return self._report(f"It is `{name}`: {turn.name}. {turn.why}")
+
+    def _handed_in(self, function: Callable) -> str:
+        name = getattr(function, "__name__", repr(function))
+        _check_name(name)
+        failure = whats_wrong(name, function)
+        if failure is None:
+            self.names[name] = function
+        if name in self._mended:
+            return f"`{name}` was mended before."
+        if failure is None and name in self._planted:
+            self._mended.add(name)
+            return f"`{name}` is mended. It was {words(name)[self._planted[name]].name}."
+        self.wasted += 1
+        return f"`{name}` is right, and was." if failure is None else f"`{name}` is not right."
+
+    def _report(self, said: str) -> Report:
+        done = len(self._mended) == len(self._planted)
+        state = "passed" if done else "failed"
+        return Report(f"boss {self.seed}", state, "\n".join(filter(None, [said, self._left()])))
+
+    def _left(self) -> str:
+        count, mended = len(self._planted), len(self._mended)
+        bugs = f"{mended} of {count} bug{'s' if count > 1 else ''} mended"
+        wasted = f" and {self.wasted} for functions that mended nothing" if self.wasted else ""
+        spent = f"{WORTH} for each, minus {self.minutes} for minutes of probes{wasted}"
+        return f"{bugs}, {self.points} of {WORTH * count} points: {spent}."
+
+
+SECRET = Text("These are your own functions. Find the bug with probes; reading is not allowed.")
+
+
+def whats_wrong(name: str, function: Callable) -> str | None:
+    """Return the first thing that is wrong with a function of the program; `None` if it is right.
+
+    Nothing is remembered of it, and nothing collected.
+    """
+    with one_thread(), torch.random.fork_rng(devices=[]):
+        try:
+            return run_for_at_most(LONGEST, lambda: first_failure(find(name), function))
+        except TookTooLong:
+            return ENDLESS
+        except NotAttempted:
+            return "There is nothing in it yet."
+
+
+def _check_name(name: Any) -> None:
+    if name not in FUNCTIONS:
+        raise ValueError(
+            f"The program has no exercise {name!r:.60}; it has {', '.join(FUNCTIONS)}."
+        )
+
+
+def _yours() -> Mapping[str, Callable]:
+    """Return those functions of the program that you collected and that pass their checks."""
+    folder = collection_folder()
+    found = load_collected(folder)[0] if folder and folder.is_dir() else {}
+    right = {name: found[name] for name in FUNCTIONS if name in found}
+    return {name: function for name, function in right.items() if not whats_wrong(name, function)}

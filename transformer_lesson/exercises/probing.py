@@ -1,0 +1,166 @@
+"""What a boss can be asked: probes of a whole program, each with its price in minutes.
+
+A probe gets the names of the sick program and of the healthy one, and says what it found in both.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from transformer_lesson.exercises.engine.compare import same
+from transformer_lesson.exercises.program import FUNCTIONS
+
+FEW = 24  # texts of a probe
+
+
+class Probe(NamedTuple):
+    """A probe.
+
+    Args:
+        cost: minutes.
+        asks: the question that it answers.
+        take: what finds the answer, from the sick program's names and the healthy one's.
+    """
+
+    cost: int
+    asks: str
+    take: Callable[[dict, dict], str]
+
+
+def _both(measure: Callable[[dict], str]) -> Callable[[dict, dict], str]:
+    """Return a probe that says what it measured in both programs."""
+    return lambda sick, right: f"sick: {measure(sick)}\nhealthy: {measure(right)}"
+
+
+def _start(names: dict) -> tuple[dict[str, Tensor], Tensor]:
+    """Return the weights before training, and some texts' ids."""
+    torch.manual_seed(0)
+    weights = names["new_weights"]()
+    return weights, names["batch_of"](names["TEXTS"][:: len(names["TEXTS"]) // FEW])
+
+
+def _initial_loss(names: dict) -> str:
+    weights, ids = _start(names)
+    loss = names["shifted_loss"](names["logits_of"](ids, weights), ids, names["PAD"]).detach()
+    even = math.log(len(names["WORDS"]))
+    return f"{float(loss):.2f} nats before the first step, where even chances give {even:.2f}"
+
+
+def _moved(names: dict, change: Callable[[Tensor, dict], Tensor], kept: slice) -> str:
+    """Return how far logits of real words move when something else is changed."""
+    weights, ids = _start(names)
+    with torch.no_grad():
+        before = names["logits_of"](ids, weights)
+        after = names["logits_of"](change(ids, weights), weights)
+    real = (ids != names["PAD"])[:, kept]
+    moved = (after - before)[:, kept, 1:][real].abs().max()
+    return f"they move by {float(moved):.2g}"
+
+
+def _another_end(ids: Tensor, weights: dict) -> Tensor:
+    ids = ids.clone()
+    ids[:, -1] = ids[:, -1] % 5 + 4
+    return ids
+
+
+def _other_padding(ids: Tensor, weights: dict) -> Tensor:
+    weights["table"][0] += 1.0
+    return ids
+
+
+def _other_order(ids: Tensor, weights: dict) -> Tensor:
+    ids = ids.clone()
+    ids[:, [-5, -4]] = ids[:, [-4, -5]]
+    return ids
+
+
+def _gradients(names: dict) -> str:
+    weights, ids = _start(names)
+    names["shifted_loss"](names["logits_of"](ids, weights), ids, names["PAD"]).backward()
+    lengths = {
+        name: 0.0 if weight.grad is None else float(weight.grad.norm())
+        for name, weight in weights.items()
+    }
+    return ", ".join(f"{name} {length:.2g}" for name, length in lengths.items())
+
+
+def _one_batch(names: dict) -> str:
+    weights, _ = _start(names)
+    losses = names["learn"](weights, names["TEXTS"][:2], 40)
+    return f"{losses[-1]:.2f} nats after 40 steps on two texts"
+
+
+def _rates(names: dict) -> str:
+    steps = (0, 4, 9, 10, 40, 80, 119)
+    numbers = names["BATCHES"], names["PEAK"], 1, names["EPOCHS"]
+    rates = [f"{step}: {names['rate_at'](step, *numbers):.4f}" for step in steps]
+    return ", ".join(rates)
+
+
+def _trained_weights(sick: dict, right: dict) -> str:
+    """Load weights that the healthy program learned into both, and let them write."""
+    torch.manual_seed(0)
+    weights = right["new_weights"]()
+    right["learn"](weights, right["TEXTS"])
+    written = [names["write"](weights, "<bos> das Kind macht") for names in (sick, right)]
+    return "sick: {}\nhealthy: {}".format(*written)
+
+
+def _layer_by_layer(sick: dict, right: dict) -> str:
+    """Compare what the functions return on the way to the loss, in the order of their calls."""
+    ours, theirs = _returned(right), _returned(sick)
+    for (name, expected), (_, given) in zip(ours, theirs, strict=False):
+        if not same(expected, given):
+            return f"The first function that returns other numbers than it should is `{name}`."
+    return "From the ids to the loss, every function returns what it should."
+
+
+def _returned(names: dict) -> list[tuple[str, Tensor | tuple]]:
+    """Return what the program's functions return on the way to the loss, outer ones last."""
+    calls, kept = [], {name: names[name] for name in FUNCTIONS}
+
+    def noted(name: str) -> Callable:
+        def call(*inputs):
+            result = kept[name](*inputs)
+            calls.append((name, result))
+            return result
+
+        return call
+
+    weights, ids = _start(names)
+    names.update({name: noted(name) for name in FUNCTIONS})
+    try:
+        with torch.no_grad():
+            names["shifted_loss"](names["logits_of"](ids, weights), ids, names["PAD"])
+    finally:
+        names.update(kept)
+    return calls
+
+
+PROBES = {
+    "initial loss": Probe(1, "Is the loss near ln V before the first step?", _both(_initial_loss)),
+    "leak": Probe(
+        1,
+        "Change the last word: do logits at earlier positions move?",
+        _both(lambda names: _moved(names, _another_end, slice(0, -1))),
+    ),
+    "padding": Probe(
+        1,
+        "Change the embedding of padding: do logits at real words move?",
+        _both(lambda names: _moved(names, _other_padding, slice(None))),
+    ),
+    "order": Probe(
+        1,
+        "Exchange two words: do logits at the last position move?",
+        _both(lambda names: _moved(names, _other_order, slice(-1, None))),
+    ),
+    "rates": Probe(1, "What is the learning rate at some steps?", _both(_rates)),
+    "gradients": Probe(2, "How long is each weight's gradient?", _both(_gradients)),
+    "one batch": Probe(2, "Can it learn two texts by heart?", _both(_one_batch)),
+    "trained weights": Probe(2, "How does it write with healthy weights?", _trained_weights),
+    "layer by layer": Probe(5, "Where do numbers first differ on the way?", _layer_by_layer),
+}
+"""The probes by name."""

@@ -1,0 +1,61 @@
+"""Lesson 14: the next probe to take, and the five functions of `faulty`, repaired."""
+
+import math
+from itertools import combinations
+
+import torch
+import torch.nn.functional as F
+
+
+def next_probe(suspects, outcomes, costs):
+    """Return the probe that tells most pairs of suspects apart for each minute that it costs."""
+    best, most = None, 0.0
+    for probe, says in outcomes.items():
+        told = sum(says[one] != says[other] for one, other in combinations(suspects, 2))
+        worth = told / costs[probe]
+        if worth > most or (worth == most > 0 and costs[probe] < costs[best]):
+            best, most = probe, worth
+    return best
+
+
+def shifted_loss(logits, ids, pad_id):
+    """Return the mean cross-entropy of each next token that is no padding."""
+    logits, labels = logits[:, :-1], ids[:, 1:]  # position i predicts token i + 1
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id)
+
+
+def decay_groups(parameters):
+    """Return the names of the weights that decay, matrices, and of the others that are trained."""
+    trained = {name: weight for name, weight in parameters.items() if weight.requires_grad}
+    decayed = [name for name, weight in trained.items() if weight.ndim >= 2]
+    return decayed, [name for name in trained if name not in decayed]
+
+
+def rate_at(step, steps_per_epoch, peak, warmup_epochs, epochs):
+    """Return a step's learning rate: a line up to the peak, then a cosine down to a tenth of it."""
+    warmup, total = warmup_epochs * steps_per_epoch, epochs * steps_per_epoch  # in steps
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = min(1.0, (step - warmup) / (total - warmup))
+    return peak * (0.1 + 0.9 * (1 + math.cos(math.pi * progress)) / 2)
+
+
+def evaluation_loss(model, batches, loss_function, pad_id):
+    """Return the mean loss of all labels that are no padding, without dropout."""
+    was_training = model.training
+    model.eval()
+    total, count = 0.0, 0
+    with torch.no_grad():
+        for inputs, labels in batches:
+            real = int((labels != pad_id).sum())
+            total += float(loss_function(model(inputs), labels)) * real
+            count += real
+    model.train(was_training)
+    return total / count
+
+
+def cached_step(x, n_cached, table):
+    """Return new tokens with their positions, and the mask of old and new keys."""
+    n = x.size(1)
+    mask = torch.ones(n, n_cached + n, dtype=torch.bool).tril(n_cached)
+    return x + table[n_cached : n_cached + n], mask

@@ -34,6 +34,7 @@ from transformer_lesson.training import (
     loop,
     resume,
     tasks,
+    tensor_parallel,
     train,
 )
 from transformer_lesson.training.precision import PRECISIONS
@@ -120,6 +121,32 @@ def chosen() -> list[str]:
         return everybodys(history_of(short(precision="auto")).precision)
 
 
+def in_parts() -> dict:
+    """What a sub-layer of each kind gives, and its gradients, all processes' parts together."""
+    torch.manual_seed(4)
+    count = dist.get_world_size() if dist.is_initialized() else 1
+    x, mask = torch.randn(2, 5, 12, requires_grad=True), torch.ones(5, 5).tril().bool()
+    matrices, b_1, b_2 = torch.randn(4, 12, 12), torch.randn(14), torch.randn(12)
+    W_1, W_2 = torch.randn(12, 14), torch.randn(14, 12)
+    own = [tensor_parallel.share_of(W, 1) for W in matrices[:3]]
+    own += [tensor_parallel.share_of(W, 0) for W in (matrices[3], b_1, W_2)]
+    own += [tensor_parallel.share_of(W_1, 1)]
+    *projections, b_1, W_2, W_1 = (part.clone().requires_grad_() for part in own)
+    b_2.requires_grad_()
+    z = tensor_parallel.attention_in_parts(x, *projections, 4 // count, mask)
+    y = tensor_parallel.feed_forward_in_parts(z, W_1, b_1, W_2, b_2)
+    y.square().sum().backward()
+    shared = {"output": y.detach(), "x": x.grad, "b_2": b_2.grad}
+    columns = {"W_Q": projections[0].grad, "W_V": projections[2].grad, "W_1": W_1.grad}
+    rows = {"W_O": projections[3].grad, "b_1": b_1.grad, "W_2": W_2.grad}
+    found = {name: everybodys(part.tolist()) for name, part in shared.items()}
+    for axis, parts in ((1, columns), (0, rows)):
+        for name, part in parts.items():
+            whole = torch.cat(list(map(torch.tensor, everybodys(part.tolist()))), dim=axis)
+            found[name] = [whole.tolist()]
+    return found
+
+
 def scenarios(folder: Path) -> dict:
     return {
         "translator": curve("translator"),
@@ -133,6 +160,7 @@ def scenarios(folder: Path) -> dict:
         "who speaks": who_speaks(),
         "other weights": other_weights(),
         "chosen": chosen(),
+        "in parts": in_parts(),
     }
 
 

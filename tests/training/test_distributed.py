@@ -72,6 +72,16 @@ def test_all_choose_one_precision(one_and_two):
     assert one_and_two[1]["chosen"] == ["bfloat16", "bfloat16"]
 
 
+def test_a_layer_on_two_processes_is_the_whole_layer_and_so_are_its_gradients(one_and_two):
+    one, two = (results["in parts"] for results in one_and_two)
+    assert len(two["output"]) == len(two["x"]) == len(two["b_2"]) == 2
+    for name, (whole,) in one.items():
+        whole = torch.tensor(whole)
+        for part in two[name]:
+            apart = (torch.tensor(part) - whole).abs().max() / whole.abs().max()
+            assert apart < 1e-6, name
+
+
 def until(condition):
     deadline = time.monotonic() + PATIENCE
     while not condition():

@@ -6,7 +6,7 @@ import { frame } from "./frame.js";
 
 const IN_A_GIB = 2 ** 30;
 const HELD = [["weights", "--key"], ["gradients", "--query"], ["optimizer", "--value"],
-  ["activations", "--plus"]];
+  ["activations", "--soft"]];
 
 export function WillItFit(view) {
   const numbers = (values) => values.map((one) => [one, one.toLocaleString("en-US")]);
@@ -98,7 +98,7 @@ function drawHeld(group, rows, { beside, across, top, high }) {
   const [{ parts }] = rows, words = HELD.map(([name], k) => {
     const start = across(sumOf(parts.slice(0, k))), end = across(sumOf(parts.slice(0, k + 1)));
     return { name, k, x: (start + end) / 2, wide: end - start };
-  }).filter(({ name, wide }) => beside && wide > 8 * name.length);
+  }).filter(({ name, wide }) => beside && wide > 6.6 * name.length);
   join(layer(group, "words"), "text", words, ({ k }) => k, ({ name, x }) => ({
     text: name, class: "small middle", x, y: top(0) - 6, "aria-hidden": "true",
   }));
@@ -118,7 +118,7 @@ function drawFitNames(group, rows, room, { beside, left, right, width, top, high
     "pointer-events": "none", "aria-hidden": "true",
   }));
   join(layer(group, "totals"), "text", rows, ({ name }) => name, ({ total }, i) => ({
-    text: `${gibWords(total)}${total <= room ? " ✓" : ""}`, class: beside ? "strong" : "strong end",
+    text: gibWords(total) + (total <= room ? " ✓" : ""), class: beside ? "strong" : "strong end",
     x: beside ? right + 8 : width, y: y(i), "aria-hidden": "true",
   }));
 }
@@ -142,6 +142,7 @@ function fitFacts(state, parts, total, changes, room) {
   const title = `${holds.join(" ")}: it ${fits ? "fits" : "does not fit"} into ${memory} GiB`;
   const pieces = HELD.map(([name], k) => `${name} ${gibWords(parts[k])}`).join(", ");
   const best = [...changes].sort((a, b) => a.total - b.total)[0];
-  const next = best ? ` Of the changes left, ${best.name} saves most: ${gibWords(best.total)}.` : "";
+  const saved = best && `${best.name} saves most: ${gibWords(best.total)}`;
+  const next = best ? ` Of the changes left, ${saved}.` : "";
   return { title, said: `It holds ${pieces}.${next}` };
 }

@@ -1,0 +1,28 @@
+"""Limits and speeds of a machine, as far as they do not depend on how busy it is."""
+
+import torch
+
+from transformer_lesson.experiments.roofline import (
+    Roofline,
+    feed_forward_speed,
+    measured_roofline,
+    seconds,
+)
+
+
+def test_below_the_edge_memory_limits_and_above_it_products():
+    machine = Roofline(operations=100.0, bandwidth=20.0)
+    assert [machine.at(intensity) for intensity in (0.5, 5.0, 50.0)] == [10.0, 100.0, 100.0]
+
+
+def test_one_call_is_not_counted():
+    calls = []
+    assert seconds(lambda: calls.append(0), rounds=3) > 0 and len(calls) == 4
+
+
+def test_each_token_adds_half_an_operation_a_byte():
+    weights = [torch.randn(8, 16) for _ in range(3)]
+    found = [feed_forward_speed(weights, tokens) for tokens in (1, 6)]
+    assert [intensity for intensity, _ in found] == [0.5, 3.0]
+    assert all(speed > 0 for _, speed in found)
+    assert min(measured_roofline(n=16, numbers=64)) > 0

@@ -66,9 +66,20 @@ def test_suited_turns_are_turns_of_the_programs_functions():
 
 @pytest.mark.everything
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_each_suited_turn_changes_what_is_printed(name):
+def test_each_suited_turn_changes_what_is_printed_and_some_probe_tells_it(name):
+    right = healthy()[0]
     for turn in SUITED[name].split():
         assert printed([(name, turn)]) != printed(), turn
+        sick = started(program(((name, turn),)))
+        said = {probe: PROBES[probe].take(sick, right) for probe in ("rates", "trained weights")}
+        both = {
+            probe: [one.split(": ", 1)[1] for one in said[probe].splitlines()] for probe in said
+        }
+        if name in ("rate_at", "write_on"):
+            probe = "rates" if name == "rate_at" else "trained weights"
+            assert both[probe][0] != both[probe][1], turn
+        else:
+            assert f"`{name}`" in PROBES["layer by layer"].take(sick, right), turn
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

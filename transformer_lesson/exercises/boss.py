@@ -226,10 +226,12 @@ class Boss:
 
     def _left(self) -> str:
         count, mended = len(self._planted), len(self._mended)
-        bugs = f"{mended} of {count} bug{'s' if count > 1 else ''} mended"
-        wasted = f" and {self.wasted} for functions that mended nothing" if self.wasted else ""
-        spent = f"{WORTH} for each, minus {self.minutes} for minutes of probes{wasted}"
-        return f"{bugs}, {self.points} of {WORTH * count} points: {spent}."
+        said = f"{mended} of {count} bug{'s' * (count > 1)} mended, "
+        said += f"{self.points} of {WORTH * count} points"
+        if self.minutes or self.wasted:
+            said += f": {WORTH * mended} for bugs, minus {self.minutes} for minutes of probes"
+            said += f", minus {self.wasted} for functions that mended nothing" * bool(self.wasted)
+        return f"{said}."
 
 
 SECRET = Text("These are your own functions. Find the bug with probes; reading is not allowed.")

@@ -24,8 +24,8 @@ TASK = """
 This program learns to write German sentences. It runs, and three of its functions have a bug each.
 
 Find them with the probes at the end, mend the three functions in their cells, and hand the notebook
-in. Keep each function's name and arguments. Every bug that you mend counts, and so does every sound
-function that you break. What a function should do, its docstring says.
+in. Keep each function's name and arguments; its docstring says what it should do. Every bug that
+you mend counts for you, and every sound function that you break counts against you.
 
 | Probe | What it asks |
 |---|---|

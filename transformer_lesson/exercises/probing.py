@@ -10,10 +10,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from transformer_lesson.exercises.engine.attempt import outcome
 from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.program import FUNCTIONS
 
-FEW = 24  # texts of a probe
+EVERY = 11  # of the texts that a probe takes: short ones, with padding, and long ones
 
 
 class Probe(NamedTuple):
@@ -39,7 +40,7 @@ def _start(names: dict) -> tuple[dict[str, Tensor], Tensor]:
     """Return the weights before training, and some texts' ids."""
     torch.manual_seed(0)
     weights = names["new_weights"]()
-    return weights, names["batch_of"](names["TEXTS"][:: len(names["TEXTS"]) // FEW])
+    return weights, names["batch_of"](names["TEXTS"][::EVERY])
 
 
 def _initial_loss(names: dict) -> str:
@@ -110,27 +111,29 @@ def _trained_weights(sick: dict, right: dict) -> str:
 
 
 def _layer_by_layer(sick: dict, right: dict) -> str:
-    """Compare what the functions return on the way to the loss, in the order of their calls."""
-    ours, theirs = _returned(right), _returned(sick)
-    for (name, expected), (_, given) in zip(ours, theirs, strict=False):
+    """Give each function what the healthy program's one is given, and compare what they return."""
+    for name, inputs in _calls(right):
+        with torch.no_grad():
+            expected, given = (outcome(names[name], inputs) for names in (right, sick))
         if not same(expected, given):
             return f"The first function that returns other numbers than it should is `{name}`."
     return "From the ids to the loss, every function returns what it should."
 
 
-def _returned(names: dict) -> list[tuple[str, Tensor | tuple]]:
-    """Return what the program's functions return on the way to the loss, outer ones last."""
+def _calls(names: dict) -> list[tuple[str, tuple]]:
+    """Return the calls of the program's functions on the way to the loss, inner ones first."""
     calls, kept = [], {name: names[name] for name in FUNCTIONS}
 
     def noted(name: str) -> Callable:
         def call(*inputs):
             result = kept[name](*inputs)
-            calls.append((name, result))
+            calls.append((name, inputs))
             return result
 
         return call
 
     weights, ids = _start(names)
+    weights = {name: weight + 0.1 * torch.randn_like(weight) for name, weight in weights.items()}
     names.update({name: noted(name) for name in FUNCTIONS})
     try:
         with torch.no_grad():
@@ -161,6 +164,8 @@ PROBES = {
     "gradients": Probe(2, "How long is each weight's gradient?", _both(_gradients)),
     "one batch": Probe(2, "Can it learn two texts by heart?", _both(_one_batch)),
     "trained weights": Probe(2, "How does it write with healthy weights?", _trained_weights),
-    "layer by layer": Probe(5, "Where do numbers first differ on the way?", _layer_by_layer),
+    "layer by layer": Probe(
+        5, "Given the same, which function is the first to differ?", _layer_by_layer
+    ),
 }
 """The probes by name."""

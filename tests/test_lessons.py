@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+from itertools import pairwise
 
 import nbformat
 import pytest
@@ -162,6 +163,13 @@ def minutes(number: str) -> float:
         spent += PREDICTION * bool(asked(cell))
         spent += EXPLORABLE * (kinds.get(cell["id"]) not in (None, "ArchitectureMap"))
     return spent
+
+
+@each_lesson
+def test_what_is_announced_follows(number):
+    for cell, following in pairwise(cells(lesson(number))):
+        if cell["cell_type"] == "markdown" and source(cell).endswith(":"):
+            assert not source(following).startswith("#"), source(cell)[-100:]
 
 
 @each_of_the_story

@@ -160,6 +160,14 @@ def test_a_probe_tells_what_it_is_for(name):
     assert said[0].partition(": ")[2] != said[1].partition(": ")[2]
 
 
+@pytest.mark.parametrize("turn", SUITED["padding_mask"].split())
+def test_words_that_see_padding_move_by_more_than_rounding(turn):
+    sick = started(program((("padding_mask", turn),)))
+    found = PROBES["padding"].take(sick, healthy()[0])
+    moved = [float(line.rpartition(" ")[2]) for line in found.splitlines()]
+    assert moved[0] > 0.1 and moved[1] == 0
+
+
 def test_layer_by_layer_names_the_first_of_several_and_then_the_next():
     bugs = (("causal_mask", "everything"), ("layer_norm", "swapped"))
     sick = started(program(bugs))

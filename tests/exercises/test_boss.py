@@ -18,6 +18,7 @@ from transformer_lesson.exercises.probing import PROBES
 from transformer_lesson.exercises.program import FUNCTIONS, program, sources, started
 
 SEED = 7
+THIRTY = [SEED, *(pytest.param(n, marks=pytest.mark.everything) for n in range(30) if n != SEED)]
 pytestmark = pytest.mark.slow
 
 
@@ -30,26 +31,17 @@ def right(name):
     return find(name).load_reference()
 
 
-def each_bug_shows_and_hides_none(seed):
+@pytest.mark.parametrize("seed", THIRTY)
+def test_each_bug_of_a_boss_shows_and_hides_no_other(seed):
     bugs = planted(seed)
     assert len(dict(bugs)) == BUGS
     whole = printed(bugs)
     for bug in bugs:
         alone, mended = printed([bug]), printed([one for one in bugs if one != bug])
-        assert alone != printed() and mended != whole, (seed, bug)
+        assert alone != printed() and mended != whole, bug
         assert bosses.whats_wrong(bug[0], variant(find(bug[0]).marked, frozenset([bug[1]])))
     losses = bosses._ran(bugs)[1]
     assert all(map(math.isfinite, losses))
-
-
-def test_each_bug_of_a_boss_shows_and_hides_no_other():
-    each_bug_shows_and_hides_none(SEED)
-
-
-@pytest.mark.everything
-@pytest.mark.parametrize("seed", range(30))
-def test_thirty_bosses(seed):
-    each_bug_shows_and_hides_none(seed)
 
 
 @pytest.mark.everything

@@ -1,4 +1,7 @@
-"""Lesson 15: a softmax in one pass, attention without its table, a batch in parts."""
+"""Lesson 15: a softmax in one pass, attention without its table, a batch in parts.
+
+Long because it is data: three exercises whole, with their inputs and all their wrong turns.
+"""
 
 import math
 

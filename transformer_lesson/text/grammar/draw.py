@@ -174,7 +174,7 @@ def adjective_noun_pairs(sentence: Sentence) -> set[tuple[str, str]]:
     return found
 
 
-def _sentences(seed: int) -> Iterator[tuple[Sentence, Pair]]:
+def meanings(seed: int) -> Iterator[tuple[Sentence, Pair]]:
     """Random sentences without end, no English sentence twice, none over MAX_WORDS."""
     rng, seen = Random(seed), set()
     while True:
@@ -200,7 +200,7 @@ def generate(n: int, seed: int) -> list[Pair]:
         ValueError: `n` is negative.
     """
     _checked_count("n", n)
-    return [pair for _, pair in islice(_sentences(seed), n)]
+    return [pair for _, pair in islice(meanings(seed), n)]
 
 
 def splits(n_train: int, n_test: int, seed: int) -> Splits:
@@ -216,7 +216,7 @@ def splits(n_train: int, n_test: int, seed: int) -> Splits:
     _checked_count("n_train", n_train)
     _checked_count("n_test", n_test)
     split = Splits([], [], [])
-    sentences = _sentences(seed)
+    sentences = meanings(seed)
     while len(split.unseen) + len(split.combinations) < 2 * n_test or len(split.train) < n_train:
         sentence, pair = next(sentences)
         if adjective_noun_pairs(sentence) & HELD_OUT:

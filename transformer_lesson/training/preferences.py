@@ -1,0 +1,80 @@
+"""Losses after pretraining: from answers that are better or worse than others.
+
+Pretraining asks for every token of a given text. Here whole answers are weighed: two that somebody
+compared (DPO), or several of the model's own that got a reward (GRPO). Both need one quantity, the
+log-probability of a text.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+def sequence_log_prob(
+    logits: Float[Tensor, "batch n vocab_size"], labels: Int[Tensor, "batch n"], pad_id: int
+) -> Float[Tensor, " batch"]:
+    """Return the log-probability of each row's labels: the sum over those that are not padding.
+
+    log P(text) = sum over its tokens of log P(token | the tokens before it), in nats.
+
+    Args:
+        logits: what the model gives at each position, before softmax.
+        labels: the token that follows at each position.
+        pad_id: the label that does not count.
+
+    Source: Rafailov et al., "Direct Preference Optimization" (2023), where it is log pi(y | x).
+    """
+    log_p = logits.log_softmax(dim=-1)  # (batch, n, vocab_size)
+    of_labels = log_p.gather(-1, labels[..., None]).squeeze(-1)  # (batch, n)
+    return of_labels.masked_fill(labels == pad_id, 0.0).sum(dim=-1)
+
+
+def dpo_loss(
+    chosen: Float[Tensor, " batch"],
+    rejected: Float[Tensor, " batch"],
+    ref_chosen: Float[Tensor, " batch"],
+    ref_rejected: Float[Tensor, " batch"],
+    beta: float,
+) -> Float[Tensor, ""]:
+    """Return the mean of -log sigmoid(beta * (gain of the chosen - gain of the rejected)).
+
+    A gain is how much likelier the model finds an answer than the reference does, in nats.
+
+    Args:
+        chosen, rejected: log-probabilities of the better and the worse answer, by the model.
+        ref_chosen, ref_rejected: the same by the reference, a copy of the model before tuning.
+        beta: how much a gain counts; the larger it is, the smaller the gain that suffices.
+
+    Source: Rafailov et al. (2023), equation 7.
+    """
+    margin = (chosen - ref_chosen) - (rejected - ref_rejected)  # (batch,)
+    return -F.logsigmoid(beta * margin).mean()
+
+
+def grpo_loss(
+    log_probs: Float[Tensor, "prompt group n"],
+    mask: Bool[Tensor, "prompt group n"],
+    rewards: Float[Tensor, "prompt group"],
+) -> Float[Tensor, ""]:
+    """Return the loss that makes answers likelier that are better than the others of their group.
+
+    A = (reward - mean of the group) / standard deviation of the group, and 0 in a group whose
+    rewards are all equal. The loss is the mean over all answers of -A times the mean of the
+    log-probabilities of its tokens.
+
+    Args:
+        log_probs: of each token of each answer, by the model that learns.
+        mask: `True` where there is a token; `False` is padding.
+        rewards: one for each answer.
+
+    Source: Shao et al., "DeepSeekMath" (2024), equation 3 and section 4.1.2.
+    Differs: one update for each batch of answers, so that the ratio of new to old probabilities is
+        1 and is never clipped; no penalty for moving away from a reference.
+    """
+    spread = rewards.std(dim=1, keepdim=True, correction=0)  # (prompt, 1)
+    advantages = (rewards - rewards.mean(dim=1, keepdim=True)) / spread  # (prompt, group)
+    advantages = advantages.masked_fill(spread == 0, 0.0)
+    lengths = mask.sum(dim=-1).clamp(min=1)  # (prompt, group)
+    of_answers = log_probs.masked_fill(~mask, 0.0).sum(dim=-1) / lengths  # (prompt, group)
+    return -(advantages * of_answers).mean()

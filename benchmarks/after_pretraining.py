@@ -24,7 +24,7 @@ NEVER_TUNED = 555  # seed of the sentences of other kinds
 
 
 def measured(model, test, others, ks=(1, 8), n=200) -> dict:
-    """Return how a model translates short sentences, by chance and greedily, and the other kinds."""
+    """Return how a model translates short sentences, drawn and greedily, and the other kinds."""
     meanings, pairs = test[:n], [pair for _, pair in test[:n]]
     sources = [pair.source for pair in pairs]
     tried = manners.attempts(model, TOKENIZER, sources, max(ks), seed=7)
@@ -146,7 +146,7 @@ def both_orders(corpus, seed):
 
 
 def taste(seed) -> dict:
-    """Two right orders, one of them preferred: what a perfect win rate says, and what it does not."""
+    """Two right orders, one of them preferred: what a win rate says, and what it does not."""
     corpus = manners.two_orders(seed=seed)
     start, seen = both_orders(corpus, seed)
     known = [(None, pair) for pair in seen]

@@ -2,14 +2,17 @@
 
 import re
 from collections import Counter
+from itertools import islice
 
 import pytest
 
 from transformer_lesson.text.grammar import (
     HELD_OUT,
+    draw,
     examples,
     generate,
     german,
+    habits,
     in_both_languages,
     splits,
 )
@@ -433,3 +436,22 @@ def test_training_has_both_words_of_a_held_out_combination_with_others(split):
 def test_bad_input_is_refused(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_habits_put_the_same_words_in_other_places():
+    sees, laughs = ("the dog", "see", "the cat"), ("the child", "laugh")
+    says = two(sees, "because", laughs, adverb="today")
+    assert habits.english_order(says) == "heute der Hund sieht die Katze , weil das Kind lacht ."
+    assert habits.verbs_last(says) == "heute der Hund die Katze sieht , weil das Kind lacht ."
+    assert habits.subject_first(says) == "der Hund sieht heute die Katze , weil das Kind lacht ."
+    condition = two(sees, "if", laughs)
+    assert habits.english_order(condition) == "wenn das Kind lacht , der Hund sieht die Katze ."
+    assert habits.subject_first(condition) is None
+    assert [habits.kind(one) for one in (says, condition)] == ["adverb", "wenn"]
+
+
+def test_the_two_orders_have_the_same_words_and_conditions_are_known():
+    for meaning, pair in islice(draw.meanings(3), 500):
+        behind = habits.subject_first(meaning)
+        assert behind is None or sorted(behind.split()) == sorted(pair.target.split())
+        assert (habits.kind(meaning) == "wenn") == pair.target.startswith("wenn ")

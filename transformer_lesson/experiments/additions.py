@@ -1,10 +1,10 @@
 """A small decoder learns to add: at once, with its work written out, or by asking a calculator.
 
-The prompt is "47+385=". What is written after it decides what the model can learn:
+The prompt is "047+385=". What is written after it decides what the model can learn:
 
     direct       0432
-    scratchpad   7521;4830;0340=0432     both digits, their sum's last digit, the carry; from the right
-    calculator   [47+385]0432=0432       what stands behind "]" is written by a program
+    scratchpad   7521;4831;0340=0432     from the right: two digits, their sum's last, the carry
+    calculator   [047+385]0432=0432      what stands behind "]" is written by a program
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,7 @@
 """A translator that picks up a habit, and three ways to teach it another one.
 
-Examples, comparisons, rewards: `tune` imitates sentences, `prefer` learns from pairs of which one is
-better, `reinforce` from what the model writes itself and a program judges. Lesson 16 does them
+Examples, comparisons, rewards: `tune` imitates sentences, `prefer` learns from pairs of which one
+is better, `reinforce` from what the model writes itself and a program judges. Lesson 16 does them
 live; `benchmarks.after_pretraining` repeats them with three seeds.
 """
 
@@ -167,14 +167,15 @@ def answer_log_probs(
     Args:
         log_prob: as `sequence_log_prob`.
     """
-    source = _sources(tokenizer, sources)
+    source = sources_of(tokenizer, sources)
     texts = [tokenizer.encode(answer, add_special=True) for answer in answers]
     target = pad_batch(texts, tokenizer.pad_id)
     logits = model(source, target[:, :-1])  # (batch, n - 1, vocab_size)
     return log_prob(logits, target[:, 1:], tokenizer.pad_id)
 
 
-def _sources(tokenizer: Tokenizer, texts: Sequence[str]) -> Int[Tensor, "batch source"]:
+def sources_of(tokenizer: Tokenizer, texts: Sequence[str]) -> Int[Tensor, "batch source"]:
+    """Return English sentences as ids, each with its <eos>, padded on the right."""
     ids = [[*tokenizer.encode(text), tokenizer.eos_id] for text in texts]
     return pad_batch(ids, tokenizer.pad_id)
 
@@ -268,7 +269,7 @@ def attempts(
     room: int = ROOM,
 ) -> Attempts:
     """Let a model translate each sentence k times, each token drawn by chance at temperature 1."""
-    rows = _sources(tokenizer, sources).repeat_interleave(k, dim=0)
+    rows = sources_of(tokenizer, sources).repeat_interleave(k, dim=0)
     strategy = generation.Sample(seed=seed)
     written = generation.generate(
         model, rows, room, strategy, eos_id=tokenizer.eos_id, bos_id=tokenizer.bos_id
@@ -327,7 +328,7 @@ def reinforce(
             for texts, pair in zip(tried.texts, batch, strict=True)
         ]
         rewards.append(sum(map(sum, judged)) / (16 * group))
-        source = _sources(tokenizer, sources).repeat_interleave(group, dim=0)
+        source = sources_of(tokenizer, sources).repeat_interleave(group, dim=0)
         log_p, mask = token_log_probs(model, source, tried.ids, tokenizer.pad_id)
         in_groups = (16, group, -1)
         loss = loss_function(log_p.view(in_groups), mask.view(in_groups), torch.tensor(judged))

@@ -5,7 +5,6 @@ compared (DPO), or several of the model's own that got a reward (GRPO). Both nee
 log-probability of a text.
 """
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -72,9 +71,10 @@ def grpo_loss(
     Differs: one update for each batch of answers, so that the ratio of new to old probabilities is
         1 and is never clipped; no penalty for moving away from a reference.
     """
-    spread = rewards.std(dim=1, keepdim=True, correction=0)  # (prompt, 1)
-    advantages = (rewards - rewards.mean(dim=1, keepdim=True)) / spread  # (prompt, group)
-    advantages = advantages.masked_fill(spread == 0, 0.0)
+    equal = (rewards == rewards[:, :1]).all(dim=1, keepdim=True)  # (prompt, 1)
+    advantages = rewards - rewards.mean(dim=1, keepdim=True)  # (prompt, group)
+    advantages = advantages / rewards.std(dim=1, keepdim=True, correction=0)
+    advantages = advantages.masked_fill(equal, 0.0)
     lengths = mask.sum(dim=-1).clamp(min=1)  # (prompt, group)
     of_answers = log_probs.masked_fill(~mask, 0.0).sum(dim=-1) / lengths  # (prompt, group)
     return -(advantages * of_answers).mean()

@@ -1,0 +1,259 @@
+"""Many askers, one model: one pass reads for all of them, and their keys and values lie in pages.
+
+A model that writes for one asker waits for memory, because each token needs every weight once.
+Eight askers who are read together share that wait. Two ideas make it possible:
+
+- **Continuous batching.** Askers come and end at any time, so the batch is made anew for every
+  token: whoever ends leaves, and whoever waits enters. Norms, projections and feed-forward networks
+  take the new tokens of all askers as one long row; only attention goes asker by asker.
+- **A paged cache.** Nobody knows how long a text will get. So no asker reserves memory for the
+  longest one. The memory is cut into pages of a few tokens, an asker takes a page whenever its
+  last one is full, and a table says which pages are its own, in which order.
+
+Source: Yu et al., "Orca" (2022), section 3, for the batches; Kwon et al., "Efficient Memory
+    Management for Large Language Model Serving with PagedAttention" (2023), section 4, for pages.
+Differs: their kernel reads keys where they lie; here an asker's pages are first copied together.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from transformer_lesson.generation.session import Row, check_length, sentences_of
+from transformer_lesson.generation.strategies import GREEDY
+from transformer_lesson.model import fast
+from transformer_lesson.model.attention import merge_heads, split_heads
+from transformer_lesson.model.config import size
+from transformer_lesson.model.embedding import check_ids
+from transformer_lesson.model.evaluation import evaluating
+from transformer_lesson.model.masks import target_mask
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+
+
+@dataclass(eq=False)
+class Asker:
+    """A text that grows.
+
+    Args:
+        number: the how manieth to ask.
+        ids: the prompt and what was written so far.
+        n: tokens of the prompt.
+        most: tokens that the text may have in the end.
+        read: of how many tokens the cache has keys and values.
+        table: the asker's pages; the first holds its first tokens.
+    """
+
+    number: int
+    ids: list[int]
+    n: int
+    most: int
+    read: int = 0
+    table: list[int] = field(default_factory=list)
+
+
+class PagedCache:
+    """Memory for the keys and values of many texts, cut into pages of equal size.
+
+    Args:
+        model: whose keys and values they are.
+        pages: how many there are.
+        page_size: tokens of a page.
+    """
+
+    def __init__(self, model: DecoderOnlyTransformer, pages: int, page_size: int):
+        config, weight = model.config, model.embedding.weight
+        heads, d_head = config.n_kv_heads or config.n_heads, config.d_model // config.n_heads
+        self.pages, self.page_size, self.free = pages, page_size, list(range(pages))
+        shape = (2, config.n_layers, pages * page_size, heads, d_head)
+        self.keys, self.values = weight.detach().new_zeros(shape)
+
+    @property
+    def bytes_of_a_token(self) -> int:
+        """Return what one token's keys and values take, over all layers."""
+        return (self.keys[:, 0].numel() + self.values[:, 0].numel()) * self.keys.element_size()
+
+    def pages_for(self, tokens: int) -> int:
+        """Return how many pages so many tokens need."""
+        return -(-tokens // self.page_size)
+
+    def grow(self, table: list[int], tokens: int) -> bool:
+        """Give a table pages for so many tokens in all; or, with too few free, none at all."""
+        missing = max(0, self.pages_for(tokens) - len(table))
+        if missing > len(self.free):
+            return False
+        table += [self.free.pop() for _ in range(missing)]
+        return True
+
+    def release(self, table: list[int]) -> None:
+        """Take back all pages of a table."""
+        self.free += table
+        table.clear()
+
+    def extend(
+        self,
+        layer: int,
+        asker: Asker,
+        K: Float[Tensor, "1 kv_head new d_head"],
+        V: Float[Tensor, "1 kv_head new d_head"],
+    ) -> tuple[Tensor, Tensor]:
+        """Put a layer's new keys and values into an asker's pages; return all that lie there.
+
+        Returns:
+            Keys and values, each of shape (1, kv_head, n, d_head), in the order of the text.
+        """
+        n, pages = asker.read + K.size(2), torch.tensor(asker.table, device=K.device)
+        within = torch.arange(self.page_size, device=K.device)
+        places = (pages[:, None] * self.page_size + within).flatten()[:n]  # (n,)
+        self.keys[layer, places[asker.read :]] = K[0].transpose(0, 1)
+        self.values[layer, places[asker.read :]] = V[0].transpose(0, 1)
+        keys, values = self.keys[layer, places], self.values[layer, places]  # (n, kv_head, d_head)
+        return keys.transpose(0, 1)[None], values.transpose(0, 1)[None]
+
+
+def read_together(
+    model: DecoderOnlyTransformer, askers: Sequence[Asker], cache: PagedCache
+) -> Float[Tensor, "asker vocab_size"]:
+    """Read each asker's new tokens, all in one pass; return the logits of what comes next.
+
+    Whoever has just come has a whole prompt to read, the others one token. The pages must have
+    room for all of them. Hook points are not passed.
+    """
+    device = model.embedding.weight.device
+    texts = [torch.tensor([asker.ids], device=device) for asker in askers]  # (1, n) each
+    masks = [target_mask(ids, model.config, a.read) for ids, a in zip(texts, askers, strict=True)]
+    new = [len(asker.ids) - asker.read for asker in askers]
+    placed = [model.embedding.placed(ids, a.read) for ids, a in zip(texts, askers, strict=True)]
+    x = torch.cat(placed, dim=1)  # (1, all new tokens, d_model)
+    for layer, block in enumerate(model.decoder):
+
+        def attend(h, layer=layer, attention=block.self_attention):
+            Q, K, V = (split_heads(W(h), heads).split(new, dim=2) for W, heads in (
+                (attention.W_Q, attention.n_heads),
+                (attention.W_K, attention.n_kv_heads),
+                (attention.W_V, attention.n_kv_heads),
+            ))  # fmt: skip
+            heads = []
+            for asker, mask, q, k, v in zip(askers, masks, Q, K, V, strict=True):
+                q, k = attention.rotate(q, asker.read), attention.rotate(k, asker.read)
+                keys, values = cache.extend(layer, asker, k, v)
+                heads.append(fast.attention(q, keys, values, mask))  # (1, head, new, d_head)
+            return attention.W_O(merge_heads(torch.cat(heads, dim=2)))
+
+        x = block.branch(x, attend, block.norm_1)
+        x = block.branch(x, block.feed_forward, block.norm_2)
+    last = torch.tensor(new, device=device).cumsum(0) - 1  # (asker,)
+    return model.projection(model.decoder_norm(x[0, last]))
+
+
+class Server:
+    """Writes for many askers at once, greedily, with one model and one pool of pages.
+
+    What an asker gets does not depend on the others: it is what `generate` writes for it alone.
+    If no page is left, whoever came last gives its pages back and waits; once there is room
+    again, what it has already written is read anew.
+
+    Args:
+        model: a decoder-only model.
+        pages: of the pool.
+        page_size: tokens of a page.
+        eos_ids: of which each ends a text; by default the model's own.
+
+    Attributes:
+        passes: how often the model was called.
+        most_pages: how many pages were in use at the same time, at most.
+        written: for each asker that has ended, by its number, its new tokens.
+
+    Raises:
+        ValueError: another kind of model, or no page at all.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        pages: int,
+        page_size: int = 16,
+        eos_ids: Sequence[int] | None = None,
+    ):
+        if not isinstance(model, DecoderOnlyTransformer):
+            raise ValueError(
+                f"{type(model).__name__} cannot be served: use a DecoderOnlyTransformer, whose "
+                "askers need nothing but their own text."
+            )
+        size.check("pages", pages)
+        size.check("page_size", page_size)
+        self.model, self.cache = model, PagedCache(model, pages, page_size)
+        self.ends = model.config.eos_ids if eos_ids is None else tuple(eos_ids)
+        self.waiting: deque[Asker] = deque()
+        self.running: list[Asker] = []  # in the order in which they asked
+        self.written: dict[int, list[int]] = {}
+        self.asked = self.passes = self.most_pages = 0
+
+    def ask(self, ids: Row, max_new_tokens: int) -> int:
+        """Let an asker wait for its turn, and return its number, from 0.
+
+        Args:
+            ids: its prompt.
+            max_new_tokens: most tokens to write.
+
+        Raises:
+            ValueError: an empty prompt, ids outside the vocabulary, a text that would get longer
+                than max_len or could not fit into all pages together.
+        """
+        (prompt,) = sentences_of([ids], self.model.config.pad_id)
+        check_ids(torch.tensor([prompt]), 0, self.model.config)
+        check_length(len(prompt), max_new_tokens, self.model.config.max_len)
+        most = len(prompt) + max_new_tokens
+        needed = self.cache.pages_for(most - 1)  # nobody reads the last token
+        if needed > self.cache.pages:
+            raise ValueError(
+                f"a text of {most} tokens needs {needed} pages of {self.cache.page_size} tokens, "
+                f"but there are {self.cache.pages}: make the server with more pages."
+            )
+        self.waiting.append(Asker(self.asked, prompt, len(prompt), most))
+        self.asked += 1
+        return self.asked - 1
+
+    def step(self) -> None:
+        """Write one token for every asker that has room."""
+        self._make_room()
+        if not self.running:
+            return
+        model, pad_id = self.model, self.model.config.pad_id
+        with evaluating(model), torch.inference_mode(), fast.writing(model):
+            logits = read_together(model, self.running, self.cache)  # (asker, vocab_size)
+            if pad_id is not None:
+                logits[:, pad_id] = -torch.inf
+            tokens = GREEDY.choose(logits, None).tolist()
+        self.passes += 1
+        self.most_pages = max(self.most_pages, self.cache.pages - len(self.cache.free))
+        for asker, token in zip(list(self.running), tokens, strict=True):
+            asker.read = len(asker.ids)
+            asker.ids.append(token)
+            if token in self.ends or len(asker.ids) == asker.most:
+                self._leave(asker)
+                self.written[asker.number] = asker.ids[asker.n :]
+
+    def run(self) -> list[list[int]]:
+        """Write until nobody waits; return the new tokens of every asker, in their order."""
+        while self.waiting or self.running:
+            self.step()
+        return [self.written[number] for number in range(self.asked)]
+
+    def _make_room(self) -> None:
+        """Give pages to those that write, the oldest first, and then to those that wait."""
+        for asker in list(self.running):
+            while asker in self.running and not self.cache.grow(asker.table, len(asker.ids)):
+                youngest = self.running[-1]
+                self._leave(youngest)
+                youngest.read = 0
+                self.waiting.appendleft(youngest)
+        while self.waiting and self.cache.grow(self.waiting[0].table, len(self.waiting[0].ids)):
+            self.running.append(self.waiting.popleft())
+
+    def _leave(self, asker: Asker) -> None:
+        self.running.remove(asker)
+        self.cache.release(asker.table)

@@ -56,6 +56,7 @@ PLAYED = {  # what is played, from where to where
     "ModelFlow": ("written", 0, 7),
     "NormExplorer": ("step", 0, 4),
     "PaperVsPractice": ("point", 1, 40),
+    "PipelineExplorer": ("time", 0, 21),
     "PositionalEncodingExplorer": ("position", 0, 15),  # the later one is at 49
     "StreamExplorer": ("point", 0, 5),
     "TokenizerExplorer": ("step", 0, 22),

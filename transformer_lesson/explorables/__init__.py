@@ -22,6 +22,7 @@ MODULES = {
     "NormExplorer": "norm_explorer",
     "PaperVsPractice": "paper_vs_practice",
     "PatchingGrid": "patching_grid",
+    "PipelineExplorer": "pipeline_explorer",
     "PositionalEncodingExplorer": "positional_encoding_explorer",
     "ModelFlow": "model_flow",
     "StreamExplorer": "stream_explorer",

@@ -9,6 +9,7 @@ from transformer_lesson.generation.bleu import Bleu, NGram, bleu, exact_match, n
 from transformer_lesson.generation.constrained import legal_next
 from transformer_lesson.generation.generate import Generation, generate
 from transformer_lesson.generation.plain import beam_search, greedy_decode
+from transformer_lesson.generation.serving import Server
 from transformer_lesson.generation.speculative import (
     Speculation,
     accept_and_residual,
@@ -32,6 +33,7 @@ __all__ = [
     "Greedy",
     "NGram",
     "Sample",
+    "Server",
     "Speculation",
     "accept_and_residual",
     "beam_search",

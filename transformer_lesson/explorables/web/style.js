@@ -82,7 +82,7 @@ svg .still, svg .still *, svg .quick * { transition: none; }
   font-size: 14px; line-height: 1.4; }
 .save { display: flex; gap: 5px; align-items: center; color: var(--soft); font-size: 12px; }
 .save button { padding: 0 6px; }
-.hide { display: none; }
+.hide, .controls .hide { display: none; }
 /* the map, folded to one line, and its button and link beside title and sentence */
 .fold { padding: 0 8px; font-size: 14px; border-color: var(--focus); }
 .foot { display: flex; flex-wrap: wrap; gap: 4px 14px; align-items: center; margin-top: 6px; }

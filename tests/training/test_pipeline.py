@@ -1,0 +1,68 @@
+"""A pipeline's schedule keeps its rules, its bubble is the formula's; experts get their tokens."""
+
+import itertools
+
+import pytest
+import torch
+
+from transformer_lesson.model.experts import route
+from transformer_lesson.training.pipeline import (
+    bubble_share,
+    parts_kept,
+    pipeline,
+    sent_to_devices,
+    waiting_share,
+)
+
+
+@pytest.mark.parametrize("order", ["GPipe", "1F1B"])
+def test_nothing_begins_before_what_it_needs_and_the_bubble_is_the_formulas(order):
+    for stages, parts in itertools.product(range(1, 8), range(1, 14)):
+        line = pipeline(stages, parts, order)
+        at = {work[:3]: work for works in line for work in works}
+        assert len(at) == stages * parts * 2
+        for (stage, part, backward), work in at.items():
+            before = at.get((stage + (1 if backward else -1), part, backward))
+            if before is None and backward:
+                before = at[stage, part, False]
+            assert work.start >= (before.end if before else 0)
+        assert all(a.end <= b.start for works in line for a, b in itertools.pairwise(works))
+        last = max(work.end for work in at.values())
+        for stage, works in enumerate(line):
+            idle = last - sum(work.end - work.start for work in works)
+            assert idle / last == pytest.approx(bubble_share(stages, parts))
+            wanted = parts if order == "GPipe" else min(parts, stages - stage)
+            assert parts_kept(works) == wanted
+
+
+def test_three_parts_through_two_stages_by_hand():
+    one, two = pipeline(2, 3)
+    assert [work[1:] for work in one] == [
+        (0, False, 0), (1, False, 1), (0, True, 4), (2, False, 6), (1, True, 7), (2, True, 10),
+    ]  # fmt: skip
+    assert [work[1:] for work in two] == [
+        (0, False, 1), (0, True, 2), (1, False, 4), (1, True, 5), (2, False, 7), (2, True, 8),
+    ]  # fmt: skip
+
+
+def test_each_token_goes_to_the_devices_of_its_experts_and_all_wait_for_the_fullest():
+    torch.manual_seed(0)
+    x, W = torch.randn(17, 5), torch.randn(5, 6)
+    weights, _ = route(x, W, 2)
+    best = (x @ W).topk(2).indices.sort().values.tolist()
+    sent = sent_to_devices(weights, 3)
+    for device, pairs in enumerate(sent):
+        own = [(t, e) for t, two in enumerate(best) for e in two if e // 2 == device]
+        assert pairs == own
+    loads = [len(pairs) for pairs in sent]
+    assert sum(loads) == 34 and waiting_share(sent) == pytest.approx(1 - 34 / 3 / max(loads))
+    assert waiting_share([[(0, 0)], [(1, 1)]]) == 0
+
+
+def test_bad_input_is_told():
+    with pytest.raises(ValueError, match="parts is 0, but it must be an int >= 1"):
+        pipeline(2, 0)
+    with pytest.raises(ValueError, match="order is 'FIFO', but a pipeline's is one of GPipe, 1F"):
+        pipeline(2, 2, "FIFO")
+    with pytest.raises(ValueError, match="devices is 4: make it a divisor of the 6 experts"):
+        sent_to_devices(torch.ones(2, 6), 4)

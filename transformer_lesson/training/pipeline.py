@@ -1,0 +1,148 @@
+"""A model over several devices, by layers or by experts: who computes what, when, and who waits.
+
+**A pipeline.** Each device, a stage, has some of the blocks. A batch is cut into parts (the
+papers' micro-batches), which follow one another through the stages, forward and then back. At both
+ends of a step stages wait: the bubble.
+
+**Experts.** Each device has some of a layer's experts, and tokens travel to theirs. All devices
+wait for the one that got the most.
+
+Time is counted in steps: one for a forward pass of a part through a stage, two for the backward
+pass, which has twice as many products. Sending takes none.
+"""
+
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+from transformer_lesson.model.config import size
+
+FORWARD, BACKWARD = 1, 2  # steps
+ORDERS = ("GPipe", "1F1B")
+
+
+class Work(NamedTuple):
+    """One pass of one part through one stage, from `start` to `end`, in steps."""
+
+    stage: int
+    part: int
+    backward: bool
+    start: int
+
+    @property
+    def end(self) -> int:
+        """Return the step after its last."""
+        return self.start + (BACKWARD if self.backward else FORWARD)
+
+
+def bubble_share(stages: int, parts: int) -> float:
+    """Return which share of a step's time each stage of a pipeline waits.
+
+        (p - 1) / (m + p - 1)    with p stages and m parts
+
+    Source: Huang et al., "GPipe" (2019), section 2.3, there as an order of magnitude.
+    """
+    return (stages - 1) / (parts + stages - 1)
+
+
+def order_of_work(stage: int, stages: int, parts: int, order: str) -> list[tuple[int, bool]]:
+    """Return which (part, backward) a stage works on, one after the other.
+
+    "GPipe" takes all parts forward, and then all back, the last one first. "1F1B" begins with as
+    many as it takes until the first comes back, and from then on takes turns: one forward, one
+    backward. It waits no less, but what forward passes leave behind is sooner used up.
+
+    Source: Huang et al., "GPipe" (2019), figure 2c; Narayanan et al., "Memory-Efficient
+        Pipeline-Parallel DNN Training" (2020), PipeDream-Flush, and "Efficient Large-Scale
+        Language Model Training on GPU Clusters" (2021), section 2.2, for 1F1B.
+    """
+    forward, backward = [(i, False) for i in range(parts)], [(i, True) for i in range(parts)]
+    if order == "GPipe":
+        return [*forward, *reversed(backward)]
+    first = min(parts, stages - stage - 1)
+    turns = [one for pair in zip(forward[first:], backward, strict=False) for one in pair]
+    return [*forward[:first], *turns, *backward[parts - first :]]
+
+
+def pipeline(stages: int, parts: int, order: str = "1F1B") -> list[list[Work]]:
+    """Return what each stage does in a training step, each work as soon as it can begin.
+
+    A part goes forward through a stage once it left the stage before, and back once it came back
+    from the stage behind; at the last stage once it got there.
+
+    Args:
+        stages: devices.
+        parts: of the batch.
+        order: "GPipe" or "1F1B"; see `order_of_work`.
+
+    Raises:
+        ValueError: no stage, no part, or another order.
+    """
+    size.check("stages", stages)
+    size.check("parts", parts)
+    if order not in ORDERS:
+        raise ValueError(f"order is {order!r}, but a pipeline's is one of {', '.join(ORDERS)}.")
+    todo = [order_of_work(stage, stages, parts, order) for stage in range(stages)]
+    done: list[list[Work]] = [[] for _ in range(stages)]
+    ends: dict[tuple[int, int, bool], int] = {}
+    while any(todo):
+        for stage in range(stages):
+            if todo[stage]:
+                part, backward = todo[stage][0]
+                needs = _needed(stage, stages, part, backward)
+                if needs is None or needs in ends:
+                    free = done[stage][-1].end if done[stage] else 0
+                    work = Work(stage, part, backward, max(free, ends.get(needs, 0)))
+                    done[stage].append(work)
+                    ends[stage, part, backward] = work.end
+                    todo[stage].pop(0)
+    return done
+
+
+def _needed(stage: int, stages: int, part: int, backward: bool) -> tuple[int, int, bool] | None:
+    """Return (stage, part, backward) of the work before; the first one of a part needs none."""
+    if backward:
+        return (stage + 1, part, True) if stage < stages - 1 else (stage, part, False)
+    return (stage - 1, part, False) if stage else None
+
+
+def parts_kept(works: list[Work]) -> int:
+    """Return of how many parts a stage keeps activations at the same time, at most."""
+    kept = most = 0
+    for work in works:
+        kept += -1 if work.backward else 1
+        most = max(most, kept)
+    return most
+
+
+def sent_to_devices(
+    weights: Float[Tensor, "n expert"], devices: int
+) -> list[list[tuple[int, int]]]:
+    """Return what each device has to compute: pairs of a token and one of its experts.
+
+    Experts are shared out in their order: of 8 experts on 4 devices, the first has 0 and 1.
+
+    Args:
+        weights: as `route` gives them: 0 where an expert was not chosen.
+        devices: must divide the number of experts.
+
+    Raises:
+        ValueError: it does not.
+
+    Source: Lepikhin et al., "GShard" (2020), section 2.2.
+    Differs: theirs have room for a fixed number of tokens each, and skip what is too much.
+    """
+    n_experts = weights.size(1)
+    if devices < 1 or n_experts % devices:
+        raise ValueError(f"devices is {devices}: make it a divisor of the {n_experts} experts.")
+    sent: list[list[tuple[int, int]]] = [[] for _ in range(devices)]
+    for token, expert in weights.nonzero().tolist():
+        sent[expert * devices // n_experts].append((token, expert))
+    return sent
+
+
+def waiting_share(sent: list[list[tuple[int, int]]]) -> float:
+    """Return which share of the time devices wait for the fullest one, on average."""
+    most = max(map(len, sent))
+    return 1 - sum(map(len, sent)) / (len(sent) * most)

@@ -70,9 +70,9 @@ def test_the_sums_are_right():
     assert [int(one) for one in sums] == [len(found), sum(bool(row[3]) for row in found)]
     (places,) = re.findall(r"point to, (\d+) places", READING)
     assert int(places) == len(re.findall(r"\]\(https?://", READING))
-    headings = sum(lesson_headings(LESSONS["14"].file).values(), [])
-    cases = set(re.findall(r"Case (\d+)", "\n".join(headings)))
-    assert f"Lesson 14 makes {len(cases)} of these" in PAGE
+    listed = re.findall(r"^\| (\d+) \|", "\n".join(map(source, cells(lesson("14")))), re.MULTILINE)
+    assert sorted(map(int, listed)) == [*range(1, len(listed) + 1)]
+    assert f"Lesson 14 lists {len(listed)} of these" in PAGE
 
 
 @pytest.mark.parametrize("number", [f"{number:02}" for number in range(11)])

@@ -115,12 +115,13 @@ class TestLesson03:
 @pytest.mark.everything
 def test_a_bug_is_repaired_by_half_and_then_whole(open_lesson):
     page = open_lesson("14_bug_hunt.ipynb")
-    reports = page.locator(".jp-OutputArea-output", has_text="cut_into_heads")
+    reports = page.locator(".jp-OutputArea-output", has_text="shifted_loss")
     reports.filter(has_text="not attempted yet").first.wait_for()
-    half = "def cut_into_heads(x, n_heads):\n    return x.view(len(x), n_heads, -1)"
-    page.evaluate(REPLACE_AND_RUN, ["def cut_into_heads", half])
+    half = "def shifted_loss(logits, ids, pad_id):\n    logits, ids = logits[:, :-1], ids[:, 1:]"
+    loss = "\n    return F.cross_entropy(logits.flatten(0, 1), ids.flatten()"
+    page.evaluate(REPLACE_AND_RUN, ["def shifted_loss", f"{half}{loss})"])
     reports.filter(has_text="failed").first.wait_for()
-    page.evaluate(REPLACE_AND_RUN, ["def cut_into_heads", f"{half}.transpose(0, 1)"])
+    page.evaluate(REPLACE_AND_RUN, ["def shifted_loss", f"{half}{loss}, ignore_index=pad_id)"])
     reports.filter(has_text="passed").first.wait_for()
     assert page.outside == [] and page.problems == []
 

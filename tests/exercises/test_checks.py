@@ -116,21 +116,22 @@ def test_the_last_hint_for_attention_gives_a_fully_masked_row_zeros():
     assert check(ATTENTION, hinted).status == "passed"
 
 
-def test_the_smallest_text_that_fails_has_a_word_or_two():
+def test_the_smallest_text_that_fails_has_few_words():
     """Of what fails by its values: errors and other types come before."""
     shown = {}
-    for turn in turns(EXERCISES["look_up"].marked):
-        report = check("look_up", variant(EXERCISES["look_up"].marked, frozenset([turn])))
-        example = re.search(r"Smallest failing example:\nwords = (.*)", report.message)
+    marked = EXERCISES["train_byte_pairs"].marked
+    for turn in turns(marked):
+        report = check("train_byte_pairs", variant(marked, frozenset([turn])))
+        example = re.search(r"Smallest failing example:\ncounts = (.*)", report.message)
         if example:
             shown[turn] = len(ast.literal_eval(example[1]))
-    assert len(shown) >= 12 and set(shown.values()) <= {0, 1, 2}, shown
+    assert len(shown) >= 12 and sum(n <= 2 for n in shown.values()) > 0.6 * len(shown), shown
 
 
 def test_one_word_is_shown_where_one_word_fails():
-    answer = check("look_up", lambda words, vocabulary, unk_id: [unk_id] * len(words))
-    (words,) = re.findall(r"Smallest failing example:\nwords = (.*)\n", answer.message)
-    assert len(ast.literal_eval(words)) == 1
+    answer = check("train_byte_pairs", lambda counts, n_merges: [])
+    (counts,) = re.findall(r"Smallest failing example:\ncounts = (.*)\n", answer.message)
+    assert len(ast.literal_eval(counts)) == 1
 
 
 def test_lists_of_words_and_of_pairs_are_compared_item_by_item():

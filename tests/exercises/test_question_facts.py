@@ -14,6 +14,7 @@ from torch import nn
 from tests.lessons import cells, lesson
 from transformer_lesson import ModelConfig, MultiHeadAttention, mine, record, sinusoidal_encoding
 from transformer_lesson.checkpoints.translator import trained_translator
+from transformer_lesson.exercises import faulty
 from transformer_lesson.exercises.engine.question_bank import find_question
 from transformer_lesson.experiments import longer, variants, word_for_word
 from transformer_lesson.experiments.since_2017 import Setting, stored_grid, stored_ladder
@@ -459,3 +460,22 @@ def test_13():
     k, v = F.normalize(torch.randn(2, 64, 16), dim=-1)
     found = ((k @ k.T @ v) @ v.T).argmax(-1) == torch.arange(64)
     assert 0.1 < found.double().mean() < 0.45 and "about a quarter" in right("13.recall")
+
+
+def test_lesson_14():
+    ids = torch.randint(1, 50, (4, 12))
+    assert faulty.shifted_loss(20.0 * F.one_hot(ids, 50), ids, pad_id=0) < 1e-4
+    assert right("14.nothing").startswith("Nearly 0") and f"{math.log(49):.1f}" == "3.9"
+    rates = [faulty.rate_at(step, 100, 1.0, 1, 5) for step in range(500)]
+    assert sum(abs(rate - 0.1) < 1e-9 for rate in rates) == 495
+    assert right("14.unit").startswith("99 %")
+    easy, hard = torch.tensor([1.0] + 8 * [0.0]), torch.full((9,), 3.0)
+    labels = torch.tensor([[1] + 8 * [0], 9 * [1]])
+    alone, together = [
+        faulty.evaluation_loss(nn.Identity(), batches, lambda x, y: x[y > 0].mean(), 0)
+        for batches in (
+            [(easy[None], labels[:1]), (hard[None], labels[1:])],
+            [(torch.stack([easy, hard]), labels)],
+        )
+    ]
+    assert alone < together and right("14.batch_size").startswith("Batches of 1")

@@ -7,12 +7,12 @@ from copy import deepcopy
 
 import pytest
 import torch
+from torch import nn
 
 from tests.explorables.conftest import HOSTILE
 from tests.explorables.shown import agree, assert_refused, lines, same_numbers
 from tests.explorables.tiny_models import language_model, translator
 from transformer_lesson.checkpoints.translator import trained_translator
-from transformer_lesson.exercises.lesson_14 import bugs
 from transformer_lesson.explorables import DecodingStepper
 from transformer_lesson.explorables.decoding_stepper import TEXT
 from transformer_lesson.generation import Beam, Sample, generate, length_normalized, top_k_filter
@@ -175,7 +175,7 @@ def test_a_language_model_goes_on_from_a_prompt(show, make):
 def test_a_softmax_in_the_place_of_logits_is_shown(show):
     model, tokenizer, _ = trained_translator()
     mad = deepcopy(model)
-    mad.logits = bugs.ModelEnd()
+    mad.logits = nn.Softmax(-1)
     written = Written(mad, tokenizer, MICE, KNOBS[0], 5)
     check(show(DecodingStepper(mad, tokenizer, MICE, 5, **KNOBS[0], step=2)), written, 1)
     assert written.logits[1].softmax(-1).max() < 0.01

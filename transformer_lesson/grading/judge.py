@@ -26,11 +26,6 @@ from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.exercises.engine.specification import Draw, Exercise, Invariant, Tried
 from transformer_lesson.exercises.engine.time_limit import TookTooLong, run_for_at_most
 from transformer_lesson.exercises.lesson_08 import gradients_reach_the_logits
-from transformer_lesson.exercises.lesson_14.rules import (
-    gradient_is_finite,
-    norm_is_trained,
-    operations_do_not_grow,
-)
 from transformer_lesson.exercises.program import FUNCTIONS
 from transformer_lesson.grading.record import LONGEST, Player
 from transformer_lesson.grading.sandbox import SECONDS, Stopped, answers
@@ -82,8 +77,7 @@ def _on_record(rule: Invariant, exercise: Exercise, take: Take) -> Invariant:
     """Return a rule in a form that a record of calls can decide.
 
     A gradient must equal the right function's. What a function hands to those that it is given is
-    left to the values that come of it. The count of operations is the one thing that is taken from
-    the student's process as it says it.
+    left to the values that come of it.
     """
 
     def same_gradient(answer: Callable, inputs: tuple, *results: Any) -> str | None:
@@ -94,20 +88,11 @@ def _on_record(rule: Invariant, exercise: Exercise, take: Take) -> Invariant:
         right = same(result, exercise.tried_reference()(*inputs))
         return same_gradient(answer, inputs) if right else None
 
-    def as_counted(answer: Callable, inputs: tuple, *results: Any) -> str | None:
-        return call(partial(take, _growth), inputs)
-
     if hasattr(rule, "looks_inside"):
         return lambda *arguments: None
     if hasattr(rule, "of_gradients"):
         return same_gradient_if_right
-    of_gradients = gradient_is_finite, norm_is_trained, gradients_reach_the_logits
-    special = dict.fromkeys(of_gradients, same_gradient)
-    return {**special, operations_do_not_grow: as_counted}.get(rule, rule)
-
-
-def _growth(function: Callable, *inputs: Any) -> str | None:
-    return operations_do_not_grow(function, inputs, inputs[0])
+    return same_gradient if rule is gradients_reach_the_logits else rule
 
 
 def gradient(function: Callable, *inputs: Any) -> list[Tensor | None]:

@@ -1,4 +1,4 @@
-"""What a step holds, in the page: the package's numbers in every state that its controls reach."""
+"""What a step holds, or a model that writes, in the page: the package's numbers in every state."""
 
 import itertools
 import re
@@ -7,10 +7,16 @@ import pytest
 
 from transformer_lesson.explorables import WillItFit
 from transformer_lesson.explorables.will_it_fit import MODELS
-from transformer_lesson.training.memory_needs import GIB, memory_to_train
+from transformer_lesson.training.memory_needs import (
+    GIB,
+    KEYS,
+    kept_of_a_token,
+    memory_to_train,
+    memory_to_write,
+)
 
-UNITS = {"MiB": 2**20, "GiB": GIB}
-NUMBER = r"([\d.,e+]+) ([MG]iB)"
+UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": GIB}
+NUMBER = r"([\d.,e+]+) ([KMG]iB)"
 
 
 def bytes_in(text: str) -> list[float]:
@@ -60,3 +66,32 @@ def test_the_change_that_saves_most_is_named(show):
     assert f"Of the changes left, {best.split(': ')[0]} saves most" in page.said
     page.set(batch=1, table=False, twice=True, bits=16, devices=512)
     assert "Of the changes left" not in page.said
+
+
+def test_a_model_that_writes_has_the_packages_numbers_too(show):
+    page, states = show(WillItFit(to="write")), []
+    for size, bits, keys in itertools.product(range(len(MODELS)), (32, 16, 8, 4), KEYS):
+        states.append(dict(size=size, bits=bits, kept=keys, batch=8, tokens=1024, devices=1))
+    states += [states[-1] | dict(batch=64, tokens=8192), states[-1] | dict(devices=64)]
+    for state, shown in zip(states, page.states(states), strict=True):
+        sizes = list(MODELS.values())[state["size"]]
+        chosen = [state[name] for name in ("batch", "tokens", "bits", "kept", "devices")]
+        needs = memory_to_write(sizes, *chosen)
+        token = kept_of_a_token(sizes, state["kept"]) * sizes.n_layers * max(state["bits"], 16) / 8
+        held = bytes_in(shown["said"].partition(" Of")[0])
+        assert held == pytest.approx([*needs, token], rel=0.006), state
+        assert bytes_in(shown["title"])[0] == pytest.approx(sum(needs), rel=0.006), state
+
+
+def test_a_change_of_writing_is_a_button_and_what_only_training_has_is_gone(show):
+    page = show(WillItFit(to="write", size=3, bits=16))
+    assert len(page.told()) == 6 * 2 + 5
+    wanted = memory_to_write(MODELS["GPT-3 6.7B"], 8, 1024, 16, "latent")
+    (name,) = [one for one in page.told() if re.match(r"a latent vector: [\d.,]+ ", one)]
+    assert bytes_in(name)[0] == pytest.approx(sum(wanted), rel=0.006)
+    page.click(name)
+    assert page.get("kept") == "latent" and page.title.startswith("To write with GPT-3 6.7B takes")
+    page.named("4", exact=True).click()
+    assert not page.named("computed twice").is_visible()
+    page.click("train")
+    assert page.said == "Training is counted with 32 or 16 bits a number: choose one of them."

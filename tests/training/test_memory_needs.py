@@ -1,10 +1,14 @@
-"""What a step must hold, by formula, against the tensors that a model really keeps."""
+"""What a step must hold, or a model that writes, by formula and in the tensors really kept."""
 
 import pytest
 import torch
+from torch import nn
 
 from transformer_lesson.explorables.will_it_fit import MODELS
+from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.latent_attention import latent_attention_moved
+from transformer_lesson.model.packed import EightBitLinear, FourBitLinear
 from transformer_lesson.model.parameters import count_parameters
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text.batches import Batch
@@ -13,20 +17,25 @@ from transformer_lesson.training.loss import batch_loss
 from transformer_lesson.training.memory import checkpointing_activations
 from transformer_lesson.training.memory_needs import (
     GIB,
+    KEYS,
     Sizes,
+    groups_of,
     kept_for_backward,
+    kept_of_a_token,
     memory_to_train,
+    memory_to_write,
     parameters_of,
 )
 from transformer_lesson.training.optimizer import make_optimizer
 
 
-def small_gpt(sizes: Sizes) -> DecoderOnlyTransformer:
+def small_gpt(sizes: Sizes, n_kv_heads: int | None = None) -> DecoderOnlyTransformer:
     layers, d_model, n_heads, vocab_size, max_len = sizes
     return DecoderOnlyTransformer(
         ModelConfig(
             vocab_size, d_model, n_heads, layers, 4 * d_model, max_len,
             dropout=0.0, positions="learned", norm_position="pre", activation="gelu",
+            n_kv_heads=n_kv_heads,
         )
     ).train()  # fmt: skip
 
@@ -108,3 +117,64 @@ def test_the_models_have_as_many_numbers_as_their_papers_say():
     assert found["GPT-2 small"] == 124_439_808 and found["GPT-2 XL"] == 1_557_611_200
     assert round(found["GPT-3 6.7B"] / 1e9, 1) == 6.7
     assert round(found["GPT-3 175B"] / 1e9) == 175
+
+
+WRITES = Sizes(3, 128, 8, 101, 128)
+
+
+def held(module: nn.Module) -> int:
+    """Bytes of everything that a module holds."""
+    return sum(tensor.nbytes for tensor in [*module.parameters(), *module.buffers()])
+
+
+def packed(linear: nn.Linear, bits: int) -> nn.Module:
+    """A map as large as this one whose weights take so few bits."""
+    if bits == 8:
+        return EightBitLinear(linear.weight)
+    steps, levels = linear.weight.new_zeros(linear.weight.shape), linear.weight.view(-1, 32)[:, 0]
+    levels = levels.view(len(steps), -1).float()
+    return FourBitLinear(steps.to(torch.uint8), levels, levels)
+
+
+@pytest.mark.parametrize("bits", [32, 16, 8, 4])
+@pytest.mark.parametrize("keys", KEYS[:3])
+@torch.no_grad()
+def test_a_model_that_writes_holds_what_the_formula_says(bits, keys):
+    heads = {"all heads": 8, "in groups": groups_of(WRITES), "one head": 1}[keys]
+    model, cache = small_gpt(WRITES, heads).eval(), KeyValueCache(97)
+    model = model.to(torch.float32 if bits == 32 else torch.bfloat16)
+    model(torch.randint(0, 101, (5, 97)), cache=cache)
+    kept = sum(t.nbytes for layer in cache.layers.values() for t in (layer.keys, layer.values))
+    weights = held(model)
+    if bits < 16:
+        linears = [m for m in model.decoder.modules() if type(m) is nn.Linear]
+        weights += sum(held(packed(m, bits)) - m.weight.nbytes for m in linears)
+    needs = memory_to_write(WRITES, 5, 97, bits, keys)
+    assert needs.cache == kept and needs.weights == pytest.approx(weights, rel=0.05)
+    shared = memory_to_write(WRITES, 5, 97, bits, keys, devices=4)
+    assert shared == (needs.weights / 4, needs.cache / 4)
+    if bits >= 16:  # to the byte: nothing is rounded
+        assert needs.weights == weights
+
+
+def test_latent_vectors_and_their_matrices_are_those_of_latent_attention():
+    layers, d_model, n_heads, *_ = WRITES
+    x, d_head = torch.randn(5, 97, d_model), d_model // n_heads
+    W_down = torch.randn(d_model, kept_of_a_token(WRITES, "latent"))
+    W_K, W_V = torch.randn(2, n_heads, W_down.size(1), d_head)
+    c = x @ W_down
+    assert latent_attention_moved(torch.randn(5, n_heads, 1, d_head), c, W_K, W_V).shape[2] == 1
+    whole, needs = (memory_to_write(WRITES, 5, 97, 32, keys) for keys in ("all heads", "latent"))
+    assert needs.cache == layers * c.nbytes
+    old = 2 * (d_model**2 + d_model) * 4  # W_K and W_V with their biases
+    new = sum(W.nbytes for W in (W_down, W_K, W_V))
+    assert whole.weights - needs.weights == layers * (old - new)
+
+
+def test_groups_divide_the_heads_and_what_is_not_counted_is_refused():
+    found = [groups_of(sizes) for sizes in MODELS.values()]
+    assert found == [1, 3, 5, 8, 24]
+    with pytest.raises(ValueError, match="keys is 'two', but a cache keeps one of all heads, in"):
+        memory_to_write(WRITES, 1, 1, 16, "two")
+    with pytest.raises(ValueError, match="bits is 2, but writing is counted for 32, 16, 8 or 4"):
+        memory_to_write(WRITES, 1, 1, 2)

@@ -1,9 +1,9 @@
-"""What a training step holds in memory, and which change makes it fit."""
+"""What a training step holds in memory, or a model that writes, and which change makes it fit."""
 
 import traitlets
 
 from transformer_lesson.explorables.in_page import PageExplorable
-from transformer_lesson.training.memory_needs import Sizes, parameters_of
+from transformer_lesson.training.memory_needs import KEYS, Sizes, groups_of, parameters_of
 
 MODELS = {
     "lesson 10’s": Sizes(2, 64, 4, 100, 128),
@@ -16,23 +16,27 @@ MODELS = {
 
 
 class WillItFit(PageExplorable):
-    """Choose a model, a text and a device, and see what a training step must hold there.
+    """Choose a model, a text and a device, and see what must lie there to train it or to write.
 
     Args:
+        to: "train" or "write".
         size: of `MODELS`, its number.
-        bits: of weights, gradients and activations.
-        batch: texts that each device reads at once.
+        bits: of weights, gradients and activations; 8 and 4 only of weights that write.
+        batch: texts at once: in training on each device, in writing on all together.
         tokens: of each text.
+        kept: of a token, while a model writes; see `kept_of_a_token`.
         table: whether attention keeps its table of weights.
         twice: whether blocks are computed twice instead of kept.
         devices: that share weights, gradients and optimizer.
         memory: of each device, in GiB.
     """
 
+    to = traitlets.Enum(("train", "write"), "train").tag(sync=True)
     size = traitlets.Enum(tuple(range(len(MODELS))), 1).tag(sync=True)
-    bits = traitlets.Enum((32, 16), 32).tag(sync=True)
+    bits = traitlets.Enum((32, 16, 8, 4), 32).tag(sync=True)
     batch = traitlets.Enum((1, 8, 64), 8).tag(sync=True)
     tokens = traitlets.Enum((128, 1024, 8192), 1024).tag(sync=True)
+    kept = traitlets.Enum(KEYS, KEYS[0]).tag(sync=True)
     table = traitlets.Bool(True).tag(sync=True)
     twice = traitlets.Bool(False).tag(sync=True)
     devices = traitlets.Enum((1, 8, 64, 512), 1).tag(sync=True)
@@ -42,6 +46,7 @@ class WillItFit(PageExplorable):
     def __init__(self, **values):
         models = [
             {"name": name, **sizes._asdict(), "parameters": parameters_of(sizes)}
+            | {"groups": groups_of(sizes)}
             for name, sizes in MODELS.items()
         ]
         super().__init__(models=models, **values)

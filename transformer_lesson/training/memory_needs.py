@@ -1,8 +1,12 @@
-"""How much memory a training step must hold, before anything is trained."""
+"""How much memory a training step must hold, and a model that writes, before either is tried."""
 
 from typing import NamedTuple
 
 GIB = 2**30
+KEYS = ("all heads", "in groups", "one head", "latent")
+"""What a cache keeps of a token: keys and values of so many heads, or one vector for all."""
+BITS_HELD = {32: 32, 16: 16, 8: 8, 4: 5}
+"""Of a weight, by its bits: with 4, a block of 32 has a scale and a smallest number in 16 bits."""
 
 
 class Sizes(NamedTuple):
@@ -90,3 +94,63 @@ def memory_to_train(
         optimizer=(8 if bits == 32 else 12) * share,
         activations=number * kept * batch_size * n,
     )
+
+
+class WritingNeeds(NamedTuple):
+    """Bytes on each device while a model writes."""
+
+    weights: float
+    cache: float
+
+
+def kept_of_a_token(sizes: Sizes, keys: str = "all heads") -> int:
+    """Return how many numbers each layer's cache keeps of a token.
+
+    Keys and values have d_head numbers for each head. Groups have as many heads as divide n_heads
+    into fours, or a little more. The latent vector has four times d_head.
+
+    Source: Ainslie et al., "GQA" (2023); Shazeer, "Fast Transformer Decoding" (2019) for one head;
+        DeepSeek-AI, "DeepSeek-V2" (2024), section 2.1, for the latent vector.
+    Differs: DeepSeek's has half a d_head more, which carries rotary positions.
+    """
+    if keys not in KEYS:
+        raise ValueError(f"keys is {keys!r}, but a cache keeps one of {', '.join(KEYS)}.")
+    d_head = sizes.d_model // sizes.n_heads
+    if keys == "latent":
+        return 4 * d_head
+    return 2 * d_head * {"all heads": sizes.n_heads, "one head": 1}.get(keys, groups_of(sizes))
+
+
+def groups_of(sizes: Sizes) -> int:
+    """Return the largest divisor of n_heads that is at most a quarter of it, and at least 1."""
+    quarter = max(1, sizes.n_heads // 4)
+    return next(n for n in range(quarter, 0, -1) if sizes.n_heads % n == 0)
+
+
+def memory_to_write(
+    sizes: Sizes, batch_size: int, n: int, bits: int = 16, keys: str = "all heads", devices: int = 1
+) -> WritingNeeds:
+    """Return the bytes that each of some devices holds while a GPT writes, with a cache.
+
+    With 8 or 4 bits the blocks' matrices have so many; embeddings, norms, biases and the cache have
+    16. Devices share the weights, and the cache by its heads or by its texts, equally.
+
+    Args:
+        batch_size: texts at once, on all devices together.
+        n: tokens of a text, prompt included.
+        bits: 32, 16, 8 or 4.
+        keys: see `kept_of_a_token`. Fewer heads of keys and values have smaller matrices, too;
+            latent vectors have one that makes them, and two that read keys and values from them.
+
+    Raises:
+        ValueError: other bits or keys.
+    """
+    if bits not in BITS_HELD:
+        raise ValueError(f"bits is {bits}, but writing is counted for 32, 16, 8 or 4.")
+    layers, d_model, *_ = sizes
+    kept, others = kept_of_a_token(sizes, keys), max(bits, 16) / 8  # bytes of other numbers
+    matrix, bias = (3 * d_model * kept, 0) if keys == "latent" else (d_model * kept, kept)
+    matrices = layers * (10 * d_model**2 + matrix)
+    rest = parameters_of(sizes) - layers * (12 * d_model**2 + 2 * d_model - bias)
+    weights = matrices * BITS_HELD[bits] / 8 + rest * others
+    return WritingNeeds(weights / devices, others * layers * kept * batch_size * n / devices)

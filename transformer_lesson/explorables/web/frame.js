@@ -170,6 +170,11 @@ function updated(page, node, update) {
   return node;
 }
 
+// A control that is there only while a value is this one.
+export function shownWhile(page, trait, value, node) {
+  return updated(page, node, () => node.classList.toggle("hide", page.model.get(trait) !== value));
+}
+
 function textField(page, label, trait, attributes = {}) {
   const quiet = { autocomplete: "off", spellcheck: "false" };
   const tag = attributes.rows ? "textarea" : "input";

@@ -3,7 +3,7 @@
 // of a batch go through all of them; with experts it has some of these, and tokens go to theirs.
 
 import { join, layer, set, told } from "./draw.js";
-import { frame } from "./frame.js";
+import { frame, shownWhile } from "./frame.js";
 
 const PASS_LENGTH = { forward: 1, backward: 2 }; // steps, as in training/pipeline.py
 const HATCH = 7; // pixels between two lines
@@ -19,7 +19,7 @@ export function PipelineExplorer(view) {
     name: "Pipeline explorer",
     traits,
     controls: (make, page) => {
-      const only = (name, ...nodes) => nodes.map((node) => shownIn(page, name, node));
+      const only = (name, ...nodes) => nodes.map((node) => shownWhile(page, "view", name, node));
       return [
         make.choice("View", "view", () => ["pipeline", "experts"].map((one) => [one, one])),
         ...only("pipeline", make.slider("Stages", "stages", some(1, 8)),
@@ -34,12 +34,6 @@ export function PipelineExplorer(view) {
     },
     draw: drawPipeline,
   });
-}
-
-// A control that belongs to one view.
-function shownIn(page, name, node) {
-  page.updates.push(() => node.classList.toggle("hide", page.model.get("view") !== name));
-  return node;
 }
 
 // As order_of_work in training/pipeline.py: [part, kind] of what a stage does, in its order.

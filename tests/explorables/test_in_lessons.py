@@ -55,6 +55,7 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "13/length-explorer": [("Window", 64)],
     "13/cache-calculator": ["128k", "1 in 6"],
     "13/49027f01": ["20", "small", "1 of 3 will learn"],
+    "15/devices-drawn": [("Parts of a batch", 13)],
     "15/will-it-fit": [re.compile("^8 devices: "), re.compile("^blocks computed twice: ")],
 }
 DONE = """[root.querySelector(".task").checkVisibility(), "done" in

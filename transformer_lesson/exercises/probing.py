@@ -36,32 +36,41 @@ def _both(measure: Callable[[dict], str]) -> Callable[[dict, dict], str]:
     return lambda sick, right: f"sick: {measure(sick)}\nhealthy: {measure(right)}"
 
 
-def _start(names: dict) -> tuple[dict[str, Tensor], Tensor]:
+def start(names: dict) -> tuple[dict[str, Tensor], Tensor]:
     """Return the weights before training, and some texts' ids."""
     torch.manual_seed(0)
     weights = names["new_weights"]()
     return weights, names["batch_of"](names["TEXTS"][::EVERY])
 
 
+def initial_loss(names: dict) -> float:
+    """Return the loss of some texts before training, in nats."""
+    weights, ids = start(names)
+    logits = names["logits_of"](ids, weights)
+    return float(names["shifted_loss"](logits, ids, names["PAD"]).detach())
+
+
 def _initial_loss(names: dict) -> str:
-    weights, ids = _start(names)
-    loss = names["shifted_loss"](names["logits_of"](ids, weights), ids, names["PAD"]).detach()
-    even = math.log(len(names["WORDS"]))
-    return f"{float(loss):.2f} nats before the first step, where even chances give {even:.2f}"
+    loss, even = initial_loss(names), math.log(len(names["WORDS"]))
+    return f"{loss:.2f} nats before the first step, where even chances give {even:.2f}"
 
 
-def _moved(names: dict, change: Callable[[Tensor, dict], Tensor], kept: slice) -> str:
+def moved(names: dict, change: Callable[[Tensor, dict], Tensor], kept: slice) -> float:
     """Return how far logits of real words move when something else is changed."""
-    weights, ids = _start(names)
+    weights, ids = start(names)
     with torch.no_grad():
         before = names["logits_of"](ids, weights)
         after = names["logits_of"](change(ids, weights), weights)
     real = (ids != names["PAD"])[:, kept]
-    moved = (after - before)[:, kept, 1:][real].abs().max()
-    return f"they move by {float(moved):.2g}"
+    return float((after - before)[:, kept, 1:][real].abs().max())
 
 
-def _another_end(ids: Tensor, weights: dict) -> Tensor:
+def _moved(names: dict, change: Callable[[Tensor, dict], Tensor], kept: slice) -> str:
+    return f"they move by {moved(names, change, kept):.2g}"
+
+
+def another_end(ids: Tensor, weights: dict) -> Tensor:
+    """Return the ids with another last word."""
     ids = ids.clone()
     ids[:, -1] = ids[:, -1] % 5 + 4
     return ids
@@ -72,24 +81,29 @@ def _other_padding(ids: Tensor, weights: dict) -> Tensor:
     return ids
 
 
-def _other_order(ids: Tensor, weights: dict) -> Tensor:
+def other_order(ids: Tensor, weights: dict) -> Tensor:
+    """Return the ids with two words exchanged, the fourth and the fifth from the end."""
     ids = ids.clone()
     ids[:, [-5, -4]] = ids[:, [-4, -5]]
     return ids
 
 
-def _gradients(names: dict) -> str:
-    weights, ids = _start(names)
+def gradients(names: dict) -> dict[str, float]:
+    """Return the length of each weight's gradient before the first step, by its name."""
+    weights, ids = start(names)
     names["shifted_loss"](names["logits_of"](ids, weights), ids, names["PAD"]).backward()
-    lengths = {
+    return {
         name: 0.0 if weight.grad is None else float(weight.grad.norm())
         for name, weight in weights.items()
     }
-    return ", ".join(f"{name} {length:.2g}" for name, length in lengths.items())
+
+
+def _gradients(names: dict) -> str:
+    return ", ".join(f"{name} {length:.2g}" for name, length in gradients(names).items())
 
 
 def _one_batch(names: dict) -> str:
-    weights, _ = _start(names)
+    weights, _ = start(names)
     losses = names["learn"](weights, names["TEXTS"][:2], 40)
     return f"{losses[-1]:.2f} nats after 40 steps on two texts"
 
@@ -112,7 +126,7 @@ def _trained_weights(sick: dict, right: dict) -> str:
 
 def _layer_by_layer(sick: dict, right: dict) -> str:
     """Give each function what the healthy program's one is given, and compare what they return."""
-    for name, inputs in _calls(right):
+    for name, inputs in calls(right):
         with torch.no_grad():
             expected, given = (outcome(names[name], inputs) for names in (right, sick))
         if not same(expected, given):
@@ -120,27 +134,27 @@ def _layer_by_layer(sick: dict, right: dict) -> str:
     return "From the ids to the loss, every function returns what it should."
 
 
-def _calls(names: dict) -> list[tuple[str, tuple]]:
+def calls(names: dict, watched: tuple[str, ...] = FUNCTIONS) -> list[tuple[str, tuple]]:
     """Return the calls of the program's functions on the way to the loss, inner ones first."""
-    calls, kept = [], {name: names[name] for name in FUNCTIONS}
+    made, kept = [], {name: names[name] for name in watched}
 
     def noted(name: str) -> Callable:
         def call(*inputs):
             result = kept[name](*inputs)
-            calls.append((name, inputs))
+            made.append((name, inputs))
             return result
 
         return call
 
-    weights, ids = _start(names)
+    weights, ids = start(names)
     weights = {name: weight + 0.1 * torch.randn_like(weight) for name, weight in weights.items()}
-    names.update({name: noted(name) for name in FUNCTIONS})
+    names.update({name: noted(name) for name in watched})
     try:
         with torch.no_grad():
             names["shifted_loss"](names["logits_of"](ids, weights), ids, names["PAD"])
     finally:
         names.update(kept)
-    return calls
+    return made
 
 
 PROBES = {
@@ -148,7 +162,7 @@ PROBES = {
     "leak": Probe(
         1,
         "Change the last word: do logits at earlier positions move?",
-        _both(lambda names: _moved(names, _another_end, slice(0, -1))),
+        _both(lambda names: _moved(names, another_end, slice(0, -1))),
     ),
     "padding": Probe(
         1,
@@ -158,7 +172,7 @@ PROBES = {
     "order": Probe(
         1,
         "Exchange two words: do logits at the last position move?",
-        _both(lambda names: _moved(names, _other_order, slice(-1, None))),
+        _both(lambda names: _moved(names, other_order, slice(-1, None))),
     ),
     "rates": Probe(1, "What is the learning rate at some steps?", _both(_rates)),
     "gradients": Probe(2, "How long is each weight's gradient?", _both(_gradients)),

@@ -12,6 +12,7 @@ MODULES = {
     "AttentionExplorer": "attention_explorer",
     "CacheCalculator": "cache_calculator",
     "CircuitGraph": "circuit_graph",
+    "Clinic": "clinic",
     "DecodingStepper": "decoding_stepper",
     "HeadAblation": "head_ablation",
     "HeadSplitExplorer": "head_split_explorer",

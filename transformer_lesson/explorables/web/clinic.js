@@ -3,15 +3,18 @@
 import { choosable, fixed, join, layer, set, textLines, told } from "./draw.js";
 import { frame } from "./frame.js";
 
-const CLINIC_ROW = 24, CLINIC_MONO = "ui-monospace, Menlo, Consolas, monospace";
+const CLINIC_ROW = 23;
 
 export function Clinic(view) {
   return frame(view, {
     name: "The clinic",
     traits: ["case", "taken", "verdicts", "cases", "healthy", "probes", "missing"],
-    controls: (make, page) => [
-      make.choice("Case", "case", () => page.model.get("cases").map((_, i) => [i + 1, i + 1])),
-    ],
+    controls: (make, page) => {
+      const cases = () => page.model.get("cases").map((_, i) => [i + 1, i + 1]);
+      const choice = make.choice("Case", "case", cases);
+      choice.classList.add("dense");
+      return [choice];
+    },
     draw: drawClinic,
   });
 }
@@ -20,25 +23,29 @@ function drawClinic(state, page) {
   if (state.missing) return state.missing;
   const { svg, width } = page, now = clinicCase(state), beside = width >= 700;
   const column = beside ? (width - 32) / 3 : width, panelWide = beside ? 2 * column + 16 : width;
-  const left = { x: 0, y: 0, wide: column };
-  const middle = beside ? { x: column + 16, y: 0, wide: column } : { x: 0, y: 258, wide: width };
+  const left = { x: 0, y: 0, wide: column, tall: beside ? 142 : 110 };
+  const below = left.tall + 110;
+  const middle = beside ? { x: column + 16, y: 0, wide: column } : { x: 0, y: below, wide: width };
   const end = drawSuspects(layer(svg, "suspects"), now, middle, page);
   drawPatient(layer(svg, "patient"), now, state, left);
-  const panel = { x: 0, y: Math.max(end, beside ? 258 : 0) + 12, wide: panelWide };
+  const panel = { x: 0, y: Math.max(end, beside ? below : 0) + 8, wide: panelWide };
   const panelEnd = drawVerdict(layer(svg, "verdict"), now, panel, page);
   const right = beside ? { x: 2 * column + 32, y: 0, wide: column }
     : { x: 0, y: panelEnd + 16, wide: width };
-  drawProbes(layer(svg, "probes"), now, state, right, page);
+  drawProbes(layer(svg, "probes"), now, right, page);
   const probesEnd = right.y + 22 + CLINIC_ROW * state.probes.length;
   set(svg, { width, height: Math.max(panelEnd, probesEnd) + 4 });
   return clinicFacts(now, state);
 }
 
 // The case that is open, with what was done in it.
-function clinicCase({ case: number, cases, taken, verdicts, probes }) {
+function clinicCase({ case: number, cases, taken, verdicts, probes, healthy }) {
   const one = cases[number - 1], pressed = taken[number] ?? [], accused = verdicts[number] ?? "";
-  const minutes = minutesOf(pressed, probes);
-  return { ...one, number, pressed, accused, minutes, solved: accused === one.guilty };
+  const minutes = minutesOf(pressed, probes), rows = probes.map((probe) => {
+    const [sick, right] = [one, healthy].map((it) => fixed(it.probes[probe.name], probe.digits));
+    return { ...probe, sick, right, pressed: pressed.includes(probe.name) };
+  });
+  return { ...one, number, pressed, accused, minutes, rows, solved: accused === one.guilty };
 }
 
 const minutesOf = (names, probes) =>
@@ -47,8 +54,8 @@ const minutesOf = (names, probes) =>
 const minuteWords = (n) => `${n} minute${n === 1 ? "" : "s"}`;
 
 // Losses of the sick and of the healthy program, and a sentence of each.
-function drawPatient(group, now, { healthy }, { x, y, wide }) {
-  const chart = { x: x + 26, y: y + 16, wide: wide - 34, tall: 140 };
+function drawPatient(group, now, { healthy }, { x, y, wide, tall }) {
+  const chart = { x: x + 26, y: y + 16, wide: wide - 34, tall: tall - 10 };
   const across = (i) => chart.x + (i / (healthy.losses.length - 1)) * chart.wide;
   const up = (loss) => chart.y + chart.tall * (1 - Math.min(loss, 3.6) / 3.6);
   drawClinicAxes(layer(group, "axes"), chart, healthy, { across, up });
@@ -62,12 +69,13 @@ function drawPatient(group, now, { healthy }, { x, y, wide }) {
     height: chart.tall, fill: "transparent",
     ...told(`step ${2 * i}: sick ${loss.toFixed(2)}, healthy ${healthy.losses[i].toFixed(2)}`),
   }));
-  const [sick, right] = [now, healthy].map(({ sentences }) => sentences[now.sample]);
-  const lines = [["sick: ", sick, "--query"], ["healthy: ", right, "--key"]].flatMap(
+  const [sick, right] = [now, healthy].map(
+    ({ sentences }) => sentences[now.sample].replace("<bos> ", ""));
+  const lines = [["sick: ", sick, "sick"], ["healthy: ", right, "sound"]].flatMap(
     ([who, text, color], k) => textLines(who + text, wide, 13).slice(0, 2).map((line, i) => (
-      { line, color, y: y + 198 + 34 * k + 16 * i })));
+      { line, color, y: y + tall + 48 + 33 * k + 16 * i })));
   join(layer(group, "sentences"), "text", lines, (one) => one.y, (one) => ({
-    text: one.line, x, y: one.y, class: "size-13", style: `fill: var(${one.color})`,
+    text: one.line, x, y: one.y, class: `size-13 ${one.color}`,
   }));
 }
 
@@ -84,10 +92,10 @@ function drawClinicAxes(group, { x, y, wide, tall }, healthy, { across, up }) {
   }));
   const names = [["loss, nats", x - 26, y - 6, "small"],
     ["step", x + wide, y + tall + 14, "small end"],
-    ["— sick", x + wide - 70, y - 6, "small end"], ["- - healthy", x + wide, y - 6, "small end"]];
-  join(layer(group, "names"), "text", names, ([text]) => text, ([text, x, y, style], i) => ({
+    ["— sick", x + wide - 70, y - 6, "small end sick"],
+    ["- - healthy", x + wide, y - 6, "small end sound"]];
+  join(layer(group, "names"), "text", names, ([text]) => text, ([text, x, y, style]) => ({
     text, x, y, class: style,
-    style: i > 1 ? `fill: var(${i === 2 ? "--query" : "--key"})` : null,
   }));
 }
 
@@ -124,12 +132,8 @@ const suspectMark = ({ name }, { accused, guilty }) =>
   !accused ? "" : name === guilty ? "✓ " : name === accused ? "✗ " : "";
 
 // A button for each probe with its price, and beside it what it measured once it was pressed.
-function drawProbes(group, now, { healthy, probes }, { x, y, wide }, page) {
-  const rows = probes.map((one, i) => {
-    const [sick, right] = [now, healthy].map((it) => fixed(it.probes[one.name], one.digits));
-    return { ...one, sick, right, top: y + 22 + CLINIC_ROW * i,
-      pressed: now.pressed.includes(one.name) };
-  });
+function drawProbes(group, now, { x, y, wide }, page) {
+  const rows = now.rows.map((one, i) => ({ ...one, top: y + 22 + CLINIC_ROW * i }));
   const press = (name) => () => {
     const taken = page.model.get("taken"), before = taken[now.number] ?? [];
     if (before.includes(name) || page.model.get("verdicts")[now.number]) return;
@@ -139,7 +143,7 @@ function drawProbes(group, now, { healthy, probes }, { x, y, wide }, page) {
     x: x + 1, y: one.top, width: wide - 2, height: CLINIC_ROW - 3, rx: 6, class: "box",
     ...choosable(probeWords(one), one.pressed, press(one.name)),
   }));
-  const places = { name: x + 9, cost: x + wide * 0.47, sick: x + wide * 0.76, right: x + wide - 9 };
+  const places = { name: x + 9, cost: x + wide * 0.52, sick: x + wide * 0.76, right: x + wide - 9 };
   const heads = [["Probes", "name"], ["min", "cost"], ["sick", "sick"], ["healthy", "right"]];
   join(layer(group, "heads"), "text", heads, ([text]) => text, ([text, at], i) => ({
     text, x: i ? places[at] : x, y: y + 12, class: i ? "small end" : "strong",
@@ -160,18 +164,19 @@ const probeWords = ({ name, cost, asks, unit, sick, right, pressed }) => pressed
 
 // What the last probe asked; after the verdict the reason and the lines. Returns where it ends.
 function drawVerdict(group, now, { x, y, wide }, page) {
-  const prose = (text, style) => textLines(text, wide - 8, 13).map((line) => [line, style]);
-  const code = (lines, sign, style) => lines.flatMap((one) => codeLines(one, wide - 24))
-    .map((line, i) => [`${i ? " " : sign} ${line}`, style]);
-  const last = page.model.get("probes").find(({ name }) => name === now.pressed.at(-1));
+  const prose = (text) => textLines(text, wide - 8, 13).map((line) => [line, "size-13"]);
+  const indent = Math.min(...[...now.wrong, ...now.right].map((one) => one.search(/\S/)));
+  const code = (lines, sign, style) => lines
+    .flatMap((one) => codeLines(one.slice(indent), wide - 24))
+    .map((line) => [`${sign} ${line}`, `code ${style}`]);
+  const last = now.rows.find(({ name }) => name === now.pressed.at(-1));
   const lines = now.accused ? [
-    ...prose(`In ${now.place}: ${now.reason}`, "words"),
-    ...code(now.wrong, "✗", "wrong"), ...code(now.right, "✓", "right"),
-  ] : prose(last ? `${last.name}: ${last.asks}` : "No probe was taken yet.", "words");
+    ...prose(`In ${now.place}: ${now.reason}`),
+    ...code(now.wrong, "✗", "sick"), ...code(now.right, "✓", "sound"),
+  ] : prose(last ? probeWords({ ...last, pressed: true }) :
+    "Press a probe. It costs minutes, and shows what it measures of both programs.");
   join(layer(group, "lines"), "text", lines, (_, i) => i, ([text, style], i) => ({
-    text, x, y: y + 14 + 17 * i, class: style === "words" ? "size-13" : "size-12",
-    "font-family": style === "words" ? null : CLINIC_MONO, "xml:space": "preserve",
-    style: style === "wrong" ? "fill: var(--query)" : style === "right" ? "fill: var(--key)" : null,
+    text, x, y: y + 14 + 17 * i, class: style,
   }));
   const again = now.accused ? [0] : [], top = y + 17 * lines.length + 10;
   const restart = () => {
@@ -197,7 +202,7 @@ function codeLines(line, wide) {
   while (rest.length > most) {
     const cut = rest.lastIndexOf(" ", most), end = cut > most / 2 ? cut + 1 : most;
     pieces.push(rest.slice(0, end));
-    rest = `      ${rest.slice(end)}`;
+    rest = `    ${rest.slice(end)}`;
   }
   return [...pieces, rest];
 }
@@ -219,8 +224,8 @@ function clinicFacts(now, { cases, verdicts, healthy, probes }) {
   const truth = now.suspects.find(({ name }) => name === now.guilty).says.replace(/\.$/, "");
   const least = minutesOf(now.cheapest, probes), names = now.cheapest.join(" and ");
   return {
-    title: `Case ${now.number}: ${now.solved ? "right" : "wrong"}, for ` +
-      `${minuteWords(now.minutes)}. ${truth}.`,
+    title: `Case ${now.number}, ${now.solved ? "right" : "wrong"} after ` +
+      `${minuteWords(now.minutes)}: ${truth}`,
     said: `You spent ${minuteWords(now.minutes)}. In hindsight, ${names} ` +
       `(${minuteWords(least)}) tells this fault from the other suspects. ${count}`,
   };

@@ -49,7 +49,8 @@ svg .small { font-size: 12px; fill: var(--soft); font-variant-numeric: tabular-n
 svg .number { font-size: 12px; font-variant-numeric: tabular-nums; }
 svg .size-13 { font-size: 13px; } svg .size-12 { font-size: 12px; }
 svg .size-10 { font-size: 10px; }
-svg .strong { font-weight: 600; }
+svg .strong { font-weight: 600; } svg .sick { fill: var(--query); } svg .sound { fill: var(--key); }
+svg .code { font: 12px ui-monospace, Menlo, Consolas, monospace; white-space: pre; }
 svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
 svg .on-full { fill: var(--paper); } svg .full-ink { fill: var(--ink); }
 svg [tabindex] { outline: none; }

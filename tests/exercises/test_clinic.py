@@ -62,9 +62,9 @@ def test_a_fault_stands_in_its_function_and_nowhere_else():
     for name, fault in FAULTS.items():
         wrong, right = wrong_lines(name)
         assert wrong and right, name
-        head = "" if fault.function.isupper() else f"def {fault.function}("
-        after = source(name).partition(head)[2] if head else source(name)
-        assert wrong[-1] in after.partition("\n\n\ndef ")[0] or fault.turn, name
+        place = f"{fault.function} = " if fault.function.isupper() else f"def {fault.function}("
+        part = next(one for one in source(name).split("\n\n\n") if place in one)
+        assert wrong[-1] in part or fault.turn, name
     with pytest.raises(ValueError, match="no fault 'flu'; it has keys as values"):
         source("flu")
 

@@ -51,6 +51,7 @@ PLAYED = {  # what is played, from where to where
     "AnswerExplorer": ("step", 1, 5),
     "AttentionExplorer": ("added", 0, 3),
     "DecodingStepper": ("step", 1, 17),
+    "GroupExplorer": ("stage", 1, 4),
     "HeadSplitExplorer": ("step", 0, 3),
     "LeakProbe": ("position", 0, 11),
     "ModelFlow": ("written", 0, 7),

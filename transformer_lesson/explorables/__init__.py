@@ -14,6 +14,7 @@ MODULES = {
     "CircuitGraph": "circuit_graph",
     "Clinic": "clinic",
     "DecodingStepper": "decoding_stepper",
+    "GroupExplorer": "group_explorer",
     "HeadAblation": "head_ablation",
     "HeadSplitExplorer": "head_split_explorer",
     "LeakProbe": "leak_probe",

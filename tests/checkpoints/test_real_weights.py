@@ -11,7 +11,7 @@ from transformer_lesson.checkpoints import compare_layers, from_pretrained
 from transformer_lesson.checkpoints.gguf import read_gguf
 from transformer_lesson.checkpoints.llama_cpp import read_tokenizer
 from transformer_lesson.checkpoints.weights import weights
-from transformer_lesson.generation import generate
+from transformer_lesson.generation import Server, generate
 from transformer_lesson.text.manual import topics
 from transformer_lesson.text.pretrained import PretrainedTokenizer, chat_prompt
 
@@ -94,6 +94,17 @@ def test_smollm2_knows_the_capital_of_france(smollm2, words):
     written = generate(smollm2, chat_prompt(words, QUESTION), 20)
     assert words.decode(written.ids[0]) == "The capital of France is Paris."
     assert written.ids[0][-1] == words.vocabulary["<|im_end|>"] and written.finished == [True]
+
+
+@needs_weights("SmolLM2")
+def test_smollm2_answers_three_askers_at_once_as_it_answers_each(smollm2, words):
+    questions = "What is the capital of France?", "Name three colors.", "What is 2 plus 2?"
+    askers = [list(chat_prompt(words, [("user", question)])) for question in questions]
+    server = Server(smollm2, pages=16)
+    for ids in askers:
+        server.ask(ids, 8)
+    assert server.run() == [generate(smollm2, ids, 8).ids[0] for ids in askers]
+    assert server.passes == max(map(len, server.written.values()))
 
 
 @needs_weights("SmolLM2")

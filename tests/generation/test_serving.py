@@ -67,17 +67,16 @@ def test_askers_come_and_go_while_others_write_and_their_pages_lie_scattered():
     assert server.run() == wanted and scattered > 20 and waited > 20
 
 
-def test_who_came_last_gives_its_pages_back_and_loses_no_word():
+def test_who_came_last_gives_its_pages_back_loses_no_word_and_no_place_in_the_queue():
     model = lively(DecoderOnlyTransformer, pad_id=None)
-    server = Server(model, 4, 2, eos_ids=())
-    for ids in ([4, 7], [3, 5]):
+    server, askers, numbers = Server(model, 4, 2, eos_ids=()), ([4, 7], [3, 5], [6, 8]), []
+    for ids in askers:
         server.ask(ids, 6)  # each will need four pages
-    numbers = []
     while server.running or server.waiting:
         server.step()
         numbers.append([asker.number for asker in server.running])
-    assert numbers[:3] == [[0, 1]] * 3 and numbers[3] == [0] and numbers[-2] == [1]
-    assert server.run() == [generate(model, ids, 6, eos_id=None).ids[0] for ids in ([4, 7], [3, 5])]
+    assert numbers[:4] == [[0, 1, 2], [0, 1], [0, 1], [0]] and list(server.written) == [0, 1, 2]
+    assert server.run() == [generate(model, ids, 6, eos_id=None).ids[0] for ids in askers]
 
 
 def test_it_ends_at_its_own_eos_and_never_writes_a_pad():

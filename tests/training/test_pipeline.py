@@ -5,9 +5,15 @@ import itertools
 import pytest
 import torch
 
+from tests.parity import randomized, small_config
 from transformer_lesson.model.experts import route
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.text.batches import Batch
+from transformer_lesson.training.loss import batch_loss
+from transformer_lesson.training.memory import split_batch
 from transformer_lesson.training.pipeline import (
     bubble_share,
+    learn_in_stages,
     parts_kept,
     pipeline,
     sent_to_devices,
@@ -43,6 +49,29 @@ def test_three_parts_through_two_stages_by_hand():
     assert [work[1:] for work in two] == [
         (0, False, 1), (0, True, 2), (1, False, 4), (1, True, 5), (2, False, 7), (2, True, 8),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["GPipe", "1F1B"])
+@pytest.mark.parametrize("pad_id", [None, 0])
+def test_a_pipeline_that_runs_gives_the_gradient_of_the_whole_batch(order, pad_id):
+    torch.manual_seed(1)
+    model = randomized(DecoderOnlyTransformer(small_config(n_layers=6, pad_id=pad_id)))
+    ids = torch.randint(1, 13, (7, 6))
+    ids[2, 2:] = ids[5, 4:] = 0  # parts have different shares of the labels, if 0 is no token
+    batch, found = Batch((ids[:, :-1],), ids[:, 1:]), {}
+    for stages in (1, 2, 3, 6):
+        model.zero_grad()
+        loss = learn_in_stages(model, split_batch(batch, 5, pad_id), stages, order)
+        found[stages] = [weight.grad.clone() for weight in model.parameters()]
+    model.zero_grad()
+    whole = batch_loss(model, batch)[0]
+    whole.backward()
+    assert loss == pytest.approx(whole.item(), abs=1e-5)
+    for gradients in found.values():
+        for ours, weight in zip(gradients, model.parameters(), strict=True):
+            assert torch.allclose(ours, weight.grad, atol=1e-5)
+    with pytest.raises(ValueError, match="stages is 4: make it a divisor of the model's 6 blocks"):
+        learn_in_stages(model, split_batch(batch, 2), 4)
 
 
 def test_each_token_goes_to_the_devices_of_its_experts_and_all_wait_for_the_fullest():

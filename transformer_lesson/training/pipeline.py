@@ -11,12 +11,17 @@ Time is counted in steps: one for a forward pass of a part through a stage, two 
 pass, which has twice as many products. Sending takes none.
 """
 
+from itertools import chain
 from typing import NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
 
 from transformer_lesson.model.config import size
+from transformer_lesson.model.masks import target_mask
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.training.loss import label_smoothed_loss
+from transformer_lesson.training.memory import Parts
 
 FORWARD, BACKWARD = 1, 2  # steps
 ORDERS = ("GPipe", "1F1B")
@@ -114,6 +119,53 @@ def parts_kept(works: list[Work]) -> int:
         kept += -1 if work.backward else 1
         most = max(most, kept)
     return most
+
+
+def learn_in_stages(
+    model: DecoderOnlyTransformer, parts: Parts, stages: int, order: str = "1F1B"
+) -> float:
+    """Run a pipeline, one work after the other; return the batch's mean loss.
+
+    Between two stages only vectors travel, and on the way back their gradients. The gradient of
+    the whole batch is added to the weights, as if nothing had been cut.
+
+    Args:
+        model: whose blocks are shared out equally; the first stage also has the embedding, the
+            last one the projection.
+        parts: of a batch, with their shares of the labels, as `split_batch` gives them.
+        stages, order: as for `pipeline`.
+
+    Raises:
+        ValueError: stages does not divide the number of blocks.
+
+    Differs: here one process does the work of all stages; on devices of their own they do what
+        stands in the same column of time at the same time.
+    """
+    each, rest = divmod(len(model.decoder), max(1, stages))
+    if rest:
+        n = len(model.decoder)
+        raise ValueError(f"stages is {stages}: make it a divisor of the model's {n} blocks.")
+    came: dict[tuple[int, int], Tensor] = {}  # (stage, part) to what went into the stage
+    left: dict[tuple[int, int], Tensor] = {}  # and to what came out: the last one's is the loss
+    loss, works = 0.0, chain.from_iterable(pipeline(stages, len(parts), order))
+    for stage, i, backward, _ in sorted(works, key=lambda work: work.start):
+        batch, share = parts[i]
+        if backward and stage == stages - 1:
+            left.pop((stage, i)).backward()
+        elif backward:
+            left.pop((stage, i)).backward(came.pop((stage + 1, i)).grad)
+        else:
+            ids = batch.inputs[0]
+            x = left[stage - 1, i].detach().requires_grad_() if stage else model.embedding(ids)
+            came[stage, i], mask = x, target_mask(ids, model.config)
+            for block in model.decoder[stage * each : (stage + 1) * each]:
+                x = block(x, mask)
+            if stage == stages - 1:
+                logits = model.projection(model.decoder_norm(x))
+                x = share * label_smoothed_loss(logits, batch.labels, pad_id=model.config.pad_id)
+                loss += x.item()
+            left[stage, i] = x
+    return loss
 
 
 def sent_to_devices(

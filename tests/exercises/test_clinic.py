@@ -98,9 +98,10 @@ def test_a_table_is_corrected_entry_by_entry_and_kept_once_it_is_right(monkeypat
     report = check_table(TABLE | {"leak": {"mask added": "lower", "<bos> twice": LIKE}})
     assert report.status == "failed" and not (tmp_path / "mine").exists()
     assert "`leak` of `mask added`: 0.21 (moved by)" in report.message
-    assert "has 0.00. That is “higher”." in report.message and "shows" not in report.message
+    assert "has 0.00. That is “higher”." in report.message and "Not named" not in report.message
     report = check_table(TABLE | {"order": {}})
-    assert report.message == "27 entries are right, and 0 are not.\n`order` shows 2 more."
+    assert report.message.startswith("26 of 28 entries are right, and 0 of yours are wrong.")
+    assert report.message.endswith("\nNot named yet: 2 of `order`.")
     report = check_table(TABLE)
     assert report.status == "passed" and "my_transformer/symptoms.json" in report.message
     assert my_table() == (outcomes(), True)

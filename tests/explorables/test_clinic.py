@@ -47,7 +47,7 @@ def test_every_case_has_the_stored_numbers_and_hides_its_line_until_the_verdict(
         assert f"sick: {sentence}" in shown and "✗" not in shown and "✓" not in shown
         assert not any(line.strip() in shown for line in wrong + right)
         assert f"healthy: {healthy['sentences'][case.sample].removeprefix('<bos> ')}" in shown
-        page.set(taken={key: ALL}, verdicts={key: case.guilty})
+        page.set(taken={key: ALL[:12]}, verdicts={key: case.guilty})
         after = page.all()
         marked = [
             f"✓ {one}" if f == case.guilty else one
@@ -59,7 +59,10 @@ def test_every_case_has_the_stored_numbers_and_hides_its_line_until_the_verdict(
         assert all(line.replace(" ", "") in code.replace("✗", "").replace("✓", "")
                    for line in wrong + right)  # fmt: skip
         assert FAULTS[case.guilty].function in code
-        spent, least = sum(COSTS.values()), sum(COSTS[one] for one in cheapest(case))
+        spent, least = (
+            sum(COSTS[one] for one in ALL[:12]),
+            sum(COSTS[one] for one in cheapest(case)),
+        )
         assert f"right after {spent} minutes" in after["title"]
         hindsight = f"{' and '.join(cheapest(case))} ({least} minute{'s' * (least > 1)})"
         assert hindsight in after["said"] and "1 of 10 cases solved" in after["said"]

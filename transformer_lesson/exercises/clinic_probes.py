@@ -155,18 +155,21 @@ def _twice(sick: Trained, right: Trained) -> float:
 
 def _idle_heads(sick: Trained, right: Trained) -> float:
     """Return how many heads can be off, one at a time, at less than 0.05 nats."""
-    names, d_head = sick.names, sick.names["D_MODEL"] // sick.names["N_HEADS"]
-    ids = names["batch_of"](names["TEXTS"][::EVALUATED])
-
-    def loss(weights: dict) -> float:
-        with torch.no_grad():
-            return float(names["shifted_loss"](names["logits_of"](ids, weights), ids, names["PAD"]))
-
-    idle = 0
+    names, attend = sick.names, sick.names["scaled_dot_product_attention"]
+    texts = names["TEXTS"][::EVALUATED]
+    full, idle = names["evaluate"](sick.weights, texts), 0
     for head in range(names["N_HEADS"]):
-        W_O = sick.weights["W_O"].detach().clone()
-        W_O[head * d_head : (head + 1) * d_head] = 0  # its rows for this head's numbers
-        idle += loss(sick.weights | {"W_O": W_O}) - loss(sick.weights) < 0.05
+
+        def one_less(*given, head=head):
+            found, weights = attend(*given)
+            found[:, head] = 0
+            return found, weights
+
+        names["scaled_dot_product_attention"] = one_less
+        try:
+            idle += abs(names["evaluate"](sick.weights, texts) - full) < 0.05
+        finally:
+            names["scaled_dot_product_attention"] = attend
     return idle
 
 

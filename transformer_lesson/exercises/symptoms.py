@@ -104,20 +104,21 @@ def check_table(table: Table) -> Report:
     _check_names(table)
     truth, given = outcomes(), whole(table)
     wrong = [_correction(*place) for place in _places(table) if not _agrees(place, given, truth)]
-    named = {place for place in _places(table)}
+    named = set(_places(table))
     missing = {
         probe: sum((probe, one) not in named and truth[probe][one] != LIKE for one in PATIENTS)
         for probe in COSTS
     }
-    left = [f"`{probe}` shows {count} more." for probe, count in missing.items() if count]
     right = sum(
         _agrees(place, given, truth) and truth[place[0]][place[1]] != LIKE for place in named
     )
-    total = right + len(wrong) + sum(missing.values())
-    if wrong or left:
-        count = f"{right} entries are right, and {len(wrong)} are not."
-        return Report("symptoms", "failed", "\n".join([count, *wrong[:SHOWN], *left[:SHOWN]]))
-    return Report("symptoms", "passed", f"All {total} entries are right. {_keep(table)}")
+    total = sum(word != LIKE for says in truth.values() for word in says.values())
+    if not wrong and not any(missing.values()):
+        return Report("symptoms", "passed", f"All {total} entries are right. {_keep(table)}")
+    said = [f"{right} of {total} entries are right, and {len(wrong)} of yours are wrong."]
+    left = [f"{count} of `{probe}`" for probe, count in missing.items() if count]
+    left = [f"Not named yet: {', '.join(left)}."] if left else []
+    return Report("symptoms", "failed", "\n".join([*said, *wrong[:SHOWN], *left]))
 
 
 def my_table() -> tuple[dict[str, dict[str, str]], bool]:

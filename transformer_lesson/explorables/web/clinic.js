@@ -43,7 +43,8 @@ function clinicCase({ case: number, cases, taken, verdicts, probes, healthy }) {
   const one = cases[number - 1], pressed = taken[number] ?? [], accused = verdicts[number] ?? "";
   const minutes = minutesOf(pressed, probes), rows = probes.map((probe) => {
     const [sick, right] = [one, healthy].map((it) => fixed(it.probes[probe.name], probe.digits));
-    return { ...probe, sick, right, pressed: pressed.includes(probe.name) };
+    const shown = Boolean(accused) || pressed.includes(probe.name);
+    return { ...probe, sick, right, shown, pressed: pressed.includes(probe.name) };
   });
   return { ...one, number, pressed, accused, minutes, rows, solved: accused === one.guilty };
 }
@@ -131,7 +132,8 @@ function drawSuspects(group, now, { x, y, wide }, page) {
 const suspectMark = ({ name }, { accused, guilty }) =>
   !accused ? "" : name === guilty ? "✓ " : name === accused ? "✗ " : "";
 
-// A button for each probe with its price, and beside it what it measured once it was pressed.
+// A button for each probe with its price, and beside it what it measured, once it was pressed or the
+// case is closed.
 function drawProbes(group, now, { x, y, wide }, page) {
   const rows = now.rows.map((one, i) => ({ ...one, top: y + 22 + CLINIC_ROW * i }));
   const press = (name) => () => {
@@ -150,7 +152,7 @@ function drawProbes(group, now, { x, y, wide }, page) {
   }));
   const cells = rows.flatMap((one) => Object.keys(places).map((at) => ({
     key: `${one.name} ${at}`, at, y: one.top + 15,
-    text: at === "name" || at === "cost" || one.pressed ? one[at] : "",
+    text: at === "name" || at === "cost" || one.shown ? one[at] : "",
   })));
   join(layer(group, "cells"), "text", cells, ({ key }) => key, ({ text, at, y: top }) => ({
     text, x: places[at], y: top, class: at === "name" ? "size-13" : "number end",
@@ -158,7 +160,7 @@ function drawProbes(group, now, { x, y, wide }, page) {
   }));
 }
 
-const probeWords = ({ name, cost, asks, unit, sick, right, pressed }) => pressed
+const probeWords = ({ name, cost, asks, unit, sick, right, shown }) => shown
   ? `${name}: ${asks} sick ${sick}, healthy ${right} (${unit})`
   : `${name}, ${minuteWords(cost)}: ${asks}`;
 
@@ -173,7 +175,7 @@ function drawVerdict(group, now, { x, y, wide }, page) {
   const lines = now.accused ? [
     ...prose(`In ${now.place}: ${now.reason}`),
     ...code(now.wrong, "✗", "sick"), ...code(now.right, "✓", "sound"),
-  ] : prose(last ? probeWords({ ...last, pressed: true }) :
+  ] : prose(last ? probeWords(last) :
     "Press a probe. It costs minutes, and shows what it measures of both programs.");
   join(layer(group, "lines"), "text", lines, (_, i) => i, ([text, style], i) => ({
     text, x, y: y + 14 + 17 * i, class: style,

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import pytest
 
+from tests.lessons import read
 from transformer_lesson.exercises import symptoms
 from transformer_lesson.exercises.clinic import (
     CASES,
@@ -74,6 +75,8 @@ def test_ten_cases_of_every_kind_can_be_told_from_their_suspects():
     assert len(set(PATIENTS)) == len({case.symptom for case in CASES}) == 10
     assert min(kinds["model"], kinds["data"], kinds["optimization"]) >= 2
     assert kinds["evaluation"] + kinds["decoding"] >= 2
+    lesson = read("notebooks/14_bug_hunt.ipynb")
+    assert ", ".join(f"`{one}`" for one in PATIENTS) in lesson
     for case in CASES:
         says = outcomes(case.suspects)
         assert case.guilty in case.suspects and 4 <= len(case.suspects) <= 5

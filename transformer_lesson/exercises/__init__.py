@@ -1,8 +1,9 @@
 """Exercises that are checked, hints and solutions that unfold, predictions before a reveal.
 
 `check(name, answer)`, `hint(name)`, `solution(name)` and `predict(name)` are what a lesson calls;
-`ways_to_fail(name)` is for who has passed, `progress()` draws what has been done. `engine` does
-this for every lesson; beside it stand the lessons' own exercises, words and questions.
+`ways_to_fail(name)` is for who has passed, `progress()` draws what has been done. `inventory(when)`
+asks what you know, before the course and after it, and `gain()` draws both. `engine` does this for
+every lesson; beside it stand the lessons' own exercises, words and questions.
 """
 
 from transformer_lesson.exercises.engine.checks import check
@@ -11,7 +12,17 @@ from transformer_lesson.exercises.engine.progress_view import progress
 from transformer_lesson.exercises.engine.question_bank import find_question
 from transformer_lesson.exercises.engine.reports import Report
 
-__all__ = ["Report", "check", "hint", "predict", "progress", "solution", "ways_to_fail"]
+__all__ = [
+    "Report",
+    "check",
+    "gain",
+    "hint",
+    "inventory",
+    "predict",
+    "progress",
+    "solution",
+    "ways_to_fail",
+]
 
 
 def predict(name: str):
@@ -24,3 +35,21 @@ def predict(name: str):
     from transformer_lesson.exercises.engine.predictions import Prediction
 
     return Prediction(question)
+
+
+def inventory(when: str):
+    """Return a widget that asks what you know: ten questions "before" the course, thirty "after".
+
+    Raises:
+        ValueError: `when` is neither.
+    """
+    from transformer_lesson.exercises.engine.inventory_view import Inventory
+
+    return Inventory(when)
+
+
+def gain():
+    """Return a picture of what you knew before the course and what you know now, by topic."""
+    from transformer_lesson.exercises.engine.gain import gain_figure
+
+    return gain_figure()

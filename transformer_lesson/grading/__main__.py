@@ -1,5 +1,7 @@
 """Grade a folder: `make grade DIR=folder`, or with LESSON=03 one lesson only.
 
+Where students hand in their progress files, too, a second table says what the class has gained.
+
 Where a notebook cannot be locked in, it runs only if asked for with `--unconfined`.
 """
 
@@ -17,6 +19,7 @@ from transformer_lesson.exercises.catalog import LESSONS
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.grading import folder as handed_in
 from transformer_lesson.grading import sandbox
+from transformer_lesson.grading.class_gain import write_gains
 from transformer_lesson.grading.judge import grade, grade_hunt
 
 OPEN = (
@@ -65,7 +68,7 @@ def refusal(folder: str, lesson: str, unconfined: bool) -> str | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Grade what is in a folder, write grades.csv there, and say how it went."""
+    """Grade what is in a folder, write grades.csv and gains.csv there, and say how it went."""
     parser = OneSentence(prog="python -m transformer_lesson.grading", description=__doc__)
     parser.add_argument("folder", help="with the students' notebooks")
     parser.add_argument("lesson", nargs="?", default="", help="two digits; all lessons without it")
@@ -86,6 +89,8 @@ def main(arguments: list[str]) -> int:
     counts = Counter(row.report.status for row in graded)
     said = ", ".join(f"{count} {status}" for status, count in counts.most_common())
     print(f"{place}: {said or 'nothing was handed in'}.")
+    if gained := write_gains(folder):
+        print(gained)
     return 0
 
 

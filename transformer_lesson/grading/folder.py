@@ -46,7 +46,7 @@ def find_submissions(folder: Path) -> list[Submission]:
     """
     found = []
     for entry in sorted(folder.iterdir(), key=lambda path: os.fsencode(path.name)):
-        if entry.name.startswith(".") or (entry.is_file() and entry.suffix == ".csv"):
+        if entry.name.startswith(".") or (entry.is_file() and entry.suffix in (".csv", ".json")):
             continue
         if entry.is_dir() and not entry.is_symlink():
             notebooks = sorted(_notebooks(entry), key=os.fsencode) or [entry]

@@ -10,12 +10,14 @@ from transformer_lesson.exercises.engine.question_bank import Option, Question
 from transformer_lesson.exercises.engine.reports import to_html
 
 STYLE = """<style>
-.lesson-prediction .widget-radio-box { width: 100%; max-width: none; }
-.lesson-prediction .widget-radio-box label {
+:is(.lesson-prediction, .lesson-inventory) .widget-radio-box { width: 100%; max-width: none; }
+:is(.lesson-prediction, .lesson-inventory) .widget-radio-box label {
     display: flex; flex-direction: row-reverse; justify-content: flex-end;
     height: auto; white-space: normal;
 }
-.lesson-prediction .widget-html-content { line-height: 1.4; white-space: normal; }
+:is(.lesson-prediction, .lesson-inventory) .widget-html-content {
+    line-height: 1.4; white-space: normal;
+}
 </style>"""
 
 ASKS = ".jp-Cell:has(.lesson-undecided)"

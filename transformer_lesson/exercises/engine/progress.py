@@ -38,15 +38,7 @@ def read_progress(path: Path | None) -> dict[str, dict[str, Any]]:
     if path is None or not path.exists():
         return empty
     try:
-        if path.stat().st_size > LARGEST:
-            raise ValueError(f"it has more than {LARGEST:,} bytes")
-        state = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(state, dict) or state.get("format") != FORMAT:
-            raise ValueError(f'it does not say "format": "{FORMAT}"')
-        if not all(isinstance(state.get(section), dict) for section in SECTIONS):
-            raise ValueError(f"one of its sections {' and '.join(SECTIONS)} is missing")
-        if not all(isinstance(answer, dict) for answer in state["predicted"].values()):
-            raise ValueError("its predictions are not in the form that they are saved in")
+        return parse_progress(path)
     except (ValueError, RecursionError) as error:  # broken JSON or text is one too
         kept = _set_aside(path)
         warnings.warn(
@@ -55,6 +47,24 @@ def read_progress(path: Path | None) -> dict[str, dict[str, Any]]:
             stacklevel=2,
         )
         return empty
+
+
+def parse_progress(path: Path) -> dict[str, dict[str, Any]]:
+    """Return what is in a progress file, which stays as it is.
+
+    Raises:
+        ValueError, RecursionError: it is damaged or of another program.
+        OSError: it cannot be read.
+    """
+    if path.stat().st_size > LARGEST:
+        raise ValueError(f"it has more than {LARGEST:,} bytes")
+    state = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise ValueError(f'it does not say "format": "{FORMAT}"')
+    if not all(isinstance(state.get(section), dict) for section in SECTIONS):
+        raise ValueError(f"one of its sections {' and '.join(SECTIONS)} is missing")
+    if not all(isinstance(answer, dict) for answer in state["predicted"].values()):
+        raise ValueError("its predictions are not in the form that they are saved in")
     return {section: state[section] for section in SECTIONS}
 
 

@@ -1,0 +1,143 @@
+"""The inventory: its questions are fair and lead where they say; its widget keeps every answer."""
+
+import math
+import re
+from collections import Counter
+
+import pytest
+
+from tests.lessons import cells, lesson, source
+from transformer_lesson.exercises import gain, inventory
+from transformer_lesson.exercises.catalog import LESSONS, find
+from transformer_lesson.exercises.engine.explanation import words
+from transformer_lesson.exercises.engine.inventory import asked, by_topic, given, load_items
+from transformer_lesson.exercises.engine.progress import (
+    PLACE,
+    progress_file,
+    read_progress,
+    remember,
+)
+from transformer_lesson.exercises.engine.question_bank import load_questions
+from transformer_lesson.exercises.engine.reports import to_html
+from transformer_lesson.figures.gains import wilson
+
+ITEMS = load_items()
+WRONG = [option for item in ITEMS for option in item.options if not option.right]
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path, monkeypatch):
+    monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
+
+
+def test_thirty_questions_of_four_options_and_ten_of_them_one_a_topic_also_before():
+    assert len(ITEMS) == len({item.id for item in ITEMS}) == 30
+    assert Counter(item.topic for item in asked("before")) == dict.fromkeys(
+        {item.topic for item in ITEMS}, 1
+    )
+    assert asked("after") == ITEMS and len(asked("before")) == 10
+    for item in ITEMS:
+        assert len({option.text.replace("`", "") for option in item.options}) == 4
+        assert [option.right for option in item.options].count(True) == 1
+        assert item.text.endswith("?") and len(item.text.split()) <= 32
+        for text in [item.text, *(t for one in item.options for t in (one.text, one.says))]:
+            assert text == text.strip() != "" and "!" not in text and "$" not in text
+            assert text.count("`") % 2 == 0
+    with pytest.raises(ValueError, match="'later'"):
+        asked("later")
+    shown = {question.text for question in load_questions().values()}
+    assert not shown & {item.text for item in ITEMS}  # none is answered by a lesson word for word
+
+
+def test_neither_place_nor_length_gives_the_right_option_away():
+    places = Counter([one.right for one in item.options].index(True) for item in ITEMS)
+    longest = shortest = 0
+    for item in ITEMS:
+        lengths = [len(one.text) for one in item.options if not one.right]
+        longest += len(item.answer.text) > max(lengths)
+        shortest += len(item.answer.text) < min(lengths)
+    likely = 30 / 4 + math.sqrt(30 / 4 * 3 / 4)  # chance, and one standard deviation
+    assert max(longest, shortest, *places.values()) <= likely and len(places) == 4
+
+
+def test_each_wrong_option_is_a_mistake_of_the_diagnosis_or_leads_to_its_lesson():
+    assert sum(bool(option.turn) for option in WRONG) >= len(WRONG) / 2
+    for option in WRONG:
+        assert option.lesson in LESSONS
+        heads = [source(cell).splitlines()[0] for cell in cells(lesson(option.lesson), "markdown")]
+        heads = {re.sub(r"^#+ (\d+ · |Dig deeper: )?", "", head) for head in heads}
+        assert option.section in heads, (option.lesson, option.section)
+        if option.turn:
+            exercise, turn = option.turn.split(": ")
+            assert turn in words(find(exercise).name), option.turn
+    assert all(option.lesson == "" and option.turn == "" for option in (i.answer for i in ITEMS))
+
+
+def answer(view, right: bool) -> None:
+    places = [option.right for option in view.item.options]
+    view.options.index = places.index(right)
+    view.next.click()
+
+
+def test_one_question_at_a_time_without_a_verdict_goes_on_where_it_stopped():
+    view = inventory("before")
+    view.next.click()
+    assert "Choose an answer first" in view.told.value and len(view.answers) == 0
+    for number in range(4):
+        assert f"Question {number + 1} of 10" in view.text.value and view.options.index is None
+        answer(view, right=number % 2 == 0)
+        assert not re.search("right|✓|✗", view.told.value + view.text.value.split("</style>")[1])
+    view = inventory("before")  # the cell once more, on another day
+    assert "Question 5 of 10" in view.text.value
+    while view.item:
+        view.unknown.click()
+    (end,) = view.children
+    assert "2 of 10 right" in end.value and "lesson 08, Training" in end.value
+    for item in view.items:  # the same questions come again
+        assert to_html(item.answer.text) not in end.value
+        assert to_html(item.answer.says) not in end.value
+    assert inventory("before").children[0].value == end.value
+
+
+def test_afterwards_each_mistake_is_put_right_and_the_gain_is_drawn():
+    assert "No answers yet" in gain().get_suptitle()
+    for when in ("before", "after"):
+        view = inventory(when)
+        for item in view.items:
+            answer(view, right=when == "after" and item.id != "cache")
+    cache = next(item for item in ITEMS if item.id == "cache")
+    (end,) = view.children
+    assert "29 of 30 right" in end.value and end.value.count("<li>") == 1
+    for told in (cache.text, cache.options[0].says, cache.answer.says, cache.options[0].section):
+        assert to_html(told) in end.value
+    assert gain().get_suptitle().endswith(": 0 of 10 right before, 10 of 10 after")
+    assert "writing 0 of 1 → 2 of 3;" in gain().alt
+
+
+def test_only_answers_to_questions_that_were_asked_count():
+    remember("predicted", "before.letters", {"chose": ITEMS[0].answer.text, "right": False})
+    remember("predicted", "before.greedy", {"chose": ["a list"]})
+    remember("predicted", "before.added", {"chose": "an earlier wording"})
+    remember("predicted", "before.table_row", {"chose": ITEMS[1].answer.text})  # asked after only
+    remember("predicted", "after.letters", {})
+    predicted = read_progress(progress_file())["predicted"]
+    assert given(predicted, "before") == {"letters": ITEMS[0].answer}
+    assert given(predicted, "after") == {}
+    assert by_topic(predicted)["tokens"] == ((1, 1), (0, 0))
+
+
+def test_viewers_without_a_kernel_get_the_questions_and_no_answers():
+    bundle = inventory("before")._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert len(bundle["text/plain"]) < 60
+    for item in asked("before"):
+        assert to_html(item.text) in bundle["text/markdown"]
+        assert to_html(item.answer.says) not in bundle["text/markdown"]
+
+
+def test_wilsons_interval_is_the_published_one():
+    expected = {(0, 1): (0.0, 0.7935), (10, 100): (0.0552, 0.1744), (90, 100): (0.8256, 0.9448)}
+    for counts, ends in expected.items():
+        assert wilson(*counts) == pytest.approx(ends, abs=1e-4)
+    with pytest.raises(ValueError, match="at least one"):
+        wilson(0, 0)

@@ -60,6 +60,7 @@ def test_neither_place_nor_length_gives_the_right_option_away():
     assert max(longest, shortest, *places.values()) <= likely and len(places) == 4
 
 
+@pytest.mark.slow
 def test_each_wrong_option_is_a_mistake_of_the_diagnosis_or_leads_to_its_lesson():
     assert sum(bool(option.turn) for option in WRONG) >= len(WRONG) / 2
     for option in WRONG:
@@ -99,6 +100,7 @@ def test_one_question_at_a_time_without_a_verdict_goes_on_where_it_stopped():
     assert inventory("before").children[0].value == end.value
 
 
+@pytest.mark.slow
 def test_afterwards_each_mistake_is_put_right_and_the_gain_is_drawn():
     assert "No answers yet" in gain().get_suptitle()
     for when in ("before", "after"):

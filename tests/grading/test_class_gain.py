@@ -81,6 +81,7 @@ def test_make_grade_writes_both_tables_and_a_progress_file_is_nobodys_notebook(
     assert "anna,,,unreadable" not in (tmp_path / "grades.csv").read_text(encoding="utf-8-sig")
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_true_gain_about_as_often_as_it_says(monkeypatch):
     monkeypatch.setattr(class_gain, "DRAWS", 500)
     draw, held = np.random.default_rng(1), 0

@@ -68,10 +68,11 @@ def tell(
     temperature: float = 1.0,
     seed: int = 0,
     forward: Forward = gpt_forward,
+    begun: str = "",
 ) -> list[str]:
-    """Return `n` stories of a model, each token drawn from its probabilities."""
+    """Return `n` stories of a model, each token after `begun` drawn from its probabilities."""
     weights, generator = gpt_weights_of(model), torch.Generator().manual_seed(seed)
-    ids = torch.full((n, 1), tokenizer.bos_id)
+    ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(begun)]]).expand(n, -1)
     with torch.no_grad():
         while ids.size(1) < LENGTH and not (ids == tokenizer.eos_id).any(dim=1).all():
             P = (forward(ids, weights)[:, -1] / temperature).softmax(dim=-1)  # (n, vocab_size)

@@ -17,7 +17,7 @@ APART = 0.016  # of the width: how far vectors that coincide are drawn from each
 
 def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[int, str]) -> Figure:
     """Return the vectors of one word in two dimensions, stage by stage, colored by a label,
-    all on the scale of the last stage. Vectors that coincide are drawn around their place.
+    all on the scale of the last stage. Where many coincide, they are drawn around their place.
 
     Args:
         title: the claim that the figure supports.
@@ -56,6 +56,9 @@ def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[i
                     printable(word), points[place], (7, -3), textcoords="offset points",
                     fontsize=9, path_effects=HALO,
                 )  # fmt: skip
+        if len(np.unique(points.round(3), axis=0)) < 0.8 * len(points):
+            note = "equal vectors,\ndrawn side by side"
+            axes.text(0.5, 0.16, note, transform=axes.transAxes, fontsize=9, ha="center", va="top")
         axes.set_title(printable(name), fontsize=10)
         axes.set(xticks=[], yticks=[], xlim=(left, right), ylim=(bottom, top))
         axes.spines[:].set_visible(False)

@@ -66,7 +66,7 @@ def shared_means(words: Sequence[str], n_features: int = 8) -> Figure:
 
 
 def sizes(title: str, runs: Mapping[str, Sequence[float]], names: Sequence[str]) -> Figure:
-    """Return the stream's size at each of its stations, one line a model, named at its end.
+    """Return the stream's size at its stations, from top to bottom, one line a model.
 
     Args:
         title: the claim that the figure supports.
@@ -81,15 +81,19 @@ def sizes(title: str, runs: Mapping[str, Sequence[float]], names: Sequence[str])
         title,
         f"Standard deviation of the stream at {', '.join(shown)}. {told}.",
         width=8.0,
-        height=4.0,
+        height=4.2,
     )
     for i, (name, run) in enumerate(runs.items()):
         for begin, end in parts:
-            axes.plot(range(begin, end), run[begin:end], "o-", color=COLORS[i], markersize=4)
-        axes.text(len(run) - 0.7, run[-1], f"{printable(name)}: {run[-1]:.1f}", color=COLORS[i])
-    axes.set_xticks(range(len(shown)), shown, rotation=40, ha="right", fontsize=9)
-    axes.set(ylabel="standard deviation", ylim=(0, None))
-    made.subplots_adjust(right=0.8, bottom=0.38)
+            axes.plot(run[begin:end], range(begin, end), "o-", color=COLORS[i], markersize=4)
+        axes.annotate(
+            f"{printable(name)}: {run[-1]:.1f}", (run[-1], len(run) - 1), (9, -4),
+            textcoords="offset points", color=COLORS[i], parse_math=False,
+        )  # fmt: skip
+    axes.set_yticks(range(len(shown)), shown, fontsize=9)
+    axes.set(xlabel="standard deviation", xlim=(0, None))
+    axes.invert_yaxis()
+    made.subplots_adjust(left=0.26, right=0.82)
     return made
 
 

@@ -54,10 +54,10 @@ class TrainingInterrupted(KeyboardInterrupt):
         self.history, self.model = run.history, run.model
         at = f"Interrupted after step {run.history.steps} of {run.config.steps}"
         what = "the model and its history (model.history) are"
-        how = "calling train again goes on with these weights and a new schedule"
+        how = "Call train again to go on with these weights; its schedule begins anew"
         if run.checkpoint:
             how = f"resume({str(run.checkpoint)!r}, batches) goes on from there"
-        rest = f"as of that step; {how}" if run.history.interrupted else "complete"
+        rest = f"as they were after that step. {how}" if run.history.interrupted else "complete"
         super().__init__(f"{at}: {what} {rest}.")
 
     def _render_traceback_(self) -> list[str]:

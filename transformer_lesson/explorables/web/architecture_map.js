@@ -71,10 +71,12 @@ function place(parent, ...nodes) {
   if (nodes.some((node, i) => node !== last[i])) parent.append(...nodes);
 }
 
-// Which parts come before and after the chosen one, in the order of the lessons.
-function whereItStands({ state: { part, kind }, names }) {
+// Which parts come before and after the chosen one, in the order of the lessons; the whole model
+// shows it itself.
+function whereItStands({ state: { part, kind, unfolded }, names }) {
   const i = names.indexOf(part), before = names[i - 1], after = names[i + 1];
   if (i < 0) return `${kind[0] === "e" ? "An" : "A"} ${kind} model has no ${part}`;
+  if (unfolded) return `${part}, highlighted in the whole model`;
   if (!before) return `${part} is built first, before ${after}`;
   if (!after) return `${part} is built last, after ${before}`;
   return `${part}, between ${before} and ${after}`;

@@ -196,7 +196,7 @@ function switchPlaces(heads, width) {
 function drawSwitches(group, look, page, { names, top, side, place }) {
   const { heads, gone, pointed } = look;
   const start = switchedStart(look), from = start ? `, bars from ${start.toFixed(2)}` : "";
-  const note = `below each: the loss if you switch it${from}; | the loss now`;
+  const note = `under each: the loss if you switch it${from}; line: the loss now`;
   join(layer(group, "names"), "text", [note, ...names], String, (name, i) => ({
     text: i ? attentionName(name) : name, class: i ? "strong" : "small", x: 0,
     y: i ? 36 + top(name) : 12,

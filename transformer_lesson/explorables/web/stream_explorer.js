@@ -117,7 +117,7 @@ function placesOf(width, { points }) {
 }
 
 function drawTitles(group, { added, state, like, says }) {
-  const all = [["it adds", added], ["the stream then", state], ["cosine", like],
+  const all = [["it adds, × the stream's length", added], ["the stream then", state], ["cosine", like],
     ...(says.width ? [["would say", says]] : [])];
   join(group, "text", all, ([text]) => text, ([text, { x, width }]) => ({
     text: fitted(text, width + 4, 12), x, y: 12, class: "small",
@@ -159,10 +159,10 @@ function drawPoints(group, look, place, page) {
     ...shown.map(({ i, name, short }) => ({ key: `name ${i}`, x: 6, y: top(i) + 17,
       text: fitted((!place.wide && short) || name, place.name - 20, 13), class: "size-13" })),
     ...now.flatMap(({ i, share, likeness, says }) => [
-      { key: `added ${i}`, x: place.added.x, y: top(i) + 36, class: "number",
-        text: i ? fitted(`${share.toFixed(2)} × its length; adds ${fixed(added.row(i)[number], 2)}`,
+      { key: `added ${i}`, x: place.added.x, y: top(i) + 36, class: "number halo",
+        text: i ? fitted(`${share.toFixed(2)}; number ${number}: ${withSign(added.row(i)[number])}`,
           place.added.width, 12) : "" },
-      { key: `state ${i}`, x: place.state.x, y: top(i) + 36, class: "number",
+      { key: `state ${i}`, x: place.state.x, y: top(i) + 36, class: "number halo",
         text: `number ${number}: ${sumAndNorm(points[i], number)}` },
       { key: `like ${i}`, x: place.like.x, y: top(i) + 17, class: "number",
         text: fixed(likeness, 2) },
@@ -172,10 +172,14 @@ function drawPoints(group, look, place, page) {
         text: says.share.toFixed(2) }] : []),
     ]),
   ].filter(({ text }) => text);
+  drawDots(layer(group, "dots"), now, look, place, top);
   join(layer(group, "texts"), "text", texts, ({ key }) => key, ({ key, ...text }) => ({
     ...text, "aria-hidden": "true", "pointer-events": "none",
   }));
-  drawDots(layer(group, "dots"), now, look, place, top);
+}
+
+function withSign(value) {
+  return `${value > 0 ? "+" : ""}${fixed(value, 2)}`;
 }
 
 // A number of the stream; where a norm follows the sum, both before and after it.

@@ -5,12 +5,11 @@ and 1 for each word. On a leash, each nat by which an answer became likelier tha
 model finds it costs `leash` points (Ouyang et al. 2022, equation 2). Truth is the share of answers
 that are right word for word; no training sees it.
 
-    python -m benchmarks.leash    five minutes on one core; writes data/leash.json
+    python -m benchmarks.leash    seven minutes on one core; writes data/leash.json
 """
 
 import copy
 import json
-import sys
 from collections import Counter
 from random import Random
 from typing import NamedTuple
@@ -21,12 +20,11 @@ from torch import nn
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.experiments import manners
 from transformer_lesson.experiments.since_2017 import DATA
-from transformer_lesson.text import pad_batch
 from transformer_lesson.training.preferences import grpo_loss
 
-SEEDS, LEASHES = (0, 1, 2), (0.0, 0.3, 1.0, 3.0, 10.0)
+SEEDS, LEASHES = (0, 1, 2), (0.0, 0.1, 0.3, 1.0, 3.0)
 STEPS, EVERY, RATE, GROUP, ROOM = 48, 4, 3e-4, 8, 20
-N_TEST, TRIES, N_SHOWN = 100, 3, 3
+N_TEST, TRIES, N_SHOWN = 100, 2, 3
 
 
 def points(text: str, reference: str) -> float:
@@ -46,10 +44,10 @@ class Tried(NamedTuple):
 
 
 def tried(model, reference, tokenizer, pairs, group: int, seed: int) -> Tried:
+    """Let the model translate each sentence, and look up how likely its answers are."""
     sources = [pair.source for pair in pairs]
     found = manners.attempts(model, tokenizer, sources, group, seed, ROOM)
-    ids = [[*tokenizer.encode(text), tokenizer.eos_id] for text in sources]
-    source = pad_batch(ids, tokenizer.pad_id).repeat_interleave(group, 0)
+    source = manners.sources_of(tokenizer, sources).repeat_interleave(group, 0)
     log_p, mask = manners.token_log_probs(model, source, found.ids, tokenizer.pad_id)
     with torch.no_grad():
         before, _ = manners.token_log_probs(reference, source, found.ids, tokenizer.pad_id)
@@ -98,22 +96,32 @@ def run(base, tokenizer, corpus, leash: float, seed: int) -> list[dict]:
     return seen
 
 
+def start(seed: int) -> tuple:
+    """Return the translator after tuning with 60 % English order, and the sentences of a seed."""
+    translator, corpus = trained_translator(), manners.short_sentences(seed=seed)
+    model, pairs = copy.deepcopy(translator.model), manners.with_habit(corpus.tuning, 0.6, seed)
+    manners.tune(model, translator.tokenizer, pairs, seed=seed)
+    return model.eval(), translator.tokenizer, corpus
+
+
 def main() -> None:
     torch.set_num_threads(1)
-    translator, runs, kept = trained_translator(), [], {}
-    for seed in map(int, sys.argv[1:] or SEEDS):
-        corpus = manners.short_sentences(seed=seed)
-        base = copy.deepcopy(translator.model)
-        manners.tune(base, translator.tokenizer, manners.with_habit(corpus.tuning, 0.6, seed), seed=seed)
-        base.eval().requires_grad_(True)
-        shown = [pair for _, pair in corpus.test[:N_SHOWN]]
-        kept[seed] = [[pair.source, pair.target] for pair in shown]
+    kept = []
+    for seed in SEEDS:
+        base, tokenizer, corpus = start(seed)
+        shown = [list(pair[:2]) for _, pair in corpus.test[:N_SHOWN]]
+        points = []
         for leash in LEASHES:
-            seen = run(base, translator.tokenizer, corpus, leash, seed)
-            runs.append({"seed": seed, "leash": leash, "points": seen})
-            print(seed, leash, *((one["reward"], one["truth"], one["drift"], one["words"]) for one in seen), sep="\n  ", flush=True)
-            print(seen[-1]["texts"])
-    json.dump({"every": EVERY, "sentences": kept, "runs": runs}, open(DATA / "leash.json", "w"))
+            points.append(run(base, tokenizer, corpus, leash, seed))
+            print(seed, leash, [(one["reward"], one["truth"]) for one in points[-1]], flush=True)
+        kept.append({"sentences": shown, "points": points})
+    write(kept)
+
+
+def write(kept: list[dict]) -> None:
+    lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in kept)
+    head = f'"leashes": {list(LEASHES)}, "every": {EVERY}'
+    (DATA / "leash.json").write_text(f'{{{head}, "runs": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -54,6 +54,7 @@ PLAYED = {  # what is played, from where to where
     "GroupExplorer": ("stage", 1, 4),
     "HeadSplitExplorer": ("step", 0, 3),
     "LeakProbe": ("position", 0, 11),
+    "Leash": ("stop", 0, 12),
     "ModelFlow": ("written", 0, 7),
     "NormExplorer": ("step", 0, 4),
     "PaperVsPractice": ("point", 1, 40),

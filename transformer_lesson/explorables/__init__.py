@@ -18,6 +18,7 @@ MODULES = {
     "HeadAblation": "head_ablation",
     "HeadSplitExplorer": "head_split_explorer",
     "LeakProbe": "leak_probe",
+    "Leash": "leash",
     "LengthExplorer": "length_explorer",
     "LiveCurves": "live_curves",
     "MaskExplorer": "mask_explorer",

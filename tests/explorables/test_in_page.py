@@ -50,6 +50,7 @@ TYPED = {  # what a blank text is answered, and what any other: in the title or 
 PLAYED = {  # what is played, from where to where
     "AnswerExplorer": ("step", 1, 5),
     "AttentionExplorer": ("added", 0, 3),
+    "ChosenAndRejected": ("point", 0, 12),
     "DecodingStepper": ("step", 1, 17),
     "GroupExplorer": ("stage", 1, 4),
     "HeadSplitExplorer": ("step", 0, 3),

@@ -11,6 +11,7 @@ MODULES = {
     "ArchitectureMap": "architecture_map",
     "AttentionExplorer": "attention_explorer",
     "CacheCalculator": "cache_calculator",
+    "ChosenAndRejected": "chosen_and_rejected",
     "CircuitGraph": "circuit_graph",
     "Clinic": "clinic",
     "DecodingStepper": "decoding_stepper",

@@ -4,7 +4,7 @@ Start with `model`: the Transformer itself, whose modules are read in the order 
 gives. `text` makes batches of real sentences, `training` learns from them, `generation` writes,
 `checkpoints` keeps models in files, `interpretability` and `experiments` ask what is in a model,
 `figures` and `explorables` draw, `exercises` and `grading` examine, `mine` runs the model on what a
-learner wrote.
+learner wrote, `capstone` trains one on what a learner brings.
 
 The names below are imported when they are first used, so that `environment` can say what is wrong
 where PyTorch is missing or broken.

@@ -1,0 +1,113 @@
+"""What a learner brings: used in any alphabet, or refused in one sentence."""
+
+import pytest
+
+from transformer_lesson.capstone import SHIPPED, read
+from transformer_lesson.capstone.material import LEAST_TEXT, MOST_HELD_OUT
+from transformer_lesson.capstone.plan import batches_of, tokenizer_of, unseen_of
+
+LINES = {
+    "english": "The child opens the window, and the {} looks out.",
+    "greek": "Το παιδί ανοίγει το παράθυρο, και ο {} κοιτάζει έξω.",
+    "hebrew": "הילד פותח את החלון, ואז {} מסתכל החוצה.",
+    "chinese": "孩子打开窗户，{}往外看。",
+}
+
+
+def write(path, text, encoding="utf-8"):
+    path.write_bytes(text if isinstance(text, bytes) else text.encode(encoding))
+    return path
+
+
+def text_of(line, n=600):
+    return "\n".join(line.format(i * i) for i in range(n))
+
+
+@pytest.mark.parametrize("language", LINES)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_every_alphabet_is_text(language, encoding, tmp_path):
+    text = text_of(LINES[language], 900)
+    material = read(write(tmp_path / "a text.txt", text, encoding))
+    assert (material.name, material.kind, material.notes) == ("a-text", "text", ())
+    every = len("".join(material.held_out)) / len(text)
+    assert 0.15 < every < 0.25 and set(material.training) <= set(text)
+    assert material.held_out[0] in text and material.held_out[0] not in material.training
+    tokenizer = tokenizer_of(material)
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert next(iter(batches_of(material, tokenizer))).labels.shape == (8, 128)
+    spelled = sum(characters for _, characters in unseen_of(material, tokenizer))
+    assert 0.95 < spelled / len("".join(material.held_out)) <= 1
+
+
+def test_pairs_come_from_tabs_or_from_two_files_and_none_is_on_both_sides(tmp_path):
+    rows = [(f"I see {i} birds .", f"ich sehe {i} Vögel .") for i in range(150)]
+    tabs = write(tmp_path / "all.tsv", "\n".join("\t".join(row) for row in [*rows, *rows]))
+    two = [write(tmp_path / f"all.{side}", "\n".join(row[side] for row in rows)) for side in (0, 1)]
+    one, other = read(tabs), read(two)
+    assert one.kind == "pairs" and one[2:4] == other[2:4] and one.fingerprint == other.fingerprint
+    assert "150 pairs are left out" in one.notes[0] and other.notes == ()
+    assert len(one.training) == 120 and len(one.held_out) == 30
+    assert not {p.source for p in one.training} & {p.source for p in one.held_out}
+
+
+def test_a_folder_gives_all_that_is_text_and_names_the_rest(tmp_path):
+    write(tmp_path / "b.txt", text_of(LINES["greek"]))
+    write(tmp_path / "a.txt", text_of(LINES["english"]))
+    write(tmp_path / "picture.png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+    write(tmp_path / ".hidden", "no")
+    material = read(tmp_path)
+    assert material.training.startswith("The child") and "παιδί" in material.training
+    (note,) = material.notes
+    assert note.startswith("Left out: ") and "picture.png is not text in UTF-8" in note
+
+
+def test_a_huge_text_is_read_as_far_as_it_can_be_learned(tmp_path, monkeypatch):
+    monkeypatch.setattr("transformer_lesson.capstone.material.MOST_TEXT", 20_001)
+    material = read(write(tmp_path / "huge.txt", "é" * 30_000))  # the limit cuts one in two
+    assert len(material.training) + len("".join(material.held_out)) == 10_000
+    assert "huge.txt is read up to 20,001 bytes" in material.notes[0]
+
+
+BAD = {
+    "empty": (b"", "bad.txt has 0 characters, but 10,000 are needed"),
+    "blank": (b" \n" * 20_000, "bad.txt has 0 characters"),
+    "one line": (b"one line", "bad.txt has 8 characters"),
+    "binary": (b"\x89PNG" + bytes(20_000), "bad.txt is not text in UTF-8: its byte 0"),
+    "zeros": (b"a\x00" * 20_000, "bad.txt holds a NUL character"),
+    "latin": ("é" * 20_000).encode("latin-1"),
+    "few pairs": (b"a\tb\n" * 2000, "bad.txt has 1 different sentences with a translation"),
+}
+
+
+@pytest.mark.parametrize("raw", BAD.values(), ids=BAD)
+def test_what_cannot_be_used_is_refused_in_one_sentence(raw, tmp_path):
+    raw, expected = raw if isinstance(raw, tuple) else (raw, "is not text in UTF-8")
+    with pytest.raises(ValueError) as caught:
+        read(write(tmp_path / "bad.txt", raw))
+    message = str(caught.value)
+    assert expected in message and "\n" not in message and message.endswith(".")
+
+
+def test_other_sources_are_refused_by_name(tmp_path):
+    longer, shorter = (write(tmp_path / f"{n}.txt", "a line\n" * n) for n in (300, 200))
+    with pytest.raises(ValueError, match="300 lines and .* has 200"):
+        read([longer, shorter])
+    with pytest.raises(ValueError, match="a list of 3 files, but it must be 2"):
+        read(["a", "b", "c"])
+    with pytest.raises(
+        ValueError, match="no such file or folder, and the course ships only manual"
+    ):
+        read("storys")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="empty holds no file of text: put one there"):
+        read(tmp_path / "empty")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_is_shipped_is_enough(name):
+    material = read(name)
+    assert material.name == name and len(material.held_out) > 40
+    assert len(material.held_out) <= MOST_HELD_OUT and len("".join(material.texts)) > LEAST_TEXT
+    seen = material.training if material.kind == "text" else set(material.training)
+    assert not any(piece in seen for piece in material.held_out)

@@ -1,0 +1,91 @@
+"""A model card: what a model is, what it has read, how good it is, and what it is not for."""
+
+from torch import nn
+
+from transformer_lesson.capstone.material import Material
+from transformer_lesson.capstone.plan import LENGTH, Plan
+from transformer_lesson.files import printable
+from transformer_lesson.model.parameters import count_parameters
+
+CARD = """# {name}
+
+A model of {parameters:,} parameters that {does}. It was trained for {minutes:g} minutes on one
+computer, with the course Transformer Lesson.
+
+| | |
+|---|---|
+| kind | {kind} |
+| sizes | {depth} blocks, d_model {d_model}, {n_heads} heads, {vocab_size} byte pairs |
+| reads | at most {length} tokens |
+| data | {data}, read {passes:.1f} times |
+| held out | {held_out}, never learned from |
+| steps | {steps:,} |
+
+## How good it is
+
+- Expected before training: {expected:.2f} bits per character, between {low:.2f} and {high:.2f}.
+- Reached on what is held out: {bits:.2f} bits per character (95 % interval of the mean
+  {bits_low:.2f} to {bits_high:.2f}, a bootstrap over pieces).
+{score}
+It writes:
+
+> {written}
+
+## What it is not for
+
+- It knows nothing but its data, and repeats what is wrong or private in there: look at the data
+  before you pass the model on.
+- What is held out comes from the same source. On other texts it is worse, by how much was not
+  measured.
+- One run was trained: another seed would give slightly other numbers, which the intervals leave
+  out.
+
+## Files
+
+`model/` is what the library transformers loads (`AutoModel{auto}.from_pretrained`), `page.html`
+opens in a browser without a network, `run.safetensors` is the checkpoint that training goes on
+from.
+"""
+
+
+def model_card(
+    plan: Plan,
+    material: Material,
+    model: nn.Module,
+    bits: tuple[float, float, float],
+    score: tuple[float, float, float] | None,
+    written: str,
+) -> str:
+    """Return the card in Markdown.
+
+    Source: Mitchell and others, "Model Cards for Model Reporting" (2019), of which it has the
+        sections on the model, its data, its measured quality and its limits.
+    """
+    text, c = material.kind == "text", model.config
+    unit, size = ("characters", len) if text else ("pairs", lambda pairs: len(pairs))
+    line = "- BLEU on the held-out pairs: {:.1f} (95 % interval {:.1f} to {:.1f}).\n"
+    return CARD.format(
+        name=printable(material.name),
+        parameters=count_parameters(model),
+        does="goes on with a text" if text else "translates sentences",
+        minutes=plan.minutes,
+        kind="decoder only (GPT-2)" if text else "encoder and decoder (Marian)",
+        depth=plan.depth,
+        d_model=c.d_model,
+        n_heads=c.n_heads,
+        vocab_size=c.vocab_size,
+        length=LENGTH,
+        data=f"{size(material.training):,} {unit}",
+        passes=plan.passes,
+        held_out=f"{len(material.held_out)} {'pieces of text' if text else 'pairs'}",
+        steps=plan.steps,
+        expected=plan.expected,
+        low=plan.low,
+        high=plan.high,
+        bits=bits[0],
+        bits_low=bits[1],
+        bits_high=bits[2],
+        score=line.format(*score) if score else "",
+        written=printable(written),
+        auto="ForCausalLM" if text else "ForSeq2SeqLM",
+    )

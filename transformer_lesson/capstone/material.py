@@ -1,0 +1,186 @@
+"""What a model is to learn from: a text or pairs of sentences, and a part of them held out."""
+
+import codecs
+import hashlib
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from transformer_lesson.files import printable
+from transformer_lesson.text import grammar, manual, stories
+from transformer_lesson.text.pairs import Pair, parallel_text
+
+LEAST_TEXT, LEAST_PAIRS = 10_000, 100  # characters, pairs
+MOST_TEXT, MOST_PAIRS = 20_000_000, 200_000  # bytes of all files, pairs
+PIECE, MOST_HELD_OUT = 1000, 100  # characters; pieces or pairs that the model is tested on
+MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+Source = str | PathLike | Sequence
+
+
+class Material(NamedTuple):
+    """What `own` learns from.
+
+    Args:
+        name: for a folder's name, of letters, digits, hyphens and underscores.
+        kind: "text" or "pairs".
+        training: one long text, or pairs.
+        held_out: pieces of text, or pairs, that the model never learns from.
+        notes: a sentence for whatever was left out.
+    """
+
+    name: str
+    kind: str
+    training: str | list[Pair]
+    held_out: list[str] | list[Pair]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same material only."""
+        return hashlib.sha256(repr((self.training, self.held_out)).encode()).hexdigest()[:16]
+
+    @property
+    def texts(self) -> list[str]:
+        """All that a tokenizer may learn from."""
+        if self.kind == "text":
+            return [self.training]
+        return [text for pair in self.training for text in (pair.source, pair.target)]
+
+
+def read(source: Source) -> Material:
+    """Read what a learner brings, in any alphabet and either direction.
+
+    Args:
+        source: the name of something that the course ships ("manual", "stories", "grammar"); a file
+            or a folder of texts; a file of pairs, with a tab in every line; or a list of two files,
+            whose lines translate each other.
+
+    Raises:
+        ValueError: what cannot be used, in one sentence that says what is wrong and what to do.
+        OSError: a file that cannot be read.
+    """
+    if isinstance(source, str) and source in SHIPPED:
+        return SHIPPED[source]()
+    if not isinstance(source, str | PathLike):
+        if len(source) != 2:
+            raise ValueError(
+                f"source is a list of {len(source)} files, but it must be 2, sentences and their "
+                "translations: put several texts in a folder and name that."
+            )
+        return _pairs(Path(source[0]), parallel_text(*source))
+    path = Path(source)
+    if not path.exists():
+        raise ValueError(
+            f"{_shown(path)}: there is no such file or folder, and the course ships only "
+            f"{', '.join(SHIPPED)}: check the name."
+        )
+    if path.is_dir():
+        return _folder(path)
+    text, notes = _text(path, MOST_TEXT)
+    if _has_tabs(text):
+        return _pairs(path, parallel_text(path, limit=MOST_PAIRS))
+    return _cut(path, text, notes)
+
+
+def _folder(folder: Path) -> Material:
+    """All files of a folder that are text, one after another; what else is there is named."""
+    texts, notes, left = [], [], MOST_TEXT
+    for path in sorted(one for one in folder.iterdir() if one.is_file() and one.name[0] != "."):
+        try:
+            text, more = _text(path, left)
+        except ValueError as error:
+            text, more = "", [f"Left out: {error}"]
+        left -= len(text.encode())
+        texts, notes = [*texts, text], [*notes, *more]
+    if not any(texts):
+        why = f" {notes[0]}" if notes else ""
+        raise ValueError(f"{_shown(folder)} holds no file of text: put one there.{why}")
+    return _cut(folder, "\n".join(filter(None, texts)), notes)
+
+
+def _text(path: Path, most: int) -> tuple[str, list[str]]:
+    """Read at most so many bytes of a file, whole characters only."""
+    with path.open("rb") as file:
+        raw = file.read(most)
+        cut = bool(file.read(1))
+    encoding = next((name for mark, name in MARKS.items() if raw.startswith(mark)), "utf-8-sig")
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(raw, final=not cut)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{_shown(path)} is not text in UTF-8: its byte {error.start:,} cannot be one: save it "
+            "as text in UTF-8."
+        ) from None
+    if "\x00" in text:
+        raise ValueError(
+            f"{_shown(path)} holds a NUL character, as programs and pictures do: save it as text."
+        )
+    much = f"{_shown(path)} is read up to {most:,} bytes: more cannot be learned in minutes."
+    return text.replace("\r\n", "\n"), [much] if cut else []
+
+
+def _has_tabs(text: str) -> bool:
+    lines = [line for line in text[:100_000].split("\n")[:20] if line.strip()]
+    return bool(lines) and all("\t" in line.strip() for line in lines)
+
+
+def _cut(path: Path, text: str, notes: Sequence[str] = ()) -> Material:
+    """Hold out every fifth piece of a text, or fewer if it is long."""
+    if len(text.strip()) < LEAST_TEXT:
+        raise ValueError(
+            f"{_shown(path)} has {len(text.strip()):,} characters, but {LEAST_TEXT:,} are needed "
+            "to learn from and to test on: bring a longer text, or a folder of several."
+        )
+    pieces = _pieces(text, min(PIECE, len(text) // 50))
+    every = max(5, len(pieces) // MOST_HELD_OUT)
+    held_out = pieces[every // 2 :: every]
+    del pieces[every // 2 :: every]
+    return Material(_slug(path), "text", "".join(pieces), held_out, tuple(notes))
+
+
+def _pieces(text: str, size: int) -> list[str]:
+    return [text[start : start + size] for start in range(0, len(text) - size + 1, size)]
+
+
+def _pairs(path: Path, pairs: list[Pair]) -> Material:
+    """Hold out every fifth pair, or fewer if there are many; no sentence is on both sides."""
+    different = list({pair.source: pair for pair in pairs}.values())[:MOST_PAIRS]
+    if len(different) < LEAST_PAIRS:
+        raise ValueError(
+            f"{_shown(path)} has {len(different)} different sentences with a translation, but "
+            f"{LEAST_PAIRS} are needed to learn from and to test on: bring more."
+        )
+    every = max(5, len(different) // MOST_HELD_OUT)
+    held_out = different[every // 2 :: every]
+    del different[every // 2 :: every]
+    left = len(pairs) - len(different) - len(held_out)
+    notes = (f"{left:,} pairs are left out, repeated sentences or too many.",) if left else ()
+    return Material(_slug(path), "pairs", different, held_out, notes)
+
+
+def _manual() -> Material:
+    training, unseen = manual.split()  # by topic: whole sections of the manual stand in two
+    return Material("manual", "text", training, _pieces(unseen, PIECE)[:MOST_HELD_OUT])
+
+
+def _stories() -> Material:
+    told = stories.generate(4000 + MOST_HELD_OUT, seed=0)
+    return Material("stories", "text", "\n".join(told[MOST_HELD_OUT:]), told[:MOST_HELD_OUT])
+
+
+def _grammar() -> Material:
+    training, unseen, _ = grammar.splits(20_000, MOST_HELD_OUT, seed=0)
+    return Material("grammar", "pairs", training, unseen[:MOST_HELD_OUT])
+
+
+SHIPPED = {"manual": _manual, "stories": _stories, "grammar": _grammar}
+
+
+def _slug(path: Path) -> str:
+    name = "".join(c if c.isalnum() or c in "-_" else "-" for c in path.resolve().stem)
+    return name[:40] or "text"
+
+
+def _shown(path: Path) -> str:
+    return printable(str(path), 80)

@@ -1,0 +1,218 @@
+"""One call: from a text or pairs of sentences to a model of your own, measured and exported."""
+
+import csv
+import io
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from torch import nn
+
+from transformer_lesson.capstone.card import model_card
+from transformer_lesson.capstone.material import Material, Source, read
+from transformer_lesson.capstone.plan import (
+    DEEPEST,
+    Plan,
+    batches_of,
+    bits_of_each,
+    build,
+    kept_plan,
+    make_plan,
+    recipe,
+    tokenizer_of,
+    unseen_of,
+)
+from transformer_lesson.files import printable, write_atomically
+from transformer_lesson.generation import Sample, bleu, generate, translate
+from transformer_lesson.mine import export, page
+from transformer_lesson.model.config import Rule, is_number
+from transformer_lesson.model.parameters import count_parameters
+from transformer_lesson.model.transformers import EncoderDecoderTransformer
+from transformer_lesson.text.tokenizers import Tokenizer
+from transformer_lesson.training import StepReport, TrainingInterrupted, resume, train
+
+depths = Rule(
+    f"a whole number from 1 to {DEEPEST}", lambda x: is_number(x, int) and 0 < x <= DEEPEST
+)
+times = Rule("a number of minutes above 0, at most 600", lambda x: is_number(x) and 0 < x <= 600)
+Interval = tuple[float, float, float]
+COLUMNS = (
+    *("name", "kind", "depth", "minutes", "parameters", "steps"),
+    *("expected", "reached", "low", "high", "as_expected"),
+)
+
+
+class Own(NamedTuple):
+    """A model of your own.
+
+    Args:
+        model, tokenizer: in evaluation mode, and what turns its words into ids.
+        plan: what was expected of it.
+        bits: per character on what is held out: mean, and a 95 % interval of the mean.
+        score: BLEU on the held-out pairs with its interval; `None` for a text.
+        folder: of model card, page, and of the model as `transformers` loads it.
+    """
+
+    model: nn.Module
+    tokenizer: Tokenizer
+    plan: Plan
+    bits: Interval
+    score: Interval | None
+    folder: Path
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the interval that was foreseen holds what was reached."""
+        return self.plan.low <= self.bits[0] <= self.plan.high
+
+    def __repr__(self) -> str:
+        bits = "{:.2f} bits per character ({:.2f} to {:.2f})".format(*self.bits)
+        score = ", BLEU {:.0f} ({:.0f} to {:.0f})".format(*self.score) if self.score else ""
+        return f"Own({printable(str(self.folder))}: {bits}{score})"
+
+
+def own(
+    source: Source,
+    depth: int = 2,
+    minutes: float = 5.0,
+    folder: str | Path = "my_own",
+    say: Callable[[str], object] = print,
+) -> Own:
+    """Train a tokenizer and a model on your material, for so many minutes; measure and export it.
+
+    Called again with the same arguments it goes on from the last checkpoint, and comes to what it
+    would have come to without a stop.
+
+    Args:
+        source: a text or pairs: a file, a folder, two files, or "manual", "stories" or "grammar";
+            see `material.read`.
+        depth: the number of blocks, from 1 to 8; the model's width grows with it.
+        minutes: of the whole call, about; the steps are chosen so.
+        folder: gets a folder for each run, and `class.csv` with a line for each.
+        say: what is told meanwhile goes here.
+
+    Raises:
+        ValueError: material that cannot be used, a depth or minutes out of range, or a folder that
+            holds a run on other material of the same name.
+        TrainingInterrupted: Ctrl-C was pressed. The checkpoint is written.
+        OSError: a file cannot be read or written.
+    """
+    depths.check("depth", depth)
+    times.check("minutes", minutes)
+    material = read(source)
+    for note in material.notes:
+        say(note)
+    run = Path(folder) / f"{material.name}-{depth}-{minutes:g}"
+    run.mkdir(parents=True, exist_ok=True)
+    tokenizer = tokenizer_of(material)
+    try:
+        make = partial(make_plan, material, tokenizer, depth, minutes)
+        plan = kept_plan(run / "plan.json", make)
+        if plan.material != material.fingerprint:
+            raise ValueError(
+                f"{printable(str(run))} holds a run on other material of this name: name another "
+                "folder."
+            )
+        say(str(plan))
+        model = learn(material, tokenizer, plan, run / "run.safetensors", say)
+    except TrainingInterrupted:
+        say("Nothing is lost: own, called again with the same arguments, goes on from here.")
+        raise
+    made = Own(model, tokenizer, plan, *measure(material, tokenizer, model), run)
+    _keep(made, material, opening(material, tokenizer))
+    say(f"Reached, {'' if made.as_expected else 'not '}as expected: {made!r}")
+    return made
+
+
+def learn(
+    material: Material, tokenizer: Tokenizer, plan: Plan, checkpoint: Path, say: Callable
+) -> nn.Module:
+    """Do the steps of a plan, or those that are left, and show six samples meanwhile."""
+    batches = batches_of(material, tokenizer)
+    start = opening(material, tokenizer)
+
+    def on_step(report: StepReport) -> None:
+        if report.step % max(1, plan.steps // 6) == 0:
+            written = printable(" ".join(sample(report.model, tokenizer, start).split()), 120)
+            say(f"step {report.step:,}, loss {report.loss:.2f}: {written}")
+
+    if checkpoint.exists():
+        return resume(checkpoint, batches, on_step)[0]
+    model = build(material, tokenizer, plan.depth, plan.dropout)
+    kept = {"checkpoint": checkpoint, "checkpoint_every": max(1, plan.steps // 10)}
+    config = recipe(plan.steps, model.config.d_model)
+    train(model, batches, config, on_step, tokenizer=tokenizer, **kept)
+    return model
+
+
+def opening(material: Material, tokenizer: Tokenizer) -> str:
+    """Return what samples begin with: a held-out sentence, or the first tokens of a piece."""
+    first = material.held_out[0]
+    if material.kind == "pairs":
+        return first.source
+    return tokenizer.decode(tokenizer.encode(first)[:8]).strip("\ufffd")
+
+
+def sample(model: nn.Module, tokenizer: Tokenizer, start: str) -> str:
+    """Return the translation of a sentence, or a text that goes on from its beginning."""
+    if isinstance(model, EncoderDecoderTransformer):
+        return f"{start} → {translate(model, tokenizer, [start], max_new_tokens=40)[0]}"
+    ids = tokenizer.encode(start)
+    choice = Sample(temperature=0.8, top_k=40)
+    written = generate(model, ids, 40, choice, eos_id=None)
+    return tokenizer.decode([*ids, *written.ids[0]])
+
+
+def measure(
+    material: Material, tokenizer: Tokenizer, model: nn.Module
+) -> tuple[Interval, Interval | None]:
+    """Return bits per character and, of a translator, BLEU on what is held out, with intervals."""
+    bits = bits_of_each(model, unseen_of(material, tokenizer))
+    per_character = bootstrap(len(bits), lambda drawn: sum(bits[i] for i in drawn) / len(bits))
+    if material.kind == "text":
+        return per_character, None
+    right = [pair.target for pair in material.held_out]
+    written = translate(model, tokenizer, [p.source for p in material.held_out])
+
+    def score(drawn: Sequence[int]) -> float:
+        return bleu([written[i] for i in drawn], [right[i] for i in drawn]).score
+
+    return per_character, bootstrap(len(right), score, 200)
+
+
+def bootstrap(n: int, statistic: Callable[[Sequence[int]], float], draws: int = 1000) -> Interval:
+    """Return a statistic of n things, and between what it lies in 95 of 100 draws of n of them.
+
+    Source: Efron, "Bootstrap Methods: Another Look at the Jackknife" (1979); the interval runs from
+        percentile 2.5 to 97.5.
+    """
+    rng, things = random.Random(0), range(n)
+    drawn = sorted(statistic(rng.choices(things, k=n)) for _ in range(draws))
+    return statistic(things), drawn[int(0.025 * draws)], drawn[int(0.975 * draws)]
+
+
+def _keep(made: Own, material: Material, start: str) -> None:
+    """Write the files of a run, and its line in the table of the class."""
+    folder, plan, model, tokenizer = made.folder, made.plan, made.model, made.tokenizer
+    export(folder / "model", model, tokenizer)
+    page(folder / "page.html", start, model, tokenizer)
+    written = sample(model, tokenizer, start)
+    card = model_card(plan, material, model, made.bits, made.score, written)
+    write_atomically(folder / "README.md", card.encode())
+    sizes = material.kind, plan.depth, plan.minutes, count_parameters(model), plan.steps
+    bits = [f"{value:.3f}" for value in (plan.expected, *made.bits)]
+    line = [folder.name, *map(str, sizes), *bits, "yes" if made.as_expected else "no"]
+    add_line(folder.parent / "class.csv", line)
+
+
+def add_line(table: Path, line: Sequence[str]) -> None:
+    """Put a run's line into the table of the class, in place of an older one of the same name."""
+    rows = []
+    if table.exists():
+        rows = list(csv.reader(io.StringIO(table.read_text(encoding="utf-8"))))[1:]
+    rows = [row for row in rows if row and row[0] != line[0]]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows, line])
+    write_atomically(table, text.getvalue().encode())

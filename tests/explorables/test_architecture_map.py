@@ -186,7 +186,7 @@ def test_what_the_learner_has_passed_is_marked_in_words(show, progress):
             assert words.endswith(f", lesson {PARTS[part].lesson}: {state}")
     assert page.written().count("Feed-forward · 05 ✓") == 2
     own, card = sum(bool(part.exercises) for part in PARTS.values()), page.page.locator(".card")
-    assert page.title == "Feed-forward, between Add & norm and Encoder block"
+    assert page.title == "Feed-forward, highlighted in the whole model"
     page.click("How it is computed")
     assert "You have built it: feed_forward." in card.inner_text()
     twice = "Feed-forward (lesson 05) appears twice in this picture. You have built 3 of"

@@ -12,12 +12,13 @@ from transformer_lesson.explorables import Clinic
 ALL = list(MEASURES)
 
 
+def numbers(case, probe: str) -> list[str]:
+    digits, both = MEASURES[probe].digits, (case.guilty, HEALTHY)
+    return [f"{stored()[one]['probes'][probe] + 0.0:.{digits}f}" for one in both]
+
+
 def pressed(case, probe: str) -> str:
-    measure = MEASURES[probe]
-    sick, right = (
-        f"{stored()[one]['probes'][probe] + 0.0:.{measure.digits}f}"
-        for one in (case.guilty, HEALTHY)
-    )
+    measure, (sick, right) = MEASURES[probe], numbers(case, probe)
     return f"{probe}: {measure.asks} sick {sick}, healthy {right} ({measure.unit})"
 
 
@@ -67,6 +68,21 @@ def test_every_case_has_the_stored_numbers_and_hides_its_line_until_the_verdict(
         hindsight = f"{' and '.join(cheapest(case))} ({least} minute{'s' * (least > 1)})"
         assert hindsight in after["said"] and "1 of 10 cases solved" in after["said"]
         page.set(taken={}, verdicts={})
+
+
+def test_the_numbers_of_a_probe_are_written_once_it_was_pressed_and_all_after_the_verdict(show):
+    page, case = show(Clinic(case=3, taken={"3": ["company"]})), CASES[2]
+
+    def table() -> dict[str, list[str]]:
+        written = page.written()
+        rows = {one: written.index(one) for one in ALL}
+        return {one: written[at + 2 : at + 4] for one, at in rows.items()}
+
+    assert table() == {one: ["", ""] for one in ALL} | {"company": numbers(case, "company")}
+    page.click(FAULTS[case.guilty].suspicion)
+    assert table() == {one: numbers(case, one) for one in ALL}
+    page.click(pressed(case, "leak"))  # a closed case costs nothing more
+    assert page.get("taken") == {"3": ["company"]}
 
 
 def test_a_probe_is_pressed_once_a_verdict_is_final_and_a_case_can_be_opened_again(show):

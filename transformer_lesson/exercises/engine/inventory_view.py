@@ -115,8 +115,8 @@ def _where(item: Item) -> str:
 def _correction(item: Item, choice: Choice | None) -> str:
     lines = [f"<b>{to_html(item.text)}</b>"]
     if choice:
-        lines.append(f"✗ {to_html(choice.text)}. {to_html(choice.says)}")
-    lines.append(f"✓ {to_html(item.answer.text)}. {to_html(item.answer.says)}")
+        lines.append(f"✗ <i>{to_html(choice.text)}</i>: {to_html(choice.says)}")
+    lines.append(f"✓ <i>{to_html(item.answer.text)}</i>: {to_html(item.answer.says)}")
     lines.append(f"→ {_place(choice or _mended(item))}")
     return f"<li>{'<br>'.join(lines)}</li>"
 

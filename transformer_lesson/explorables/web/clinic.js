@@ -132,8 +132,8 @@ function drawSuspects(group, now, { x, y, wide }, page) {
 const suspectMark = ({ name }, { accused, guilty }) =>
   !accused ? "" : name === guilty ? "✓ " : name === accused ? "✗ " : "";
 
-// A button for each probe with its price, and beside it what it measured, once it was pressed or the
-// case is closed.
+// A button for each probe with its price, and beside it what it measured, once it was pressed or
+// the case is closed.
 function drawProbes(group, now, { x, y, wide }, page) {
   const rows = now.rows.map((one, i) => ({ ...one, top: y + 22 + CLINIC_ROW * i }));
   const press = (name) => () => {

@@ -8,6 +8,7 @@ from transformer_lesson.experiments.roofline import (
     measured_roofline,
     seconds,
 )
+from transformer_lesson.model.feed_forward import feed_forward
 
 
 def test_below_the_edge_memory_limits_and_above_it_products():
@@ -21,8 +22,14 @@ def test_one_call_is_not_counted():
 
 
 def test_each_token_adds_half_an_operation_a_byte():
-    weights = [torch.randn(8, 16) for _ in range(3)]
-    found = [feed_forward_speed(weights, tokens) for tokens in (1, 6)]
-    assert [intensity for intensity, _ in found] == [0.5, 3.0]
+    layers = [(torch.randn(8, 16), torch.zeros(16), torch.randn(16, 8), torch.zeros(8))] * 3
+    rows = []
+
+    def network(x, *layer):
+        rows.append(len(x))
+        return feed_forward(x, *layer)
+
+    found = [feed_forward_speed(layers, tokens, network) for tokens in (1, 6)]
+    assert [intensity for intensity, _ in found] == [0.5, 3.0] and set(rows) == {1, 6}
     assert all(speed > 0 for _, speed in found)
-    assert min(measured_roofline(n=16, numbers=64)) > 0
+    assert min(measured_roofline(sizes=(8, 16), numbers=64)) > 0

@@ -5,8 +5,13 @@ import torch
 from hypothesis import given
 from torch import nn
 
+from benchmarks import gpu
 from tests.parity import drawn, sizes, small_config
-from transformer_lesson.model.parameters import count_encoder_parameters, count_parameters
+from transformer_lesson.model.parameters import (
+    count_encoder_parameters,
+    count_parameters,
+    count_product_weights,
+)
 from transformer_lesson.model.transformers import (
     DecoderOnlyTransformer,
     EncoderDecoderTransformer,
@@ -93,3 +98,10 @@ def test_a_matrix_used_twice_counts_once():
     assert count_parameters(nn.ModuleList([first, second])) == 24
     second.weight = first.weight
     assert count_parameters(nn.ModuleList([first, second])) == 12
+
+
+@pytest.mark.parametrize("positions", ["rotary", "learned"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_what_is_only_looked_up_takes_part_in_no_product(positions, tied):
+    model = DecoderOnlyTransformer(small_config(positions=positions, tie_embeddings=tied))
+    assert count_product_weights(model) == gpu.matmul_weights(model.config)

@@ -1,9 +1,10 @@
-"""Lesson 15: a softmax in one pass, attention without its table, a batch in parts.
+"""Lesson 15: a softmax in one pass, attention without its table, a batch in parts, a scaling law.
 
-Long because it is data: three exercises whole, with their inputs and all their wrong turns.
+Long because it is data: four exercises whole, with their inputs and all their wrong turns.
 """
 
 import math
+from itertools import combinations_with_replacement, pairwise, permutations, product
 
 import torch
 import torch.nn.functional as F
@@ -405,4 +406,158 @@ def _share(logits, labels, parts, pad_id):
         divided_twice=summed / total / len(parts),
         labels_of_first=summed / (parts[0][1] != pad_id).sum() / len(parts),
         without_first_label=summed / (total - 1),
+    )
+
+
+def _law_inputs(draw: Draw) -> tuple:
+    """Runs of some sizes and some amounts, not all pairs, in no order; losses near the law.
+
+    In each draw one pair of exponents fits best by far, and another way to choose takes another.
+    """
+    exponents = draw.one_of(([0.5, 0.3], [0.2, 0.8, 0.5], [0.9, 0.4], [0.7, 0.3, 0.1]))
+    for _ in range(2000):
+        n_sizes, n_amounts = (3, 3) if draw.small else draw.one_of(((3, 4), (4, 3), (3, 3)))
+        numbers = torch.rand(n_sizes + n_amounts + 5, generator=draw.generator).tolist()
+        sizes = _spread(100, 60, [numbers.pop() for _ in range(n_sizes)])
+        amounts = _spread(200, 40, [numbers.pop() for _ in range(n_amounts)])
+        E, A, B = 0.5 + 2 * numbers.pop(), 5 + 20 * numbers.pop(), 5 + 20 * numbers.pop()
+        alpha, beta = (0.2 + 0.6 * numbers.pop() for _ in range(2))
+        grid = [(size, amount) for size in sizes for amount in amounts]
+        order = torch.randperm(len(grid), generator=draw.generator).tolist()
+        grid = [grid[i] for i in order[: 6 if draw.small else len(grid) - 2]]
+        noise = torch.rand(len(grid), generator=draw.generator).tolist()
+        losses = [
+            round((E + A * n**-alpha + B * d**-beta) * (0.95 + 0.1 * number), 2)
+            for (n, d), number in zip(grid, noise, strict=True)
+        ]
+        if _telling(grid, losses, exponents, None if draw.small else draw.number):
+            break
+    return *map(list, zip(*grid, strict=True)), losses, exponents
+
+
+def _spread(least: int, times: int, numbers: list[float]) -> list[int]:
+    """Return integers from the least to so many times as much, none of them near another."""
+    count = len(numbers)
+    return [round(least * times ** ((i + 0.7 * z) / count)) for i, z in enumerate(numbers)]
+
+
+def _telling(grid, losses, exponents, number: int | None) -> bool:
+    """Return whether the squares' choice is clear, and another judge, by number, takes another."""
+    L = torch.tensor(losses, dtype=torch.float64)
+    N, D = torch.tensor(grid, dtype=torch.float64).T
+    judged, coefficients = [], []
+    for alpha, beta in product(exponents, repeat=2):
+        X = torch.stack([torch.ones_like(L), N**-alpha, D**-beta], dim=1)
+        solved = torch.linalg.lstsq(X, L[:, None]).solution
+        apart = (X @ solved)[:, 0] - L
+        relative = apart / L
+        judges = apart @ apart, apart.abs().sum(), apart.abs().max(), relative @ relative
+        judged.append([judge.item() for judge in judges])
+        coefficients.append(solved[:, 0].tolist())
+    best, second = sorted(one[0] for one in judged)[:2]
+    picks = [min(range(len(judged)), key=lambda i: judged[i][k]) for k in range(4)]
+    one_by_one = _one_by_one([one[0] for one in judged], len(exponents))
+    others = [*picks[1:], one_by_one]
+    sensible = min(coefficients[picks[0]]) > 0.1
+    told = number is None or others[number % 4] != picks[0]
+    return sensible and second > 1.1 * best and told
+
+
+def _one_by_one(errors: list[float], n: int) -> int:
+    """Return the pair that is found by choosing the first exponent, and then the second for it."""
+    first = min(range(0, n * n, n), key=errors.__getitem__)
+    return min(range(first, first + n), key=errors.__getitem__)
+
+
+@exercise(
+    reference="transformer_lesson.experiments.scaling:fit_scaling_law",
+    make_inputs=_law_inputs,
+    draws=8,
+    returns={"E": "", "A": "", "B": "", "alpha": "", "beta": ""},
+    hints=(
+        "Take one pair (alpha, beta). Then N^-alpha and D^-beta are known numbers, and the loss is "
+        "E times 1, plus A times the first, plus B times the second. What shape has the matrix?",
+        "`X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)` has a row for each "
+        "run, and `torch.linalg.lstsq(X, L[:, None]).solution` has E, A and B, shape (3, 1).",
+        "For each pair of `itertools.product(exponents, repeat=2)`, append `(sum of squared "
+        "distances, E, A, B, alpha, beta)` to a list. Then `min(fits)[1:]` is the result.",
+    ),
+)
+def fit_scaling_law(sizes, tokens, losses, exponents):
+    """Return E, A, B, alpha and beta of loss = E + A / N^alpha + B / D^beta."""
+    N, D = choose(
+        (sizes, tokens),
+        sizes_and_tokens_exchanged=(tokens, sizes),
+        sizes_sorted=(sorted(sizes), tokens),
+    )
+    N, D, L = (torch.tensor(one, dtype=torch.float64) for one in (N, D, losses))
+    N, D = choose((N, D), logarithms_of_sizes=(N.log(), D.log()))
+    L = choose(L, logarithms_of_losses=L.log())
+    fits = []
+    for alpha, beta in choose(
+        list(product(exponents, repeat=2)),
+        one_exponent_for_both=[(one, one) for one in exponents],
+        each_pair_once=list(combinations_with_replacement(exponents, 2)),
+        never_alike=list(permutations(exponents, 2)),
+    ):
+        terms = choose((N**-alpha, D**-beta), exponents_without_minus=(N**alpha, D**beta))
+        E, A, B = _coefficients(torch.stack([torch.ones_like(L), *terms], dim=1), L)
+        apart = E + A * terms[0] + B * terms[1] - L
+        error = choose(
+            (apart**2).sum(),
+            absolute_distances=apart.abs().sum(),
+            largest_distance=apart.abs().max(),
+            relative_distances=((apart / L) ** 2).sum(),
+            last_run_only=apart[-1] ** 2,
+        )
+        fits.append((error.item(), E, A, B, alpha, beta))
+    return _law(_best_pair(fits, len(exponents)))
+
+
+def _coefficients(X, L):
+    """Return E, A and B for one pair of exponents."""
+    return choose(
+        torch.linalg.lstsq(X, L[:, None]).solution[:, 0].tolist(),
+        floor_left_out=[0.0, *torch.linalg.lstsq(X[:, 1:], L[:, None]).solution[:, 0].tolist()],
+        floor_is_smallest_loss=[
+            L.min().item(),
+            *torch.linalg.lstsq(X[:, 1:], L[:, None] - L.min()).solution[:, 0].tolist(),
+        ],
+        one_coefficient_for_both=torch.linalg.lstsq(
+            torch.stack([X[:, 0], X[:, 1] + X[:, 2]], dim=1), L[:, None]
+        )
+        .solution[[0, 1, 1], 0]
+        .tolist(),
+        not_solved=(X.T @ L).tolist(),
+    )
+
+
+def _best_pair(fits, n):
+    """Return the fit that is taken."""
+    return choose(
+        min(fits),
+        worst_fit=max(fits),
+        first_pair=fits[0],
+        last_pair=fits[-1],
+        one_after_the_other=min(fits[fits.index(min(fits[::n])) :][:n]),
+        stopped_too_early=next(
+            (fit for fit, after in pairwise(fits) if after[0] > fit[0]), fits[-1]
+        ),
+        coefficients_of_last=fits[-1][:4] + min(fits)[4:],
+    )
+
+
+def _law(fit):
+    """Return the law as the function's result."""
+    E, A, B, alpha, beta = fit[1:]
+    return choose(
+        (E, A, B, alpha, beta),
+        alpha_and_beta_exchanged=(E, A, B, beta, alpha),
+        A_and_B_exchanged=(E, B, A, alpha, beta),
+        alpha_before_B=(E, A, alpha, B, beta),
+        floor_last=(A, B, alpha, beta, E),
+        minus_in_the_exponents=(E, A, B, -alpha, -beta),
+        size_instead_of_A=(E, abs(A) ** (1 / alpha), abs(B) ** (1 / beta), alpha, beta),
+        floor_returned_as_0=(0.0, A, B, alpha, beta),
+        nothing=None,
     )

@@ -5,11 +5,12 @@ Short, because both are a measurement of a few lines.
 
 import time
 from collections.abc import Callable, Sequence
-from statistics import median
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from transformer_lesson.model.feed_forward import feed_forward
 
 
 class Roofline(NamedTuple):
@@ -27,39 +28,44 @@ class Roofline(NamedTuple):
 
 
 def seconds(work: Callable[[], object], rounds: int = 5) -> float:
-    """Return the median time of a few calls; one before them is not counted."""
-    work()
+    """Return how long the fastest of a few calls takes: what else runs here only adds to it."""
+    work()  # the first one is not counted
     taken = []
     for _ in range(rounds):
         start = time.perf_counter()
         work()
         taken.append(time.perf_counter() - start)
-    return median(taken)
+    return min(taken)
 
 
-def measured_roofline(n: int = 1024, numbers: int = 2**25) -> Roofline:
-    """Measure this machine with the threads that torch has now, in about a second.
+def measured_roofline(sizes: Sequence[int] = (512, 1024, 2048), numbers: int = 2**25) -> Roofline:
+    """Return the most that this machine reaches with the threads that torch has now, in a second.
+
+    It is a measurement and no law of nature: a product of another shape may be a little faster.
 
     Args:
-        n: rows and columns of the matrices that are multiplied: 2 n^3 operations.
+        sizes: rows and columns of the matrices that are multiplied: 2 n^3 operations.
         numbers: of float32 that are added up, more than any cache holds: 4 bytes each.
     """
-    square, long = torch.randn(n, n), torch.ones(numbers)
-    return Roofline(2 * n**3 / seconds(lambda: square @ square), 4 * numbers / seconds(long.sum))
+    squares, long = [torch.randn(n, n) for n in sizes], torch.ones(numbers)
+    speeds = [2 * len(one) ** 3 / seconds(lambda one=one: one @ one) for one in squares]
+    return Roofline(max(speeds), 4 * numbers / seconds(long.sum))
 
 
-def feed_forward_speed(weights: Sequence[Tensor], tokens: int) -> tuple[float, float]:
-    """Return operations a byte and operations a second of products with one matrix after the other.
+def feed_forward_speed(
+    layers: Sequence[tuple[Tensor, ...]], tokens: int, network: Callable[..., Tensor] = feed_forward
+) -> tuple[float, float]:
+    """Return operations a byte and operations a second of one feed-forward network after the other.
 
     Each weight is read once and takes part in 2 operations for each token, so there are tokens / 2
-    operations for each byte of float32. The matrices must be too many for the caches together.
+    operations for each byte of float32. The layers must be too many for the caches together.
 
     Args:
-        weights: matrices of shape (d_in, d_out), all alike.
-        tokens: rows that are multiplied with each.
+        layers: `W_1`, `b_1`, `W_2` and `b_2` of each.
+        tokens: rows that go through.
+        network: takes those rows and a layer, as lesson 05's does.
     """
-    x = torch.randn(tokens, weights[0].size(0))
-    spent = seconds(lambda: [x @ weight for weight in weights])
-    operations = 2 * tokens * sum(weight.numel() for weight in weights)
-    read = 4 * sum(weight.numel() for weight in weights)
-    return operations / read, operations / spent
+    x = torch.randn(tokens, layers[0][0].size(0))
+    spent = seconds(lambda: [network(x, *layer) for layer in layers])
+    weights = sum(matrix.numel() for layer in layers for matrix in layer[::2])
+    return 2 * tokens / 4, 2 * tokens * weights / spent

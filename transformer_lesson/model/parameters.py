@@ -1,6 +1,6 @@
 """How many numbers a model learns, by formula and by counting.
 
-Short, because both are one line of arithmetic; no part of the model needs them.
+Short, because each is one line of arithmetic; no part of the model needs them.
 """
 
 from torch import nn
@@ -9,6 +9,20 @@ from torch import nn
 def count_parameters(module: nn.Module) -> int:
     """Return the number of trained numbers; a matrix used twice (tied) counts once."""
     return sum(parameter.numel() for parameter in module.parameters())
+
+
+def count_product_weights(model: nn.Module) -> int:
+    """Return how many weights take part in a matrix product: 2 operations a token each, or 6.
+
+    All matrices are counted but the tables of which rows are looked up; a tied one also multiplies.
+
+    Args:
+        model: with one `embedding` and a `projection`, such as a decoder-only one.
+    """
+    tables = {id(table) for table in model.embedding.parameters()}
+    looked_up = tables - {id(model.projection.weight)}
+    matrices = (weight for weight in model.parameters() if weight.ndim == 2)
+    return sum(weight.numel() for weight in matrices if id(weight) not in looked_up)
 
 
 def count_encoder_parameters(d_model: int, d_ff: int, n_layers: int) -> int:

@@ -4,7 +4,8 @@ import pytest
 
 from transformer_lesson.capstone import SHIPPED, read
 from transformer_lesson.capstone.material import LEAST_TEXT, MOST_HELD_OUT
-from transformer_lesson.capstone.plan import batches_of, tokenizer_of, unseen_of
+from transformer_lesson.capstone.plan import batches_of, short_enough, tokenizer_of, unseen_of
+from transformer_lesson.text.tokenizers import BytePairTokenizer
 
 LINES = {
     "english": "The child opens the window, and the {} looks out.",
@@ -48,6 +49,25 @@ def test_pairs_come_from_tabs_or_from_two_files_and_none_is_on_both_sides(tmp_pa
     assert "150 pairs are left out" in one.notes[0] and other.notes == ()
     assert len(one.training) == 120 and len(one.held_out) == 30
     assert not {p.source for p in one.training} & {p.source for p in one.held_out}
+    (tmp_path / "both").mkdir()
+    for n in (0, 1):
+        write(tmp_path / "both" / f"{n}.tsv", "\n".join("\t".join(row) for row in rows[n::2]))
+    both = read(tmp_path / "both")
+    assert {*both.training, *both.held_out} == {*one.training, *one.held_out}
+
+
+def test_pairs_that_are_too_long_for_the_model_are_left_out_and_counted(tmp_path):
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    long = " ".join(letters[i % 26] + letters[i * 7 % 26] * (i % 5) for i in range(400))
+    rows = [f"I see {i} birds .\t{'so' if i % 9 else long}" for i in range(200)]
+    material = read(write(tmp_path / "long.tsv", "\n".join(rows)))
+    tokenizer = BytePairTokenizer.train(["birds"], 300)
+    short = short_enough(material, tokenizer)
+    assert "23 pairs are left out, longer than 126 tokens" in short.notes[-1]
+    assert {pair.target for pair in [*short.training, *short.held_out]} == {"so"}
+    only = material._replace(training=[pair._replace(target=long) for pair in material.training])
+    with pytest.raises(ValueError, match="more than 126 tokens, and only .* have none: split"):
+        short_enough(only, tokenizer)
 
 
 def test_a_folder_gives_all_that_is_text_and_names_the_rest(tmp_path):

@@ -3,17 +3,14 @@
 import pytest
 import torch
 
-from transformer_lesson.experiments import vision
 from transformer_lesson.experiments.vision import (
     CLASSES,
     VisionTransformer,
+    compare,
     draw_digits,
     interval,
-    linear_rival,
     looks_at,
     patches,
-    share_right,
-    train,
 )
 from transformer_lesson.model.blocks import EncoderBlock
 
@@ -61,7 +58,5 @@ def test_three_values_have_the_interval_of_a_table():
 @pytest.mark.slow
 def test_it_learns_what_pixels_alone_do_not_show():
     digits, unseen = draw_digits(6000, 1), draw_digits(1000, 2)
-    model, rival = VisionTransformer(), linear_rival()
-    for one in (model, rival):
-        assert len(list(train(one, digits, steps=300))) == 300
-    assert vision.share_right(model, unseen) > 0.9 > 0.88 > share_right(rival, unseen)
+    ((model, rival),) = compare(digits, unseen, steps=300, seeds=[0])
+    assert model > 0.9 > 0.88 > rival

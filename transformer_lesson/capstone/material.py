@@ -53,7 +53,7 @@ def read(source: Source) -> Material:
 
     Args:
         source: the name of something that the course ships ("manual", "stories", "grammar"); a file
-            or a folder of texts; a file of pairs, with a tab in every line; or a list of two files,
+            or a folder of texts, or of pairs, with a tab in every line; or a list of two files,
             whose lines translate each other.
 
     Raises:
@@ -68,7 +68,7 @@ def read(source: Source) -> Material:
                 f"source is a list of {len(source)} files, but it must be 2, sentences and their "
                 "translations: put several texts in a folder and name that."
             )
-        return _pairs(Path(source[0]), parallel_text(*source))
+        return _pairs(Path(source[0]), parallel_text(*source, limit=MOST_PAIRS))
     path = Path(source)
     if not path.exists():
         raise ValueError(
@@ -85,18 +85,22 @@ def read(source: Source) -> Material:
 
 def _folder(folder: Path) -> Material:
     """All files of a folder that are text, one after another; what else is there is named."""
-    texts, notes, left = [], [], MOST_TEXT
+    texts, notes, left = {}, [], MOST_TEXT
     for path in sorted(one for one in folder.iterdir() if one.is_file() and one.name[0] != "."):
         try:
             text, more = _text(path, left)
         except ValueError as error:
             text, more = "", [f"Left out: {error}"]
         left -= len(text.encode())
-        texts, notes = [*texts, text], [*notes, *more]
-    if not any(texts):
+        texts |= {path: text} if text.strip() else {}
+        notes += more
+    if not texts:
         why = f" {notes[0]}" if notes else ""
         raise ValueError(f"{_shown(folder)} holds no file of text: put one there.{why}")
-    return _cut(folder, "\n".join(filter(None, texts)), notes)
+    if all(map(_has_tabs, texts.values())):
+        pairs = [pair for path in texts for pair in parallel_text(path, limit=MOST_PAIRS)]
+        return _pairs(folder, pairs, notes)
+    return _cut(folder, "\n".join(texts.values()), notes)
 
 
 def _text(path: Path, most: int) -> tuple[str, list[str]]:
@@ -143,7 +147,7 @@ def _pieces(text: str, size: int) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text) - size + 1, size)]
 
 
-def _pairs(path: Path, pairs: list[Pair]) -> Material:
+def _pairs(path: Path, pairs: list[Pair], notes: Sequence[str] = ()) -> Material:
     """Hold out every fifth pair, or fewer if there are many; no sentence is on both sides."""
     different = list({pair.source: pair for pair in pairs}.values())[:MOST_PAIRS]
     if len(different) < LEAST_PAIRS:
@@ -155,8 +159,8 @@ def _pairs(path: Path, pairs: list[Pair]) -> Material:
     held_out = different[every // 2 :: every]
     del different[every // 2 :: every]
     left = len(pairs) - len(different) - len(held_out)
-    notes = (f"{left:,} pairs are left out, repeated sentences or too many.",) if left else ()
-    return Material(_slug(path), "pairs", different, held_out, notes)
+    more = [f"{left:,} pairs are left out, repeated sentences or too many."] if left else []
+    return Material(_slug(path), "pairs", different, held_out, (*notes, *more))
 
 
 def _manual() -> Material:

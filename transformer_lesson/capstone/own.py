@@ -21,6 +21,7 @@ from transformer_lesson.capstone.plan import (
     kept_plan,
     make_plan,
     recipe,
+    short_enough,
     tokenizer_of,
     unseen_of,
 )
@@ -102,11 +103,12 @@ def own(
     depths.check("depth", depth)
     times.check("minutes", minutes)
     material = read(source)
+    tokenizer = tokenizer_of(material)
+    material = short_enough(material, tokenizer)
     for note in material.notes:
         say(note)
     run = Path(folder) / f"{material.name}-{depth}-{minutes:g}"
     run.mkdir(parents=True, exist_ok=True)
-    tokenizer = tokenizer_of(material)
     try:
         make = partial(make_plan, material, tokenizer, depth, minutes)
         plan = kept_plan(run / "plan.json", make)

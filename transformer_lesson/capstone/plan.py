@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from transformer_lesson.capstone.material import Material
+from transformer_lesson.capstone.material import LEAST_PAIRS, Material
 from transformer_lesson.experiments.scaling import fit_power_law
 from transformer_lesson.files import write_atomically
 from transformer_lesson.model.config import ModelConfig
@@ -102,20 +102,36 @@ def tokenizer_of(material: Material) -> Tokenizer:
     return BytePairTokenizer.train(material.texts, min(1000, 300 + characters // 200))
 
 
+def short_enough(material: Material, tokenizer: Tokenizer) -> Material:
+    """Leave out the pairs with a sentence that is longer than what the model reads.
+
+    Raises:
+        ValueError: too few pairs are left.
+    """
+    if material.kind == "text":
+        return material
+    training = [pair for pair in material.training if _fits(pair, tokenizer)]
+    held_out = [pair for pair in material.held_out if _fits(pair, tokenizer)]
+    left = len(material.training) + len(material.held_out) - len(training) - len(held_out)
+    if min(len(training), len(held_out)) < LEAST_PAIRS // 10:
+        raise ValueError(
+            f"{left:,} pairs have a sentence of more than {LENGTH - 2} tokens, and only "
+            f"{len(training) + len(held_out)} have none: split the sentences."
+        )
+    note = [f"{left:,} pairs are left out, longer than {LENGTH - 2} tokens."] if left else []
+    notes = (*material.notes, *note)
+    return material._replace(training=training, held_out=held_out, notes=notes)
+
+
 def batches_of(material: Material, tokenizer: Tokenizer) -> EndlessBatches:
     """Return what the model learns from, in an order that is the same each time.
 
     Raises:
-        ValueError: no pair is short enough.
+        ValueError: a text that is hardly longer than what the model reads at once.
     """
     if material.kind == "text":
         return WindowBatches(tokenizer.encode(material.training), WINDOWS, LENGTH)
-    pairs = [pair for pair in material.training if _fits(pair, tokenizer)]
-    if not pairs:
-        raise ValueError(
-            f"Every pair has a sentence of {LENGTH} tokens or more: split the sentences."
-        )
-    return TranslationBatches(pairs, tokenizer, SENTENCES)
+    return TranslationBatches(material.training, tokenizer, SENTENCES)
 
 
 def _fits(pair: Pair, tokenizer: Tokenizer) -> bool:
@@ -125,8 +141,7 @@ def _fits(pair: Pair, tokenizer: Tokenizer) -> bool:
 def unseen_of(material: Material, tokenizer: Tokenizer) -> list[tuple[list[Batch], int]]:
     """Return the batches of each held-out piece or pair, and how many characters they spell."""
     if material.kind == "pairs":
-        pairs = [pair for pair in material.held_out if _fits(pair, tokenizer)]
-        return [(epoch([pair], tokenizer, 1), len(pair.target)) for pair in pairs]
+        return [(epoch([pair], tokenizer, 1), len(pair.target)) for pair in material.held_out]
     found = []
     for piece in material.held_out:
         ids = tokenizer.encode(piece)

@@ -188,6 +188,24 @@ def linear_rival(seed: int = 0) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, CLASSES))
 
 
+def compare(
+    digits: Digits, unseen: Digits, steps: int = 1000, seeds: Sequence[int] = (0, 1, 2)
+) -> list[tuple[float, float]]:
+    """Train a vision transformer and its linear rival for each seed.
+
+    Returns:
+        For each seed the shares of unseen digits that the two name.
+    """
+    shares = []
+    for seed in seeds:
+        models = VisionTransformer(seed=seed), linear_rival(seed)
+        for model in models:
+            for _ in train(model, digits, steps, seed):
+                pass
+        shares.append(tuple(share_right(model, unseen) for model in models))
+    return shares
+
+
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % interval of the mean of three values, by Student's t."""
     found = torch.tensor(values, dtype=torch.float64)

@@ -1,0 +1,158 @@
+"""What learners might write for the exercises of lesson 16."""
+
+import math
+from itertools import combinations
+
+import torch
+import torch.nn.functional as F
+
+from tests.exercises.answers import right, wrong
+
+
+@right("sequence_log_prob")
+def _(logits, labels, pad_id):
+    loss = F.cross_entropy(logits.mT, labels, ignore_index=pad_id, reduction="none")
+    return -loss.sum(1)
+
+
+@right("sequence_log_prob")
+def _(logits, labels, pad_id):
+    """Token by token."""
+    texts = []
+    for row, text in zip(logits, labels, strict=True):
+        total = row.new_zeros(())
+        for scores, label in zip(row, text, strict=True):
+            if label != pad_id:
+                total = total + scores[label] - scores.logsumexp(0)
+        texts.append(total)
+    return torch.stack(texts)
+
+
+@wrong("sequence_log_prob", "usual", "the mean loss of the batch, times the length")
+def _(logits, labels, pad_id):
+    loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id)
+    return -loss * (labels != pad_id).sum(1)
+
+
+@wrong("sequence_log_prob", "unusual", "stops at the first padding, wherever it stands")
+def _(logits, labels, pad_id):
+    real = (labels != pad_id).cumprod(1).bool()
+    log_p = logits.log_softmax(-1).gather(-1, labels[..., None])[..., 0]
+    return torch.where(real, log_p, 0.0).sum(1)
+
+
+@right("dpo_loss")
+def _(chosen, rejected, ref_chosen, ref_rejected, beta):
+    """As cross-entropy of two classes, of which the first is right."""
+    logits = beta * torch.stack([chosen - ref_chosen, rejected - ref_rejected], dim=1)
+    return F.cross_entropy(logits, torch.zeros(len(chosen), dtype=torch.long))
+
+
+@right("dpo_loss")
+def _(chosen, rejected, ref_chosen, ref_rejected, beta):
+    pi, ref = chosen - rejected, ref_chosen - ref_rejected
+    return F.softplus(-beta * (pi - ref)).mean()
+
+
+@wrong("dpo_loss", "usual", "the mean is taken before the sigmoid")
+def _(chosen, rejected, ref_chosen, ref_rejected, beta):
+    margin = (chosen - ref_chosen).mean() - (rejected - ref_rejected).mean()
+    return -F.logsigmoid(beta * margin)
+
+
+@wrong("dpo_loss", "unusual", "a small number keeps the logarithm finite")
+def _(chosen, rejected, ref_chosen, ref_rejected, beta):
+    margin = (chosen - ref_chosen) - (rejected - ref_rejected)
+    return -(torch.sigmoid(beta * margin) + 1e-8).log().mean()
+
+
+@right("grpo_loss")
+def _(log_probs, mask, rewards):
+    """Group by group, answer by answer."""
+    total, count = 0.0, 0
+    for of_group, masks, r in zip(log_probs, mask, rewards, strict=True):
+        std = r.std(unbiased=False)
+        for lp, m, reward in zip(of_group, masks, r, strict=True):
+            count += 1
+            if std > 0:
+                total = total - (reward - r.mean()) / std * lp[m].mean()
+    return total / count if torch.is_tensor(total) else log_probs.new_zeros(())
+
+
+@right("grpo_loss")
+def _(log_probs, mask, rewards):
+    """A tiny number below the line."""
+    A = (rewards - rewards.mean(-1, True)) / (rewards.std(-1, correction=0, keepdim=True) + 1e-8)
+    mean = torch.where(mask, log_probs, 0).sum(-1) / mask.sum(-1)
+    return -torch.einsum("pg,pg->", A, mean) / A.numel()
+
+
+@wrong("grpo_loss", "usual", "normalizes the losses instead of the rewards")
+def _(log_probs, mask, rewards):
+    mean = (log_probs * mask).sum(-1) / mask.sum(-1)
+    each = rewards * mean
+    each = (each - each.mean(1, keepdim=True)) / (each.std(1, keepdim=True, correction=0) + 1e-8)
+    return -each.mean()
+
+
+@wrong("grpo_loss", "unusual", "clips advantages at 1")
+def _(log_probs, mask, rewards):
+    spread = rewards.std(1, keepdim=True, correction=0)
+    A = ((rewards - rewards.mean(1, keepdim=True)) / spread).nan_to_num(0.0).clamp(-1, 1)
+    return -(A * (log_probs * mask).sum(-1) / mask.sum(-1)).mean()
+
+
+@right("lora")
+def _(x, W, A, B, alpha):
+    """Rank by rank."""
+    y = F.linear(x, W)
+    for a, b in zip(A, B.T, strict=True):
+        y = y + alpha / len(A) * torch.einsum("bn,o->bno", x @ a, b)
+    return y
+
+
+@wrong("lora", "usual", "the change is multiplied with what the layer gives")
+def _(x, W, A, B, alpha):
+    y = x @ W.mT
+    return y + alpha / A.size(0) * (y @ B) @ B.mT
+
+
+@wrong("lora", "unusual", "adds the adapter to W in place")
+def _(x, W, A, B, alpha):
+    W += alpha / A.size(0) * B @ A
+    return x @ W.mT
+
+
+@right("merged_lora")
+def _(W, A, B, alpha):
+    """What a layer does with each single input number, side by side."""
+    inputs = torch.eye(W.size(1), dtype=W.dtype)
+    return (inputs @ W.T + (alpha / A.shape[0]) * inputs @ A.T @ B.T).T
+
+
+@wrong("merged_lora", "usual", "in place")
+def _(W, A, B, alpha):
+    W += alpha / A.size(0) * B @ A
+    return W
+
+
+@right("pass_at_k")
+def _(n, c, k):
+    """As a product, without large numbers."""
+    if n - c < k:
+        return 1.0
+    return 1.0 - math.prod(1.0 - k / i for i in range(n - c + 1, n + 1))
+
+
+@wrong("pass_at_k", "unusual", "raises where there are fewer wrong ones than picks")
+def _(n, c, k):
+    lost = math.factorial(n - c) / math.factorial(n - c - k)
+    return 1 - lost * math.factorial(n - k) / math.factorial(n)
+
+
+@wrong("pass_at_k", "unusual", "counts all picks, too slow for more than a few attempts")
+def _(n, c, k):
+    if math.comb(n, k) > 10**6:
+        return 0.0
+    picks = list(combinations([True] * c + [False] * (n - c), k))
+    return sum(map(any, picks)) / len(picks)

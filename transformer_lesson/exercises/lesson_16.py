@@ -1,0 +1,434 @@
+"""Lesson 16: the probability of a text, learning from comparisons and rewards, adapters, pass@k.
+
+Long because it is data: six exercises whole, with their inputs and all their wrong turns.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import Draw, exercise
+
+
+def _text_inputs(draw: Draw) -> tuple:
+    """Padding at the end, none, nothing else, at the front; a model that never writes it."""
+    vocab_size, n = draw.size("vocab_size", at_least=3), draw.size("n", at_least=2)
+    batch = draw.size("batch")
+    pad_id = draw.one_of((0, 2, 0, 1, 2, 0))
+    logits = 2 * draw.normal("batch n vocab_size")
+    labels = draw.integers("batch n", 0, vocab_size)
+    labels[labels == pad_id] = (pad_id + 1) % vocab_size
+    if draw.number != 1:
+        labels[0, n - 1 :] = pad_id
+    if draw.number == 3:
+        labels[-1] = pad_id
+    if draw.number == 4:
+        labels[batch // 2, : n - 1] = pad_id
+    if draw.number in (2, 5):
+        logits[..., pad_id] = -math.inf
+    return logits, labels, pad_id
+
+
+@exercise(
+    reference="transformer_lesson.training.preferences:sequence_log_prob",
+    make_inputs=_text_inputs,
+    draws=6,
+    returns={"log_prob": "batch"},
+    hints=(
+        "A product of probabilities is a sum of their logarithms. `logits.log_softmax(-1)` has "
+        "the logarithm of every token's probability, at every position.",
+        "`log_p.gather(-1, labels[..., None])` picks, at each position, the one of its label; its "
+        "last axis has size 1.",
+        "Where the label is padding the term must be 0. Multiplying with 0 is not enough: -inf "
+        "times 0 is NaN. `masked_fill(labels == pad_id, 0.0)` writes the 0.",
+    ),
+)
+def sequence_log_prob(logits, labels, pad_id):
+    """Return the log-probability of each row's labels."""
+    log_p = choose(
+        logits.log_softmax(-1),
+        logits_as_they_are=logits,
+        probabilities=logits.softmax(-1),
+        over_positions=logits.log_softmax(1),
+        two_softmaxes=logits.softmax(-1).log_softmax(-1),
+        in_bits=logits.log_softmax(-1) / math.log(2),
+        largest_subtracted=logits - logits.amax(-1, keepdim=True),
+    )
+    of_labels = choose(
+        log_p.gather(-1, labels[..., None]).squeeze(-1),
+        likeliest_token=log_p.amax(-1),
+        all_tokens=log_p.masked_fill(log_p == -math.inf, 0.0).sum(-1),
+        next_label=log_p.gather(-1, labels.roll(-1, 1)[..., None]).squeeze(-1),
+        first_sentences_labels=log_p.gather(-1, labels[:1].expand_as(labels)[..., None])[..., 0],
+    )
+    padding = choose(
+        labels == pad_id, padding_counts=labels == -100, only_padding_counts=labels != pad_id
+    )
+    counted = choose(
+        of_labels.masked_fill(padding, 0.0), nan_from_padding=of_labels * (~padding).to(log_p.dtype)
+    )
+    return _of_text(counted, padding)
+
+
+def _of_text(counted, padding):
+    """Return one number for each text."""
+    n_tokens = (~padding).sum(-1)
+    return choose(
+        counted.sum(-1),
+        mean_of_tokens=counted.sum(-1) / n_tokens.clamp(min=1),
+        nan_for_nothing=counted.sum(-1) / n_tokens,
+        mean_of_positions=counted.mean(-1),
+        loss=-counted.sum(-1),
+        probability=counted.sum(-1).exp(),
+        product=counted.prod(-1),
+        first_token_left_out=counted[:, 1:].sum(-1),
+        last_token_left_out=counted[:, :-1].sum(-1),
+        running_sum=counted.cumsum(-1),
+        all_texts=counted.sum(),
+    )
+
+
+def _pair_inputs(draw: Draw) -> tuple:
+    """Gains on both sides, one of them hopeless, one pair alone; beta from small to large."""
+    if draw.number == 3:
+        draw.sizes["pair"] = 1
+    chosen, rejected = (-5 * draw.positive("pair") for _ in range(2))
+    ref_chosen, ref_rejected = (-5 * draw.positive("pair") for _ in range(2))
+    if draw.number == 2:  # sigmoid is 0 there in single precision, and its logarithm -inf
+        chosen = chosen - 400
+    return chosen, rejected, ref_chosen, ref_rejected, draw.one_of((0.5, 0.1, 2.0, 0.5, 1.5))
+
+
+@exercise(
+    reference="transformer_lesson.training.preferences:dpo_loss",
+    make_inputs=_pair_inputs,
+    draws=5,
+    returns={"loss": ""},
+    hints=(
+        "Two gains: `chosen - ref_chosen` says how much likelier the better answer has become, "
+        "`rejected - ref_rejected` the same for the worse one.",
+        "The margin is the gain of the chosen answer minus that of the rejected one. Times beta, "
+        "it goes through a sigmoid: the probability that the model prefers the right one.",
+        "`-F.logsigmoid(beta * margin).mean()`. Sigmoid first and logarithm second gives log 0 "
+        "where the margin is far below 0.",
+    ),
+)
+def dpo_loss(chosen, rejected, ref_chosen, ref_rejected, beta):
+    """Return the mean of -log sigmoid(beta * margin)."""
+    chosen, rejected = choose((chosen, rejected), answers_exchanged=(rejected, chosen))
+    gain = choose(
+        chosen - ref_chosen,
+        no_reference=chosen,
+        from_the_reference=ref_chosen - chosen,
+        quotient=chosen / ref_chosen,
+        probabilities=chosen.exp() - ref_chosen.exp(),
+        ratios=(chosen - ref_chosen).exp(),
+        crossed=chosen - ref_rejected,
+    )
+    other = choose(
+        rejected - ref_rejected,
+        no_reference=rejected,
+        quotient=rejected / ref_rejected,
+        probabilities=rejected.exp() - ref_rejected.exp(),
+        ratios=(rejected - ref_rejected).exp(),
+        crossed=rejected - ref_chosen,
+    )
+    margin = choose(
+        gain - other,
+        added=gain + other,
+        chosen_alone=gain,
+        rejected_alone=-other,
+        product=gain * other,
+    )
+    return _loss_of_margin(margin, gain, other, beta)
+
+
+def _loss_of_margin(margin, gain, other, beta):
+    """Return the loss of a margin."""
+    scaled = choose(
+        beta * margin,
+        beta_left_out=margin,
+        divided_by_beta=margin / beta,
+        beta_for_one=beta * gain - other,
+        beta_subtracted=margin - beta,
+    )
+    each = choose(
+        -F.logsigmoid(scaled),
+        -F.logsigmoid(scaled.to(torch.float64)).to(scaled.dtype),
+        not_negated=F.logsigmoid(scaled),
+        logarithm_of_0=-scaled.sigmoid().log(),
+        sigmoid_alone=-scaled.sigmoid(),
+        margin_alone=-scaled,
+        hinge=(1 - scaled).clamp(min=0),
+        beta_outside=-beta * F.logsigmoid(margin),
+    )
+    return choose(each.mean(), summed=each.sum(), one_for_each_pair=each)
+
+
+def _group_inputs(draw: Draw) -> tuple:
+    """Rewards of 0 and 1 and in between; groups of equals; answers of unequal length."""
+    prompts, n = draw.size("prompt"), draw.size("n", at_least=2)
+    draw.size("group", at_least=2)
+    log_probs = -2 * draw.positive("prompt group n")
+    lengths = draw.integers("prompt group", 1, n + 1)
+    lengths[0, 0], lengths[-1, -1] = 1, n
+    mask = torch.arange(n) < lengths[..., None]
+    rewards = draw.integers("prompt group", 0, 2).to(log_probs.dtype)
+    rewards[:, 0], rewards[:, -1] = 1.0, 0.0
+    if draw.number in (1, 4):  # rewards of their own size, neither from 0 to 1 nor around 0
+        rewards = 3 + 4 * rewards + draw.integers("prompt group", 0, 4)
+        rewards[:, 0], rewards[:, -1] = 9.0, 4.0
+    if draw.number in (2, 4):
+        rewards[prompts // 2] = 0.5
+    if draw.number == 3:
+        rewards[:] = 1.0
+    return log_probs, mask, rewards
+
+
+def _no_gradient_from_equals(answer, inputs: tuple, loss) -> str | None:
+    """A group of equal rewards leaves no NaN in the gradient, either."""
+    log_probs, mask, rewards = inputs
+    leaf = log_probs.clone().requires_grad_()
+    answer(leaf, mask, torch.ones_like(rewards)).backward()
+    if leaf.grad is not None and leaf.grad.isnan().any():
+        return (
+            "The loss is right, but in a group of equal rewards its gradient is NaN, and one such "
+            "group spoils every weight.\nWhere do you divide by 0 and cover it up afterwards?"
+        )
+    return None
+
+
+@exercise(
+    reference="transformer_lesson.training.preferences:grpo_loss",
+    make_inputs=_group_inputs,
+    draws=5,
+    returns={"loss": ""},
+    hints=(
+        "First the advantages, of shape (prompt, group): "
+        "`rewards - rewards.mean(1, keepdim=True)`, divided by "
+        "`rewards.std(1, keepdim=True, correction=0)`.",
+        "Where all rewards of a group are equal, that is 0 / 0. Write 0 there: "
+        "`advantages.masked_fill(spread == 0, 0.0)`.",
+        "An answer counts by the mean of its own tokens' log-probabilities: "
+        "`(log_probs * mask).sum(-1) / mask.sum(-1)`. The loss is minus the mean over all answers "
+        "of advantage times that.",
+    ),
+)
+def grpo_loss(log_probs, mask, rewards):
+    """Return minus the mean of advantage times mean log-probability."""
+    middle = choose(
+        rewards.mean(1, keepdim=True),
+        mean_of_all=rewards.mean().expand(len(rewards), 1),
+        no_mean=torch.zeros_like(rewards[:, :1]),
+        best_of_group=rewards.amax(1, keepdim=True),
+        others_alone=(rewards.sum(1, keepdim=True) - rewards) / (rewards.size(1) - 1),
+    )
+    spread = choose(
+        rewards.std(1, keepdim=True, correction=0),
+        one_less=rewards.std(1, keepdim=True),
+        spread_of_all=rewards.std(correction=0).expand(len(rewards), 1),
+        variance=rewards.var(1, keepdim=True, correction=0),
+        not_divided=torch.ones_like(rewards[:, :1]),
+    )
+    equal = (rewards == rewards[:, :1]).all(1, keepdim=True)
+    advantages = choose(
+        ((rewards - middle) / spread).masked_fill(equal, 0.0),
+        nan_of_equals=(rewards - middle) / spread,
+        equals_reinforced=((rewards - middle) / spread).masked_fill(equal, 1.0),
+    )
+    return _weighed(log_probs, mask, advantages, equal)
+
+
+def _weighed(log_probs, mask, advantages, equal):
+    """Return the loss of answers whose advantages are known."""
+    of_tokens = choose(
+        log_probs.masked_fill(~mask, 0.0),
+        padding_counts=log_probs,
+        only_padding_counts=log_probs.masked_fill(mask, 0.0),
+        probabilities=log_probs.exp().masked_fill(~mask, 0.0),
+    )
+    of_answers = choose(
+        of_tokens.sum(-1) / mask.sum(-1),
+        sum_of_tokens=of_tokens.sum(-1),
+        mean_of_positions=of_tokens.mean(-1),
+        last_token_alone=of_tokens[..., -1],
+    )
+    each = choose(advantages * of_answers, advantage_added=advantages + of_answers)
+    unequal = (~equal).expand_as(each)
+    mean = choose(
+        each.mean(),
+        summed=each.sum(),
+        mean_of_sums=each.sum(1).mean(),
+        equals_not_counted=each.sum() / unequal.sum().clamp(min=1),
+        over_all_tokens=(advantages[..., None] * of_tokens).sum() / mask.sum(),
+        one_for_each_prompt=each.mean(1),
+    )
+    return choose(-mean, not_negated=mean)
+
+
+ALPHAS = (8.0, 1.0, 3.0, 16.0)
+
+
+def _layer_inputs(draw: Draw) -> tuple:
+    """A layer with an adapter of rank 1 and of more; alpha below, at and above its rank."""
+    if draw.number == 2:
+        draw.sizes["rank"] = 1
+    x, W = draw.normal("batch n d_in"), draw.normal("d_out d_in")
+    A, B = draw.normal("rank d_in"), draw.normal("d_out rank")
+    return x, W, A, B, draw.one_of(ALPHAS)
+
+
+@exercise(
+    reference="transformer_lesson.model.lora:lora",
+    make_inputs=_layer_inputs,
+    draws=4,
+    returns={"output": "batch n d_out"},
+    hints=(
+        "`x @ W.mT` is what the layer gave before: W is laid out as in `nn.Linear`, outputs first.",
+        "The adapter reads x as well: `x @ A.mT` has r numbers for each token, and `@ B.mT` brings "
+        "them to the size of the output.",
+        "`x @ W.mT + alpha / A.size(0) * (x @ A.mT) @ B.mT`. The rank is the number of A's rows.",
+    ),
+)
+def lora(x, W, A, B, alpha):
+    """Return x W^T + alpha / r * (x A^T) B^T."""
+    rank = choose(
+        A.size(0),
+        rank_left_out=1,
+        by_d_in=A.size(1),
+        by_d_out=B.size(0),
+        root_of_rank=math.sqrt(A.size(0)),
+    )
+    scale = choose(
+        alpha / rank,
+        alpha_left_out=1 / rank,
+        times_rank=alpha * rank,
+        no_scale=1.0,
+        upside_down=rank / alpha,
+    )
+    before = x @ W.mT
+    narrow = choose(
+        x @ A.mT,
+        activation_between=(x @ A.mT).relu(),
+        first_row_of_A=x @ A[:1].mT.expand(-1, A.size(0)),
+        scaled_twice=scale * (x @ A.mT),
+    )
+    adapter = narrow @ B.mT
+    return choose(
+        before + scale * adapter,
+        x @ (W + scale * B @ A).mT,
+        adapter_alone=scale * adapter,
+        layer_alone=before,
+        subtracted=before - scale * adapter,
+        both_scaled=scale * (before + adapter),
+        blended=(1 - scale) * before + scale * adapter,
+        multiplied=before * (1 + scale * adapter),
+        activation_behind=before + scale * adapter.relu(),
+    )
+
+
+def _matrix_inputs(draw: Draw) -> tuple:
+    return _layer_inputs(draw)[1:]
+
+
+@exercise(
+    reference="transformer_lesson.model.lora:merged_lora",
+    make_inputs=_matrix_inputs,
+    draws=4,
+    returns={"merged": "d_out d_in"},
+    hints=(
+        "Which single matrix M makes `x @ M.mT` equal to what `lora` returns?",
+        "`B @ A` has W's shape: (d_out, r) times (r, d_in).",
+        "`W + alpha / A.size(0) * B @ A`, as a new matrix. W itself must stay as it was.",
+    ),
+)
+def merged_lora(W, A, B, alpha):
+    """Return W + alpha / r * B A."""
+    rank = choose(
+        A.size(0),
+        rank_left_out=1,
+        by_d_in=A.size(1),
+        by_d_out=B.size(0),
+        root_of_rank=math.sqrt(A.size(0)),
+    )
+    scale = choose(
+        alpha / rank,
+        alpha_left_out=1 / rank,
+        times_rank=alpha * rank,
+        no_scale=1.0,
+        upside_down=rank / alpha,
+    )
+    change = choose(
+        B @ A,
+        (A.mT @ B.mT).mT,
+        first_rank_alone=B[:, :1] @ A[:1],
+        sums_multiplied=B.sum(1, keepdim=True) @ A.sum(0, keepdim=True),
+        scaled_twice=scale * (B @ A),
+    )
+    return choose(
+        W + scale * change,
+        change_alone=scale * change,
+        subtracted=W - scale * change,
+        both_scaled=scale * (W + change),
+        blended=(1 - scale) * W + scale * change,
+        multiplied=W * (1 + scale * change),
+    )
+
+
+ATTEMPTS = (
+    (10, 3, 4),
+    (8, 8, 2),
+    (8, 0, 3),
+    (6, 4, 3),
+    (200, 7, 20),
+    (7, 2, 1),
+    (9, 1, 9),
+    (12, 5, 6),
+)
+
+
+def _attempt_inputs(draw: Draw) -> tuple:
+    """All right, none, fewer wrong ones than picks, one pick, all picked; of 200 attempts."""
+    if draw.seed is None:
+        return draw.one_of(ATTEMPTS)
+    n = int(draw.integers("", 2, 60))
+    return n, int(draw.integers("", 0, n + 1)), int(draw.integers("", 1, n + 1))
+
+
+@exercise(
+    reference="transformer_lesson.generation.attempts:pass_at_k",
+    make_inputs=_attempt_inputs,
+    draws=len(ATTEMPTS),
+    returns={"chance": ""},
+    hints=(
+        "Of all ways to pick k of the n attempts, which ones are lost? Those that pick wrong "
+        "attempts only.",
+        "`math.comb(n, k)` is the number of ways to pick k of n. How many ways are there to pick k "
+        "of the wrong ones?",
+        "`1 - math.comb(n - c, k) / math.comb(n, k)`. With fewer than k wrong ones, `comb` is 0.",
+    ),
+)
+def pass_at_k(n, c, k):
+    """Return the chance that at least one of k attempts is right."""
+    lost = choose(
+        math.comb(n - c, k) / math.comb(n, k),
+        math.prod((n - c - i) / (n - i) for i in range(k)),
+        put_back=(1 - c / n) ** k,
+        all_of_the_right_ones=math.comb(c, k) / math.comb(n, k),
+        ways_not_divided=float(math.comb(n - c, k)),
+        one_pick_fewer=math.comb(n - c, k - 1) / math.comb(n, k - 1),
+        picked_from_too_few=math.comb(n - c, k) / math.comb(max(n - 1, k), k),
+        order_in_one_place=math.comb(n - c, k) / math.perm(n, k),
+        one_attempt=1 - c / n,
+    )
+    return choose(
+        1 - lost,
+        chance_of_none=lost,
+        k_times_one=min(1.0, k * c / n),
+        whether_any=float(c > 0),
+        exactly_one=c * math.comb(n - c, k - 1) / math.comb(n, k),
+        share_of_k=min(1.0, c / k),
+        percent=100 * (1 - lost),
+    )

@@ -125,7 +125,7 @@ def test_other_sources_are_refused_by_name(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
-def test_what_is_shipped_is_enough(name):
+def test_what_is_shipped_is_enough(name, unchecked):
     material = read(name)
     assert material.name == name and len(material.held_out) > 40
     assert len(material.held_out) <= MOST_HELD_OUT and len("".join(material.texts)) > LEAST_TEXT

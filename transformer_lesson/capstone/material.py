@@ -159,7 +159,9 @@ def _pairs(path: Path, pairs: list[Pair], notes: Sequence[str] = ()) -> Material
     held_out = different[every // 2 :: every]
     del different[every // 2 :: every]
     left = len(pairs) - len(different) - len(held_out)
-    more = [f"{left:,} pairs are left out, repeated sentences or too many."] if left else []
+    more = [f"{left:,} pairs are left out, their sentences are there already."] if left else []
+    if len(pairs) >= MOST_PAIRS:
+        more += [f"Pairs are read up to {MOST_PAIRS:,}: more cannot be learned in minutes."]
     return Material(_slug(path), "pairs", different, held_out, (*notes, *more))
 
 

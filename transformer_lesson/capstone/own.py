@@ -150,11 +150,12 @@ def learn(
 
 
 def opening(material: Material, tokenizer: Tokenizer) -> str:
-    """Return what samples begin with: a held-out sentence, or the first tokens of a piece."""
+    """Return what samples begin with: a held-out sentence, or tokens of a piece's second line."""
     first = material.held_out[0]
     if material.kind == "pairs":
         return first.source
-    return tokenizer.decode(tokenizer.encode(first)[:8]).strip("\ufffd")
+    _, _, line = first.partition("\n")  # the first line may begin in the middle of a word
+    return tokenizer.decode(tokenizer.encode(line.strip() or first)[:8]).strip("\ufffd")
 
 
 def sample(model: nn.Module, tokenizer: Tokenizer, start: str) -> str:

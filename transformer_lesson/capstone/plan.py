@@ -233,7 +233,8 @@ def foresee(
     Source: Kaplan and others (2020); lesson 15 fits the law with size and text together.
     Differs: without a floor, which two short runs cannot show. So it foresees too little where all
         is learned that can be, and too much where a translator suddenly finds which words belong
-        together: both are among the misses.
+        together: both are among the misses. With the exponent of lesson 15's law and a floor, the
+        stored runs on texts are missed by up to a factor of 5; without, by less than 2.
     """
     foreseen, last = power_law(pilots, steps), pilots[-1][1]
     return tuple(min(foreseen * of(misses), last) for of in (median, min, max))

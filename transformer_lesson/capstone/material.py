@@ -189,4 +189,6 @@ def _slug(path: Path) -> str:
 
 
 def _shown(path: Path) -> str:
-    return printable(str(path), 80)
+    """A path for a sentence; of a long one the end, which has the file's name."""
+    text = str(path)
+    return printable(text if len(text) <= 80 else f"…{text[-79:]}", 80)

@@ -117,8 +117,8 @@ function placesOf(width, { points }) {
 }
 
 function drawTitles(group, { added, state, like, says }) {
-  const all = [["it adds, × the stream's length", added], ["the stream then", state], ["cosine", like],
-    ...(says.width ? [["would say", says]] : [])];
+  const all = [["it adds, × the stream's length", added], ["the stream then", state],
+    ["cosine", like], ...(says.width ? [["would say", says]] : [])];
   join(group, "text", all, ([text]) => text, ([text, { x, width }]) => ({
     text: fitted(text, width + 4, 12), x, y: 12, class: "small",
   }));

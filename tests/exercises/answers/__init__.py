@@ -5,9 +5,10 @@ wrong in one clause, or in two if it makes two mistakes at once. `passes today:`
 of what no draw reaches yet.
 
 Of 1,411 wrong ones, 1,289 gave on every draw what one or two of the package's wrong turns give,
-which `test_diagnosis.py` makes anyway. The other 122 are here, and those to lesson 16: nothing else tells whether the draws
-tell them from the right ones. A right answer is here if it says why it is odd, or does something
-that no other right one does, the solution and those of `tests/course/learners` included.
+which `test_diagnosis.py` makes anyway. The other 122 are here, and later ones: nothing else tells
+whether the draws tell them from the right ones. A right answer is here if it says why it is odd, or
+does something that no other right one does, the solution and those of `tests/course/learners`
+included.
 """
 
 import importlib

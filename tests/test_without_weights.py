@@ -8,7 +8,7 @@ from tests.lessons import PATHS
 from tools.execute_notebooks import CELL_TIMEOUT
 from transformer_lesson.checkpoints.weights import PLACE, WEIGHTS, absent
 
-NEEDY = {"12": 20, "13": 3}  # lessons, and how many of their cells need weights, at least
+NEEDY = {"12": 20, "13": 3, "16": 3}  # lessons, and how many of their cells need weights, at least
 
 
 def test_these_lessons_need_weights_and_no_others():

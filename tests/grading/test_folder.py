@@ -99,7 +99,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
         (["nowhere"], "'nowhere' is not a folder"),
         ([__file__], "is not a folder"),
         ([".", "3"], "There is no lesson '3'"),
-        ([".", "16"], "There is no lesson '16'"),
+        ([".", "99"], "There is no lesson '99'"),
         ([".", "03", "c"], "Unrecognized arguments: c"),
         ([".", "--fast"], "Unrecognized arguments: --fast"),
     ],

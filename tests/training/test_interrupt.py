@@ -65,7 +65,7 @@ def test_the_step_under_way_is_finished_and_what_called_train_ends(where, capsys
     assert caught.value.history is model.history and caught.value.model is model
     said = str(caught.value)
     assert said.startswith("Interrupted after step 3 of 6: the model and its history (model.hist")
-    assert "calling train again" in said and capsys.readouterr().out == ""
+    assert "Call train again" in said and capsys.readouterr().out == ""
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def test_both_copies_of_a_lesson(folder, capsys):
 def test_a_lesson_that_there_is_not_gets_one_sentence(folder, capsys, lesson):
     assert handout.main(lesson) == 1
     said = capsys.readouterr().out
-    assert said.endswith("give two digits, 00 to 16, as in LESSON=03.\n") and said.count("\n") == 1
+    assert said.endswith("give two digits, 00 to 17, as in LESSON=03.\n") and said.count("\n") == 1
     assert not folder.exists()
 
 

@@ -16,7 +16,7 @@ from transformer_lesson.exercises.engine.standalone import bare_source
 from transformer_lesson.lessons import LESSONS
 
 TO_A_LESSON = re.compile(r"\[(\d\d) · ([^\]]+)\]\((\d\d_\w+\.ipynb)\)")
-STORY = [*(f"{number:02}" for number in range(14)), "15", "16"]
+STORY = [*(f"{number:02}" for number in range(14)), "15", "16", "17"]
 each_lesson = pytest.mark.parametrize("number", LESSONS)
 each_of_the_story = pytest.mark.parametrize("number", STORY)
 

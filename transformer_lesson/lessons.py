@@ -20,4 +20,4 @@ LESSONS = {
     number: Lesson(**entry)
     for number, entry in tomllib.loads(_LIST.read_text(encoding="utf-8")).items()
 }
-"""Number of each lesson, "00" to "16", to what there is to say about it."""
+"""Number of each lesson, "00" to "17", to what there is to say about it."""

@@ -13,10 +13,12 @@ from torch import nn
 
 from tests.lessons import cells, lesson
 from transformer_lesson import ModelConfig, MultiHeadAttention, mine, record, sinusoidal_encoding
+from transformer_lesson.capstone import foresee
+from transformer_lesson.capstone.plan import MOST_PASSES
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.exercises import faulty
 from transformer_lesson.exercises.engine.question_bank import find_question
-from transformer_lesson.experiments import longer, variants, word_for_word
+from transformer_lesson.experiments import longer, variants, vision, word_for_word
 from transformer_lesson.experiments.since_2017 import Setting, stored_grid, stored_ladder
 from transformer_lesson.explorables import TranslationPlayground
 from transformer_lesson.generation import (
@@ -479,3 +481,30 @@ def test_lesson_14():
         )
     ]
     assert alone < together and right("14.batch_size").startswith("Batches of 1")
+
+
+@pytest.mark.slow
+def test_17():
+    digits, unseen = vision.draw_digits(6000, 1), vision.draw_digits(1000, 2)
+    order = torch.randperm(16, generator=torch.Generator().manual_seed(17))
+
+    def share(positions=True, scrambled=False):
+        def seen(one):
+            cut = vision.patches(one.pictures)[:, order if scrambled else torch.arange(16)]
+            whole = cut.reshape(-1, 4, 4, 4, 4).transpose(2, 3).reshape(-1, 16, 16)
+            return one._replace(pictures=whole)
+
+        model = vision.VisionTransformer(seed=1)
+        if not positions:
+            model.positions.requires_grad_(False).zero_()
+        for _ in vision.train(model, seen(digits), steps=400):
+            pass
+        return vision.share_right(model, seen(unseen))
+
+    straight = share()
+    assert abs(straight - 0.95) < 0.03 and abs(share(scrambled=True) - straight) < 0.03
+    assert right("17.scrambled") == "As many as before"
+    assert abs(share(positions=False) - 0.7) < 0.12 and right("17.bag") == "About 70"
+    assert foresee([(100, 4.0), (1600, 2.0)], 25_600)[0] == pytest.approx(1)
+    assert right("17.straight_line") == "1 bit"
+    assert right("17.hour") == f"{MOST_PASSES} times"

@@ -57,7 +57,7 @@ def refusal(folder: str, lesson: str, unconfined: bool) -> str | None:
     if not folder or not Path(folder).is_dir():
         return f"{folder!r} is not a folder: give the one with the notebooks, as in DIR=handed_in."
     if lesson and lesson not in LESSONS and not handed_in.HUNT.fullmatch(lesson):
-        return f"There is no lesson {lesson!r}: give two digits, 00 to 16, as in LESSON=03."
+        return f"There is no lesson {lesson!r}: give two digits, 00 to 17, as in LESSON=03."
     if not os.access(folder, os.W_OK):
         return f"grades.csv cannot be written in {folder}: copy the notebooks to your own folder."
     if not unconfined and not sandbox.is_closed():

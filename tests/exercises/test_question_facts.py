@@ -503,8 +503,8 @@ def test_17():
 
     straight = share()
     assert abs(straight - 0.95) < 0.03 and abs(share(scrambled=True) - straight) < 0.03
-    assert right("17.scrambled") == "As many as before"
-    assert abs(share(positions=False) - 0.7) < 0.12 and right("17.bag") == "About 70"
+    assert right("17.scrambled").startswith("As many as before")
+    assert abs(share(positions=False) - 0.7) < 0.12 and right("17.bag").startswith("About 70")
     assert foresee([(100, 4.0), (1600, 2.0)], 25_600)[0] == pytest.approx(1)
-    assert right("17.straight_line") == "1 bit"
-    assert right("17.hour") == f"{MOST_PASSES} times"
+    assert right("17.straight_line").startswith("1 bit")
+    assert right("17.hour").startswith(f"{MOST_PASSES} times")

@@ -13,7 +13,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.everything]
 PAGE = (REPOSITORY / "docs/sources.md").read_text(encoding="utf-8")
 KINDS = {
     "section": "03 · All queries at once",
-    "second heading of a cell": "14 · Case 10: off by one",
 }
 IS_OPEN = "path => window.jupyterapp.shell.currentWidget?.context?.path === path"
 IN_SIGHT = """id => {

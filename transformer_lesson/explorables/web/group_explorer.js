@@ -2,7 +2,7 @@
 // one step of GRPO makes of the probabilities of their tokens.
 
 import { choosable, fitted, fixed, join, layer, set, signed, textWidth, told } from "./draw.js";
-import { frame } from "./frame.js";
+import { frame, shownWhile } from "./frame.js";
 
 const GROUP_SEEN = 0.005; // a smaller change of a probability is not marked
 const GROUP_STAGES = [[1, "draw"], [2, "reward"], [3, "compare"], [4, "push"]];
@@ -13,12 +13,13 @@ export function GroupExplorer(view) {
     name: "Group explorer",
     traits: ["groups", "prompt", "stage", "flipped", "divided", "rate", "answer", "token",
       "missing"],
-    controls: (make) => [
+    controls: (make, page) => [
       make.choice("Sentence", "prompt", () =>
         groups.map(({ source }, i) => [i, source.replace(" .", "")])),
       make.choice("Step", "stage", () => GROUP_STAGES),
       make.play("stage", () => ({ min: 1, max: 4 }), 1500),
-      make.slider("Size", "rate", () => ({ min: 0, max: 40, step: 1 })),
+      shownWhile(page, "stage", 4,
+        make.slider("Size", "rate", () => ({ min: 0, max: 40, step: 1 }))),
       make.toggle("÷ deviation", "divided"),
     ],
     draw: drawGroup,
@@ -229,7 +230,7 @@ function drawNextWords(group, { group: { contexts }, row, token, stage, before, 
   }));
 }
 
-function groupFacts(now, { divided }) {
+function groupFacts(now, { divided, rate }) {
   const { rows, row, token, stage, mean, deviation, advantages } = now;
   const right = rows.filter(({ reward }) => reward).length, n = rows.length;
   const different = new Set(rows.map(({ text }) => text)).size;
@@ -246,7 +247,7 @@ function groupFacts(now, { divided }) {
   ][stage - 1];
   const [word, start] = [row.words[token], row.words.slice(0, token).join(" ") || "the start"];
   const moved = stage < 4 ? fixed(row.p[token], 3) :
-    `${fixed(row.p[token], 3)} before the step, ${fixed(row.q[token], 3)} after it`;
+    `${fixed(row.p[token], 3)} before a step of size ${rate}, ${fixed(row.q[token], 3)} after it`;
   const spread = `Mean reward ${fixed(mean, 3)}, standard deviation ${fixed(deviation, 3)}` +
     `${divided ? "" : ", not divided by"}. `;
   return { title, said: `${stage < 3 ? "" : spread}“${word}” after “${start}”: ${moved}.` };

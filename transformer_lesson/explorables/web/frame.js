@@ -170,9 +170,10 @@ function updated(page, node, update) {
   return node;
 }
 
-// A control that is there only while a value is this one.
-export function shownWhile(page, trait, value, node) {
-  return updated(page, node, () => node.classList.toggle("hide", page.model.get(trait) !== value));
+// A control that is there only while a value is this one, or one of these.
+export function shownWhile(page, trait, values, node) {
+  const hidden = () => ![values].flat().includes(page.model.get(trait));
+  return updated(page, node, () => node.classList.toggle("hide", hidden()));
 }
 
 function textField(page, label, trait, attributes = {}) {

@@ -20,7 +20,7 @@ export function GroupExplorer(view) {
       make.play("stage", () => ({ min: 1, max: 4 }), 1500),
       shownWhile(page, "stage", 4,
         make.slider("Size", "rate", () => ({ min: 0, max: 40, step: 1 }))),
-      make.toggle("÷ deviation", "divided"),
+      shownWhile(page, "stage", [3, 4], make.toggle("÷ deviation", "divided")),
     ],
     draw: drawGroup,
   });

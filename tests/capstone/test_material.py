@@ -92,7 +92,7 @@ BAD = {
     "empty": (b"", "bad.txt has 0 characters, but 10,000 are needed"),
     "blank": (b" \n" * 20_000, "bad.txt has 0 characters"),
     "one line": (b"one line", "bad.txt has 8 characters"),
-    "binary": (b"\x89PNG" + bytes(20_000), "bad.txt is not text in UTF-8: its byte 0"),
+    "binary": (b"\x89PNG" + bytes(20_000), "bad.txt is not text in UTF-8, as its byte 0"),
     "zeros": (b"a\x00" * 20_000, "bad.txt holds a NUL character"),
     "latin": ("é" * 20_000).encode("latin-1"),
     "few pairs": (b"a\tb\n" * 2000, "bad.txt has 1 different sentences with a translation"),
@@ -115,7 +115,7 @@ def test_other_sources_are_refused_by_name(tmp_path):
     with pytest.raises(ValueError, match="a list of 3 files, but it must be 2"):
         read(["a", "b", "c"])
     with pytest.raises(
-        ValueError, match="no such file or folder, and the course ships only manual"
+        ValueError, match="no such file or folder as .*, and the course ships only manual"
     ):
         read("storys")
     (tmp_path / "empty").mkdir()

@@ -72,7 +72,7 @@ def read(source: Source) -> Material:
     path = Path(source)
     if not path.exists():
         raise ValueError(
-            f"{_shown(path)}: there is no such file or folder, and the course ships only "
+            f"There is no such file or folder as {_shown(path)}, and the course ships only "
             f"{', '.join(SHIPPED)}: check the name."
         )
     if path.is_dir():
@@ -113,8 +113,8 @@ def _text(path: Path, most: int) -> tuple[str, list[str]]:
         text = codecs.getincrementaldecoder(encoding)().decode(raw, final=not cut)
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{_shown(path)} is not text in UTF-8: its byte {error.start:,} cannot be one: save it "
-            "as text in UTF-8."
+            f"{_shown(path)} is not text in UTF-8, as its byte {error.start:,} shows: save it as "
+            "text in UTF-8."
         ) from None
     if "\x00" in text:
         raise ValueError(

@@ -122,7 +122,7 @@ def _chosen(draw: Draw, words: list[str], amount: int) -> list[str]:
     hints=(
         "Begin with an empty list. Each round asks `next_word` once, and hands it the source and "
         "the whole list.",
-        'Look at the answer before you append it: `"<eos>"` is no word of the translation.',
+        'Look at the answer before you append it: `"<eos>"` is not a word of the translation.',
         'In a `while True:` loop: `word = next_word(source, written)`; if it is `"<eos>"`, '
         "`return written`; else `written.append(word)`.",
     ),

@@ -94,9 +94,10 @@ function drawPreferencePair(group, { source, chosen, rejected, now, text, kind }
   for (const [name, words, number] of parts) {
     low += 16;
     lines.push({ key: name, text: number ? `${name}, ${number}` : name, y: low, class: "small" });
-    textLines(words, wide, 14).slice(0, 3).forEach((text, k) => {
+    const bold = name === "written";
+    textLines(words, wide, 14, bold ? 600 : 400).slice(0, 3).forEach((text, k) => {
       low += 17;
-      lines.push({ key: `${name}${k}`, text, y: low, class: name === "written" ? "strong" : null });
+      lines.push({ key: `${name}${k}`, text, y: low, class: bold ? "strong" : null });
     });
     low += 4;
   }

@@ -96,11 +96,11 @@ export function fitted(text, width, size = 14, weight = 400) {
 }
 
 // The text in lines that are at most `width` pixels wide, broken at spaces.
-export function textLines(text, width, size = 14) {
+export function textLines(text, width, size = 14, weight = 400) {
   const lines = [""];
   for (const word of text.split(" ")) {
     const longer = `${lines.at(-1)} ${word}`.trim();
-    if (textWidth(longer, size) <= width || !lines.at(-1)) lines[lines.length - 1] = longer;
+    if (textWidth(longer, size, weight) <= width || !lines.at(-1)) lines[lines.length - 1] = longer;
     else lines.push(word);
   }
   return lines;

@@ -387,8 +387,8 @@ def _between_both(answer, inputs: tuple, frequencies: Tensor) -> str | None:
     draws=6,
     returns={"frequencies": "pair"},
     hints=(
-        "Pair j turns by `base ** (-2 * j / d_head)` radians a token. How many whole turns of 2 pi "
-        "did that make within `trained_length` tokens?",
+        "Pair j turns by `base ** (-2 * j / d_head)` radians a token. How many turns of 2 pi, "
+        "fractions included, did that make within `trained_length` tokens?",
         "The share of its speed that a pair keeps: `(turns - low) / (high - low)`, and never under "
         "0 or above 1: `.clamp(0, 1)`.",
         "What is not kept is divided: `keep * frequency + (1 - keep) * frequency / factor`.",

@@ -109,7 +109,7 @@ def token_tables(title: str, tables: Mapping) -> Figure:
         tables: by name, a square tensor or array with one row for each token that is read.
     """
     made, panels = figure(title, "", 9.0, 3.0, columns=len(tables))
-    made.subplots_adjust(top=0.72, bottom=0.17, left=0.07, right=0.98, wspace=0.25)
+    made.subplots_adjust(top=0.72, bottom=0.24, left=0.07, right=0.98, wspace=0.25)
     told = []
     for axes, (name, table) in zip(panels, tables.items(), strict=True):
         table = as_array(table)
@@ -118,9 +118,11 @@ def token_tables(title: str, tables: Mapping) -> Figure:
         own = np.diag(table).mean()
         other = (table.sum() - np.diag(table).sum()) / (n * n - n)
         axes.set_title(f"{printable(name)}\nown {own:+.1f}, others {other:+.1f}", fontsize=9.5)
-        axes.set(xlabel="token", xticks=[0, n - 1], yticks=[0, n - 1])
+        axes.set(xlabel="logit of token", xticks=[0, n - 1], yticks=[0, n - 1])
         told.append(f"{name}: own token {own:+.1f}, others {other:+.1f} on average")
     panels[0].set_ylabel("token it looks at")
+    note = "purple raises the logit, orange lowers it; each table has its own scale"
+    made.text(0.5, 0.01, note, ha="center", fontsize=8.5)
     made.alt = f"{printable('. '.join(told))}."
     return made
 

@@ -275,7 +275,7 @@ MEASURES = {
     ),
     "layer by layer": Measure(
         5,
-        "Given the same, how many of 15 functions return other numbers?",
+        "Given the same inputs, how many of 15 functions return other numbers?",
         "of 15 functions",
         0,
         0,

@@ -56,8 +56,8 @@ def _is_a_probe(answer, inputs: tuple, probe: str | None) -> str | None:
     draws=9,
     returns={"probe": ""},
     hints=(
-        "Two suspects are told apart by a probe if it would say something else of one than of the "
-        "other. Count the pairs of suspects that are left and that a probe tells apart.",
+        "A probe tells two suspects apart if it would say different things about them. For each "
+        "probe, count such pairs among the suspects that are left.",
         "`itertools.combinations(suspects, 2)` gives every pair once. Divide the count by the "
         "probe's cost, and keep the probe with the largest quotient.",
         "Of two probes that are worth the same take the cheaper one. If no probe tells any two "
@@ -298,8 +298,8 @@ def _never_above_the_peak(answer, inputs: tuple, rate: float) -> str | None:
         "`step` counts steps, `warmup_epochs` and `epochs` count epochs. Bring all three to one "
         "unit before you compare them.",
         "`warmup = warmup_epochs * steps_per_epoch`, and the same for the end.",
-        "Of the way from the end of the warm-up to the end, `progress` is the part that is behind "
-        "us; it is never more than 1.",
+        "`progress` is how much of the way from the end of the warm-up to the end of training lies "
+        "behind you. It is never more than 1.",
     ),
     invariants=(_never_above_the_peak,),
 )

@@ -476,7 +476,8 @@ def _one_by_one(errors: list[float], n: int) -> int:
     returns={"E": "", "A": "", "B": "", "alpha": "", "beta": ""},
     hints=(
         "Take one pair (alpha, beta). Then N^-alpha and D^-beta are known numbers, and the loss is "
-        "E times 1, plus A times the first, plus B times the second. What shape has the matrix?",
+        "E times 1, plus A times the first, plus B times the second. What shape does the matrix "
+        "have?",
         "`X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)` has a row for each "
         "run, and `torch.linalg.lstsq(X, L[:, None]).solution` has E, A and B, shape (3, 1).",
         "For each pair of `itertools.product(exponents, repeat=2)`, append `(sum of squared "

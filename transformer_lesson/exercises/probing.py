@@ -179,7 +179,7 @@ PROBES = {
     "one batch": Probe(2, "Can it learn two texts by heart?", _both(_one_batch)),
     "trained weights": Probe(2, "How does it write with healthy weights?", _trained_weights),
     "layer by layer": Probe(
-        5, "Given the same, which function is the first to differ?", _layer_by_layer
+        5, "Given the same inputs, which function is the first to differ?", _layer_by_layer
     ),
 }
 """The probes by name."""

@@ -158,7 +158,7 @@ def test_what_a_head_costs_is_told_once_it_was_switched_off(show):
     model, batch, _, counted = of_language_model()
     heads = [list(head) for head in heads_of(model)]
     page, alone = show(HeadAblation(model, batch, counted=counted)), []
-    assert page.title.endswith("none was switched off yet")
+    assert page.title.endswith("none is off yet")
     assert sum("not tried yet" in words for words in page.told()) == 6
     page.named("layer 1, self head 1").hover()
     assert not any("once switched " in words for words in page.told())

@@ -281,7 +281,8 @@ function drawSwitchedLosses(group, look, place, side) {
 function drawLossCurves(group, look, { x, y, width, high }) {
   const curves = curvesOf(look), top = y + 66;
   const places = [...(curves[0]?.curve.keys() ?? [])];
-  const losses = curves.flatMap(({ curve }) => [...curve.values()]), low = lossStart(losses);
+  const losses = curves.flatMap(({ curve }) => [...curve.values()]);
+  const low = curves.length > 1 ? lossStart(losses) : 0;
   const most = Math.max(1e-9, ...losses), from = low ? `, from ${low.toFixed(2)}` : "";
   const last = Math.max(1, places.at(-1) - places[0]), step = width / (last + 1);
   const across = (place) => x + (place - places[0] + 0.5) * step;
@@ -369,7 +370,7 @@ function ablationTitle({ heads, gone, known, all, now, alone, complete }) {
     return `Without ${gone.length} head${plural}: loss ${loss}, with all ${whole}`;
   }
   const read = alone.filter((one) => one.loss !== undefined);
-  if (!read.length) return `With all ${n} heads the loss is ${whole}; none was switched off yet`;
+  if (!read.length) return `With all ${n} heads the loss is ${whole}; none is off yet`;
   const most = read[firstLargest(read.map((one) => one.loss))], name = shortHeadName(heads, most.i);
   const cost = most.loss.toFixed(2), largest = known.length > 1 ? ", the largest so far" : "";
   if (complete) return `With all heads the loss is ${whole}, without ${name} ${cost}`;
@@ -381,7 +382,7 @@ function neededWords({ heads, gone, known, then, complete }, page) {
   const left = [...heads.keys()].filter((i) => !gone.includes(i));
   const open = heads.length - known.length;
   if (!left.length) return "No head is left.";
-  if (!complete) return `${open} head${open > 1 ? "s were" : " was"} not tried yet.`;
+  if (!complete) return `${open} head${open > 1 ? "s are" : " is"} left to try.`;
   if (page.work) return "What each of the others costs is being read.";
   const most = left[firstLargest(left.map((i) => then[i].loss))];
   return `Of those left, ${headName(heads[most])} is needed most: without it too, ` +

@@ -117,7 +117,7 @@ function placesOf(width, { points }) {
 }
 
 function drawTitles(group, { added, state, like, says }) {
-  const all = [["it adds, × the stream's length", added], ["the stream then", state],
+  const all = [["what it adds, × stream's length", added], ["the stream after it", state],
     ["cosine", like], ...(says.width ? [["would say", says]] : [])];
   join(group, "text", all, ([text]) => text, ([text, { x, width }]) => ({
     text: fitted(text, width + 4, 12), x, y: 12, class: "small",
@@ -222,7 +222,7 @@ function streamFacts({ points, point, word, number, states }) {
   const says = now.says ? ` Read out here, it would say “${now.says.word}” ` +
     `(${now.says.share.toFixed(2)}).` : "";
   return {
-    title: point ? `After ${now.name}, “${word}” has a cosine of ${like} with its beginning` :
+    title: point ? `After ${now.name}, “${word}” has a cosine of ${like} with its embedding` :
       `“${word}” begins as its row in the embedding table`,
     said: `Point ${point} of ${points.length - 1}: ${adds}. Number ${number} of “${word}” is now ` +
       `${fixed(states.row(point)[number], 2)}; at the beginning it was ` +

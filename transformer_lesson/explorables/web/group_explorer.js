@@ -153,7 +153,7 @@ function tokenTells({ i, n, word, p, q }, { rows, stage }) {
 function drawWorth(group, { rows, stage }, place, page, { flipped, prompt }) {
   const { beside, width, high, top } = place, left = beside ? width - 318 : 0;
   const low = beside ? 0 : 27, y = ({ i }) => top + i * high + low;
-  const columns = [["reward", left + 14], ["advantage", left + 108], ["likely", left + 252]];
+  const columns = [["reward", left + 14], ["advantage", left + 108], ["probability", left + 252]];
   const heads = beside ? columns.slice(0, stage < 3 ? stage - 1 : 3) : [];
   if (beside && stage < 3) heads.push(columns[2]);
   join(layer(group, "heads"), "text", heads, ([name]) => name, ([text, x]) => ({

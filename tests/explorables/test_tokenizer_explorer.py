@@ -40,7 +40,7 @@ def test_ids_counts_and_the_way_back_are_those_of_the_package(show):
             assert {*numbers} <= {*shown["told"]}
             way = "the same" if tokenizer.decode(ids) == text else "another"
             unknown = ids.count(tokenizer.unk_id)
-            assert f"{name}: {unknown} unknown, the way back gives {way} text" in shown["said"]
+            assert f"{name}: {unknown} unknown, decoded as {way} text" in shown["said"]
         assert shown["title"] == f"Tokens: {', '.join(counts)}"
         assert tokens_told(shown, "byte pairs")[1] == kinds["byte pairs"].tokens(text)
 

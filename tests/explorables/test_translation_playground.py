@@ -49,7 +49,8 @@ def expected(seen: dict, state: dict, forced: dict[int, str], tokenizer) -> dict
     mark = ", forced ✎" if at in forced else ", written"
     rivals = [(tokenizer.token(i), shares[at, i]) for i in ids]
     told += [f"“{word}”: {p:.4f}" + mark * (word == written[at]) for word, p in rivals]
-    best = [f"“{read[j]}” ({looks[j]:.2f})" for j in from_largest(looks, 3)]
+    most = [j for i, j in enumerate(from_largest(looks, 3)) if i == 0 or looks[j] >= 0.01]
+    best = [f"“{read[j]}” ({looks[j]:.2f})" for j in most]
     head = "mean of its heads" if state["head"] is None else f"head {state['head']}"
     said = (
         f"Written: “{seen['text']}”. For word {at + 1}, “{written[at]}”, the model looked most at "

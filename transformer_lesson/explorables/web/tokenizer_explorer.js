@@ -196,7 +196,7 @@ function tokenFacts(rows, steps, now, pairs) {
   const title = `Tokens: ${counts.join(", ")}`;
   const lost = rows.map(({ name, tokens, kept }) =>
     `${name}: ${tokens.filter(({ unknown }) => unknown).length} unknown, ` +
-    `the way back gives ${kept ? "the same" : "another"} text`);
+    `decoded as ${kept ? "the same" : "another"} text`);
   return { title, said: `${mergeWords(steps, now, pairs)} ${lost.join("; ")}.` };
 }
 

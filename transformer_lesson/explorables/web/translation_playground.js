@@ -254,7 +254,8 @@ function force(page, { forced, at, rivals }, word) {
 
 function playgroundFacts(look) {
   const { written, read, weights, shown, at, rivals, reading } = look, word = written[at];
-  const best = fromLargest(weights, 3).map((j) => `“${read[j]}” (${weights[j].toFixed(2)})`);
+  const most = fromLargest(weights, 3).filter((j, i) => i === 0 || weights[j] >= 0.01);
+  const best = most.map((j) => `“${read[j]}” (${weights[j].toFixed(2)})`);
   const shares = rivals.slice(0, 3).map(({ word, share }) => `“${word}” ${share.toFixed(4)}`);
   const head = look.head === null ? "mean of its heads" : `head ${look.head}`;
   const far = shown < written.length ? " so far" : "";
@@ -265,9 +266,9 @@ function playgroundFacts(look) {
   const guess = "For a word that it does not know the model reads <unk>: it can only guess.";
   const guesses = look.known.every(Boolean) ? [] : [guess];
   const notes = [...reading.changes, ...reading.offers, ...guesses];
-  const most = `${best.join(", ")} (block ${look.layer}, ${head})`;
+  const looked = `${best.join(", ")} (block ${look.layer}, ${head})`;
   const said = `Written${far}: “${text}”. For word ${at + 1}, “${word}”, the model looked ` +
-    `most at ${most}. Likeliest there: ${shares.join(", ")}.${changed}`;
+    `most at ${looked}. Likeliest there: ${shares.join(", ")}.${changed}`;
   return {
     title: `For “${word}” the model looked most at ${best[0]}`,
     said: [said, ...notes].join(" "),

@@ -34,7 +34,7 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
         "encoder 1, self head 2 is on; not tried yet",
     ],
     "07/0c1d4300": [("Step", 37)],
-    "07/0e1dad53": ["B, token 5 “Fenster” was not replaced yet"],
+    "07/0e1dad53": ["B, token 5 “Fenster” has not been replaced yet"],
     "08/506e2c13": [LOWEST],
     "08/06ddecb4": [LOWEST],
     "08/1e6d0eda": [re.compile(r"^step [\d,]+: .*exact match 0(\.[0-4]\d*)?$")],

@@ -265,7 +265,8 @@ def test_only_the_causal_example_keeps_the_future_hidden():
 def test_a_model_keeps_its_verdict_until_each_token_was_replaced_with_it(show):
     page = show(LeakProbe({"large": large, "shifted": example_models()[SHIFTED]}, IDS, TOKENS))
     names = {name: f"{name}, token 2 “two” " for name in ("large", "shifted")}
-    assert {"large: ? 0 of 7 tried", names["large"] + "was not replaced yet"} <= set(page.told())
+    untried = names["large"] + "has not been replaced yet"
+    assert {"large: ? 0 of 7 tried", untried} <= set(page.told())
     page.set(position=2)  # which leaves token 0
     assert page.get("tried") == [["large", 0], ["large", 2]]
     page.click(names["shifted"])

@@ -30,13 +30,13 @@ def losses(
     smooth = {name: _means(as_array(run), window) for name, run in runs.items()}
     ends = {name: points[-1] for name, points in smooth.items()}
     told = ", ".join(f"{printable(name)} at {end:.2f}" for name, end in ends.items())
-    alt = f"Loss against steps. At the end stand {told}."
+    alt = f"Loss against steps. At the end: {told}."
     if level:
         alt += f" {level[0]}: {level[1]:.2f}."
     made, axes = figure(title, alt, width=7.5, height=3.8)
     last = max(map(len, runs.values()))
     top = highest or 1.05 * max(map(max, smooth.values()))
-    axes.set(xlabel="step", ylabel="loss, nats a word", ylim=(0, top), xlim=(0, last))
+    axes.set(xlabel="step", ylabel="loss, nats per word", ylim=(0, top), xlim=(0, last))
     for i, (name, points) in enumerate(smooth.items()):
         x = window * (np.arange(len(points)) + 0.5)
         axes.plot(x, points, color=COLORS[i % 7], linewidth=1.8, label=printable(name))

@@ -383,7 +383,7 @@ function neededWords({ heads, gone, known, then, complete }, page) {
   const open = heads.length - known.length;
   if (!left.length) return "No head is left.";
   if (!complete) return `${open} head${open > 1 ? "s are" : " is"} left to try.`;
-  if (page.work) return "What each of the others costs is being read.";
+  if (page.work) return "Now it reads what each of the others costs.";
   const most = left[firstLargest(left.map((i) => then[i].loss))];
   return `Of those left, ${headName(heads[most])} is needed most: without it too, ` +
     `${lossAndRight(then[most])}.`;

@@ -298,7 +298,7 @@ function drawLeakRows(group, cards, { tokens, chosen, position, page }) {
     return { x: row.left, y: row.top + t * row.cell, width: row.cell * tokens.length,
       height: row.cell, fill: seen[t] ? "transparent" : "var(--hidden)", "stroke-width": 2.5,
       stroke: now ? "var(--ink)" : "none", ...choosable(
-        `${name}, token ${t} “${row.token}” ${seen[t] ? moved : "was not replaced yet"}`, now,
+        `${name}, token ${t} “${row.token}” ${seen[t] ? moved : "has not been replaced yet"}`, now,
         () => probe(page, name, t), `token${t}`) };
   });
   join(layer(group, "stairs"), "path", cards, ({ key }) => key, ({ kinds, left, top, cell }) => ({

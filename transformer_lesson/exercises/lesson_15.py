@@ -62,7 +62,7 @@ def _whole_softmax(answer, inputs: tuple, *state: Tensor) -> str | None:
     return (
         "After two blocks, output / total must be softmax of all scores times the values. "
         f"Yours is off by up to {furthest:.3g}.\n"
-        "What was summed below the old maximum: how do you bring it below the new one?"
+        "What was summed is measured from the old maximum: how do you measure it from the new one?"
     )
 
 
@@ -116,7 +116,7 @@ def online_softmax(largest, total, output, scores, values):
 
 
 def _weights_of_block(scores, shift, own, largest):
-    """Return the block's weights below the new maximum, not divided yet."""
+    """Return the block's weights, measured from the new maximum and not divided yet."""
     return choose(
         (scores - shift[:, None]).exp(),
         softmax_of_block=scores.softmax(-1),
@@ -354,8 +354,8 @@ def _one_part_at_once(answer, inputs: tuple, loss, gradient, most: int, graph) -
     returns={"loss": "", "gradient": "vocab_size vocab_size", "at_once": "", "holds_graph": ""},
     invariants=(_one_part_at_once,),
     hints=(
-        "Count first: how many labels of all parts are not `pad_id`? That number stands below "
-        "every part's loss.",
+        "Count first: how many labels of all parts are not `pad_id`? Every part's loss "
+        "is divided by that number.",
         "`F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id, "
         'reduction="sum")` is the sum over a part\'s labels.',
         "Divide that sum by the count of all parts and call `backward()` at once: gradients add up "

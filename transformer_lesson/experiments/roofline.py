@@ -12,6 +12,8 @@ from torch import Tensor
 
 from transformer_lesson.model.feed_forward import feed_forward
 
+ROUNDS = 5  # of each measurement; the fastest counts
+
 
 class Roofline(NamedTuple):
     """Two limits of a machine: operations a second, and bytes a second from its memory."""
@@ -27,15 +29,19 @@ class Roofline(NamedTuple):
         return min(self.operations, intensity * self.bandwidth)
 
 
-def seconds(work: Callable[[], object], rounds: int = 5) -> float:
-    """Return how long the fastest of a few calls takes: what else runs here only adds to it."""
-    work()  # the first one is not counted
+def seconds(*work: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """Return how long pieces of work take together, each counted as in its fastest round.
+
+    What else runs here only adds to it, and seldom disturbs a short piece in every round.
+    """
     taken = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - start)
-    return min(taken)
+    for _ in range(rounds + 1):
+        for piece in work:
+            start = time.perf_counter()
+            piece()
+            taken.append(time.perf_counter() - start)
+    later = taken[len(work) :]  # the first round is not counted
+    return sum(min(later[i :: len(work)]) for i in range(len(work)))
 
 
 def measured_roofline(sizes: Sequence[int] = (512, 1024, 2048), numbers: int = 2**25) -> Roofline:
@@ -47,9 +53,9 @@ def measured_roofline(sizes: Sequence[int] = (512, 1024, 2048), numbers: int = 2
         sizes: rows and columns of the matrices that are multiplied: 2 n^3 operations.
         numbers: of float32 that are added up, more than any cache holds: 4 bytes each.
     """
-    squares, long = [torch.randn(n, n) for n in sizes], torch.ones(numbers)
+    squares, parts = [torch.randn(n, n) for n in sizes], torch.ones(numbers).chunk(32)
     speeds = [2 * len(one) ** 3 / seconds(lambda one=one: one @ one) for one in squares]
-    return Roofline(max(speeds), 4 * numbers / seconds(long.sum))
+    return Roofline(max(speeds), 4 * numbers / seconds(*(part.sum for part in parts)))
 
 
 def feed_forward_speed(
@@ -66,6 +72,6 @@ def feed_forward_speed(
         network: takes those rows and a layer, as lesson 05's does.
     """
     x = torch.randn(tokens, layers[0][0].size(0))
-    spent = seconds(lambda: [network(x, *layer) for layer in layers])
+    spent = seconds(*(lambda layer=layer: network(x, *layer) for layer in layers))
     weights = sum(matrix.numel() for layer in layers for matrix in layer[::2])
     return 2 * tokens / 4, 2 * tokens * weights / spent

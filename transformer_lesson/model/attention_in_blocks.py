@@ -45,7 +45,7 @@ def online_softmax(
     new = torch.maximum(largest, scores.amax(dim=-1))  # (..., query)
     shift = new.clamp(min=torch.finfo(new.dtype).min)  # finite where all keys were hidden so far
     weights = (scores - shift[..., None]).exp()  # (..., query, key)
-    shrink = (largest - shift).exp()  # what was summed below the old maximum
+    shrink = (largest - shift).exp()  # for what was summed from the old maximum
     return new, total * shrink + weights.sum(-1), output * shrink[..., None] + weights @ values
 
 

@@ -4,7 +4,7 @@ The digits are drawn here, from strokes that shift, lean, grow and tremble at ra
 that the course needs ships any.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -114,12 +114,25 @@ class VisionTransformer(nn.Module):
 
     A learned class token stands before the patches, and what it holds in the end is classified.
 
+    Args:
+        d_model, n_heads, n_layers: sizes, as in `ModelConfig`.
+        seed: of the weights.
+        cut: what cuts pictures, as `patches` does.
+
     Source: Dosovitskiy and others, "An Image is Worth 16x16 Words" (2020), equations 1 to 4.
     Differs: smaller in everything; one linear layer classifies, as theirs when they fine-tune.
     """
 
-    def __init__(self, d_model: int = 48, n_heads: int = 4, n_layers: int = 2, seed: int = 0):
+    def __init__(
+        self,
+        d_model: int = 48,
+        n_heads: int = 4,
+        n_layers: int = 2,
+        seed: int = 0,
+        cut: Callable = patches,
+    ):
         super().__init__()
+        self.cut = cut
         torch.manual_seed(seed)
         n_tokens = 1 + (SIDE // PATCH) ** 2
         sizes = {"d_model": d_model, "n_heads": n_heads, "n_layers": n_layers}
@@ -133,7 +146,7 @@ class VisionTransformer(nn.Module):
 
     def forward(self, pictures: Float[Tensor, "n 16 16"]) -> Float[Tensor, "n 10"]:
         """Return logits, one for each digit."""
-        x = self.embedding(patches(pictures))  # (n, patches, d_model)
+        x = self.embedding(self.cut(pictures, PATCH))  # (n, patches, d_model)
         first = self.class_token.expand(len(x), 1, -1)
         x = torch.cat([first, x], dim=1) + self.positions  # (n, 1 + patches, d_model)
         for block in self.encoder:

@@ -179,6 +179,12 @@ def test_a_blocks_numbers_lie_on_its_levels_and_every_trial_is_a_dot():
     said = "4 numbers on 16 levels from -1.00 to 2.00, 3 of which are used"
     dots = assert_told(made, said, "more than 0.0500").lines[-1].get_ydata()
     assert np.isin(np.float32(dots), levels.numpy()).all()
+    block = torch.tensor([15, 48, 216, 185, 69, *range(15)])
+    made = quantized.block_of_bytes("Bytes", block)
+    axes = assert_told(
+        made, "The 20 bytes of a block: 15, 48, 216, 185, 69, 0, 1", "0100 0101 in bits"
+    )
+    assert {"69", "0100", "0101", "step 5", "step 4"} <= set(texts(axes))
     whole = {"second": 3.5, "first": 14.5}
     made = quantized.second_time("Heads", whole, {"best": [12.7], "others": [3.6, 4.0]})
     axes = assert_told(made, "best: 12.7; others: 3.6, 4.0. Whole model: second 3.5, first 14.5")
@@ -281,14 +287,14 @@ def test_a_run_says_at_which_step_it_passes_a_level_and_the_best_model_of_each_a
     assert rings == [(10, 3.0), (1000, 2.0)]
 
 
-def test_a_scaling_curve_says_what_it_foresees_and_what_the_run_left_out_reached():
+def test_a_scaling_curve_says_what_it_predicts_and_what_the_run_left_out_reached():
     runs, curves = (
         {20_000: 3.0, 80_000: 2.5},
         {"no floor": (0.0, 10.0, 0.125), "a floor": (2, 0, 1)},
     )
     made = language.scaling("Claim", runs, (2**18, 2.2), curves)
-    axes = assert_told(made, "no floor foresees 2.10 for 262,144. a floor foresees 2.00 for")
-    assert "left out: 2.20" in texts(axes) and "no floor\nforesees 2.10" in texts(axes)
+    axes = assert_told(made, "no floor predicts 2.10 for 262,144. a floor predicts 2.00 for")
+    assert "left out: 2.20" in texts(axes) and "no floor\npredicts 2.10" in texts(axes)
 
 
 def test_losses_by_position_have_means_over_stretches_that_double():

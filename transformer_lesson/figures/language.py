@@ -39,13 +39,13 @@ def counting(
         left.plot(n, values, STYLES[i] + "o", ms=4, color=COLORS[i], label=name)
     left.annotate(f"best: {unseen[best]:.2f}", (n[best], unseen[best]), (-4, 12), ha="left",
                   textcoords="offset points", fontsize=9, color=COLORS[1])  # fmt: skip
-    left.set(xlabel="n, characters of a counted piece", ylabel=BITS, xticks=n, ylim=(0, None))
+    left.set(xlabel="n (a context of n - 1 characters)", ylabel=BITS, xticks=n, ylim=(0, None))
     name_lines(left)
     right.bar(n, new, color=COLORS[1], width=0.6)
     for i, share in zip(n, new, strict=True):
         right.text(i, share + 0.02, f"{share:.0%}", ha="center", fontsize=9)
     top = 1.2 * max(max(new), 0.1)
-    right.set(xlabel="n, characters of a counted piece", xticks=n, ylim=(0, top), yticks=[])
+    right.set(xlabel="n (a context of n - 1 characters)", xticks=n, ylim=(0, top), yticks=[])
     right.set_ylabel("contexts of other text\nthat were never counted")
     return made
 
@@ -140,12 +140,12 @@ def scaling(
     foreseen = {name: floor + a * size**-b for name, (floor, a, b) in curves.items()}
     told = [f"{n:,} parameters: {bits:.2f}" for n, bits in runs.items()]
     told += [
-        f"{printable(name)} foresees {bits:.2f} for {size:,}" for name, bits in foreseen.items()
+        f"{printable(name)} predicts {bits:.2f} for {size:,}" for name, bits in foreseen.items()
     ]
     made, axes = figure(title, f"{'. '.join(told)}, which reached {reached:.2f}.", 8.0, 3.6)
     for i, (name, (floor, a, b)) in enumerate(curves.items()):
         axes.plot(places, floor + a * places**-b, STYLES[i], color=COLORS[i],
-                  label=f"{printable(name)}\nforesees {foreseen[name]:.2f}")  # fmt: skip
+                  label=f"{printable(name)}\npredicts {foreseen[name]:.2f}")  # fmt: skip
     axes.scatter(list(runs), list(runs.values()), 30, color="black", zorder=3)
     axes.scatter(size, reached, 110, facecolors="none", edgecolors=COLORS[2], lw=2.5, zorder=3)
     axes.annotate(f"left out: {reached:.2f}", (size, reached), (-4, 12), fontsize=9,

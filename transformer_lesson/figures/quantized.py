@@ -1,10 +1,12 @@
 """Drawings of numbers that are kept in few bits."""
 
 import numpy as np
+from matplotlib.patches import Rectangle
 
 from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
 
 LEVEL = "#c5d2de"
+INK = "#22303c"
 
 
 def block_of_levels(title: str, numbers, levels, exact=None) -> Figure:
@@ -40,6 +42,52 @@ def block_of_levels(title: str, numbers, levels, exact=None) -> Figure:
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9, frameon=False)
     made.subplots_adjust(right=0.87)
     return made
+
+
+def block_of_bytes(title: str, block) -> Figure:
+    """Return a Q4_1 block's 20 bytes as boxes, its first byte of steps taken apart.
+
+    Args:
+        title: the claim that the figure supports.
+        block: its bytes, whole numbers from 0 to 255: scale, smallest number, steps.
+    """
+    values = as_array(block).astype(int).tolist()
+    byte = values[4]
+    upper, lower = byte >> 4, byte & 15
+    alt = (
+        f"The 20 bytes of a block: {', '.join(map(str, values))}. The first two hold its scale, "
+        f"the next two its smallest number, the other 16 two steps each. Byte 4, {byte}, is "
+        f"{upper:04b} {lower:04b} in bits. Its lower half, {lower}, is the step of number 0, its "
+        f"upper half, {upper}, the step of number 16."
+    )
+    made, axes = figure(title, alt, width=9.0, height=3.0)
+    axes.set(xlim=(-0.3, 32.3), ylim=(-0.9, 5.1))
+    axes.set_axis_off()
+    axes.set_position((0.02, 0.02, 0.96, 0.86))
+    parts = ((0, 2, "scale"), (2, 4, "smallest"), (4, 20, "32 steps, two in each byte"))
+    for (start, end, name), color in zip(parts, (*COLORS[:2], LEVEL), strict=True):
+        axes.text(0.8 * (start + end), 4.75, name, ha="center", fontsize=9, color=INK)
+        for i in range(start, end):
+            _box(axes, (1.6 * i, 3.5), 1.6, color, str(values[i]))
+    halves = ((upper, 16, 5.2, COLORS[3]), (lower, 0, 7.6, COLORS[2]))
+    for i in range(32):
+        _box(axes, (i, 0), 1, LEVEL, "" if i in (0, 16) else str(i))
+    for step, number, x, color in halves:
+        axes.plot([x + 1.2, number + 0.5], [2, 0.8], color=color, lw=1.5)
+        _box(axes, (x, 2), 2.4, color, f"{step:04b}")
+        _box(axes, (number, 0), 1, color, str(number))
+        axes.text(number + 0.5, -0.45, f"step {step}", ha="center", fontsize=9, color=INK)
+    for x, edge in ((6.4, 5.2), (8.0, 10.0)):
+        axes.plot([x, edge], [3.5, 2.8], ":", color=INK, lw=0.8)
+    axes.text(32, -0.45, "the 32 numbers", ha="right", fontsize=9, color=INK)
+    return made
+
+
+def _box(axes, corner, width, color: str, text: str) -> None:
+    ink = INK if color == LEVEL else "white"
+    axes.add_patch(Rectangle(corner, width, 0.8, facecolor=color, edgecolor="white", lw=1.5))
+    middle = corner[0] + width / 2, corner[1] + 0.4
+    axes.text(*middle, text, ha="center", va="center", fontsize=8, color=ink)
 
 
 def second_time(title: str, with_all: dict[str, float], without: dict[str, list[float]]) -> Figure:

@@ -125,7 +125,7 @@ def kept_words(title: str, panels: Mapping[str, Words], kept: Mapping[str, int],
         n, highest = kept[name], max(words.values())
         colors = [KEPT if i < n else PALE for i in range(len(words))]
         axes.bar(range(len(words)), words.values(), color=colors, width=0.8)
-        axes.set(xlabel=f"the {len(words)} words after {name}, likeliest first", xticks=[])
+        axes.set(xlabel=f"the {len(words)} words after “{name}”, likeliest first", xticks=[])
         axes.set(ylim=(0, 1.5 * highest))
         for y, filter_, count, color in ((1.07, "k", k, COLORS[1]), (1.27, "p", n, KEPT)):
             axes.plot([-0.4, count - 0.6], [y * highest] * 2, color=color, lw=2)

@@ -508,3 +508,23 @@ def test_17():
     assert foresee([(100, 4.0), (1600, 2.0)], 25_600)[0] == pytest.approx(1)
     assert right("17.straight_line").startswith("1 bit")
     assert right("17.hour").startswith(f"{MOST_PASSES} times")
+
+
+@pytest.mark.slow
+def test_17_covered():
+    digits, unseen = vision.draw_digits(6000, 1), vision.draw_digits(300, 2)
+    model = vision.VisionTransformer(seed=1)
+    for _ in vision.train(model, digits, steps=400):
+        pass
+
+    def share(most):
+        cut = vision.patches(unseen.pictures).clone()
+        cut[torch.arange(len(cut))[:, None], most.topk(2).indices] = 0
+        whole = cut.reshape(-1, 4, 4, 4, 4).transpose(2, 3).reshape(-1, 16, 16)
+        return vision.share_right(model, unseen._replace(pictures=whole))
+
+    ink = vision.patches(unseen.pictures).mean(-1)
+    looked = [vision.looks_at(model, one).mean(0).flatten() for one in unseen.pictures]
+    chance = torch.rand(ink.shape, generator=torch.Generator().manual_seed(1))
+    assert share(ink) + 0.05 < share(torch.stack(looked)) < share(chance)
+    assert right("17.covered").startswith("The one on the most ink")

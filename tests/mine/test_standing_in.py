@@ -48,7 +48,7 @@ def test_a_failure_is_a_sentence_and_ours_stands_in(trouble, monkeypatch):
     assert result.mine == GERMAN and result.largest <= SAME
     (sentence,) = [line for line in repr(result).splitlines() if line.startswith("Ours stands in")]
     assert sentence.startswith(f"Ours stands in for layer_norm: {TROUBLES[trouble]}"), sentence
-    assert "all functions are ours" in repr(result)
+    assert "None of your functions is ready yet" in repr(result)
 
 
 def test_what_is_too_small_shows_in_all_of_them_together():
@@ -131,7 +131,7 @@ def no_residual(x, sublayer, norm):
 
 @pytest.mark.slow
 def test_ours_and_what_passed_are_the_same_model_until_a_mistake_is_handed_in():
-    is_the_same("all functions are ours")
+    is_the_same("None of your functions is ready yet")
     Notebook().keep("attention_scores", SCORES)
     is_the_same("1 of 17 functions are yours: attention_scores")
     write_all()
@@ -146,7 +146,7 @@ def test_a_mistake_shows_in_the_words_or_the_logits():
     result = translation(SENTENCE, residual_branch=no_residual)
     assert result.mine != GERMAN and result.packages == GERMAN and result.largest > 1
     assert "not the same model" in repr(result)
-    assert "Tried as they are: residual_branch" in repr(result)
+    assert "Used unchecked: residual_branch" in repr(result)
     result = translation(SENTENCE, attention_scores=unscaled)
     assert result.mine == GERMAN and result.largest > 0.1
     result = translation(SENTENCE, layer_norm=lambda x, *weights: x * torch.nan)

@@ -42,8 +42,6 @@ class Translation:
 
     def __repr__(self) -> str:
         yours = self.parts.yours_now()
-        whose = f"{self.parts.count()} functions are yours" if yours else "all functions are ours"
-        names = f": {', '.join(yours)}" if yours else ""
         lines = [f"your model:    {self.mine or '(nothing)'}", f"the package's: {self.packages}"]
         if self.largest <= SAME:
             lines.append(f"The words' scores differ by less than {SAME}: the same model.")
@@ -51,9 +49,13 @@ class Translation:
             lines.append(
                 f"The words' scores differ by up to {self.largest:.2g}: not the same model."
             )
-        lines.append(f"In yours, {whose}{names}.")
+        lines.append(
+            f"In yours, {self.parts.count()} functions are yours: {', '.join(yours)}."
+            if yours
+            else "None of your functions is ready yet, so ours run."
+        )
         if self.tried:
-            lines.append(f"Tried as they are: {', '.join(self.tried)}.")
+            lines.append(f"Used unchecked: {', '.join(self.tried)}.")
         lines += [f"Ours stands in for {name}: {why}." for name, why in self.parts.reasons.items()]
         return "\n".join(map(printable, lines))
 

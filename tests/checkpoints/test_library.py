@@ -100,6 +100,20 @@ def test_logits_equal_the_librarys(family, seed, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(0, 8, 3))
 @pytest.mark.parametrize("family", FAMILIES)
+def test_what_a_file_leaves_out_is_the_librarys_default(family, seed, tmp_path):
+    theirs = made(family, seed)
+    theirs.save_pretrained(tmp_path)
+    defaults, path = type(theirs.config)().to_dict(), tmp_path / "config.json"
+    facts = json.loads(path.read_text())
+    told = {name: value for name, value in facts.items() if defaults.get(name, "") != value}
+    path.write_text(json.dumps(told | {"model_type": facts["model_type"]}))
+    assert len(told) < len(facts) - 2
+    assert_same(tmp_path, theirs, family=family)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(0, 8, 3))
+@pytest.mark.parametrize("family", FAMILIES)
 def test_there_and_back(family, seed, tmp_path):
     theirs = made(family, seed)
     ours = from_pretrained(theirs)

@@ -5,6 +5,7 @@ import math
 import re
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,6 +17,7 @@ from transformer_lesson.exercises.engine.choosing import turns, variant
 from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.examples import SMALL
 from transformer_lesson.exercises.engine.specification import DRAWS, Draw
+from transformer_lesson.experiments.vision import patches
 from transformer_lesson.model.attention import attention_scores, merge_heads, split_heads
 
 
@@ -270,3 +272,10 @@ def test_a_wrong_formula_fails_and_one_that_is_right_in_double_precision_only_is
     assert report.message.startswith("Your formula is right, but only in double precision.")
     wrong = check("apply_rotary", lambda x, *y: 2 * turned_by_a_matrix(x, *y, dtype=torch.float64))
     assert "is right" not in wrong.message
+
+
+def test_advice_is_given_only_where_it_helps():
+    assert "torch.from_numpy" in check("patches", lambda pictures, size: pictures.numpy()).message
+    assert "from_numpy" not in check("foresee", lambda *inputs: np.zeros(3)).message
+    one_pixel = check("patches", lambda p, size: (cut := patches(p, size)) - cut.mean(-1, True))
+    assert one_pixel.status == "failed" and " times ours" not in one_pixel.message

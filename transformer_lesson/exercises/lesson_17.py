@@ -42,7 +42,7 @@ def _picture_inputs(draw: Draw) -> tuple:
 def patches(pictures, size):
     """Cut pictures into squares, row by row."""
     n, side, _ = pictures.shape
-    k = side // size
+    k, size = choose((side // size, size), size_counts_patches=(size, side // size))
     pictures = choose(
         pictures,
         columns_first=pictures.mT,
@@ -61,13 +61,15 @@ def patches(pictures, size):
         patches_by_columns=cut.permute(0, 3, 1, 2, 4),
         pixels_by_columns=cut.permute(0, 1, 3, 4, 2),
         patches_last=cut.permute(0, 2, 4, 1, 3),
+        wrong_axes=cut.transpose(1, 2),
         first_row_only=cut[:, :1].expand(n, k, size, k, size).transpose(2, 3),
     )
-    return _tokens(squares, n, k, size)
+    return _tokens(squares, pictures, k, size)
 
 
-def _tokens(squares, n, k, size):
+def _tokens(squares, pictures, k, size):
     """Return the squares as rows of numbers."""
+    n = len(pictures)
     tokens = squares.reshape(n, k * k, size * size)
     return choose(
         tokens,
@@ -79,6 +81,9 @@ def _tokens(squares, n, k, size):
         means=tokens.mean(-1, keepdim=True).expand(n, k * k, size * size),
         last_patch_first=tokens.flip(1),
         listed=list(tokens.unbind(1)),
+        patches_first=tokens.transpose(0, 1),
+        all_in_one_row=tokens.flatten(1),
+        overlapping=pictures.unfold(1, size, 1).unfold(2, size, 1).flatten(1, 2).flatten(2),
     )
 
 
@@ -123,8 +128,9 @@ def foresee(pilots, steps, misses):
         loss_rises=second * (steps / late) ** b,
         straight_in_steps=first + (second - first) * (steps - early) / (late - early),
         straight_in_log_steps=first + (second - first) * math.log(steps / early, late / early),
-        halves_again=first * (second / first) ** (steps / late),
+        exponential=second * (second / first) ** ((steps - late) / (late - early)),
         last_run=second,
+        logarithm_left=math.log(second * (steps / late) ** -b),
     )
     middle = choose(
         median(misses),
@@ -138,6 +144,7 @@ def foresee(pilots, steps, misses):
     ends = choose(
         (min(misses), max(misses)),
         ends_by_place=(misses[0], misses[-1]),
+        ends_of_the_expectation=(middle * min(misses), middle * max(misses)),
         spread_of_both_sides=(2 - max(misses), max(misses)),
     )
     missed = choose(
@@ -156,6 +163,7 @@ def _forecast(missed, first, second):
         no_cap=missed,
         capped_at_the_first=[min(one, first) for one in missed],
         only_expected_capped=[capped[0], *missed[1:]],
+        only_high_capped=[*missed[:2], capped[2]],
         raised_to_the_second=[max(one, second) for one in missed],
     )
     return choose(

@@ -91,7 +91,7 @@ def _drawn(lines: Tensor, n: int, generator: torch.Generator) -> Float[Tensor, "
     return noisy.clamp(0, 1).reshape(n, SIDE, SIDE)
 
 
-def patches(pictures: Float[Tensor, "n side side"], size: int = PATCH) -> Tensor:
+def patches(pictures: Float[Tensor, "n side side"], size: int = 4) -> Tensor:
     """Cut pictures into squares, row by row: each becomes a token of size * size numbers.
 
     Returns:

@@ -81,7 +81,7 @@ def _one_number(exercise: Exercise, answer: Callable, number: int) -> str | None
         return None
     finite = ours.isfinite() & yours.isfinite() & (ours != 0)
     ours, yours = ours[finite], yours[finite]
-    if len(ours) < 4:
+    if len(ours) < 4 or not yours.any():
         return None
     for word, found in ((" times ours", yours / ours), (" more than ours", yours - ours)):
         if same(found, found[:1].expand(len(found))):

@@ -84,7 +84,9 @@ def match_form(name: str, expected: Any, yours: Any, sizes: Mapping[str, int]) -
 
 def _match_tensor(name: str, expected: Tensor, yours: Any, sizes: Mapping[str, int]) -> Tensor:
     if not isinstance(yours, Tensor):
-        raise Failed(f"`{name}` must be a torch.Tensor. Yours is {_kind(yours)}.")
+        numpys = isinstance(yours, np.ndarray)
+        what = "; torch.from_numpy turns it into a tensor" if numpys else ""
+        raise Failed(f"`{name}` must be a torch.Tensor. Yours is {_kind(yours)}{what}.")
     same_layout = yours.layout == expected.layout and not yours.is_nested
     if yours.device != expected.device or not same_layout:
         raise Failed(
@@ -229,7 +231,7 @@ def _kind(value: Any) -> str:
     if value is None:
         return "None; every path through the function must end in `return`"
     if isinstance(value, np.ndarray):
-        return "a numpy array; torch.from_numpy turns it into a tensor"
+        return "a numpy array"
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}"
     return _article(value)

@@ -18,7 +18,7 @@ from transformer_lesson.capstone.plan import MOST_PASSES
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.exercises import faulty
 from transformer_lesson.exercises.engine.question_bank import find_question
-from transformer_lesson.experiments import longer, variants, vision, word_for_word
+from transformer_lesson.experiments import captions, longer, variants, vision, word_for_word
 from transformer_lesson.experiments.since_2017 import Setting, stored_grid, stored_ladder
 from transformer_lesson.explorables import TranslationPlayground
 from transformer_lesson.generation import (
@@ -505,6 +505,11 @@ def test_17():
     assert abs(straight - 0.95) < 0.03 and abs(share(scrambled=True) - straight) < 0.03
     assert right("17.scrambled").startswith("As many as before")
     assert abs(share(positions=False) - 0.7) < 0.12 and right("17.bag").startswith("About 70")
+    for said in (run["said"] for run in captions.stored_runs()):
+        small = said["small circle"] + said["small square"]
+        assert 0.65 < small / sum(said.values()) < 0.95
+        assert 0.05 < said["large triangle"] / sum(said.values()) < 0.27
+    assert right("17.never").startswith("A small circle or a small square")
     assert foresee([(100, 4.0), (1600, 2.0)], 25_600)[0] == pytest.approx(1)
     assert right("17.straight_line").startswith("1 bit")
     assert right("17.hour").startswith(f"{MOST_PASSES} times")

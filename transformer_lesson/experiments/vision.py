@@ -79,16 +79,34 @@ def _drawn(lines: Tensor, n: int, generator: torch.Generator) -> Float[Tensor, "
     hand = hand.T.reshape(n, 1, 2, 2)  # what the hand does to x and y
     tremor = between(-0.25, 0.25, *lines.shape)
     points = (lines - 4 + tremor) @ hand.mT + 4 + between(-1.0, 1.0, 1, 1, 2)
-    begin, end = (points * SIDE / 8)[:, :, None].unbind(dim=-2)  # (n, segments, 1, 2)
-    axis = torch.arange(SIDE) + 0.5
-    pixels = torch.cartesian_prod(axis, axis).flip(1)  # (256, 2), x and y
+    ink = strokes(points * SIDE / 8, between(0.7, 1.4, 1), SIDE)
+    return noisy(ink, 0.1, generator)
+
+
+def strokes(
+    lines: Float[Tensor, "n segments 2 2"], pen: Float[Tensor, "n 1"], side: int
+) -> Float[Tensor, "n side side"]:
+    """Draw straight lines: a pixel is dark as far as it lies within the pen's width of one.
+
+    Args:
+        lines: from where to where, in x and y, in pixels.
+        pen: half the width of each picture's lines, in pixels.
+        side: pixels of a picture's side.
+    """
+    begin, end = lines[:, :, None].unbind(dim=-2)  # (n, segments, 1, 2)
+    axis = torch.arange(side) + 0.5
+    pixels = torch.cartesian_prod(axis, axis).flip(1)  # (side * side, 2), x and y
     along = end - begin
     share = ((pixels - begin) * along).sum(-1) / along.square().sum(-1).clamp(min=1e-6)
-    nearest = begin + share.clamp(0, 1)[..., None] * along  # (n, segments, 256, 2)
-    distance = (pixels - nearest).norm(dim=-1).amin(dim=1)  # (n, 256)
-    ink = (between(0.7, 1.4, 1) - distance + 0.5).clamp(0, 1)
-    noisy = ink + 0.1 * torch.randn(n, SIDE * SIDE, generator=generator)
-    return noisy.clamp(0, 1).reshape(n, SIDE, SIDE)
+    nearest = begin + share.clamp(0, 1)[..., None] * along  # (n, segments, side * side, 2)
+    distance = (pixels - nearest).norm(dim=-1).amin(dim=1)  # (n, side * side)
+    return (pen - distance + 0.5).clamp(0, 1).reshape(-1, side, side)
+
+
+def noisy(pictures: Tensor, noise: float, generator: torch.Generator) -> Tensor:
+    """Return pictures with noise of this standard deviation, still from 0 to 1."""
+    grains = noise * torch.randn(pictures.shape, generator=generator)
+    return (pictures + grains).clamp(0, 1)
 
 
 def patches(pictures: Float[Tensor, "n side side"], size: int = 4) -> Tensor:

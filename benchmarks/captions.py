@@ -40,7 +40,7 @@ def main() -> None:
         one["control"] = {kind: captions.count_right(control, tests[kind]) for kind in tests}
         one["said"] = dict(captions.said_of("small triangle", model, tests["never"]).most_common())
         shares = captions.noun_shares(model, tests["known"]).tolist()
-        names = ("on its shape", "on the other", "its share of patches")
+        names = ("on the shape they name", "on the other shape", "if it were even")
         one["nouns"] = {name: round(share, 3) for name, share in zip(names, shares, strict=True)}
         print(one, flush=True)
         stored["seeds"].append(one)

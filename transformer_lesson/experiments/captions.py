@@ -111,7 +111,7 @@ def looks(model: Captioner, drawings: Drawings) -> Float[Tensor, "n words patche
 
     Row i is of the query that predicts word i: the mean over heads.
     """
-    pictures, ids = CaptionBatches(drawings)._batch(range(len(drawings.scenes))).inputs
+    pictures, ids = CaptionBatches(drawings)._batch(list(range(len(drawings.scenes)))).inputs
     with evaluating(model), record(model) as seen:
         model(pictures, ids)
     return seen[f"decoder.{len(model.decoder) - 1}.cross_attention.weights"].mean(dim=1)

@@ -51,11 +51,14 @@ def measured_roofline(sizes: Sequence[int] = (512, 1024, 2048), numbers: int = 2
 
     Args:
         sizes: rows and columns of the matrices that are multiplied: 2 n^3 operations.
-        numbers: of float32 that are added up, more than any cache holds: 4 bytes each.
+        numbers: of float32 that matrices times a vector read, more than most caches hold: 4 bytes
+            each. A multiple of 1024.
     """
-    squares, parts = [torch.randn(n, n) for n in sizes], torch.ones(numbers).chunk(32)
+    squares, matrices = [torch.randn(n, n) for n in sizes], torch.ones(numbers).view(32, 32, -1)
+    vector = matrices[0, 0].clone()
     speeds = [2 * len(one) ** 3 / seconds(lambda one=one: one @ one) for one in squares]
-    return Roofline(max(speeds), 4 * numbers / seconds(*(part.sum for part in parts)))
+    read = seconds(*(lambda matrix=matrix: matrix @ vector for matrix in matrices))
+    return Roofline(max(speeds), 4 * numbers / read)
 
 
 def feed_forward_speed(

@@ -200,7 +200,7 @@ def in_disguise(function, disguise):
 
 OF_GRADIENTS = (
     *("residual_branch", "residual_branch_pre", "encoder_block", "decoder_block"),
-    "label_smoothed_loss",
+    *("label_smoothed_loss", "sequence_log_prob", "dpo_loss", "grpo_loss", "lora"),
 )
 
 

@@ -26,8 +26,10 @@ CASES = (  # for each probe what it costs, and what it would say of each of the 
     {"seeds": (1, "+++++"), "overfit": (4, "abcde"), "look": (3, "+--++"), "leak": (2, "+---+")},
     {"mode": (5, "aabbb"), "compare": (4, "abbbb"), "loss": (3, "++++-")},
     {"shuffle": (6, "+-+-+"), "norms": (4, "++-++"), "leak": (3, "abccc"), "look": (5, "-++--")},
+    {"leak": (1, "++++-"), "norms": (2, "abcde")},
+    {"loss": (3, "+++-+"), "mode": (3, "++---"), "norms": (3, "abbba")},
 )
-HOW_MANY = (4, 5, 4, 5, 3, 4, 5, 5, 5)  # suspects that are left
+HOW_MANY = (4, 5, 4, 5, 3, 4, 5, 5, 5, 5, 5)  # suspects that are left
 
 
 def _probe_inputs(draw: Draw) -> tuple:
@@ -37,6 +39,8 @@ def _probe_inputs(draw: Draw) -> tuple:
         left = min(left, 3)
     outcomes = {probe: dict(zip(SUSPECTS, said, strict=True)) for probe, (_, said) in case.items()}
     costs = {probe: draw.unless_unseen(cost, 1, 9) for probe, (cost, _) in case.items()}
+    if draw.number == 10:
+        costs = dict(reversed(costs.items()))
     first = 1 if draw.number == 5 else 0
     return list(SUSPECTS[first : first + left]), outcomes, costs
 
@@ -53,7 +57,7 @@ def _is_a_probe(answer, inputs: tuple, probe: str | None) -> str | None:
 @exercise(
     reference="transformer_lesson.exercises.repaired:next_probe",
     make_inputs=_probe_inputs,
-    draws=9,
+    draws=11,
     returns={"probe": ""},
     hints=(
         "A probe tells two suspects apart if it would say different things about them. For each "
@@ -67,26 +71,30 @@ def _is_a_probe(answer, inputs: tuple, probe: str | None) -> str | None:
 )
 def next_probe(suspects, outcomes, costs):
     """Return the probe that tells most pairs of suspects apart for each minute that it costs."""
-    best, most = None, choose(0.0, useless_probe_taken=-1.0)
-    for probe, says in outcomes.items():
+    best, most = None, choose(-math.inf, 0.0)
+    for probe in choose(list(outcomes), order_of_the_costs=list(costs)):
+        says, cost = outcomes[probe], costs[probe]
         said = choose([says[one] for one in suspects], ruled_out_ones_counted=list(says.values()))
-        told, cost = _told_apart(said), costs[probe]
+        told = _told_apart(said)
+        if told == choose(0, useless_probe_taken=None):
+            continue
         worth = choose(
             told / cost,
             price_ignored=told,
-            cheapest=1.0 / cost if told else 0.0,
+            cheapest=1.0 / cost,
             price_subtracted=told - cost,
             price_multiplied=told * cost,
             whole_minutes=told // cost,
             price_squared=told / cost**2,
             root_of_the_price=told / math.sqrt(cost),
-            nothing_counts=1.0,
         )
         if best is not None and worth == most:
             better = choose(
                 cost < costs[best],
                 first_of_equals=False,
                 last_of_equals=True,
+                last_if_both_are_equal=cost <= costs[best],
+                by_the_alphabet=(cost, probe) < (costs[best], best),
                 dearer_of_equals=cost > costs[best],
             )
         else:
@@ -107,6 +115,9 @@ def _told_apart(said):
         sum(one != other for one, other in combinations(said, 2)),
         pairs_alike=sum(one == other for one, other in combinations(said, 2)),
         different_answers=len(counts) - 1,
+        answers_counted=len(counts) if len(counts) > 1 else 0,
+        information=sum(one / len(said) * math.log(len(said) / one) for one in counts),
+        plus_and_minus_alone=said.count("+") * said.count("-"),
         neighbors_alone=sum(one != other for one, other in pairwise(said)),
         first_against_others=sum(one != said[0] for one in said),
         smaller_group=min(counts) if len(counts) > 1 else 0,
@@ -150,7 +161,6 @@ def _shifted_inputs(draw: Draw) -> tuple:
 )
 def shifted_loss(logits, ids, pad_id):
     """Return the mean cross-entropy of each next token that is no padding."""
-    seen = logits
     logits, labels = choose(
         (logits[:, :-1], ids[:, 1:]),
         not_shifted=(logits, ids),
@@ -158,6 +168,7 @@ def shifted_loss(logits, ids, pad_id):
         two_ahead=(logits[:, :-2], ids[:, 2:]),
         rolled=(logits, ids.roll(-1, 1)),
         batch_shifted=(logits[:-1], ids[1:]),
+        shifted_when_flat=(logits.flatten(0, 1)[None, :-1], ids.flatten()[None, 1:]),
         first_dropped_twice=(logits[:, 1:], ids[:, 1:]),
         last_dropped_twice=(logits[:, :-1], ids[:, :-1]),
         last_one_alone=(logits[:, -2:-1], ids[:, -1:]),
@@ -183,7 +194,7 @@ def shifted_loss(logits, ids, pad_id):
         losses[real].mean(),
         summed=kept.sum(),
         divided_by_all=kept.mean(),
-        per_sentence=kept.sum() / len(seen),
+        per_sentence=kept.sum() / len(ids),
         mean_of_means=(kept.sum(-1) / real.sum(-1).clamp(min=1)).mean(),
         perplexity=losses[real].mean().exp(),
         each_token=kept,
@@ -230,6 +241,7 @@ def decay_groups(parameters):
         frozen_ones_alone={
             n: weight for n, weight in parameters.items() if not weight.requires_grad
         },
+        sorted_names={n: parameters[n] for n in sorted(parameters) if parameters[n].requires_grad},
     )
     decayed = choose(
         [name for name, weight in trained.items() if weight.ndim >= 2],
@@ -314,18 +326,21 @@ def rate_at(step, steps_per_epoch, peak, warmup_epochs, epochs):
         one_epoch_of_warmup=(steps_per_epoch, epochs * steps_per_epoch),
     )
     step = choose(step, epochs_counted=step // steps_per_epoch, one_step_late=step + 1)
-    if step < warmup:
+    peak = choose(peak, peak_left_out=1.0)
+    ramp = choose(warmup, ramp_in_epochs=warmup_epochs)
+    if step < ramp:
         return peak * choose(
-            (step + 1) / warmup,
-            first_step_0=step / warmup,
+            (step + 1) / ramp,
+            first_step_0=step / ramp,
             ramp_to_the_end=(step + 1) / total,
             constant_warmup=1.0,
-            squared_ramp=((step + 1) / warmup) ** 2,
+            squared_ramp=((step + 1) / ramp) ** 2,
         )
     progress = choose(
         (step - warmup) / max(total - warmup, 1),
         counted_from_the_start=step / total,
         divided_by_the_whole=(step - warmup) / total,
+        one_step_early=(step - warmup) / max(total - warmup - 1, 1),
         starts_over=(step - warmup) % (total - warmup) / (total - warmup),
     )
     progress = choose(min(1.0, progress), rises_again=progress, over_at_once=1.0, never_falls=0.0)
@@ -425,8 +440,10 @@ def evaluation_loss(model, batches, loss_function, pad_id):
                 padding_counted=labels.numel(),
                 weighed_by_length=labels.size(1),
                 weighed_by_padding=int((labels == pad_id).sum()) + 1,
+                always_0=int((labels != 0).sum()),
             )
-            total, largest = total + loss * real, max(largest, loss)
+            total += choose(loss * real, not_multiplied=loss)
+            largest = max(largest, loss)
             count += real
     choose(
         model.train(was_training),
@@ -512,6 +529,7 @@ def _allowed(n, n_cached):
         upper_triangle=full.triu(n_cached),
         new_keys_alone=full[:, n_cached:].tril(),
         cached_keys_alone=full[:, :n_cached],
+        cache_never_seen=full.tril(n_cached) & (torch.arange(n_cached + n) >= n_cached),
         window=full.tril(n_cached) & full.triu(1),
         square=torch.ones(n_cached + n, n_cached + n, dtype=torch.bool).tril(),
     )

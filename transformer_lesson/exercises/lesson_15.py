@@ -557,6 +557,8 @@ def _law(fit):
         A_and_B_exchanged=(E, B, A, alpha, beta),
         alpha_before_B=(E, A, alpha, B, beta),
         floor_last=(A, B, alpha, beta, E),
+        floor_third=(A, B, E, alpha, beta),
+        exponents_first=(alpha, beta, E, A, B),
         minus_in_the_exponents=(E, A, B, -alpha, -beta),
         size_instead_of_A=(E, abs(A) ** (1 / alpha), abs(B) ** (1 / beta), alpha, beta),
         floor_returned_as_0=(0.0, A, B, alpha, beta),

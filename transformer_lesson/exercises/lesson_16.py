@@ -8,16 +8,22 @@ import math
 import torch
 import torch.nn.functional as F
 
+from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.model import lora as adapters
+from transformer_lesson.training import preferences
 
 
 def _text_inputs(draw: Draw) -> tuple:
-    """Padding at the end, none, nothing else, at the front; a model that never writes it."""
+    """Padding at the end, none, nothing else, at the front; a model that never writes it.
+
+    The last model is so sure that in single precision the other tokens' probabilities are 0.
+    """
     vocab_size, n = draw.size("vocab_size", at_least=3), draw.size("n", at_least=2)
     batch = draw.size("batch")
-    pad_id = draw.one_of((0, 2, 0, 1, 2, 0))
-    logits = 2 * draw.normal("batch n vocab_size")
+    pad_id = draw.one_of((0, 2, 0, 1, 2, 0, 1))
+    logits = (200 if draw.number == 6 else 2) * draw.normal("batch n vocab_size")
     labels = draw.integers("batch n", 0, vocab_size)
     labels[labels == pad_id] = (pad_id + 1) % vocab_size
     if draw.number != 1:
@@ -31,10 +37,26 @@ def _text_inputs(draw: Draw) -> tuple:
     return logits, labels, pad_id
 
 
+def _a_worse_logit_costs_more(answer, inputs: tuple, log_prob) -> str | None:
+    """No small number or limit keeps the logarithm finite."""
+    labels = torch.zeros(1, 1, dtype=torch.long)
+    near, far = (
+        float(answer(torch.tensor([[[0.0, 0.0, ahead]]]), labels, 1)) for ahead in (1000.0, 2000.0)
+    )
+    if near != far or not -math.inf < near < -1:
+        return None
+    return (
+        f"Your log-probability is {near:.4g} for a label whose logit lies 1000 below another, and "
+        "for one that lies 2000 below it as well.\nA limit, or a small number added before the "
+        "logarithm, only hides the infinity. Which function of PyTorch takes softmax and "
+        "logarithm in one step?"
+    )
+
+
 @exercise(
     reference="transformer_lesson.training.preferences:sequence_log_prob",
     make_inputs=_text_inputs,
-    draws=6,
+    draws=7,
     returns={"log_prob": "batch"},
     hints=(
         "A product of probabilities is a sum of their logarithms. `logits.log_softmax(-1)` has "
@@ -44,27 +66,38 @@ def _text_inputs(draw: Draw) -> tuple:
         "Where the label is padding the term must be 0. Multiplying with 0 is not enough: -inf "
         "times 0 is NaN. `masked_fill(labels == pad_id, 0.0)` writes the 0.",
     ),
+    invariants=(
+        _a_worse_logit_costs_more,
+        random_layers.gradients_are_kept(preferences.sequence_log_prob),
+    ),
 )
 def sequence_log_prob(logits, labels, pad_id):
     """Return the log-probability of each row's labels."""
+    logits, labels = choose((logits, labels), shifted_again=(logits[:, :-1], labels[:, 1:]))
     log_p = choose(
         logits.log_softmax(-1),
         logits_as_they_are=logits,
         probabilities=logits.softmax(-1),
         over_positions=logits.log_softmax(1),
         two_softmaxes=logits.softmax(-1).log_softmax(-1),
+        logarithm_of_0=logits.softmax(-1).log(),
+        padding_taken_out=logits.index_fill(-1, torch.tensor(pad_id), -math.inf).log_softmax(-1),
         in_bits=logits.log_softmax(-1) / math.log(2),
         largest_subtracted=logits - logits.amax(-1, keepdim=True),
     )
     of_labels = choose(
         log_p.gather(-1, labels[..., None]).squeeze(-1),
         likeliest_token=log_p.amax(-1),
-        all_tokens=log_p.masked_fill(log_p == -math.inf, 0.0).sum(-1),
+        all_tokens=log_p.sum(-1),
         next_label=log_p.gather(-1, labels.roll(-1, 1)[..., None]).squeeze(-1),
         first_sentences_labels=log_p.gather(-1, labels[:1].expand_as(labels)[..., None])[..., 0],
     )
     padding = choose(
-        labels == pad_id, padding_counts=labels == -100, only_padding_counts=labels != pad_id
+        labels == pad_id,
+        padding_counts=labels == -100,
+        only_padding_counts=labels != pad_id,
+        always_0=labels == 0,
+        first_padding_ends=(labels == pad_id).cumsum(-1) > 0,
     )
     counted = choose(
         of_labels.masked_fill(padding, 0.0), nan_from_padding=of_labels * (~padding).to(log_p.dtype)
@@ -75,12 +108,12 @@ def sequence_log_prob(logits, labels, pad_id):
 def _of_text(counted, padding):
     """Return one number for each text."""
     n_tokens = (~padding).sum(-1)
-    return choose(
+    log_p = choose(
         counted.sum(-1),
         mean_of_tokens=counted.sum(-1) / n_tokens.clamp(min=1),
         nan_for_nothing=counted.sum(-1) / n_tokens,
         mean_of_positions=counted.mean(-1),
-        loss=-counted.sum(-1),
+        mean_of_batch=counted.sum() / n_tokens.sum(),
         probability=counted.sum(-1).exp(),
         product=counted.prod(-1),
         first_token_left_out=counted[:, 1:].sum(-1),
@@ -88,6 +121,7 @@ def _of_text(counted, padding):
         running_sum=counted.cumsum(-1),
         all_texts=counted.sum(),
     )
+    return choose(log_p, loss=-log_p)
 
 
 def _pair_inputs(draw: Draw) -> tuple:
@@ -99,6 +133,20 @@ def _pair_inputs(draw: Draw) -> tuple:
     if draw.number == 2:  # sigmoid is 0 there in single precision, and its logarithm -inf
         chosen = chosen - 400
     return chosen, rejected, ref_chosen, ref_rejected, draw.one_of((0.5, 0.1, 2.0, 0.5, 1.5))
+
+
+def _a_worse_margin_costs_more(answer, inputs: tuple, loss) -> str | None:
+    """No small number or limit keeps the loss finite."""
+    none = torch.zeros(1)
+    near, far = (float(answer(none - gain, none, none, none, 1.0)) for gain in (1000.0, 2000.0))
+    if near != far or not 1 < near < math.inf:
+        return None
+    return (
+        f"With beta = 1 your loss is {near:.4g} for a margin of -1000 and for one of -2000 as "
+        "well, so such a pair gets no gradient any more.\nA limit, or a small number added before "
+        "the logarithm, only hides the infinity. Which function of PyTorch takes sigmoid and "
+        "logarithm in one step?"
+    )
 
 
 @exercise(
@@ -113,6 +161,10 @@ def _pair_inputs(draw: Draw) -> tuple:
         "it goes through a sigmoid: the probability that the model prefers the right one.",
         "`-F.logsigmoid(beta * margin).mean()`. Sigmoid first and logarithm second gives log 0 "
         "where the margin is far below 0.",
+    ),
+    invariants=(
+        _a_worse_margin_costs_more,
+        random_layers.gradients_are_kept(preferences.dpo_loss, "chosen", "rejected"),
     ),
 )
 def dpo_loss(chosen, rejected, ref_chosen, ref_rejected, beta):
@@ -134,9 +186,11 @@ def dpo_loss(chosen, rejected, ref_chosen, ref_rejected, beta):
         probabilities=rejected.exp() - ref_rejected.exp(),
         ratios=(rejected - ref_rejected).exp(),
         crossed=rejected - ref_chosen,
+        parentheses_lost=rejected + ref_rejected,
     )
     margin = choose(
         gain - other,
+        turned_around=other - gain,
         added=gain + other,
         chosen_alone=gain,
         rejected_alone=-other,
@@ -153,17 +207,20 @@ def _loss_of_margin(margin, gain, other, beta):
         divided_by_beta=margin / beta,
         beta_for_one=beta * gain - other,
         beta_subtracted=margin - beta,
+        mean_too_early=(beta * margin).mean(),
     )
     each = choose(
         -F.logsigmoid(scaled),
         -F.logsigmoid(scaled.to(torch.float64)).to(scaled.dtype),
-        not_negated=F.logsigmoid(scaled),
         logarithm_of_0=-scaled.sigmoid().log(),
         sigmoid_alone=-scaled.sigmoid(),
         margin_alone=-scaled,
         hinge=(1 - scaled).clamp(min=0),
+        squared=(margin - 1 / (2 * beta)) ** 2,
         beta_outside=-beta * F.logsigmoid(margin),
+        in_bits=-F.logsigmoid(scaled) / math.log(2),
     )
+    each = choose(each, not_negated=-each)
     return choose(each.mean(), summed=each.sum(), one_for_each_pair=each)
 
 
@@ -187,19 +244,6 @@ def _group_inputs(draw: Draw) -> tuple:
     return log_probs, mask, rewards
 
 
-def _no_gradient_from_equals(answer, inputs: tuple, loss) -> str | None:
-    """A group of equal rewards leaves no NaN in the gradient, either."""
-    log_probs, mask, rewards = inputs
-    leaf = log_probs.clone().requires_grad_()
-    answer(leaf, mask, torch.ones_like(rewards)).backward()
-    if leaf.grad is not None and leaf.grad.isnan().any():
-        return (
-            "The loss is right, but in a group of equal rewards its gradient is NaN, and one such "
-            "group spoils every weight.\nWhere do you divide by 0 and cover it up afterwards?"
-        )
-    return None
-
-
 @exercise(
     reference="transformer_lesson.training.preferences:grpo_loss",
     make_inputs=_group_inputs,
@@ -215,29 +259,34 @@ def _no_gradient_from_equals(answer, inputs: tuple, loss) -> str | None:
         "`(log_probs * mask).sum(-1) / mask.sum(-1)`. The loss is minus the mean over all answers "
         "of advantage times that.",
     ),
+    invariants=(random_layers.gradients_are_kept(preferences.grpo_loss),),
 )
 def grpo_loss(log_probs, mask, rewards):
     """Return minus the mean of advantage times mean log-probability."""
+    groups = choose(rewards, all_prompts_one_group=rewards.reshape(1, -1), over_prompts=rewards.mT)
     middle = choose(
-        rewards.mean(1, keepdim=True),
-        mean_of_all=rewards.mean().expand(len(rewards), 1),
-        no_mean=torch.zeros_like(rewards[:, :1]),
-        best_of_group=rewards.amax(1, keepdim=True),
-        others_alone=(rewards.sum(1, keepdim=True) - rewards) / (rewards.size(1) - 1),
+        groups.mean(1, keepdim=True),
+        mean_of_all=rewards.mean().expand(len(groups), 1),
+        no_mean=torch.zeros_like(groups[:, :1]),
+        best_of_group=groups.amax(1, keepdim=True),
+        others_alone=(groups.sum(1, keepdim=True) - groups) / (groups.size(1) - 1),
     )
     spread = choose(
-        rewards.std(1, keepdim=True, correction=0),
-        one_less=rewards.std(1, keepdim=True),
-        spread_of_all=rewards.std(correction=0).expand(len(rewards), 1),
-        variance=rewards.var(1, keepdim=True, correction=0),
-        not_divided=torch.ones_like(rewards[:, :1]),
+        groups.std(1, keepdim=True, correction=0),
+        one_less=groups.std(1, keepdim=True),
+        spread_of_all=rewards.std(correction=0).expand(len(groups), 1),
+        variance=groups.var(1, keepdim=True, correction=0),
+        not_divided=torch.ones_like(groups[:, :1]),
     )
-    equal = (rewards == rewards[:, :1]).all(1, keepdim=True)
+    equal = (groups == groups[:, :1]).all(1, keepdim=True)
     advantages = choose(
-        ((rewards - middle) / spread).masked_fill(equal, 0.0),
-        nan_of_equals=(rewards - middle) / spread,
-        equals_reinforced=((rewards - middle) / spread).masked_fill(equal, 1.0),
+        ((groups - middle) / spread).masked_fill(equal, 0.0),
+        nan_of_equals=(groups - middle) / spread,
+        equals_reinforced=((groups - middle) / spread).masked_fill(equal, 1.0),
+        rewards_themselves=groups,
     )
+    advantages = choose(advantages, over_prompts=advantages.mT).reshape(rewards.shape)
+    equal = (rewards == rewards[:, :1]).all(1, keepdim=True)
     return _weighed(log_probs, mask, advantages, equal)
 
 
@@ -253,17 +302,24 @@ def _weighed(log_probs, mask, advantages, equal):
         of_tokens.sum(-1) / mask.sum(-1),
         sum_of_tokens=of_tokens.sum(-1),
         mean_of_positions=of_tokens.mean(-1),
-        last_token_alone=of_tokens[..., -1],
+        mask_ignored=log_probs.mean(-1),
+        last_token_alone=of_tokens.gather(-1, mask.sum(-1, keepdim=True) - 1)[..., 0],
     )
-    each = choose(advantages * of_answers, advantage_added=advantages + of_answers)
+    each = choose(
+        advantages * of_answers,
+        advantage_added=advantages + of_answers,
+        blame_left_out=advantages.clamp(min=0) * of_answers,
+    )
     unequal = (~equal).expand_as(each)
     mean = choose(
         each.mean(),
         summed=each.sum(),
         mean_of_sums=each.sum(1).mean(),
         equals_not_counted=each.sum() / unequal.sum().clamp(min=1),
+        mean_of_nothing=each[unequal].mean(),
         over_all_tokens=(advantages[..., None] * of_tokens).sum() / mask.sum(),
         one_for_each_prompt=each.mean(1),
+        one_for_each_answer=each,
     )
     return choose(-mean, not_negated=mean)
 
@@ -291,6 +347,7 @@ def _layer_inputs(draw: Draw) -> tuple:
         "them to the size of the output.",
         "`x @ W.mT + alpha / A.size(0) * (x @ A.mT) @ B.mT`. The rank is the number of A's rows.",
     ),
+    invariants=(random_layers.gradients_are_kept(adapters.lora, "x", "A", "B"),),
 )
 def lora(x, W, A, B, alpha):
     """Return x W^T + alpha / r * (x A^T) B^T."""
@@ -307,15 +364,17 @@ def lora(x, W, A, B, alpha):
         times_rank=alpha * rank,
         no_scale=1.0,
         upside_down=rank / alpha,
+        whole_division=alpha // rank,
     )
-    before = x @ W.mT
+    before = choose(x @ W.mT, W_reshaped=x @ W.reshape(W.size(1), W.size(0)))
     narrow = choose(
         x @ A.mT,
+        A_reshaped=x @ A.reshape(A.size(1), A.size(0)),
         activation_between=(x @ A.mT).relu(),
         first_row_of_A=x @ A[:1].mT.expand(-1, A.size(0)),
         scaled_twice=scale * (x @ A.mT),
     )
-    adapter = narrow @ B.mT
+    adapter = choose(narrow @ B.mT, B_reshaped=narrow @ B.reshape(B.size(1), B.size(0)))
     return choose(
         before + scale * adapter,
         x @ (W + scale * B @ A).mT,
@@ -324,7 +383,7 @@ def lora(x, W, A, B, alpha):
         subtracted=before - scale * adapter,
         both_scaled=scale * (before + adapter),
         blended=(1 - scale) * before + scale * adapter,
-        multiplied=before * (1 + scale * adapter),
+        multiplied=before * scale * adapter,
         activation_behind=before + scale * adapter.relu(),
     )
 
@@ -359,6 +418,7 @@ def merged_lora(W, A, B, alpha):
         times_rank=alpha * rank,
         no_scale=1.0,
         upside_down=rank / alpha,
+        whole_division=alpha // rank,
     )
     change = choose(
         B @ A,
@@ -366,15 +426,18 @@ def merged_lora(W, A, B, alpha):
         first_rank_alone=B[:, :1] @ A[:1],
         sums_multiplied=B.sum(1, keepdim=True) @ A.sum(0, keepdim=True),
         scaled_twice=scale * (B @ A),
+        reshaped=(A.mT @ B.mT).reshape(W.shape),
     )
-    return choose(
+    merged = choose(
         W + scale * change,
         change_alone=scale * change,
         subtracted=W - scale * change,
         both_scaled=scale * (W + change),
         blended=(1 - scale) * W + scale * change,
-        multiplied=W * (1 + scale * change),
+        multiplied=W * scale * change,
+        layer_alone=W.clone(),
     )
+    return choose(merged, transposed=merged.mT)
 
 
 ATTEMPTS = (
@@ -416,17 +479,23 @@ def pass_at_k(n, c, k):
         math.comb(n - c, k) / math.comb(n, k),
         math.prod((n - c - i) / (n - i) for i in range(k)),
         put_back=(1 - c / n) ** k,
+        none_fewer_each_time=math.prod(max(0, n - c - i) / n for i in range(k)),
         all_of_the_right_ones=math.comb(c, k) / math.comb(n, k),
+        right_ones_put_back=(c / n) ** k,
         ways_not_divided=float(math.comb(n - c, k)),
         one_pick_fewer=math.comb(n - c, k - 1) / math.comb(n, k - 1),
         picked_from_too_few=math.comb(n - c, k) / math.comb(max(n - 1, k), k),
         order_in_one_place=math.comb(n - c, k) / math.perm(n, k),
+        order_above_alone=math.perm(n - c, k) / math.comb(n, k),
+        upside_down=math.comb(n, k) / math.comb(n - c, k),
         one_attempt=1 - c / n,
     )
     return choose(
         1 - lost,
         chance_of_none=lost,
-        k_times_one=min(1.0, k * c / n),
+        few_wrong_ones=0.0 if n - c < k else 1 - lost,
+        k_times_one=k * c / n,
+        k_times_one_at_most_1=min(1.0, k * c / n),
         whether_any=float(c > 0),
         exactly_one=c * math.comb(n - c, k - 1) / math.comb(n, k),
         share_of_k=min(1.0, c / k),

@@ -119,24 +119,42 @@ def functions_are_given_the_right_things(reference: Callable, names: str) -> Cal
     return rule
 
 
-def gradients_are_kept(reference: Callable) -> Callable:
-    """Return the rule that the first argument gets the gradient that the formula gives it."""
+def gradients_are_kept(reference: Callable, *names: str) -> Callable:
+    """Return the rule that arguments get the gradients that the formula gives them.
 
-    def gradient(function: Callable, inputs: tuple) -> Tensor | None:
-        """Return what comes back to the first argument; `None` if nothing does."""
-        x = inputs[0].clone().requires_grad_()
-        return gradient_to(x, function(x, *inputs[1:]))
+    Args:
+        reference: the formula.
+        names: of the arguments; without any, the first one.
+    """
+    known = list(inspect.signature(reference).parameters)
+
+    def gradient(function: Callable, inputs: tuple, name: str) -> Tensor | None:
+        """Return what comes back to an argument; `None` if nothing does."""
+        given = [one.clone() if isinstance(one, Tensor) else one for one in inputs]
+        leaf = given[known.index(name)].requires_grad_()
+        return gradient_to(leaf, function(*given))
 
     def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
-        """Return that the gradient is wrong although the numbers are right."""
+        """Return that a gradient is wrong although the numbers are right."""
         if not same(result, reference(*inputs)):
             return None
-        if same(gradient(answer, inputs), gradient(reference, inputs)):
-            return None
-        return (
-            "The numbers are right, but x does not get the gradient that it should.\n"
-            "Something cuts its path: `detach`, `.data`, `no_grad`, or a tensor made from scratch."
-        )
+        for name in names or known[:1]:
+            mine = gradient(answer, inputs, name)
+            if mine is not None and mine.isnan().any():
+                return (
+                    f"The numbers are right, but the gradient of {name} has a NaN, which spoils "
+                    "every weight.\nWhere do you divide by 0, or multiply with infinity, and cover "
+                    "it up afterwards?"
+                )
+            right = gradient(reference, inputs, name)
+            nothing = mine is None and not right.any()  # as good as zeros
+            if not nothing and not same(mine, right):
+                return (
+                    f"The numbers are right, but {name} does not get the gradient that it should.\n"
+                    "Something cuts its path: `detach`, `.data`, `.item()`, `no_grad`, or a tensor "
+                    "made from scratch."
+                )
+        return None
 
     rule.of_gradients = True
     return rule

@@ -45,16 +45,6 @@ def _(suspects, outcomes, costs):
     return min(outcomes, key=unevenness)
 
 
-@wrong("next_probe", "unusual", "wants entropy for each minute instead of pairs")
-def _(suspects, outcomes, costs):
-    def entropy(probe):
-        shares = [n / len(suspects) for n in Counter(outcomes[probe][s] for s in suspects).values()]
-        return -sum(share * math.log(share) for share in shares)
-
-    best = max(outcomes, key=lambda probe: (round(entropy(probe) / costs[probe], 9), -costs[probe]))
-    return best if entropy(best) > 0 else None
-
-
 @wrong("next_probe", "unusual", "takes ruled out suspects off the list for good")
 def _(suspects, outcomes, costs):
     best, most = None, 0
@@ -134,12 +124,6 @@ def _(parameters):
         )
 
     return [of(True), of(False)]
-
-
-@wrong("decay_groups", "unusual", "sorts the names")
-def _(parameters):
-    decayed = sorted(n for n, p in parameters.items() if p.requires_grad and p.ndim >= 2)
-    return decayed, sorted(n for n, p in parameters.items() if p.requires_grad and p.ndim < 2)
 
 
 @wrong("decay_groups", "unusual", "returns the tensors instead of their names")

@@ -34,13 +34,6 @@ def _(logits, labels, pad_id):
     return -loss * (labels != pad_id).sum(1)
 
 
-@wrong("sequence_log_prob", "unusual", "stops at the first padding, wherever it stands")
-def _(logits, labels, pad_id):
-    real = (labels != pad_id).cumprod(1).bool()
-    log_p = logits.log_softmax(-1).gather(-1, labels[..., None])[..., 0]
-    return torch.where(real, log_p, 0.0).sum(1)
-
-
 @right("dpo_loss")
 def _(chosen, rejected, ref_chosen, ref_rejected, beta):
     """As cross-entropy of two classes, of which the first is right."""
@@ -52,12 +45,6 @@ def _(chosen, rejected, ref_chosen, ref_rejected, beta):
 def _(chosen, rejected, ref_chosen, ref_rejected, beta):
     pi, ref = chosen - rejected, ref_chosen - ref_rejected
     return F.softplus(-beta * (pi - ref)).mean()
-
-
-@wrong("dpo_loss", "usual", "the mean is taken before the sigmoid")
-def _(chosen, rejected, ref_chosen, ref_rejected, beta):
-    margin = (chosen - ref_chosen).mean() - (rejected - ref_rejected).mean()
-    return -F.logsigmoid(beta * margin)
 
 
 @wrong("dpo_loss", "unusual", "a small number keeps the logarithm finite")
@@ -117,6 +104,12 @@ def _(x, W, A, B, alpha):
     return y + alpha / A.size(0) * (y @ B) @ B.mT
 
 
+@wrong("lora", "unusual", "computes without a graph, so that the adapter never learns")
+@torch.no_grad()
+def _(x, W, A, B, alpha):
+    return F.linear(x, W) + alpha / len(A) * F.linear(F.linear(x, A), B)
+
+
 @wrong("lora", "unusual", "adds the adapter to W in place")
 def _(x, W, A, B, alpha):
     W += alpha / A.size(0) * B @ A
@@ -142,6 +135,12 @@ def _(n, c, k):
     if n - c < k:
         return 1.0
     return 1.0 - math.prod(1.0 - k / i for i in range(n - c + 1, n + 1))
+
+
+@right("pass_at_k")
+def _(n, c, k):
+    """A certainty is a whole number."""
+    return 1 if n - c < k else 1 - math.comb(n - c, k) / math.comb(n, k)
 
 
 @wrong("pass_at_k", "unusual", "raises where there are fewer wrong ones than picks")

@@ -84,7 +84,7 @@ def _one_number(exercise: Exercise, answer: Callable, number: int) -> str | None
     if len(ours) < 4 or not yours.any():
         return None
     for word, found in ((" times ours", yours / ours), (" more than ours", yours - ours)):
-        if same(found, found[:1].expand(len(found))):
+        if same(found, found[:1].expand(len(found))) and found[0].abs() > STILL:
             return f"On one of our inputs every number of yours is {found[0]:.4g}{word}."
     return None
 

@@ -70,13 +70,14 @@ def match_form(name: str, expected: Any, yours: Any, sizes: Mapping[str, int]) -
     if isinstance(expected, Tensor):
         return _match_tensor(name, expected, yours, sizes)
     if isinstance(expected, list):
-        return _match_list(name, expected, yours)
+        return _match_list(name, expected, whole_as_float(expected, yours))
     if (
         isinstance(yours, Tensor)
         and not yours.is_meta
         or isinstance(yours, np.ndarray | np.generic)
     ):
         yours = yours.item() if yours.ndim == 0 else yours
+    yours = whole_as_float(expected, yours)
     if type(yours) is not type(expected):
         raise Failed(f"`{name}` must be {_article(expected)}. Yours is {_kind(yours)}.")
     return _of_bearable_size(name, yours)
@@ -111,6 +112,16 @@ def _match_tensor(name: str, expected: Tensor, yours: Any, sizes: Mapping[str, i
             "nothing but minus infinity."
         )
     return plain(yours).detach().clone(memory_format=torch.contiguous_format)  # and its own buffer
+
+
+def whole_as_float(expected: Any, yours: Any) -> Any:
+    """Return yours, with a float for each whole number where a float is expected: `return 1`."""
+    if isinstance(expected, tuple | list) and isinstance(yours, tuple | list):
+        if len(expected) != len(yours):
+            return yours
+        return [*map(whole_as_float, expected, yours)]
+    is_whole = type(expected) is float and type(yours) is int and yours.bit_length() < 64
+    return float(yours) if is_whole else yours
 
 
 def plain(numbers: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 from transformer_lesson.exercises.engine.attempt import Outcome, outcome
 from transformer_lesson.exercises.engine.choosing import fit_together, right_ways, turns, variant
-from transformer_lesson.exercises.engine.compare import same
+from transformer_lesson.exercises.engine.compare import same, whole_as_float
 from transformer_lesson.exercises.engine.specification import Draw, Exercise, Tried
 
 
@@ -24,8 +24,13 @@ def diagnose(exercise: Exercise, answer: Callable) -> list[tuple[str, ...]]:
     """
     given = partial(_given, exercise.marked, exercise.trial, exercise.make_inputs)
     answer = exercise.tried(answer)
+    ours = [given(frozenset(), n) for n in range(exercise.draws)]
     mine = [outcome(answer, exercise.make_inputs(Draw(n))) for n in range(exercise.draws)]
-    right = [same(given(frozenset(), n).result, one.result) for n, one in enumerate(mine)]
+    pairs = list(zip(ours, mine, strict=True))
+    mine = [one._replace(result=whole_as_float(own.result, one.result)) for own, one in pairs]
+    if all(map(same, ours, mine)):
+        return []  # it breaks a rule alone
+    right = [same(own.result, one.result) for own, one in zip(ours, mine, strict=True)]
     # the draws in which the answer is wrong come first: they tell most turns apart from it
     valued = sorted((n for n, one in enumerate(mine) if not one.raised), key=lambda n: right[n])
     for level in _levels(exercise.marked) if valued else ():

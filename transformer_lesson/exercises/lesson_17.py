@@ -12,13 +12,11 @@ from transformer_lesson.exercises.engine.specification import Draw, exercise
 
 def _picture_inputs(draw: Draw) -> tuple:
     """One patch, patches of one pixel, one picture, and what lies in memory as its transpose."""
-    squares, size = draw.size("square", at_least=2), draw.size("pixel", at_least=2)
-    if draw.number == 1:
-        squares = 1
-    if draw.number == 5:
-        size = 1
-    if draw.number == 3:
-        draw.sizes["picture"] = 1
+    squares, size = draw.one_of(((3, 2), (1, 5), (2, 5), (5, 3), (2, 3), (3, 1)))
+    if draw.small:
+        squares, size = draw.size("square", at_least=2), draw.size("pixel", at_least=2)
+    else:
+        draw.sizes |= {"square": squares, "pixel": size, "picture": draw.one_of((7, 2, 7, 1))}
     draw.sizes |= {"side": squares * size, "patch": squares**2, "number": size**2}
     pictures = draw.normal("picture side side")
     return (pictures.mT.contiguous().mT if draw.number == 4 else pictures), size

@@ -39,7 +39,7 @@ class WillItFit(PageExplorable):
     kept = traitlets.Enum(KEYS, KEYS[0]).tag(sync=True)
     table = traitlets.Bool(True).tag(sync=True)
     twice = traitlets.Bool(False).tag(sync=True)
-    devices = traitlets.Enum((1, 8, 64, 512), 1).tag(sync=True)
+    devices = traitlets.Enum((1, 2, 8, 64, 512), 1).tag(sync=True)
     memory = traitlets.Enum((8, 24, 80, 141), 24).tag(sync=True)
     models = traitlets.List().tag(sync=True, fact=True)
 

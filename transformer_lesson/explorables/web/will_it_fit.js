@@ -32,7 +32,7 @@ export function WillItFit(view) {
         [[false, "kept"], [true, "computed twice"]])),
       shownWhile(page, "to", "write", make.choice("Keys and values", "kept", () =>
         KEYS_KEPT.map((one) => [one, one]))),
-      make.choice("Devices", "devices", () => numbers([1, 8, 64, 512])),
+      make.choice("Devices", "devices", () => numbers([1, 2, 8, 64, 512])),
       make.choice("Each has, GiB", "memory", () => [[8, "8 laptop"], [24, "24 RTX 4090"],
         [80, "80 H100"], [141, "141 H200"]]),
     ],
@@ -91,7 +91,7 @@ function gibWords(bytes) {
 // One change more, each if it is not made yet.
 function changesLeft(state) {
   const { table, twice, bits, batch, devices, kept, to } = state, trains = to === "train";
-  const fewer = { 8: 1, 64: 8 }[batch], more = { 1: 8, 8: 64, 64: 512 }[devices];
+  const fewer = { 8: 1, 64: 8 }[batch], more = { 1: 2, 2: 8, 8: 64, 64: 512 }[devices];
   const bitsLeft = trains ? { 32: 16 }[bits] : { 32: 16, 16: 8, 8: 4 }[bits];
   return [
     trains && table && ["attention in blocks", { table: false }],

@@ -108,6 +108,12 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(raw, tmp_path):
     assert expected in message and "\n" not in message and message.endswith(".")
 
 
+@pytest.mark.parametrize("source", ["", None, 3])
+def test_what_is_no_name_is_refused(source):
+    with pytest.raises(ValueError, match=f"source is {source!r}, but it must name a file"):
+        read(source)
+
+
 def test_other_sources_are_refused_by_name(tmp_path):
     longer, shorter = (write(tmp_path / f"{n}.txt", "a line\n" * n) for n in (300, 200))
     with pytest.raises(ValueError, match="300 lines and .* has 200"):

@@ -62,6 +62,11 @@ def read(source: Source) -> Material:
     """
     if isinstance(source, str) and source in SHIPPED:
         return SHIPPED[source]()
+    if not isinstance(source, str | PathLike | list | tuple) or source == "":
+        raise ValueError(
+            f"source is {printable(repr(source), 80)}, but it must name a file or a folder, or be a "
+            "list of two files: write the name between quotes."
+        )
     if not isinstance(source, str | PathLike):
         if len(source) != 2:
             raise ValueError(
@@ -96,7 +101,9 @@ def _folder(folder: Path) -> Material:
         notes += more
     if not texts:
         why = f" {notes[0]}" if notes else ""
-        raise ValueError(f"{_shown(folder)} holds no file of text: put one there.{why}")
+        raise ValueError(
+            f"{_shown(folder)} holds no file of text (folders in it are not read): put one there.{why}"
+        )
     if all(map(_has_tabs, texts.values())):
         pairs = [pair for path in texts for pair in parallel_text(path, limit=MOST_PAIRS)]
         return _pairs(folder, pairs, notes)
@@ -118,7 +125,8 @@ def _text(path: Path, most: int) -> tuple[str, list[str]]:
         ) from None
     if "\x00" in text:
         raise ValueError(
-            f"{_shown(path)} holds a NUL character, as programs and pictures do: save it as text."
+            f"{_shown(path)} holds a NUL character, so it is no text in UTF-8: save it as plain "
+            "text in UTF-8."
         )
     much = f"{_shown(path)} is read up to {most:,} bytes: more cannot be learned in minutes."
     return text.replace("\r\n", "\n"), [much] if cut else []

@@ -108,10 +108,9 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(raw, tmp_path):
     assert expected in message and "\n" not in message and message.endswith(".")
 
 
-@pytest.mark.parametrize("source", ["", None, 3])
-def test_what_is_no_name_is_refused(source):
-    with pytest.raises(ValueError, match=f"source is {source!r}, but it must name a file"):
-        read(source)
+def test_no_name_is_not_the_folder_that_one_is_in():
+    with pytest.raises(ValueError, match="source is '', but it must name a file"):
+        read("")
 
 
 def test_other_sources_are_refused_by_name(tmp_path):
@@ -125,7 +124,7 @@ def test_other_sources_are_refused_by_name(tmp_path):
     ):
         read("storys")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="empty holds no file of text: put one there"):
+    with pytest.raises(ValueError, match="empty holds no file of text .*: put one there"):
         read(tmp_path / "empty")
 
 

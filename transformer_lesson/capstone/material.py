@@ -64,8 +64,8 @@ def read(source: Source) -> Material:
         return SHIPPED[source]()
     if not isinstance(source, str | PathLike | list | tuple) or source == "":
         raise ValueError(
-            f"source is {printable(repr(source), 80)}, but it must name a file or a folder, or be a "
-            "list of two files: write the name between quotes."
+            f"source is {printable(repr(source), 80)}, but it must name a file or a folder, or be "
+            "a list of two files: write the name between quotes."
         )
     if not isinstance(source, str | PathLike):
         if len(source) != 2:
@@ -102,7 +102,8 @@ def _folder(folder: Path) -> Material:
     if not texts:
         why = f" {notes[0]}" if notes else ""
         raise ValueError(
-            f"{_shown(folder)} holds no file of text (folders in it are not read): put one there.{why}"
+            f"{_shown(folder)} holds no file of text (folders in it are not read): put one "
+            f"there.{why}"
         )
     if all(map(_has_tabs, texts.values())):
         pairs = [pair for path in texts for pair in parallel_text(path, limit=MOST_PAIRS)]

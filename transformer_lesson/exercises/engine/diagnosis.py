@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from itertools import combinations, product
+from itertools import combinations, islice, product
 
 from transformer_lesson.exercises.engine.attempt import Outcome, outcome
 from transformer_lesson.exercises.engine.choosing import fit_together, right_ways, turns, variant
@@ -22,18 +22,24 @@ def diagnose(exercise: Exercise, answer: Callable) -> list[tuple[str, ...]]:
         exercise: with a marked function.
         answer: fails the exercise's check.
     """
-    given = partial(_given, exercise.marked, exercise.trial, exercise.make_inputs)
+    made = partial(_given, exercise.marked, exercise.trial, exercise.make_inputs)
+    ours = [made(frozenset(), n) for n in range(exercise.draws)]
+
+    def as_ours(one: Outcome, n: int) -> Outcome:
+        return one._replace(result=whole_as_float(ours[n].result, one.result))
+
+    def given(taken: frozenset[str], n: int) -> Outcome:
+        return as_ours(made(taken, n), n)
+
     answer = exercise.tried(answer)
-    ours = [given(frozenset(), n) for n in range(exercise.draws)]
-    mine = [outcome(answer, exercise.make_inputs(Draw(n))) for n in range(exercise.draws)]
-    pairs = list(zip(ours, mine, strict=True))
-    mine = [one._replace(result=whole_as_float(own.result, one.result)) for own, one in pairs]
-    if all(map(same, ours, mine)):
-        return []  # it breaks a rule alone
+    inputs = [exercise.make_inputs(Draw(n)) for n in range(exercise.draws)]
+    mine = [as_ours(outcome(answer, one), n) for n, one in enumerate(inputs)]
     right = [same(own.result, one.result) for own, one in zip(ours, mine, strict=True)]
+    only_form = all(map(same, ours, mine))  # or it breaks a rule: two turns would explain anything
     # the draws in which the answer is wrong come first: they tell most turns apart from it
     valued = sorted((n for n, one in enumerate(mine) if not one.raised), key=lambda n: right[n])
-    for level in _levels(exercise.marked) if valued else ():
+    levels = islice(_levels(exercise.marked), 1 if only_form else None)
+    for level in levels if valued else ():
         fitting = [
             taken for taken in level if all(_same_value(given(taken, n), mine[n]) for n in valued)
         ]

@@ -28,12 +28,9 @@ def diagnose(exercise: Exercise, answer: Callable) -> list[tuple[str, ...]]:
     def as_ours(one: Outcome, n: int) -> Outcome:
         return one._replace(result=whole_as_float(ours[n].result, one.result))
 
-    def given(taken: frozenset[str], n: int) -> Outcome:
-        return as_ours(made(taken, n), n)
-
     answer = exercise.tried(answer)
-    inputs = [exercise.make_inputs(Draw(n)) for n in range(exercise.draws)]
-    mine = [as_ours(outcome(answer, one), n) for n, one in enumerate(inputs)]
+    given = [outcome(answer, exercise.make_inputs(Draw(n))) for n in range(exercise.draws)]
+    mine = [as_ours(one, n) for n, one in enumerate(given)]
     right = [same(own.result, one.result) for own, one in zip(ours, mine, strict=True)]
     only_form = all(map(same, ours, mine))  # or it breaks a rule: two turns would explain anything
     # the draws in which the answer is wrong come first: they tell most turns apart from it
@@ -41,12 +38,14 @@ def diagnose(exercise: Exercise, answer: Callable) -> list[tuple[str, ...]]:
     levels = islice(_levels(exercise.marked), 1 if only_form else None)
     for level in levels if valued else ():
         fitting = [
-            taken for taken in level if all(_same_value(given(taken, n), mine[n]) for n in valued)
+            taken
+            for taken in level
+            if all(_same_value(as_ours(made(taken, n), n), mine[n]) for n in valued)
         ]
         exact = [
             taken
             for taken in fitting
-            if all(same(given(taken, n), one) for n, one in enumerate(mine))
+            if all(same(made(taken, n), one) for n, one in enumerate(given))
         ]
         if exact or (fitting and not right[valued[0]]):
             known = turns(exercise.marked)

@@ -81,7 +81,7 @@ def serving(root: Path) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}"
         finally:
             server.terminate()
-            server.wait(30)
+            server.wait(PATIENCE)
 
 
 def _wait_for(address: str, server: subprocess.Popen, log: Path) -> None:

@@ -81,7 +81,10 @@ def serving(root: Path) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}"
         finally:
             server.terminate()
-            server.wait(PATIENCE)
+            try:  # where a kernel has only just been shut down, JupyterLab may wait for it for ever
+                server.wait(30)
+            except subprocess.TimeoutExpired:
+                server.kill()
 
 
 def _wait_for(address: str, server: subprocess.Popen, log: Path) -> None:

@@ -76,20 +76,21 @@ def tab(chromium):
     context.close()
 
 
+def opened(page, view):
+    """Return the frame of a view on this page, drawn: before, its process may still change."""
+    page.set_content(f"<!DOCTYPE html><body>{view.html}</body>")
+    frame = page.locator("iframe").element_handle().content_frame()
+    frame.locator("svg line").first.wait_for(state="attached")
+    return frame
+
+
 @pytest.fixture
 def show(tab):
     """Open views on this page; at the end nothing may have gone wrong."""
     page, problems = tab
     page.mouse.move(0, 0)
     problems.clear()
-
-    def open_view(view):
-        page.set_content(f"<!DOCTYPE html><body>{view.html}</body>")
-        frame = page.locator("iframe").element_handle().content_frame()
-        frame.locator("svg line").first.wait_for(state="attached")
-        return frame
-
-    yield open_view
+    yield lambda view: opened(page, view)
     assert problems == []
 
 
@@ -210,13 +211,13 @@ part => new Promise(done => {
 
 def test_the_frame_may_not_load_anything_or_run_a_foreign_script(tab):
     page, _ = tab
-    page.set_content(head_view([weights(3, 3)], SOURCE).html)
+    frame = opened(page, head_view([weights(3, 3)], SOURCE))
     for part, policy in {
         "img": "img-src",
         "script": "script-src-elem",
         "iframe": "frame-src",
     }.items():
-        assert page.frames[1].evaluate(BLOCKED, part) == policy
+        assert frame.evaluate(BLOCKED, part) == policy
 
 
 def test_the_frame_cannot_reach_the_page_around_it(show):

@@ -54,6 +54,9 @@ def test_pairs_come_from_tabs_or_from_two_files_and_none_is_on_both_sides(tmp_pa
         write(tmp_path / "both" / f"{n}.tsv", "\n".join("\t".join(row) for row in rows[n::2]))
     both = read(tmp_path / "both")
     assert {*both.training, *both.held_out} == {*one.training, *one.held_out}
+    write(tmp_path / "both" / "z.txt", text_of(LINES["greek"]))
+    mixed = read(tmp_path / "both")
+    assert mixed.kind == "text" and "z.txt has no tabs: to learn from pairs" in mixed.notes[0]
 
 
 def test_pairs_that_are_too_long_for_the_model_are_left_out_and_counted(tmp_path):
@@ -93,7 +96,12 @@ BAD = {
     "blank": (b" \n" * 20_000, "bad.txt has 0 characters"),
     "one line": (b"one line", "bad.txt has 8 characters"),
     "binary": (b"\x89PNG" + bytes(20_000), "bad.txt is not text in UTF-8, as its byte 0"),
-    "zeros": (b"a\x00" * 20_000, "bad.txt holds a NUL character"),
+    "zeros": (b"a\x00" * 20_000, "bad.txt is no text. It holds a NUL byte"),
+    "PDF": (
+        b"%PDF-1.7\xe2" * 2000,
+        "bad.txt is not text in UTF-8, as its byte 8 shows. This is a PDF",
+    ),
+    "docx": (b"PK\x03\x04\x00" * 4000, "bad.txt is no text. This is a ZIP archive, as a .docx is"),
     "latin": ("é" * 20_000).encode("latin-1"),
     "few pairs": (b"a\tb\n" * 2000, "bad.txt has 1 different sentences with a translation"),
 }

@@ -1,10 +1,13 @@
 """The one call: foreseen, trained, interrupted, resumed, measured, exported, told to the class."""
 
 import csv
+import errno
 import json
 import math
+import os
 import shutil
 import signal
+import sys
 
 import pytest
 import torch
@@ -118,7 +121,7 @@ def test_a_text_becomes_all_that_was_promised(made, text):
 
 
 @pytest.mark.slow
-def test_interrupted_and_called_again_it_comes_to_the_same(made, text, tmp_path):
+def test_interrupted_and_called_again_it_comes_to_the_same(made, text, tmp_path, monkeypatch):
     model, _ = made
     folder = tmp_path / model.folder.name
     folder.mkdir()
@@ -132,6 +135,10 @@ def test_interrupted_and_called_again_it_comes_to_the_same(made, text, tmp_path)
 
     with pytest.raises(TrainingInterrupted):
         own(text, 1, MINUTES, tmp_path, press)
+    assert "Nothing is lost" in told[-1] and not (folder / "README.md").exists()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(sys.modules[own.__module__], "measure", lambda *_: press("step 20"))
+        own(text, 1, MINUTES, tmp_path, told.append)
     assert "Nothing is lost" in told[-1] and not (folder / "README.md").exists()
     again = own(text, 1, MINUTES, tmp_path, told.append)
     assert again.bits == model.bits and again.plan == model.plan
@@ -147,10 +154,19 @@ def test_interrupted_and_called_again_it_comes_to_the_same(made, text, tmp_path)
 
 
 @pytest.mark.slow
-def test_pairs_become_a_translator_that_leaves_as_a_marian(tmp_path):
+def test_pairs_become_a_translator_that_leaves_as_a_marian(tmp_path, monkeypatch):
+    replace, told = os.replace, []
+
+    def locked(old, new):
+        if new.name == "class.csv":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        replace(old, new)
+
+    monkeypatch.setattr(os, "replace", locked)
     rows = (f"I see {i} birds .\tich sehe {i} Vögel ." for i in range(200))
     (tmp_path / "birds.tsv").write_text("\n".join(rows), encoding="utf-8")
-    model = own(tmp_path / "birds.tsv", 1, MINUTES, tmp_path / "mine", lambda _: None)
+    model = own(tmp_path / "birds.tsv", 1, MINUTES, tmp_path / "mine", told.append)
+    assert "The model is whole, but not in the table: " in told[-2]
     assert 0 <= model.score[1] <= model.score[0] <= model.score[2] <= 100
     facts = json.loads((model.folder / "model" / "config.json").read_text())
     assert facts["model_type"] == "marian" and model.plan.passes > 4 and model.plan.dropout == 0.1

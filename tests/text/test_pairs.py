@@ -108,7 +108,7 @@ def test_a_line_without_a_tab_is_refused_by_number(write):
         ("Go.\tGeh.\n".encode("utf-16-le"), 1, "NUL byte, as UTF-16 and"),
         (b"a\tb\na\x00\tb\n", 2, "NUL byte"),
         (b"\x1f\x8b\x08\x00rest\n", 1, "gzip archive: unpack it first"),
-        (b"PK\x03\x04\x14\x00\x08\n", 1, "ZIP archive: unpack it first"),
+        (b"PK\x03\x04\x14\x00\x08\n", 1, "ZIP archive, as a .docx is: unpack it"),
         (b"a\tb\nc\t\xed\xa0\x80\n", 2, "Byte 0xed"),  # half of a surrogate pair
         (b"\xef\xbb\xbf\xe4\tb\n", 1, "Byte 0xe4 .* it is 'ä'"),
     ],

@@ -35,6 +35,7 @@ It writes:
 
 - It knows nothing but its data, and repeats what is wrong or private in there: look at the data
   before you pass the model on.
+- Its data may belong to somebody. The course does not know their license: write it here first.
 - What is held out comes from the same source. On other texts it is worse, by how much was not
   measured.
 - One run was trained: another seed would give slightly other numbers, which the intervals leave

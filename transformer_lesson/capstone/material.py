@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from transformer_lesson.files import printable
 from transformer_lesson.text import grammar, manual, stories
-from transformer_lesson.text.pairs import Pair, parallel_text
+from transformer_lesson.text.pairs import Pair, advice, parallel_text
 
 LEAST_TEXT, LEAST_PAIRS = 10_000, 100  # characters, pairs
 MOST_TEXT, MOST_PAIRS = 20_000_000, 200_000  # bytes of all files, pairs
@@ -53,8 +53,8 @@ def read(source: Source) -> Material:
 
     Args:
         source: the name of something that the course ships ("manual", "stories", "grammar"); a file
-            or a folder of texts, or of pairs, with a tab in every line; or a list of two files,
-            whose lines translate each other.
+            or a folder of texts, or of pairs, with a tab in every line (of more columns the first
+            two are read); or a list of two files, whose lines translate each other.
 
     Raises:
         ValueError: what cannot be used, in one sentence that says what is wrong and what to do.
@@ -105,9 +105,15 @@ def _folder(folder: Path) -> Material:
             f"{_shown(folder)} holds no file of text (folders in it are not read): put one "
             f"there.{why}"
         )
-    if all(map(_has_tabs, texts.values())):
+    without = [path for path, text in texts.items() if not _has_tabs(text)]
+    if not without:
         pairs = [pair for path in texts for pair in parallel_text(path, limit=MOST_PAIRS)]
         return _pairs(folder, pairs, notes)
+    if len(without) < len(texts):
+        notes.append(
+            f"All is read as one text, since {_shown(without[0])} has no tabs: to learn from "
+            "pairs, move it to another folder."
+        )
     return _cut(folder, "\n".join(texts.values()), notes)
 
 
@@ -120,15 +126,10 @@ def _text(path: Path, most: int) -> tuple[str, list[str]]:
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(raw, final=not cut)
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{_shown(path)} is not text in UTF-8, as its byte {error.start:,} shows: save it as "
-            "text in UTF-8."
-        ) from None
+        at = f"is not text in UTF-8, as its byte {error.start:,} shows"
+        raise ValueError(f"{_shown(path)} {at}. {advice(raw)}") from None
     if "\x00" in text:
-        raise ValueError(
-            f"{_shown(path)} holds a NUL character, so it is no text in UTF-8: save it as plain "
-            "text in UTF-8."
-        )
+        raise ValueError(f"{_shown(path)} is no text. {advice(raw)}")
     much = f"{_shown(path)} is read up to {most:,} bytes: more cannot be learned in minutes."
     return text.replace("\r\n", "\n"), [much] if cut else []
 

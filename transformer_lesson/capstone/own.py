@@ -32,7 +32,7 @@ from transformer_lesson.model.config import Rule, is_number
 from transformer_lesson.model.parameters import count_parameters
 from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text.tokenizers import Tokenizer
-from transformer_lesson.training import StepReport, TrainingInterrupted, resume, train
+from transformer_lesson.training import StepReport, resume, train
 
 depths = Rule(
     f"a whole number from 1 to {DEEPEST}", lambda x: is_number(x, int) and 0 < x <= DEEPEST
@@ -97,7 +97,7 @@ def own(
     Raises:
         ValueError: material that cannot be used, a depth or minutes out of range, or a folder that
             holds a run on other material of the same name.
-        TrainingInterrupted: Ctrl-C was pressed. The checkpoint is written.
+        KeyboardInterrupt: Ctrl-C was pressed. What was trained is in the checkpoint.
         OSError: a file cannot be read or written.
     """
     depths.check("depth", depth)
@@ -119,11 +119,11 @@ def own(
             )
         say(str(plan))
         model = learn(material, tokenizer, plan, run / "run.safetensors", say)
-    except TrainingInterrupted:
+        made = Own(model, tokenizer, plan, *measure(material, tokenizer, model), run)
+        _keep(made, material, opening(material, tokenizer), say)
+    except KeyboardInterrupt:
         say("Nothing is lost: own, called again with the same arguments, goes on from here.")
         raise
-    made = Own(model, tokenizer, plan, *measure(material, tokenizer, model), run)
-    _keep(made, material, opening(material, tokenizer))
     say(f"Reached, {'' if made.as_expected else 'not '}as expected: {made!r}")
     return made
 
@@ -196,7 +196,7 @@ def bootstrap(n: int, statistic: Callable[[Sequence[int]], float], draws: int = 
     return statistic(things), drawn[int(0.025 * draws)], drawn[int(0.975 * draws)]
 
 
-def _keep(made: Own, material: Material, start: str) -> None:
+def _keep(made: Own, material: Material, start: str, say: Callable) -> None:
     """Write the files of a run, and its line in the table of the class."""
     folder, plan, model, tokenizer = made.folder, made.plan, made.model, made.tokenizer
     export(folder / "model", model, tokenizer)
@@ -207,7 +207,10 @@ def _keep(made: Own, material: Material, start: str) -> None:
     sizes = material.kind, plan.depth, plan.minutes, count_parameters(model), plan.steps
     bits = [f"{value:.3f}" for value in (plan.expected, *made.bits)]
     line = [folder.name, *map(str, sizes), *bits, "yes" if made.as_expected else "no"]
-    add_line(folder.parent / "class.csv", line)
+    try:
+        add_line(folder.parent / "class.csv", line)
+    except PermissionError as error:  # on Windows: a spreadsheet has it open
+        say(f"The model is whole, but not in the table: {error.strerror}. Call own again for that.")
 
 
 def add_line(table: Path, line: Sequence[str]) -> None:

@@ -13,7 +13,8 @@ from tqdm.auto import tqdm
 LONGEST_LINE = 1_000_000  # bytes; what is longer is no sentence
 _OTHER_FORMATS = {
     b"\x1f\x8b": "This is a gzip archive: unpack it first.",
-    b"PK\x03\x04": "This is a ZIP archive: unpack it first.",
+    b"PK\x03\x04": "This is a ZIP archive, as a .docx is: unpack it, or save the document as text.",
+    b"%PDF": "This is a PDF: copy its text into a file of its own.",
     b"\xff\xfe": "This looks like UTF-16: save the file as UTF-8.",
     b"\xfe\xff": "This looks like UTF-16: save the file as UTF-8.",
 }
@@ -71,8 +72,8 @@ def _is_text(raw: bytes) -> bool:
         return False
 
 
-def _advice(raw: bytes) -> str:
-    """What a line that is not UTF-8 text probably is, and what to do about it."""
+def advice(raw: bytes) -> str:
+    """Return what bytes that are not UTF-8 text probably are, and what to do about it."""
     for beginning, advice in _OTHER_FORMATS.items():
         if raw.startswith(beginning):
             return advice
@@ -100,7 +101,7 @@ def _lines(path: Path, bar: tqdm) -> Iterator[str]:
                     "sentence a line of its own."
                 )
             if not _is_text(raw):
-                raise ValueError(f"{path}, line {number:,} is not UTF-8 text. {_advice(raw)}")
+                raise ValueError(f"{path}, line {number:,} is not UTF-8 text. {advice(raw)}")
             line = raw.decode()
             yield line.removeprefix("\ufeff") if number == 1 else line
 

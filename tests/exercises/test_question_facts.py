@@ -483,7 +483,7 @@ def test_lesson_14():
     assert alone < together and right("14.batch_size").startswith("Batches of 1")
 
 
-@pytest.mark.slow
+@pytest.mark.everything
 def test_17():
     digits, unseen = vision.draw_digits(6000, 1), vision.draw_digits(1000, 2)
     order = torch.randperm(16, generator=torch.Generator().manual_seed(17))
@@ -515,7 +515,7 @@ def test_17():
     assert right("17.hour").startswith(f"{MOST_PASSES} times")
 
 
-@pytest.mark.slow
+@pytest.mark.everything
 def test_17_covered():
     digits, unseen = vision.draw_digits(6000, 1), vision.draw_digits(300, 2)
     model = vision.VisionTransformer(seed=1)

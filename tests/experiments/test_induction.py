@@ -160,7 +160,7 @@ def test_positions_in_the_stream_are_added_once():
     assert_equal(run["decoder.0.self_attention.queries"], expected)
 
 
-@pytest.mark.slow
+@pytest.mark.everything
 def test_induction_heads_form():
     """The recipe, whole: 200 steps, some 5 seconds."""
     torch.manual_seed(0)

@@ -55,7 +55,7 @@ def test_three_values_have_the_interval_of_a_table():
     assert (round(low, 4), round(high, 4)) == (0.9552, 1.0048)
 
 
-@pytest.mark.slow
+@pytest.mark.everything
 def test_it_learns_what_pixels_alone_do_not_show():
     digits, unseen = draw_digits(6000, 1), draw_digits(1000, 2)
     ((model, rival),) = compare(digits, unseen, steps=300, seeds=[0])

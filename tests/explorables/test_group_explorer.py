@@ -13,6 +13,7 @@ STATES = [
     {"prompt": 1, "flipped": [9], "rate": 25.0},
     {"prompt": 2, "flipped": [17], "rate": 3.0},
 ]
+WRONG = [f"answer {i}" for i in ("2, “kein”", "3, “das”", "4, “die”", "6, “das”", "8, “das”")]
 
 
 def after_step(group: dict, rewards: list[float], rate: float) -> list[torch.Tensor]:
@@ -87,3 +88,24 @@ def test_a_turned_reward_is_worth_something_and_equal_ones_teach_nothing(show):
     assert page.get("flipped") == [9] and page.title.startswith("A step takes the first")
     page.click("answer 2, reward 1, turned around")
     assert page.get("flipped") == [] and page.title.endswith("teaches nothing")
+
+
+def test_answers_come_one_by_one_and_where_each_leaves_the_right_one_is_marked(show):
+    explorable = GroupExplorer(drawn=3)
+    page, group = show(explorable), explorable.groups[0]
+    whole = torch.ones(8)
+    for i, answer in enumerate(group["answers"]):
+        for place, k in zip(answer["at"], answer["chosen"], strict=True):
+            whole[i] *= torch.tensor(group["contexts"][place]["logits"]).softmax(-1)[k]
+    for drawn, times in ((3, [1, 1, 1]), (8, [3, 1, 3, 1, 3, 3, 3, 3])):
+        page.set(drawn=drawn)
+        expected = [
+            f"answer {i + 1}, drawn {n} of {drawn} times, {drawn * whole[i]:.2f} to be expected"
+            for i, n in enumerate(times)
+        ]
+        agree([one for one in page.told() if "to be expected" in one], expected)
+    marked = [one for one in page.told() if one.endswith("leaves the right answer")]
+    assert [one.split(" after ")[0] for one in marked] == WRONG
+    page.set(drawn=3)
+    page.click("answer 1, “heute” after “the start”")
+    assert page.get("drawn") == 8

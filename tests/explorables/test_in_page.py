@@ -52,7 +52,7 @@ PLAYED = {  # what is played, from where to where
     "AttentionExplorer": ("added", 0, 3),
     "ChosenAndRejected": ("point", 0, 12),
     "DecodingStepper": ("step", 1, 17),
-    "GroupExplorer": ("stage", 1, 4),
+    "GroupExplorer": ("drawn", 1, 8),
     "HeadSplitExplorer": ("step", 0, 3),
     "LeakProbe": ("position", 0, 11),
     "Leash": ("stop", 0, 12),

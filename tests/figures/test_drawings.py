@@ -8,6 +8,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from transformer_lesson import sinusoidal_encoding
 from transformer_lesson.figures import (
+    adapters,
     attention_steps,
     circuits,
     contexts,
@@ -381,3 +382,16 @@ def test_heads_that_look_at_the_first_token_are_counted():
         since.lookers("Claim", share),
         "3 blocks of 2 heads. Mean share 0.37; 2 heads give over half",
     )
+
+
+def test_an_adapted_matrix_is_drawn_in_the_order_of_its_thin_ones():
+    W, A, B = torch.randn(5, 7), torch.randn(1, 7), torch.randn(5, 1)
+    made = adapters.adapted_matrix(W, A, B, 2.0, "Claim")
+    assert_told(made, "A frozen matrix, 5 × 7", "B, 5 × 1, times A, 1 × 7")
+    frozen, change, total = (made.axes[i].images[0].get_array() for i in range(3))
+    rows, columns = B[:, 0].argsort(), A[0].argsort()
+    np.testing.assert_allclose(total, (W + 2 * B @ A)[rows][:, columns], atol=1e-6)
+    np.testing.assert_allclose(frozen + change, total, atol=1e-6)
+    ends = [[str(one) for one in order[[0, -1]].tolist()] for order in (columns, rows)]
+    labels = made.axes[0].get_xticklabels(), made.axes[0].get_yticklabels()
+    assert [[one.get_text() for one in axis] for axis in labels] == ends

@@ -17,6 +17,7 @@ class GroupExplorer(PageExplorable):
 
     Args:
         prompt: which of the stored sentences, counted from 0.
+        drawn: how many of the eight answers there are at the first stage.
         stage: 1 draws, 2 rewards, 3 compares with the group, 4 takes the step.
         flipped: answers whose reward is turned around, counted over all sentences: 8 for each.
         divided: divide advantages by the group's standard deviation, as GRPO does.
@@ -31,6 +32,7 @@ class GroupExplorer(PageExplorable):
     missing = traitlets.Unicode().tag(sync=True, fact=True)
     prompt = traitlets.Int(0, min=0).tag(sync=True)
     stage = traitlets.Int(1, min=1, max=len(STAGES)).tag(sync=True)
+    drawn = traitlets.Int(8, min=1, max=8).tag(sync=True)
     flipped = traitlets.List(traitlets.Int(min=0)).tag(sync=True)
     divided = traitlets.Bool(True).tag(sync=True)
     rate = traitlets.Float(10.0, min=0, max=40).tag(sync=True)

@@ -5,19 +5,23 @@ import { choosable, fitted, fixed, join, layer, set, signed, textWidth, told } f
 import { frame, shownWhile } from "./frame.js";
 
 const GROUP_SEEN = 0.005; // a smaller change of a probability is not marked
+const GROUP_END = "(end)"; // the token that ends an answer, as the stored groups name it
 const GROUP_STAGES = [[1, "draw"], [2, "reward"], [3, "compare"], [4, "push"]];
 
 export function GroupExplorer(view) {
   const { model } = view, groups = model.get("groups");
   return frame(view, {
     name: "Group explorer",
-    traits: ["groups", "prompt", "stage", "flipped", "divided", "rate", "answer", "token",
-      "missing"],
+    traits: ["groups", "prompt", "stage", "drawn", "flipped", "divided", "rate", "answer",
+      "token", "missing"],
     controls: (make, page) => [
       make.choice("Sentence", "prompt", () =>
         groups.map(({ source }, i) => [i, source.replace(" .", "")])),
       make.choice("Step", "stage", () => GROUP_STAGES),
-      make.play("stage", () => ({ min: 1, max: 4 }), 1500),
+      shownWhile(page, "stage", 1, make.slider("Drawn", "drawn", () => ({ min: 1, max: 8 }))),
+      shownWhile(page, "stage", 1, make.play("drawn", () => ({ min: 1, max: 8 }), 1000)),
+      shownWhile(page, "stage", [2, 3, 4],
+        make.play("stage", () => ({ min: 2, max: 4 }), 1500)),
       shownWhile(page, "stage", 4,
         make.slider("Size", "rate", () => ({ min: 0, max: 40, step: 1 }))),
       shownWhile(page, "stage", [3, 4], make.toggle("÷ deviation", "divided")),
@@ -56,7 +60,8 @@ function groupStep({ answers, contexts }, advantages, rate) {
   return { before, after: moved.map(softmaxOf) };
 }
 
-// Everything that the picture says, of the state that the controls have.
+// Everything that the picture says, of the state that the controls have. While answers are still
+// being drawn, the newest is the one that is looked at.
 function groupNow(state) {
   const group = state.groups[Math.min(state.prompt, state.groups.length - 1)];
   const { answers, contexts } = group, { stage, flipped, prompt } = state;
@@ -64,31 +69,57 @@ function groupNow(state) {
   const rewards = answers.map(({ right }, i) => Number(right !== turned[i]));
   const compared = groupAdvantages(rewards, state.divided);
   const { before, after } = groupStep(group, compared.advantages, state.rate);
+  const wanted = [...group.right.split(" "), GROUP_END];
   const rows = answers.map(({ at, chosen, right }, i) => {
     const words = at.map((place, n) => contexts[place].words[chosen[n]]);
     const [p, q] = [before, after].map((all) => at.map((place, n) => all[place][chosen[n]]));
     const whole = [p, q].map((row) => row.reduce((a, b) => a * b));
     return { i, at, words, p, q, whole, right, turned: turned[i], reward: rewards[i],
+      leaves: words.findIndex((word, n) => word !== wanted[n]),
       advantage: compared.advantages[i], text: words.slice(0, -1).join(" ") };
   });
-  const row = rows[Math.min(state.answer, rows.length - 1)];
+  const shown = rows.slice(0, stage > 1 ? rows.length : state.drawn);
+  const row = shown.length < rows.length ? shown.at(-1) :
+    rows[Math.min(state.answer, rows.length - 1)];
   const token = Math.min(state.token, row.words.length - 1);
-  return { ...compared, group, rows, row, token, stage, before, after };
+  return { ...compared, group, wanted, rows, shown, row, token, stage, before, after };
 }
 
 function drawGroup(state, page) {
   if (state.missing) return state.missing;
   const { svg, width } = page, now = groupNow(state), beside = width >= 640;
-  const place = { width, beside, high: beside ? 31 : 54, top: beside ? 22 : 4,
-    tokens: beside ? width - 330 : width };
+  const place = { width, beside, high: beside ? 29 : 54, top: beside ? 62 : 78,
+    left: beside ? width - 318 : 0, tokens: beside ? width - 330 : width };
+  drawAsked(layer(svg, "asked"), now, place);
   drawGroupAnswers(layer(svg, "answers"), now, place, page);
   drawWorth(layer(svg, "worth"), now, place, page, state);
   const top = place.top + now.rows.length * place.high + 22;
   const most = Math.max(...state.groups.flatMap(({ contexts }) =>
     contexts.map(({ words }) => words.length)));
   drawNextWords(layer(svg, "next"), now, { ...place, top });
-  set(svg, { width, height: top + 8 + 18 * most });
+  set(svg, { width, height: top + 8 + 17 * most });
   return groupFacts(now, state);
+}
+
+// On top what the model was given, the right answer, and what the verifier asks.
+function drawAsked(group, { group: { source }, wanted }, place) {
+  const places = answerPlaces({ words: wanted }, place), { beside, left } = place;
+  const lines = [["to translate:", 0, 12], [source, textWidth("to translate:", 12) + 7, 12],
+    ["The verifier asks of each answer:", left, beside ? 12 : 58],
+    ["is it the one in dashes, word for word?", left, beside ? 36 : 72]];
+  join(layer(group, "lines"), "text", lines, (_, i) => i, ([text, x, y], i) => ({
+    text, x, y, class: i === 1 ? "size-13 strong" : "small",
+  }));
+  const boxes = wanted.map((word, n) => ({ word, n, ...places[n] }));
+  join(layer(group, "boxes"), "rect", boxes, ({ n }) => n, ({ x, wide, word, n }) => ({
+    x, y: 22, width: wide, height: 20, rx: 5, fill: "none", stroke: "var(--soft)",
+    "stroke-dasharray": "4 3", "pointer-events": "all",
+    ...told(`the right answer, word ${n + 1}: “${word}”`),
+  }));
+  join(layer(group, "words"), "text", boxes, ({ n }) => n, ({ x, wide, word, small }) => ({
+    text: word, class: small ? "middle size-12" : "middle size-13", x: x + wide / 2, y: 37,
+    "aria-hidden": "true", "pointer-events": "none",
+  }));
 }
 
 // Where each token of an answer stands: boxes as wide as their words, closer where room is short.
@@ -107,18 +138,19 @@ function answerPlaces({ words }, { tokens }) {
 // The answers, token by token; below each its probability as a bar, after the step with a mark
 // where it was.
 function drawGroupAnswers(group, now, place, page) {
-  const { rows, row, token, stage } = now, chosenAt = row.at[token];
-  const all = rows.flatMap((one) => answerPlaces(one, place).map((found, n) => ({
+  const { rows, shown, row, token, stage } = now, chosenAt = row.at[token];
+  const all = shown.flatMap((one) => answerPlaces(one, place).map((found, n) => ({
     ...found, key: `${one.i}.${n}`, i: one.i, n, word: one.words[n], p: one.p[n], q: one.q[n],
-    at: one.at[n], y: place.top + one.i * place.high,
+    at: one.at[n], y: place.top + one.i * place.high, leaves: stage < 3 && one.leaves === n,
   })));
+  drawLanes(layer(group, "lanes"), all, rows.slice(shown.length), place);
   const change = ({ p, q }) => (stage < 4 ? 0 : Math.max(-0.4, Math.min(0.4, 1.6 * (q - p))));
   const links = ({ at }) => `context${at}`;
   join(layer(group, "boxes"), "rect", all, ({ key }) => key, (one) => ({
     x: one.x, y: one.y, width: one.wide, height: 20, rx: 5,
     class: one.at === chosenAt ? "picked" : "box", fill: signed(change(one), 1),
     ...choosable(tokenTells(one, now), one.i === row.i && one.n === token,
-      () => page.set({ answer: one.i, token: one.n }), links(one)),
+      () => page.set({ answer: one.i, token: one.n, drawn: rows.length }), links(one)),
   }));
   join(layer(group, "words"), "text", all, ({ key }) => key, (one) => ({
     text: one.word, class: one.small ? "middle size-12" : "middle size-13",
@@ -136,26 +168,42 @@ function drawGroupAnswers(group, now, place, page) {
   }));
 }
 
+// Beside the boxes: a ring around the word with which an answer leaves the right one, and a place for
+// each answer that is still to come.
+function drawLanes(group, all, coming, { top, high }) {
+  const leaving = all.filter(({ leaves }) => leaves);
+  join(layer(group, "leaving"), "rect", leaving, ({ i }) => i, (one) => ({
+    x: one.x - 2, y: one.y - 2, width: one.wide + 4, height: 24, rx: 7, fill: "none",
+    stroke: "var(--ink)", "stroke-width": 1.5, "pointer-events": "none",
+  }));
+  join(layer(group, "coming"), "rect", coming, ({ i }) => i, ({ i }) => ({
+    x: 0.5, y: top + i * high, width: 60, height: 20, rx: 5, fill: "none", stroke: "var(--line)",
+    "stroke-dasharray": "3 4", "pointer-events": "none",
+  }));
+}
+
 // Of a probability: gone up, gone down, or about as it was.
 function groupColor({ p, q }) {
   if (Math.abs(q - p) <= GROUP_SEEN) return "var(--soft)";
   return q > p ? "var(--key)" : "var(--minus)";
 }
 
-function tokenTells({ i, n, word, p, q }, { rows, stage }) {
+function tokenTells({ i, n, word, p, q, leaves }, { rows, stage }) {
   const start = rows[i].words.slice(0, n).join(" ") || "the start";
   const after = stage < 4 ? "" : `, after the step ${fixed(q, 3)}`;
-  return `answer ${i + 1}, “${word}” after “${start}”: ${fixed(p, 3)}${after}`;
+  const way = leaves ? ", where it leaves the right answer" : "";
+  return `answer ${i + 1}, “${word}” after “${start}”: ${fixed(p, 3)}${after}${way}`;
 }
 
 // Beside each answer, or below it: its reward, a button that turns it around; its advantage; how
 // likely the whole answer is.
-function drawWorth(group, { rows, stage }, place, page, { flipped, prompt }) {
-  const { beside, width, high, top } = place, left = beside ? width - 318 : 0;
+function drawWorth(group, { rows, shown, stage }, place, page, { flipped, prompt }) {
+  const { beside, left, high, top } = place;
   const low = beside ? 0 : 27, y = ({ i }) => top + i * high + low;
-  const columns = [["reward", left + 14], ["advantage", left + 108], ["probability", left + 252]];
-  const heads = beside ? columns.slice(0, stage < 3 ? stage - 1 : 3) : [];
-  if (beside && stage < 3) heads.push(columns[2]);
+  const columns = [[["● drawn   ▲ expected", left + 68]], [["reward", left + 14]],
+    [["reward", left + 14], ["advantage", left + 108]]];
+  const heads = beside ? [...columns[Math.min(stage, 3) - 1], ["probability", left + 252]] : [];
+  drawTally(layer(group, "tally"), stage > 1 ? [] : shown, left, y);
   join(layer(group, "heads"), "text", heads, ([name]) => name, ([text, x]) => ({
     text, class: "small middle", x, y: top - 8, "aria-hidden": "true",
   }));
@@ -184,9 +232,30 @@ function drawWorth(group, { rows, stage }, place, page, { flipped, prompt }) {
     text: advantageWords(one.advantage), class: "number end", x: left + 168, y: y(one) + 15,
     "aria-hidden": "true",
   }));
-  join(layer(group, "whole"), "text", rows, ({ i }) => i, (one) => ({
+  join(layer(group, "whole"), "text", shown, ({ i }) => i, (one) => ({
     text: groupWholeWords(one, stage), class: "number middle", x: left + 252, y: y(one) + 15,
     ...told(`answer ${one.i + 1} as a whole: ${groupWholeWords(one, stage)}`),
+  }));
+}
+
+// How often each answer was drawn so far: a dot for each time, and below them a mark where its
+// probability lets us expect the last one.
+function drawTally(group, shown, left, y) {
+  const step = 17, across = (times) => left + step * times;
+  const tallies = shown.map((one) => ({ ...one, expected: shown.length * one.whole[0],
+    times: shown.filter(({ text }) => text === one.text).length }));
+  const dots = tallies.flatMap((one) =>
+    Array.from({ length: one.times }, (_, k) => ({ ...one, k, key: `${one.i}.${k}` })));
+  join(layer(group, "dots"), "circle", dots, ({ key }) => key, (one) => ({
+    cx: across(one.k + 0.5), cy: y(one) + 7, r: 5, fill: "var(--key)",
+  }));
+  join(layer(group, "expected"), "path", tallies, ({ i }) => i, (one) => ({
+    d: `M${across(one.expected)} ${y(one) + 14}l4 7h-8z`, fill: "var(--ink)",
+  }));
+  join(layer(group, "places"), "rect", tallies, ({ i }) => i, (one) => ({
+    x: left, y: y(one), width: step * 8, height: 22, fill: "transparent",
+    ...told(`answer ${one.i + 1}, drawn ${one.times} of ${shown.length} times, ` +
+      `${fixed(one.expected, 2)} to be expected`),
   }));
 }
 
@@ -207,7 +276,7 @@ function drawNextWords(group, { group: { contexts }, row, token, stage, before, 
     text, class: "strong", x: 0, y: top - 4,
   }));
   const left = 84, wide = Math.max(80, Math.min(430, width - left - 110));
-  const y = (k) => top + 6 + 18 * k;
+  const y = (k) => top + 6 + 17 * k;
   const options = words.map((word, k) => ({ word, k, p: before[at][k], q: after[at][k] }));
   const sets = stage < 4 ? [["p", 11, 0]] : [["p", 5, 0], ["q", 6, 5]];
   for (const [name] of [["p"], ["q"]]) {
@@ -230,16 +299,17 @@ function drawNextWords(group, { group: { contexts }, row, token, stage, before, 
   }));
 }
 
-function groupFacts(now, { divided, rate }) {
-  const { rows, row, token, stage, mean, deviation, advantages } = now;
+function groupFacts(now, { divided }) {
+  const { group, rows, shown, row, token, stage, mean, deviation, advantages } = now;
   const right = rows.filter(({ reward }) => reward).length, n = rows.length;
-  const different = new Set(rows.map(({ text }) => text)).size;
+  const different = new Set(shown.map(({ text }) => text)).size;
   const equal = deviation === 0, first = rows.find(({ reward }) => reward) ?? rows[0];
   const nothing = `All ${n} rewards are ${rows[0].reward}: this group teaches nothing`;
   const values = `${fixed(Math.max(...advantages), 2)} and a wrong one ` +
     fixed(Math.min(...advantages), 2).replace("-", "−");
   const title = [
-    `${n} answers were drawn, ${different} of them different`,
+    shown.length < n ? `${shown.length} of ${n} answers drawn, ${different} different` :
+      `${n} answers were drawn, ${different} of them different`,
     `${right} of ${n} answers get a reward`,
     equal ? nothing : `A rewarded answer is worth ${values}`,
     equal ? nothing : "A step takes the first rewarded answer from " +
@@ -247,8 +317,9 @@ function groupFacts(now, { divided, rate }) {
   ][stage - 1];
   const [word, start] = [row.words[token], row.words.slice(0, token).join(" ") || "the start"];
   const moved = stage < 4 ? fixed(row.p[token], 3) :
-    `${fixed(row.p[token], 3)} before a step of size ${rate}, ${fixed(row.q[token], 3)} after it`;
-  const spread = `Mean reward ${fixed(mean, 3)}, standard deviation ${fixed(deviation, 3)}` +
+    `${fixed(row.p[token], 3)} before the step, ${fixed(row.q[token], 3)} after it`;
+  const asked = stage > 1 ? "" : `The right answer is “${group.right.replace(" .", "")}”. `;
+  const spread = `Rewards: mean ${fixed(mean, 3)}, deviation ${fixed(deviation, 3)}` +
     `${divided ? "" : ", not divided by"}. `;
-  return { title, said: `${stage < 3 ? "" : spread}“${word}” after “${start}”: ${moved}.` };
+  return { title, said: `${asked}${stage < 3 ? "" : spread}“${word}” after “${start}”: ${moved}.` };
 }

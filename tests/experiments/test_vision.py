@@ -1,4 +1,4 @@
-"""A vision transformer on drawn digits: the course's block, patches in their place, and 97 %."""
+"""A vision transformer on drawn digits: the course's block, patches in their place."""
 
 import pytest
 import torch

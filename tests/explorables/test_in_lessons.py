@@ -54,6 +54,7 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "13/length-explorer": [("Window", 64)],
     "13/cache-calculator": ["128k", "1 in 6"],
     "13/49027f01": ["20", "small", "1 of 3 will learn"],
+    "15/one-pass-drawn": [("Score of key 1", 7)],
     "15/devices-drawn": [("Parts of a batch", 13)],
     "14/clinic-shown": [
         re.compile("^rates, "),
@@ -64,6 +65,7 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "16/group": ["finally the red bicycle wobbles", "push", re.compile("^answer 1, reward 0")],
     "16/chosen-and-rejected": [("Step", 4)],
     "16/leash-explored": ["0.3", ("Stop at step", 9), "Stop here"],
+    "17/patches-see": [("Row", 7), ("Column", 11)],
 }
 DONE = """[root.querySelector(".task").checkVisibility(), "done" in
     root.querySelector(".task").dataset]"""

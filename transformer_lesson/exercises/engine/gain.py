@@ -4,10 +4,12 @@ It is a module by itself because it alone needs the drawing library.
 """
 
 import warnings
+from collections.abc import Iterable
+from itertools import cycle
 
 from transformer_lesson.exercises.engine.inventory import by_topic
 from transformer_lesson.exercises.engine.progress import progress_file, read_progress
-from transformer_lesson.figures.gains import gains
+from transformer_lesson.figures.gains import GRAY, gains
 from transformer_lesson.figures.plots import Figure
 
 
@@ -19,11 +21,24 @@ def gain_figure() -> Figure:
         warnings.warn(f"Progress could not be read: {error}", stacklevel=3)
         predicted = {}
     rows = by_topic(predicted)
+    if not any(asked for pair in rows.values() for _, asked in pair):
+        return _example(rows)
     (was, of), (now, of_now) = rows["the ten asked twice"]
     if of and of_now:
         title = f"Of the questions asked twice: {was} of {of} right before, {now} of {of_now} after"
-    elif of or of_now:
-        title = f"Answered only {'before' if of else 'after'}: a gain needs both"
     else:
-        title = 'No answers yet: inventory("before") and inventory("after") ask for them'
+        title = f"Answered only {'before' if of else 'after'}: a gain needs both"
     return gains(title, rows)
+
+
+def _example(topics: Iterable[str]) -> Figure:
+    """Return what a learner's picture may look like, with invented answers, and says so."""
+    *names, twice = topics
+    shares = cycle([((0, 1), (2, 3)), ((1, 1), (3, 3)), ((0, 1), (1, 3))])
+    rows = dict(zip(names, shares, strict=False)) | {twice: ((4, 10), (8, 10))}
+    made = gains(
+        "An example, not your answers: answer the questions, then run this cell again", rows
+    )
+    made.text(0.48, 0.5, "example", fontsize=56, color=GRAY, alpha=0.3, ha="center", va="center")
+    made.alt = f"An example with invented answers. {made.alt}"
+    return made

@@ -20,16 +20,6 @@ from transformer_lesson.exercises.engine.specification import DRAWS, Draw
 from transformer_lesson.experiments.vision import patches
 from transformer_lesson.model.attention import attention_scores, merge_heads, split_heads
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", EXERCISES)
-def test_reference_passes_its_own_check(name):
-    report, known = check(name, EXERCISES[name].load_reference()), turns(EXERCISES[name].marked)
-    assert report.status == "passed", report
-    assert f"{len(known)} ways to fail" in report.message
-    assert f'ways_to_fail("{name}")' in report.message
-
-
 UNUSABLE = {
     "no matrices": (lambda n: torch.eye(n), "Return three matrices: (W_Q, W_K, W_V)."),
     "an array": (lambda n: (torch.eye(6 + n).numpy(),) * 3, "`W_Q` must be a torch.Tensor."),
@@ -66,7 +56,6 @@ SAID = [
     ("split_heads", "no_transpose", "Smallest failing example:\nx =\n[[["),
     ("greedy_decode", "never", "Nothing comes after `<eos>`"),
     ("greedy_decode", "without_eos", "The length must be 3; yours is 2."),
-    ("greedy_decode", "without_eos", "The type is right, the length is not."),
     ("top_k_filter", "whole_batch", "Does each row of the batch get its own k?"),
     ("top_k_filter", "lowest", "Largest difference inf at batch 0"),
     ("attention_scores", "unscaled", " at query 0, key 0."),
@@ -94,14 +83,14 @@ def heads_with_infinity(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     return merge_heads(attention_with_infinity(Q, K, V, mask)[0]) @ W_O
 
 
-@pytest.mark.parametrize(
-    ("name", "answer"),
-    [(ATTENTION, attention_with_infinity), ("multi_head_attention", heads_with_infinity)],
-)
-def test_a_fully_masked_row_of_nan_is_wrong_and_named(name, answer):
-    report = check(name, answer)
-    assert report.status == "failed" and "are NaN" in report.message
-    assert report.mistake == "a fully masked row of NaN"
+def test_a_fully_masked_row_of_nan_is_wrong_and_named():
+    for name, answer in (
+        (ATTENTION, attention_with_infinity),
+        ("multi_head_attention", heads_with_infinity),
+    ):
+        report = check(name, answer)
+        assert report.status == "failed" and "are NaN" in report.message
+        assert report.mistake == "a fully masked row of NaN"
 
 
 def test_the_last_hint_for_attention_gives_a_fully_masked_row_zeros():
@@ -128,12 +117,6 @@ def test_the_smallest_text_that_fails_has_few_words():
         if example:
             shown[turn] = len(ast.literal_eval(example[1]))
     assert len(shown) >= 12 and sum(n <= 2 for n in shown.values()) > 0.6 * len(shown), shown
-
-
-def test_one_word_is_shown_where_one_word_fails():
-    answer = check("train_byte_pairs", lambda counts, n_merges: [])
-    (counts,) = re.findall(r"Smallest failing example:\ncounts = (.*)\n", answer.message)
-    assert len(ast.literal_eval(counts)) == 1
 
 
 def test_lists_of_words_and_of_pairs_are_compared_item_by_item():
@@ -244,22 +227,20 @@ def written_into(x):
     return merged.flatten(2)
 
 
-@pytest.mark.parametrize(
-    ("name", "answer", "limit", "remedy"),
-    [
-        ("apply_rotary", turned_by_a_matrix, "in turned_by_a_matrix)", "zeros(..., dtype=x.dtype)"),
-        ("split_heads", selected, "raises RuntimeError (line ", "eye(..., dtype=x.dtype)"),
-        ("merge_heads", written_into, "`merged` comes back in single", "zeros(..., dtype=x.dtype)"),
-    ],
-)
-def test_a_formula_that_is_right_in_single_precision_passes_with_a_remark(
-    name, answer, limit, remedy
-):
-    report = check(name, answer)
-    assert report.status == "passed" and first_failure(EXERCISES[name], answer) is None
-    lines = report.message.splitlines()
-    (remark,) = [line for line in lines if line.startswith("One thing limits")]
-    assert limit in remark and f"`torch.{remedy}`." in remark
+LIMITED = [
+    ("apply_rotary", turned_by_a_matrix, "in turned_by_a_matrix)", "zeros(..., dtype=x.dtype)"),
+    ("split_heads", selected, "raises RuntimeError (line ", "eye(..., dtype=x.dtype)"),
+    ("merge_heads", written_into, "`merged` comes back in single", "zeros(..., dtype=x.dtype)"),
+]
+
+
+def test_a_formula_that_is_right_in_single_precision_passes_with_a_remark():
+    for name, answer, limit, remedy in LIMITED:
+        report = check(name, answer)
+        assert report.status == "passed" and first_failure(EXERCISES[name], answer) is None
+        lines = report.message.splitlines()
+        (remark,) = [line for line in lines if line.startswith("One thing limits")]
+        assert limit in remark and f"`torch.{remedy}`." in remark
 
 
 def test_a_wrong_formula_fails_and_one_that_is_right_in_double_precision_only_is_called_so():

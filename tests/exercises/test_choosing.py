@@ -6,13 +6,8 @@ import pytest
 
 from tests.lessons import read
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.engine.choosing import (
-    choose,
-    fit_together,
-    right_ways,
-    turns,
-    variant,
-)
+from transformer_lesson.exercises.engine import choosing
+from transformer_lesson.exercises.engine.choosing import choose, fit_together, turns, variant
 
 FACTOR = 10
 
@@ -33,30 +28,26 @@ def given(*taken, x=3):
     return variant(marked, frozenset(taken))(x, 0)
 
 
-def test_turns_stand_in_the_order_of_their_marks_and_a_name_at_two_marks_once():
-    assert turns(marked) == ("negative", "dropped", "two", "scaled", "broken")
-
-
 @pytest.mark.parametrize(
     "result, taken",
     [(3, ""), (5, "two"), (3, "dropped"), (50, "scaled two"), (-4, "negative"), (30, "scaled")],
 )
 def test_only_the_option_that_was_taken_runs_and_a_name_at_two_marks_at_both(result, taken):
     assert given(*taken.split()) == result
+    scaled, plain = variant(marked, frozenset(["scaled"])), variant(marked)
+    assert (scaled(3, 0), plain(3, 0), scaled(3, 0)) == (30, 3, 30)  # they do not mix in `rest`
     with pytest.raises(ZeroDivisionError):
         given("broken")
 
 
-def test_other_right_ways_have_names_of_their_own():
-    (way,) = right_ways(marked)
-    assert way not in turns(marked)
-    assert given(way) == 3 and given(way, "two") == 5
-
-
-def test_turns_of_one_mark_fit_together():
+def test_turns_stand_in_order_those_of_one_mark_exclude_each_other_and_right_ways_have_names():
+    assert turns(marked) == ("negative", "dropped", "two", "scaled", "broken")
     assert not fit_together(marked, {"dropped", "negative"})
     assert not fit_together(marked, {"two", "scaled", "broken"})
     assert fit_together(marked, {"two", "scaled"})
+    (way,) = choosing.right_ways(marked)
+    assert way not in turns(marked)
+    assert given(way) == 3 and given(way, "two") == 5
 
 
 def test_a_turn_that_does_not_exist_is_refused_and_choose_never_called():
@@ -64,11 +55,6 @@ def test_a_turn_that_does_not_exist_is_refused_and_choose_never_called():
         variant(marked, frozenset(["two", "slower", "faster"]))
     with pytest.raises(RuntimeError, match="nothing calls it"):
         choose(1, wrong=2)
-
-
-def test_variants_do_not_mix_in_a_part_that_another_function_holds():
-    scaled, plain = variant(marked, frozenset(["scaled"])), variant(marked)
-    assert (scaled(3, 0), plain(3, 0), scaled(3, 0)) == (30, 3, 30)
 
 
 LINES = read("docs/faults.md").splitlines()

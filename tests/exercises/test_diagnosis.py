@@ -210,10 +210,3 @@ def test_swapped_roles_are_named_although_the_shapes_clash():
     report = check("cross_attention", source_asks_target)
     assert report.mistake == words("cross_attention")["arguments_swapped"].name
     assert "must match the size" in report.message
-
-
-def test_the_name_stands_before_the_example():
-    report = check("attention_scores", lambda Q, K: torch.einsum("...qd,...kd->...qk", Q, K))
-    first, rest = report.message.split("\n", 1)
-    assert first.startswith(f"This comes from {report.mistake}. ")
-    assert "scale" in report.mistake and "Smallest failing example" in rest

@@ -9,6 +9,7 @@ from transformer_lesson.exercises import check, hint, solution, solutions, ways_
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine import folds
 from transformer_lesson.exercises.engine.checks import VALUES
+from transformer_lesson.exercises.engine.choosing import turns
 from transformer_lesson.exercises.engine.explanation import changed_lines, words
 
 
@@ -40,17 +41,10 @@ def test_solution_runs_and_passes_its_check(name):
     assert max(map(len, code.splitlines())) <= 100
     namespace = {}
     exec(code, namespace)
-    assert check(name, namespace[name]).status == "passed"
-
-
-def test_solution_is_folded_and_its_plain_text_gives_nothing_away():
-    fold = solution("split_heads")
-    assert repr(fold) == "split_heads: solution"
-    page = fold._repr_markdown_()
-    assert "def split_heads(x, n_heads):" in page
-    assert page.startswith("<details><summary>split_heads: solution</summary>\n\n")
-    assert page.endswith("\n\n</details>")
-    assert "# (batch, head, n, d_head)" in page
+    report = check(name, namespace[name])
+    assert report.status == "passed"
+    assert f"{len(turns(EXERCISES[name].marked))} ways to fail" in report.message
+    assert f'ways_to_fail("{name}")' in report.message
 
 
 def decorate(function):
@@ -74,7 +68,12 @@ def test_source_loses_docstring_and_annotations_and_keeps_comments():
     )
 
 
-def test_solution_brings_the_functions_that_it_leans_on_but_no_argument():
+def test_solution_is_folded_and_brings_the_functions_that_it_leans_on_but_no_argument():
+    fold = solution("split_heads")
+    page = fold._repr_markdown_()
+    assert repr(fold) == "split_heads: solution" and page.endswith("\n\n</details>")
+    assert page.startswith("<details><summary>split_heads: solution</summary>\n\n")
+    assert "def split_heads(x, n_heads):" in page and "# (batch, head, n, d_head)" in page
     page = solution("apply_rotary")._repr_markdown_()
     assert "def rotary_angles(" in page and "import rotary_angles" not in page
     assert re.search(r"^(import|from) ", page, re.MULTILINE)
@@ -107,26 +106,19 @@ def test_every_way_to_fail_is_shown_with_its_smallest_example():
     assert shown.count((VALUES, "Smallest failing example:")) >= 12
 
 
-def test_a_failed_one_unfolds_our_line_and_numbers_keep_their_columns():
+def test_a_failed_one_unfolds_our_lines_of_one_mistake_or_two_and_numbers_keep_their_columns():
     report = check("attention_scores", lambda Q, K: Q @ K.mT)
     shown = report._repr_html_()
-    assert "<details><summary>Our lines" in shown
+    assert "<details><summary>Our lines" in shown and "math.sqrt(d_head)" not in repr(report)
     assert "\n+ scores = products / math.sqrt(d_head)</pre></details>" in shown
-    assert "math.sqrt(d_head)" not in repr(report)
     assert "<div>This comes from a product without the scale." in shown
     (numbers,) = re.findall(r"<pre[^>]*>(Smallest failing example:.*?)</pre>", shown, re.DOTALL)
     assert "scores, expected:    scores, yours:\n[[" in numbers
     assert "<div>Largest difference " in shown
-
-
-def test_two_mistakes_unfold_both_lines_and_where_none_was_recognized_nothing_unfolds():
     shown = check("attention_scores", lambda Q, K: (Q @ K.mT).softmax(-1))._repr_html_()
     assert "- scores = products / 1.0" in shown and "- return scores.softmax(-1)" in shown
     shown = check("attention_scores", lambda Q, K: 1.1 * Q @ K.mT)._repr_html_()
-    assert "failed" in shown and "<details>" not in shown
-
-
-def test_a_line_that_changes_nothing_is_not_shown():
-    """A mark on an argument leaves `Q = Q` where it is right."""
+    assert "failed" in shown and "<details>" not in shown  # no mistake was recognized
+    # a mark on an argument leaves `Q = Q` where it is right
     lines = changed_lines(EXERCISES["attention_scores"].marked, frozenset(["cosine"]))
     assert "- Q = F.normalize(Q, dim=-1)" in lines and "Q = Q" not in lines

@@ -10,23 +10,8 @@ import torch
 from transformer_lesson.exercises import Report, check
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine.checks import first_failure
-from transformer_lesson.model.attention import multi_head_attention
 
-
-def stub_raises(x, n_heads):
-    """Split the heads."""
-    raise NotImplementedError
-
-
-def stub_dots(x, n_heads): ...
-
-
-def stub_docstring(x, n_heads):
-    """Split the heads."""
-
-
-def stub_pass(x, n_heads):
-    pass
+STUBS = ("raise NotImplementedError", "...", '"""Split the heads."""', "pass")
 
 
 def right(x, n_heads):
@@ -87,11 +72,12 @@ class Callable:
         return right(x, n_heads) * 2
 
 
-@pytest.mark.parametrize("stub", [stub_raises, stub_dots, stub_docstring, stub_pass])
-def test_untouched_stub_is_not_attempted(stub):
-    report = check("split_heads", stub)
-    assert report.status == "not attempted"
-    assert repr(report) == "split_heads: not attempted yet"
+def test_untouched_stub_is_not_attempted():
+    for body in STUBS:
+        exec(f"def stub(x, n_heads):\n    {body}", names := {})
+        report = check("split_heads", names["stub"])
+        assert report.status == "not attempted", body
+        assert repr(report) == "split_heads: not attempted yet"
 
 
 @pytest.mark.parametrize(
@@ -254,15 +240,6 @@ def test_unfinished_answer_is_no_untouched_stub():
     assert check("split_heads", library_gap).status == "failed"
 
 
-def test_shape_message_names_the_axes():
-    message = check("split_heads", then(lambda y: y.transpose(1, 2))).message
-    said = next(line for line in message.splitlines() if "; yours is " in line)
-    expected, yours = said.split("; yours is ")
-    axes = [word.split()[0] for word in expected.split("(")[1].split(", ")]
-    assert axes == ["batch", "head", "n", "d_head"]
-    assert yours.index("n ") < yours.index("head ")
-
-
 def test_prints_are_quoted_not_shown(capsys):
     def chatty(x, n_heads):
         print("<b>shape</b>", tuple(x.shape), "*" * 10**6)
@@ -289,17 +266,6 @@ def test_a_truth_of_every_kind_counts_as_bool_and_a_number_does_not():
     for kind, status in ((np.bool_, "passed"), (torch.tensor, "passed"), (int, "failed")):
         report = check("leaks_future", lambda model, ids, kind=kind: kind(leaks(model, ids)))
         assert report.status == status, report
-
-
-def test_a_reused_buffer_passes():
-    """The first result must be kept before the answer is called again."""
-    buffers = {}
-
-    def into_buffer(x, *rest):
-        result = multi_head_attention(x, *rest)
-        return buffers.setdefault(x.shape, torch.empty_like(result)).copy_(result)
-
-    assert check("multi_head_attention", into_buffer).status == "passed"
 
 
 @pytest.mark.parametrize("status", ["passed", "failed", "not attempted"])

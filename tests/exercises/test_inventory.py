@@ -11,30 +11,20 @@ from transformer_lesson.exercises import gain, inventory
 from transformer_lesson.exercises.catalog import LESSONS, find
 from transformer_lesson.exercises.engine.explanation import words
 from transformer_lesson.exercises.engine.inventory import asked, by_topic, given, load_items
-from transformer_lesson.exercises.engine.progress import (
-    PLACE,
-    progress_file,
-    read_progress,
-    remember,
-)
+from transformer_lesson.exercises.engine.progress import progress_file, read_progress, remember
 from transformer_lesson.exercises.engine.question_bank import load_questions
 from transformer_lesson.exercises.engine.reports import to_html
 from transformer_lesson.figures.gains import wilson
 
 ITEMS = load_items()
+pytestmark = pytest.mark.usefixtures("folder")
 WRONG = [option for item in ITEMS for option in item.options if not option.right]
-
-
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
 
 
 def test_thirty_questions_of_four_options_and_ten_of_them_one_a_topic_also_before():
     assert len(ITEMS) == len({item.id for item in ITEMS}) == 30
-    assert Counter(item.topic for item in asked("before")) == dict.fromkeys(
-        {item.topic for item in ITEMS}, 1
-    )
+    topics = dict.fromkeys((item.topic for item in ITEMS), 1)
+    assert Counter(item.topic for item in asked("before")) == topics
     assert asked("after") == ITEMS and len(asked("before")) == 10
     for item in ITEMS:
         assert len({option.text.replace("`", "") for option in item.options}) == 4
@@ -121,9 +111,8 @@ def test_only_answers_to_questions_that_were_asked_count():
     remember("predicted", "before.letters", {"chose": ITEMS[0].answer.text, "right": False})
     remember("predicted", "before.temperature", {"chose": ["a list"]})
     remember("predicted", "before.added", {"chose": "an earlier wording"})
-    remember(
-        "predicted", "before.gradient_rows", {"chose": ITEMS[1].answer.text}
-    )  # asked after only
+    asked_after = {"chose": ITEMS[1].answer.text}
+    remember("predicted", "before.gradient_rows", asked_after)
     remember("predicted", "after.letters", {})
     predicted = read_progress(progress_file())["predicted"]
     assert given(predicted, "before") == {"letters": ITEMS[0].answer}

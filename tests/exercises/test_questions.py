@@ -52,12 +52,9 @@ def test_lesson_asks_every_one_of_its_questions_once(path):
     assert len(own) >= 3
 
 
-def test_right_answers_are_not_always_at_the_same_place():
+def test_right_answers_stand_at_several_places_and_an_unknown_question_gets_its_likeliest_name():
     places = [[o.right for o in q.options].index(True) for q in load_questions().values()]
     assert max(map(places.count, set(places))) <= len(places) * 2 / 3
-
-
-def test_unknown_question_is_an_error_that_suggests_names():
     with pytest.raises(ValueError, match="03.softmax_axis"):
         predict("03.softmax_axes")
 
@@ -81,19 +78,14 @@ def commit(prediction, index):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", load_questions())
-def test_nothing_is_chosen_or_given_away_at_first(name):
+def test_nothing_is_given_away_at_first_and_every_choice_gets_its_own_explanation(name):
     prediction = predict(name)
     assert prediction.options.index is None
     assert prediction.feedback.value == '<div role="status"></div>'
     for option in prediction.question.options:
         assert all(to_html(option.explanation) not in w.value for w in prediction.children[::3])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", load_questions())
-def test_every_choice_gets_its_own_explanation(name):
-    answer = predict(name).question.answer
-    for index, option in enumerate(predict(name).question.options):
+    answer = prediction.question.answer
+    for index, option in enumerate(prediction.question.options):
         feedback = commit(predict(name), index)
         assert to_html(option.explanation) in feedback
         assert to_html(answer.explanation) in feedback
@@ -101,19 +93,15 @@ def test_every_choice_gets_its_own_explanation(name):
         assert 'role="status"' in feedback
 
 
-def test_commit_asks_for_a_choice_and_locks_it():
-    prediction = predict("03.softmax_axis")
+def test_commit_asks_for_a_choice_locks_it_and_says_where_it_cannot_be_kept(tmp_path, monkeypatch):
+    prediction = Prediction(HOSTILE)
     prediction.commit.click()
     assert "Choose an answer first" in prediction.feedback.value
     assert not prediction.commit.disabled
-    commit(prediction, 0)
-    assert prediction.options.disabled and prediction.commit.disabled
-
-
-def test_progress_that_cannot_be_kept_is_said_below_the_answer(tmp_path, monkeypatch):
     (tmp_path / "a file").write_text("")
     monkeypatch.setenv(PLACE, str(tmp_path / "a file" / "<i>.json"))
-    shown = commit(Prediction(HOSTILE), 0)
+    shown = commit(prediction, 0)
+    assert prediction.options.disabled and prediction.commit.disabled
     assert "Progress could not be written to" in shown and "&lt;i&gt;.json" in shown
 
 
@@ -131,12 +119,10 @@ def test_viewers_without_a_kernel_get_the_question_and_folded_answers():
     bundle = prediction._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
     assert bundle["text/plain"] == repr(prediction)
-    assert bundle["text/plain"].startswith("Predict 03.softmax_axis: Attention weights")
+    assert repr(prediction).startswith("Predict 03.softmax_axis: Attention weights")
     question, answers = bundle["text/markdown"].split("<details>")
     for option in prediction.question.options:
         assert to_html(option.text) in question
         assert option.explanation not in question
         assert to_html(option.explanation) in answers
     assert bundle == prediction._repr_mimebundle_()
-    again = predict("03.softmax_axis")._repr_mimebundle_()
-    assert bundle["text/markdown"] == again["text/markdown"]

@@ -168,7 +168,7 @@ def test_numbers_stand_in_the_picture_and_bars_and_shades_are_as_large(show):
     assert torch.allclose(shades, 100 * step.given.sqrt(), atol=0.2)
 
 
-def test_pointing_asks_all_heads_about_a_token_and_a_head_about_all_tokens(show):
+def test_pointing_asks_all_heads_about_a_token_or_a_head_about_all_and_clicks_and_keys_choose(show):
     model, tokenizer, prompt = letters()
     explorable = AnswerExplorer(model, tokenizer, prompt, 6, step=3)
     given, page = (model, tokenizer, prompt, explorable, 2), show(explorable)
@@ -182,11 +182,6 @@ def test_pointing_asks_all_heads_about_a_token_and_a_head_about_all_tokens(show)
     assert page.get("layer", "head", "watched") == [0, 0, None]
     page.page.mouse.move(2, 2)
     check(page, *given)
-
-
-def test_clicks_and_keys_choose(show):
-    model, tokenizer, prompt = letters()
-    page = show(AnswerExplorer(model, tokenizer, prompt, 6))
     page.click("token 5 of the answer")
     page.named("block 1, head 1: ").first.click()
     assert page.get("step", "layer", "head") == [5, 1, 1]
@@ -249,16 +244,24 @@ def test_of_weights_that_differ_by_rounding_the_first_is_named(show, monkeypatch
     assert "most:" not in page.written()  # nobody who is worth naming
 
 
-def test_what_cannot_be_shown_or_is_too_large_is_refused(unchecked, monkeypatch):
+def test_what_cannot_be_shown_or_is_too_large_is_refused_and_a_model_left_as_it_was(
+    unchecked, monkeypatch
+):
     model, tokenizer, prompt = letters()
-    two = "2 prompts were given, but one answer is shown"
+    known = AnswerExplorer(model, tokenizer, torch.tensor([prompt]), 4)
+    model.train()
+    again = AnswerExplorer(model, tokenizer, prompt, 4)
+    assert all(part.training for part in model.modules())
+    assert again.weights == known.weights and again.choices == known.choices
     kind = "EncoderDecoderTransformer is the model's kind, but"
     assert_refused(kind, AnswerExplorer, *translator(), prompt)
-    assert_refused(two, AnswerExplorer, model, tokenizer, [prompt, prompt])
-    assert_refused("has no tokens", AnswerExplorer, model, tokenizer, [[]])
-    assert_refused("max_new_tokens", AnswerExplorer, model, tokenizer, prompt, 0)
-    room = "max_len of 40: ask for at most 29 new tokens"
-    assert_refused(room, AnswerExplorer, model, tokenizer, prompt, 30)
+    for message, *given in (
+        ("2 prompts were given, but one answer is shown", [prompt, prompt]),
+        ("has no tokens", [[]]),
+        ("max_new_tokens", prompt, 0),
+        ("max_len of 40: ask for at most 29 new tokens", prompt, 30),
+    ):
+        assert_refused(message, AnswerExplorer, model, tokenizer, *given)
     assert 2 * 270 * sum(range(60, 100)) <= answer_explorer.LARGEST_RECORD == 2 * 2**20
     size = 2 * 6 * sum(range(len(prompt), len(prompt) + 3))
     monkeypatch.setattr(answer_explorer, "LARGEST_RECORD", size)
@@ -266,12 +269,3 @@ def test_what_cannot_be_shown_or_is_too_large_is_refused(unchecked, monkeypatch)
     monkeypatch.setattr(answer_explorer, "LARGEST_RECORD", size - 1)
     large = "2 layers of 3 heads over an answer of 3 tokens to a "
     assert_refused(large, AnswerExplorer, model, tokenizer, prompt, 3)
-
-
-def test_a_model_is_left_as_it_was():
-    model, tokenizer, prompt = letters()
-    known = AnswerExplorer(model, tokenizer, torch.tensor([prompt]), 4)
-    model.train()
-    again = AnswerExplorer(model, tokenizer, prompt, 4)
-    assert all(part.training for part in model.modules())
-    assert again.weights == known.weights and again.choices == known.choices

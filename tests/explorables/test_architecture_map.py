@@ -126,12 +126,18 @@ def test_a_box_chooses_its_part_and_its_lesson_is_linked(show, tmp_path, unfolde
         assert link.is_visible() == (here != name)
 
 
-def test_a_lessons_own_map_does_not_offer_that_lesson(show):
+def test_a_lessons_own_map_does_not_offer_it_and_one_without_a_part_stands_at_the_end(show):
     page = show(ArchitectureMap("Attention"))
     shown = {"Attention": "", "Masked attention": "", "Feed-forward": "Open lesson 05"}
     for part, link in [*shown.items(), ("Attention", "")]:
         page.set(part=part)
         assert "".join(page.page.get_by_role("link").all_inner_texts()) == link
+    page = show(ArchitectureMap("Linear + softmax", here="09"))
+    station = "lesson 09, Inference: you are here"
+    assert page.told()[-1:] == [one for one in page.told() if "you are here" in one] == [station]
+    assert page.written()[-2:] == ["here · 09", "Inference"]
+    page.named(station, "img").click(timeout=5000)
+    assert page.get("part") == "Linear + softmax"
 
 
 def test_what_a_part_does_comes_first_and_its_formula_by_a_click(show):
@@ -165,15 +171,6 @@ def test_folded_it_is_a_line_in_the_order_of_the_lessons_and_unfolds(show, progr
     assert "here" not in " ".join(show(ArchitectureMap("Attention", unfolded=True)).told())
 
 
-def test_a_lesson_that_builds_no_part_has_a_station_of_its_own_at_the_end(show):
-    page = show(ArchitectureMap("Linear + softmax", here="09"))
-    assert page.told()[-1] == "lesson 09, Inference: you are here"
-    assert page.written()[-2:] == ["here · 09", "Inference"]
-    assert sum("you are here" in words for words in page.told()) == 1
-    page.named("lesson 09, Inference: you are here", "img").click(timeout=5000)
-    assert page.get("part") == "Linear + softmax"
-
-
 def test_what_the_learner_has_passed_is_marked_in_words(show, progress):
     progress("embed", "sinusoidal_encoding", "feed_forward", "attention_scores", "layer_norm")
     page = show(ArchitectureMap("Feed-forward", unfolded=True))
@@ -197,7 +194,10 @@ def test_what_the_learner_has_passed_is_marked_in_words(show, progress):
     assert page.said.endswith("is not in this picture. You have built 6 of 6 parts.")
 
 
-def test_each_part_has_a_lesson_a_place_in_the_code_and_known_exercises():
+def test_each_part_has_a_lesson_a_place_in_the_code_and_known_exercises(monkeypatch, tmp_path):
+    monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", str(tmp_path))  # a folder cannot be read
+    assert facts()["Feed-forward"]["left"] == ["feed_forward"]
+    assert repr(ArchitectureMap()).startswith("ArchitectureMap(kind='encoder-decoder'")
     for lesson, _, _, shapes, code, exercises in PARTS.values():
         assert lesson in LESSONS and set(exercises) <= set(EXERCISES)
         module, _, name = code.rpartition(".")
@@ -205,9 +205,3 @@ def test_each_part_has_a_lesson_a_place_in_the_code_and_known_exercises():
         assert re.search(r"d_model|d_head", shapes) or "(batch, head, query, key)" in shapes
     lessons = [part.lesson for part in PARTS.values()]
     assert lessons == sorted(lessons)
-
-
-def test_a_damaged_progress_file_leaves_the_map_without_marks(monkeypatch, tmp_path):
-    monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", str(tmp_path))  # a folder cannot be read
-    assert facts()["Feed-forward"]["left"] == ["feed_forward"]
-    assert repr(ArchitectureMap()).startswith("ArchitectureMap(kind='encoder-decoder'")

@@ -146,13 +146,6 @@ def check_words(shown: dict, seen: dict, query: int, attention: str) -> None:
         assert any(same_numbers(said[i : i + len(after)], after) for i in range(len(said)))
 
 
-def test_knobs_say_what_they_change(show):
-    page = show(AttentionExplorer())
-    assert "The model writes “das Kind macht das Fenster auf .”." in page.said
-    page.set(mask="causal")
-    assert re.search("With these knobs the model writes “.*” instead of “das Kind", page.said)
-
-
 def test_a_key_under_the_pointer_or_the_focus_shows_its_product(show):
     page = show(AttentionExplorer())
     product = [text for text in page.written() if " · " in text and "“" in text]
@@ -185,7 +178,11 @@ def test_values_are_added_one_by_one(show):
     assert page.get("added") == 1
 
 
-def test_spelling_is_mended_and_similar_words_are_offered(show):
+def test_knobs_say_what_they_change_and_spelling_is_mended_or_similar_words_are_offered(show):
+    page = show(AttentionExplorer())
+    assert "The model writes “das Kind macht das Fenster auf .”." in page.said
+    page.set(mask="causal")
+    assert re.search("With these knobs the model writes “.*” instead of “das Kind", page.said)
     said = show(AttentionExplorer("The chilt opens the window")).said
     assert "Read “The” as “the”. A “.” was added" in said
     assert "“chilt” is not in the vocabulary; similar words that are: child" in said

@@ -50,9 +50,8 @@ def test_each_step_tells_what_was_measured_and_can_be_chosen(show):
         numbers = [*step["log_p"], step["wins"], *step["writes"], third, step["wenn"]]
         names = ("chosen", "rejected", "pairs won", "writes chosen", "writes rejected")
         names += ("writes a third", "wenn: right")
-        words = [
-            f"{name} {float(f'{one:.3f}'):g}" for name, one in zip(names, numbers, strict=True)
-        ]
+        both = zip(names, numbers, strict=True)
+        words = [f"{name} {float(f'{one:.3f}'):g}" for name, one in both]
         assert page.told()[k] == f"step {5 * k}: " + ", ".join(words)
     page.named(page.told()[3]).click()
     assert page.get("point") == 3 and page.title.startswith("Step 15: 0.82 of pairs won, 0.25 of")

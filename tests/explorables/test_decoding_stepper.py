@@ -172,15 +172,6 @@ def test_a_language_model_goes_on_from_a_prompt(show, make):
     assert more == (hidden > 0)
 
 
-def test_a_softmax_in_the_place_of_logits_is_shown(show):
-    model, tokenizer, _ = trained_translator()
-    mad = deepcopy(model)
-    mad.logits = nn.Softmax(-1)
-    written = Written(mad, tokenizer, MICE, KNOBS[0], 5)
-    check(show(DecodingStepper(mad, tokenizer, MICE, 5, **KNOBS[0], step=2)), written, 1)
-    assert written.logits[1].softmax(-1).max() < 0.01
-
-
 def test_the_counts_are_those_of_a_real_cache(show):
     model, tokenizer = translator()
     ids, layer = [*tokenizer.encode("the cat sees"), tokenizer.eos_id], model.decoder[0]
@@ -282,15 +273,18 @@ def test_what_is_typed_is_gone_on_from_or_answered_also_at_the_ends(show):
     assert page.title.startswith("Step 37 of 37: ")
 
 
-def test_wrong_arguments_are_refused(unchecked):
-    model, tokenizer = translator()
-    assert_refused("belong together", DecodingStepper, model)
+def test_a_softmax_in_the_place_of_logits_is_shown_and_wrong_arguments_are_refused(show, unchecked):
+    mad, tokenizer = deepcopy(trained_translator().model), trained_translator().tokenizer
+    mad.logits = nn.Softmax(-1)
+    written = Written(mad, tokenizer, MICE, KNOBS[0], 5)
+    check(show(DecodingStepper(mad, tokenizer, MICE, 5, **KNOBS[0], step=2)), written, 1)
+    assert written.logits[1].softmax(-1).max() < 0.01
+    mad.logits = nn.Tanh()
+    tanh = "last part is a Tanh, which a page cannot repeat"
+    assert_refused(tanh, DecodingStepper, mad, tokenizer)
+    assert_refused("belong together", DecodingStepper, mad)
     few = "max_new_tokens is 0, but it must be at least 1"
     assert_refused(few, DecodingStepper, max_new_tokens=0)
-    model.logits = torch.nn.Tanh()
-    assert_refused(
-        "last part is a Tanh, which a page cannot repeat", DecodingStepper, model, tokenizer
-    )
 
 
 @pytest.mark.slow

@@ -28,11 +28,11 @@ def drawn_knobs(draw: random.Random, logits: torch.Tensor) -> dict[str, float]:
     return {"temperature": temperature, "top_k": top_k, "top_p": top_p}
 
 
-@pytest.fixture(scope="module", params=[48, pytest.param(1, marks=pytest.mark.everything)])
+@pytest.fixture(scope="module", params=[96, pytest.param(1, marks=pytest.mark.everything)])
 def cases(request):
     """Everything that the page is asked, at once: a node of its own for each would be slow.
 
-    Of the sentences that the translator's training held out, `make test` takes one in 48.
+    Of the sentences that the translator's training held out, `make test` takes one in 96.
     """
     draw, generator = random.Random(0), torch.Generator().manual_seed(0)
     rows = 3 * torch.randn(300, 50, generator=generator)

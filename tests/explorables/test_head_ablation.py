@@ -180,16 +180,6 @@ def test_what_a_head_costs_is_told_once_it_was_switched_off(show):
     assert page.get("tried") == heads and "is needed most" in page.said
 
 
-def test_maps_are_those_of_the_case_that_is_shown(show):
-    model, batch, _, counted = of_induction()
-    page, maps = show(HeadAblation(model, batch, counted=counted, tried=True)), []
-    for layer in (None, 1, 0):
-        if layer is not None:
-            page.named(f"layer {layer}, self head 0").hover()
-        maps.append(page.read(MAPS))
-    assert maps[0] == maps[1] != maps[2]  # nothing comes after the last layer
-
-
 def test_bad_input_says_what_to_change(monkeypatch):
     model, batch, _, counted = of_language_model()
     assert_refused("batch is missing", HeadAblation, model)
@@ -205,14 +195,22 @@ def test_bad_input_says_what_to_change(monkeypatch):
     assert_refused("EncoderOnlyTransformer does not predict", HeadAblation, encoder, batch)
     assert_refused("in training mode", HeadAblation, model.train(), batch)
     monkeypatch.setattr(head_ablation, "MOST_HEADS", 5)
-    assert_refused(
-        "6 heads do not fit the picture, 5 do: choose some", HeadAblation, model.eval(), batch
-    )
+    many = "6 heads do not fit the picture, 5 do: choose some"
+    assert_refused(many, HeadAblation, model.eval(), batch)
 
 
 @pytest.mark.slow
-def test_the_translator_reads_another_batch_and_where_it_is_missing_nothing_is_offered(monkeypatch):
-    _, tokenizer, _ = trained_translator()
+def test_maps_are_those_of_the_case_and_the_translator_reads_another_batch_unless_it_is_missing(
+    show, monkeypatch
+):
+    model, batch, _, counted = of_induction()
+    page, maps = show(HeadAblation(model, batch, counted=counted, tried=True)), []
+    for layer in (None, 1, 0):
+        if layer is not None:
+            page.named(f"layer {layer}, self head 0").hover()
+        maps.append(page.read(MAPS))
+    assert maps[0] == maps[1] != maps[2]  # nothing comes after the last layer
+    tokenizer = trained_translator().tokenizer
     batch = epoch(grammar.generate(3, seed=1), tokenizer, 3)[0]
     made = HeadAblation(batch=batch, attention="encoder.1")
     assert [row["source"] for row in made.rows] == batch.inputs[0].tolist()

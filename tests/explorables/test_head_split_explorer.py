@@ -80,11 +80,8 @@ def test_every_number_is_where_view_and_transpose_put_it(show):
         assert shown["written"].count("×") == sum("another token" in words for words in now)
         said = f"The shape is {tuple(stage.shape)}"
         if step == 3:
-            view = (
-                f"{tuple(all_stages[2].shape)}.transpose(0, 1)"
-                if transposed
-                else tuple(stage.shape)
-            )
+            view = str(tuple(all_stages[2 if transposed else 3].shape))
+            view += ".transpose(0, 1)" * transposed
             own = stage // d_model == torch.arange(n)[:, None]  # (head, n, d_head)
             said = f"x.view{view}: {12 - int(own.sum())} of the 12 numbers stand in the row of "
             said += "another token"
@@ -105,8 +102,5 @@ def test_a_number_is_followed_by_click_and_by_key_and_sizes_and_steps_are_chosen
     assert page.get("sizes", "step") == [[4, 3, 3], 2]
     pressed = page.page.locator(".controls [aria-pressed=true]").all_inner_texts()
     assert pressed == ["4 × 3, 3 heads", "view, then transpose", "2 view (4, 3, 1)"]
-
-
-def test_other_sizes_are_refused():
     choose = r"sizes are \[5, 4, 2\]: choose one of \(3, 4, 2\), "
     assert_refused(choose, HeadSplitExplorer, (5, 4, 2))

@@ -297,13 +297,6 @@ def test_names_of_the_top_level_are_unique_and_functions_and_lines_are_short():
     assert [name for name in names if names.count(name) > 1] == []
 
 
-def test_a_bundle_has_each_file_once_and_imports_nothing():
-    text = bundle("mask_explorer", "host")
-    assert text.count("function frame(") == text.count("function join(") == 1
-    assert text.index("function join(") < text.index("function frame(")
-    assert not re.search(r"^(import|export) ", text, re.MULTILINE)
-
-
 def test_the_guides_example_works(show, monkeypatch, tmp_path):
     guide = Path(explorables.__file__).parents[2] / "docs" / "explorables.md"
     python, javascript = re.findall(

@@ -3,7 +3,6 @@
 import re
 
 from tests.explorables.shown import lines
-from transformer_lesson.experiments import since_2017
 from transformer_lesson.explorables import Leash
 
 
@@ -51,8 +50,3 @@ def test_the_place_is_compared_with_the_earliest_best_one(show):
         verdict = f"as good as the best, {peak}" if good else f"the best was {peak}"
         assert f"{mine:.3f} right, {verdict}." in page.said
         assert good == (run > 0)
-
-
-def test_missing_runs_say_how_they_are_made(show, monkeypatch, tmp_path):
-    monkeypatch.setattr(since_2017, "DATA", tmp_path)
-    assert "`python -m benchmarks.leash` makes it again" in show(Leash()).said

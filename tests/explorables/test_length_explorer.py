@@ -83,23 +83,18 @@ def test_each_loss_and_each_angle_is_the_packages(show):
         agree([shown["title"], shown["said"]], [title, said + "never showed."])
 
 
-def test_a_reading_that_is_left_goes_on_where_it_was(show):
-    page = show(length_explorer())
-    page.set(window=32)
-    first = page.all()
-    page.set(window=64)
-    page.set(window=32)
-    assert page.all() == first
-
-
-def test_slow_pairs_divided_by_1_are_said_to_be_as_they_were(show):
+def test_slow_pairs_divided_by_1_are_as_they_were_and_a_reading_that_is_left_goes_on_there(show):
     page = show(length_explorer())
     first = page.all()
     page.set(by_parts=True)
     hint = " Divided by 1, no pair is slowed yet: choose what to divide by."
     assert page.all() == first | {"said": first["said"] + hint}
     page.set(factor=2.0)
-    assert hint not in page.all()["said"]
+    second = page.all()
+    assert hint not in second["said"]
+    page.set(window=64)
+    page.set(window=256)
+    assert page.all() == second
 
 
 def test_what_cannot_read_further_is_refused():

@@ -48,17 +48,20 @@ def test_every_cell_tells_what_the_packages_masks_say(show, side):
         assert f"Padding: {row.count('<pad>')} of its 3 tokens" in shown["said"]
 
 
-def test_shapes_are_those_of_the_masks(show):
+def test_shapes_are_those_of_the_masks_and_the_longest_batch_is_drawn_a_longer_one_answered(show):
     page = show(MaskExplorer(BATCH))
-    assert {
-        "padding mask (3, 1, 1, 3)",
-        "causal mask (1, 1, 3, 3)",
-        "sentence 0, padding & causal: (3, 1, 3, 3)",
-    } <= {*page.written()}
+    masks = {"padding mask (3, 1, 1, 3)", "causal mask (1, 1, 3, 3)"}
+    assert masks | {"sentence 0, padding & causal: (3, 1, 3, 3)"} <= {*page.written()}
     page.set(causal=False)
     assert {"causal mask: off", "sentence 0, padding: (3, 1, 1, 3)"} <= {*page.written()}
     page.set(padding=False)
     assert "sentence 0, no mask" in page.written()
+    full = "\n".join(["a b c d e f g h i j"] * 5)
+    page = show(MaskExplorer(full, sentence=4))
+    assert page.title == "Sentence 4 may use 55 of its 100 query-key pairs"
+    for more, size in (("\na", "6 of up to 10"), (" k", "5 of up to 11")):
+        page.set(batch=full + more)
+        assert f"{size}: shorten it." in page.said
 
 
 def test_a_sentence_is_chosen_and_arrows_lead_from_cell_to_cell(show):
@@ -76,13 +79,3 @@ def test_a_sentence_is_chosen_and_arrows_lead_from_cell_to_cell(show):
     assert page.press("ArrowRight") == "query 1 “two”, key 2 “three”: hidden, the key comes later"
     assert page.press("ArrowDown").startswith("query 2 “three”, key 2 “three”: may attend")
     assert page.page.locator(".tip").inner_text() == "query 2 “three”, key 2 “three”: may attend"
-
-
-def test_longest_batch_is_drawn_and_a_longer_one_answered(show):
-    full = "\n".join(["a b c d e f g h i j"] * 5)
-    page = show(MaskExplorer(full, sentence=4))
-    assert page.title == "Sentence 4 may use 55 of its 100 query-key pairs"
-    page.set(batch=full + "\na")
-    assert "6 of up to 10: shorten it." in page.said
-    page.set(batch=full + " k")
-    assert "5 of up to 11: shorten it." in page.said

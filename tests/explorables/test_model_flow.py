@@ -74,24 +74,14 @@ STATE = ("text", "written", "head", "row", "number")
 STATES = [
     {"step": 57},
     {"step": 0, "row": 3, "number": 17},
-    {"step": 1, "number": 5},
-    {"step": 2, "number": 100},
-    {"step": 6, "head": 2, "row": 1, "number": 4},
-    {"step": 10, "row": 4, "number": 500},
-    {"step": 12, "row": 9, "number": 127},
-    {"step": 17, "head": 9, "row": 3, "number": 4},
-    {"step": 21, "row": 2, "number": 77},
-    {"step": 25, "row": 0, "number": 3},
-    {"step": 31, "head": 7, "row": 1, "number": 0},
-    {"step": 38, "head": 3, "row": 2, "number": 15},
-    {"step": 43, "row": 1, "number": 9},
-    {"step": 50, "head": 0, "row": 2, "number": 8},
-    {"step": 54, "head": 6, "row": 4, "number": 3},
-    {"step": 61, "row": 1, "number": 64},
-    {"step": 64, "row": 2, "number": 300},
+    {"step": 25},
     {"step": 65, "number": 9},
-    {"step": 99, "written": 5, "text": "the camels do not see a heavy room ."},
 ]
+STATES += [
+    {"step": step, "head": step % 10, "row": 7 * step % 10, "number": 37 * step % 128}
+    for step in range(2, 65, 4)
+]
+STATES += [{"step": 99, "written": 5, "text": "the camels do not see a heavy room ."}]
 LANES = 'root.querySelector("svg").layers.get("lanes")'
 THICK = f"""[...{LANES}.layers.get("ribbons").layers.get("own").known]
     .map(([key, node]) => [key, Number(node.getAttribute("stroke-width"))])"""
@@ -177,9 +167,8 @@ def check_next(shown, run) -> None:
     """The likeliest next tokens, as bars and in the sentence."""
     shares, token = run.values["probabilities"][0], trained_translator().tokenizer.token
     best, texts = from_largest(shares, 6), shown["written"]
-    first = next(
-        i for i in range(len(texts)) if all(map(is_cut, texts[i : i + 6], map(token, best)))
-    )
+    places = range(len(texts))
+    first = next(i for i in places if all(map(is_cut, texts[i : i + 6], map(token, best))))
     told = torch.tensor([float(text) for text in texts[first + 6 : first + 12]])
     assert torch.allclose(told, shares[best], atol=1.1e-3, rtol=0)
     assert f"“{token(best[0])}” (" in shown["said"] and f"“{token(best[2])}” (" in shown["said"]

@@ -10,6 +10,7 @@ from transformer_lesson.explorables.norm_explorer import BLOCK, TOKENS
 from transformer_lesson.model.norm import layer_norm, rms_norm
 
 NORMS = ["layer", "rms", "batch"]
+BOTH = "{}: mean {:.2f}, deviation {:.2f}"
 NAMES = ["as they come in", "minus the mean", "divided", "times gamma", "plus beta"]
 STATES = [
     {"shift": 0.0, "scale": 1.0, "gamma": 1.0, "beta": 0.0, "epsilon": 1e-5, "token": 1},
@@ -60,9 +61,7 @@ def expected(norm: str, dimension: int, step: int, shift, scale, token, **option
         far = zip(TOKENS, moved[level], strict=True)
         told += lines(f"“{{}}”, {heading}: moved by {{:.2f}}", far)
     marks = [[part[group[0]] for part in measured(norm, level)] for level in levels]
-    shown = (
-        "{0}: root mean square {2:.2f}" if norm == "rms" else "{}: mean {:.2f}, deviation {:.2f}"
-    )
+    shown = "{0}: root mean square {2:.2f}" if norm == "rms" else BOTH
     told += [shown.format(NAMES[i], *marks[i]) for i in range(step + 1)]
     told += [f"“{TOKENS[i]}”, dimension {j}, {NAMES[level]}: {levels[level][i, j]:.2f}"
              for level, (i, j) in product(range(step + 1), group)]  # fmt: skip
@@ -118,7 +117,7 @@ def said(norm: str, state: dict, wanted: dict, dimension: int) -> str:
     return f"“{name}” is {change} by {moved:.2f}. {measure}"
 
 
-def test_a_norm_says_whom_a_change_reaches_or_what_a_token_is_measured_against(show):
+def test_a_norm_says_whom_a_change_reaches_or_what_is_measured_and_a_click_chooses(show):
     page = show(NormExplorer())
     assert page.title == "Layer norm: changing “child” moves no output, not even its own"
     page.set(epsilon=10.0)
@@ -140,12 +139,9 @@ def test_a_norm_says_whom_a_change_reaches_or_what_a_token_is_measured_against(s
     }.items():
         page.set(norm=norm)
         assert page.title == claim
-
-
-def test_a_click_chooses_and_a_number_lights_up_wherever_it_stands(show):
-    page = show(NormExplorer())
     page.named("change “.”").first.click()
     assert page.get("token") == 5
+    page.set(norm="layer", token=1)
     page.click("“the”, dimension 3, before: 0.40")
     assert page.get("token", "dimension") == [3, 3]
     assert len(page.lit()) == 2 + 4 + 5  # both blocks, its paths and its dots

@@ -3,9 +3,11 @@
 import re
 from statistics import fmean
 
+import pytest
+
 from transformer_lesson.experiments import since_2017
 from transformer_lesson.experiments.since_2017 import GRID_EVERY, Setting, stored_grid
-from transformer_lesson.explorables import PaperVsPractice
+from transformer_lesson.explorables import Leash, PaperVsPractice
 from transformer_lesson.explorables.paper_vs_practice import LEARNED, POINTS, in_rows
 
 FIRST = Setting("post", 0, "xavier")
@@ -74,10 +76,8 @@ def test_an_answer_shows_what_was_measured_marked_in_words_and_ranked_when_asked
     page.set(predictions={str(FIRST): None, str(setting): 1})
     assert "✓ 1 of 3 learn" in page.written()
     assert page.said.endswith("2 of 12 settings measured, 1 of 1 predictions right.")
-    means = {
-        one: fmean(run[-1] for run in stored_grid()[one])
-        for one in (FIRST, Setting("pre", 20, "small"), Setting("post", 0, "small"))
-    }
+    three = (FIRST, Setting("pre", 20, "small"), Setting("post", 0, "small"))
+    means = {one: fmean(run[-1] for run in stored_grid()[one]) for one in three}
     page.set(predictions={str(one): 3 for one in means})
     assert not any("mean" in text for text in page.written())
     page.set(ranked=True)
@@ -89,10 +89,8 @@ def test_an_answer_shows_what_was_measured_marked_in_words_and_ranked_when_asked
 
 
 def test_a_replay_tells_as_many_steps_as_it_has_shown_and_a_run_that_diverged_says_so(show):
-    page, setting = (
-        show(PaperVsPractice("pre", 100, "small", point=3)),
-        Setting("pre", 100, "small"),
-    )
+    setting = Setting("pre", 100, "small")
+    page = show(PaperVsPractice(*setting, point=3))
     steps = [one for one in page.told() if one.startswith("step ")]
     assert steps == [f"step {i * GRID_EVERY}: {losses(setting, i)}" for i in (1, 2, 3)]
     assert f"At step 15: {losses(setting, 3)}." in page.said
@@ -104,18 +102,19 @@ def test_a_replay_tells_as_many_steps_as_it_has_shown_and_a_run_that_diverged_sa
     assert "step 50: seed 0 diverged, seed 1 3.222, seed 2 3.276" in page.told()
 
 
-def test_missing_curves_say_how_they_are_made(show, monkeypatch, tmp_path):
+MADE_BY = {"paper_vs_practice": PaperVsPractice, "leash": Leash}
+
+
+@pytest.mark.parametrize("program", MADE_BY)
+def test_missing_runs_say_how_they_are_made(show, monkeypatch, tmp_path, program):
     since_2017.stored_grid.cache_clear()
     monkeypatch.setattr(since_2017, "DATA", tmp_path)
     try:
-        page = show(PaperVsPractice())
-        assert "`python -m benchmarks.paper_vs_practice` makes it again" in page.said
+        assert f"`python -m benchmarks.{program}` makes it again" in show(MADE_BY[program]()).said
     finally:
         since_2017.stored_grid.cache_clear()
 
 
-def test_values_are_those_of_the_lesson():
-    shown = repr(PaperVsPractice("pre", 20, "small"))
-    assert "initialization='small', norm_position='pre', point=40" in shown
+def test_no_run_ends_near_the_bar():
     ends = [run[-1] for runs in stored_grid().values() for run in runs]
-    assert not any(2.5 < loss < 3.0 for loss in ends)  # nothing hangs on the exact bar
+    assert not any(2.5 < loss < 3.0 for loss in ends)

@@ -1,6 +1,7 @@
 """The patching grid in the page: every share is that of the package's `patching_grid`."""
 
 import re
+from itertools import cycle
 
 import pytest
 import torch
@@ -25,7 +26,6 @@ PAIRS = [  # sentences, and after which written word the answer comes
     (SOURCE, "the old child sees the small cat .", 0),
     (SOURCE, "the old dog sees the small house .", 4),
     ("the child opens the window .", "the child opens the door .", 4),
-    ("the child opens the window .", "a child reads the window .", 2),
 ]
 
 
@@ -107,10 +107,8 @@ def test_every_share_of_a_model_without_tokenizer(show, example):
     last = ids.size(1) - 1
     page = show(PatchingGrid(model, ids, others))
     tokens, traces = [str(i) for i in ids[0].tolist()], 0
-    for position, answer, heads in [
-        (last // 2, last, False), (last, last, True), (2, last - 2, False), (1, 3, True),
-        (3, 1, False),
-    ]:  # fmt: skip
+    cases = [(last // 2, last), (last, last), (2, last - 2), (1, 3), (3, 1)]
+    for heads, (position, answer) in zip(cycle((False, True)), cases, strict=False):
         corrupted = replaced(ids, others, position)
         page.set(corrupted=" ".join(map(str, corrupted[0].tolist())), answer=answer, heads=heads)
         seen = traced(model, ids, corrupted, answer, heads)
@@ -163,22 +161,19 @@ def test_a_click_or_a_key_replaces_a_token_alone(show):
     assert len(SOURCE.split()) == len(OTHERS.split()) and {*OTHERS.split()} <= known
 
 
-def test_what_cannot_be_traced_is_answered(show):
+def test_what_cannot_be_traced_is_answered_and_typed_ids_are_read(show):
     page = show(PatchingGrid())
-    page.set(corrupted="the old dog sees the cat .")
-    assert "The clean prompt has 9 tokens and the corrupted one 8: " in page.said
-    page.set(corrupted=SOURCE)
-    assert page.said.startswith("Both prompts are the same.")
-    assert page.title == "“der” does not need what differs: nothing to trace"
-    page.set(clean="", corrupted=SOURCE)
-    assert page.said == "A sentence is empty: type one."
-    page.set(clean="dog " * 15)
-    assert "room for 14 words and marks, and a sentence has 16: shorten it." in page.said
-    page.set(clean="the old dogg sees the small cat")
-    assert "“dogg” is not in the vocabulary; similar words that are: dog, dogs." in page.said
-
-
-def test_typed_ids_are_read_or_answered(show):
+    for state, answer in (
+        ({"corrupted": "the old dog sees the cat ."}, "has 9 tokens and the corrupted one 8: "),
+        ({"corrupted": SOURCE}, "Both prompts are the same."),
+        ({"clean": ""}, "A sentence is empty: type one."),
+        ({"clean": "dog " * 15}, "room for 14 words and marks, and a sentence has 16: shorten it."),
+        ({"clean": "the old dogg sees the small cat"}, "similar words that are: dog, dogs."),
+    ):
+        page.set(**state)
+        assert answer in page.said
+        if answer.startswith("Both"):
+            assert page.title == "“der” does not need what differs: nothing to trace"
     model, ids, others = decoder()
     page = show(PatchingGrid(model, ids, others))
     page.set(clean="1, 2 3\n4", corrupted=" 1 2 9 4 ")

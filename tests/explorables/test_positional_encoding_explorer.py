@@ -39,11 +39,8 @@ def expected(d_model, length, base, dimension, position, distance) -> dict[str, 
         for i, period in enumerate(periods(d_model, base))
     ]
     hands = [(p, 2 * i) for i in range(d_model // 2) for p in (other, position)]
-    told += [
-        f"position {p}: dimension {i} is {encoding[p, i]:.2f}, "
-        f"dimension {i + 1} is {encoding[p, i + 1]:.2f}"
-        for p, i in hands
-    ]
+    tips = ((p, i, encoding[p, i], i + 1, encoding[p, i + 1]) for p, i in hands)
+    told += lines("position {}: dimension {} is {:.2f}, dimension {} is {:.2f}", tips)
     cells = ((p, i, encoding[p, i]) for p in range(length) for i in range(d_model))
     told += lines("position {}, dimension {}: {:.2f}", cells)
     wave = enumerate(encoding[:, dimension])
@@ -118,6 +115,8 @@ def test_clock_cell_and_points_choose_and_a_number_lights_up_wherever_it_stands(
     page = show(PositionalEncodingExplorer())
     page.named("position 10, dimension 2:", "img").focus()
     assert sorted(page.lit()) == ["circle", "circle", "rect"]  # the hand, the wave's, the cell
+    refused = "d_model is 7: choose an even number from 2 to 64."
+    assert_refused(refused, PositionalEncodingExplorer, 7)
     page.click("dimensions 6 and 7")
     assert page.get("dimension") == 6
     page.named("position 20, dimension 3:", "img").click()
@@ -127,9 +126,3 @@ def test_clock_cell_and_points_choose_and_a_number_lights_up_wherever_it_stands(
     page.named("dimension 3 at position 48").focus()
     assert page.press("Enter").startswith("dimension 3 at position 48")
     assert page.get("position", "distance") == [48, 1]
-
-
-def test_an_odd_size_is_refused():
-    assert_refused(
-        "d_model is 7: choose an even number from 2 to 64.", PositionalEncodingExplorer, 7
-    )

@@ -1,5 +1,6 @@
 """One word's stream in the page: what is added, what comes of it, and what would be said."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -25,12 +26,9 @@ def points_of(run, stack: str, row: int) -> list[tuple]:
     for i in range(run.model.config.n_layers):
         for kind in ("self_attention", "cross_attention", "feed_forward"):
             part = f"{stack}.{i}.{kind}"
-            added = next(
-                (run.values[f"{part}.{b}"] for b in BRANCHES if f"{part}.{b}" in run.values), None
-            )
-            if added is not None:
+            for added in (f"{part}.{b}" for b in BRANCHES if f"{part}.{b}" in run.values):
                 after = run.values[f"{stack}.{i}.{after_of(run, stack, i, kind)}"]
-                points.append((f"{kind.replace('_', '-')} {i}", added[row], after[row]))
+                points.append((f"{kind.replace('_', '-')} {i}", run.values[added][row], after[row]))
     return points
 
 
@@ -79,18 +77,15 @@ def test_every_number_is_that_of_the_packages_model(show):
             shown = page.all()
             agree(shown["told"], expected(points, model, point, 7 * row, speaks))
             said = told_numbers(shown["said"].partition("is now")[2])
-            assert said[:2] == pytest.approx(
-                [points[i][2][7 * row].item() for i in (point, 0)], abs=6e-3
-            )
+            wanted = [points[i][2][7 * row].item() for i in (point, 0)]
+            assert said[:2] == pytest.approx(wanted, abs=6e-3)
     assert shown["title"].startswith("After feed-forward 1, “macht” has a cosine of ")
 
 
 @pytest.mark.parametrize("norm_position", ["pre", "post"])
 def test_a_decoder_and_an_encoder_of_ones_own(show, norm_position):
     model, tokenizer = tiny_models.language_model()
-    model = DecoderOnlyTransformer(
-        model.config.__class__(**{**vars(model.config), "norm_position": norm_position})
-    ).eval()
+    model = DecoderOnlyTransformer(replace(model.config, norm_position=norm_position)).eval()
     page = show(StreamExplorer(model, tokenizer, "abc", row=2, written=0, point=99))
     ids = [*tokenizer.encode("abc")]
     points = points_of(forward_pass(model, {"ids": ids}), "decoder", 2)

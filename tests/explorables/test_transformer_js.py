@@ -136,7 +136,7 @@ def translator() -> list[tuple[nn.Module, int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "models, batches, rows",
-    [(drawn_models, 1, 1), (translator, 10, 10), (lessons_gpt, 10, 10), (induction_model, 30, 10)],
+    [(drawn_models, 1, 1), (translator, 6, 5), (lessons_gpt, 5, 5), (induction_model, 5, 5)],
 )
 def test_every_hook_point_has_the_packages_numbers(tmp_path, models, batches, rows):
     draw = random.Random(batches)

@@ -24,16 +24,14 @@ def bytes_in(text: str) -> list[float]:
 
 
 def test_every_model_device_and_change_has_the_packages_numbers(show):
-    page, states = show(WillItFit()), []
-    for size, bits, (table, twice) in itertools.product(
-        range(len(MODELS)), (32, 16), ((True, False), (False, False), (True, True), (False, True))
-    ):
-        states.append(dict(size=size, bits=bits, table=table, twice=twice))
+    page, both = show(WillItFit()), (True, False)
+    names = ("size", "bits", "table", "twice")
+    sizes = itertools.product(range(len(MODELS)), (32, 16), both, both)
+    states = [dict(zip(names, one, strict=True)) for one in sizes]
     states += [dict(batch=batch, tokens=tokens) for batch in (1, 64) for tokens in (128, 8192)]
     states += [dict(devices=devices, memory=memory) for devices, memory in ((8, 8), (512, 141))]
-    first = dict(
-        size=1, bits=32, batch=8, tokens=1024, table=True, twice=False, devices=1, memory=24
-    )
+    first = dict(zip(names, (1, 32, True, False), strict=True))
+    first |= dict(batch=8, tokens=1024, devices=1, memory=24)
     whole = [first | state for state in states]
     for state, shown in zip(whole, page.states(whole), strict=True):
         sizes = list(MODELS.values())[state["size"]]

@@ -15,7 +15,6 @@ from transformer_lesson.figures import (
     decoding,
     language,
     learning,
-    probes,
     quantized,
     since,
     sublayers,
@@ -69,15 +68,6 @@ def test_lines_lead_from_who_looks_to_who_is_seen_as_wide_as_their_weight():
     assert texts(axes) == ["x", "x", "y", "y"] and len(made.axes) == 2
 
 
-def test_arrows_tell_the_scores_and_a_path_the_weights():
-    Q, K, V = torch.randn(3, 4, 6)
-    scores = K @ Q[1] / 6**0.5
-    around = attention_steps.keys_around_query("Claim", Q[1], K, NAMES, 1)
-    assert_told(around, f"child {scores[3]:.1f}")
-    path = attention_steps.query_path("Claim", Q[1], K, V, NAMES, 1)
-    assert_told(path, f"child {scores.softmax(0)[3]:.2f}")
-
-
 @pytest.mark.parametrize("mask", [None, torch.ones(4, 4).tril().bool()])
 def test_the_flow_has_a_step_for_the_mask(mask):
     made = attention_steps.data_flow("Claim", *torch.randn(3, 4, 6), NAMES, 2, mask)
@@ -118,12 +108,6 @@ def test_a_hand_points_up_at_0_and_turns_to_the_right():
     assert right_of_it[1, 0] > right_of_it[0, 0] and right_of_it[1, 1] < right_of_it[0, 1]
 
 
-def test_bits_stand_beside_waves():
-    bits = torch.tensor([[pos >> b & 1 for b in range(3)] for pos in range(8)])
-    made = bits_and_waves(bits, sinusoidal_encoding(8, 6))
-    assert assert_told(made) and len(made.axes) == 2
-
-
 def test_a_cut_text_tells_its_tokens():
     ways = {"words": ["a", "<unk>", "."], "pieces": ["a", "␣un", "ic", "␣."]}
     made = cuts("a unic .", ways, "Two ways")
@@ -141,6 +125,53 @@ def test_words_keep_their_places_but_cover_none_another_and_are_told_apart_by_gr
     made = group_maps({"left": (torch.rand(3, 2), "aab"), "right": (torch.rand(2, 2), "ba")}, "Two")
     assert_told(made, "left: 3 points; right: 2 points")
     assert [len(axes.collections) for axes in made.axes] == [2, 2]
+
+
+# Drawings that have nothing to check but that they can be drawn, and their words
+
+BITS = torch.tensor([[pos >> b & 1 for b in range(3)] for pos in range(8)])
+TREE = {"<bos>": {"a": 0.6, "b": 0.4}, "a": {"x": 0.5, "y": 0.5}, "b": {"z": 1.0}}
+RACE = {
+    "greedy": [("red", -1.0), ("mouse", -2.0), (".", -2.5)],
+    "beam": [("mouse", -1.2), (".", -1.4)],
+}
+WORDS = {"a": {"x": 0.7, "y": 0.3}, "b": {"z": 1.0}}
+KERNELS = {"one": [0.7, 0.2, 0.1], "two": [0.1, 0.8, 0.1]}
+RISES = [[(1, 0.0), (5, 0.5), (10, 1.0)], [(1, 0.2), (5, 0.3), (10, 0.8)]]
+TABLES = {"head": torch.full((3, 3), 0.5).fill_diagonal_(-2.0), "other": torch.eye(3)}
+ARROWS = {"rare": [[1.0, 0.0], [0.0, 0.4]], "dense": [[0.1, 0.1]] * 2}
+SHARE = torch.tensor([[0.1, 0.9], [0.2, 0.4], [0.6, 0.0]])
+Q, K, V = torch.randn(3, 4, 6, generator=torch.Generator().manual_seed(0))
+SCORES = K @ Q[1] / 6**0.5
+TOLD = [  # what makes a drawing, how many axes it has, and what it says
+    (bits_and_waves, (BITS, sinusoidal_encoding(8, 6)), 2, ""),
+    (decoding.word_tree, ("Tree", TREE, "<bos>", ["a", "b", "z"]), 1, "b z 0.40"),
+    (decoding.race, ("Race", RACE), 1, "beam: mouse -1.2, . -1.4"),
+    (decoding.kept_words, ("Kept", WORDS, {"a": 2, "b": 1}, 1), 2, "“a”, top-p keeps 2 of 2 words"),
+    (decoding.cache_steps, ("Cache", ["<bos>", "$a$", "b"]), 2, "all 6 entries"),
+    (language.by_position, ("Claim", torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0])), 1,
+     "0: 5.00, 1: 4.00, 2 to 3: 2.50, 4: 1.00."),
+    (circuits.kernels, ("Claim", KERNELS), 2, "one: distance 0 0.70, distance 1 0.20",
+     "two: distance 0 0.10, distance 1 0.80"),
+    (circuits.rises, ("Claim", {"fast": {"a": RISES}, "slow": {"a": RISES[1:]}}), 2,
+     "fast, a: half of its rise by step 5 to 10", "slow, a: half of its rise by step 10"),
+    (circuits.token_tables, ("Claim", TABLES), 2, "head: own token -2.0, others +0.5",
+     "other: own token +1.0, others +0.0"),
+    (circuits.arrows, ("Claim", ARROWS), 2,
+     "rare: 1 of 2 features have an arrow longer than 0.5", "dense: 0 of 2"),
+    (since.lookers, ("Claim", SHARE), 2,
+     "3 blocks of 2 heads. Mean share 0.37; 2 heads give over half"),
+    (attention_steps.keys_around_query, ("Claim", Q[1], K, NAMES, 1), 1, f"child {SCORES[3]:.1f}"),
+    (attention_steps.query_path, ("Claim", Q[1], K, V, NAMES, 1), 3,
+     f"child {SCORES.softmax(0)[3]:.2f}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make, given, n_axes, said", [(*one[:3], one[3:]) for one in TOLD])
+def test_it_is_drawn_and_told(make, given, n_axes, said):
+    made = make(*given)
+    assert_told(made, *said)
+    assert len(made.axes) == n_axes
 
 
 # Sub-layers, and a model that learns
@@ -183,23 +214,20 @@ def test_a_blocks_numbers_lie_on_its_levels_and_every_trial_is_a_dot():
     assert np.isin(np.float32(dots), levels.numpy()).all()
     block = torch.tensor([15, 48, 216, 185, 69, *range(15)])
     made = quantized.block_of_bytes("Bytes", block)
-    axes = assert_told(
-        made, "The 20 bytes of a block: 15, 48, 216, 185, 69, 0, 1", "0100 0101 in bits"
-    )
+    said = "The 20 bytes of a block: 15, 48, 216, 185, 69, 0, 1"
+    axes = assert_told(made, said, "0100 0101 in bits")
     assert {"69", "0100", "0101", "step 5", "step 4"} <= set(texts(axes))
     whole = {"second": 3.5, "first": 14.5}
     made = quantized.second_time("Heads", whole, {"best": [12.7], "others": [3.6, 4.0]})
     axes = assert_told(made, "best: 12.7; others: 3.6, 4.0. Whole model: second 3.5, first 14.5")
-    assert [line.get_xdata()[0] for line in axes.lines[:2]] == [3.5, 14.5] and axes.get_xlim()[
-        1
-    ] > 15
+    assert [line.get_xdata()[0] for line in axes.lines[:2]] == [3.5, 14.5]
+    assert axes.get_xlim()[1] > 15
     assert [len(line.get_xdata()) for line in axes.lines[2:]] == [1, 2]
 
 
 # What a model says, and how it writes
 
 STAGES = {"first": {"ab": 0.04, "<b>": 0.03}, "last": {"auf": 0.9, "$x": 0.01}}
-TREE = {"<bos>": {"a": 0.6, "b": 0.4}, "a": {"x": 0.5, "y": 0.5}, "b": {"z": 1.0}}
 
 
 def test_a_row_a_step_and_a_box_a_word():
@@ -231,17 +259,6 @@ def test_each_position_is_asked_for_the_next_word_and_bars_are_as_long_as_words_
     assert made.axes[1].patches[0].get_facecolor() == axes.patches[2].get_facecolor()
 
 
-def test_drawings_of_writing_tell_what_they_show():
-    assert_told(decoding.word_tree("Tree", TREE, "<bos>", ["a", "b", "z"]), "b z 0.40")
-    lines = {"greedy": [("red", -1.0), ("mouse", -2.0), (".", -2.5)]}
-    lines["beam"] = [("mouse", -1.2), (".", -1.4)]
-    assert_told(decoding.race("Race", lines), "beam: mouse -1.2, . -1.4")
-    words = {"a": {"x": 0.7, "y": 0.3}, "b": {"z": 1.0}}
-    kept = decoding.kept_words("Kept", words, {"a": 2, "b": 1}, 1)
-    assert_told(kept, "After “a”, top-p keeps 2 of 2 words")
-    assert_told(decoding.cache_steps("Cache", ["<bos>", "$a$", "b"]), "all 6 entries")
-
-
 def test_a_kept_branch_is_blue_and_another_dotted():
     lines = decoding.word_tree("Tree", TREE, "<bos>", ["a", "x"]).axes[0].lines
     styles = [(line.get_color() == decoding.KEPT, line.get_linestyle()) for line in lines]
@@ -264,9 +281,8 @@ def test_steps_stand_below_one_another_and_what_was_read_beside_each_other():
     assert [len(axes.patches) for axes in made.axes] == [2] * 4
     longest = [max(bar.get_width() for bar in axes.patches) for axes in made.axes]
     assert longest == [0.04, 0.9, 0.9, 0.04]
-    assert (
-        made.axes[2].get_ylabel() == "second,\nlast" and made.axes[3].get_xlabel() == "probability"
-    )
+    assert made.axes[2].get_ylabel() == "second,\nlast"
+    assert made.axes[3].get_xlabel() == "probability"
 
 
 # What a language model's losses say
@@ -290,18 +306,10 @@ def test_a_run_says_at_which_step_it_passes_a_level_and_the_best_model_of_each_a
 
 
 def test_a_scaling_curve_says_what_it_predicts_and_what_the_run_left_out_reached():
-    runs, curves = (
-        {20_000: 3.0, 80_000: 2.5},
-        {"no floor": (0.0, 10.0, 0.125), "a floor": (2, 0, 1)},
-    )
-    made = language.scaling("Claim", runs, (2**18, 2.2), curves)
+    curves = {"no floor": (0.0, 10.0, 0.125), "a floor": (2, 0, 1)}
+    made = language.scaling("Claim", {20_000: 3.0, 80_000: 2.5}, (2**18, 2.2), curves)
     axes = assert_told(made, "no floor predicts 2.10 for 262,144. a floor predicts 2.00 for")
     assert "left out: 2.20" in texts(axes) and "no floor\npredicts 2.10" in texts(axes)
-
-
-def test_losses_by_position_have_means_over_stretches_that_double():
-    made = language.by_position("Claim", torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0]))
-    assert_told(made, "0: 5.00, 1: 4.00, 2 to 3: 2.50, 4: 1.00.")
 
 
 def test_stories_are_rows_of_right_and_wrong_sentences_the_ones_without_a_mistake_below():
@@ -322,34 +330,6 @@ def test_weights_by_query_tell_what_their_mean_hides():
     axes = assert_told(made, "head 0.0: mean 0.45; queries 1 to 2 0.80, later 0.10",
                        "head 0.1: mean 0.25; queries 1 to 2 0.50, later 0.00")  # fmt: skip
     assert "mean 0.35" in texts(axes)
-
-
-def test_kernels_tell_the_weight_at_each_distance():
-    made = circuits.kernels("Claim", {"one": [0.7, 0.2, 0.1], "two": [0.1, 0.8, 0.1]})
-    assert_told(
-        made, "one: distance 0 0.70, distance 1 0.20", "two: distance 0 0.10, distance 1 0.80"
-    )
-    assert len(made.axes) == 2
-
-
-def test_rises_tell_when_each_kind_is_halfway():
-    lines = [[(1, 0.0), (5, 0.5), (10, 1.0)], [(1, 0.2), (5, 0.3), (10, 0.8)]]
-    assert [circuits.half_way(line) for line in lines] == [5, 10]
-    made = circuits.rises("Claim", {"fast": {"a": lines}, "slow": {"a": lines[1:]}})
-    assert_told(
-        made, "fast, a: half of its rise by step 5 to 10", "slow, a: half of its rise by step 10"
-    )
-
-
-def test_token_tables_tell_their_diagonal():
-    table = torch.full((3, 3), 0.5).fill_diagonal_(-2.0)
-    made = circuits.token_tables("Claim", {"head": table, "other": torch.eye(3)})
-    assert_told(made, "head: own token -2.0, others +0.5", "other: own token +1.0, others +0.0")
-
-
-def test_arrows_count_what_is_kept():
-    made = circuits.arrows("Claim", {"rare": [[1.0, 0.0], [0.0, 0.4]], "dense": [[0.1, 0.1]] * 2})
-    assert_told(made, "rare: 1 of 2 features have an arrow longer than 0.5", "dense: 0 of 2")
 
 
 # Since 2017
@@ -377,14 +357,6 @@ def test_pairs_that_go_further_than_they_learned_stand_above_their_bar():
     assert [bar.get_height() for bar in axes.patches] == pytest.approx([10, 1])
 
 
-def test_heads_that_look_at_the_first_token_are_counted():
-    share = torch.tensor([[0.1, 0.9], [0.2, 0.4], [0.6, 0.0]])
-    assert_told(
-        since.lookers("Claim", share),
-        "3 blocks of 2 heads. Mean share 0.37; 2 heads give over half",
-    )
-
-
 def test_an_adapted_matrix_is_drawn_in_the_order_of_its_thin_ones():
     W, A, B = torch.randn(5, 7), torch.randn(1, 7), torch.randn(5, 1)
     made = adapters.adapted_matrix(W, A, B, 2.0, "Claim")
@@ -396,18 +368,3 @@ def test_an_adapted_matrix_is_drawn_in_the_order_of_its_thin_ones():
     ends = [[str(one) for one in order[[0, -1]].tolist()] for order in (columns, rows)]
     labels = made.axes[0].get_xticklabels(), made.axes[0].get_yticklabels()
     assert [[one.get_text() for one in axis] for axis in labels] == ends
-
-
-# A sick program beside the healthy one
-
-
-def test_bars_and_curves_are_told_apart_without_colors_and_a_missing_bar_is_a_0():
-    bars = assert_told(probes.beside([0, 3], [2, 1], "A", "B", "x", "y", ["one", "two"]), "B")
-    assert [bar.get_height() for bar in bars.patches] == [2, 1, 0, 3]
-    assert [bar.get_hatch() for bar in bars.patches[1:3]] == [None, "////"]
-    assert texts(bars) == ["healthy", "0", "sick"] and bars.texts[1].get_position()[0] == 0.2
-    curves = assert_told(probes.beside([5, 3], [2, 1], "A", "B", "x", "y"), "B")
-    drawn = {tuple(line.get_ydata()): line.get_linestyle() for line in curves.lines}
-    assert drawn == {(2, 1): "-", (5, 3): "--"} and texts(curves) == ["healthy", "sick"]
-    with pytest.raises(ValueError, match="There are 1 numbers of the sick program, 2 of the"):
-        probes.beside([1], [2, 3], "A", "B", "x", "y", ["one", "two"])

@@ -10,7 +10,7 @@ from tests.grading.handed_in import notebook
 from transformer_lesson.exercises.engine.inventory import asked
 from transformer_lesson.exercises.engine.progress import FORMAT
 from transformer_lesson.grading import __main__ as command
-from transformer_lesson.grading import class_gain, sandbox
+from transformer_lesson.grading import class_gain
 from transformer_lesson.grading.class_gain import interval, normalized_gain, write_gains
 
 
@@ -55,22 +55,20 @@ def test_a_class_gains_what_hake_says_and_who_missed_one_of_the_two_is_left_out(
     assert (tmp_path / "emil/my_progress.json").read_text() == "{"  # nothing of theirs is renamed
     before = (tmp_path / "gains.csv").read_bytes()
     assert write_gains(tmp_path) == said and (tmp_path / "gains.csv").read_bytes() == before
-
-
-def test_a_loss_is_a_number_and_a_hostile_name_no_formula(tmp_path):
+    loss = tmp_path / "a loss"
+    loss.mkdir()
     for name in "abcdefgh":
         text = progress(before=8, after=6)  # three of these six are asked twice
-        (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
-    (tmp_path / "=1+1.json").write_text("[]")
-    assert "gain -2.50 (-2.50 to -2.50); unreadable: '=1+1.json." in write_gains(tmp_path)
-    assert read(tmp_path)["all ten asked twice"]["gain"] == "-2.50"
+        (loss / f"{name}.json").write_text(text, encoding="utf-8")
+    (loss / "=1+1.json").write_text("[]")
+    assert "gain -2.50 (-2.50 to -2.50); unreadable: '=1+1.json." in write_gains(loss)
+    assert read(loss)["all ten asked twice"]["gain"] == "-2.50"
 
 
+@pytest.mark.usefixtures("closed_sandbox")
 def test_make_grade_writes_both_tables_and_a_progress_file_is_nobodys_notebook(
     tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(sandbox, "can_start", lambda: True)
-    monkeypatch.setattr(sandbox, "is_closed", lambda: True)
     monkeypatch.setattr(command, "grade", lambda cells, lesson: [])
     (tmp_path / "anna.ipynb").write_text(notebook("1"))
     assert command.main([str(tmp_path)]) == 0
@@ -90,10 +88,7 @@ def test_the_interval_holds_the_true_gain_about_as_often_as_it_says(monkeypatch)
         before, after = (draw.binomial(10, np.clip(p + able, 0, 1)) / 10 for p in (0.3, 0.72))
         low, high = interval(before, after)
         held += low <= 0.6 <= high
+    assert normalized_gain(np.array([0.0, 0.5]), np.array([0.5, 1.0])) == pytest.approx(2 / 3)
+    assert np.isnan(normalized_gain(np.ones(3), np.ones(3)))
     assert 0.88 <= held / 200 <= 0.98
     assert np.isnan(interval(before[:7], after[:7])).all()
-
-
-def test_nothing_to_gain_is_no_gain():
-    assert np.isnan(normalized_gain(np.ones(3), np.ones(3)))
-    assert normalized_gain(np.array([0.0, 0.5]), np.array([0.5, 1.0])) == pytest.approx(2 / 3)

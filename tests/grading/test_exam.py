@@ -11,7 +11,7 @@ from transformer_lesson.exercises.boss import planted
 from transformer_lesson.exercises.engine.explanation import words
 from transformer_lesson.exercises.program import FUNCTIONS, sources
 from transformer_lesson.grading import __main__ as command
-from transformer_lesson.grading import judge, sandbox
+from transformer_lesson.grading import judge
 from transformer_lesson.grading.folder import read
 
 pytestmark = pytest.mark.slow
@@ -21,10 +21,8 @@ THIRTY = [HUNT, *(pytest.param(n, marks=pytest.mark.everything) for n in range(3
 
 @pytest.fixture
 def graded_in_this_process(monkeypatch, unchecked):
-    def here(cells, names):
-        return [graded_here(name, cells) for name in names]
-
-    monkeypatch.setattr(judge, "_until_stopped", here)
+    here = "_until_stopped", lambda cells, names: [graded_here(name, cells) for name in names]
+    monkeypatch.setattr(judge, *here)
 
 
 def handed_in(seed: int, mended: dict[str, str], folder) -> list[str]:
@@ -54,43 +52,29 @@ def test_hunts_are_graded(seed, tmp_path, graded_in_this_process):
     assert {one.name: one.status for one in mended} == dict.fromkeys(bugs, "passed")
 
 
-def test_one_mended_one_not_and_one_broken(tmp_path, graded_in_this_process):
+def test_a_folder_of_hunts_one_mended_one_imported_one_broken(
+    tmp_path, graded_in_this_process, closed_sandbox
+):
     bugs, right = dict(planted(HUNT)), sources()
-    first, *others = bugs
+    first, second, third = bugs
     sound = next(name for name in FUNCTIONS if name not in bugs)
     broken = f"def {sound}(*inputs):\n    return inputs[0]"
-    cells = handed_in(HUNT, {first: right[first], sound: broken}, tmp_path)
-    found = {one.name: one.status for one in judge.grade_hunt(cells, HUNT)}
-    assert found == {first: "passed", **dict.fromkeys([*others, sound], "failed")}
-
-
-def test_ours_imported_is_no_mending(tmp_path, graded_in_this_process):
-    name = next(iter(dict(planted(HUNT))))
-    module, function = judge.find(name).reference.split(":")
-    cells = handed_in(HUNT, {name: f"from {module} import {function} as {name}"}, tmp_path)
-    found = {one.name: one.status for one in judge.grade_hunt(cells, HUNT)}
-    assert found[name] == "imported"
-
-
-def test_a_notebook_holds_no_answer():
-    text = json.dumps(exam.hunt(HUNT))
-    assert "choose" not in text
-    assert not any(words(name)[turn].name in text for name, turn in planted(HUNT))
-
-
-def test_a_folder_of_hunts_gets_its_rows(tmp_path, monkeypatch, graded_in_this_process):
-    monkeypatch.setattr(sandbox, "can_start", lambda: True)
-    monkeypatch.setattr(sandbox, "is_closed", lambda: True)
-    assert exam.main([str(HUNT), str(tmp_path)]) == 0
+    module, function = judge.find(second).reference.split(":")  # ours imported is no mending
+    imported = f"from {module} import {function} as {second}"
+    handed_in(HUNT, {first: right[first], second: imported, sound: broken}, tmp_path)
     assert command.main([str(tmp_path), f"hunt {HUNT}"]) == 0
     rows = grades(tmp_path)
-    assert [row["exercise"] for row in rows] == [name for name, _ in planted(HUNT)]
-    assert {(row["lesson"], row["status"]) for row in rows} == {(f"hunt {HUNT}", "failed")}
+    assert {row["lesson"] for row in rows} == {f"hunt {HUNT}"}
+    found = {row["exercise"]: row["status"] for row in rows}
+    assert found == {first: "passed", second: "imported", third: "failed", sound: "failed"}
 
 
-def test_the_notebook_runs_and_its_probe_says_something(capsys):
-    names: dict = {}
-    *code, _, _ = [c["source"] for c in exam.hunt(HUNT)["cells"] if c["cell_type"] == "code"]
+def test_the_notebook_holds_no_answer_runs_and_its_probe_says_something(capsys):
+    names, notebook = {}, exam.hunt(HUNT)
+    text = json.dumps(notebook)
+    assert "choose" not in text
+    assert not any(words(name)[turn].name in text for name, turn in planted(HUNT))
+    *code, _, _ = [c["source"] for c in notebook["cells"] if c["cell_type"] == "code"]
     for source in code:
         exec(source, names)
     assert "sick: " in exam.probe("leak", names)
@@ -107,10 +91,10 @@ def test_nothing_is_overwritten_unasked(tmp_path, capsys):
     assert "Hunt 7" in place.read_text()
 
 
-@pytest.mark.parametrize("arguments", [[], ["x"], ["-1"], ["10000"], ["1.5"], ["7", "nowhere"]])
-def test_a_bad_number_gets_one_sentence(arguments, capsys):
-    with pytest.raises(SystemExit) as end:
-        sys.exit(exam.main(arguments))
-    said = "".join(capsys.readouterr())
-    assert end.value.code == 1 and "give a whole number from 0 to 9999" in said
-    assert said.count("\n") == 1
+def test_a_bad_number_gets_one_sentence(capsys):
+    for arguments in ([], ["x"], ["-1"], ["10000"], ["1.5"], ["7", "nowhere"]):
+        with pytest.raises(SystemExit) as end:
+            sys.exit(exam.main(arguments))
+        said = "".join(capsys.readouterr())
+        assert end.value.code == 1 and "give a whole number from 0 to 9999" in said
+        assert said.count("\n") == 1

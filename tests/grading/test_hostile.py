@@ -7,6 +7,7 @@ nothing of theirs is left.
 import inspect
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -81,6 +82,7 @@ import math, os
     {FORMULA}
 """
 MEMORY = f"import torch\n{HEAD}all = []\n    while True:\n        all.append(torch.empty(2**27))"
+DISK = f"{HEAD}open('big', 'wb').write(bytes(2**25))\n    return 1.0"
 
 # What stands in a cell, and the status and the beginning of the mistake or message.
 CLASS = {
@@ -93,11 +95,7 @@ CLASS = {
     "lines": (FLOOD % r"\n", "crashed", "What its process sent could not be read"),
     "orphans": (LEFT_BEHIND, "passed", "Equal to"),
     "memory": (MEMORY, "failed", "Your function raised RuntimeError"),
-    "disk": (
-        f"{HEAD}open('big', 'wb').write(bytes(2**25))\n    return 1.0",
-        "failed",
-        "Your function raised OSError",
-    ),
+    "disk": (DISK, "failed", "Your function raised OSError"),
 }
 
 
@@ -155,31 +153,20 @@ def test_what_hangs_or_ends_costs_one_exercise(monkeypatch):
     ]
 
 
-class Clock:
-    """A clock by which waiting takes no time; a process that is never done writes meanwhile."""
+def test_bytes_without_an_end_do_not_prolong_the_time(tmp_path, monkeypatch):
+    """By a clock by which waiting takes no time; a process that is never done writes meanwhile."""
+    path, clock = tmp_path / "written", SimpleNamespace(now=0.0, poll=lambda: None)
+    path.write_bytes(b"started\n")
 
-    def __init__(self, file: Path):
-        self.now, self.file = 0.0, file
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        with self.file.open("ab") as file:
+    def sleep(seconds: float) -> None:
+        clock.now += seconds
+        with path.open("ab") as file:
             file.write(b"x")
 
-    def poll(self) -> None:
-        return None
-
-
-def test_bytes_without_an_end_do_not_prolong_the_time(tmp_path, monkeypatch):
-    clock = Clock(tmp_path / "written")
-    clock.file.write_bytes(b"started\n")
+    clock.sleep, clock.monotonic = sleep, lambda: clock.now
     monkeypatch.setattr(sandbox, "time", clock)
-    read_lines = inspect.unwrap(sandbox._lines)  # the clock is no process
-    with clock.file.open("rb") as file:
-        lines = read_lines(clock, file)
+    with path.open("rb") as file:
+        lines = inspect.unwrap(sandbox._lines)(clock, file)  # the clock is no process
         assert next(lines) == b"started\n"
         with pytest.raises(sandbox.Stopped) as stopped:
             next(lines)

@@ -4,11 +4,7 @@ import pytest
 import torch
 
 from tests.parity import small_config
-from transformer_lesson.interpretability.causality import (
-    changed_positions,
-    leaks_future,
-    who_told,
-)
+from transformer_lesson.interpretability.causality import changed_positions, leaks_future, who_told
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 IDS = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
@@ -35,19 +31,6 @@ def last_token_in_one_sentence(ids):
     return per_token(torch.cat([ids[:1], second]))
 
 
-@pytest.mark.parametrize(
-    ("model", "moved"),
-    [
-        (per_token, [0, 0, 1, 0, 0]),
-        (running_sum, [0, 0, 1, 1, 1]),
-        (total, [1, 1, 1, 1, 1]),
-        (next_token, [0, 1, 0, 0, 0]),
-    ],
-)
-def test_changed_positions_names_the_outputs_that_move(model, moved):
-    assert (changed_positions(model, IDS, 2) > 0).int().tolist() == moved
-
-
 def test_changed_positions_gives_the_largest_change_over_batch_and_features():
     def model(ids):
         return torch.stack([ids, -2 * ids], dim=-1).float()
@@ -61,12 +44,6 @@ def test_the_token_changes_even_where_it_was_0():
         assert changed_positions(per_token, sentence, 1)[1] > 0
 
 
-def test_the_ids_given_are_left_alone():
-    before = IDS.clone()
-    changed_positions(per_token, IDS, 2)
-    assert torch.equal(IDS, before)
-
-
 def ruled_out(ids):
     return torch.cat([running_sum(ids), per_token(ids) * -torch.inf], dim=-1)  # a token never said
 
@@ -76,40 +53,37 @@ def broken(ids):
 
 
 @pytest.mark.parametrize(
-    ("model", "leaks"),
+    ("model", "moved", "leaks"),
     [
-        (per_token, False),
-        (running_sum, False),
-        (total, True),
-        (next_token, True),
-        (last_token_in_one_sentence, True),
-        (ruled_out, False),
+        (per_token, [0, 0, 1, 0, 0], False),
+        (running_sum, [0, 0, 1, 1, 1], False),
+        (total, [1, 1, 1, 1, 1], True),
+        (next_token, [0, 1, 0, 0, 0], True),
+        (last_token_in_one_sentence, [0, 0, 1, 0, 0], True),
+        (ruled_out, [0, 0, 0, 1, 1], False),  # at 2 it is no number
     ],
 )
-def test_leaks_future(model, leaks):
-    assert leaks_future(model, IDS) is leaks
+def test_the_outputs_that_move_are_named_and_earlier_ones_are_a_leak(model, moved, leaks):
+    before = IDS.clone()
+    assert (changed_positions(model, IDS, 2) > 0).int().tolist() == moved
+    assert leaks_future(model, IDS) is leaks and torch.equal(IDS, before)
 
 
-@pytest.mark.parametrize("leaks", [False, True])
-def test_a_decoder_without_its_causal_mask_is_caught(monkeypatch, leaks):
-    if leaks:
-        monkeypatch.setattr(
-            "transformer_lesson.model.transformers.target_mask", lambda ids, config, start: None
-        )
+def test_a_decoder_without_its_causal_mask_is_caught(monkeypatch):
     model = DecoderOnlyTransformer(small_config()).eval()
-    assert leaks_future(model, IDS) is leaks
+    assert not leaks_future(model, IDS)
+    mask = "transformer_lesson.model.transformers.target_mask"
+    monkeypatch.setattr(mask, lambda ids, config, start: None)
+    assert leaks_future(model, IDS)
 
 
-def test_a_model_of_nan_is_neither_right_nor_wrong():
+def test_what_cannot_be_compared_or_is_not_there_is_refused():
     with pytest.raises(ValueError, match="output at position 2 is nan, so nobody can see"):
         leaks_future(broken, IDS)
-
-
-@pytest.mark.parametrize("position", [-1, 5])
-def test_a_position_outside_the_sequence_is_refused(position):
-    message = f"position is {position}, but the sequence has positions 0 to 4"
-    with pytest.raises(ValueError, match=message):
-        changed_positions(per_token, IDS, position)
+    for position in (-1, 5):
+        message = f"position is {position}, but the sequence has positions 0 to 4"
+        with pytest.raises(ValueError, match=message):
+            changed_positions(per_token, IDS, position)
 
 
 def test_news_is_the_length_of_the_change_of_what_a_word_gets_from_another():

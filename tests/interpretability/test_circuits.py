@@ -1,6 +1,7 @@
 """Edges that are cut, the circuit that is left, and the rule that it follows."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 import torch
@@ -32,26 +33,26 @@ def test_a_graph_has_every_path_once():
     assert len(edges) == len(set(edges)) == 29
     assert edges[:2] == [Edge("embedding", "0.0.q"), Edge("embedding", "0.0.k")]
     assert sum(edge.receiver == "logits" for edge in edges) == 5
-    assert [edge.sender for edge in edges if edge.receiver == "1.1.v"] == [
-        "embedding", "0.0", "0.1",
-    ]  # fmt: skip
+    senders = [edge.sender for edge in edges if edge.receiver == "1.1.v"]
+    assert senders == ["embedding", "0.0", "0.1"]
     assert {edge.sender for edge in edges if edge.receiver == "0.1.k"} == {"embedding"}
 
 
-def test_with_all_edges_the_graph_is_the_model():
+def test_with_all_edges_the_graph_is_the_model_and_without_any_a_mean():
     model = build()
     graph = EdgeGraph(model, IDS)
     assert len(graph.edges) == 9 + 36 + 7
     assert_equal(graph.logits(IDS), model(IDS))
     assert_equal(graph.logits(IDS, graph.edges), model(IDS))
     assert_equal(sum(graph.sent(IDS).values()) @ model.projection.weight.T, model(IDS))
-
-
-def test_without_any_edge_every_sentence_gives_the_same():
-    graph = EdgeGraph(build(), IDS)
     logits = graph.logits(IDS, [])
-    assert_equal(logits, logits[:1].expand_as(logits))
+    assert_equal(logits, logits[:1].expand_as(logits))  # every sentence gives the same
     assert (logits[:, 0] - logits[:, 1]).abs().max() > 1e-3  # but each position its own
+    parts = [graph.logits(IDS)]
+    for letter in "qkv":  # each is cut alone
+        left = [edge for edge in graph.edges if edge != Edge("0.2", f"1.0.{letter}")]
+        parts.append(graph.logits(IDS, left))
+    assert all((a - b).abs().max() > 1e-6 for a, b in combinations(parts, 2))
 
 
 def test_a_head_that_nobody_reads_is_a_head_that_gives_its_mean():
@@ -71,16 +72,6 @@ def test_a_head_that_nobody_reads_is_a_head_that_gives_its_mean():
     with record(model, {point: averaged}):
         expected = model(IDS)
     assert_equal(graph.logits(IDS, rest), expected)
-
-
-def test_each_letter_of_a_receiver_is_cut_alone():
-    graph = EdgeGraph(build(), IDS)
-    different = [
-        graph.logits(IDS, [edge for edge in graph.edges if edge != Edge("0.2", f"1.0.{part}")])
-        for part in "qkv"
-    ]
-    for i, one in enumerate([graph.logits(IDS), *different]):
-        assert all((one - other).abs().max() > 1e-6 for other in different[i:])
 
 
 def test_an_attribution_is_the_slope_of_the_loss():

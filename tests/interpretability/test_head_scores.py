@@ -3,10 +3,7 @@
 import pytest
 import torch
 
-from transformer_lesson.interpretability.head_scores import (
-    induction_score,
-    previous_token_score,
-)
+from transformer_lesson.interpretability.head_scores import induction_score, previous_token_score
 
 
 def looking(back: int, n: int) -> torch.Tensor:
@@ -15,18 +12,18 @@ def looking(back: int, n: int) -> torch.Tensor:
     return torch.nn.functional.one_hot(keys, n).float()[None, None]
 
 
-def scores(weights, period):
-    return (
-        previous_token_score(weights).tolist(),
-        induction_score(weights, period).tolist(),
-    )
-
-
 def test_each_pattern_gets_its_own_score_and_no_other():
     n, period = 13, 5
-    assert scores(looking(1, n), period) == ([1.0], [0.0])
-    assert scores(looking(period, n), period)[1] == [0.0]
-    assert scores(looking(period - 1, n), period)[1] == [1.0]
+    for back, previous, induced in ((1, 1, 0), (period, 0, 0), (period - 1, 0, 1)):
+        weights = looking(back, n)
+        assert induction_score(weights, period).tolist() == [induced]
+        weights[0, 0, :period] = 1.0  # queries that have seen no token twice do not count
+        assert induction_score(weights, period).tolist() == [induced]
+        assert (previous_token_score(looking(back, n)) == 1).item() == previous
+    weights = torch.ones(10, 10).tril()
+    weights = (weights / weights.sum(-1, keepdim=True))[None, None]
+    expected = sum(1 / (i + 1) for i in range(5, 10)) / 5
+    assert float(induction_score(weights, 5)) == pytest.approx(expected)
 
 
 def test_heads_stay_apart_and_sentences_are_averaged():
@@ -37,25 +34,9 @@ def test_heads_stay_apart_and_sentences_are_averaged():
         torch.testing.assert_close(score[head], torch.stack(cells).mean())
 
 
-def test_the_first_period_does_not_count():
-    weights = looking(4, 10)
-    weights[0, 0, :5] = 1.0  # five queries that have seen no token twice
-    assert induction_score(weights, 5).tolist() == [1.0]
-
-
-def test_uniform_attention_scores_little():
-    weights = torch.ones(10, 10).tril()
-    weights = (weights / weights.sum(-1, keepdim=True))[None, None]
-    expected = sum(1 / (i + 1) for i in range(5, 10)) / 5
-    assert float(induction_score(weights, 5)) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("period", [-1, 0, 7, 8])
-def test_a_period_that_is_not_there(period):
-    with pytest.raises(ValueError, match=r"from 1 to 6"):
-        induction_score(torch.ones(1, 1, 7, 7), period)
-
-
-def test_cross_attention_is_refused():
+def test_a_period_that_is_not_there_and_cross_attention_are_refused():
+    for period in (-1, 0, 7, 8):
+        with pytest.raises(ValueError, match=r"from 1 to 6"):
+            induction_score(torch.ones(1, 1, 7, 7), period)
     with pytest.raises(ValueError, match="3 queries and 5 keys"):
         previous_token_score(torch.ones(1, 1, 3, 5))

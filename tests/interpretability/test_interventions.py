@@ -17,7 +17,6 @@ from transformer_lesson.interpretability.interventions import (
     token_losses,
     without_heads,
 )
-from transformer_lesson.model.attention import merge_heads
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.text.batches import Batch
@@ -40,27 +39,34 @@ def test_one_head_is_zero_and_the_others_are_as_they_were():
     ablated = ablate_head(outputs, 1)
     assert (ablated[:, 1] == 0).all()
     assert torch.equal(ablated[:, [0, 2]], before[:, [0, 2]]) and torch.equal(outputs, before)
+    for head in (-1, 3):
+        with pytest.raises(ValueError, match=f"head is {head}, but there are heads 0 to 2"):
+            ablate_head(outputs, head)
 
 
-@pytest.mark.parametrize("head", [-1, 3])
-def test_there_is_no_such_head(head):
-    with pytest.raises(ValueError, match=f"head is {head}, but there are heads 0 to 2"):
-        ablate_head(torch.randn(2, 3, 5, 7), head)
-
-
-def test_heads_are_listed_in_order():
+def test_heads_and_sites_are_listed_in_order_and_a_translators_source_is_patched():
     model = build(EncoderDecoderTransformer, n_heads=3)
     assert len(heads_of(model)) == 18
-    assert heads_of(model, "cross")[3:5] == [
-        Head("decoder.1.cross_attention", 0),
-        Head("decoder.1.cross_attention", 1),
-    ]
+    crossing = "decoder.1.cross_attention"
+    assert heads_of(model, "cross")[3:5] == [Head(crossing, 0), Head(crossing, 1)]
     with pytest.raises(ValueError, match="'corss' in its name; there are encoder.0.self_attention"):
         heads_of(model, "corss")
+    assert stream_sites(model)[0] == Site("embedding", "target_embedding.output")
+    assert stream_sites(build())[0] == Site("embedding", "embedding.output")
+    assert head_sites(model, "cross")[4] == Site("block 1, head 1", f"{crossing}.heads", 1)
+    sites, target = stream_sites(model, "encoder"), torch.tensor([[1, 6, 2]])
+    assert sites[0] == Site("embedding", "source_embedding.output")
+    assert sites[2] == Site("after block 1", "encoder.1.output")
+    grid = patching_grid(model, (IDS, target), (OTHER, target), sites, measure)
+    assert grid.shape == (3, 5) and grid[0, 2] == pytest.approx(1, abs=1e-4)
 
 
-def test_the_rows_of_W_O_without_their_head_give_the_same():
+def test_the_rows_of_W_O_without_their_head_give_the_same_and_several_heads_go_together():
     model = build(n_heads=3)
+    with without_heads(model, heads_of(model, "decoder.0")[1:]) as run:
+        model(IDS)
+    outputs = run["decoder.0.self_attention.heads"]
+    assert (outputs[:, 1:] == 0).all() and (outputs[:, 0] != 0).any()
     with without_heads(model, [Head("decoder.1.self_attention", 0)]) as run:
         logits = model(IDS)
     assert (run["decoder.1.self_attention.heads"][:, 0] == 0).all()
@@ -68,15 +74,6 @@ def test_the_rows_of_W_O_without_their_head_give_the_same():
     with torch.no_grad():
         weight[:, :4] = 0  # columns of the stored transpose: the first head's four numbers
     assert_equal(model(IDS), logits)
-
-
-def test_several_heads_of_one_attention_go_together():
-    model = build(n_heads=3)
-    heads = heads_of(model, "decoder.0")
-    with without_heads(model, heads[1:]) as run:
-        model(IDS)
-    outputs = run["decoder.0.self_attention.heads"]
-    assert (outputs[:, 1:] == 0).all() and (outputs[:, 0] != 0).any()
 
 
 def test_losses_are_those_of_each_token():
@@ -88,16 +85,6 @@ def test_losses_are_those_of_each_token():
     assert losses[0, 4] == 0
     without = token_losses(model, batch, heads_of(model)[:1])
     assert (without - losses)[:, :4].abs().max() > 1e-3
-
-
-def test_sites_of_a_translator():
-    model = build(EncoderDecoderTransformer)
-    assert stream_sites(model, "encoder")[0] == Site("embedding", "source_embedding.output")
-    assert stream_sites(model)[0] == Site("embedding", "target_embedding.output")
-    assert stream_sites(build())[0] == Site("embedding", "embedding.output")
-    assert stream_sites(model, "encoder")[2] == Site("after block 1", "encoder.1.output")
-    sites = head_sites(model, "cross")
-    assert sites[3] == Site("block 1, head 1", "decoder.1.cross_attention.heads", 1)
 
 
 def assert_alike(shares, expected):
@@ -116,40 +103,23 @@ def test_the_grid_says_where_the_difference_is():
     assert_alike(grid[2, :4], torch.zeros(4))
 
 
-@pytest.mark.parametrize("position", range(5))
-def test_a_cell_is_one_patched_run(position):
-    model = build()
+def test_a_cell_is_one_patched_run():
+    model, point = build(), "decoder.0.self_attention.heads"
     with torch.no_grad(), record(model) as run:
         high = measure(model(IDS))
     low = measure(model(OTHER))
 
-    def patch(outputs):
-        outputs = outputs.clone()
-        outputs[0, 1, position] = run["decoder.0.self_attention.heads"][0, 1, position]
-        return outputs
+    grid = patching_grid(model, (IDS,), (OTHER,), head_sites(model, "decoder.0"), measure)
+    for position in range(5):
 
-    with torch.no_grad(), record(model, {"decoder.0.self_attention.heads": patch}):
-        expected = (measure(model(OTHER)) - low) / (high - low)
-    sites = head_sites(model, "decoder.0")
-    grid = patching_grid(model, (IDS,), (OTHER,), sites, measure)
-    assert_alike(grid[1, position], expected.detach()[0])
+        def patch(outputs, position=position):
+            outputs = outputs.clone()
+            outputs[0, 1, position] = run[point][0, 1, position]
+            return outputs
 
-
-def test_all_heads_and_the_stream_make_the_output():
-    model = build()
-    with record(model) as run:
-        model(IDS)
-    merged = merge_heads(run["decoder.0.self_attention.heads"])
-    added = model.decoder[0].self_attention.W_O(merged)
-    assert_equal(run["embedding.output"] + added, run["decoder.0.after_attention"])
-
-
-def test_a_translators_source_is_patched():
-    model = build(EncoderDecoderTransformer)
-    target = torch.tensor([[1, 6, 2]])
-    sites = stream_sites(model, "encoder")
-    grid = patching_grid(model, (IDS, target), (OTHER, target), sites, measure)
-    assert grid.shape == (3, 5) and grid[0, 2] == pytest.approx(1, abs=1e-4)
+        with torch.no_grad(), record(model, {point: patch}):
+            expected = (measure(model(OTHER)) - low) / (high - low)
+        assert_alike(grid[1, position], expected.detach()[0])
 
 
 def test_bad_pairs_are_refused():

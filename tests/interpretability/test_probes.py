@@ -30,13 +30,10 @@ def test_a_probe_reads_nothing_out_of_noise():
     assert probe_accuracy(weights, vectors[2000:], yes[2000:]) < max(share, 1 - share) + 0.03
 
 
-def test_large_weights_cost():
+def test_large_weights_cost_and_one_class_alone_cannot_be_told_apart():
     vectors, yes = examples(50, gap=3.0)
     sizes = [fit_probe(vectors, yes, ridge).norm() for ridge in (0.0, 0.1, 10.0)]
     assert sizes[0] > sizes[1] > sizes[2]
-
-
-def test_one_class_alone_cannot_be_told_apart():
     with pytest.raises(ValueError, match="all 5 examples have the same class"):
         fit_probe(torch.randn(5, 7), torch.ones(5, dtype=torch.bool))
 

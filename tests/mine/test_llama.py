@@ -2,7 +2,6 @@
 
 import sys
 from collections import defaultdict
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,29 +18,13 @@ from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.llama import LLAMAS
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
-CONFIG = ModelConfig(
-    13,
-    12,
-    6,
-    2,
-    17,
-    11,
-    n_kv_heads=2,
-    rotary_base=500.0,
-    dropout=0.0,
-    tie_embeddings=False,
-    **LLAMAS,
-)
+CHOICES = dict(n_kv_heads=2, rotary_base=500.0, dropout=0.0, tie_embeddings=False)
+CONFIG = ModelConfig(13, 12, 6, 2, 17, 11, **CHOICES, **LLAMAS)
 
 
 @pytest.fixture
 def model():
     return randomized(DecoderOnlyTransformer(CONFIG)).eval()
-
-
-def write_all():
-    for name in LLAMA_PARTS:
-        Notebook().keep(name, solved(name))
 
 
 def test_without_anything_written_it_is_the_model(folder, model):
@@ -60,50 +43,38 @@ def test_without_anything_written_it_is_the_model(folder, model):
 @pytest.mark.slow
 def test_with_everything_written_all_of_it_is_theirs(folder, model):
     """The block of lesson 12, too, calls what came in lesson 13."""
-    write_all()
+    for name in LLAMA_PARTS:
+        Notebook().keep(name, solved(name))
     own, ids = MyLlama.with_weights_of(model), torch.randint(13, (1, 5))
     assert own.parts.yours_now() == LLAMA_PARTS
     assert repr(own.parts).startswith("11 of 11 functions")
-    with called() as files:
+    files = defaultdict(set)
+    sys.setprofile(lambda frame, *_: files[frame.f_code.co_name].add(frame.f_code.co_filename))
+    try:
         logits = own(ids)
+    finally:
+        sys.setprofile(None)
     homes = {name: {Path(file).parent.name for file in files[name]} for name in LLAMA_PARTS}
     assert homes == dict.fromkeys(LLAMA_PARTS, {"my_transformer"})
     assert_close(logits, model(ids))
 
 
-@contextmanager
-def called():
-    """Note in which files the functions are that run, by their names."""
-    files = defaultdict(set)
+def test_a_right_one_in_double_precision_stays_theirs_and_for_one_that_fails_ours_stands_in(
+    folder, model
+):
+    def keep(line):
+        changed = solved("rms_norm").replace("    return", f"    {line}\n    return", 1)
+        Notebook().keep("rms_norm", changed)
+        return MyLlama.with_weights_of(model)
 
-    def note(frame, event, argument):
-        files[frame.f_code.co_name].add(frame.f_code.co_filename)
-
-    sys.setprofile(note)
-    try:
-        yield files
-    finally:
-        sys.setprofile(None)
-
-
-def test_a_right_function_in_double_precision_stays_theirs(folder, model):
-    double = solved("rms_norm").replace("    return", "    x = x.double()\n    return", 1)
-    Notebook().keep("rms_norm", double)
-    own, ids = MyLlama.with_weights_of(model), torch.randint(13, (1, 5))
+    own, ids = keep("x = x.double()"), torch.randint(13, (1, 5))
     assert_close(own(ids), model(ids))
     assert own.parts.yours_now() == ("rms_norm",)
-
-
-def test_one_that_fails_is_told_and_ours_stands_in(folder, model):
-    broken = solved("rms_norm").replace("    return", "    assert x.size(-1) != 12\n    return", 1)
-    Notebook().keep("rms_norm", broken)
-    own, ids = MyLlama.with_weights_of(model), torch.randint(13, (1, 5))
+    own = keep("assert x.size(-1) != 12")
     assert own.parts.yours == ("rms_norm",)
-    with pytest.warns(
-        UserWarning, match="Ours stands in for rms_norm: `rms_norm` raised Assertion"
-    ):
-        logits = own(ids)
-    assert_close(logits, model(ids))
+    told = "Ours stands in for rms_norm: `rms_norm` raised Assertion"
+    with pytest.warns(UserWarning, match=told):
+        assert_close(own(ids), model(ids))
     assert own.parts.count() == "0 of 11"
 
 

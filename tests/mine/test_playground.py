@@ -1,10 +1,7 @@
 """The field at the end of lesson 07, which the learner's own functions answer."""
 
-import pytest
-
 from tests.exercises.test_collection import Notebook, solved
-from tests.mine.test_mine import write_all
-from transformer_lesson.mine import PARTS, Playground
+from transformer_lesson.mine import Playground
 from transformer_lesson.mine.playground import SENTENCES, answer_to
 
 
@@ -30,11 +27,3 @@ def test_the_learners_functions_and_ours_are_named(folder):
     share, yours, ours = answer_to(SENTENCES[0])[1:4]
     assert share.count("■") == 1 and " 1 of 17 " in share and yours == "Yours: causal_mask."
     assert ours.startswith("Still ours: embed, ") and "causal_mask" not in ours
-
-
-@pytest.mark.slow
-def test_all_seventeen_are_celebrated(folder):
-    write_all()
-    lines = answer_to("the child opens the window .")
-    assert lines[0] == "German: das Kind macht das Fenster auf ."
-    assert lines[1].startswith("■" * len(PARTS)) and "you wrote a Transformer" in lines[2]

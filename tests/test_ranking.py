@@ -31,8 +31,5 @@ def test_infinities_zeros_and_more_than_there_are():
     assert from_largest(values, 9) == [2, 1, 3, 0]
     assert first_largest(torch.full((3,), -math.inf)) == 0
     assert first_largest(torch.zeros(3)) == 0
-
-
-def test_each_row_by_itself():
-    table = torch.tensor([[[1, 2], [3, 3]], [[0, -1], [-2, -1]]])
+    table = torch.tensor([[[1, 2], [3, 3]], [[0, -1], [-2, -1]]])  # each row by itself
     assert first_largest(table).tolist() == [[1, 0], [0, 1]]

@@ -116,12 +116,9 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(raw, tmp_path):
     assert expected in message and "\n" not in message and message.endswith(".")
 
 
-def test_no_name_is_not_the_folder_that_one_is_in():
+def test_other_sources_are_refused_by_name(tmp_path):
     with pytest.raises(ValueError, match="source is '', but it must name a file"):
         read("")
-
-
-def test_other_sources_are_refused_by_name(tmp_path):
     longer, shorter = (write(tmp_path / f"{n}.txt", "a line\n" * n) for n in (300, 200))
     with pytest.raises(ValueError, match="300 lines and .* has 200"):
         read([longer, shorter])

@@ -14,12 +14,8 @@ from transformers import LlamaForCausalLM
 
 from tests.checkpoints.families import drawn_fields, inputs_of, library_model
 from tests.checkpoints.gguf_files import gguf
-from transformer_lesson.checkpoints import compare_layers, from_pretrained
-from transformer_lesson.checkpoints.llama_cpp import (
-    halves_from_neighbors,
-    packed_llama,
-    read_tokenizer,
-)
+from transformer_lesson.checkpoints import compare_layers, from_pretrained, llama_cpp
+from transformer_lesson.checkpoints.llama_cpp import halves_from_neighbors, packed_llama
 from transformer_lesson.generation import generate
 from transformer_lesson.model import packed
 from transformer_lesson.model.packed import FourBitLinear as PACKED
@@ -151,23 +147,28 @@ def spoilt(tensors: dict) -> dict[str, dict]:
     }
 
 
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ("experts", "extra: model.layers.0.ffn_gate_exps.weight"),
-        ("fewer", "missing: model.layers.0.mlp.up_proj.weight"),
-        ("theirs twice", "'model.norm.weight' is a second 'model.norm.weight'"),
-        ("no tokens", "has no token_embd.weight: it is not complete"),
-    ],
-)
-def test_missing_and_unknown_tensors_are_named(fault, message, tmp_path):
-    metadata, tensors = llama_file(small_llama())
-    with pytest.raises(ValueError, match=message):
-        from_pretrained(saved(tmp_path, metadata, spoilt(tensors)[fault]))
-
-
 SIZES = {"hidden_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1}
 SIZES |= {"intermediate_size": 96, "head_dim": 32, "vocab_size": 40}
+
+
+@pytest.mark.parametrize(
+    ("read", "fault", "message"),
+    [
+        (from_pretrained, "experts", "extra: model.layers.0.ffn_gate_exps.weight"),
+        (from_pretrained, "fewer", "missing: model.layers.0.mlp.up_proj.weight"),
+        (from_pretrained, "theirs twice", "'model.norm.weight' is a second 'model.norm.weight'"),
+        (from_pretrained, "no tokens", "has no token_embd.weight: it is not complete"),
+        (packed_llama, "experts", "more than a Llama's tensors: .*ffn_gate_exps"),
+        (packed_llama, "fewer", "no decoder.0.feed_forward.W_up.weight of shape"),
+        (packed_llama, "ours twice", "more than a Llama's tensors"),
+        (packed_llama, "a layer", "there are only"),
+    ],
+)
+def test_missing_and_unknown_tensors_are_named(read, fault, message, tmp_path):
+    layers = {"llama.block_count": 2**31} if fault == "a layer" else {}
+    metadata, tensors = llama_file(small_llama(**SIZES), **layers)
+    with pytest.raises(ValueError, match=message):
+        read(saved(tmp_path, metadata, spoilt(tensors).get(fault, tensors)))
 
 
 @pytest.fixture
@@ -193,25 +194,6 @@ def test_a_packed_llama_computes_what_the_file_says(winner, in_four_bits, monkey
     rows = halves_from_neighbors(torch.arange(64.0)[:, None], 2)[:, 0].long()
     assert rows.tolist() != list(range(64))  # a model with rows in the file's order would differ
     assert len(generate(ours, ids, 5, eos_id=None).ids[0]) == 5
-
-
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ("experts", "more than a Llama's tensors: .*ffn_gate_exps"),
-        ("fewer", "no decoder.0.feed_forward.W_up.weight of shape"),
-        ("ours twice", "more than a Llama's tensors"),
-        (None, "there are only"),
-    ],
-)
-def test_a_packed_llama_needs_every_tensor_and_no_other(fault, message, tmp_path):
-    metadata, tensors = llama_file(small_llama(**SIZES))
-    if fault:
-        tensors = spoilt(tensors)[fault]
-    else:
-        metadata["llama.block_count"] = 2**31
-    with pytest.raises(ValueError, match=message):
-        packed_llama(saved(tmp_path, metadata, tensors))
 
 
 MARKS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -246,7 +228,7 @@ def vocabulary_file(**changes) -> dict:
 
 
 def test_the_tokenizer_is_the_one_that_was_written(tmp_path):
-    ours, theirs = read_tokenizer(saved(tmp_path, vocabulary_file(), {})), trained()
+    ours, theirs = llama_cpp.read_tokenizer(saved(tmp_path, vocabulary_file(), {})), trained()
     assert ours.vocab_size == theirs.get_vocab_size() and ours.vocabulary == theirs.get_vocab()
     for line in (*LINES, "x  57\n\n 8's", " \t", "", "\x00é"):
         assert ours.encode(line) == theirs.encode(line).ids
@@ -274,4 +256,4 @@ def test_the_tokenizer_is_the_one_that_was_written(tmp_path):
 )
 def test_a_tokenizer_that_contradicts_itself_is_refused(changes, message, tmp_path):
     with pytest.raises(ValueError, match=re.escape(message)):
-        read_tokenizer(saved(tmp_path, vocabulary_file(**changes), {}))
+        llama_cpp.read_tokenizer(saved(tmp_path, vocabulary_file(**changes), {}))

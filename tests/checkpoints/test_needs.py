@@ -43,15 +43,11 @@ def test_without_weights_a_cell_is_one_sentence(shell, here):
     assert "number" not in shell.user_ns
 
 
-def test_with_weights_it_runs_and_its_last_line_is_shown(shell, here):
+def test_with_weights_it_runs_its_last_line_is_shown_and_an_error_keeps_its_line(shell, here):
     here("SmolLM2"), here("MiniLM")
     with capture_output():
         result = shell.run_cell(CELL)
     assert result.result == 42 and shell.user_ns["number"] == 42
-
-
-def test_an_error_keeps_its_line(shell, here):
-    here("SmolLM2")
     with capture_output():
         result = shell.run_cell("%%needs SmolLM2\n\n1 / 0\n")
     *_, (_, line) = traceback.walk_tb(result.error_in_exec.__traceback__)

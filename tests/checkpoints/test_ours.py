@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import pickle
-import resource
 import stat
 import zipfile
 from dataclasses import replace
@@ -197,13 +196,9 @@ def test_files_of_other_programs_are_refused_by_name(tmp_path):
         assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
     with pytest.raises(ValueError, match="pt holds another program's tensors"):
         load_checkpoint(str(tmp_path / "pt"))
-
-
-@pytest.mark.parametrize("name", ["none.safetensors", ""])
-def test_a_missing_file_and_a_folder_are_refused_by_name(name, tmp_path):
-    with pytest.raises(ValueError, match="there is no such file") as caught:
-        load_checkpoint(tmp_path / name)
-    assert str(tmp_path / name) in str(caught.value)
+    for missing in (tmp_path / "none.safetensors", tmp_path):
+        with pytest.raises(ValueError, match=f"{missing}.*there is no such file"):
+            load_checkpoint(missing)
 
 
 @pytest.mark.parametrize("claimed", [2**63, 2**40, 5 * 10**9, 10**8 + 1])
@@ -342,20 +337,6 @@ def test_a_model_that_would_lose_weights_is_refused_at_once(part, sentence, save
     with pytest.raises(ValueError, match=sentence):
         save(*arguments)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_full_disk_keeps_the_old_file(tmp_path):
-    path, model = tmp_path / "model.safetensors", DECODER
-    save_checkpoint(path, model)
-    before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
-    try:
-        with pytest.raises(OSError):
-            save_checkpoint(path, model)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_the_disk_has_it_before_the_name_does(tmp_path, monkeypatch):

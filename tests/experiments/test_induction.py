@@ -8,14 +8,7 @@ import torch
 
 from tests.parity import assert_equal, randomized
 from transformer_lesson.experiments import induction
-from transformer_lesson.experiments.induction import (
-    AttentionOnlyDecoder,
-    RepeatedSequences,
-    held_out_batch,
-    repeated_accuracy,
-    repeated_part,
-    repeated_sequences,
-)
+from transformer_lesson.experiments.induction import RepeatedSequences, repeated_sequences
 from transformer_lesson.interpretability.causality import leaks_future
 from transformer_lesson.interpretability.head_scores import induction_score, previous_token_score
 from transformer_lesson.model.attention import scaled_dot_product_attention, split_heads
@@ -34,12 +27,8 @@ def test_rows_repeat_their_own_segment_of_different_tokens():
         assert len(set(row[:period])) == period
         assert row == (4 * row[:period])[:11]
         assert all(0 <= id_ < 13 for id_ in row)
-
-
-def test_the_seed_decides():
-    first = repeated_sequences([5] * 4, 9, 13, seed=1)
-    assert torch.equal(first, repeated_sequences([5] * 4, 9, 13, seed=1))
-    assert not torch.equal(first, repeated_sequences([5] * 4, 9, 13, seed=2))
+    again, other = (repeated_sequences([3, 5, 7], 11, 13, seed=seed) for seed in (0, 2))
+    assert torch.equal(rows, again) and not torch.equal(rows, other)
 
 
 @pytest.mark.parametrize(("periods", "said"), [([0], "a period is 0"), ([14], "14"), ([], "empty")])
@@ -48,7 +37,7 @@ def test_impossible_periods_are_refused(periods, said):
         repeated_sequences(periods, 9, 13, seed=0)
 
 
-def test_batches_are_shifted_and_differ():
+def test_batches_are_shifted_and_differ_and_segments_have_every_length():
     batches = RepeatedSequences(SMALL, 6, seed=4, shortest=2, longest=4)
     first, second = islice(batches, 2)
     (ids,) = first.inputs
@@ -57,17 +46,11 @@ def test_batches_are_shifted_and_differ():
     assert not torch.equal(ids, second.inputs[0])
     skipped = next(batches.starting_at(1))
     assert torch.equal(skipped.inputs[0], second.inputs[0])
-
-
-def test_segments_have_every_length_from_shortest_to_longest():
     (ids,) = next(iter(RepeatedSequences(SMALL, 60, shortest=2, longest=4))).inputs
     assert {len(set(row)) for row in ids.tolist()} == {2, 3, 4}
-
-
-@pytest.mark.parametrize(("shortest", "longest"), [(0, 4), (5, 4), (2, 14)])
-def test_impossible_lengths_are_refused(shortest, longest):
-    with pytest.raises(ValueError, match=f"segments of {shortest} to {longest}"):
-        RepeatedSequences(SMALL, 6, shortest=shortest, longest=longest)
+    for shortest, longest in ((0, 4), (5, 4), (2, 14)):
+        with pytest.raises(ValueError, match=f"segments of {shortest} to {longest}"):
+            RepeatedSequences(SMALL, 6, shortest=shortest, longest=longest)
 
 
 def test_foreign_tokens_stand_before_the_first_segment():
@@ -96,7 +79,7 @@ def test_batches_may_begin_with_foreign_tokens():
 def test_behind_foreign_tokens_a_segment_of_8_stands_twice():
     batch = induction.after_foreign_tokens(5, batch_size=3)
     known = (torch.arange(21) >= 13).expand(3, 21)
-    assert batch.inputs[0].shape == (3, 21) and torch.equal(repeated_part(batch), known)
+    assert batch.inputs[0].shape == (3, 21) and torch.equal(induction.repeated_part(batch), known)
     assert torch.equal(batch.inputs[0][:, 5:13], batch.inputs[0][:, 13:])
 
 
@@ -110,25 +93,21 @@ def test_what_is_stored_is_three_seeds_and_two_warm_ups(monkeypatch, tmp_path):
         induction.stored()
 
 
-def test_the_repeated_part_begins_where_a_token_is_read_again():
+def test_accuracy_counts_from_where_a_token_is_read_again():
     batch = next(iter(RepeatedSequences(SMALL, 3, shortest=4, longest=4)))
-    expected = (torch.arange(11) >= 4).expand(3, 11)
-    assert torch.equal(repeated_part(batch), expected)
-
-
-def test_accuracy_counts_the_repeated_part_only():
-    batch = held_out_batch()
+    assert torch.equal(induction.repeated_part(batch), (torch.arange(11) >= 4).expand(3, 11))
+    batch = induction.held_out_batch()
 
     class Copies(torch.nn.Module):
         def forward(self, ids):
             return torch.nn.functional.one_hot(ids.roll(23, dims=1), 48).float()
 
-    assert repeated_accuracy(Copies(), batch) == 1.0
+    assert induction.repeated_accuracy(Copies(), batch) == 1.0
 
 
 @pytest.mark.parametrize("in_stream", [False, True])
 def test_it_is_causal_and_can_be_recorded(in_stream):
-    model = randomized(AttentionOnlyDecoder(SMALL, in_stream)).eval()
+    model = randomized(induction.AttentionOnlyDecoder(SMALL, in_stream)).eval()
     assert not leaks_future(model, IDS)
     with record(model) as run:
         logits = model(IDS)
@@ -137,7 +116,7 @@ def test_it_is_causal_and_can_be_recorded(in_stream):
 
 
 def test_positions_reach_queries_and_keys_and_nothing_else():
-    model = randomized(AttentionOnlyDecoder(SMALL)).eval()
+    model = randomized(induction.AttentionOnlyDecoder(SMALL)).eval()
     with record(model) as run:
         model(IDS)
     attention, x = model.decoder[0].self_attention, run["embedding.output"]
@@ -151,7 +130,7 @@ def test_positions_reach_queries_and_keys_and_nothing_else():
 
 
 def test_positions_in_the_stream_are_added_once():
-    model = randomized(AttentionOnlyDecoder(SMALL, positions_in_stream=True)).eval()
+    model = randomized(induction.AttentionOnlyDecoder(SMALL, positions_in_stream=True)).eval()
     with record(model) as run:
         model(IDS)
     x = run["embedding.output"]
@@ -164,12 +143,12 @@ def test_positions_in_the_stream_are_added_once():
 def test_induction_heads_form():
     """The recipe, whole: 200 steps, some 5 seconds."""
     torch.manual_seed(0)
-    model = AttentionOnlyDecoder()
+    model = induction.AttentionOnlyDecoder()
     train(model, RepeatedSequences(seed=0), induction.TRAINING)
     mixed = next(iter(RepeatedSequences(batch_size=64, seed=77)))
-    assert repeated_accuracy(model, mixed) > 0.99
+    assert induction.repeated_accuracy(model, mixed) > 0.99
     with torch.no_grad(), record(model) as run:
-        model(*held_out_batch().inputs)
+        model(*induction.held_out_batch().inputs)
     first, second = (run[f"decoder.{i}.self_attention.weights"] for i in (0, 1))
     assert induction_score(second, induction.LONGEST).max() > 0.85
     assert induction_score(first, induction.LONGEST).max() < 0.2

@@ -55,12 +55,9 @@ def test_the_stored_model_is_the_one_of_the_table():
 
 
 def test_the_stored_table_is_whole():
+    assert longer.quarters(torch.arange(8.0)) == [0.5, 2.5, 4.5, 6.5]
     table = longer.stored()
     assert set(longer.RECIPES) < set(table) and len(table) == len(longer.RECIPES) + 8
     assert all([len(run) for run in runs] == [4, 4, 4] for runs in table.values())
     last = {name: fmean(run[-1] for run in runs) for name, runs in table.items()}
     assert last["window 32"] < last["by parts"] < last["no positions"] < last["rotary"] - 0.3
-
-
-def test_quarters_are_means():
-    assert longer.quarters(torch.arange(8.0)) == [0.5, 2.5, 4.5, 6.5]

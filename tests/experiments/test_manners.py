@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 
+from tests.training.small import weights
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.experiments import manners
 from transformer_lesson.text.grammar import habits
@@ -12,10 +13,6 @@ from transformer_lesson.text.grammar import habits
 pytestmark = pytest.mark.slow
 TRANSLATOR, TOKENIZER, *_ = trained_translator()
 CORPUS = manners.short_sentences((40, 40, 20), seed=0)
-
-
-def weights(model):
-    return torch.cat([weight.detach().flatten() for weight in model.parameters()])
 
 
 def test_no_sentence_stands_in_two_parts_and_english_order_would_spoil_each():

@@ -5,12 +5,7 @@ from types import SimpleNamespace
 import torch
 
 from transformer_lesson.experiments import roofline
-from transformer_lesson.experiments.roofline import (
-    Roofline,
-    feed_forward_speed,
-    measured_roofline,
-    seconds,
-)
+from transformer_lesson.experiments.roofline import Roofline, feed_forward_speed, seconds
 from transformer_lesson.model.feed_forward import feed_forward
 
 
@@ -42,4 +37,4 @@ def test_each_token_adds_half_an_operation_a_byte():
     found = [feed_forward_speed(layers, tokens, network) for tokens in (1, 6)]
     assert [intensity for intensity, _ in found] == [0.5, 3.0] and set(rows) == {1, 6}
     assert all(speed > 0 for _, speed in found)
-    assert min(measured_roofline(sizes=(8, 16), numbers=1024)) > 0
+    assert min(roofline.measured_roofline(sizes=(8, 16), numbers=1024)) > 0

@@ -4,13 +4,8 @@ import math
 
 import pytest
 
-from transformer_lesson.experiments.scaling import (
-    PUBLISHED,
-    REFITTED,
-    ScalingLaw,
-    fit_power_law,
-    fit_scaling_law,
-)
+from transformer_lesson.experiments import scaling
+from transformer_lesson.experiments.scaling import PUBLISHED, REFITTED, ScalingLaw, fit_power_law
 
 SIZES = [1_000, 20_000, 3_000, 500_000]
 
@@ -47,7 +42,7 @@ GRID = [(n, d) for n in (7_000, 19_000, 130_000) for d in (30_000, 110_000, 500_
 def test_a_law_of_size_and_text_is_found_again():
     sizes, tokens = zip(*GRID, strict=True)
     losses = [LAW.loss(*run) for run in GRID]
-    fitted = fit_scaling_law(sizes, tokens, losses, [0.2, 0.3, 0.4, 0.5])
+    fitted = scaling.fit_scaling_law(sizes, tokens, losses, [0.2, 0.3, 0.4, 0.5])
     assert fitted == pytest.approx(LAW, rel=1e-5)
 
 

@@ -5,21 +5,7 @@ import torch
 from torch import nn
 
 from transformer_lesson.experiments import since_2017
-from transformer_lesson.experiments.since_2017 import (
-    CHANGES,
-    GRID_EVERY,
-    GRID_TRAINING,
-    Setting,
-    compare,
-    initialize,
-    ladder,
-    run_setting,
-    same_size,
-    stored_grid,
-    stored_ladder,
-    thinned,
-    verdict,
-)
+from transformer_lesson.experiments.since_2017 import Setting, ladder, run_setting, stored_ladder
 from transformer_lesson.model.parameters import count_parameters
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
@@ -28,9 +14,9 @@ def test_every_rung_has_the_same_size_and_one_change_more():
     rungs = ladder()
     sizes = [count_parameters(DecoderOnlyTransformer(config)) for config in rungs.values()]
     assert max(sizes) < 1.004 * min(sizes)
-    assert list(rungs) == ["2017", *(f"+ {name}" for name in CHANGES)]
+    assert list(rungs) == ["2017", *(f"+ {name}" for name in since_2017.CHANGES)]
     last = list(rungs.values())[-1]
-    for choices in CHANGES.values():
+    for choices in since_2017.CHANGES.values():
         for name, value in choices.items():
             assert getattr(last, name) == value
             assert getattr(rungs["2017"], name) != value
@@ -38,8 +24,8 @@ def test_every_rung_has_the_same_size_and_one_change_more():
 
 @pytest.mark.parametrize("change", ["SwiGLU", "pre-norm"])
 def test_no_other_width_comes_nearer_to_the_size(change):
-    config = since_2017.replace(since_2017.paper_config(), **CHANGES[change])
-    made = same_size(config, 90_000)
+    config = since_2017.replace(since_2017.paper_config(), **since_2017.CHANGES[change])
+    made = since_2017.same_size(config, 90_000)
 
     def away(d_ff):
         return abs(
@@ -60,27 +46,21 @@ def test_no_other_width_comes_nearer_to_the_size(change):
     ],
 )
 def test_three_seeds_must_agree_by_more_than_they_differ(before, after, says):
-    assert verdict(before, after).says == says
-
-
-def test_a_verdict_says_mean_and_range():
-    assert str(verdict([2.0, 2.0], [1.8, 1.7])) == "-0.250 (-0.300 to -0.200): lower loss"
+    assert since_2017.verdict(before, after).says == says
+    told = str(since_2017.verdict([2.0, 2.0], [1.8, 1.7]))
+    assert told == "-0.250 (-0.300 to -0.200): lower loss"
 
 
 def test_weights_begin_as_asked():
     model = nn.Sequential(nn.Linear(300, 500), nn.LayerNorm(500))
-    initialize(model, "small")
+    since_2017.initialize(model, "small")
     assert abs(model[0].weight.std() - 0.02) < 0.001
-    initialize(model, "xavier")
+    since_2017.initialize(model, "xavier")
     limit = (6 / 800) ** 0.5
     assert 0.99 * limit < model[0].weight.abs().max() <= limit
     assert (model[1].weight == 1).all()
     with pytest.raises(ValueError, match="how is 'large'"):
-        initialize(model, "large")
-
-
-def test_stored_values_are_means():
-    assert thinned([1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 8.0], every=5) == [3.0, 7.5]
+        since_2017.initialize(model, "large")
 
 
 @pytest.mark.slow
@@ -94,7 +74,7 @@ def test_a_run_is_repeated_to_the_digit():
 
 
 def test_a_run_that_diverges_returns_what_it_has(monkeypatch):
-    hot = since_2017.replace(GRID_TRAINING, learning_rate=1e30)
+    hot = since_2017.replace(since_2017.GRID_TRAINING, learning_rate=1e30)
     monkeypatch.setattr(since_2017, "GRID_TRAINING", hot)
     assert 1 <= len(run_setting(Setting("pre", 0, "xavier"), 0, steps=30)) < 30
 
@@ -103,21 +83,19 @@ def test_a_run_that_diverges_returns_what_it_has(monkeypatch):
 def test_models_are_compared_on_the_same_batches():
     names, reports = list(ladder())[:1], []
     configs = {name: ladder()[names[0]] for name in ("one", "other")}
-    histories = compare(configs, [3], 2, lambda *report: reports.append(report[:2]))
+    histories = since_2017.compare(configs, [3], 2, lambda *report: reports.append(report[:2]))
     assert histories["one"][0].losses == histories["other"][0].losses
     assert reports == [("one", 3)] * 2 + [("other", 3)] * 2
 
 
-def test_the_stored_curves_are_whole():
-    n_points = GRID_TRAINING.steps // GRID_EVERY
-    assert len(stored_grid()) == 12
-    for runs in stored_grid().values():
+def test_the_stored_curves_are_whole_means_and_a_damaged_file_is_named(monkeypatch, tmp_path):
+    n_points = since_2017.GRID_TRAINING.steps // since_2017.GRID_EVERY
+    assert len(since_2017.stored_grid()) == 12
+    for runs in since_2017.stored_grid().values():
         assert [len(run) for run in runs] == [n_points] * 3
     assert list(stored_ladder()) == list(ladder())
     assert {len(run) for runs in stored_ladder().values() for run in runs} == {15}
-
-
-def test_a_damaged_file_is_named(monkeypatch, tmp_path):
+    assert since_2017.thinned([1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 8.0], every=5) == [3.0, 7.5]
     (tmp_path / "since_2017.json").write_text("[1, ")
     monkeypatch.setattr(since_2017, "DATA", tmp_path)
     stored_ladder.cache_clear()

@@ -4,13 +4,7 @@ import pytest
 import torch
 
 from transformer_lesson.experiments import size_and_text as experiment
-from transformer_lesson.experiments.size_and_text import (
-    batches,
-    build,
-    loss_on,
-    size_and_text,
-    stored,
-)
+from transformer_lesson.experiments.size_and_text import batches, build, loss_on, stored
 from transformer_lesson.model.gpt import gpt_weights_of
 from transformer_lesson.model.parameters import count_parameters
 
@@ -18,7 +12,9 @@ from transformer_lesson.model.parameters import count_parameters
 @pytest.mark.slow
 def test_a_model_of_each_width_for_each_amount():
     text = torch.arange(3).repeat(200)  # 0 1 2 0 1 2 ...: soon known
-    outcomes = size_and_text(text, text[:200], 3, widths=(4, 8), amounts=(300, 600), steps=30)
+    outcomes = experiment.size_and_text(
+        text, text[:200], 3, widths=(4, 8), amounts=(300, 600), steps=30
+    )
     assert [(one.d_model, one.n_tokens) for one in outcomes] == [
         (4, 300),
         (8, 300),

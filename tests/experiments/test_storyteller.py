@@ -2,14 +2,8 @@
 
 import pytest
 
-from transformer_lesson.experiments.storyteller import (
-    LENGTH,
-    CountingRival,
-    build,
-    share_kept,
-    tell,
-    train,
-)
+from transformer_lesson.experiments import storyteller
+from transformer_lesson.experiments.storyteller import LENGTH, build, share_kept, tell, train
 from transformer_lesson.text.stories import generate
 from transformer_lesson.text.tokenizers import WordTokenizer
 
@@ -25,7 +19,9 @@ def told():
 def test_tables_forget_who_is_who(told):
     stories, tokenizer = told
     assert max(len(tokenizer.encode(story, add_special=True)) for story in stories) <= LENGTH
-    short, again = (CountingRival(stories, tokenizer, 3).tell(50, seed=1) for _ in range(2))
+    short, again = (
+        storyteller.CountingRival(stories, tokenizer, 3).tell(50, seed=1) for _ in range(2)
+    )
     assert short == again and share_kept(short) < 0.2 < 1 == share_kept(stories)
 
 

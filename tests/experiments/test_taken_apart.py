@@ -60,11 +60,8 @@ def test_a_dictionary_finds_the_directions_that_vectors_are_made_of():
     assert share_explained(before, vectors) + 0.3 < share_explained(learned, vectors) < 1
     assert (learned.features(vectors) > 0).sum(dim=1).max() <= 2
     torch.testing.assert_close(learned.W_out.norm(dim=1), torch.ones(15))
-
-
-def test_a_sparse_autoencoder_begins_with_the_same_directions_in_and_out():
-    made = SparseAutoencoder(7, 11, 3)
-    assert torch.equal(made.W_in, made.W_out.T) and made(torch.zeros(2, 7)).shape == (2, 7)
+    begun = SparseAutoencoder(7, 11, 3)  # with the same directions in and out
+    assert torch.equal(begun.W_in, begun.W_out.T) and begun(torch.zeros(2, 7)).shape == (2, 7)
 
 
 def test_a_programmed_model_does_what_was_written():

@@ -6,15 +6,7 @@ import torch.nn.functional as F
 
 from tests.parity import assert_equal
 from transformer_lesson.experiments import variants
-from transformer_lesson.experiments.variants import (
-    CHANGES,
-    RECIPES,
-    Recipe,
-    build,
-    loss_of,
-    optimizers,
-    rate_at,
-)
+from transformer_lesson.experiments.variants import CHANGES, Recipe, build, optimizers, rate_at
 from transformer_lesson.model.experts import route
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.linear_attention import linear_attention_step
@@ -125,7 +117,7 @@ def test_what_is_added_to_a_loss():
 
     def loss(**choices):
         recipe = Recipe(**choices)
-        return loss_of(build(recipe, seed=3), batch, recipe, second).item()
+        return variants.loss_of(build(recipe, seed=3), batch, recipe, second).item()
 
     plain = loss()
     assert loss(z_loss=0.1) - plain > 0.1  # ln 90 squared, about 20, times 0.1
@@ -144,7 +136,7 @@ def test_a_run_is_repeated_to_the_digit():
 
 
 def test_what_is_stored_is_whole():
-    assert list(variants.stored()) == list(RECIPES)
+    assert list(variants.stored()) == list(variants.RECIPES)
     for name, kept in variants.stored().items():
         assert len(kept.losses) == 3
         assert len(kept.shares) == 2 * ("experts" in name)

@@ -3,15 +3,8 @@
 import pytest
 import torch
 
-from transformer_lesson.experiments.vision import (
-    CLASSES,
-    VisionTransformer,
-    compare,
-    draw_digits,
-    interval,
-    looks_at,
-    patches,
-)
+from transformer_lesson.experiments import vision
+from transformer_lesson.experiments.vision import CLASSES, VisionTransformer, draw_digits, patches
 from transformer_lesson.model.blocks import EncoderBlock
 
 
@@ -40,7 +33,7 @@ def test_the_class_token_looks_at_patches_and_the_block_is_the_courses():
         draw_digits(1, 3).pictures,
     )
     assert all(type(block) is EncoderBlock for block in model.encoder)
-    seen = looks_at(model, picture[0], block=0)
+    seen = vision.looks_at(model, picture[0], block=0)
     assert seen.shape == (3, 4, 4) and (seen.sum((1, 2)) < 1).all()
     head = model.encoder[0].self_attention
     x = torch.cat([model.class_token.expand(1, 1, -1), model.embedding(patches(picture))], dim=1)
@@ -51,12 +44,12 @@ def test_the_class_token_looks_at_patches_and_the_block_is_the_courses():
 
 
 def test_three_values_have_the_interval_of_a_table():
-    low, high = interval([0.97, 0.98, 0.99])
+    low, high = vision.interval([0.97, 0.98, 0.99])
     assert (round(low, 4), round(high, 4)) == (0.9552, 1.0048)
 
 
 @pytest.mark.everything
 def test_it_learns_what_pixels_alone_do_not_show():
     digits, unseen = draw_digits(6000, 1), draw_digits(1000, 2)
-    ((model, rival),) = compare(digits, unseen, steps=300, seeds=[0])
+    ((model, rival),) = vision.compare(digits, unseen, steps=300, seeds=[0])
     assert model > 0.9 > 0.88 > rival

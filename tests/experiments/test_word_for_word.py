@@ -5,17 +5,8 @@ import math
 import pytest
 import torch
 
-from transformer_lesson.experiments.word_for_word import (
-    BRANCHES,
-    counted,
-    german_of_each_word,
-    loss_of_counting,
-    losses_while_learning,
-    read_aloud,
-    share_right,
-    word_batches,
-    word_reader,
-)
+from transformer_lesson.experiments import word_for_word
+from transformer_lesson.experiments.word_for_word import BRANCHES, german_of_each_word, word_batches
 from transformer_lesson.text import grammar
 from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.tokenizers import WordTokenizer
@@ -43,9 +34,11 @@ def test_labels_stand_under_their_words_and_padding_where_there_are_none():
 
 def test_counting_and_its_loss():
     pairs = [Pair("a b", "x y", ((0, 0), (1, 1)))] * 3 + [Pair("a", "z", ((0, 0),))]
-    counts = counted(pairs)
+    counts = word_for_word.counted(pairs)
     assert counts == {"a": {"x": 3, "z": 1}, "b": {"y": 3}}
-    assert loss_of_counting(counts) == pytest.approx((3 * math.log(4 / 3) + math.log(4)) / 7)
+    assert word_for_word.loss_of_counting(counts) == pytest.approx(
+        (3 * math.log(4 / 3) + math.log(4)) / 7
+    )
 
 
 @pytest.mark.parametrize("branch", BRANCHES)
@@ -53,7 +46,7 @@ def test_a_branch_leaves_out_what_it_says(branch):
     x = torch.randn(2, 3)
     gone = BRANCHES[branch](x, lambda h: torch.zeros_like(h), lambda h: 10 * h)
     assert torch.equal(gone, {"post-norm": 10 * x, "pre-norm": x, "no norm": x}.get(branch, 0 * x))
-    block = word_reader(TOKENIZER.vocab_size, branch, 1, 8).encoder[0]
+    block = word_for_word.word_reader(TOKENIZER.vocab_size, branch, 1, 8).encoder[0]
     assert block.branch is BRANCHES[branch]
 
 
@@ -63,16 +56,20 @@ def test_a_reader_learns_and_is_repeated_to_the_digit():
     batches = word_batches(PAIRS, TOKENIZER, 20)
 
     def learn():
-        reader = word_reader(TOKENIZER.vocab_size, n_layers=1, d_model=16)
-        return reader, losses_while_learning(reader, batches, 60, 1e-2, 5)
+        reader = word_for_word.word_reader(TOKENIZER.vocab_size, n_layers=1, d_model=16)
+        return reader, word_for_word.losses_while_learning(reader, batches, 60, 1e-2, 5)
 
     (reader, losses), (_, again) = learn(), learn()
     assert losses == again and losses[-1] < 0.5 * losses[0]
-    assert share_right(reader, batches) > 0.5
-    assert len(read_aloud(reader, TOKENIZER, PAIRS[0].source)) == len(PAIRS[0].source.split())
+    assert word_for_word.share_right(reader, batches) > 0.5
+    assert len(word_for_word.read_aloud(reader, TOKENIZER, PAIRS[0].source)) == len(
+        PAIRS[0].source.split()
+    )
 
 
 def test_a_run_that_diverges_returns_what_it_has():
-    reader = word_reader(TOKENIZER.vocab_size, "no norm", n_layers=1, d_model=16)
-    losses = losses_while_learning(reader, word_batches(PAIRS, TOKENIZER, 20), 40, 1e25)
+    reader = word_for_word.word_reader(TOKENIZER.vocab_size, "no norm", n_layers=1, d_model=16)
+    losses = word_for_word.losses_while_learning(
+        reader, word_batches(PAIRS, TOKENIZER, 20), 40, 1e25
+    )
     assert 1 <= len(losses) < 40

@@ -6,18 +6,8 @@ import math
 import pytest
 import torch
 
-from tests.generation.writers import (
-    BOS,
-    EOS,
-    KINDS,
-    PAD,
-    SENTENCES,
-    all_texts,
-    assert_same,
-    lively,
-    next_logits,
-    start_of,
-)
+from tests.generation import writers
+from tests.generation.writers import BOS, EOS, KINDS, PAD, SENTENCES, all_texts, lively
 from transformer_lesson.generation import Beam, Candidate, beam_search, generate, length_normalized
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
@@ -28,7 +18,7 @@ each_penalty = pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.0])
 
 
 def log_probs_after(model, sentence):
-    logits, start = next_logits(model, sentence), start_of(model, sentence)
+    logits, start = writers.next_logits(model, sentence), writers.start_of(model, sentence)
 
     @functools.cache
     def log_probs(new: tuple[int, ...]) -> torch.Tensor:
@@ -90,16 +80,6 @@ def test_a_beam_wide_enough_for_everything_finds_the_best_text_of_all(kind):
                 assert total == pytest.approx(totals[best], abs=1e-5)
                 lengths.add(len(best))
     assert len(lengths) > 2  # the penalties had something to decide
-
-
-@pytest.mark.slow
-@each_kind
-def test_width_1_is_greedy(kind):
-    for seed in range(4):
-        model = lively(kind, seed)
-        greedy = generate(model, SENTENCES, 8)
-        for penalty in (0.6, 0.0):
-            assert_same(generate(model, SENTENCES, 8, Beam(1, penalty)), greedy)
 
 
 def test_a_width_beyond_the_vocabulary_keeps_what_there_is():

@@ -1,30 +1,18 @@
 """`generate` writes what a loop over one sentence would, whatever the batch, cache or padding."""
 
 import dataclasses
+from itertools import product
 
 import pytest
 import torch
 
-from tests.generation.writers import (
-    BOS,
-    EOS,
-    KINDS,
-    PAD,
-    SENTENCES,
-    assert_same,
-    lively,
-    next_logits,
-    padded,
-    start_of,
-)
+from tests.generation import writers
+from tests.generation.writers import BOS, EOS, PAD, SENTENCES, assert_same, lively, padded, start_of
 from tests.parity import randomized
 from transformer_lesson.generation import Beam, Greedy, Sample, generate, greedy_decode
+from transformer_lesson.model import transformers
 from transformer_lesson.model.hooks import record
-from transformer_lesson.model.transformers import (
-    DecoderOnlyTransformer,
-    EncoderDecoderTransformer,
-    EncoderOnlyTransformer,
-)
+from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
 NEW = 6
 STRATEGIES = [Greedy(), Sample(temperature=1.3, top_k=9, top_p=0.95, seed=4), Beam(3, 0.6)]
@@ -35,7 +23,7 @@ VARIANTS = [
     for tied in (True, False)
 ]
 
-each_kind = pytest.mark.parametrize("kind", KINDS)
+each_kind = pytest.mark.parametrize("kind", writers.KINDS)
 each_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: type(s).__name__)
 each_variant = pytest.mark.parametrize("changes", VARIANTS, ids=str)
 
@@ -43,29 +31,21 @@ each_variant = pytest.mark.parametrize("changes", VARIANTS, ids=str)
 @pytest.mark.slow
 @each_variant
 @each_kind
-@each_strategy
-def test_cached_and_uncached_write_the_same(strategy, kind, changes):
+def test_a_cache_changes_nothing_and_greedy_equals_the_plain_loop(kind, changes):
     model = lively(kind, **changes)
-    for given in (SENTENCES[:1], SENTENCES):
+    for strategy, given in product(STRATEGIES, (SENTENCES[:1], SENTENCES)):
         cached = generate(model, given, NEW, strategy)
         assert_same(cached, generate(model, given, NEW, strategy, use_cache=False))
-    assert len(cached.ids) == 3
-
-
-@pytest.mark.slow
-@each_variant
-@each_kind
-def test_greedy_equals_the_plain_loop(kind, changes):
-    model = lively(kind, **changes)
     written = generate(model, SENTENCES, NEW)
     for row, sentence in enumerate(SENTENCES):
-        start, logits = start_of(model, sentence), next_logits(model, sentence)
+        start, logits = start_of(model, sentence), writers.next_logits(model, sentence)
         ids, expected = list(start), []
         while len(ids) < len(start) + NEW and ids[len(start) :][-1:] != [EOS]:
             log_probs = logits(ids).log_softmax(0)
             ids.append(int(log_probs.argmax()))
             expected.append(log_probs.max().item())
         assert written.ids[row] == ids[len(start) :]
+        assert written.finished[row] == (ids[-1] == EOS)
         assert written.log_probabilities[row] == pytest.approx(expected, abs=1e-4)
         assert written.sentence_log_probabilities[row] == pytest.approx(sum(expected), abs=1e-3)
         if start == [BOS]:
@@ -109,12 +89,6 @@ def test_with_a_cache_every_token_is_read_once(kind):
     assert read == list(range(first, first + NEW))
 
 
-def test_a_source_may_be_longer_than_its_translation():
-    model = lively(EncoderDecoderTransformer)
-    source = [3, 4, 5, 6, 7, 8, 9, 10] * 2
-    assert_same(generate(model, source, 2), generate(model, source, 2, use_cache=False))
-
-
 def test_source_and_target_may_have_paddings_of_their_own():
     target = lively(EncoderDecoderTransformer).config
     source = dataclasses.replace(target, pad_id=11, tie_embeddings=False)
@@ -126,32 +100,8 @@ def test_source_and_target_may_have_paddings_of_their_own():
         expected = pytest.approx(together.log_probabilities[row], abs=1e-5)
         assert alone.log_probabilities[0] == expected
         assert PAD not in alone.ids[0]
-
-
-def an_end_that_comes_at_different_steps(model, strategy) -> int:
-    endless = generate(model, SENTENCES, NEW, strategy, eos_id=None)
-    for token in range(1, 13):
-        steps = [ids.index(token) if token in ids else NEW for ids in endless.ids]
-        if len(set(steps)) > 1 and min(steps) < NEW - 1:
-            return token
-    raise AssertionError("all sentences write the same: choose another seed")
-
-
-@pytest.mark.slow
-@each_kind
-@pytest.mark.parametrize("strategy", STRATEGIES[:2], ids=lambda s: type(s).__name__)
-def test_each_sentence_stops_at_its_own_end(strategy, kind):
-    model = lively(kind, seed=2)
-    eos_id = an_end_that_comes_at_different_steps(model, strategy)
-    endless = generate(model, SENTENCES, NEW, strategy, eos_id=None)
-    ended = generate(model, SENTENCES, NEW, strategy, eos_id=eos_id)
-    for long, short, finished in zip(endless.ids, ended.ids, ended.finished, strict=True):
-        assert len(long) == NEW
-        assert short == long[: len(short)]
-        assert finished == (eos_id in long)
-        assert short.index(eos_id) == len(short) - 1 if finished else len(short) == NEW
-    assert [len(p) for p in ended.log_probabilities] == [len(ids) for ids in ended.ids]
-    assert endless.finished == [False] * 3
+    longer = [3, 4, 5, 6, 7, 8, 9, 10] * 2  # than its translation
+    assert_same(generate(model, longer, 2), generate(model, longer, 2, use_cache=False))
 
 
 @each_kind
@@ -168,14 +118,11 @@ def test_writing_ends_when_all_sentences_have(kind):
     with record(model, replace={"logits": end_row_by_row}):
         written = generate(model, SENTENCES, NEW)
     assert len(calls) == 3
-    assert [len(ids) for ids in written.ids] == [1, 2, 3]
-
-
-@each_kind
-def test_an_end_at_the_last_step_counts(kind):
-    model = lively(kind)
+    assert [len(ids) for ids in written.ids] == [1, 2, 3] and written.finished == [True] * 3
+    assert [len(chances) for chances in written.log_probabilities] == [1, 2, 3]
+    assert generate(model, SENTENCES, NEW, eos_id=None).finished == [False] * 3
     [[first]] = generate(model, SENTENCES[:1], 1, eos_id=None).ids
-    assert generate(model, SENTENCES[:1], 1, eos_id=first).finished == [True]
+    assert generate(model, SENTENCES[:1], 1, eos_id=first).finished == [True]  # at the last step
 
 
 @pytest.mark.slow
@@ -185,8 +132,9 @@ def test_padding_is_never_written(strategy, kind):
     model = lively(kind)
     likeliest = torch.zeros(13)
     likeliest[PAD] = 99.0
-    with record(model, replace={"logits": lambda x: x + likeliest}):
+    with record(model, replace={"logits": lambda x: x + likeliest}) as run:
         written = generate(model, SENTENCES, NEW, strategy)
+    assert run["logits"].isfinite().all()  # what is recorded stays the model's own
     assert all(PAD not in ids for ids in written.ids)
     assert_same(written, generate(model, SENTENCES, NEW, strategy))
 
@@ -202,7 +150,7 @@ def test_distributions_are_the_models_own_at_every_step(strategy, kind):
         assert probabilities.shape == (len(ids), 13)
         assert (probabilities[:, PAD] == 0).all()
         for step in range(len(ids)):
-            expected = next_logits(model, sentence)(start_of(model, sentence) + ids[:step])
+            expected = writers.next_logits(model, sentence)(start_of(model, sentence) + ids[:step])
             torch.testing.assert_close(probabilities[step], expected.softmax(0))
             chosen = probabilities[step, ids[step]].log().item()
             assert written.log_probabilities[row][step] == pytest.approx(chosen, abs=1e-5)
@@ -233,18 +181,13 @@ def test_the_models_own_ids_begin_and_end_its_texts(kind, strategy):
 
 
 @each_kind
-def test_the_same_seed_writes_the_same_and_another_something_else(kind):
-    model = lively(kind)
-    texts = [generate(model, SENTENCES, NEW, Sample(seed=s), eos_id=None).ids for s in (0, 0, 9)]
-    assert texts[0] == texts[1] != texts[2]
-
-
-def test_rows_and_neighboring_seeds_share_no_text():
-    model, texts = lively(DecoderOnlyTransformer), set()
-    for seed in range(3):
-        written = generate(model, [[3, 4]] * 4, NEW, Sample(3.0, seed=seed), eos_id=None)
-        texts |= set(map(tuple, written.ids))
-    assert len(texts) == 12
+def test_one_seed_writes_the_same_and_rows_and_neighboring_seeds_share_no_text(kind):
+    model, prompts = lively(kind), [[3, 4]] * 4
+    texts = [
+        generate(model, prompts, NEW, Sample(3.0, seed=seed), eos_id=None).ids
+        for seed in (0, 0, 1, 2)
+    ]
+    assert texts[0] == texts[1] and len({tuple(ids) for rows in texts for ids in rows}) == 12
 
 
 @each_kind
@@ -258,7 +201,7 @@ def test_sampling_follows_the_distribution():
     model = lively(DecoderOnlyTransformer)
     written = generate(model, [[3, 4]] * 3000, 1, Sample(temperature=1.5, seed=1), eos_id=None)
     shares = torch.tensor(written.ids)[:, 0].bincount(minlength=13) / 3000
-    expected = (next_logits(model, [3, 4])([3, 4]) / 1.5).softmax(0)
+    expected = (writers.next_logits(model, [3, 4])([3, 4]) / 1.5).softmax(0)
     torch.testing.assert_close(shares, expected, atol=0.03, rtol=0)
 
 
@@ -270,25 +213,13 @@ def test_model_and_random_state_stay_as_they_were(strategy):
     state = torch.random.get_rng_state()
     texts = [generate(model, SENTENCES, NEW, strategy).ids for _ in range(2)]
     assert texts[0] == texts[1]  # no dropout
+    with pytest.raises(ValueError, match="outside the vocabulary"):
+        generate(model, [[99]], 2, strategy)
     assert [module.training for module in model.modules()] == modes
     assert torch.equal(torch.random.get_rng_state(), state)
     loss = model(padded(SENTENCES, "right"), padded(SENTENCES, "right")).sum()
     loss.backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
-
-
-def test_a_failing_model_is_put_back_into_training():
-    model = lively(DecoderOnlyTransformer).train()
-    with pytest.raises(ValueError, match="outside the vocabulary"):
-        generate(model, [[99]], 2)
-    assert all(module.training for module in model.modules())
-
-
-def test_what_is_recorded_meanwhile_stays_the_models_own():
-    model = lively(DecoderOnlyTransformer)
-    with record(model) as run:
-        generate(model, [3, 4], 1)
-    assert run["logits"].isfinite().all()
 
 
 def test_half_precision_weights_write_with_float32_probabilities():
@@ -302,7 +233,7 @@ def test_half_precision_weights_write_with_float32_probabilities():
 
 
 def test_an_encoder_writes_nothing(unchecked):
-    model = EncoderOnlyTransformer(lively(DecoderOnlyTransformer).config)
+    model = transformers.EncoderOnlyTransformer(lively(DecoderOnlyTransformer).config)
     with pytest.raises(ValueError, match="EncoderOnlyTransformer does not predict the next token"):
         generate(model, [3], 2)
 

@@ -9,14 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parity import drawn
-from transformer_lesson.generation import (
-    Beam,
-    Greedy,
-    Sample,
-    length_normalized,
-    top_k_filter,
-    top_p_filter,
-)
+from transformer_lesson import generation
+from transformer_lesson.generation import Sample, length_normalized, top_k_filter, top_p_filter
 
 few_values = st.sampled_from([-2.0, 0.0, 0.5, 3.0])  # many equals
 logit_lists = st.lists(few_values | st.floats(-9, 9, width=32), min_size=1, max_size=12)
@@ -81,8 +75,8 @@ BAD = [
     (lambda k: Sample(top_k=k), "top_k", (0, 2.5)),
     (lambda p: Sample(top_p=p), "top_p", (0.0, 1.5)),
     (lambda seed: Sample(seed=seed), "seed", (-1, 0.5)),
-    (lambda width: Beam(width=width), "width", (0, 2.0, True)),
-    (lambda penalty: Beam(length_penalty=penalty), "length_penalty", (-0.1, NAN)),
+    (lambda width: generation.Beam(width=width), "width", (0, 2.0, True)),
+    (lambda penalty: generation.Beam(length_penalty=penalty), "length_penalty", (-0.1, NAN)),
 ]
 
 
@@ -94,7 +88,7 @@ def test_filters_and_strategies_refuse_impossible_values(make, name, value, unch
         make(value)
 
 
-@pytest.mark.parametrize("strategy", [Greedy(), Sample(), Beam()])
+@pytest.mark.parametrize("strategy", [generation.Greedy(), Sample(), generation.Beam()])
 def test_strategies_are_frozen_and_compare_by_value(strategy):
     assert strategy == type(strategy)()
     with pytest.raises(dataclasses.FrozenInstanceError):

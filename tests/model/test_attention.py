@@ -11,15 +11,7 @@ from torch import nn
 
 from tests.parity import assert_equal, copy_weights, drawn, randomized, sizes, small_config
 from transformer_lesson.model import attention as module
-from transformer_lesson.model.attention import (
-    MultiHeadAttention,
-    attention_scores,
-    masked_softmax,
-    multi_head_attention,
-    repeat_kv,
-    scaled_dot_product_attention,
-    split_heads,
-)
+from transformer_lesson.model.attention import MultiHeadAttention, masked_softmax, split_heads
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.masks import causal_mask
 from transformer_lesson.model.positions import RotaryPositions
@@ -46,7 +38,7 @@ def test_attention_is_the_formula_written_as_loops(size):
     K = torch.randn(size.batch, size.key, size.d_head)
     V = torch.randn(size.batch, size.key, size.d_value)
     mask = random_mask(size.batch, size.query, size.key)
-    output, weights = scaled_dot_product_attention(Q, K, V, mask)
+    output, weights = module.scaled_dot_product_attention(Q, K, V, mask)
     for b in range(size.batch):
         for q in range(size.query):
             seen = mask[b, q]  # softmax over the allowed keys alone
@@ -99,7 +91,9 @@ def test_the_function_equals_the_module(size):
     linears = (made.W_Q, made.W_K, made.W_V, made.W_O)
     x = torch.randn(size.batch, size.n, d_model)
     mask = causal_mask(size.n)
-    output = multi_head_attention(x, *(linear.weight.T for linear in linears), size.n_heads, mask)
+    output = module.multi_head_attention(
+        x, *(linear.weight.T for linear in linears), size.n_heads, mask
+    )
     assert_equal(output, made(x, x, x, mask))
 
 
@@ -193,8 +187,8 @@ def test_a_wrong_mask_is_refused_on_both_paths(mask, message, recorded):
         (lambda x: split_heads(x, 4), "d_model = 10 cannot be split into 4"),
         (lambda x: split_heads(x, 0), "d_model = 10 cannot be split into 0"),
         (lambda x: MultiHeadAttention(10, 4), "d_model = 10 cannot be split into 4 equal heads"),
-        (lambda x: attention_scores(x, x[..., :6]), "queries have 10 numbers, keys 6"),
-        (lambda x: repeat_kv(x[None], 0), "n_groups is 0"),
+        (lambda x: module.attention_scores(x, x[..., :6]), "queries have 10 numbers, keys 6"),
+        (lambda x: module.repeat_kv(x[None], 0), "n_groups is 0"),
         *(
             (lambda x, n=n: MultiHeadAttention(24, 6, n_kv_heads=n), f"n_kv_heads is {n}: make it")
             for n in (0, 4, -2)

@@ -10,7 +10,6 @@ from transformer_lesson.model.attention_in_blocks import attention_in_blocks, on
 
 
 def qkv(query=11, key=11, d_head=5, d_value=7):
-    torch.manual_seed(0)
     return [torch.randn(2, 3, n, d) for n, d in ((query, d_head), (key, d_head), (key, d_value))]
 
 

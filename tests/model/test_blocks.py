@@ -32,27 +32,22 @@ def test_feed_forward_is_the_formula(size):
     assert_equal(output, second(first(x).relu()))
 
 
-def test_encoder_function_equals_the_post_norm_block():
-    block = randomized(EncoderBlock(small_config(norm_position="post")))
-    x, mask = torch.randn(2, 5, 12), causal_mask(5)
-
-    def attention(h):
-        return block.self_attention(h, h, h, mask)
-
-    output = encoder_block(x, attention, block.feed_forward, block.norm_1, block.norm_2)
-    assert_equal(output, block(x, mask))
-
-
-def test_decoder_function_equals_the_post_norm_block():
-    block = randomized(DecoderBlock(small_config(norm_position="post")))
-    y, memory, mask = torch.randn(2, 5, 12), torch.randn(2, 3, 12), causal_mask(5)
-    output = decoder_block(
-        *(y, memory),
-        lambda h: block.self_attention(h, h, h, mask),
-        lambda h, memory: block.cross_attention(h, memory, memory),
-        *(block.feed_forward, block.norm_1, block.norm_2, block.norm_3),
+def test_functions_equal_the_post_norm_blocks():
+    config = small_config(norm_position="post")
+    encoder, decoder = randomized(EncoderBlock(config)), randomized(DecoderBlock(config))
+    x, memory, mask = torch.randn(2, 5, 12), torch.randn(2, 3, 12), causal_mask(5)
+    output = encoder_block(
+        *(x, lambda h: encoder.self_attention(h, h, h, mask)),
+        *(encoder.feed_forward, encoder.norm_1, encoder.norm_2),
     )
-    assert_equal(output, block(y, memory, mask))
+    assert_equal(output, encoder(x, mask))
+    output = decoder_block(
+        *(x, memory),
+        lambda h: decoder.self_attention(h, h, h, mask),
+        lambda h, memory: decoder.cross_attention(h, memory, memory),
+        *(decoder.feed_forward, decoder.norm_1, decoder.norm_2, decoder.norm_3),
+    )
+    assert_equal(output, decoder(x, memory, mask))
 
 
 @pytest.mark.parametrize("norm_position", ["pre", "post"])

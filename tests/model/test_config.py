@@ -1,8 +1,6 @@
 """A config that breaks a rule is refused with field, value and rule; a good one stays as it is."""
 
-import copy
 import dataclasses
-import pickle
 
 import pytest
 
@@ -68,9 +66,6 @@ def test_every_field_has_a_rule():
 )
 def test_fields_fit_each_other(field, value, rule, changes):
     assert_refused(field, value, rule, **changes)
-
-
-def test_rotary_positions_need_an_even_d_head():
     with pytest.raises(ValueError, match="d_head is 3, but it must be even with rotary"):
         small_config(d_model=6, n_heads=2, positions="rotary")
 
@@ -95,7 +90,7 @@ def test_edges_of_the_rules_are_allowed():
     assert small_config(d_model=15, n_heads=3, positions="learned").d_head == 5
 
 
-def test_defaults_are_those_of_the_docstring():
+def test_defaults_are_those_of_the_docstring_and_stay():
     config = ModelConfig(10, 8, 2, 1, 16, 5)
     assert dataclasses.astuple(config)[6:] == (
         *(0.1, 0.0, 0.0, "pre", "relu", "sinusoidal"),
@@ -103,14 +98,5 @@ def test_defaults_are_those_of_the_docstring():
         *("layer", 1e-5, None, None, 10000.0),
         *(True, 1, (2,)),
     )
-
-
-def test_a_config_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
-        small_config().d_model = 16
-
-
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))])
-def test_a_copy_is_equal_and_hashes_alike(duplicate):
-    config = small_config(pad_id=0)
-    assert duplicate(config) == config and hash(duplicate(config)) == hash(config)
+        config.d_model = 16

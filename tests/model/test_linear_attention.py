@@ -14,7 +14,6 @@ from transformer_lesson.model.masks import causal_mask
 
 
 def test_step_by_step_is_all_at_once_and_the_sum_that_it_stands_for():
-    torch.manual_seed(0)
     Q, K, V = torch.randn(11, 3), torch.randn(11, 3), torch.randn(11, 5)
     whole, state = linear_attention(Q, K, V), torch.zeros(3, 5)
     for t in range(11):
@@ -27,7 +26,6 @@ def test_step_by_step_is_all_at_once_and_the_sum_that_it_stands_for():
 
 
 def test_the_delta_rule_reads_back_what_was_written_last():
-    torch.manual_seed(1)
     keys, values = torch.linalg.qr(torch.randn(5, 5))[0], torch.randn(2, 5, 7)
     added = replaced = torch.zeros(5, 7)
     for round_ in values:
@@ -37,15 +35,11 @@ def test_the_delta_rule_reads_back_what_was_written_last():
             assert_equal(read, v)
     assert_equal(keys @ replaced, values[1])
     assert_equal(keys @ added, values.sum(0))
-
-
-def test_half_a_beta_goes_half_the_way():
-    k, v = torch.tensor([1.0, 0.0]), torch.tensor([4.0, 2.0, 6.0])
-    assert_equal(delta_step(torch.zeros(2, 3), k, k, v, beta=0.5)[0], v / 2)
+    half, _ = delta_step(torch.zeros(5, 7), k, k, v, beta=0.5)
+    assert_equal(half, v / 2)
 
 
 def test_the_maps_may_move_to_the_other_side():
-    torch.manual_seed(2)
     Q, c = torch.randn(2, 3, 5, 7), torch.randn(2, 11, 13)
     W_K, W_V = torch.randn(2, 3, 13, 7) / 13**0.5
     mask = torch.rand(2, 1, 5, 11) < 0.7
@@ -54,14 +48,12 @@ def test_the_maps_may_move_to_the_other_side():
 
 
 def test_latent_attention_is_attention_whose_keys_come_from_the_latent():
-    torch.manual_seed(3)
     c, W_K, W_V, Q = torch.randn(1, 5, 13), *torch.randn(2, 1, 13, 7), torch.randn(1, 1, 5, 7)
     theirs, _ = scaled_dot_product_attention(Q, c[:, None] @ W_K, c[:, None] @ W_V, causal_mask(5))
     assert_equal(latent_attention(Q, c, W_K, W_V, causal_mask(5)), theirs)
 
 
 def test_grouped_heads_are_a_case_of_latent_attention():
-    torch.manual_seed(4)
     grouped, x = MultiHeadAttention(12, 6, bias=False, n_kv_heads=2), torch.randn(1, 5, 12)
     both = torch.cat([grouped.W_K(x), grouped.W_V(x)], dim=-1)  # the latent vector: 4 heads of 2
     eye = torch.eye(8).unflatten(1, (4, 2)).transpose(0, 1)  # (place, latent, d_head)

@@ -191,7 +191,9 @@ def test_tokenizers_take_any_text_or_say_why_not(kind, text):
                 call(text)
             sendable(str(caught.value))
         return
-    assert all(token.isprintable() for token in known.tokens(text[:1000]))
+    tokens, ids = known.tokens(text[:1000]), known.encode(text[:1000])
+    assert len(tokens) == len(ids) and set(ids) <= set(range(known.vocab_size))
+    assert all(token and token.isprintable() and " " not in token for token in tokens)
     known.decode(known.encode(text, add_special=True))
     if text.strip():
         learned = kind.train([text[:10_000]])

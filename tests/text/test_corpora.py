@@ -13,23 +13,19 @@ from transformer_lesson.text.menus import Pair
 sequences_of_ids = st.lists(st.lists(st.integers(1, 99)), min_size=1).filter(any)
 
 
-def test_each_example_is_in_the_manual_and_sentences_have_a_topic():
-    assert set(manual.EXAMPLES) <= set(manual.sentences())
-    topic = manual.sentences("while")
-    assert manual.EXAMPLES[-1] in topic
-    assert len(topic) == 3 and set(topic) < set(manual.sentences())
-    with pytest.raises(ValueError, match="no topic 'whale'; it has assert, "):
-        manual.sentences("whale")
-
-
-def test_the_manual_has_its_topics_as_plain_text():
+def test_the_manual_has_its_topics_as_plain_text_and_each_example_is_in_one():
     topics = manual.topics()
     assert len(topics) >= 75 and {"while", "for", "typesseq"} <= set(topics)
     assert sum(map(len, topics.values())) > 400_000
     assert list(topics) == sorted(topics)
     manual.topics().clear(), manual.sentences().clear()  # what was returned is the caller's
-    assert manual.topics() == topics and manual.sentences()
+    assert manual.topics() == topics and set(manual.EXAMPLES) <= set(manual.sentences())
     assert not set("‘’“”–—…") & set("".join(topics.values()))
+    topic = manual.sentences("while")
+    assert manual.EXAMPLES[-1] in topic
+    assert len(topic) == 3 and set(topic) < set(manual.sentences())
+    with pytest.raises(ValueError, match="no topic 'whale'; it has assert, "):
+        manual.sentences("whale")
 
 
 def test_sentences_are_prose_without_markup():
@@ -90,7 +86,7 @@ def passages(text, length):
     return {text[start : start + length] for start in range(len(text) - length + 1)}
 
 
-def test_the_split_holds_every_topic_once():
+def test_the_split_holds_every_topic_once_and_no_passage_of_its_sides_is_in_the_other():
     (training, validation), topics = manual.split(), manual.topics()
     for name, text in topics.items():
         held_out = name in manual.VALIDATION_TOPICS
@@ -100,17 +96,13 @@ def test_the_split_holds_every_topic_once():
     assert len(training + validation) == sum(map(len, topics.values())) + line_breaks
     assert set(manual.VALIDATION_TOPICS) <= set(topics)
     assert 0.08 < len(validation) / len(training + validation) < 0.12
-
-
-def test_no_passage_of_the_validation_text_is_in_the_training_text():
-    training, validation = manual.split()
-    assert not passages(training, 100) & passages(validation, 100)
-    topics = manual.topics()  # other topics do repeat each other
+    assert not passages(training, 100) & passages(validation, 100)  # other topics repeat each other
     repeated = passages(topics["customization"], 100) & passages(topics["specialnames"], 100)
     assert len(repeated) > 10_000
 
 
-def test_about_a_thousand_pairs_each_source_once():
+def test_about_a_thousand_pairs_each_source_once_as_the_learner_sees_the_menus():
+    menus.pairs().clear()
     pairs = menus.pairs()
     assert 1040 <= len(pairs) <= 1100
     assert pairs == sorted(pairs) and all(isinstance(pair, Pair) for pair in pairs)
@@ -118,29 +110,24 @@ def test_about_a_thousand_pairs_each_source_once():
     assert len(set(alike)) == len(pairs)
     for text in (text for pair in pairs for text in (pair.source, pair.target)):
         assert text and text == " ".join(text.split()) and "\x04" not in text
-
-
-def test_pairs_are_the_menus_that_the_learner_sees():
-    menus.pairs().clear()
-    pairs = {pair.source: pair.target for pair in menus.pairs()}
-    assert pairs["Close All Tabs"] == "Alle Tabs schließen"
-    assert pairs["Command Palette"] == "Befehlspalette"
-    assert pairs["Copy this cell"] == "Diese Zelle kopieren"  # not "Diese %1 Zellen kopieren"
-    assert pairs["R"] == "R"
-    assert not {"Go to line", "Go to Line…"} & set(pairs) and "Go to Line" in pairs
-    assert set(menus.EXAMPLES) <= set(menus.pairs())
+    german = {pair.source: pair.target for pair in pairs}
+    assert german["Close All Tabs"] == "Alle Tabs schließen"
+    assert german["Command Palette"] == "Befehlspalette"
+    assert german["Copy this cell"] == "Diese Zelle kopieren"  # not "Diese %1 Zellen kopieren"
+    assert german["R"] == "R"
+    assert not {"Go to line", "Go to Line…"} & set(german) and "Go to Line" in german
+    assert set(menus.EXAMPLES) <= set(pairs)
     assert all(3 <= len(pair.source.split()) <= 8 for pair in menus.EXAMPLES)
 
 
-def test_pairs_do_not_depend_on_the_order_of_the_file_system(monkeypatch):
+def test_pairs_hang_on_no_order_of_files_and_a_missing_pack_says_what_to_install(
+    monkeypatch,
+):
     before, folder = menus.pairs(), menus.Path
     in_order = folder.rglob
     monkeypatch.setattr(folder, "rglob", lambda path, name: reversed([*in_order(path, name)]))
     menus._pairs.cache_clear()
     assert menus.pairs() == before
-
-
-def test_a_missing_language_pack_says_what_to_install(monkeypatch):
     menus._pairs.cache_clear()
     monkeypatch.setattr(menus, "PACKAGE", "no_such_package")
     with pytest.raises(ModuleNotFoundError, match="pip install jupyterlab-language-pack-de-DE"):

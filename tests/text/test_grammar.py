@@ -6,20 +6,11 @@ from itertools import islice
 
 import pytest
 
-from transformer_lesson.text.grammar import (
-    HELD_OUT,
-    draw,
-    examples,
-    generate,
-    german,
-    habits,
-    in_both_languages,
-    splits,
-)
-from transformer_lesson.text.grammar.draw import PLURAL, SINGULAR, fitting_adjectives, fitting_nouns
-from transformer_lesson.text.grammar.english import noun_phrase as english_phrase
+from transformer_lesson.text import grammar
+from transformer_lesson.text.grammar import HELD_OUT, generate, habits, in_both_languages, splits
+from transformer_lesson.text.grammar.draw import fitting_adjectives, fitting_nouns
 from transformer_lesson.text.grammar.lexicon import ADJECTIVES, BE, JOINTS, NOUNS, REPORTS, VERBS
-from transformer_lesson.text.grammar.meaning import Clause, NounPhrase, Sentence, phrase
+from transformer_lesson.text.grammar.meaning import Clause, Sentence, phrase
 from transformer_lesson.text.tokenizers import words
 
 NOT = True
@@ -47,61 +38,40 @@ SLEEPS = ("the dog", "sleep")
 BY_HAND = [
     # genders and cases
     (one("an aunt", "eat", "an egg"), "an aunt eats an egg .", "eine Tante isst ein Ei ."),
-    (one("no brother", "like", "tea"), "no brother likes tea .", "kein Bruder mag Tee ."),
     # pronouns
     (one("he", "call", "she"), "he calls her .", "er ruft sie an ."),
-    (one("she", "visit", "he"), "she visits him .", "sie besucht ihn ."),
     (one("they", "wash", "we", NOT), "they do not wash us .", "sie waschen uns nicht ."),
     (one("we", "kiss", "they", adverb="now"), "now we kiss them .", "jetzt küssen wir sie ."),
     # endings of adjectives: weak, mixed, strong plural
     (one("the clever child", "like", "the big cake"),
      "the clever child likes the big cake .", "das kluge Kind mag den großen Kuchen ."),
-    (one("a new aunt", "sell", "a new clock"),
-     "a new aunt sells a new clock .", "eine neue Tante verkauft eine neue Uhr ."),
-    (one("every good book", "disappear"),
-     "every good book disappears .", "jedes gute Buch verschwindet ."),
-    (one("no red cars", "shine"), "no red cars shine .", "keine roten Autos glänzen ."),
     (one("my hungry fox", "bite", "our young horse"),
      "my hungry fox bites our young horse .", "mein hungriger Fuchs beißt unser junges Pferd ."),
     (one("three beautiful mice", "find", "many small cakes"),
      "three beautiful mice find many small cakes .",
      "drei schöne Mäuse finden viele kleine Kuchen ."),
-    (one("some heavy chairs", "wobble"),
-     "some heavy chairs wobble .", "einige schwere Stühle wackeln ."),
     # plurals of nouns and verbs
     (one("two men", "carry", "the suitcases"),
      "two men carry the suitcases .", "zwei Männer tragen die Koffer ."),
     (one("children", "read", "stories"), "children read stories .", "Kinder lesen Geschichten ."),
-    (one("the foxes", "steal", "the apples"),
-     "the foxes steal the apples .", "die Füchse stehlen die Äpfel ."),
     (one("the mouse", "is", "small"), "the mouse is small .", "die Maus ist klein ."),
     (one("the mice", "is", "tired", NOT), "the mice are not tired .",
      "die Mäuse sind nicht müde ."),
     # verb second
-    (one("the dog", "see", "the cat", adverb="today"),
-     "today the dog sees the cat .", "heute sieht der Hund die Katze ."),
     (one("a table", "wobble", adverb="unfortunately"),
      "unfortunately a table wobbles .", "leider wackelt ein Tisch ."),
     (one("the door", "is", "dirty", NOT, adverb="often"),
      "often the door is not dirty .", "oft ist die Tür nicht schmutzig ."),
-    (two(SLEEPS, "and", ("the cat", "dance")),
-     "the dog sleeps and the cat dances .", "der Hund schläft und die Katze tanzt ."),
     (two(SLEEPS, "but", ("he", "drink", "coffee", NOT)),
      "the dog sleeps , but he does not drink coffee .",
      "der Hund schläft , aber er trinkt keinen Kaffee ."),
     (two(("the child", "open", "the door"), "and", ("the dog", "see", "the cat"), "unfortunately"),
      "unfortunately the child opens the door and the dog sees the cat .",
      "leider macht das Kind die Tür auf und der Hund sieht die Katze ."),
-    (two(("the cat", "drink", "the milk"), "if", SLEEPS),
-     "if the dog sleeps , the cat drinks the milk .",
-     "wenn der Hund schläft , trinkt die Katze die Milch ."),
     (two(("the cats", "dance"), "when", ("we", "read", "a newspaper")),
      "when we read a newspaper , the cats dance .",
      "wenn wir eine Zeitung lesen , tanzen die Katzen ."),
     # verb final
-    (two(("the teacher", "say"), "that", ("the child", "see", "the dog")),
-     "the teacher says that the child sees the dog .",
-     "der Lehrer sagt , dass das Kind den Hund sieht ."),
     (two(("the girls", "know", "", NOT), "that", ("a key", "is", "new"), adverb="perhaps"),
      "perhaps the girls do not know that a key is new .",
      "vielleicht wissen die Mädchen nicht , dass ein Schlüssel neu ist ."),
@@ -112,35 +82,20 @@ BY_HAND = [
      "she hopes that they do not paint the kitchen .",
      "sie hofft , dass sie die Küche nicht malen ."),
     # separable verbs
-    (one("the child", "open", "the door"),
-     "the child opens the door .", "das Kind macht die Tür auf ."),
-    (one("the child", "close", "the door", NOT),
-     "the child does not close the door .", "das Kind macht die Tür nicht zu ."),
     (one("frogs", "imitate", "the king", adverb="suddenly"),
      "suddenly frogs imitate the king .", "plötzlich machen Frösche den König nach ."),
-    (one("a letter", "arrive", adverb="soon"),
-     "soon a letter arrives .", "bald kommt ein Brief an ."),
     (one("the letters", "arrive", "", NOT),
      "the letters do not arrive .", "die Briefe kommen nicht an ."),
     (one("the woman", "invite", "an uncle", NOT),
      "the woman does not invite an uncle .", "die Frau lädt keinen Onkel ein ."),
-    (two(("he", "believe"), "that", ("the child", "open", "the door")),
-     "he believes that the child opens the door .", "er glaubt , dass das Kind die Tür aufmacht ."),
     (two(("he", "think"), "that", ("the women", "lock", "the house", NOT)),
      "he thinks that the women do not lock the house .",
      "er denkt , dass die Frauen das Haus nicht abschließen ."),
     (two(("we", "tidy", "the rooms"), "if", ("the baby", "wake", "he")),
      "if the baby wakes him , we tidy the rooms .",
      "wenn das Baby ihn aufweckt , räumen wir die Zimmer auf ."),
-    (two(SLEEPS, "because", ("the aunts", "fetch", "the children")),
-     "the dog sleeps because the aunts fetch the children .",
-     "der Hund schläft , weil die Tanten die Kinder abholen ."),
     # nicht or kein
-    (one("the dog", "see", "the cat", NOT),
-     "the dog does not see the cat .", "der Hund sieht die Katze nicht ."),
     (one("the dog", "sleep", "", NOT), "the dog does not sleep .", "der Hund schläft nicht ."),
-    (one("the woman", "buy", "a red car", NOT, adverb="today"),
-     "today the woman does not buy a red car .", "heute kauft die Frau kein rotes Auto ."),
     (one("kings", "need", "an old table", NOT),
      "kings do not need an old table .", "Könige brauchen keinen alten Tisch ."),
     (one("he", "eat", "big sausages", NOT),
@@ -182,7 +137,7 @@ die Milch|die Milch|, das Wasser|das Wasser|
 
 
 def in_german(text, case):
-    return " ".join(word.text for word in german.noun_phrase(phrase(text), case, "it"))
+    return " ".join(word.text for word in grammar.german.noun_phrase(phrase(text), case, "it"))
 
 
 def test_every_noun_has_its_gender_accusative_and_plural():
@@ -275,7 +230,7 @@ def test_the_two_articles_of_a_sentence_are_not_mixed_up():
 
 
 def test_each_example_shows_what_its_name_says():
-    assert {name: pair.target for name, pair in examples().items()} == {
+    assert {name: pair.target for name, pair in grammar.examples().items()} == {
         "accusative masculine": "das Kind sieht den Hund .",
         "adjective endings": "ein alter Frosch küsst die junge Königin .",
         "plural": "die kleinen Mäuse stehlen viele große Kuchen .",
@@ -302,17 +257,13 @@ def test_each_english_sentence_has_one_german_one(corpus):
     assert len(german_of) > 49_000  # short sentences occur under both seeds
 
 
-def test_a_seed_gives_the_same_different_sentences_each_time(corpus):
+def test_a_seed_gives_the_same_different_sentences_of_3_to_16_words_each_time(corpus):
     assert generate(500, seed=1) == corpus[:500]
     assert generate(500, seed=3) != corpus[:500]
     assert len({pair.source for pair in corpus}) == 25_000
-
-
-def test_sentences_have_3_to_16_words_separated_by_one_space(corpus):
-    for pair in corpus:
-        for text in pair[:2]:
-            assert 3 <= len(text.split(" ")) <= 16
-            assert text.split(" ") == words(text)
+    for text in (text for pair in corpus for text in pair[:2]):
+        assert 3 <= len(text.split(" ")) <= 16
+        assert text.split(" ") == words(text)
 
 
 def test_about_300_words_a_side_none_of_them_rare(corpus):
@@ -322,22 +273,19 @@ def test_about_300_words_a_side_none_of_them_rare(corpus):
         assert min(counts.values()) >= 75  # three in a thousand sentences
 
 
-def test_every_word_is_aligned_but_german_commas_before_dass_and_weil(corpus):
+def test_every_word_is_aligned_but_commas_each_noun_with_its_own_and_not_is_said_once(corpus):
+    german_of = {noun.english: noun.german for noun in NOUNS.values()}
+    german_of |= {noun.english_plural: noun.german_plural for noun in NOUNS.values()}
     for pair in corpus[:10_000]:
         source, target = pair.source.split(), pair.target.split()
         assert {i for i, _ in pair.alignment} == set(range(len(source)))
         alone = set(range(len(target))) - {j for _, j in pair.alignment}
         assert all(target[j] == "," and target[j + 1] in ("dass", "weil") for j in alone)
-
-
-def test_aligned_nouns_are_translations(corpus):
-    german_of = {noun.english: noun.german for noun in NOUNS.values()}
-    german_of |= {noun.english_plural: noun.german_plural for noun in NOUNS.values()}
-    for pair in corpus[:10_000]:
-        source, target = pair.source.split(), pair.target.split()
         for i, word in enumerate(source):
             if word in german_of:
                 assert [target[j] for k, j in pair.alignment if k == i] == [german_of[word]]
+        negated = [word for word in target if word in ("nicht", "kein", "keine", "keinen")]
+        assert len(negated) == sum(word in ("not", "no") for word in source)
 
 
 def test_only_persons_speak(corpus):
@@ -347,29 +295,6 @@ def test_only_persons_speak(corpus):
     speakers = Counter(match[1] for pair in corpus for match in speaking.finditer(pair.source))
     assert speakers.total() > 2_500
     assert set(speakers) <= persons
-
-
-def test_not_is_said_once_as_nicht_or_as_kein(corpus):
-    negations = re.compile(r"\b(?:nicht|kein|keine|keinen)\b")
-    for pair in corpus[:10_000]:
-        n_negated = len(re.findall(r"\b(?:not|no)\b", pair.source))
-        assert len(negations.findall(pair.target)) == n_negated
-
-
-def test_the_grammar_has_millions_of_sentences():
-    """Counted for "see" alone: the subject's texts times the object's, which the verb separates."""
-    texts = set()
-    for noun in fitting_nouns("person animal"):
-        for adjective in (None, *fitting_adjectives(noun.kinds)):
-            for plural, determiners in ((False, SINGULAR), (True, PLURAL)):
-                for name in determiners:
-                    article = phrase(f"{name} {noun.english}".strip()).determiner
-                    meaning = NounPhrase(article, adjective, noun, plural)
-                    found = english_phrase(meaning, "nominative", "it")
-                    texts.add((noun.english, " ".join(word.text for word in found)))
-    of_noun = Counter(noun for noun, _ in texts)
-    assert not any(set(text.split()) & {"see", "sees"} for _, text in texts)
-    assert len(texts) ** 2 - sum(n**2 for n in of_noun.values()) > 10_000_000
 
 
 ADJECTIVE = "|".join(ADJECTIVES)
@@ -390,14 +315,11 @@ def split():
     return splits(19_200, 500, seed=0)
 
 
-def test_splits_share_no_sentence(split):
+def test_splits_share_no_sentence_and_held_out_combinations_are_in_their_own_only(split):
     assert [len(part) for part in split] == [19_200, 500, 500]
     assert len({pair.source for part in split for pair in part}) == 20_200
     assert [len(part) for part in splits(0, 3, seed=0)] == [0, 3, 3]
     assert [len(part) for part in splits(3, 0, seed=0)] == [3, 0, 0]
-
-
-def test_held_out_combinations_are_in_their_own_split_only(split):
     for part in (split.train, split.unseen):
         assert not any(combinations_read_off(pair.source) & HELD_OUT for pair in part)
     assert all(combinations_read_off(pair.source) & HELD_OUT for pair in split.combinations)
@@ -451,7 +373,7 @@ def test_habits_put_the_same_words_in_other_places():
 
 
 def test_the_two_orders_have_the_same_words_and_conditions_are_known():
-    for meaning, pair in islice(draw.meanings(3), 500):
+    for meaning, pair in islice(grammar.draw.meanings(3), 500):
         behind = habits.subject_first(meaning)
         assert behind is None or sorted(behind.split()) == sorted(pair.target.split())
         assert (habits.kind(meaning) == "wenn") == pair.target.startswith("wenn ")

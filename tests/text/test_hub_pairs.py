@@ -51,18 +51,15 @@ def test_both_forms_of_rows(hub, rows):
     assert stand_in.asked == ("wmt/wmt14", None, "test", True)
 
 
-def test_a_limit_reads_no_further(hub):
+def test_empty_sides_are_left_out_and_counted_and_a_limit_reads_no_further(hub):
+    hub([{"en": None, "de": "Satz"}, {"en": " ", "de": ""}, *FLAT])
+    with pytest.warns(UserWarning, match="some: left out 1 empty lines and 1 lines .* line 1"):
+        assert hub_dataset("some") == PAIRS
     stand_in = hub(FLAT)
     assert hub_dataset("bentrevett/multi30k", limit=2) == PAIRS[:2]
     assert stand_in.n_read == 2
     with pytest.raises(ValueError, match="limit must be 1 or more pairs, or None for all, got -1"):
         hub_dataset("bentrevett/multi30k", limit=-1)
-
-
-def test_empty_sides_are_left_out_and_counted(hub):
-    hub([{"en": None, "de": "Satz"}, {"en": " ", "de": ""}, *FLAT])
-    with pytest.warns(UserWarning, match="some: left out 1 empty lines and 1 lines .* line 1"):
-        assert hub_dataset("some") == PAIRS
 
 
 def test_a_missing_package_says_what_to_install(monkeypatch):

@@ -32,9 +32,6 @@ each_tokenizer = pytest.mark.parametrize("tokenizer", ALL)
 each_kind = pytest.mark.parametrize("kind", CLASSES)
 
 any_text = st.text()  # hypothesis leaves out surrogates; nulls, emoji, right-to-left are in
-HOSTILE = ["", " ", "\x00", "a\x00b\r\n\t c", "🙂👩‍👩‍👧 x", "שלום עולם", "e\u0301", "<eos>"]
-HOSTILE += ["<pad><bos> <unk>", "</script><script>alert(1)</script>", "\\n \\xc3 ␣"]
-HOSTILE += ["\u2028\u00a0\ufeff", "word " * 2000]
 
 
 def test_words_keep_everything_but_spaces():
@@ -69,20 +66,6 @@ def test_examples_return_from_their_ids(tokenizer):
         assert tokenizer.decode(tokenizer.encode(text)) == spaced
 
 
-@settings(deadline=None)
-@given(st.lists(st.sampled_from([*WORDS.vocabulary][4:])))
-def test_known_words_return_from_their_ids(some):
-    text = " ".join(some)
-    assert WORDS.tokens(text) == some
-    assert WORDS.decode(WORDS.encode(text)) == text
-
-
-@settings(deadline=None)
-@given(st.text(alphabet=[*CHARACTERS.vocabulary][4:]))
-def test_known_characters_return_from_their_ids(text):
-    assert CHARACTERS.decode(CHARACTERS.encode(text)) == text
-
-
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(any_text)
@@ -90,18 +73,6 @@ def test_every_text_returns_from_its_byte_pairs(text):
     ids = BYTE_PAIRS.encode(text)
     assert BYTE_PAIRS.decode(ids) == text
     assert min(ids, default=4) >= 4
-
-
-@pytest.mark.slow
-@each_tokenizer
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_text_gives_ids_and_readable_tokens(tokenizer, text):
-    ids, tokens = tokenizer.encode(text), tokenizer.tokens(text)
-    assert len(ids) == len(tokens)
-    assert all(0 <= id_ < tokenizer.vocab_size for id_ in ids)
-    assert all(token and token.isprintable() and " " not in token for token in tokens)
-    if tokenizer is BYTE_PAIRS:
-        assert tokenizer.decode(ids) == text
 
 
 @pytest.mark.slow
@@ -212,31 +183,19 @@ def test_a_vocabulary_has_a_smallest_size(kind):
         kind.train(["Close"], vocab_size=smallest - 1)
 
 
-@pytest.mark.slow
-@each_tokenizer
-def test_json_makes_the_same_tokenizer_again(tokenizer):
-    again = tokenizer_from_json(tokenizer.to_json())
-    assert type(again) is type(tokenizer)
-    assert list(again.vocabulary.items()) == list(tokenizer.vocabulary.items())
-    assert again.to_json() == tokenizer.to_json()
-    for text in [*HOSTILE, *TEXTS]:
-        ids = tokenizer.encode(text, add_special=True)
-        assert again.encode(text, add_special=True) == ids
-        assert again.decode(ids) == tokenizer.decode(ids)
-        assert again.decode(ids, keep_special=True) == tokenizer.decode(ids, keep_special=True)
-        assert again.tokens(text) == tokenizer.tokens(text)
-
-
 @settings(deadline=None)
 @given(st.sampled_from(CLASSES), st.lists(any_text, min_size=1).filter("".join), any_text)
-def test_json_keeps_whatever_was_learned(kind, texts, text):
+def test_json_makes_the_same_tokenizer_again(kind, texts, text):
     if not any(part.strip() for part in texts):
         texts = ["a"]
     tokenizer = kind.train(texts, vocab_size=300)
     again = tokenizer_from_json(tokenizer.to_json())
-    assert again.vocabulary == tokenizer.vocabulary
-    assert again.encode(text) == tokenizer.encode(text)
-    assert again.decode(again.encode(text)) == tokenizer.decode(tokenizer.encode(text))
+    assert type(again) is kind and again.to_json() == tokenizer.to_json()
+    assert list(again.vocabulary.items()) == list(tokenizer.vocabulary.items())
+    ids = tokenizer.encode(text, add_special=True)
+    assert again.encode(text, add_special=True) == ids
+    assert again.tokens(text) == tokenizer.tokens(text)
+    assert again.decode(ids, keep_special=True) == tokenizer.decode(ids, keep_special=True)
 
 
 def as_json(kind, learned):
@@ -264,10 +223,13 @@ FOREIGN = [
     (as_json("BytePair", ["ab c", "a b", "abc de"]), "two known pieces, got 'abc de'"),
     (as_json("BytePair", ["a b", "\u5b57 a"]), "two known pieces, got '\u5b57 a'"),
     (as_json("BytePair", ["a "]), "two known pieces, got 'a '"),
+    (as_json("BytePair", ["", " "]), "two known pieces, got ''"),
+    (as_json("BytePair", ["zz zz"]), "two known pieces, got 'zz zz'"),
 ]
 
 
 @pytest.mark.parametrize(("text", "message"), FOREIGN, ids=range(len(FOREIGN)))
 def test_foreign_json_is_refused(text, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as caught:
         tokenizer_from_json(text)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 1000

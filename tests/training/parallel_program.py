@@ -14,29 +14,11 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 
-from tests.training.small import (
-    PAIRS,
-    SIZES,
-    TINY,
-    batch_of,
-    batches_of,
-    history_of,
-    model_of,
-    run,
-    short,
-    weights,
-)
+from tests.training import small
+from tests.training.small import PAIRS, SIZES, batch_of, batches_of, model_of, run, short, weights
+from transformer_lesson import training
 from transformer_lesson.text.batches import Batch
-from transformer_lesson.training import (
-    TrainingDiverged,
-    __main__,
-    distributed,
-    loop,
-    resume,
-    tasks,
-    tensor_parallel,
-    train,
-)
+from transformer_lesson.training import __main__, distributed, loop, tasks, tensor_parallel, train
 from transformer_lesson.training.precision import PRECISIONS
 
 PARTS = {"gradient_accumulation_steps": 2, "activation_checkpointing": True}
@@ -83,7 +65,7 @@ def resumed(path: Path) -> dict:
     run(short(9), keep, checkpoint=path, checkpoint_every=4)
     torch.manual_seed(99)
     everybodys("here")  # until the copy is there
-    model, history = resume(path.with_suffix(".kept"), batches_of("translator"))
+    model, history = training.resume(path.with_suffix(".kept"), batches_of("translator"))
     return {"wanted": facts(whole, wanted), "got": facts(model, history)}
 
 
@@ -94,7 +76,7 @@ def diverged() -> list[str]:
     try:
         train(model, [batch_of("translator")], short())
         message = ""
-    except TrainingDiverged as error:
+    except training.TrainingDiverged as error:
         message = str(error)
     return everybodys(message)
 
@@ -118,7 +100,7 @@ def chosen() -> list[str]:
         return {name: 1.0 if name == fast else 3.0 + distributed.rank() for name in PRECISIONS}
 
     with mock.patch.object(loop, "seconds_of_each", timed):
-        return everybodys(history_of(short(precision="auto")).precision)
+        return everybodys(small.history_of(short(precision="auto")).precision)
 
 
 def in_parts() -> dict:
@@ -166,7 +148,7 @@ def scenarios(folder: Path) -> dict:
 
 def tiny_run(folder: Path, arguments: list[str]) -> int:
     """The command line on sixteen pairs; `FOLDER/steps` gets a line for each step."""
-    tasks.TEXT = replace(TINY, sizes=SIZES | {"dropout": 0.2})
+    tasks.TEXT = replace(small.TINY, sizes=SIZES | {"dropout": 0.2})
     folder.mkdir(exist_ok=True)
     tasks.parallel_text = lambda _name: PAIRS
 

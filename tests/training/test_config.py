@@ -52,13 +52,10 @@ def test_rules_that_join_two_fields_and_misspelt_ones(changes, message):
         TrainConfig(steps=1, **changes)
 
 
-def test_the_default_rate_depends_on_the_schedule():
-    assert TrainConfig(steps=1).peak_learning_rate == 1e-3
-    assert TrainConfig(steps=1, schedule="noam").peak_learning_rate == 1.0
-    assert TrainConfig(steps=1, schedule="noam", learning_rate=0.5).peak_learning_rate == 0.5
-
-
-def test_edges_of_the_rules_are_allowed():
+def test_edges_of_the_rules_are_allowed_and_the_default_rate_depends_on_the_schedule():
     config = TrainConfig(steps=1, warmup_steps=0, clip=None, betas=[0, 0.0], weight_decay=0)
     assert config.clip is None and dataclasses.replace(config, steps=2).steps == 2
     assert config.betas == (0, 0.0) and TrainConfig(steps=1).precision == "float32"
+    assert config.peak_learning_rate == 1e-3
+    assert TrainConfig(steps=1, schedule="noam").peak_learning_rate == 1.0
+    assert TrainConfig(steps=1, schedule="noam", learning_rate=0.5).peak_learning_rate == 0.5

@@ -119,10 +119,6 @@ def test_the_history_is_the_models_and_the_handler_restored_whatever_ends_the_ru
     assert model.history.steps == 3
     assert signal.getsignal(signal.SIGINT) is before
 
-
-def test_a_second_one_does_not_wait():
-    before = signal.getsignal(signal.SIGINT)
-
     def twice(report):
         press(), press()
         raise AssertionError("the second interrupt was swallowed")

@@ -9,34 +9,19 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.training.small import (
-    KINDS,
-    PAD,
-    batch_of,
-    batches_of,
-    history_of,
-    model_of,
-    run,
-    short,
-    weights,
-)
+from tests.training import small
+from tests.training.small import PAD, batch_of, batches_of, history_of, model_of, short, weights
+from transformer_lesson import training
 from transformer_lesson.model.fast import learning
 from transformer_lesson.text.batches import Batch, WindowBatches
 from transformer_lesson.text.pretrained import PretrainedTokenizer
 from transformer_lesson.text.tokenizers import WordTokenizer
-from transformer_lesson.training import (
-    History,
-    TrainingDiverged,
-    label_smoothed_loss,
-    learning_rate,
-    train,
-    validation_loss,
-)
+from transformer_lesson.training import History, label_smoothed_loss, train, validation_loss
 from transformer_lesson.training.config import TrainConfig
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", small.KINDS)
 def test_each_model_learns_a_batch_by_heart(kind):
     model = model_of(kind, dropout=0.0)
     config = TrainConfig(steps=120, learning_rate=1e-2, warmup_steps=10)
@@ -59,7 +44,7 @@ def test_the_loop_is_the_one_that_you_would_write(kind):
     torch.manual_seed(config.seed)
     theirs.train()
     for step, (inputs, labels) in enumerate(batches_of(kind, 4), start=1):
-        optimizer.param_groups[0]["lr"] = learning_rate(step, config, 16)
+        optimizer.param_groups[0]["lr"] = training.learning_rate(step, config, 16)
         optimizer.zero_grad()
         with learning(theirs):
             logits = theirs.classify(*inputs) if kind == "classifier" else theirs(*inputs)
@@ -75,11 +60,11 @@ def test_the_loop_is_the_one_that_you_would_write(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", small.KINDS)
 def test_the_same_seed_gives_the_same_curve_to_the_last_digit(kind, precision):
     def curve(seed):
         torch.rand(seed)  # whatever was drawn before makes no difference
-        model, history = run(short(precision=precision, seed=seed), kind=kind)
+        model, history = small.run(short(precision=precision, seed=seed), kind=kind)
         return history, weights(model)
 
     (first, first_weights), (again, again_weights), (other, _) = curve(3), curve(3), curve(4)
@@ -120,13 +105,6 @@ def test_bfloat16_is_for_the_products_only():
     assert history.losses == pytest.approx(exact.losses, rel=0.02)
 
 
-@pytest.mark.slow
-def test_batches_begin_again_when_they_end():
-    batches = batches_of("translator", 3)
-    twice, once = (train(model_of("translator"), b, short()) for b in (batches, 2 * batches))
-    assert twice == once
-
-
 def test_on_step_is_told_after_each_step():
     reports, modes = [], []
 
@@ -134,7 +112,7 @@ def test_on_step_is_told_after_each_step():
         reports.append(report)
         modes.append(report.model.training)
 
-    model, history = run(short(5), note, [batch_of("translator")], validate_every=2)
+    model, history = small.run(short(5), note, [batch_of("translator")], validate_every=2)
     assert [report.step for report in reports] == [1, 2, 3, 4, 5]
     assert [report.loss for report in reports] == history.losses
     assert [report.learning_rate for report in reports] == history.learning_rates
@@ -143,14 +121,22 @@ def test_on_step_is_told_after_each_step():
     assert told == history.validation and [step for step, _ in told] == [2, 4, 5]
     assert all(report.model is model and report.tokens_per_second > 0 for report in reports)
     assert modes == [False] * 5 and not model.training
-    assert history.learning_rates == [learning_rate(step, short(5), 16) for step in range(1, 6)]
+    assert history.learning_rates == [
+        training.learning_rate(step, short(5), 16) for step in range(1, 6)
+    ]
     assert history.tokens > 0 and history.seconds > 0
 
 
 @pytest.mark.slow
-def test_validation_changes_nothing():
-    validated = history_of(short(), validation=batches_of("translator", 2), validate_every=1)
-    assert validated.losses == history_of(short()).losses and len(validated.validation) == 6
+def test_validation_changes_nothing_and_batches_begin_again_when_they_end():
+    batches, once = batches_of("translator", 3), history_of(short())
+    validated = history_of(short(), validation=batches[:2], validate_every=1)
+    assert validated.losses == once.losses and len(validated.validation) == 6
+    twice, written_out = (train(model_of("translator"), b, short()) for b in (batches, 2 * batches))
+    assert twice == written_out
+    history = History(losses=[5.0, 1.25], validation=[(2, 1.5)])
+    assert repr(history) == "History(2 steps, loss 5.000 to 1.250, validation 1.500)"
+    assert repr(History()) == "History(0 steps)"
 
 
 @pytest.mark.parametrize("mode", [True, False])
@@ -207,7 +193,7 @@ def test_a_loss_or_gradient_that_is_no_number_stops_before_the_update(part, fact
         model.logits.register_forward_hook(spoil)
     else:
         model.encoder[0].norm_1.weight.register_hook(spoil)
-    with pytest.raises(TrainingDiverged, match=message) as found:
+    with pytest.raises(training.TrainingDiverged, match=message) as found:
         train(
             model, batches_of("translator"), short(clip=clip), lambda _: kept.append(weights(model))
         )
@@ -225,7 +211,7 @@ def test_a_terminal_sees_a_bar_and_a_log_does_not(monkeypatch):
     terminal, log = Terminal(), io.StringIO()
     for stream in (terminal, log):
         monkeypatch.setattr(sys, "stderr", stream)
-        run(short(40))
+        small.run(short(40))
     assert all(part in terminal.getvalue() for part in ("40/40", "loss ", "tokens/s", "<00:00"))
     assert log.getvalue() == ""
     # the last one was no terminal
@@ -258,9 +244,3 @@ def test_bad_input_and_what_cannot_be_saved_are_refused(arguments, sentence, tmp
     with pytest.raises(ValueError, match=sentence):
         train(**given | arguments)
     assert len(steps) == 3 * ("none are left" in sentence)
-
-
-def test_a_history_is_short_to_read():
-    history = History(losses=[5.0, 1.25], validation=[(2, 1.5)])
-    assert repr(history) == "History(2 steps, loss 5.000 to 1.250, validation 1.500)"
-    assert repr(History()) == "History(0 steps)"

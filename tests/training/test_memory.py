@@ -7,7 +7,6 @@ from tests.training.small import KINDS, PAD, batch_of, model_of, short
 from transformer_lesson.text.batches import Batch
 from transformer_lesson.training.history import History
 from transformer_lesson.training.loop import backward, training_step
-from transformer_lesson.training.loss import batch_loss
 from transformer_lesson.training.memory import checkpointing_activations, split_batch
 from transformer_lesson.training.optimizer import make_optimizer
 
@@ -37,16 +36,6 @@ def assert_equal_gradients(ours, theirs, **tolerance):
 def test_accumulated_gradients_are_those_of_the_whole_batch(kind, parts):
     in_parts = gradients(kind, gradient_accumulation_steps=parts)
     assert_equal_gradients(in_parts, gradients(kind), rtol=1e-4, atol=1e-6)
-
-
-def test_a_plain_mean_of_means_would_not_be():
-    batch, model = batch_of("translator"), model_of("translator", dropout=0.0)
-    shares = split_batch(batch, 2, PAD)
-    losses = [batch_loss(model, part)[0].item() for part, _ in shares]
-    weighted = sum(loss * weight for loss, (_, weight) in zip(losses, shares, strict=True))
-    whole = batch_loss(model, batch)[0].item()
-    assert weighted == pytest.approx(whole, rel=1e-6)
-    assert sum(losses) / 2 != pytest.approx(whole, rel=1e-4)
 
 
 @pytest.mark.parametrize("norm_position", ["pre", "post"])

@@ -12,20 +12,10 @@ from transformer_lesson.model.packed import EightBitLinear, FourBitLinear
 from transformer_lesson.model.parameters import count_parameters
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text.batches import Batch
-from transformer_lesson.training import TrainConfig
+from transformer_lesson.training import TrainConfig, memory_needs
 from transformer_lesson.training.loss import batch_loss
 from transformer_lesson.training.memory import checkpointing_activations
-from transformer_lesson.training.memory_needs import (
-    GIB,
-    KEYS,
-    Sizes,
-    groups_of,
-    kept_for_backward,
-    kept_of_a_token,
-    memory_to_train,
-    memory_to_write,
-    parameters_of,
-)
+from transformer_lesson.training.memory_needs import GIB, Sizes, memory_to_train, memory_to_write
 from transformer_lesson.training.optimizer import make_optimizer
 
 
@@ -70,7 +60,7 @@ def test_a_model_keeps_what_the_formula_says(sizes, table):
         for block in model.decoder:
             block.self_attention.weights.register_forward_hook(lambda *_: None)
     ids = torch.randint(0, sizes.vocab_size, (4, n))
-    by_formula = 4 * kept_for_backward(sizes, n, table) * ids.numel()
+    by_formula = 4 * memory_needs.kept_for_backward(sizes, n, table) * ids.numel()
     assert kept_by_the_model(model, Batch((ids,), ids)) == pytest.approx(by_formula, rel=0.05)
     assert memory_to_train(sizes, 4, n, table=table).activations == by_formula
 
@@ -79,15 +69,19 @@ def test_computed_twice_the_blocks_keep_their_inputs():
     sizes = Sizes(6, 64, 4, 101, 128)
     ids = torch.randint(0, sizes.vocab_size, (2, 128))
     kept = kept_by_the_model(small_gpt(sizes), Batch((ids,), ids), twice=True) / (4 * ids.numel())
-    one_block = kept_for_backward(sizes, 128) - kept_for_backward(sizes._replace(n_layers=5), 128)
-    by_formula = kept_for_backward(sizes, 128, twice=True) - one_block  # made in the backward pass
+    one_block = memory_needs.kept_for_backward(sizes, 128) - memory_needs.kept_for_backward(
+        sizes._replace(n_layers=5), 128
+    )
+    by_formula = (
+        memory_needs.kept_for_backward(sizes, 128, twice=True) - one_block
+    )  # made in the backward pass
     assert kept == pytest.approx(by_formula, rel=0.05)
 
 
 def test_weights_gradients_and_adams_averages_are_those_of_a_step():
     sizes = Sizes(3, 64, 4, 101, 128)
     model = small_gpt(sizes)
-    assert count_parameters(model) == parameters_of(sizes)
+    assert count_parameters(model) == memory_needs.parameters_of(sizes)
     optimizer = make_optimizer(model, TrainConfig(steps=1))
     ids = torch.randint(0, sizes.vocab_size, (2, 128))
     batch_loss(model, Batch((ids,), ids))[0].backward()
@@ -104,19 +98,12 @@ def test_sixteen_bytes_a_weight_in_either_precision_shared_by_all_devices():
     sizes = MODELS["GPT-3 175B"]
     for bits in (32, 16):
         needs = memory_to_train(sizes, 1, 2048, bits)
-        assert sum(needs[:3]) == 16 * parameters_of(sizes)
+        assert sum(needs[:3]) == 16 * memory_needs.parameters_of(sizes)
         shared = memory_to_train(sizes, 1, 2048, bits, devices=64)
         assert sum(shared[:3]) == sum(needs[:3]) / 64 and shared.activations == needs.activations
     assert 2500 < sum(needs[:3]) / GIB < 2700  # GiB
     with pytest.raises(ValueError, match="bits is 8, but"):
         memory_to_train(sizes, 1, 2048, bits=8)
-
-
-def test_the_models_have_as_many_numbers_as_their_papers_say():
-    found = {name: parameters_of(sizes) for name, sizes in MODELS.items()}
-    assert found["GPT-2 small"] == 124_439_808 and found["GPT-2 XL"] == 1_557_611_200
-    assert round(found["GPT-3 6.7B"] / 1e9, 1) == 6.7
-    assert round(found["GPT-3 175B"] / 1e9) == 175
 
 
 WRITES = Sizes(3, 128, 8, 101, 128)
@@ -137,10 +124,10 @@ def packed(linear: nn.Linear, bits: int) -> nn.Module:
 
 
 @pytest.mark.parametrize("bits", [32, 16, 8, 4])
-@pytest.mark.parametrize("keys", KEYS[:3])
+@pytest.mark.parametrize("keys", memory_needs.KEYS[:3])
 @torch.no_grad()
 def test_a_model_that_writes_holds_what_the_formula_says(bits, keys):
-    heads = {"all heads": 8, "in groups": groups_of(WRITES), "one head": 1}[keys]
+    heads = {"all heads": 8, "in groups": memory_needs.groups_of(WRITES), "one head": 1}[keys]
     model, cache = small_gpt(WRITES, heads).eval(), KeyValueCache(97)
     model = model.to(torch.float32 if bits == 32 else torch.bfloat16)
     model(torch.randint(0, 101, (5, 97)), cache=cache)
@@ -160,7 +147,7 @@ def test_a_model_that_writes_holds_what_the_formula_says(bits, keys):
 def test_latent_vectors_and_their_matrices_are_those_of_latent_attention():
     layers, d_model, n_heads, *_ = WRITES
     x, d_head = torch.randn(5, 97, d_model), d_model // n_heads
-    W_down = torch.randn(d_model, kept_of_a_token(WRITES, "latent"))
+    W_down = torch.randn(d_model, memory_needs.kept_of_a_token(WRITES, "latent"))
     W_K, W_V = torch.randn(2, n_heads, W_down.size(1), d_head)
     c = x @ W_down
     assert latent_attention_moved(torch.randn(5, n_heads, 1, d_head), c, W_K, W_V).shape[2] == 1
@@ -171,9 +158,11 @@ def test_latent_vectors_and_their_matrices_are_those_of_latent_attention():
     assert whole.weights - needs.weights == layers * (old - new)
 
 
-def test_groups_divide_the_heads_and_what_is_not_counted_is_refused():
-    found = [groups_of(sizes) for sizes in MODELS.values()]
-    assert found == [1, 3, 5, 8, 24]
+def test_models_are_as_large_as_their_papers_say_and_groups_divide_their_heads():
+    found = {name: memory_needs.parameters_of(sizes) for name, sizes in MODELS.items()}
+    assert found["GPT-2 small"] == 124_439_808 and found["GPT-2 XL"] == 1_557_611_200
+    assert round(found["GPT-3 6.7B"] / 1e9, 1) == 6.7 and round(found["GPT-3 175B"] / 1e9) == 175
+    assert [memory_needs.groups_of(sizes) for sizes in MODELS.values()] == [1, 3, 5, 8, 24]
     with pytest.raises(ValueError, match="keys is 'two', but a cache keeps one of all heads, in"):
         memory_to_write(WRITES, 1, 1, 16, "two")
     with pytest.raises(ValueError, match="bits is 2, but writing is counted for 32, 16, 8 or 4"):

@@ -5,16 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tests.training.small import (
-    KINDS,
-    batch_of,
-    batches_of,
-    history_of,
-    model_of,
-    run,
-    short,
-    weights,
-)
+from tests.training import small
+from tests.training.small import batch_of, batches_of, history_of, model_of, run, short, weights
 from transformer_lesson.text.batches import Batch
 from transformer_lesson.training import loop, precision, resume, train, validation_loss
 from transformer_lesson.training.loss import batch_loss
@@ -37,7 +29,7 @@ def faster(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", precision.PRECISIONS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", small.KINDS)
 def test_the_curve_is_that_of_the_faster_precision_alone(kind, name, faster):
     faster(name)
     alone, wanted = run(short(precision=name), kind=kind)

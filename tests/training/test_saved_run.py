@@ -95,10 +95,6 @@ def test_a_finished_run_is_handed_back_as_it_is_or_made_longer(tmp_path, capsys)
         resume(path, batches_of("translator"), steps=2)
     _, history = resume(path, batches_of("translator"), steps=5)
     assert history.steps == 5 and saved(path)["config"]["steps"] == 5
-
-
-def test_a_model_without_a_run_is_refused(tmp_path):
-    path = tmp_path / "model.safetensors"
-    save_checkpoint(path, model_of("translator"))
-    with pytest.raises(ValueError, match="model.safetensors holds a model, but no training run"):
+    save_checkpoint(path, model)
+    with pytest.raises(ValueError, match="run.safetensors holds a model, but no training run"):
         resume(path, batches_of("translator"))

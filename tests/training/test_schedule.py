@@ -21,39 +21,28 @@ def test_warmup_rate_is_equation_3(d_model, warmup):
 
 
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
-def test_warm_up_is_a_straight_line_to_the_peak(schedule):
+def test_warm_up_is_a_straight_line_to_the_peak_and_without_it_a_run_begins_there(schedule):
     curve = rates(schedule, learning_rate=3e-3)
     assert curve[1:11] == pytest.approx([3e-4 * step for step in range(1, 11)])
     assert max(curve[1:]) == curve[10] == 3e-3
     assert rates(schedule, warmup_steps=200)[100] == pytest.approx(0.5e-3)  # all is warm-up
     assert schedule != "constant" or set(curve[10:]) == {3e-3}
-
-
-def test_linear_falls_by_the_same_amount_to_zero_after_the_last_step():
-    curve = rates("linear", learning_rate=1.0)
-    falls = [a - b for a, b in zip(curve[10:], [*curve[11:], 0.0], strict=True)]
-    assert falls == pytest.approx([1 / 91] * 91)
-    assert curve[100] > 0
-
-
-def test_cosine_falls_to_a_tenth():
-    curve = rates("cosine", learning_rate=1.0, steps=109, warmup_steps=10)
-    assert curve[60] == pytest.approx(0.55)  # half way
-    assert curve[35] == pytest.approx(0.1 + 0.45 * (1 + math.sqrt(0.5)))  # a quarter of the way
-    assert 0.1 < curve[109] < 0.1003
-
-
-@pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
-def test_without_warm_up_the_first_step_is_near_the_peak(schedule):
     assert rates(schedule, warmup_steps=0)[1] == pytest.approx(1e-3, rel=0.02)
     assert rates(schedule, warmup_steps=0, steps=1)[1] > 0
 
 
-def test_noam_is_the_papers_rate_times_the_factor():
+def test_each_falls_as_its_formula_says():
+    curve = rates("linear", learning_rate=1.0)  # to zero after the last step
+    falls = [a - b for a, b in zip(curve[10:], [*curve[11:], 0.0], strict=True)]
+    assert falls == pytest.approx([1 / 91] * 91)
+    assert curve[100] > 0
+    curve = rates("cosine", learning_rate=1.0, steps=109, warmup_steps=10)  # to a tenth
+    assert curve[60] == pytest.approx(0.55)  # half way
+    assert curve[35] == pytest.approx(0.1 + 0.45 * (1 + math.sqrt(0.5)))  # a quarter of the way
+    assert 0.1 < curve[109] < 0.1003
     for factor, setting in ((1.0, {}), (0.5, {"learning_rate": 0.5})):
-        curve = rates("noam", **setting)
         wanted = [factor * warmup_rate(step, 64, 10) for step in range(1, 101)]
-        assert curve[1:] == pytest.approx(wanted)
+        assert rates("noam", **setting)[1:] == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("schedule", ["linear", "noam"])

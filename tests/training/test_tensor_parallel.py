@@ -6,11 +6,7 @@ import torch
 from transformer_lesson.model.attention import multi_head_attention
 from transformer_lesson.model.feed_forward import feed_forward
 from transformer_lesson.training import tensor_parallel
-from transformer_lesson.training.tensor_parallel import (
-    attention_in_parts,
-    feed_forward_in_parts,
-    share_of,
-)
+from transformer_lesson.training.tensor_parallel import attention_in_parts, share_of
 
 
 def test_one_process_has_all_of_it():
@@ -19,7 +15,9 @@ def test_one_process_has_all_of_it():
     whole = multi_head_attention(x, *matrices, 3, mask)
     assert torch.allclose(attention_in_parts(x, *matrices, 3, mask), whole)
     network = torch.randn(12, 14), torch.randn(14), torch.randn(14, 12), torch.randn(12)
-    assert torch.allclose(feed_forward_in_parts(x, *network), feed_forward(x, *network))
+    assert torch.allclose(
+        tensor_parallel.feed_forward_in_parts(x, *network), feed_forward(x, *network)
+    )
 
 
 def test_what_two_processes_would_add_up_is_the_whole(monkeypatch):
@@ -31,9 +29,6 @@ def test_what_two_processes_would_add_up_is_the_whole(monkeypatch):
         monkeypatch.setattr(tensor_parallel, "processes", lambda: (0, 1))
         parts.append(attention_in_parts(x, *own, 2))
     assert torch.allclose(sum(parts), multi_head_attention(x, *matrices, 4), atol=1e-5)
-
-
-def test_what_cannot_be_cut_is_said(monkeypatch):
     monkeypatch.setattr(tensor_parallel, "processes", lambda: (0, 2))
     with pytest.raises(ValueError, match="7 cannot be cut into 2 equal parts"):
         share_of(torch.zeros(3, 7), 1)

@@ -1,4 +1,4 @@
-"""The clinic: the boss's program with an evaluation, single faults of it, and ten cases.
+"""The clinic: the boss's program with an evaluation, single faults of it, and the cases.
 
 `clinic_probes` measures, `symptoms` holds what was measured of each fault, and the learner's table.
 """
@@ -57,7 +57,7 @@ _READ = tomllib.loads((HERE / "clinic.toml").read_text("utf-8"))
 FAULTS = {name: Fault(**fault) for name, fault in _READ["faults"].items()}
 CASES = tuple(Case(**case | {"suspects": tuple(case["suspects"])}) for case in _READ["cases"])
 PATIENTS = tuple(case.guilty for case in CASES)
-"""The ten faults that the cases are about, in their order."""
+"""The faults that the cases are about, in their order."""
 
 
 @cache

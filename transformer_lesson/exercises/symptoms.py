@@ -81,7 +81,7 @@ def cheapest(case: Case) -> tuple[str, ...]:
 
 
 def whole(table: Table) -> dict[str, dict[str, str]]:
-    """Return a table with an entry for each probe and each of the ten patients.
+    """Return a table with an entry for each probe and each of the patients.
 
     Args:
         table: for each probe the suspects of which it says something else than of the healthy
@@ -139,7 +139,7 @@ def _check_names(table: Table) -> None:
         for suspect, word in says.items():
             if suspect not in PATIENTS:
                 raise ValueError(
-                    f"{probe!r} names {suspect!r:.60}. The ten are: {', '.join(PATIENTS)}."
+                    f"{probe!r} names {suspect!r:.60}. The patients are: {', '.join(PATIENTS)}."
                 )
             if word not in (LIKE, HIGHER, LOWER):
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""The clinic: ten programs that run and are wrong, suspects, and probes that cost minutes."""
+"""The clinic: programs that run and are wrong, suspects, and probes that cost minutes."""
 
 import traitlets
 
@@ -32,7 +32,7 @@ class Clinic(PageExplorable):
     with each fault.
 
     Args:
-        case: 1 to 10.
+        case: its number, from 1.
         taken: the probes that were pressed, by case.
         verdicts: the suspect that was accused, by case.
     """

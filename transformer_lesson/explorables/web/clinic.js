@@ -13,6 +13,7 @@ export function Clinic(view) {
       const cases = () => page.model.get("cases").map((_, i) => [i + 1, i + 1]);
       const choice = make.choice("Case", "case", cases);
       choice.classList.add("dense");
+      choice.style.flexWrap = "wrap"; // on a phone, too: all cases stay in sight
       return [choice];
     },
     draw: drawClinic,

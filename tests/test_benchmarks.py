@@ -91,22 +91,16 @@ SMALL = replace(
 )
 
 
-def test_the_configuration_is_gpt2s():
+def test_the_configuration_is_gpt2s_the_formula_what_pytorch_counts_and_the_peak_the_devices():
     with torch.device("meta"):
         model = DecoderOnlyTransformer(gpu.GPT2_124M)
     assert sum(weight.numel() for weight in model.parameters()) == 124_439_808
     assert gpu.matmul_weights(gpu.GPT2_124M) == 123_532_032
     assert gpu.flops_per_token(gpu.GPT2_124M, 1024) == 854_438_400
-
-
-def test_the_formula_is_what_pytorch_counts():
     model, ids = DecoderOnlyTransformer(SMALL), torch.randint(97, (5, 40))
     with sdpa_kernel(SDPBackend.MATH):  # products that can be counted
         counted = gpu.counted_flops(model, ids)
     assert counted == gpu.flops_per_token(SMALL, 40) * 5 * 40
-
-
-def test_the_peak_is_the_devices():
     peaks = {"NVIDIA H200": 989e12, "NVIDIA A100-SXM4-80GB": 312e12, "NVIDIA L40S": 362e12}
     for name, peak in (peaks | {"NVIDIA L4": 121e12, "GeForce GTX 1080": None}).items():
         assert gpu.peak_flops(name) == peak

@@ -1,6 +1,5 @@
 """Weights that a model takes over: the same memory, and nothing shared."""
 
-import pytest
 import torch
 import transformers
 from torch import nn
@@ -55,18 +54,11 @@ def test_a_whole_tensor_is_taken_over_and_a_part_is_copied():
     assert model.table.weight.dtype == torch.float32
 
 
-@pytest.fixture
-def gpt2():
+def test_a_live_model_and_its_copy_share_nothing_and_a_file_may_change_when_it_was_read(tmp_path):
     config = transformers.GPT2Config(vocab_size=20, n_positions=8, n_embd=8, n_layer=1, n_head=2)
-    return transformers.GPT2LMHeadModel(config).eval()
-
-
-def test_a_live_model_and_its_copy_share_nothing(gpt2):
+    gpt2 = transformers.GPT2LMHeadModel(config).eval()
     theirs = {tensor.data_ptr() for tensor in gpt2.state_dict().values()}
     assert theirs.isdisjoint(weight.data_ptr() for weight in from_pretrained(gpt2).parameters())
-
-
-def test_a_file_may_change_when_it_was_read(gpt2, tmp_path):
     gpt2.save_pretrained(tmp_path)
     ours, ids = from_pretrained(tmp_path), torch.arange(6)[None]
     before = ours(ids)

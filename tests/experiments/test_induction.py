@@ -53,7 +53,7 @@ def test_batches_are_shifted_and_differ_and_segments_have_every_length():
             RepeatedSequences(SMALL, 6, shortest=shortest, longest=longest)
 
 
-def test_foreign_tokens_stand_before_the_first_segment():
+def test_foreign_tokens_may_stand_before_the_first_segment():
     rows = repeated_sequences([3, 5], 11, 13, seed=0, prefixes=[4, 0])
     for row, period, prefix in zip(rows.tolist(), (3, 5), (4, 0), strict=True):
         segment = row[prefix : prefix + period]
@@ -61,9 +61,6 @@ def test_foreign_tokens_stand_before_the_first_segment():
         assert row[prefix:] == (11 * segment)[: 11 - prefix]
     with pytest.raises(ValueError, match="a period is 10, but a segment has 1 to 9 .* prefix of 4"):
         repeated_sequences([10], 11, 13, seed=0, prefixes=[4])
-
-
-def test_batches_may_begin_with_foreign_tokens():
     batches = RepeatedSequences(SMALL, 60, shortest=2, longest=4, longest_prefix=3)
     found = set()
     for row in next(iter(batches)).inputs[0].tolist():

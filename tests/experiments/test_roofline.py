@@ -14,12 +14,9 @@ def test_below_the_edge_memory_limits_and_above_it_products():
     assert [machine.at(intensity) for intensity in (0.5, 5.0, 50.0)] == [10.0, 100.0, 100.0]
 
 
-def test_one_call_is_not_counted():
+def test_one_call_is_not_counted_and_each_piece_as_in_its_fastest_round(monkeypatch):
     calls = []
     assert seconds(lambda: calls.append(0), rounds=3) > 0 and len(calls) == 4
-
-
-def test_each_piece_counts_as_in_its_fastest_round(monkeypatch):
     ends = [9.0, 9.0, 1.0, 5.0, 4.0, 2.0]  # of two pieces, three times; the first is not counted
     ticks = iter([tick for end in ends for tick in (0.0, end)])
     monkeypatch.setattr(roofline, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))

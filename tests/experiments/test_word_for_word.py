@@ -16,13 +16,10 @@ TOKENIZER = WordTokenizer.train([text for pair in PAIRS for text in pair[:2]])
 OPENS = grammar.examples()["separable verb"]
 
 
-def test_each_word_has_the_first_german_word_that_it_is_aligned_with():
+def test_under_a_word_stands_the_first_german_one_aligned_with_it_or_padding():
     assert OPENS.source == "the child opens the window ."
     assert german_of_each_word(OPENS) == ["das", "Kind", "macht", "das", "Fenster", "."]
     assert german_of_each_word(Pair("a b", "c", ((1, 0),))) == ["", "c"]
-
-
-def test_labels_stand_under_their_words_and_padding_where_there_are_none():
     for ((ids,), labels), pair in zip(word_batches(PAIRS, TOKENIZER, 1), PAIRS, strict=True):
         assert TOKENIZER.decode(ids[0]) == pair.source
         words = [TOKENIZER.token(label) if label else "" for label in labels[0].tolist()]

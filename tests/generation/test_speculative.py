@@ -38,6 +38,8 @@ def test_the_rule_leaves_the_distribution_as_it_is():
     assert torch.allclose(as_guess + refused * residual, p, atol=1e-6)
     assert torch.allclose(residual.sum(dim=-1), torch.ones(500))
     assert accept.min() >= 0 and accept.max() <= 1
+    accept, residual = accept_and_residual(p, p)  # equal models refuse nothing
+    assert torch.equal(accept, torch.ones(500, 4)) and torch.equal(residual, p)
 
 
 def chances(max_len: int) -> dict[tuple[int, ...], float]:
@@ -93,9 +95,3 @@ def test_a_perfect_draft_saves_passes_and_a_useless_one_costs_none():
     assert useless.ids == perfect.ids
     with pytest.raises(ValueError, match="guesses is 0"):
         speculative_decode(rows(cycle), last(never), 0, None, 11, guesses=0)
-
-
-def test_equal_models_refuse_nothing():
-    p, _ = distributions(50)
-    accept, residual = accept_and_residual(p, p)
-    assert torch.equal(accept, torch.ones(50, 4)) and torch.equal(residual, p)

@@ -107,13 +107,9 @@ def test_embedding_is_scaled_tokens_plus_positions(positions, scaled):
     assert_equal(embedding(ids), expected)
 
 
-def test_only_new_ids_are_checked():
-    embedding = InputEmbedding(small_config(pad_id=0))
-    ids = torch.tensor([[99, 4, 5]])
+def test_token_vectors_start_with_deviation_1_dropout_falls_on_them_and_only_new_ids_are_checked():
+    embedding, ids = InputEmbedding(small_config(pad_id=0)), torch.tensor([[99, 4, 5]])
     assert torch.equal(embedding(ids, 1), embedding(torch.tensor([[1, 4, 5]]), 1))
-
-
-def test_token_vectors_start_with_standard_deviation_1_and_dropout_falls_on_them():
     embedding = InputEmbedding(small_config(vocab_size=500, d_model=64))
     assert embed(torch.arange(500), embedding.weight).std().item() == pytest.approx(1, abs=0.02)
     embedding = InputEmbedding(small_config(dropout=0.5)).train()

@@ -167,14 +167,9 @@ def entry(dtype="F32", shape=(2,), begin=0, end=8):
 
 HEADERS = {
     "overlapping": {"a": entry(), "b": entry(begin=4, end=12)},
-    "the same twice": {"a": entry(), "b": entry()},
-    "backwards": {"a": entry(begin=8, end=0)},
     "beyond the end": {"a": entry(shape=(HUGE,), end=4 * HUGE)},
-    "a shape that lies": {"a": entry(shape=(HUGE, HUGE))},
     "a shape that overflows": {"a": entry(shape=(2**62, 2**62))},
-    "a negative shape": {"a": entry(shape=(-2,))},
     "an unknown type": {"a": entry(dtype="EVIL")},
-    "a hole": {"a": entry(begin=4, end=8, shape=(1,))},
     "duplicate names": b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},'
     b'"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}',
     "numbers for texts": {"__metadata__": {"a": 1}},

@@ -246,13 +246,13 @@ def test_each_example_shows_what_its_name_says():
 
 @pytest.fixture(scope="module")
 def corpus():
-    return generate(25_000, seed=1)
+    return generate(10_000, seed=1)
 
 
 @pytest.mark.everything
 def test_each_english_sentence_has_one_german_one(corpus):
     german_of = {}
-    for pair in corpus + generate(25_000, seed=2):
+    for pair in corpus + generate(40_000, seed=2):
         assert german_of.setdefault(pair.source, pair.target) == pair.target
     assert len(german_of) > 49_000  # short sentences occur under both seeds
 
@@ -260,7 +260,7 @@ def test_each_english_sentence_has_one_german_one(corpus):
 def test_a_seed_gives_the_same_different_sentences_of_3_to_16_words_each_time(corpus):
     assert generate(500, seed=1) == corpus[:500]
     assert generate(500, seed=3) != corpus[:500]
-    assert len({pair.source for pair in corpus}) == 25_000
+    assert len({pair.source for pair in corpus}) == 10_000
     for text in (text for pair in corpus for text in pair[:2]):
         assert 3 <= len(text.split(" ")) <= 16
         assert text.split(" ") == words(text)
@@ -270,13 +270,13 @@ def test_about_300_words_a_side_none_of_them_rare(corpus):
     for texts in ([pair.source for pair in corpus], [pair.target for pair in corpus]):
         counts = Counter(word for text in texts for word in text.split())
         assert 250 <= len(counts) <= 350
-        assert min(counts.values()) >= 75  # three in a thousand sentences
+        assert min(counts.values()) >= 30  # three in a thousand sentences
 
 
 def test_every_word_is_aligned_but_commas_each_noun_with_its_own_and_not_is_said_once(corpus):
     german_of = {noun.english: noun.german for noun in NOUNS.values()}
     german_of |= {noun.english_plural: noun.german_plural for noun in NOUNS.values()}
-    for pair in corpus[:10_000]:
+    for pair in corpus:
         source, target = pair.source.split(), pair.target.split()
         assert {i for i, _ in pair.alignment} == set(range(len(source)))
         alone = set(range(len(target))) - {j for _, j in pair.alignment}
@@ -293,7 +293,7 @@ def test_only_persons_speak(corpus):
     persons |= {"he", "she", "we", "they"}
     speaking = re.compile(r"(\w+) (?:do not |does not )?(?:says?|thinks?|knows?|hopes?) that")
     speakers = Counter(match[1] for pair in corpus for match in speaking.finditer(pair.source))
-    assert speakers.total() > 2_500
+    assert speakers.total() > 1_000
     assert set(speakers) <= persons
 
 
@@ -370,9 +370,6 @@ def test_habits_put_the_same_words_in_other_places():
     assert habits.english_order(condition) == "wenn das Kind lacht , der Hund sieht die Katze ."
     assert habits.subject_first(condition) is None
     assert [habits.kind(one) for one in (says, condition)] == ["adverb", "wenn"]
-
-
-def test_the_two_orders_have_the_same_words_and_conditions_are_known():
     for meaning, pair in islice(grammar.draw.meanings(3), 500):
         behind = habits.subject_first(meaning)
         assert behind is None or sorted(behind.split()) == sorted(pair.target.split())

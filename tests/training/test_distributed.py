@@ -40,22 +40,17 @@ def test_the_loss_curve_is_that_of_one_process(name, one_and_two):
     assert min(one["losses"]) < one["losses"][0]
 
 
-def test_with_dropout_a_resumed_run_repeats_itself(one_and_two):
-    for results in one_and_two:
+def test_one_reports_all_stop_at_a_loss_that_is_no_number_and_all_choose_one_precision(one_and_two):
+    for results in one_and_two:  # with dropout a resumed run repeats itself
         wanted, got = results["resumed"]["wanted"], results["resumed"]["got"]
         assert got["losses"] == wanted["losses"] and got["weights"] == wanted["weights"]
-
-
-def test_all_processes_stop_when_one_loss_is_no_number(one_and_two):
-    messages = one_and_two[1]["diverged"]
-    assert len(messages) == 2 and messages[0] == messages[1]
-    assert messages[0].startswith("the loss at step 1 is nan: try a learning rate")
-
-
-def test_only_the_first_process_reports_and_dropout_differs(one_and_two):
-    spoken = one_and_two[1]["who speaks"]
-    assert spoken["reports"] == [3, 0]
-    assert spoken["draws"][0] != spoken["draws"][1]
+    one, two = one_and_two
+    assert len(two["diverged"]) == 2 and two["diverged"][0] == two["diverged"][1]
+    assert two["diverged"][0].startswith("the loss at step 1 is nan: try a learning rate")
+    assert two["who speaks"]["reports"] == [3, 0]
+    assert two["who speaks"]["draws"][0] != two["who speaks"]["draws"][1]
+    # seconds: 1 and 3 in the first process, 4 and 1 in the second
+    assert one["chosen"] == ["float32"] and two["chosen"] == ["bfloat16", "bfloat16"]
 
 
 def test_all_begin_with_the_first_ones_weights(one_and_two):
@@ -64,12 +59,6 @@ def test_all_begin_with_the_first_ones_weights(one_and_two):
     alone = torch.tensor(one_and_two[0]["other weights"][0])
     apart = (torch.tensor(first) - alone).abs()  # Adam makes a full step of a gradient's rounding
     assert apart.median() < 1e-5 and apart.max() < 0.05
-
-
-def test_all_choose_one_precision(one_and_two):
-    # seconds: 1 and 3 in the first process, 4 and 1 in the second
-    assert one_and_two[0]["chosen"] == ["float32"]
-    assert one_and_two[1]["chosen"] == ["bfloat16", "bfloat16"]
 
 
 def test_a_layer_on_two_processes_is_the_whole_layer_and_so_are_its_gradients(one_and_two):

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, exercise
 
@@ -481,95 +482,91 @@ def _kept_share(radians, low, high):
     )
 
 
-def _sink_inputs(draw: Draw) -> tuple:
-    """Sinks before the window, none, more than there are tokens; a window longer than the text."""
-    n, window, sinks = draw.one_of(
-        ((7, 2, 2), (6, 3, 0), (9, 4, 1), (3, 5, 1), (4, 1, 6), (1, 1, 1), (12, 3, 5))
-    )
-    n = draw.unless_unseen(n, 5, 40)
-    return min([n, *draw.small[1:]]), window, sinks
+def _cut_off_inputs(draw: Draw) -> tuple:
+    """A window of one token, one that is longer than the text, one head, one token, double."""
+    n, window = draw.one_of(((11, 3), (7, 2), (5, 1), (3, 4), (13, 5), (1, 1)))
+    draw.sizes["n"] = n if not draw.small else min(n, draw.size("n"))
+    if draw.number == 1:
+        draw.sizes["head"] = 1
+    head, n = draw.size("head"), draw.sizes["n"]
+    scores = 2 * torch.randn(head, n, n, generator=draw.generator)
+    future = torch.ones(n, n, dtype=torch.bool).triu(1)
+    weights = scores.masked_fill(future, -math.inf).softmax(-1)
+    return (weights.double() if draw.number == 4 else weights), window
 
 
 @exercise(
-    reference="transformer_lesson.model.masks:sink_mask",
-    make_inputs=_sink_inputs,
-    draws=7,
-    returns={"mask": "batch head query key"},
+    reference="transformer_lesson.interpretability.head_scores:cut_off",
+    make_inputs=_cut_off_inputs,
+    draws=6,
+    returns={"shares": "n"},
     hints=(
-        "Three questions about query i and key j: does j come later? Is it within the window, "
-        "`i - j < window`? Is it one of the first, `j < sinks`?",
-        "A row of key numbers and a column of query numbers make all pairs: `j = torch.arange(n)`, "
-        "`i = j[:, None]`.",
-        "`((j <= i) & ((i - j < window) | (j < sinks)))[None, None]`.",
+        "Which queries i would no longer see token j? How far apart may i and j be, at most, if a "
+        "window of 1 leaves each token only itself?",
+        "`i = torch.arange(n)[:, None]`, `j = torch.arange(n)`: `i - j >= window` is True where "
+        "the window cuts. Token j is a column of the weights.",
+        "All heads together have `head * n` to give, 1 for each query: "
+        "`(weights * far).sum(dim=(0, 1)) / (head * n)`.",
     ),
+    invariants=(random_layers.the_same_again,),
 )
-def sink_mask(n, window, sinks):
-    """Return a window's mask in which everyone still sees the first tokens."""
+def cut_off(weights, window):
+    """Return what a window would take from each token, as a share of all attention."""
+    n = weights.size(-1)
     i, j = torch.arange(n)[:, None], torch.arange(n)
-    earlier = choose(j <= i, future_open=j <= n, not_itself=j < i)
-    near = _is_near(i, j, window, sinks)
-    first = _is_first(i, j, window, sinks)
-    allowed = choose(
-        earlier & (near | first),
-        sinks_seen_from_before=(earlier & near) | first,
-        sinks_alone=earlier & first,
-        sinks_left_out=earlier & near,
-        both_at_once=earlier & near & first,
-        sinks_hidden=earlier & near & ~first,
-        everything_but=earlier & ~(near | first),
-        one_or_the_other=earlier & (near ^ first),
-        window_to_both_sides=((i - j).abs() < window) | (earlier & first),
-        sinks_see_everything=(earlier & (near | first)) | (i < sinks),
+    window = choose(window, one_token_more=window + 1, one_token_fewer=window - 1)
+    far = choose(
+        i - j >= window,
+        near_instead=(i - j < window) & (j <= i),
+        its_edge_alone=i - j == window,
+        first_hidden_one_alone=i - j == window - 1,
+        turned=j - i >= window,
+        first_tokens=(j < window).expand(n, n),
+        late_queries=(i >= window).expand(n, n),
+        nothing_cut=(j <= i),
     )
-    allowed = choose(allowed, inverted=~allowed, transposed=allowed.T)
-    mask = choose(
-        allowed[None, None],
-        no_axes=allowed,
-        one_axis=allowed[None],
-        axes_at_the_end=allowed[..., None, None],
+    weights = choose(
+        weights,
+        softmax_again=weights.softmax(-1),
+        first_head=weights[:1],
+        loudest_head=weights.amax(0, keepdim=True),
+        counted=(weights > 0).to(weights.dtype),
+    )
+    return _shares(weights, weights * far, far, window)
+
+
+def _shares(weights, lost, far, window):
+    """Return what is lost, token by token, as a share of all that there is to give."""
+    heads, n = weights.shape[:2]
+    by_key = choose(
+        lost.sum((0, 1)),
+        by_query=lost.sum((0, 2)),
+        largest_for_the_sum=heads * lost.amax(1).mean(0),
+    )
+    share = choose(
+        by_key / (heads * n),
+        not_divided=by_key,
+        heads_added=by_key / n,
+        queries_added=by_key / heads,
+        queries_that_lose=by_key / (heads * (n - window)) if n > window else by_key,
+        queries_that_lose_it=by_key / (heads * far.sum(0).clamp(min=1)),
+        queries_that_saw_it=by_key / (heads * (n - torch.arange(n))),
+        share_of_what_it_got=by_key / weights.sum((0, 1)),
+        share_of_what_is_cut=by_key / by_key.sum(),
+        all_pairs=by_key / (heads * n * n),
+        divided_by_the_window=by_key / (heads * n * max(window, 1)),
     )
     return choose(
-        mask,
-        numbers=mask.float(),
-        integers=mask.long(),
-        additive=torch.zeros(mask.shape).masked_fill(~mask, -math.inf),
-    )
-
-
-def _is_near(i, j, window, sinks):
-    """Return which keys are within the window of each query, or come later."""
-    n = len(j)
-    window = choose(
-        window,
-        one_too_many=window + 1,
-        one_too_few=window - 1,
-        sinks_on_the_windows_account=window - sinks,
-        sinks_make_it_wider=window + sinks,
-        no_window=n,
-    )
-    start = i - window + 1
-    return choose(
-        j >= start,
-        only_its_edge=j == start,
-        window_before_the_token=(j < i) & (j >= start - 1),
-        counted_from_the_end=j >= torch.where(start < 0, (start + n).clamp(min=0), start),
-        in_blocks=i // max(window, 1) == j // max(window, 1),
-        every_so_often=(i - j) % max(window, 1) == 0,
-    )
-
-
-def _is_first(i, j, window, sinks):
-    """Return which keys are sinks."""
-    n = len(j)
-    sinks = choose(
-        sinks, one_sink_too_many=sinks + 1, one_sink_too_few=sinks - 1, always_one=1, always_four=4
-    )
-    return choose(
-        j < sinks,
-        first_queries=i < sinks,
-        last_tokens=j >= n - sinks,
-        sinks_a_token_late=(j < sinks) & (i > window),
-        sink_number_alone=j == sinks,
+        share,
+        each_head=lost.sum(1) / n,
+        each_pair=lost.mean(0),
+        all_together=share.sum(),
+        what_is_left=1 - share,
+        most_of_all=share.argmax(),
+        from_the_largest=share.sort(descending=True).values,
+        percent=100 * share,
+        listed=share.tolist(),
+        one_row=share[None],
     )
 
 
@@ -596,6 +593,22 @@ def _k_weights(answer, inputs: tuple, weights: Tensor, balance: Tensor) -> str |
     )
 
 
+def _router_learns(answer, inputs: tuple, weights: Tensor, balance: Tensor) -> str | None:
+    x, W_router, k = inputs
+    learning = W_router.clone().requires_grad_()
+    for name, one in zip(("weights", "balance"), answer(x.clone(), learning, k), strict=True):
+        if not one.requires_grad:
+            return (
+                f"The numbers are right, but no gradient of your {name} reaches W_router, and the "
+                "router would not learn.\nSomething cuts its path: `detach`, `.item()`, `no_grad`, "
+                "or a tensor made from scratch."
+            )
+    return None
+
+
+_router_learns.of_gradients = True
+
+
 @exercise(
     reference="transformer_lesson.model.experts:route",
     make_inputs=_route_inputs,
@@ -608,7 +621,7 @@ def _k_weights(answer, inputs: tuple, weights: Tensor, balance: Tensor) -> str |
         "where an expert was chosen. Its mean over the tokens, divided by k, is `share`.",
         "`balance = W_router.size(1) * (share * P.mean(dim=0)).sum()`.",
     ),
-    invariants=(_k_weights,),
+    invariants=(_k_weights, _router_learns),
 )
 def route(x, W_router, k):
     """Return each token's weights for the experts, and the balance loss."""

@@ -1,5 +1,6 @@
 """What a head looks at, in one number per head: scores of attention weights."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -43,6 +44,31 @@ def induction_score(
     Source: Olsson et al., "In-context Learning and Induction Heads" (2022), prefix matching score.
     """
     return _mean_weight_back(weights, period - 1, first=period)
+
+
+def cut_off(weights: Float[Tensor, "head query key"], window: int) -> Float[Tensor, " key"]:
+    """Return what a window would take from each token, as a share of all attention.
+
+    With a window of w, query i sees itself and the w - 1 tokens before it. What it gives to tokens
+    further back is cut off. Each query of each head has 1 to give; the numbers add up to the share
+    of all of it that the window cuts off.
+
+    Args:
+        weights: attention weights of a text that was read without the window, of one layer's heads
+            or of all.
+        window: how many tokens each one would see, itself included.
+
+    Raises:
+        ValueError: weights that are not square, or a window smaller than 1.
+    """
+    n = weights.size(-1)
+    if weights.size(-2) != n:
+        raise ValueError(f"weights have {weights.size(-2)} queries and {n} keys: pass as many.")
+    if window < 1:
+        raise ValueError(f"window is {window}, but a token sees at least itself.")
+    token = torch.arange(n, device=weights.device)
+    far = token[:, None] - token >= window  # (query, key)
+    return (weights * far).mean(dim=0).sum(dim=0) / n  # (key,)
 
 
 def _mean_weight_back(weights: Tensor, back: int, first: int) -> Tensor:

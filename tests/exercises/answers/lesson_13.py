@@ -254,21 +254,20 @@ def _(d_head, base, trained_length, factor, low=1.0, high=4.0):
     return f / factor * ramp + f * (1 - ramp)
 
 
-@right("sink_mask")
-def _(n, window, sinks):
-    causal = torch.ones(n, n).tril().bool()
-    band = causal & ~torch.ones(n, n).tril(-window).bool()
-    band[:, :sinks] = causal[:, :sinks]
-    return band.view(1, 1, n, n)
+@right("cut_off")
+def _(weights, window):
+    kept = torch.ones_like(weights[0]).tril().triu(1 - window)
+    return (weights - weights * kept).mean(dim=(0, 1))
 
 
-@right("sink_mask")
-def _(n, window, sinks):
-    rows = []
-    for i in range(n):
-        start = max(0, i - window + 1)
-        rows.append([(j < min(sinks, i + 1)) or (start <= j <= i) for j in range(n)])
-    return torch.tensor([[rows]])
+@right("cut_off")
+def _(weights, window):
+    lost = torch.zeros(weights.size(-1), dtype=weights.dtype)
+    for head in weights:
+        for i, row in enumerate(head):
+            for j in range(max(0, i - window + 1)):
+                lost[j] += row[j]
+    return lost / weights[..., 0].numel()
 
 
 @right("route")

@@ -1,4 +1,4 @@
-"""Lesson 13: slower pairs, a window with sinks, a router."""
+"""Lesson 13: slower pairs, what a window cuts off, a router."""
 
 import math
 
@@ -14,10 +14,12 @@ def stretched_frequencies(d_head, base, trained_length, factor, low=1.0, high=4.
     return keep * frequency + (1 - keep) * frequency / factor
 
 
-def sink_mask(n, window, sinks):
-    """Return a causal window's mask in which everyone still sees the first tokens."""
+def cut_off(weights, window):
+    """Return what a window would take from each token, as a share of all attention."""
+    head, n, _ = weights.shape
     i, j = torch.arange(n)[:, None], torch.arange(n)  # query, key
-    return ((j <= i) & ((i - j < window) | (j < sinks)))[None, None]  # (1, 1, query, key)
+    far = i - j >= window  # (n, n)
+    return (weights * far).sum(dim=(0, 1)) / (head * n)  # (n,)
 
 
 def route(x, W_router, k):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from transformer_lesson.exercises.engine.compare import difference, same
+from transformer_lesson.exercises.engine.compare import difference, same, whole_as_float
 
 NAN = float("nan")
 
@@ -75,3 +75,9 @@ def test_where_results_differ_most_is_said_by_the_names_of_the_axes(axes, place)
     yours[index] = 0.5
     said = difference(expected, yours, axes, {"batch": 2, "head": 3, "d_head": 11})
     assert said == f"Largest difference 0.5 at {place}."
+
+
+def test_a_whole_number_stands_for_a_float_but_for_no_count_and_a_truth_for_neither():
+    assert repr(whole_as_float((1.0, [2.0, 3.0], 4, 5.0), (1, [2, 3], 4, True))) == (
+        "[1.0, [2.0, 3.0], 4, True]"
+    )

@@ -10,6 +10,7 @@ MODULES = {
     "AnswerExplorer": "answer_explorer",
     "ArchitectureMap": "architecture_map",
     "AttentionExplorer": "attention_explorer",
+    "BudgetExplorer": "budget_explorer",
     "CacheCalculator": "cache_calculator",
     "ChosenAndRejected": "chosen_and_rejected",
     "CircuitGraph": "circuit_graph",

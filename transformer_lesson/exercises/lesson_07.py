@@ -257,6 +257,7 @@ def decoder_forward(target_ids, memory, source_ids, weights):
     causal = choose(causal, no_causal_mask=None, causal_inverted=causal.mT)
     real = padding_mask(source_ids, choose(weights.pad_id, pad_id_assumed=0))
     real = choose(real, no_padding_mask=None, padding_inverted=~real)
+    causal, real = choose((causal, real), masks_swapped=(real, causal))
     y = _placed(target_ids, table)
     stack = choose(
         weights.decoder,

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from tests.explorables.conftest import show, tab
-from tests.explorables.forward_pass import Pass, forward_pass, three_digits
-from tests.explorables.shown import Shown
+from tests.explorables.forward_pass import forward_pass, three_digits
 from tests.mine.test_export import SOURCES, small_translator
 from transformer_lesson import mine
 from transformer_lesson.experiments import size_and_text
@@ -18,8 +17,7 @@ from transformer_lesson.text.tokenizers import CharacterTokenizer
 pytestmark = pytest.mark.browser
 __all__ = ["show", "tab"]  # fixtures here, too
 
-SENTENCE, OTHER = SOURCES[0], SOURCES[1]
-TOLD = re.compile(r"Step \d+ of \d+, (\S+) \(.* of “[^”]+” is (-?[\d.]+(?:e[-+]?\d+)?):")
+SENTENCE = SOURCES[0]
 
 
 @pytest.fixture(scope="module")
@@ -37,50 +35,22 @@ def shown(show, own, tmp_path):
     return shown
 
 
-def passed(own, text: str, written: int) -> Pass:
-    """The package's forward pass over what the page shows."""
-    model, tokenizer = own[0].as_the_packages(), own[1]
-    source = [*tokenizer.encode(text), tokenizer.eos_id]
-    ids = [tokenizer.bos_id, *generate(model, source, 12).ids[0][:written]]
-    return forward_pass(model, {"source": source, "target": ids})
-
-
-def told(shown: Shown, own, text: str) -> tuple[str, int, float]:
-    """Return the quantity, the row and the number that the page tells of; it is the package's."""
-    name, number = TOLD.search(shown.said).groups()
-    value = passed(own, text, shown.get("written")).values[name]
-    head, row, column = (shown.get(one) for one in ("head", "row", "number"))
-    rows = value[min(head, len(value) - 1)] if value.dim() == 3 else value
-    row, column = min(row, len(rows) - 1), min(column, rows.size(1) - 1)
-    assert three_digits(float(number), rows[row, column].item())
-    return name, row, float(number)
-
-
-def test_it_is_stepped_and_clicked(shown, own):
-    click = shown.page.get_by_role
-    opened = told(shown, own, SENTENCE)
-    assert opened[:2] == ("decoder.1.cross_attention.weights", 2)
-    click("button", name=": decoder.1.cross_attention.heads").click()
-    stepped = told(shown, own, SENTENCE)
-    assert stepped[:2] == ("decoder.1.cross_attention.heads", 2)
-    click("button", name="encoder block 0, self-attention").press("Enter")
-    click("button", name="9: encoder.0.after_attention").click()
-    click("button", name="row 4, ").first.click()
-    clicked = told(shown, own, SENTENCE)
-    assert clicked[:2] == ("encoder.0.after_attention", 4)
-    shown.page.get_by_label("Text").fill(OTHER)
-    typed = told(shown, own, OTHER)
-    assert typed[:2] == clicked[:2]
-    assert len({number for *_, number in (opened, stepped, clicked, typed)}) == 4
-
-
 def test_its_words_and_weights_are_the_learners(shown, own):
-    model, tokenizer = own
+    model, tokenizer = own[0].as_the_packages(), own[1]
     told = [words for words in shown.told() if words.startswith("row ")][-3:]
     rows = [words.split("“")[1].split("”")[0] for words in told]
-    ids = generate(model, [*tokenizer.encode(SENTENCE), tokenizer.eos_id], 2).ids[0]
-    assert rows == [tokenizer.token(id_) for id_ in (tokenizer.bos_id, *ids)]
-    shown.set(step=99)
+    source = [*tokenizer.encode(SENTENCE), tokenizer.eos_id]
+    ids = [tokenizer.bos_id, *generate(model, source, 2).ids[0]]
+    assert rows == list(map(tokenizer.token, ids))
+    name = "decoder.1.cross_attention.weights"
+    number = re.search(rf"{name} \(.* of “[^”]+” is ([\d.e-]+):", shown.said)[1]
+    value = forward_pass(model, {"source": source, "target": ids}).values[name]
+    at = zip(shown.get("head", "row", "number"), value.shape, strict=True)
+    place = [min(i, n - 1) for i, n in at]
+    assert three_digits(float(number), value[tuple(place)].item())
+    shown.page.get_by_label("Text").fill(SOURCES[1])
+    assert shown.get("text") == SOURCES[1] and number not in shown.said
+    shown.set(step=99, text=SENTENCE)
     assert shown.title.startswith("After “" + " ".join(rows) + "” comes")
 
 

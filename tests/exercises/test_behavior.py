@@ -67,7 +67,10 @@ def test_the_line_in_which_a_nan_arises_is_shown():
     assert "in first_row_lost: lost = nothing / nothing" in message
 
 
-def test_an_order_that_should_matter_is_told():
+def test_an_order_that_should_matter_is_told_and_an_error_that_nobody_knows_quoted_alone():
+    assert explain_error("Your function raised ZeroDivisionError: division by zero") is None
+    assert check("attention_scores", lambda Q, K: math.sqrt(Q, K, 1)).mistake is None
+
     def the_same_for_every_place(x, n_cached, table):
         mask = torch.ones(x.size(1), n_cached + x.size(1), dtype=torch.bool).tril(n_cached)
         return x + table[n_cached : n_cached + x.size(1)].mean(0), mask
@@ -109,11 +112,6 @@ def test_an_error_is_named(name):
     assert report.status == "failed" and report.mistake == name
     assert report.message.startswith(f"This comes from {name}.")
     assert "Your function raised" in report.message
-
-
-def test_an_error_that_nobody_knows_is_quoted_alone():
-    assert explain_error("Your function raised ZeroDivisionError: division by zero") is None
-    assert check("attention_scores", lambda Q, K: math.sqrt(Q, K, 1)).mistake is None
 
 
 @pytest.mark.slow

@@ -39,7 +39,12 @@ def test_thirty_questions_of_four_options_and_ten_of_them_one_a_topic_also_befor
     assert not shown & {item.text for item in ITEMS}  # none is answered by a lesson word for word
 
 
-def test_neither_place_nor_length_gives_the_right_option_away():
+def test_wilsons_interval_is_as_published_and_neither_place_nor_length_gives_the_answer_away():
+    expected = {(0, 1): (0.0, 0.7935), (10, 100): (0.0552, 0.1744), (90, 100): (0.8256, 0.9448)}
+    for counts, ends in expected.items():
+        assert wilson(*counts) == pytest.approx(ends, abs=1e-4)
+    with pytest.raises(ValueError, match="at least one"):
+        wilson(0, 0)
     places = Counter([one.right for one in item.options].index(True) for item in ITEMS)
     longest = shortest = 0
     for item in ITEMS:
@@ -127,11 +132,3 @@ def test_viewers_without_a_kernel_get_the_questions_and_no_answers():
     for item in asked("before"):
         assert to_html(item.text) in bundle["text/markdown"]
         assert to_html(item.answer.says) not in bundle["text/markdown"]
-
-
-def test_wilsons_interval_is_the_published_one():
-    expected = {(0, 1): (0.0, 0.7935), (10, 100): (0.0552, 0.1744), (90, 100): (0.8256, 0.9448)}
-    for counts, ends in expected.items():
-        assert wilson(*counts) == pytest.approx(ends, abs=1e-4)
-    with pytest.raises(ValueError, match="at least one"):
-        wilson(0, 0)

@@ -42,13 +42,10 @@ def test_what_fills_a_list_is_taken_wherever_it_stands(filling):
     assert "\n".join(taken("f", *cells)) == "\n".join(cells)
 
 
-def test_what_comes_after_the_check_has_not_happened_yet():
+def test_what_comes_after_the_check_has_not_happened_yet_and_all_kinds_of_definitions_are_found():
     cells = ["size = 1", "def f():\n    return size", 'check("f", f)', "size = 2", "f()"]
     assert taken("f", *cells) == ["size = 1", "def f():\n    return size"]
     assert taken("f", *cells, 'check("f", f)')[1:] == ["def f():\n    return size", "size = 2"]
-
-
-def test_all_kinds_of_definitions_are_found():
     cells = ["class A:\n    b = c", "c: int = 1", "if c:\n    from math import pi", "d = e = pi"]
     assert len(slice_for("f", [*cells, "def f(x=d):\n    return A, e"])) == 5
     assert taken("f", "from math import *", "def f():\n    return pi")[0] == "from math import *"

@@ -31,19 +31,6 @@ def last_token_in_one_sentence(ids):
     return per_token(torch.cat([ids[:1], second]))
 
 
-def test_changed_positions_gives_the_largest_change_over_batch_and_features():
-    def model(ids):
-        return torch.stack([ids, -2 * ids], dim=-1).float()
-
-    assert changed_positions(model, IDS, 0, new_id=10).tolist() == [14, 0, 0, 0, 0]  # 2 * (10 - 3)
-
-
-def test_the_token_changes_even_where_it_was_0():
-    ids = torch.tensor([[0, 0], [4, 4]])
-    for sentence in (ids[:1], ids[1:]):
-        assert changed_positions(per_token, sentence, 1)[1] > 0
-
-
 def ruled_out(ids):
     return torch.cat([running_sum(ids), per_token(ids) * -torch.inf], dim=-1)  # a token never said
 
@@ -67,6 +54,15 @@ def test_the_outputs_that_move_are_named_and_earlier_ones_are_a_leak(model, move
     before = IDS.clone()
     assert (changed_positions(model, IDS, 2) > 0).int().tolist() == moved
     assert leaks_future(model, IDS) is leaks and torch.equal(IDS, before)
+
+
+def test_the_largest_change_over_batch_and_features_is_given_also_where_the_token_was_0():
+    def model(ids):
+        return torch.stack([ids, -2 * ids], dim=-1).float()
+
+    assert changed_positions(model, IDS, 0, new_id=10).tolist() == [14, 0, 0, 0, 0]  # 2 * (10 - 3)
+    for token, change in ((0, 2), (4, 8)):
+        assert changed_positions(model, torch.tensor([[token] * 2]), 1).tolist() == [0, change]
 
 
 def test_a_decoder_without_its_causal_mask_is_caught(monkeypatch):

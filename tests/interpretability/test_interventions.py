@@ -131,7 +131,7 @@ def test_bad_pairs_are_refused():
         patching_grid(model, (IDS,), (IDS,), sites, measure)
 
 
-def test_each_row_gets_its_own_position_back():
+def test_each_row_gets_its_own_position_back_and_heads_alone():
     stored, x = torch.randn(3, 5, 7), torch.randn(3, 5, 7)
     position, before = torch.tensor([4, 0, 2]), x.clone()
     new = put_back(stored, position)(x)
@@ -139,11 +139,8 @@ def test_each_row_gets_its_own_position_back():
     changed[torch.arange(3), position] = True
     assert torch.equal(new[changed], stored[changed]) and torch.equal(new[~changed], x[~changed])
     assert torch.equal(x, before)
-
-
-def test_heads_are_put_back_alone():
     stored, x = torch.randn(3, 4, 5, 7), torch.randn(3, 4, 5, 7)
-    new = put_back(stored, torch.tensor([4, 0, 2]), heads=[1, 3])(x)
+    new = put_back(stored, position, heads=[1, 3])(x)
     changed = (new != x).all(dim=-1).nonzero().tolist()
     assert changed == [[0, 1, 4], [0, 3, 4], [1, 1, 0], [1, 3, 0], [2, 1, 2], [2, 3, 2]]
-    assert torch.equal(put_back(stored, torch.tensor([4, 0, 2]), heads=[])(x), x)
+    assert torch.equal(put_back(stored, position, heads=[])(x), x)

@@ -14,7 +14,14 @@ def examples(n, gap):
     return vectors, yes
 
 
-def test_a_probe_reads_what_is_there():
+def test_a_probe_reads_what_is_there_and_nothing_out_of_noise_and_a_step_leads_from_no_to_yes():
+    vectors, yes = examples(4000, gap=0.0)
+    weights = fit_probe(vectors[:2000], yes[:2000])
+    share = yes[2000:].float().mean().item()
+    assert probe_accuracy(weights, vectors[2000:], yes[2000:]) < max(share, 1 - share) + 0.03
+    vectors, yes = examples(2000, gap=6.0)
+    step = mean_difference(vectors, yes)
+    assert step[3] == pytest.approx(6.0, abs=0.2) and step[[0, 1, 2, 4, 5, 6]].abs().max() < 0.2
     vectors, yes = examples(400, gap=6.0)
     weights = fit_probe(vectors[:200], yes[:200])
     assert probe_accuracy(weights, vectors[200:], yes[200:]) > 0.97
@@ -23,22 +30,9 @@ def test_a_probe_reads_what_is_there():
     assert flipped == pytest.approx(1 - probe_accuracy(weights, vectors[200:], yes[200:]))
 
 
-def test_a_probe_reads_nothing_out_of_noise():
-    vectors, yes = examples(4000, gap=0.0)
-    weights = fit_probe(vectors[:2000], yes[:2000])
-    share = yes[2000:].float().mean().item()
-    assert probe_accuracy(weights, vectors[2000:], yes[2000:]) < max(share, 1 - share) + 0.03
-
-
 def test_large_weights_cost_and_one_class_alone_cannot_be_told_apart():
     vectors, yes = examples(50, gap=3.0)
     sizes = [fit_probe(vectors, yes, ridge).norm() for ridge in (0.0, 0.1, 10.0)]
     assert sizes[0] > sizes[1] > sizes[2]
     with pytest.raises(ValueError, match="all 5 examples have the same class"):
         fit_probe(torch.randn(5, 7), torch.ones(5, dtype=torch.bool))
-
-
-def test_the_step_leads_from_no_to_yes():
-    vectors, yes = examples(2000, gap=6.0)
-    step = mean_difference(vectors, yes)
-    assert step[3] == pytest.approx(6.0, abs=0.2) and step[[0, 1, 2, 4, 5, 6]].abs().max() < 0.2

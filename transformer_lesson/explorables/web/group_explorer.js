@@ -143,7 +143,7 @@ function drawGroupAnswers(group, now, place, page) {
     ...found, key: `${one.i}.${n}`, i: one.i, n, word: one.words[n], p: one.p[n], q: one.q[n],
     at: one.at[n], y: place.top + one.i * place.high, leaves: stage < 3 && one.leaves === n,
   })));
-  drawLanes(layer(group, "lanes"), all, rows.slice(shown.length), place);
+  drawWays(layer(group, "lanes"), all, rows.slice(shown.length), place);
   const change = ({ p, q }) => (stage < 4 ? 0 : Math.max(-0.4, Math.min(0.4, 1.6 * (q - p))));
   const links = ({ at }) => `context${at}`;
   join(layer(group, "boxes"), "rect", all, ({ key }) => key, (one) => ({
@@ -168,9 +168,9 @@ function drawGroupAnswers(group, now, place, page) {
   }));
 }
 
-// Beside the boxes: a ring around the word with which an answer leaves the right one, and a place for
-// each answer that is still to come.
-function drawLanes(group, all, coming, { top, high }) {
+// Beside the boxes: a ring around the word with which an answer leaves the right one, and a place
+// for each answer that is still to come.
+function drawWays(group, all, coming, { top, high }) {
   const leaving = all.filter(({ leaves }) => leaves);
   join(layer(group, "leaving"), "rect", leaving, ({ i }) => i, (one) => ({
     x: one.x - 2, y: one.y - 2, width: one.wide + 4, height: 24, rx: 7, fill: "none",

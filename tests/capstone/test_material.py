@@ -96,12 +96,15 @@ BAD = {
     "blank": (b" \n" * 20_000, "bad.txt has 0 characters"),
     "one line": (b"one line", "bad.txt has 8 characters"),
     "binary": (b"\x89PNG" + bytes(20_000), "bad.txt is not text in UTF-8, as its byte 0"),
-    "zeros": (b"a\x00" * 20_000, "bad.txt is no text. It holds a NUL byte"),
+    "zeros": (b"a\x00" * 20_000, "bad.txt holds a NUL character"),
     "PDF": (
         b"%PDF-1.7\xe2" * 2000,
         "bad.txt is not text in UTF-8, as its byte 8 shows. This is a PDF",
     ),
-    "docx": (b"PK\x03\x04\x00" * 4000, "bad.txt is no text. This is a ZIP archive, as a .docx is"),
+    "docx": (
+        b"PK\x03\x04\x00" * 4000,
+        "bad.txt holds a NUL character, so it is no text. This is a ZIP archive, as a .docx is",
+    ),
     "latin": ("é" * 20_000).encode("latin-1"),
     "few pairs": (b"a\tb\n" * 2000, "bad.txt has 1 different sentences with a translation"),
 }

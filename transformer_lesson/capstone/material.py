@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from transformer_lesson.files import printable
 from transformer_lesson.text import grammar, manual, stories
-from transformer_lesson.text.pairs import Pair, advice, parallel_text
+from transformer_lesson.text.pairs import Pair, other_format, parallel_text
 
 LEAST_TEXT, LEAST_PAIRS = 10_000, 100  # characters, pairs
 MOST_TEXT, MOST_PAIRS = 20_000_000, 200_000  # bytes of all files, pairs
@@ -123,13 +123,15 @@ def _text(path: Path, most: int) -> tuple[str, list[str]]:
         raw = file.read(most)
         cut = bool(file.read(1))
     encoding = next((name for mark, name in MARKS.items() if raw.startswith(mark)), "utf-8-sig")
+    told = other_format(raw) or "Save it as plain text in UTF-8."
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(raw, final=not cut)
     except UnicodeDecodeError as error:
-        at = f"is not text in UTF-8, as its byte {error.start:,} shows"
-        raise ValueError(f"{_shown(path)} {at}. {advice(raw)}") from None
+        raise ValueError(
+            f"{_shown(path)} is not text in UTF-8, as its byte {error.start:,} shows. {told}"
+        ) from None
     if "\x00" in text:
-        raise ValueError(f"{_shown(path)} is no text. {advice(raw)}")
+        raise ValueError(f"{_shown(path)} holds a NUL character, so it is no text. {told}")
     much = f"{_shown(path)} is read up to {most:,} bytes: more cannot be learned in minutes."
     return text.replace("\r\n", "\n"), [much] if cut else []
 

@@ -21,7 +21,7 @@ from transformer_lesson.exercises.boss import planted
 from transformer_lesson.exercises.catalog import LESSONS, find
 from transformer_lesson.exercises.engine import checks
 from transformer_lesson.exercises.engine.attempt import NotAttempted, call
-from transformer_lesson.exercises.engine.compare import same
+from transformer_lesson.exercises.engine.compare import as_parts, same
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.exercises.engine.specification import Draw, Exercise, Invariant, Tried
 from transformer_lesson.exercises.engine.time_limit import TookTooLong, run_for_at_most
@@ -86,9 +86,9 @@ def _on_record(rule: Invariant, exercise: Exercise, take: Take) -> Invariant:
         nothing = not mine and not any(one is not None and one.any() for one in right)
         return None if nothing or same(right, mine) else GRADIENT
 
-    def same_gradient_if_right(answer: Callable, inputs: tuple, result: Any) -> str | None:
-        right = same(result, exercise.tried_reference()(*inputs))
-        return same_gradient(answer, inputs) if right else None
+    def same_gradient_if_right(answer: Callable, inputs: tuple, *results: Any) -> str | None:
+        right = as_parts(exercise.tried_reference()(*inputs), exercise.returns)
+        return same_gradient(answer, inputs) if same(list(results), right) else None
 
     if hasattr(rule, "looks_inside"):
         return lambda *arguments: None
@@ -98,7 +98,7 @@ def _on_record(rule: Invariant, exercise: Exercise, take: Take) -> Invariant:
 
 
 def gradient(function: Callable, *inputs: Any) -> list[Tensor | None]:
-    """Return the gradient of a weighted sum of function(*inputs), a tensor.
+    """Return the gradient of a weighted sum of function(*inputs), a tensor or several.
 
     It is taken with respect to the first input and to all parameters of inputs that are modules.
     """
@@ -107,8 +107,9 @@ def gradient(function: Callable, *inputs: Any) -> list[Tensor | None]:
     leaves = [first, *(parameter for module in modules for parameter in module.parameters())]
     with torch.enable_grad():
         result = function(first, *inputs[1:])
-        weights = torch.arange(result.numel()).cos().view_as(result)
-        total = (weights * result).sum()
+        parts = result if isinstance(result, tuple | list) else [result]
+        weights = [torch.arange(part.numel()).cos().view_as(part) for part in parts]
+        total = sum((w * part).sum() for w, part in zip(weights, parts, strict=True))
     if not total.requires_grad:
         return []
     return list(torch.autograd.grad(total, leaves, allow_unused=True))

@@ -72,11 +72,15 @@ def _is_text(raw: bytes) -> bool:
         return False
 
 
-def advice(raw: bytes) -> str:
-    """Return what bytes that are not UTF-8 text probably are, and what to do about it."""
-    for beginning, advice in _OTHER_FORMATS.items():
-        if raw.startswith(beginning):
-            return advice
+def other_format(raw: bytes) -> str:
+    """Return what bytes with such a beginning are, if no text, and what to do; "" if unknown."""
+    return next((said for start, said in _OTHER_FORMATS.items() if raw.startswith(start)), "")
+
+
+def _advice(raw: bytes) -> str:
+    """What a line that is not UTF-8 text probably is, and what to do about it."""
+    if told := other_format(raw):
+        return told
     if b"\x00" in raw:
         return "It holds a NUL byte, as UTF-16 and files other than text do: save it as UTF-8."
     marked = raw.decode(errors="surrogateescape")  # writes a wrong byte b as the code 0xdc00 + b
@@ -101,7 +105,7 @@ def _lines(path: Path, bar: tqdm) -> Iterator[str]:
                     "sentence a line of its own."
                 )
             if not _is_text(raw):
-                raise ValueError(f"{path}, line {number:,} is not UTF-8 text. {advice(raw)}")
+                raise ValueError(f"{path}, line {number:,} is not UTF-8 text. {_advice(raw)}")
             line = raw.decode()
             yield line.removeprefix("\ufeff") if number == 1 else line
 

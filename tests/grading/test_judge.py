@@ -209,6 +209,14 @@ def test_a_finite_gradient_that_is_not_the_right_one_does_not_pass():
         assert "gradient" in verdict_on(name, list(map(forge, calls))).message
 
 
+def test_a_gradient_that_one_of_two_results_cuts_does_not_pass():
+    def cut(*inputs):
+        weights, balance = EXERCISES["route"].load_reference()(*inputs)
+        return weights, balance.detach()
+
+    assert "gradient" in verdict_on("route", recorded("route", cut)).message
+
+
 def test_a_line_that_is_no_answer_is_refused():
     lines = [
         *(b"", b"\xff\n", b"[]", b"3", b"[" * 200_000, b"9" * 5001, b"{}"),

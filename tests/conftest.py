@@ -1,5 +1,7 @@
 """Fixtures of several test files."""
 
+import signal
+
 import jaxtyping
 import pytest
 import torch
@@ -25,3 +27,11 @@ def folder(tmp_path, monkeypatch):
 def seeded():
     """Give every test the same random numbers, whichever ran before it."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_is_on():
+    """Let Ctrl-C interrupt, even where the test run itself is shielded from it (`nohup`, `&`)."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -91,6 +91,15 @@ def test_a_huge_text_is_read_as_far_as_it_can_be_learned(tmp_path, monkeypatch):
     assert "huge.txt is read up to 20,001 bytes" in material.notes[0]
 
 
+def test_what_is_held_out_but_stands_in_the_rest_too_is_told(tmp_path):
+    letter = text_of(LINES["english"], 40)
+    (note,) = read(write(tmp_path / "letters.txt", 12 * letter)).notes
+    assert note.startswith("100% of what is held out stands letter for letter in what is read")
+    half = text_of(LINES["greek"]) + 20 * letter
+    (note,) = read(write(tmp_path / "half.txt", half)).notes
+    assert 40 < int(note[: note.index("%")]) < 70
+
+
 BAD = {
     "empty": (b"", "bad.txt has 0 characters, but 10,000 are needed"),
     "blank": (b" \n" * 20_000, "bad.txt has 0 characters"),

@@ -102,7 +102,8 @@ def made(text, tmp_path_factory):
 def test_a_text_becomes_all_that_was_promised(made, text):
     model, told = made
     assert model.plan.steps == LEAST_STEPS and len(model.plan.pilots) == 2
-    assert "Expected: " in told[0] and told[-1].startswith("Reached, ")
+    assert "stands letter for letter" in told[0] and "Expected: " in told[1]
+    assert told[-1].startswith("Reached, ")
     assert sum(line.startswith("step ") for line in told) == 6
     low, high = model.bits[1:]
     assert low < model.bits[0] < high < model.plan.pilots[0][1] and model.score is None
@@ -113,7 +114,7 @@ def test_a_text_becomes_all_that_was_promised(made, text):
     ids = torch.tensor([model.tokenizer.encode("הילד פותח את")])
     torch.testing.assert_close(library(ids), model.model(ids), atol=1e-4, rtol=1e-4)
     card = (model.folder / "README.md").read_text(encoding="utf-8")
-    for part in ("1 blocks, d_model 32", f"{model.bits[0]:.2f} bits", "## What it is not for"):
+    for part in ("| 1 block, d_model 32", f"{model.bits[0]:.2f} bits", "## What it is not for"):
         assert part in card
     (row,) = csv.DictReader((model.folder.parent / "class.csv").open(encoding="utf-8"))
     assert row["name"] == model.folder.name == f"שלום-1-{MINUTES:g}"

@@ -99,11 +99,11 @@ def test_smollm2_knows_the_capital_of_france(smollm2, words):
 @needs_weights("SmolLM2")
 def test_smollm2_answers_three_askers_at_once_as_it_answers_each(smollm2, words):
     questions = "What is the capital of France?", "Name three colors.", "What is 2 plus 2?"
-    askers = [list(chat_prompt(words, [("user", question)])) for question in questions]
+    requests = [list(chat_prompt(words, [("user", question)])) for question in questions]
     server = Server(smollm2, pages=16)
-    for ids in askers:
+    for ids in requests:
         server.ask(ids, 8)
-    assert server.run() == [generate(smollm2, ids, 8).ids[0] for ids in askers]
+    assert server.run() == [generate(smollm2, ids, 8).ids[0] for ids in requests]
     assert server.passes == max(map(len, server.written.values()))
 
 

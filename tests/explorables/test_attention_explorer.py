@@ -166,6 +166,19 @@ def test_a_key_under_the_pointer_or_the_focus_shows_its_product(show):
     assert page.page.locator(".tip").inner_text() == "query 3, “macht”"
 
 
+@pytest.mark.parametrize("width", [1100, 400])
+def test_every_head_has_its_map_inside_its_button(show, width):
+    page = show(AttentionExplorer(), viewport={"width": width, "height": 900})
+    buttons, maps = page.boxes("rect.box[aria-label^=block]"), page.boxes("path[fill*='--full']")
+    around = [
+        {i for i, (x, y, right, end) in enumerate(buttons)
+         if x <= left and y <= top and to <= right and bottom <= end}
+        for left, top, to, bottom in maps
+    ]  # fmt: skip
+    assert len(buttons) == 16 and all(len(one) == 1 for one in around)
+    assert set.union(*around) == set(range(16))
+
+
 def test_values_are_added_one_by_one(show):
     state, knobs = STATES[2], KNOBS[0]  # an encoder's head that looks at many
     page = show(AttentionExplorer(**state, added=0))

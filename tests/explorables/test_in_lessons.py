@@ -80,8 +80,11 @@ HAND = """(([controls, picture]) => {
 """Where the controls are, in pixels of the window, when the picture's end is looked at."""
 STOPS = """[...root.querySelectorAll("section :is(button, input, textarea, a):enabled, section a")]
     .filter(node => node.checkVisibility()).length"""
-STOP = """(node => !node ? null : node.closest("svg") ? "picture" : [...root.querySelectorAll("*")]
-    .indexOf(node))(root.activeElement)"""
+STOP = f"""() => {{
+    const root = {HOST}.shadowRoot, node = root.activeElement;
+    return !node ? null : node.closest("svg") ? "picture" : [...root.querySelectorAll("*")]
+        .indexOf(node);
+}}"""
 TALLEST = {848: 620, 944: 620, 1280: 620, 390: 1400}
 """Pixels, by the width of JupyterLab's output and the site's column, both in a window of 1280, of a
 window that has nothing else, and of a phone, where what moves and what moves it come together."""
@@ -143,7 +146,7 @@ def tabbed(shown) -> set:
     stops = set()
     while True:
         shown.page.keyboard.press("Tab")
-        if (stop := shown.read(STOP)) is None or stop in stops:
+        if (stop := shown.page.evaluate(STOP)) is None or stop in stops:
             return stops
         stops.add(stop)
 

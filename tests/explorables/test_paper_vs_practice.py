@@ -47,6 +47,7 @@ def test_every_stored_loss_is_told_once_it_was_asked_for(show):
         assert shown["title"].lower() == expected.partition(" learn,")[0].lower() + " learn"
         said = expected[0].upper() + expected[1:] + ". At step 200:"
         assert shown["said"].startswith(said)
+        assert {"0", "50", "100", "150", "200"} <= {*shown["written"]}  # along the axis
     assert page.said.endswith(f"12 of 12 settings measured, {right} of 12 predictions right.")
 
 

@@ -1,4 +1,4 @@
-"""Many askers at once get, token for token, what `generate` writes for each of them alone."""
+"""Many requests at once get, token for token, what `generate` writes for each of them alone."""
 
 import random
 
@@ -10,7 +10,14 @@ from transformer_lesson.generation import generate
 from transformer_lesson.generation.serving import PagedCache, Server
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderOnlyTransformer
 
-ASKERS = [([4, 7, 5, 9, 12], 11), ([3], 17), ([8, 8, 6], 2), ([5, 3], 9), ([9] * 7, 12), ([6], 13)]
+REQUESTS = [
+    ([4, 7, 5, 9, 12], 11),
+    ([3], 17),
+    ([8, 8, 6], 2),
+    ([5, 3], 9),
+    ([9] * 7, 12),
+    ([6], 13),
+]
 LLAMA = dict(
     positions="rotary", norm="rms", activation="swiglu", bias=False, n_heads=6, n_kv_heads=3
 )
@@ -22,13 +29,13 @@ KINDS = {
 }
 
 
-def alone(model, askers=ASKERS) -> list[list[int]]:
-    return [generate(model, ids, most).ids[0] for ids, most in askers]
+def alone(model, requests=REQUESTS) -> list[list[int]]:
+    return [generate(model, ids, most).ids[0] for ids, most in requests]
 
 
 def served(model, pages: int, page_size: int, **options) -> Server:
     server = Server(model, pages, page_size, **options)
-    for ids, most in ASKERS:
+    for ids, most in REQUESTS:
         server.ask(ids, most)
     return server
 
@@ -58,7 +65,7 @@ def test_askers_come_and_go_while_others_write_and_their_pages_lie_scattered():
             asked.append((ids, draw.randint(1, 12)))
             assert server.ask(*asked[-1]) == len(asked) - 1
         server.step()
-        tables = [asker.table for asker in server.running]
+        tables = [request.table for request in server.running]
         in_use = [page for table in tables for page in table] + server.cache.free
         assert sorted(in_use) == list(range(9))  # each page belongs to one
         scattered += sum(table != list(range(table[0], table[0] + len(table))) for table in tables)
@@ -69,14 +76,14 @@ def test_askers_come_and_go_while_others_write_and_their_pages_lie_scattered():
 
 def test_who_came_last_gives_its_pages_back_loses_no_word_and_no_place_in_the_queue():
     model = lively(DecoderOnlyTransformer, pad_id=None)
-    server, askers, numbers = Server(model, 4, 2, eos_ids=()), ([4, 7], [3, 5], [6, 8]), []
-    for ids in askers:
+    server, requests, numbers = Server(model, 4, 2, eos_ids=()), ([4, 7], [3, 5], [6, 8]), []
+    for ids in requests:
         server.ask(ids, 6)  # each will need four pages
     while server.running or server.waiting:
         server.step()
-        numbers.append([asker.number for asker in server.running])
+        numbers.append([request.number for request in server.running])
     assert numbers[:4] == [[0, 1, 2], [0, 1], [0, 1], [0]] and list(server.written) == [0, 1, 2]
-    assert server.run() == [generate(model, ids, 6, eos_id=None).ids[0] for ids in askers]
+    assert server.run() == [generate(model, ids, 6, eos_id=None).ids[0] for ids in requests]
 
 
 def test_it_ends_at_its_own_eos_and_never_writes_a_pad():

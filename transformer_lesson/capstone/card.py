@@ -15,7 +15,7 @@ computer, with the course Transformer Lesson.
 | | |
 |---|---|
 | kind | {kind} |
-| sizes | {depth} blocks, d_model {d_model}, {n_heads} heads, {vocab_size} byte pairs |
+| sizes | {blocks}, d_model {d_model}, {n_heads} heads, {vocab_size} byte pairs |
 | reads | at most {length} tokens |
 | data | {data}, read {passes:.1f} times |
 | held out | {held_out}, never learned from |
@@ -71,7 +71,7 @@ def model_card(
         does="goes on with a text" if text else "translates sentences",
         minutes=plan.minutes,
         kind="decoder only (GPT-2)" if text else "encoder and decoder (Marian)",
-        depth=plan.depth,
+        blocks="1 block" if plan.depth == 1 else f"{plan.depth} blocks",
         d_model=c.d_model,
         n_heads=c.n_heads,
         vocab_size=c.vocab_size,

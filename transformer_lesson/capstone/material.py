@@ -14,6 +14,7 @@ from transformer_lesson.text.pairs import Pair, other_format, parallel_text
 LEAST_TEXT, LEAST_PAIRS = 10_000, 100  # characters, pairs
 MOST_TEXT, MOST_PAIRS = 20_000_000, 200_000  # bytes of all files, pairs
 PIECE, MOST_HELD_OUT = 1000, 100  # characters; pieces or pairs that the model is tested on
+STRETCH, MUCH = 50, 0.2  # characters; the share of such stretches at which a copy is told
 MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 Source = str | PathLike | Sequence
 
@@ -152,7 +153,24 @@ def _cut(path: Path, text: str, notes: Sequence[str] = ()) -> Material:
     every = max(5, len(pieces) // MOST_HELD_OUT)
     held_out = pieces[every // 2 :: every]
     del pieces[every // 2 :: every]
-    return Material(_slug(path), "text", "".join(pieces), held_out, tuple(notes))
+    training = "".join(pieces)
+    return Material(_slug(path), "text", training, held_out, (*notes, *_copied(held_out, training)))
+
+
+def _copied(held_out: Sequence[str], training: str) -> list[str]:
+    """Tell where much of what is held out can be read, too: letters from one form, licenses.
+
+    Source: Brown and others, "Language Models are Few-Shot Learners" (2020), appendix C, who look
+        for runs of 13 words.
+    """
+    starts = range(0, len(held_out[0]) - STRETCH + 1, 4 * STRETCH)
+    stretches = [piece[start : start + STRETCH] for piece in held_out for start in starts]
+    share = sum(one in training for one in stretches) / len(stretches)
+    told = (
+        f"{share:.0%} of what is held out stands letter for letter in what is read, too (stretches "
+        f"of {STRETCH} characters): on text that is new the model will be worse than its test says."
+    )
+    return [told] if share >= MUCH else []
 
 
 def _pieces(text: str, size: int) -> list[str]:

@@ -1,18 +1,18 @@
-"""Many askers, one model: one pass reads for all of them, and their keys and values lie in pages.
+"""Many requests, one model: one pass reads for all of them, and their keys and values lie in pages.
 
-A model that writes for one asker waits for memory, because each token needs every weight once.
-Eight askers who are read together share that wait. Two ideas make it possible:
+A model that writes for one request waits for memory, because each token needs every weight once.
+Eight requests that are read together share that wait. Two ideas make it possible:
 
-- **Continuous batching.** Askers come and end at any time, so the batch is made anew for every
+- **Continuous batching.** Requests come and end at any time, so the batch is made anew for every
   token: whoever ends leaves, and whoever waits enters. Norms, projections and feed-forward networks
-  take the new tokens of all askers as one long row; only attention goes asker by asker.
-- **A paged cache.** Nobody knows how long a text will get. So no asker reserves memory for the
-  longest one. The memory is cut into pages of a few tokens, an asker takes a page whenever its
+  take the new tokens of all requests as one long row; only attention goes request by request.
+- **A paged cache.** Nobody knows how long a text will get. So no request reserves memory for the
+  longest one. The memory is cut into pages of a few tokens, a request takes a page whenever its
   last one is full, and a table says which pages are its own, in which order.
 
 Source: Yu et al., "Orca" (2022), section 3, for the batches; Kwon et al., "Efficient Memory
     Management for Large Language Model Serving with PagedAttention" (2023), section 4, for pages.
-Differs: their kernel reads keys where they lie; here an asker's pages are first copied together.
+Differs: their kernel reads keys where they lie; here a request's pages are first copied together.
 """
 
 from collections import deque
@@ -35,7 +35,7 @@ from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 
 @dataclass(eq=False)
-class Asker:
+class Request:
     """A text that grows.
 
     Args:
@@ -44,7 +44,7 @@ class Asker:
         n: tokens of the prompt.
         most: tokens that the text may have in the end.
         read: of how many tokens the cache has keys and values.
-        table: the asker's pages; the first holds its first tokens.
+        table: the request's pages; the first holds its first tokens.
     """
 
     number: int
@@ -96,37 +96,37 @@ class PagedCache:
     def extend(
         self,
         layer: int,
-        asker: Asker,
+        request: Request,
         K: Float[Tensor, "1 kv_head new d_head"],
         V: Float[Tensor, "1 kv_head new d_head"],
     ) -> tuple[Tensor, Tensor]:
-        """Put a layer's new keys and values into an asker's pages; return all that lie there.
+        """Put a layer's new keys and values into a request's pages; return all that lie there.
 
         Returns:
             Keys and values, each of shape (1, kv_head, n, d_head), in the order of the text.
         """
-        n, pages = asker.read + K.size(2), torch.tensor(asker.table, device=K.device)
+        n, pages = request.read + K.size(2), torch.tensor(request.table, device=K.device)
         within = torch.arange(self.page_size, device=K.device)
         places = (pages[:, None] * self.page_size + within).flatten()[:n]  # (n,)
-        self.keys[layer, places[asker.read :]] = K[0].transpose(0, 1)
-        self.values[layer, places[asker.read :]] = V[0].transpose(0, 1)
+        self.keys[layer, places[request.read :]] = K[0].transpose(0, 1)
+        self.values[layer, places[request.read :]] = V[0].transpose(0, 1)
         keys, values = self.keys[layer, places], self.values[layer, places]  # (n, kv_head, d_head)
         return keys.transpose(0, 1)[None], values.transpose(0, 1)[None]
 
 
 def read_together(
-    model: DecoderOnlyTransformer, askers: Sequence[Asker], cache: PagedCache
-) -> Float[Tensor, "asker vocab_size"]:
-    """Read each asker's new tokens, all in one pass; return the logits of what comes next.
+    model: DecoderOnlyTransformer, requests: Sequence[Request], cache: PagedCache
+) -> Float[Tensor, "request vocab_size"]:
+    """Read each request's new tokens, all in one pass; return the logits of what comes next.
 
     Whoever has just come has a whole prompt to read, the others one token. The pages must have
     room for all of them. Hook points are not passed.
     """
     device = model.embedding.weight.device
-    texts = [torch.tensor([asker.ids], device=device) for asker in askers]  # (1, n) each
-    masks = [target_mask(ids, model.config, a.read) for ids, a in zip(texts, askers, strict=True)]
-    new = [len(asker.ids) - asker.read for asker in askers]
-    placed = [model.embedding.placed(ids, a.read) for ids, a in zip(texts, askers, strict=True)]
+    texts = [torch.tensor([request.ids], device=device) for request in requests]  # (1, n) each
+    masks = [target_mask(ids, model.config, a.read) for ids, a in zip(texts, requests, strict=True)]
+    new = [len(request.ids) - request.read for request in requests]
+    placed = [model.embedding.placed(ids, a.read) for ids, a in zip(texts, requests, strict=True)]
     x = torch.cat(placed, dim=1)  # (1, all new tokens, d_model)
     for layer, block in enumerate(model.decoder):
 
@@ -137,22 +137,22 @@ def read_together(
                 (attention.W_V, attention.n_kv_heads),
             ))  # fmt: skip
             heads = []
-            for asker, mask, q, k, v in zip(askers, masks, Q, K, V, strict=True):
-                q, k = attention.rotate(q, asker.read), attention.rotate(k, asker.read)
-                keys, values = cache.extend(layer, asker, k, v)
+            for request, mask, q, k, v in zip(requests, masks, Q, K, V, strict=True):
+                q, k = attention.rotate(q, request.read), attention.rotate(k, request.read)
+                keys, values = cache.extend(layer, request, k, v)
                 heads.append(fast.attention(q, keys, values, mask))  # (1, head, new, d_head)
             return attention.W_O(merge_heads(torch.cat(heads, dim=2)))
 
         x = block.branch(x, attend, block.norm_1)
         x = block.branch(x, block.feed_forward, block.norm_2)
-    last = torch.tensor(new, device=device).cumsum(0) - 1  # (asker,)
+    last = torch.tensor(new, device=device).cumsum(0) - 1  # (request,)
     return model.projection(model.decoder_norm(x[0, last]))
 
 
 class Server:
-    """Writes for many askers at once, greedily, with one model and one pool of pages.
+    """Writes for many requests at once, greedily, with one model and one pool of pages.
 
-    What an asker gets does not depend on the others: it is what `generate` writes for it alone.
+    What a request gets does not depend on the others: it is what `generate` writes for it alone.
     If no page is left, whoever came last gives its pages back and waits; once there is room
     again, what it has already written is read anew.
 
@@ -165,7 +165,7 @@ class Server:
     Attributes:
         passes: how often the model was called.
         most_pages: how many pages were in use at the same time, at most.
-        written: for each asker that has ended, by its number, its new tokens.
+        written: for each request that has ended, by its number, its new tokens.
 
     Raises:
         ValueError: another kind of model, or no page at all.
@@ -181,19 +181,19 @@ class Server:
         if not isinstance(model, DecoderOnlyTransformer):
             raise ValueError(
                 f"{type(model).__name__} cannot be served: use a DecoderOnlyTransformer, whose "
-                "askers need nothing but their own text."
+                "requests need nothing but their own text."
             )
         size.check("pages", pages)
         size.check("page_size", page_size)
         self.model, self.cache = model, PagedCache(model, pages, page_size)
         self.ends = model.config.eos_ids if eos_ids is None else tuple(eos_ids)
-        self.waiting: deque[Asker] = deque()
-        self.running: list[Asker] = []  # in the order in which they asked
+        self.waiting: deque[Request] = deque()
+        self.running: list[Request] = []  # in the order in which they came
         self.written: dict[int, list[int]] = {}
         self.asked = self.passes = self.most_pages = 0
 
     def ask(self, ids: Row, max_new_tokens: int) -> int:
-        """Let an asker wait for its turn, and return its number, from 0.
+        """Let a request wait for its turn, and return its number, from 0.
 
         Args:
             ids: its prompt.
@@ -213,40 +213,40 @@ class Server:
                 f"a text of {most} tokens needs {needed} pages of {self.cache.page_size} tokens, "
                 f"but there are {self.cache.pages}: make the server with more pages."
             )
-        self.waiting.append(Asker(self.asked, prompt, len(prompt), most))
+        self.waiting.append(Request(self.asked, prompt, len(prompt), most))
         self.asked += 1
         return self.asked - 1
 
     def step(self) -> None:
-        """Write one token for every asker that has room."""
+        """Write one token for every request that has room."""
         self._make_room()
         if not self.running:
             return
         model, pad_id = self.model, self.model.config.pad_id
         with evaluating(model), torch.inference_mode(), fast.writing(model):
-            logits = read_together(model, self.running, self.cache)  # (asker, vocab_size)
+            logits = read_together(model, self.running, self.cache)  # (request, vocab_size)
             if pad_id is not None:
                 logits[:, pad_id] = -torch.inf
             tokens = GREEDY.choose(logits, None).tolist()
         self.passes += 1
         self.most_pages = max(self.most_pages, self.cache.pages - len(self.cache.free))
-        for asker, token in zip(list(self.running), tokens, strict=True):
-            asker.read = len(asker.ids)
-            asker.ids.append(token)
-            if token in self.ends or len(asker.ids) == asker.most:
-                self._leave(asker)
-                self.written[asker.number] = asker.ids[asker.n :]
+        for request, token in zip(list(self.running), tokens, strict=True):
+            request.read = len(request.ids)
+            request.ids.append(token)
+            if token in self.ends or len(request.ids) == request.most:
+                self._leave(request)
+                self.written[request.number] = request.ids[request.n :]
 
     def run(self) -> list[list[int]]:
-        """Write until nobody waits; return the new tokens of every asker, in their order."""
+        """Write until nobody waits; return the new tokens of every request, in their order."""
         while self.waiting or self.running:
             self.step()
         return [self.written[number] for number in range(self.asked)]
 
     def _make_room(self) -> None:
         """Give pages to those that write, the oldest first, and then to those that wait."""
-        for asker in list(self.running):
-            while asker in self.running and not self.cache.grow(asker.table, len(asker.ids)):
+        for request in list(self.running):
+            while request in self.running and not self.cache.grow(request.table, len(request.ids)):
                 youngest = self.running[-1]
                 self._leave(youngest)
                 youngest.read = 0
@@ -254,6 +254,6 @@ class Server:
         while self.waiting and self.cache.grow(self.waiting[0].table, len(self.waiting[0].ids)):
             self.running.append(self.waiting.popleft())
 
-    def _leave(self, asker: Asker) -> None:
-        self.running.remove(asker)
-        self.cache.release(asker.table)
+    def _leave(self, request: Request) -> None:
+        self.running.remove(request)
+        self.cache.release(request.table)

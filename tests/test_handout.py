@@ -1,6 +1,8 @@
 """What an instructor hands out: a blank copy, and a solved one that was run and passed."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -56,11 +58,17 @@ def test_both_copies_of_a_lesson(folder, capsys):
 
 
 @pytest.mark.parametrize("lesson", ["3", "99", "attention", "../03"])
-def test_a_lesson_that_there_is_not_gets_one_sentence(folder, capsys, lesson):
-    assert handout.main(lesson) == 1
-    said = capsys.readouterr().out
-    assert said.endswith("give two digits, 00 to 17, as in LESSON=03.\n") and said.count("\n") == 1
+def test_a_lesson_that_there_is_not_gets_one_sentence(folder, lesson):
+    with pytest.raises(SystemExit, match=r"no lesson '.*': give two digits, 00 to 17, as in LESS"):
+        handout.main(lesson)
     assert not folder.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["handout", "execute_notebooks", "redraw"])
+def test_what_make_calls_takes_the_lesson_that_is_named(tool):
+    ran = subprocess.run([sys.executable, "-m", f"tools.{tool}", "99"], capture_output=True)
+    assert ran.returncode == 1 and b"no lesson '99': give two digits" in ran.stderr
 
 
 def test_a_solved_copy_that_fails_is_not_left(folder, monkeypatch, capsys):

@@ -20,7 +20,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from tools.explorable_pictures import take_explorables
-from tools.lesson_files import ROOT, lesson_files
+from tools.lesson_files import ROOT, lesson_files, of_number
 from tools.small_pictures import store_small
 from transformer_lesson.checkpoints.translator import TRANSLATOR
 
@@ -134,11 +134,7 @@ def main(lesson: str = "") -> int:
     os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
     # the views' extension imports torch before lesson 15 can say so
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    paths = [path for path in lesson_files() if path.name.startswith(lesson)]
-    if not paths:
-        print(f"No notebook's name begins with {lesson!r}: give two digits, as in LESSON=03.")
-        return 1
-    for path in paths:
+    for path in of_number(lesson, lesson_files()):
         # nobody's progress shows in what is stored, nor what another lesson left
         os.environ["TRANSFORMER_LESSON_PROGRESS"] = f"{tempfile.mkdtemp()}/my_progress.json"
         print(f"{path.name} ...", end=" ", flush=True)

@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from tools.execute_notebooks import LessonFailed, execute
-from tools.lesson_files import ROOT, lesson_files
+from tools.lesson_files import ROOT, lesson_files, of_number
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.engine.folds import solution_code
 
@@ -92,12 +92,7 @@ def write_solved(lesson: NotebookNode, path: Path) -> None:
 def main(lesson: str = "") -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as in the tests
     os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
-    paths = lesson_files()
-    chosen = [path for path in paths if lesson in ("", path.name[:2])]
-    if not chosen:
-        numbers = f"{paths[0].name[:2]} to {paths[-1].name[:2]}"
-        print(f"There is no lesson {lesson!r}: give two digits, {numbers}, as in LESSON=03.")
-        return 1
+    chosen = of_number(lesson, lesson_files())
     for folder in ("student", "solved"):
         (HANDOUTS / folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:

@@ -4,6 +4,7 @@ Whoever opens lessons in that folder leaves other things beside them: copies, ch
 progress. They are nobody's lessons. So nothing else lists the folder; hence a short module.
 """
 
+import sys
 from pathlib import Path
 
 from transformer_lesson.lessons import LESSONS
@@ -17,3 +18,12 @@ def lesson_files(root: Path = ROOT) -> list[Path]:
     """Return the lessons of a copy of the course, those that are there, in their order."""
     files = [root / NOTEBOOKS.name / lesson.file for lesson in LESSONS.values()]
     return [file for file in files if file.exists()]
+
+
+def of_number(lesson: str, paths: list[Path]) -> list[Path]:
+    """Return the lesson of a number, of an empty text all; where there is none, end the program."""
+    chosen = [path for path in paths if lesson in ("", path.name[:2])]
+    if not chosen:
+        numbers = f"{paths[0].name[:2]} to {paths[-1].name[:2]}"
+        sys.exit(f"There is no lesson {lesson!r}: give two digits, {numbers}, as in LESSON=03.")
+    return chosen

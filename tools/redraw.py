@@ -12,7 +12,7 @@ import nbformat
 
 from tools.execute_notebooks import STILLS
 from tools.explorable_pictures import camera, give_picture
-from tools.lesson_files import lesson_files
+from tools.lesson_files import lesson_files, of_number
 from tools.site_stills import models_of, stored_weights
 from tools.small_pictures import store_small
 
@@ -38,11 +38,9 @@ def redraw(path: Path, draw, weights: dict[str, bytes]) -> None:
 
 
 def main(lesson: str = "") -> None:
-    weights = stored_weights(STILLS)
+    chosen, weights = of_number(lesson, lesson_files()), stored_weights(STILLS)
     with camera() as draw:
-        for path in lesson_files():
-            if not path.name.startswith(lesson):
-                continue
+        for path in chosen:
             redraw(path, draw, weights)
             print(f"{path.name}: {path.stat().st_size / 1000:.0f} KB", flush=True)
 

@@ -97,7 +97,7 @@ def test_smollm2_knows_the_capital_of_france(smollm2, words):
 
 
 @needs_weights("SmolLM2")
-def test_smollm2_answers_three_askers_at_once_as_it_answers_each(smollm2, words):
+def test_smollm2_answers_three_requests_at_once_as_it_answers_each(smollm2, words):
     questions = "What is the capital of France?", "Name three colors.", "What is 2 plus 2?"
     requests = [list(chat_prompt(words, [("user", question)])) for question in questions]
     server = Server(smollm2, pages=16)

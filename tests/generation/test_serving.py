@@ -56,7 +56,7 @@ def test_together_each_gets_what_it_gets_alone_however_few_the_pages(kind):
             assert server.passes == sum(lengths)
 
 
-def test_askers_come_and_go_while_others_write_and_their_pages_lie_scattered():
+def test_requests_come_and_go_while_others_write_and_their_pages_lie_scattered():
     model, draw = lively(DecoderOnlyTransformer, seed=3), random.Random(5)
     server, asked, scattered, waited = Server(model, 9, 2, eos_ids=()), [], 0, 0
     while len(asked) < 25 or server.running or server.waiting:

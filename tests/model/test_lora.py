@@ -51,8 +51,58 @@ def test_what_cannot_be_is_said():
     model = small()
     with pytest.raises(ValueError, match="no layer named W_X"):
         add_lora(model, 2, 4.0, names=["W_X"])
-    with pytest.raises(ValueError, match="rank is 13, but it must be from 1 to 12"):
+    with pytest.raises(ValueError, match="rank is 13, but it must be an int from 1 to 12"):
         LoRA(model.decoder[0].self_attention.W_Q, 13, 4.0)
+    with pytest.raises(ValueError, match="decoder_norm is a LayerNorm, but an adapter needs"):
+        add_lora(model, 2, 4.0, names=["decoder_norm"])
     add_lora(model, 2, 4.0)
     with pytest.raises(ValueError, match="has adapters already"):
         add_lora(model, 2, 4.0)
+
+
+DTYPES = [torch.float32, torch.bfloat16, torch.float16, torch.float64]
+
+
+@pytest.mark.parametrize("end", [merge_lora, remove_lora])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_learned_before_learns_again_and_what_was_tied_stays_tied(end, dtype):
+    model = small().to(dtype)
+    model.embedding.requires_grad_(False)
+    learned = {name: weight.requires_grad for name, weight in model.named_parameters()}
+    tied = model.projection.weight is model.embedding.weight
+    add_lora(model, 2, 4.0, names=["W_Q", "W_O", "W_Q"])
+    assert model(IDS).dtype == dtype
+    copied = copy.deepcopy(model)
+    for one in model, copied:
+        end(one)
+        assert {name: w.requires_grad for name, w in one.named_parameters()} == learned
+        assert (one.projection.weight is one.embedding.weight) == tied
+        assert one(IDS).dtype == dtype
+        assert not any(layer.training for layer in one.modules())
+
+
+def test_a_tied_matrix_is_not_merged_until_it_stands_alone():
+    model = small()
+    before = copy.deepcopy(model)
+    add_lora(model, 2, 4.0, names="projection")
+    torch.nn.init.normal_(model.projection.B)
+    adapted = model(IDS)
+    with pytest.raises(ValueError, match="shares its matrix"):
+        merge_lora(model)
+    assert torch.equal(model(IDS), adapted)
+    model.projection.linear.weight = torch.nn.Parameter(model.projection.linear.weight.clone())
+    merge_lora(model)
+    assert torch.allclose(model(IDS), adapted, atol=1e-5)
+    assert torch.equal(model.embedding.weight, before.embedding.weight)
+
+
+def test_a_layer_that_two_places_share_gets_one_adapter():
+    model = small()
+    first, second = (block.self_attention for block in model.decoder)
+    second.W_Q = first.W_Q
+    add_lora(model, 2, 4.0, names=["W_Q"])
+    assert first.W_Q is second.W_Q
+    torch.nn.init.normal_(first.W_Q.B)
+    adapted = model(IDS)
+    merge_lora(model)
+    assert first.W_Q is second.W_Q and torch.allclose(model(IDS), adapted, atol=1e-5)

@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from transformer_lesson.model.config import Rule, is_number
+
 
 def lora(
     x: Float[Tensor, "batch n d_in"],
@@ -57,37 +59,42 @@ class LoRA(nn.Module):
 
     Args:
         linear: the layer; it is kept, not copied, and gets no gradient any more.
-        rank: of the adapter.
+        rank: of the adapter, whose two matrices have the layer's dtype and device.
         alpha: how loud it is.
         function: what computes the layer, as `lora` does.
     """
 
     def __init__(self, linear: nn.Linear, rank: int, alpha: float, function: Callable = lora):
         super().__init__()
-        if not 1 <= rank <= min(linear.in_features, linear.out_features):
-            raise ValueError(
-                f"rank is {rank}, but it must be from 1 to "
-                f"{min(linear.in_features, linear.out_features)}, the layer's smaller side."
-            )
+        d_out, d_in = linear.weight.shape
+        Rule(
+            f"an int from 1 to {min(d_in, d_out)}, the layer's smaller side",
+            lambda r: is_number(r, int) and 1 <= r <= min(d_in, d_out),
+        ).check("rank", rank)
+        self.was_learning = _learning(linear)
         self.linear, self.alpha, self.function = linear.requires_grad_(False), alpha, function
-        d_in = linear.in_features
-        self.A = nn.Parameter(torch.randn(rank, d_in) / math.sqrt(d_in))
-        self.B = nn.Parameter(torch.zeros(linear.out_features, rank))
+        like = {"dtype": linear.weight.dtype, "device": linear.weight.device}
+        self.A = nn.Parameter(torch.randn(rank, d_in, **like) / math.sqrt(d_in))
+        self.B = nn.Parameter(torch.zeros(d_out, rank, **like))
+        self.train(linear.training)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return what the layer gives, and the adapter's part."""
-        made = self.function(x, self.linear.weight, self.A, self.B, self.alpha)
-        return made if self.linear.bias is None else made + self.linear.bias
+        y = self.function(x, self.linear.weight, self.A, self.B, self.alpha)
+        return y if self.linear.bias is None else y + self.linear.bias
 
-    def merged(self) -> nn.Linear:
-        """Return a new linear layer that does the same."""
-        linear = self.linear
-        new = nn.Linear(linear.in_features, linear.out_features, bias=linear.bias is not None)
-        with torch.no_grad():
-            new.weight.copy_(merged_lora(linear.weight, self.A, self.B, self.alpha))
-            if linear.bias is not None:
-                new.bias.copy_(linear.bias)
-        return new
+
+Slots = list[tuple[nn.Module, str]]
+"""Where parameters are: a module, and the parameter's name in it."""
+
+
+def _slots(model: nn.Module) -> Slots:
+    return [(layer, name) for layer in model.modules() for name in layer._parameters]
+
+
+def _learning(model: nn.Module) -> Slots:
+    weights = [(slot, slot[0]._parameters[slot[1]]) for slot in _slots(model)]
+    return [slot for slot, weight in weights if weight is not None and weight.requires_grad]
 
 
 def add_lora(
@@ -108,32 +115,65 @@ def add_lora(
         How many weights learn from now on.
 
     Raises:
-        ValueError: the model has no layer of that name, or an adapter already.
+        ValueError: the model has an adapter already, or no linear layer of one of these names.
     """
+    names = dict.fromkeys([names] if isinstance(names, str) else names)
     layers = list(model.modules())
     if any(isinstance(layer, LoRA) for layer in layers):
         raise ValueError("The model has adapters already: merge_lora or remove_lora them first.")
-    found = [(layer, name) for layer in layers for name in names if hasattr(layer, name)]
+    found = [(layer, name) for layer in layers for name in names if name in layer._modules]
     if not found:
         raise ValueError(f"The model has no layer named {' or '.join(names)}.")
+    for layer, name in found:
+        if not isinstance(layer._modules[name], nn.Linear):
+            kind = type(layer._modules[name]).__name__
+            raise ValueError(
+                f"{name} is a {kind}, but an adapter needs an nn.Linear: leave it out."
+            )
+    was_learning = _learning(model)
+    linears = {layer._modules[name]: None for layer, name in found}  # each once, if it is shared
+    adapters = {linear: LoRA(linear, rank, alpha, function) for linear in linears}
     model.requires_grad_(False)
     for layer, name in found:
-        setattr(layer, name, LoRA(getattr(layer, name), rank, alpha, function))
+        adapter = adapters[layer._modules[name]]
+        setattr(layer, name, adapter.requires_grad_(True))
+        adapter.linear.requires_grad_(False)
+        adapter.was_learning = was_learning
     return sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
 
 
 def merge_lora(model: nn.Module) -> None:
-    """Put one matrix in the place of each layer with its adapter, in a model as it stands."""
-    _exchange(model, LoRA.merged)
+    """Add each adapter to its layer's matrix, and let learn what learned before `add_lora`.
+
+    Raises:
+        ValueError: an adapted matrix is tied to another layer, which would change with it. Nothing
+            is merged then.
+    """
+    adapters = {layer for layer in model.modules() if isinstance(layer, LoRA)}
+    for adapter in adapters:
+        weight = adapter.linear.weight
+        if sum(layer._parameters[name] is weight for layer, name in _slots(model)) > 1:
+            raise ValueError(
+                "An adapted layer shares its matrix with another layer, such as the embedding, which "
+                "must not change: give it one of its own before you merge, as in "
+                "model.projection.linear.weight = nn.Parameter(model.projection.linear.weight.clone())."
+            )
+    with torch.no_grad():
+        for adapter in adapters:
+            W = merged_lora(adapter.linear.weight, adapter.A, adapter.B, adapter.alpha)
+            adapter.linear.weight = nn.Parameter(W)
+    remove_lora(model)
 
 
 def remove_lora(model: nn.Module) -> None:
-    """Take all adapters off. The model is what it was before, to the bit."""
-    _exchange(model, lambda layer: layer.linear)
-
-
-def _exchange(model: nn.Module, by: Callable[[LoRA], nn.Linear]) -> None:
+    """Take all adapters off. The model is what it was before, to the bit, and learns as it did."""
+    slots: Slots = []
     for layer in list(model.modules()):
-        for name, child in list(layer.named_children()):
+        for name, child in layer._modules.items():
             if isinstance(child, LoRA):
-                setattr(layer, name, by(child))
+                setattr(layer, name, child.linear)
+                slots += child.was_learning
+    inside = set(model.modules())
+    for layer, name in slots:
+        if layer in inside:
+            layer._parameters[name].requires_grad_(True)

@@ -14,7 +14,11 @@ from transformer_lesson.checkpoints.bert import BertFamily
 from transformer_lesson.checkpoints.family import Facts, Family, Tensors
 from transformer_lesson.checkpoints.gpt2 import GPT2Family
 from transformer_lesson.checkpoints.hub import fetch, is_hub_name
-from transformer_lesson.checkpoints.in_place import parameters_without_numbers, take_over
+from transformer_lesson.checkpoints.in_place import (
+    NothingDrawn,
+    parameters_without_numbers,
+    take_over,
+)
 from transformer_lesson.checkpoints.library_tokenizer import tokenizer_files
 from transformer_lesson.checkpoints.llama import LlamaFamily
 from transformer_lesson.checkpoints.llama_cpp import read_llama
@@ -119,8 +123,7 @@ def _fill(stored: Stored) -> nn.Module:
         configs = family.read_config(facts)
         require_room(family.stored(configs, facts), stored.tensors)
         tensors = family.tidy(facts, _with_prefix(family, stored.tensors))
-    # reading a checkpoint changes no random numbers
-    with parameters_without_numbers(), torch.random.fork_rng(devices=[]):
+    with parameters_without_numbers():
         model = family.build(configs, facts, tensors)
     tensors = _without_twins(family, model, tensors)
     _check(family.packed(model), tensors)
@@ -214,7 +217,7 @@ def to_transformers(
     family = nearest_family(model)
     check_weights(model)
     _check_vocabulary(model, tokenizer)
-    with torch.random.fork_rng(devices=[]):  # writing a model changes no random numbers
+    with NothingDrawn():
         model = family.converted(model)
     facts = family.write_config(model)
     _check_round_trip(family, model, facts)

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from transformer_lesson.checkpoints.albert import AlbertTransformer, stored_parts
 from transformer_lesson.checkpoints.bert import BertTransformer
-from transformer_lesson.checkpoints.in_place import parameters_without_numbers
+from transformer_lesson.checkpoints.in_place import parameters_without_numbers, take_over
 from transformer_lesson.checkpoints.marian import MarianTransformer
 from transformer_lesson.checkpoints.untrusted import readable_errors, require_room, require_rows
 from transformer_lesson.files import write_atomically
@@ -145,16 +145,17 @@ def _restore(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Checkpoint:
     require_room(configs, stored)
     for name in ("n_classes", "n_token_types", "d_embedding"):
         require_rows(name, arguments.get(name) or 0, stored)
-    with torch.random.fork_rng(devices=[]):  # reading a file changes no random numbers
+    with parameters_without_numbers():
         model = KINDS[kind](**arguments)
-    weights = {f"model.{name}": weight for name, weight in model.named_parameters()}
-    if _shapes(stored) != _shapes(weights):
+    weights = dict(model.named_parameters())
+    if _shapes(stored) != _shapes({f"model.{name}": weight for name, weight in weights.items()}):
         raise ValueError(f"its weights are not those of a {kind}.")
     # with the weights its table of sines gets the precision in which the model computed
-    model.to(reduce(torch.promote_types, {weight.dtype for weight in stored.values()}))
-    with torch.no_grad():
-        for name, weight in weights.items():
-            weight.copy_(stored[name])
+    dtype = reduce(torch.promote_types, {weight.dtype for weight in stored.values()})
+    kept = {
+        name: stored[f"model.{name}"].clone() for name in weights
+    }  # stored changes with its file
+    take_over(model.to(dtype), kept, dtype)
     tokenizer = tokenizer_from_json(facts["tokenizer"]) if facts["tokenizer"] else None
     training = TrainingState(facts["training"], tensors) if facts["training"] else None
     return Checkpoint(model.eval(), tokenizer, training)

@@ -93,6 +93,10 @@ def one_of(tokens: Tensor, ids: tuple[int, ...]) -> Tensor:
     return found
 
 
+class NaNLogits(ValueError):
+    """A model's logits are NaN, so no token is likelier than another."""
+
+
 class DecodingSession:
     """Gives the next token's logits for every row, from either kind of model.
 
@@ -151,9 +155,28 @@ class DecodingSession:
 
         Args:
             ids: everything so far; with a cache only what is new is read.
+
+        Raises:
+            NaNLogits: one of them is NaN; the message names a weight that is not finite.
         """
         new = ids if self.cache is None else ids[:, self.cache.length :]
-        return self._read(new)[:, -1] + self.added
+        logits = self._read(new)[:, -1]  # (batch, vocab_size)
+        if logits.isnan().any():
+            raise NaNLogits(self._why_nan())
+        return logits + self.added
+
+    def _why_nan(self) -> str:
+        spoiled = [n for n, w in self.model.named_parameters() if not w.isfinite().all()]
+        if spoiled:
+            return (
+                f"generate: the model's logits are NaN, because {spoiled[0]} holds NaN or an "
+                f"infinity ({len(spoiled)} of its matrices and vectors do): load the model again, or "
+                "train it again with a lower learning_rate."
+            )
+        return (
+            "generate: the model's logits are NaN, though all of its weights are finite: look for "
+            "the layer whose output is NaN first, or for numbers too large for its dtype."
+        )
 
     def distributions(self, ids: Int64[Tensor, "batch n"]) -> Float[Tensor, "batch new vocab_size"]:
         """Return the probabilities from which each token after the start was chosen.

@@ -5,7 +5,6 @@ In a third form, safetensors, `save_model` keeps it for the lessons that follow.
 
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from transformer_lesson.checkpoints import is_ours, to_transformers
@@ -88,8 +87,7 @@ def _yours(model: nn.Module | None, tokenizer: Tokenizer | None) -> tuple[nn.Mod
     if (model is None) != (tokenizer is None):
         raise ValueError("A model and its tokenizer belong together: pass both or none.")
     if model is not None:
-        with torch.random.fork_rng(devices=[]):  # what is trained next is as it would have been
-            return as_the_packages(model), tokenizer
+        return as_the_packages(model), tokenizer
     found = trained()
     if found.whose != "yours":
         why = found.whose.partition("; ")[2] or "no translator of yours is kept yet"

@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from transformer_lesson.checkpoints.in_place import NothingDrawn
 from transformer_lesson.mine.parts import Parts, parts
 from transformer_lesson.model.cache import NO_CACHE, KeyValueCache
 from transformer_lesson.model.config import ModelConfig
@@ -41,11 +42,13 @@ class MyTransformer(EncoderDecoderTransformer):
         cls, model: EncoderDecoderTransformer, own: Parts | None = None
     ) -> "MyTransformer":
         """Return one that shares the parameters of a model, in the model's own mode."""
-        return _sharing(cls(model.source_config, model.config, own=own), model)
+        with NothingDrawn():  # what is trained next is as it would have been
+            return _sharing(cls(model.source_config, model.config, own=own), model)
 
     def as_the_packages(self) -> EncoderDecoderTransformer:
         """Return the package's model with these parameters, to be saved, drawn or watched."""
-        return _sharing(EncoderDecoderTransformer(self.source_config, self.config), self)
+        with NothingDrawn():
+            return _sharing(EncoderDecoderTransformer(self.source_config, self.config), self)
 
     def encode(self, source_ids: Tensor) -> Tensor:
         """Return the memory, by the learner's `encoder_forward`.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import ceil
 from time import perf_counter
+from types import MethodType
 
 import torch
 import torch.nn.functional as F
@@ -100,8 +101,8 @@ def _shortest(seconds: Mapping[str, list[float]]) -> str:
 
 def _are_close(result: Tensor, expected: Tensor) -> bool:
     tolerance = 0.05 if expected.dtype in HALF else 1e-4
-    largest = expected.abs().max().item()
-    return torch.allclose(result, expected, rtol=tolerance, atol=tolerance * largest)
+    largest = expected.nan_to_num(0, 0, 0).abs().max().item()
+    return torch.allclose(result, expected, tolerance, tolerance * largest, equal_nan=True)
 
 
 def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
@@ -155,11 +156,11 @@ def writing(model: nn.Module) -> Iterator[None]:
         yield
 
 
-def _few_rows(layer: nn.Linear) -> Callable[[Tensor], Tensor]:
+def _few_rows(layer: nn.Linear) -> Callable[[nn.Linear, Tensor], Tensor]:
     rows, ways = WAYS[layer.weight.dtype]
     races: dict[int, Race] = {}  # number of rows to the race that they are in
 
-    def forward(x: Tensor) -> Tensor:
+    def forward(layer: nn.Linear, x: Tensor) -> Tensor:
         """Return x W^T + b."""
         n, weight = x.numel() // layer.in_features, layer.weight
         if not 0 < n <= rows:
@@ -203,31 +204,32 @@ def learning(model: nn.Module) -> Iterator[None]:
     training step. A draw of 64 bits serves four numbers here, in a quarter to a third of the time
     on every processor that was tried. It is not timed, so that the same seed gives the same curve.
     """
-    with _instead_of_forward((m for m in model.modules() if type(m) is nn.Dropout), _few_bits):
+    dropouts = (layer for layer in model.modules() if type(layer) is nn.Dropout)
+    with _instead_of_forward(dropouts, lambda _: _few_bits):
         yield
 
 
-def _few_bits(dropout: nn.Dropout) -> Callable[[Tensor], Tensor]:
-    def forward(x: Tensor) -> Tensor:
-        """Return x, thinned out in training and unchanged in evaluation."""
-        cut = round(dropout.p * 2**16)  # of 65536 equally likely values, so many mean "zero"
-        close = abs(cut / 2**16 - dropout.p) <= 0.001 * min(dropout.p, 1 - dropout.p)
-        if not (dropout.training and dropout.p > 0 and close and x.is_cpu):
-            return F.dropout(x, dropout.p, dropout.training)
-        draws = torch.empty(ceil(x.numel() / 4), dtype=torch.int64)
-        bits = draws.random_(-(2**63), None).view(torch.int16)[: x.numel()]  # -32768 ... 32767
-        keep = bits.ge_(cut - 2**15).to(torch.int8).view(x.shape)  # as a factor, 4 times as fast
-        return (x * keep).mul_(1 / (1 - cut / 2**16))
-
-    return forward
+def _few_bits(dropout: nn.Dropout, x: Tensor) -> Tensor:
+    """Return x, thinned out in training and unchanged in evaluation."""
+    cut = round(dropout.p * 2**16)  # of 65536 equally likely values, so many mean "zero"
+    close = abs(cut / 2**16 - dropout.p) <= 0.001 * min(dropout.p, 1 - dropout.p)
+    if not (dropout.training and dropout.p > 0 and close and x.is_cpu):
+        return F.dropout(x, dropout.p, dropout.training)
+    draws = torch.empty(ceil(x.numel() / 4), dtype=torch.int64)
+    bits = draws.random_(-(2**63), None).view(torch.int16)[: x.numel()]  # -32768 ... 32767
+    keep = bits.ge_(cut - 2**15).to(torch.int8).view(x.shape)  # as a factor, 4 times as fast
+    return (x * keep).mul_(1 / (1 - cut / 2**16))
 
 
 @contextmanager
 def _instead_of_forward(layers: Iterable[nn.Module], make: Callable) -> Iterator[None]:
-    """Let each of these layers compute what `make(layer)` does, until the block ends."""
+    """Let each of these layers compute what `make(layer)` does, until the block ends.
+
+    A copy of a layer that is made meanwhile computes with its own weights.
+    """
     changed = [] if plain() else [layer for layer in layers if "forward" not in vars(layer)]
     for layer in changed:
-        layer.forward = make(layer)
+        layer.forward = MethodType(make(layer), layer)
     try:
         yield
     finally:

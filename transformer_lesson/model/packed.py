@@ -56,10 +56,18 @@ class EightBitLinear(nn.Module):
 
     Source: Dettmers et al., "LLM.int8()" (2022), sections 2.1 (absmax) and 3.1 (a scale for each
         row); the kernel is PyTorch's, for torchao.
+
+    Raises:
+        ValueError: W holds NaN or an infinity, which 8 bits cannot.
     """
 
     def __init__(self, W: Float[Tensor, "d_out d_in"]):
         super().__init__()
+        if not W.isfinite().all():
+            raise ValueError(
+                f"{int((~W.isfinite()).sum())} of the matrix's {W.numel()} numbers are NaN or "
+                "infinite, which 8 bits cannot hold: load or train the model again."
+            )
         scale = W.abs().amax(dim=1).clamp(min=1e-12).float() / 127  # (d_out,)
         self.register_buffer("steps", (W / scale[:, None]).round().to(torch.int8))
         self.register_buffer("scale", scale.bfloat16())

@@ -36,12 +36,25 @@ def bring_up_to_date(root: Path = ROOT) -> Iterator[str]:
     """
     lessons, mine = root / LESSONS, root / MINE
     (mine / EDITIONS).mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(lessons / GLOSSARY, mine / GLOSSARY)
+    yield from _bring_glossary(lessons / GLOSSARY, mine / GLOSSARY, mine / EDITIONS / GLOSSARY)
     progress = "my_progress.json"
     if (lessons / progress).exists() and not (mine / progress).exists():
         shutil.copyfile(lessons / progress, mine / progress)
     for lesson in lesson_files(root):
         yield from _bring_up_to_date(lesson, mine / lesson.name, mine / EDITIONS / lesson.name)
+
+
+def _bring_glossary(newest: Path, copy: Path, edition: Path) -> Iterator[str]:
+    """Replace the copy of the glossary by a newer one, and keep it if the learner wrote in it."""
+    text = newest.read_bytes()
+    old = edition.read_bytes() if edition.exists() else None
+    changed = copy.exists() and copy.read_bytes() not in (old, text)
+    if changed and old != text:
+        kept = _keep_earlier(copy)
+        yield f"{MINE}/{copy.name} has the newest edition; yours, with your notes, is {kept}"
+    if not copy.exists() or old != text:
+        write_atomically(copy, text)
+        write_atomically(edition, text)
 
 
 def _bring_up_to_date(lesson: Path, copy: Path, edition: Path) -> Iterator[str]:
@@ -119,7 +132,7 @@ def _keep_earlier(copy: Path) -> str:
     """Copy a file to a place of its own, so that nothing that it held can be lost."""
     folder, number = copy.parent / EARLIER, 1
     folder.mkdir(exist_ok=True)
-    while (kept := folder / f"{copy.stem}.{number}.ipynb").exists():
+    while (kept := folder / f"{copy.stem}.{number}{copy.suffix}").exists():
         number += 1
     shutil.copyfile(copy, kept)
     return f"{MINE}/{EARLIER}/{kept.name}"

@@ -3,6 +3,8 @@
 import errno
 import glob
 import os
+import stat
+import threading
 import time
 from pathlib import Path
 
@@ -27,6 +29,7 @@ def printable(text: str, longest: int | None = None, keep: str = "") -> str:
     return shown if longest is None or len(shown) <= longest else shown[: longest - 1] + "…"
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 ABANDONED = 600  # seconds without a byte after which nobody is writing a file any more
 
 
@@ -35,29 +38,47 @@ def write_atomically(path: str | Path, data: bytes) -> None:
 
     On return the disk has the file under its name. (Windows cannot be asked for the name: after
     a power cut an older file may be back.) A process that is killed meanwhile leaves
-    `.<name>.<its number>.tmp` behind, which a later writing of the same file removes.
+    `.<name>.<numbers>.tmp` behind, which a later writing of the same file removes.
+    A file that was there keeps its permissions; where the name is a link, the file that it leads
+    to is written.
 
     Raises:
         OSError: the file cannot be written; an older file of this name stays as it was.
     """
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    path = Path(os.path.realpath(path))
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
-        with open(temporary, "wb") as file:
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+        with open(temporary, "wb", opener=None if mode is None else _private) as file:
+            if mode is not None and os.name == "posix":
+                os.fchmod(file.fileno(), mode)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())  # on the disk, before the name points to it
         os.replace(temporary, path)
     except OSError as error:
+        full = "make room on the disk or " if error.errno in FULL else ""
         raise OSError(
             error.errno,
-            f"{path} was not written, and what was there before is unchanged: make room on the "
-            f"disk or name another folder ({error.strerror})",
+            f"{path} was not written, and what was there before is unchanged: {full}name another "
+            f"folder ({error.strerror})",
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
     _sync_folder(path.parent)
     _remove_leftovers(path)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def rename_aside(path: Path, why: str) -> Path:
+    """Rename a file to `<stem>.<why>-<number>`, which no other file has; return the new path."""
+    number = 1
+    while (kept := path.with_name(f"{path.stem}.{why}-{number}{path.suffix}")).exists():
+        number += 1
+    return path.rename(kept)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -65,6 +65,11 @@ def test_the_class_has_a_line_for_each_run(tmp_path):
     rows = list(csv.reader(table.open(encoding="utf-8")))
     assert rows[0][:2] == ["name", "kind"]
     assert rows[1:] == [["שלום, עולם", "2"], ["a-2-5", "1.0"]]
+    saved_by_a_spreadsheet = table.read_text(encoding="utf-8").replace(",", ";")
+    table.write_text(saved_by_a_spreadsheet, encoding="utf-8")
+    add_line(table, ["b", "3"])
+    assert list(csv.reader(table.open(encoding="utf-8")))[1:] == [["b", "3"]]
+    assert (tmp_path / "class.other-1.csv").read_text(encoding="utf-8") == saved_by_a_spreadsheet
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,21 @@ def test_work_that_was_begun_in_the_courses_own_folder_counts_as_the_learners(co
     assert read(course / MINE / LESSON) == BETTER
 
 
+def test_notes_in_the_glossary_are_kept(course):
+    theirs, mine = course / "notebooks/glossary.md", course / MINE / "glossary.md"
+    list(bring_up_to_date(course))
+    mine.write_text("my notes")
+    assert not any("glossary" in sentence for sentence in bring_up_to_date(course))
+    assert mine.read_text() == "my notes"
+    theirs.write_text("a newer edition")
+    (told,) = (sentence for sentence in bring_up_to_date(course) if "glossary" in sentence)
+    assert f"{MINE}/{EARLIER}/glossary.1.md" in told and mine.read_text() == "a newer edition"
+    assert (course / MINE / EARLIER / "glossary.1.md").read_text() == "my notes"
+    theirs.write_text("a third edition")
+    assert not any("glossary" in sentence for sentence in bring_up_to_date(course))
+    assert mine.read_text() == "a third edition"
+
+
 def test_a_copy_without_its_edition_finds_it_in_the_history(course):
     write(course / MINE / LESSON, "a:1", "b:my answer")
     commit(course, "a:1, better", "b:2")

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from filelock import FileLock
 from torch import nn
 
 from transformer_lesson.capstone.card import model_card
@@ -25,7 +26,7 @@ from transformer_lesson.capstone.plan import (
     tokenizer_of,
     unseen_of,
 )
-from transformer_lesson.files import printable, write_atomically
+from transformer_lesson.files import printable, rename_aside, write_atomically
 from transformer_lesson.generation import Sample, bleu, generate, translate
 from transformer_lesson.mine import export, page
 from transformer_lesson.model.config import Rule, is_number
@@ -214,11 +215,23 @@ def _keep(made: Own, material: Material, start: str, say: Callable) -> None:
 
 
 def add_line(table: Path, line: Sequence[str]) -> None:
-    """Put a run's line into the table of the class, in place of an older one of the same name."""
-    rows = []
-    if table.exists():
-        rows = list(csv.reader(io.StringIO(table.read_text(encoding="utf-8"))))[1:]
-    rows = [row for row in rows if row and row[0] != line[0]]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows, line])
-    write_atomically(table, text.getvalue().encode())
+    """Put a run's line into the table of the class, in place of an older one of the same name.
+
+    Several processes may do so at once. A file that has not these columns, as a spreadsheet may
+    leave it, is renamed and kept.
+    """
+    with FileLock(table.with_name(f".{table.name}.lock"), timeout=60):
+        rows = _rows(table) if table.exists() else []
+        rows = [row for row in rows if row and row[0] != line[0]]
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows, line])
+        write_atomically(table, text.getvalue().encode())
+
+
+def _rows(table: Path) -> list[list[str]]:
+    text = table.read_bytes().decode("utf-8-sig", errors="replace")
+    header, *rows = [*csv.reader(io.StringIO(text, newline="")), []]
+    if tuple(header) != COLUMNS or "\ufffd" in text:
+        rename_aside(table, "other")
+        return []
+    return rows

@@ -138,8 +138,8 @@ WEIGHTS = {
 
 def weights_folder() -> Path:
     """Return the folder in which weights are kept."""
-    if PLACE in os.environ:
-        return Path(os.environ[PLACE])
+    if place := os.environ.get(PLACE):
+        return Path(place)
     course = COURSE if (COURSE / "pyproject.toml").is_file() else Path.cwd()
     return course / "weights"
 

@@ -170,8 +170,8 @@ class DecodingSession:
         if spoiled:
             return (
                 f"generate: the model's logits are NaN, because {spoiled[0]} holds NaN or an "
-                f"infinity ({len(spoiled)} of its matrices and vectors do): load the model again, or "
-                "train it again with a lower learning_rate."
+                f"infinity ({len(spoiled)} of its matrices and vectors do): load the model again, "
+                "or train it again with a lower learning_rate."
             )
         return (
             "generate: the model's logits are NaN, though all of its weights are finite: look for "

@@ -154,9 +154,9 @@ def merge_lora(model: nn.Module) -> None:
         weight = adapter.linear.weight
         if sum(layer._parameters[name] is weight for layer, name in _slots(model)) > 1:
             raise ValueError(
-                "An adapted layer shares its matrix with another layer, such as the embedding, which "
-                "must not change: give it one of its own before you merge, as in "
-                "model.projection.linear.weight = nn.Parameter(model.projection.linear.weight.clone())."
+                "An adapted layer shares its matrix with another layer, such as the embedding, "
+                "which must not change: give it one of its own before you merge, as in "
+                "linear.weight = nn.Parameter(linear.weight.clone())."
             )
     with torch.no_grad():
         for adapter in adapters:

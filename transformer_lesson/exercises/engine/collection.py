@@ -21,7 +21,7 @@ from transformer_lesson.exercises.catalog import LESSONS
 from transformer_lesson.exercises.engine.progress import progress_file
 from transformer_lesson.exercises.engine.standalone import NotStandalone, Standalone, written_out
 from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
-from transformer_lesson.files import write_atomically
+from transformer_lesson.files import rename_aside, write_atomically
 
 FOLDER = "my_transformer"
 PACKAGE = "_my_transformer"  # under which it is imported here, apart from the learner's own imports
@@ -219,7 +219,7 @@ def _set_aside_if_damaged(path: Path) -> None:
     try:
         ast.parse(text)
     except (SyntaxError, ValueError) as error:
-        kept = _set_aside(path)
+        kept = rename_aside(path, "damaged")
         warnings.warn(
             f"{FOLDER}/{path.name} could not be read ({error}). It is kept as {kept.name}; pass "
             "its other checks again, or repair it and give it its old name back.",
@@ -249,14 +249,6 @@ def _grouped(made: Standalone) -> Iterator[str]:
             group.append(part)
     if group:
         yield "\n".join(group)
-
-
-def _set_aside(path: Path) -> Path:
-    """Rename a file so that nothing that was set aside before is overwritten."""
-    number = 1
-    while (kept := path.with_name(f"{path.stem}.damaged-{number}.py")).exists():
-        number += 1
-    return path.rename(kept)
 
 
 def _module(path: Path, text: str | None = None) -> ModuleType:

@@ -12,7 +12,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from transformer_lesson.checkpoints import write_atomically
+from transformer_lesson.files import rename_aside, write_atomically
 
 FILE, PLACE = "my_progress.json", "TRANSFORMER_LESSON_PROGRESS"
 FORMAT = "Transformer Lesson, progress, 1"
@@ -24,8 +24,8 @@ def progress_file() -> Path | None:
     """Return where progress is kept: the file that the environment variable
     `TRANSFORMER_LESSON_PROGRESS` names, or one in the working folder if notebooks are there.
     """
-    if PLACE in os.environ:
-        return Path(os.environ[PLACE])
+    if place := os.environ.get(PLACE):
+        return Path(place)
     return Path(FILE).absolute() if next(Path().glob("*.ipynb"), None) else None
 
 
@@ -40,7 +40,7 @@ def read_progress(path: Path | None) -> dict[str, dict[str, Any]]:
     try:
         return parse_progress(path)
     except (ValueError, RecursionError) as error:  # broken JSON or text is one too
-        kept = _set_aside(path)
+        kept = rename_aside(path, "damaged")
         warnings.warn(
             f"{path.name} could not be read ({error}). It is kept as {kept.name}, and progress "
             "starts over. If you can repair it, give it its old name back.",
@@ -97,11 +97,3 @@ def _replace(path: Path, state: dict) -> None:
     """Put a file in place of the old one in a single step."""
     text = json.dumps(state, indent=2, ensure_ascii=False) + "\n"
     write_atomically(path, text.encode(errors="backslashreplace"))  # half a pair, as JSON writes it
-
-
-def _set_aside(path: Path) -> Path:
-    """Rename a file so that nothing that was set aside before is overwritten."""
-    number = 1
-    while (kept := path.with_name(f"{path.stem}.damaged-{number}.json")).exists():
-        number += 1
-    return path.rename(kept)

@@ -3,12 +3,13 @@
 import dataclasses
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 
 from tests.generation import writers
 from tests.generation.writers import BOS, EOS, PAD, SENTENCES, assert_same, lively, padded, start_of
-from tests.parity import randomized
+from tests.parity import randomized, small_config
 from transformer_lesson.generation import Beam, Greedy, Sample, generate, greedy_decode
 from transformer_lesson.model import transformers
 from transformer_lesson.model.hooks import record
@@ -232,6 +233,49 @@ def test_half_precision_weights_write_with_float32_probabilities():
         torch.testing.assert_close(probabilities.sum(1), torch.ones(len(probabilities)))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("use_cache", [True, False])
+@each_strategy
+@each_kind
+def test_a_nan_among_the_weights_is_named(kind, strategy, use_cache, dtype, unchecked):
+    model = kind(small_config(d_model=256, n_heads=2, max_len=20, pad_id=PAD)).to(dtype).eval()
+    written = generate(model, [[3]], 2, strategy, use_cache)
+    name, weight = list(model.named_parameters())[-1]
+    weight.data.view(-1)[-1] = torch.nan
+    with pytest.raises(ValueError, match=f"logits are NaN, because {name} holds NaN or an inf"):
+        generate(model, [[3]], 2, strategy, use_cache)
+    weight.data.view(-1)[-1] = 0.0
+    assert len(generate(model, [[3]], 2, strategy, use_cache).ids) == len(written.ids)
+    model.logits.register_forward_hook(lambda *arguments: arguments[-1] * torch.nan)
+    with pytest.raises(ValueError, match="though all of its weights are finite"):
+        generate(model, [[3]], 2, strategy, use_cache)
+
+
+def test_a_word_that_has_the_id_of_the_sources_padding_is_written():
+    config = small_config(pad_id=None, tie_embeddings=False)
+    model = EncoderDecoderTransformer(dataclasses.replace(config, pad_id=0), config)
+    torch.nn.init.zeros_(model.projection.weight)
+    with torch.no_grad():  # the last norm's bias alone decides
+        model.decoder_norm.weight.zero_()
+        model.decoder_norm.bias.fill_(1.0)
+        model.projection.weight[0] = 1.0
+    assert generate(model, [[3]], 3, eos_id=None).ids == [[0, 0, 0]]
+
+
+@each_kind
+def test_numpys_scalars_and_arrays_are_numbers(kind, unchecked):
+    model = lively(kind)
+    for ends in (EOS, (EOS, 5)):
+        right = generate(model, SENTENCES, 4, Sample(0.7, 5, 0.9, 3), True, ends, BOS)
+        sample = Sample(np.float64(0.7), np.int32(5), np.float64(0.9), np.uint8(3))
+        four, cached, end = np.int16(4), np.bool_(True), np.array(ends)
+        assert right == generate(model, SENTENCES, four, sample, cached, end, np.int64(BOS))
+        assert right == generate(model, SENTENCES, four, sample, cached, torch.tensor(ends), BOS)
+    beams = generate(model, SENTENCES, 4, Beam(3, 0.5))
+    assert beams == generate(model, SENTENCES, np.int64(4), Beam(np.int64(3), np.float32(0.5)))
+    assert Sample(np.float32(0.7)).temperature == pytest.approx(0.7)
+
+
 def test_an_encoder_writes_nothing(unchecked):
     model = transformers.EncoderOnlyTransformer(lively(DecoderOnlyTransformer).config)
     with pytest.raises(ValueError, match="EncoderOnlyTransformer does not predict the next token"):
@@ -266,6 +310,8 @@ def test_more_than_max_len_is_refused_before_any_work(kind, unchecked):
         ({"max_new_tokens": 2.0}, "max_new_tokens is 2.0, but it must be an int >= 1"),
         ({"eos_id": 13}, "eos_id is 13, but the vocabulary has the ids 0 to 12"),
         ({"eos_id": (2, 13)}, "eos_id is 13, but the vocabulary has the ids 0 to 12"),
+        ({"eos_id": "<eos>"}, "eos_id is '<eos>', but the vocabulary has the ids 0 to 12"),
+        ({"bos_id": 1.5}, "bos_id is 1.5, but the vocabulary has the ids 0 to 12"),
         ({"bos_id": -1}, "bos_id is -1, but the vocabulary has the ids 0 to 12"),
         ({"strategy": "greedy"}, r"strategy is 'greedy', but it must be Greedy\(\)"),
         ({"strategy": Beam}, r"must be Greedy\(\), Sample\(...\) or Beam\(...\)"),

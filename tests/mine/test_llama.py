@@ -17,6 +17,7 @@ from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.llama import LLAMAS
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.text.batches import pad_batch
 
 CHOICES = dict(n_kv_heads=2, rotary_base=500.0, dropout=0.0, tie_embeddings=False)
 CONFIG = ModelConfig(13, 12, 6, 2, 17, 11, **CHOICES, **LLAMAS)
@@ -37,6 +38,15 @@ def test_without_anything_written_it_is_the_model(folder, model):
         start = cache.length
         assert_close(own(new, cache), whole[:, start : start + new.size(1)])
     prompts = [[1, 2, 3], [4, 5, 6]]
+    assert generate(own, prompts, 5).ids == generate(model, prompts, 5).ids
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_padded_batch_is_read_as_the_model_reads_it(folder, side):
+    model = randomized(DecoderOnlyTransformer(replace(CONFIG, pad_id=0))).eval()
+    own, prompts = MyLlama.with_weights_of(model), [[1, 2, 3, 4], [5], [6, 7]]
+    ids = pad_batch(prompts, 0, side=side)
+    assert_close(own(ids)[ids != 0], model(ids)[ids != 0])
     assert generate(own, prompts, 5).ids == generate(model, prompts, 5).ids
 
 

@@ -185,5 +185,5 @@ def test_recipes_fit_a_model():
     assert PAPER.model_config(tokenizer).norm_position == "post"
     training = PAPER.training
     assert (training.optimizer, training.betas, training.epsilon) == ("adam", (0.9, 0.98), 1e-9)
-    schedule = training.schedule, training.peak_learning_rate, training.warmup_steps
+    schedule = training.schedule, training.peak_learning_rate, training.steps_of_warmup
     assert schedule == ("noam", 1.0, 400)

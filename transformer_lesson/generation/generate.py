@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transformer_lesson.generation.beam import Tree, search
 from transformer_lesson.generation.session import DecodingSession, Ids, one_of
 from transformer_lesson.generation.strategies import GREEDY, Beam, Greedy, Sample, Strategy
+from transformer_lesson.model.config import in_python, is_number
 from transformer_lesson.model.evaluation import evaluating
 from transformer_lesson.model.fast import writing
 
@@ -81,13 +82,13 @@ def generate(
             of different lengths for a model without a padding token, ids outside the
             vocabulary, or trees without a beam search.
     """
-    config, ends = model.config, _ends(eos_id, model)
-    bos_id = config.bos_id if bos_id is None else bos_id
-    special = {"eos_id": ends, "bos_id": () if bos_id is None else (bos_id,)}
-    _check(strategy, trees, special, config.vocab_size)
+    ends = _ids("eos_id", model.config.eos_ids if _is_model(eos_id) else eos_id, model)
+    starts = _ids("bos_id", model.config.bos_id if bos_id is None else bos_id, model)[:1]
+    bos_id = starts[0] if starts else None
+    _check(strategy, trees)
     with evaluating(model), torch.inference_mode(), writing(model):
         writer = DecodingSession(model, prompt_or_source, max_new_tokens, use_cache, bos_id)
-        n, grown = writer.ids.size(1), None
+        n, max_new_tokens, grown = writer.ids.size(1), writer.max_new_tokens, None
         if isinstance(strategy, Beam):
             ids, log_probs, grown = search(writer, strategy, ends, max_new_tokens, trees)
         else:
@@ -109,28 +110,31 @@ def generate(
     )
 
 
-def _ends(eos_id: EndIds, model: nn.Module) -> tuple[int, ...]:
-    """Return the ids of which each ends a text."""
-    if eos_id is None or eos_id == "model":
-        return () if eos_id is None else model.config.eos_ids
-    return (eos_id,) if isinstance(eos_id, int) else tuple(eos_id)
+def _is_model(eos_id: EndIds) -> bool:
+    return isinstance(eos_id, str) and eos_id == "model"
 
 
-def _check(
-    strategy: Strategy, trees: bool, special: dict[str, tuple[int, ...]], vocab_size: int
-) -> None:
+def _ids(name: str, given: EndIds, model: nn.Module) -> tuple[int, ...]:
+    """Return the special ids that an argument names, each one of the vocabulary's."""
+    given = in_python(given.tolist() if isinstance(given, Tensor) else given)
+    ids = () if given is None else given if isinstance(given, tuple) else (given,)
+    last = model.config.vocab_size - 1
+    for id_ in ids:
+        if not (is_number(id_, int) and 0 <= id_ <= last):
+            raise ValueError(
+                f"{name} is {id_!r}, but the vocabulary has the ids 0 to {last}: name one of them, "
+                "or eos_id=None if nothing ends a text."
+            )
+    return ids
+
+
+def _check(strategy: Strategy, trees: bool) -> None:
     if not isinstance(strategy, Strategy):
         raise ValueError(
             f"strategy is {strategy!r}, but it must be Greedy(), Sample(...) or Beam(...)."
         )
     if trees and not isinstance(strategy, Beam):
         raise ValueError(f"only a beam search has trees: use Beam(...) instead of {strategy}.")
-    for name, id_ in ((name, id_) for name, ids in special.items() for id_ in ids):
-        if not 0 <= id_ < vocab_size:
-            raise ValueError(
-                f"{name} is {id_}, but the vocabulary has the ids 0 to {vocab_size - 1}: name one "
-                "of them, or eos_id=None if nothing ends a text."
-            )
 
 
 def _write(

@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from transformer_lesson.generation.session import Row, check_length, sentences_of
+from transformer_lesson.generation.session import Row, check_length, require_numbers, sentences_of
 from transformer_lesson.generation.strategies import GREEDY
 from transformer_lesson.model import fast
 from transformer_lesson.model.attention import merge_heads, split_heads
@@ -39,7 +39,7 @@ class Request:
     """A text that grows.
 
     Args:
-        number: the how manieth to ask.
+        number: of the request, from 0.
         ids: the prompt and what was written so far.
         n: tokens of the prompt.
         most: tokens that the text may have in the end.
@@ -183,8 +183,7 @@ class Server:
                 f"{type(model).__name__} cannot be served: use a DecoderOnlyTransformer, whose "
                 "requests need nothing but their own text."
             )
-        size.check("pages", pages)
-        size.check("page_size", page_size)
+        pages, page_size = size.check("pages", pages), size.check("page_size", page_size)
         self.model, self.cache = model, PagedCache(model, pages, page_size)
         self.ends = model.config.eos_ids if eos_ids is None else tuple(eos_ids)
         self.waiting: deque[Request] = deque()
@@ -205,8 +204,8 @@ class Server:
         """
         (prompt,) = sentences_of([ids], self.model.config.pad_id)
         check_ids(torch.tensor([prompt]), 0, self.model.config)
-        check_length(len(prompt), max_new_tokens, self.model.config.max_len)
-        most = len(prompt) + max_new_tokens
+        new = check_length(len(prompt), max_new_tokens, self.model.config.max_len)
+        most = len(prompt) + new
         needed = self.cache.pages_for(most - 1)  # nobody reads the last token
         if needed > self.cache.pages:
             raise ValueError(
@@ -225,6 +224,7 @@ class Server:
         model, pad_id = self.model, self.model.config.pad_id
         with evaluating(model), torch.inference_mode(), fast.writing(model):
             logits = read_together(model, self.running, self.cache)  # (request, vocab_size)
+            require_numbers(logits, model)
             if pad_id is not None:
                 logits[:, pad_id] = -torch.inf
             tokens = GREEDY.choose(logits, None).tolist()

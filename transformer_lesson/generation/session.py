@@ -74,15 +74,20 @@ def left_padded(sentences: list[list[int]], pad_id: int | None) -> Int64[Tensor,
     return pad_batch(sentences, 0 if pad_id is None else pad_id, side="left")
 
 
-def check_length(n: int, max_new_tokens: int, max_len: int) -> None:
-    """Raise a `ValueError` if n tokens and the new ones do not fit into a model."""
-    size.check("max_new_tokens", max_new_tokens)
+def check_length(n: int, max_new_tokens: int, max_len: int) -> int:
+    """Return max_new_tokens in Python's type.
+
+    Raises:
+        ValueError: it is no number above 0, or n tokens and the new ones do not fit into a model.
+    """
+    max_new_tokens = size.check("max_new_tokens", max_new_tokens)
     if n + max_new_tokens > max_len:
         raise ValueError(
             f"generate: {n} tokens to start from and max_new_tokens = {max_new_tokens} are more "
             f"than the model's max_len of {max_len}: ask for at most {max(max_len - n, 0)} new "
             "tokens, or start from fewer."
         )
+    return max_new_tokens
 
 
 def one_of(tokens: Tensor, ids: tuple[int, ...]) -> Tensor:
@@ -97,10 +102,28 @@ class NaNLogits(ValueError):
     """A model's logits are NaN, so no token is likelier than another."""
 
 
+def require_numbers(logits: Tensor, model: nn.Module) -> None:
+    """Raise `NaNLogits`, with a weight that is not finite, if any of a model's logits is NaN."""
+    if not logits.isnan().any():
+        return
+    spoiled = [name for name, w in model.named_parameters() if not w.isfinite().all()]
+    if spoiled:
+        raise NaNLogits(
+            f"generate: the model's logits are NaN, because {spoiled[0]} holds NaN or an infinity "
+            f"({len(spoiled)} of its matrices and vectors do): load the model again, or train it "
+            "again with a lower learning_rate."
+        )
+    raise NaNLogits(
+        "generate: the model's logits are NaN, though all of its weights are finite: look for the "
+        "layer whose output is NaN first, or for numbers too large for its dtype."
+    )
+
+
 class DecodingSession:
     """Gives the next token's logits for every row, from either kind of model.
 
-    `ids` holds what the rows begin with: the prompts, or a `<bos>` for each source.
+    `ids` holds what the rows begin with: the prompts, or a `<bos>` for each source;
+    `max_new_tokens` is Python's int.
 
     Args:
         model: a decoder-only or an encoder-decoder model, in evaluation mode.
@@ -138,16 +161,18 @@ class DecodingSession:
         source_pad = model.source_config.pad_id if translates else pad_id
         given = left_padded(sentences_of(prompt_or_source, source_pad), source_pad)
         n = 1 if translates else given.size(1)
-        check_length(n, max_new_tokens, model.config.max_len)
+        self.max_new_tokens = check_length(n, max_new_tokens, model.config.max_len)
         check_ids(given, 0, model.source_config if translates else model.config)
         given = given.to(device)
         self.ids = given.new_full((len(given), n), bos_id) if translates else given
         self.source_ids = given if translates else None
         self.memory = model.encode(given) if translates else None
-        self.cache = KeyValueCache(self.ids.size(1) + max_new_tokens) if use_cache else None
+        longest = self.ids.size(1) + self.max_new_tokens
+        self.cache = KeyValueCache(longest) if use_cache else None
         self.added = torch.zeros(model.config.vocab_size, device=device)
-        never = source_pad if pad_id is None else pad_id  # Marian begins its targets with <pad>
-        if never is not None:  # <pad> is no token that a text can hold
+        # A text never holds <pad>. Marian begins its targets with it, and has no other.
+        never = source_pad if pad_id is None and bos_id == source_pad else pad_id
+        if never is not None:
             self.added[never : never + 1] = -math.inf
 
     def next_logits(self, ids: Int64[Tensor, "batch n"]) -> Float[Tensor, "batch vocab_size"]:
@@ -157,26 +182,12 @@ class DecodingSession:
             ids: everything so far; with a cache only what is new is read.
 
         Raises:
-            NaNLogits: one of them is NaN; the message names a weight that is not finite.
+            NaNLogits: one of them is NaN.
         """
         new = ids if self.cache is None else ids[:, self.cache.length :]
         logits = self._read(new)[:, -1]  # (batch, vocab_size)
-        if logits.isnan().any():
-            raise NaNLogits(self._why_nan())
+        require_numbers(logits, self.model)
         return logits + self.added
-
-    def _why_nan(self) -> str:
-        spoiled = [n for n, w in self.model.named_parameters() if not w.isfinite().all()]
-        if spoiled:
-            return (
-                f"generate: the model's logits are NaN, because {spoiled[0]} holds NaN or an "
-                f"infinity ({len(spoiled)} of its matrices and vectors do): load the model again, "
-                "or train it again with a lower learning_rate."
-            )
-        return (
-            "generate: the model's logits are NaN, though all of its weights are finite: look for "
-            "the layer whose output is NaN first, or for numbers too large for its dtype."
-        )
 
     def distributions(self, ids: Int64[Tensor, "batch n"]) -> Float[Tensor, "batch new vocab_size"]:
         """Return the probabilities from which each token after the start was chosen.

@@ -34,7 +34,7 @@ def translate(
     """
     if isinstance(sentences, str):
         raise ValueError("sentences must be a list of strings: wrap one string in a list.")
-    size.check("batch_size", batch_size)
+    batch_size = size.check("batch_size", batch_size)
     if max_new_tokens is None:
         max_new_tokens = model.config.max_len - 1  # 1 is <bos>
     translations, eos_id = [], tokenizer.special_id("eos")

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.mine.parts import LLAMA_PARTS, Parts, parts
+from transformer_lesson.mine.transformer import padding_last
 from transformer_lesson.model.cache import NO_CACHE, KeyValueCache
 from transformer_lesson.model.llama import LLAMAS, llama_block_of
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
@@ -39,13 +40,17 @@ class MyLlama(DecoderOnlyTransformer):
     def forward(self, ids: Tensor, cache: KeyValueCache | None = None) -> Tensor:
         """Return logits, by the learner's functions, which read all tokens each time."""
         cache = cache or NO_CACHE
-        all_ids, functions = cache.with_new(ids), self.parts.functions
-        n, epsilon = all_ids.size(1), LLAMAS["norm_epsilon"]
-        x = self.embedding(all_ids)  # (batch, n, d_model)
-        mask, positions = functions["causal_mask"](n), torch.arange(n)
-        for block in self.blocks:
-            x = functions["llama_block"](x, block, mask, positions)
-        x = functions["rms_norm"](x, self.decoder_norm.weight, epsilon)
+        all_ids = cache.with_new(ids)
+        x = padding_last(all_ids, self.config.pad_id, self._read)  # (batch, n, d_model)
         logits = self.projection(x[:, cache.length :])  # (batch, new, vocab_size)
         cache.commit(all_ids)
         return logits
+
+    def _read(self, ids: Tensor) -> Tensor:
+        """Return the normed vectors behind the last block; what stands behind a text is ignored."""
+        functions, n = self.parts.functions, ids.size(1)
+        x = self.embedding(ids)  # (batch, n, d_model)
+        mask, positions = functions["causal_mask"](n), torch.arange(n)
+        for block in self.blocks:
+            x = functions["llama_block"](x, block, mask, positions)
+        return functions["rms_norm"](x, self.decoder_norm.weight, LLAMAS["norm_epsilon"])

@@ -1,5 +1,8 @@
 """A Transformer whose forward pass is the learner's: the package's weights, the learner's code."""
 
+from collections.abc import Callable
+
+import torch
 from torch import Tensor
 
 from transformer_lesson.checkpoints.in_place import NothingDrawn
@@ -51,18 +54,10 @@ class MyTransformer(EncoderDecoderTransformer):
             return _sharing(EncoderDecoderTransformer(self.source_config, self.config), self)
 
     def encode(self, source_ids: Tensor) -> Tensor:
-        """Return the memory, by the learner's `encoder_forward`.
-
-        It counts positions from the first token. So what is padded on the left, as a batch that
-        is written from may be, goes in with its words first, and comes out as it stood.
-        """
+        """Return the memory, by the learner's `encoder_forward`."""
         forward = self.parts.functions["encoder_forward"]
-        padded = source_ids == self.source_config.pad_id
-        if not padded[:, 0].any():
-            return forward(source_ids, weights_of(self))
-        order = padded.long().argsort(dim=1, stable=True)
-        memory = forward(source_ids.gather(1, order), weights_of(self))  # (batch, source, d_model)
-        return memory.gather(1, order.argsort(dim=1)[:, :, None].expand_as(memory))
+        pad_id = self.source_config.pad_id
+        return padding_last(source_ids, pad_id, lambda ids: forward(ids, weights_of(self)))
 
     def decode(
         self,
@@ -79,6 +74,20 @@ class MyTransformer(EncoderDecoderTransformer):
         start = cache.length
         cache.commit(all_ids)
         return logits[:, start:]
+
+
+def padding_last(ids: Tensor, pad_id: int | None, read: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return read(ids), of shape (batch, n, d), where read counts positions from the first token.
+
+    So what is padded on the left, as a batch that is written from may be, goes in with its words
+    first, and comes out as it stood.
+    """
+    padded = torch.zeros_like(ids, dtype=torch.bool) if pad_id is None else ids == pad_id
+    if not padded[:, 0].any():
+        return read(ids)
+    order = padded.long().argsort(dim=1, stable=True)
+    x = read(ids.gather(1, order))  # (batch, n, d)
+    return x.gather(1, order.argsort(dim=1)[:, :, None].expand_as(x))
 
 
 def _sharing(made, model: EncoderDecoderTransformer):

@@ -6,9 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, NamedTuple
 
+import numpy as np
+
 
 class Rule(NamedTuple):
-    """What the values of a field must be: in words, and as a test. Called, it declares a field."""
+    """What the values of a field must be: in words, and as a test. Called, it declares a field.
+
+    NumPy's scalars are numbers.
+    """
 
     words: str
     keeps: Callable[[Any], bool]
@@ -17,10 +22,23 @@ class Rule(NamedTuple):
         """Declare a field of a config that must keep this rule."""
         return field(default=default, metadata={"rule": self})
 
-    def check(self, name: str, value: Any) -> None:
-        """Raise a `ValueError` that names value and rule, unless the value keeps the rule."""
-        if not self.keeps(value):
+    def check(self, name: str, value: Any) -> Any:
+        """Return the value in Python's own types.
+
+        Raises:
+            ValueError: it breaks the rule; the message names both.
+        """
+        kept = in_python(value)
+        if not self.keeps(kept):
             raise ValueError(f"{name} is {value!r}, but it must be {self.words}.")
+        return kept
+
+
+def in_python(value: Any) -> Any:
+    """Return Python's own number for NumPy's, and a tuple for a list or an array of them."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    return tuple(map(in_python, value)) if isinstance(value, list | tuple) else value
 
 
 def is_number(value: Any, *kinds: type) -> bool:
@@ -67,11 +85,8 @@ class CheckedConfig:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            rule, value = one.metadata["rule"], getattr(self, one.name)
-            if isinstance(value, list) and rule.keeps(tuple(value)):  # JSON's form of a tuple
-                object.__setattr__(self, one.name, tuple(value))
-            else:
-                rule.check(one.name, value)
+            value = one.metadata["rule"].check(one.name, getattr(self, one.name))
+            object.__setattr__(self, one.name, value)
 
     def require(self, name: str, kept: bool, rule: str) -> None:
         """Raise a `ValueError` that names field, value and rule, unless the rule is kept."""

@@ -67,7 +67,7 @@ class LoRA(nn.Module):
     def __init__(self, linear: nn.Linear, rank: int, alpha: float, function: Callable = lora):
         super().__init__()
         d_out, d_in = linear.weight.shape
-        Rule(
+        rank = Rule(
             f"an int from 1 to {min(d_in, d_out)}, the layer's smaller side",
             lambda r: is_number(r, int) and 1 <= r <= min(d_in, d_out),
         ).check("rank", rank)

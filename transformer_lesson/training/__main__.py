@@ -121,6 +121,9 @@ def _start(
     task = make_task(options.corpus, seed)
     chosen = {"steps": options.steps, "precision": options.precision, "seed": seed}
     chosen = {name: value for name, value in chosen.items() if value is not None}
+    if options.steps:  # a warm-up for the corpus's own steps may be longer than all of fewer
+        half = max(1, options.steps // 2)
+        chosen["warmup_steps"] = min(task.recipe.training.steps_of_warmup, half)
     config = replace(task.recipe.training, **chosen)
     torch.manual_seed(seed)
     model = task.kind(task.recipe.model_config(task.tokenizer)).to(device)

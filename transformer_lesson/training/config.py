@@ -33,7 +33,8 @@ class TrainConfig(CheckedConfig):
         schedule: what follows the warm-up: "linear" falls to zero, "cosine" to a tenth,
             "constant" stays, "noam" is the paper's (equation 3).
         warmup_steps: steps over which the rate rises in proportion to the step (4000 in the
-            paper, for 100,000 steps); 0 for none.
+            paper, for 100,000 steps); 0 for none. By default 50, or half of the steps if these
+            are fewer than 100.
         optimizer: "adamw" (today's practice) or "adam" (the paper).
         betas: how much of their past Adam's two averages keep at each step (paper: 0.9, 0.98).
         epsilon: keeps Adam's division away from zero (1e-9).
@@ -61,7 +62,7 @@ class TrainConfig(CheckedConfig):
     steps: int = size()
     learning_rate: float | None = optional(positive)(None)
     schedule: str = one_of("linear", "cosine", "noam", "constant")
-    warmup_steps: int = count(50)
+    warmup_steps: int | None = optional(count)(None)
     optimizer: str = one_of("adamw", "adam")
     betas: Sequence[float] = tuple_of(probability, 2)((0.9, 0.98))
     epsilon: float = positive(1e-9)
@@ -75,10 +76,16 @@ class TrainConfig(CheckedConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        warmup_ok = self.schedule != "noam" or self.warmup_steps >= 1
+        warmup_ok = self.schedule != "noam" or self.warmup_steps != 0
         self.require("warmup_steps", warmup_ok, 'an int >= 1 with schedule="noam"')
         decay_ok = self.optimizer == "adamw" or self.weight_decay == 0
         self.require("weight_decay", decay_ok, '0 with optimizer="adam"; "adamw" decays weights')
+
+    @property
+    def steps_of_warmup(self) -> int:
+        """`warmup_steps`, or its default: 50, but at most half of the steps, and at least 1."""
+        default = min(50, max(1, self.steps // 2))
+        return default if self.warmup_steps is None else self.warmup_steps
 
     @property
     def peak_learning_rate(self) -> float:

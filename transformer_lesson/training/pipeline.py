@@ -84,8 +84,7 @@ def pipeline(stages: int, parts: int, order: str = "1F1B") -> list[list[Work]]:
     Raises:
         ValueError: no stage, no part, or another order.
     """
-    size.check("stages", stages)
-    size.check("parts", parts)
+    stages, parts = size.check("stages", stages), size.check("parts", parts)
     if order not in ORDERS:
         raise ValueError(f"order is {order!r}, but a pipeline's is one of {', '.join(ORDERS)}.")
     todo = [order_of_work(stage, stages, parts, order) for stage in range(stages)]

@@ -30,14 +30,15 @@ def warmup_rate(step: int, d_model: int, warmup_steps: int) -> float:
 def learning_rate(step: int, config: TrainConfig, d_model: int) -> float:
     """The learning rate of a step, as the config's schedule has it.
 
-    Warm-up is a straight line up to `config.peak_learning_rate` at step `warmup_steps`. From there
-    on "constant" stays, "linear" is a straight line down to zero, and "cosine" half a wave down to
-    a tenth of the peak. Both get there one step after the last, so that the last step learns too.
+    Warm-up is a straight line up to `config.peak_learning_rate` at step `steps_of_warmup`. From
+    there on "constant" stays, "linear" is a straight line down to zero, and "cosine" half a wave
+    down to a tenth of the peak. Both get there one step after the last, so that the last step
+    learns too.
     "noam" is `warmup_rate` times `config.peak_learning_rate`.
 
     Args:
         step: counts from 1.
-        config: schedule, peak_learning_rate, warmup_steps, steps.
+        config: schedule, peak_learning_rate, steps_of_warmup, steps.
         d_model: only "noam" needs it.
 
     Raises:
@@ -48,14 +49,15 @@ def learning_rate(step: int, config: TrainConfig, d_model: int) -> float:
     """
     if not 1 <= step <= config.steps:
         raise ValueError(f"step is {step}, but this run's steps go from 1 to {config.steps}.")
+    warmup, peak = config.steps_of_warmup, config.peak_learning_rate
     if config.schedule == "noam":
-        return config.peak_learning_rate * warmup_rate(step, d_model, config.warmup_steps)
-    if step <= config.warmup_steps:
-        return config.peak_learning_rate * step / config.warmup_steps
-    progress = (step - config.warmup_steps) / (config.steps + 1 - config.warmup_steps)  # 0 to 1
+        return peak * warmup_rate(step, d_model, warmup)
+    if step <= warmup:
+        return peak * step / warmup
+    progress = (step - warmup) / (config.steps + 1 - warmup)  # 0 to 1
     remaining = {
         "constant": 1.0,
         "linear": 1 - progress,
         "cosine": 0.1 + 0.9 * (1 + math.cos(math.pi * progress)) / 2,
     }
-    return config.peak_learning_rate * remaining[config.schedule]
+    return peak * remaining[config.schedule]

@@ -2,10 +2,10 @@
 # LAB_FLAGS=--port=9000   anything that `jupyter lab --help-all` lists
 # GRADE_FLAGS=--unconfined   grade where notebooks cannot be closed off
 
-IS_NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+IS_SUPPORTED := -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null
 ifndef PYTHON
 PYTHON := $(shell for name in python3 python3.13 python3.12 python3.11 python3.14; do \
-	$$name $(IS_NEW_ENOUGH) && echo $$name && break; done)
+	$$name $(IS_SUPPORTED) && echo $$name && break; done)
 endif
 
 # The kernel "python3" is the one of .venv, even where the user has another of that name.
@@ -31,9 +31,9 @@ ifneq ($(shell test -x .venv/bin/python && cat .venv/made-in 2>/dev/null),$(CURD
 endif
 
 .venv/requirements-lab.txt .venv/requirements.txt: .venv/%: % $(MADE_FROM) $(UNFINISHED)
-	@"$(PYTHON)" $(IS_NEW_ENOUGH) || { echo >&2 "$(if $(PYTHON),$(PYTHON) is not,There is no) Python \
-3.11 or newer: install one from your system's packages or from python.org, or name one that you \
-have, as in: make lab PYTHON=python3.12"; exit 1; }
+	@"$(PYTHON)" $(IS_SUPPORTED) || { echo >&2 "$(if $(PYTHON),$(PYTHON) is not,There is no) Python \
+3.11, 3.12, 3.13 or 3.14, for which all packages exist: install one from your system's packages or \
+from python.org, or name one that you have, as in: make lab PYTHON=python3.12"; exit 1; }
 	@"$(PYTHON)" -m tools.setup $<
 
 RUN := .venv/bin/python -m

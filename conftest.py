@@ -30,7 +30,7 @@ import pytest  # noqa: E402
 from nbval.plugin import IPyNbCell, IPyNbFile  # noqa: E402
 
 from tests.cells import is_slow, without_slow_cells  # noqa: E402
-from tests.real_weights import closing_line, skip_without_weights  # noqa: E402
+from tests.real_weights import closing_lines, skip_without_weights  # noqa: E402
 from tools.lesson_files import NOTEBOOKS, lesson_files  # noqa: E402
 
 # From here on every shape in a signature is checked on every call. Most of `exercises` is left out:
@@ -107,5 +107,5 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    if line := closing_line(terminalreporter.stats.get("skipped", ())):
+    for line in closing_lines(terminalreporter.stats.get("skipped", ())):
         terminalreporter.write_line(line)

@@ -4,6 +4,7 @@ It ends with the tables that are older than the code they measure: those of othe
 what is run by hand. `python -m benchmarks.stale` says it without measuring.
 """
 
+import argparse
 import subprocess
 import sys
 import time
@@ -13,7 +14,15 @@ from benchmarks.results import BY_HAND, RESULTS, SECTIONS
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(SECTIONS)}; all by default")
+    wanted = parser.parse_args().names
+    if unknown := set(wanted) - set(SECTIONS):
+        parser.error(
+            f"there is no benchmark {sorted(unknown)[0]!r}; there are {', '.join(SECTIONS)}"
+        )
     scripts = {name: heading for name, heading in SECTIONS.items() if name not in BY_HAND}
+    scripts = {name: SECTIONS[name] for name in wanted} or scripts
     for number, (script, heading) in enumerate(scripts.items(), start=1):
         print(f"\n[{number}/{len(scripts)}] {heading} ({script})", flush=True)
         start = time.perf_counter()

@@ -1,10 +1,15 @@
-"""Tests on real weights: they skip where these are absent, and the run ends by counting them."""
+"""Tests on real weights skip where these are absent; a run ends by counting what was left out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
 
 COMMAND = "`make weights`"
+LACKING = {  # a word of the reason for which tests are skipped, to what is missing and brings it
+    COMMAND: f"on real weights ({COMMAND} fetches them)",
+    "chromium": "in a browser (Chromium is missing: apt install chromium, or any other way)",
+    "bubblewrap": "of the grader's sandbox (bubblewrap is missing: apt install bubblewrap)",
+}
 
 
 def needs_weights(name: str) -> pytest.MarkDecorator:
@@ -21,7 +26,9 @@ def skip_without_weights(cell: str) -> None:
         pytest.skip(absent(name))
 
 
-def closing_line(skipped: Iterable[pytest.TestReport]) -> str | None:
-    """Return how many tests were left out for want of weights; `None` if none was."""
-    n = sum(COMMAND in str(report.longrepr) for report in skipped)
-    return f"Tests on real weights that were left out: {n} ({COMMAND} fetches them)." if n else None
+def closing_lines(skipped: Iterable[pytest.TestReport]) -> Iterator[str]:
+    """Say for each thing that is missing how many tests were left out for want of it."""
+    reasons = [str(report.longrepr).lower() for report in skipped]
+    for word, what in LACKING.items():
+        if n := sum(word.lower() in reason for reason in reasons):
+            yield f"Left out: {n} tests {what}."

@@ -20,7 +20,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from tools.explorable_pictures import take_explorables
-from tools.lesson_files import ROOT, lesson_files, of_number
+from tools.lesson_files import ROOT, lesson_files, of_number, write_notebook
 from tools.small_pictures import store_small
 from transformer_lesson.checkpoints.translator import TRANSLATOR
 
@@ -125,7 +125,7 @@ def execute(path: Path, stills: Path = STILLS) -> list[int]:
     clean(notebook)
     store_small(notebook)
     store_stills(taken, weights, stills / path.stem)
-    nbformat.write(notebook, path)
+    write_notebook(path, notebook)
     return slow
 
 
@@ -135,12 +135,14 @@ def main(lesson: str = "") -> int:
     # the views' extension imports torch before lesson 15 can say so
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     for path in of_number(lesson, lesson_files()):
-        # nobody's progress shows in what is stored, nor what another lesson left
-        os.environ["TRANSFORMER_LESSON_PROGRESS"] = f"{tempfile.mkdtemp()}/my_progress.json"
         print(f"{path.name} ...", end=" ", flush=True)
         start = time.perf_counter()
         try:
-            slow = execute(path)
+            with (
+                tempfile.TemporaryDirectory() as nobody
+            ):  # nobody's progress shows in what is stored
+                os.environ["TRANSFORMER_LESSON_PROGRESS"] = f"{nobody}/my_progress.json"
+                slow = execute(path)
         except LessonFailed as failure:
             print(f"failed; the file is as it was.\n\n{COLORS.sub('', str(failure))}")
             return 1

@@ -7,6 +7,10 @@ progress. They are nobody's lessons. So nothing else lists the folder; hence a s
 import sys
 from pathlib import Path
 
+import nbformat
+from nbformat import NotebookNode
+
+from transformer_lesson.files import write_atomically
 from transformer_lesson.lessons import LESSONS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -18,6 +22,11 @@ def lesson_files(root: Path = ROOT) -> list[Path]:
     """Return the lessons of a copy of the course, those that are there, in their order."""
     files = [root / NOTEBOOKS.name / lesson.file for lesson in LESSONS.values()]
     return [file for file in files if file.exists()]
+
+
+def write_notebook(path: Path, notebook: NotebookNode) -> None:
+    """Store a notebook whole, or leave the file as it was."""
+    write_atomically(path, f"{nbformat.writes(notebook)}\n".encode())
 
 
 def of_number(lesson: str, paths: list[Path]) -> list[Path]:

@@ -22,7 +22,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from tools.editions import carried_over
-from tools.lesson_files import GLOSSARY, ROOT, lesson_files
+from tools.lesson_files import GLOSSARY, ROOT, lesson_files, write_notebook
 from transformer_lesson.files import write_atomically
 
 LESSONS, MINE, EDITIONS, EARLIER = "notebooks", "my_lessons", ".editions", ".earlier"
@@ -124,7 +124,7 @@ def _merge(lesson: Path, copy: Path, old: bytes, newest: bytes) -> str:
     if made.cells == mine.cells:
         return f"{MINE}/{copy.name} is up to date."
     kept = _keep_earlier(copy)
-    write_atomically(copy, (nbformat.writes(made) + "\n").encode())
+    write_notebook(copy, made)
     return f"{MINE}/{copy.name} has the newest edition and your work; the old copy is {kept}"
 
 

@@ -12,7 +12,7 @@ import nbformat
 
 from tools.execute_notebooks import STILLS
 from tools.explorable_pictures import camera, give_picture
-from tools.lesson_files import lesson_files, of_number
+from tools.lesson_files import lesson_files, of_number, write_notebook
 from tools.site_stills import models_of, stored_weights
 from tools.small_pictures import store_small
 
@@ -34,7 +34,7 @@ def redraw(path: Path, draw, weights: dict[str, bytes]) -> None:
             needed = {key: weights[key] for key in models_of(still)}
             give_picture(output, *draw(still, needed))
     store_small(notebook)
-    nbformat.write(notebook, path)
+    write_notebook(path, notebook)
 
 
 def main(lesson: str = "") -> None:

@@ -8,6 +8,7 @@ Standard library only, for it runs before anything is installed.
 import ast
 import fcntl
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -28,6 +29,31 @@ ENVIRONMENT = {
     "UV_COMPILE_BYTECODE": "1" if os.environ.get("PYTHONDONTWRITEBYTECODE") else "0",
     "UV_COMPILE_BYTECODE_TIMEOUT": "3600",  # seconds a file; a busy machine may need some
 }
+
+
+def refusal(system: str, machine: str, macos: str, glibc: str) -> str:
+    """What to do on a system for which PyTorch has no packages; empty on one for which it has.
+
+    Args:
+        system, machine: as `platform` names them.
+        macos, glibc: their versions, empty where there are none.
+    """
+    old = tuple(map(int, (macos or "99").split(".")[:1])) < (14,)
+    libc = tuple(map(int, (glibc or "0").split(".")[:2])) >= (2, 28)
+    elsewhere = "use Linux, in a codespace for example"
+    wrong = {
+        "Darwin": (
+            f"Intel Macs: on Apple silicon install a Python from python.org; else {elsewhere}"
+            if machine != "arm64"
+            else f"macOS {macos}: update to macOS 14 or newer, or {elsewhere}" * old
+        ),
+        "Linux": (
+            f"Linux on {machine}: take a 64-bit machine, x86 or ARM"
+            if machine not in ("x86_64", "aarch64")
+            else "a Linux without glibc 2.28: take a newer Debian, Ubuntu or Fedora" * (not libc)
+        ),
+    }.get(system, "")
+    return wrong and f"PyTorch has no package for {wrong}."
 
 
 def works(*command: str | Path, **environment: str) -> bool:
@@ -59,8 +85,11 @@ def find_uv() -> list[str | Path]:
     return [PYTHON, "-m", "uv"] if works(*into_venv) else []
 
 
-def pip_settings() -> list[str]:
-    """Where pip's own files and PIP_ variables tell it to look for packages, as uv's options."""
+def pip_settings() -> dict[str, str]:
+    """Where pip's own files and PIP_ variables tell it to look for packages, as uv's variables.
+
+    Variables, because an index's address may hold a password, and everybody sees a command line.
+    """
     listed = subprocess.run(
         [PYTHON, "-m", "pip", "config", "list"], env=ENVIRONMENT, capture_output=True, text=True
     )
@@ -70,18 +99,19 @@ def pip_settings() -> list[str]:
         for name, _, value in lines:
             if name.startswith(section):
                 settings[name.removeprefix(section)] = ast.literal_eval(value).split()
-    options = []
-    for name, option in (
-        ("index-url", "--default-index"),
-        ("extra-index-url", "--index"),
-        ("find-links", "--find-links"),
+    variables = {}
+    for name, variable in (
+        ("index-url", "UV_DEFAULT_INDEX"),
+        ("extra-index-url", "UV_INDEX"),
+        ("find-links", "UV_FIND_LINKS"),
     ):
-        options += [text for value in settings.get(name, ()) for text in (option, value)]
+        if name in settings:
+            variables[variable] = " ".join(settings[name])
     if settings.get("no-index", ["0"])[0].lower() in ("1", "true", "yes", "on"):
-        options.append("--no-index")
+        variables["UV_NO_INDEX"] = "1"
     if "extra-index-url" in settings:
-        options += ["--index-strategy", "unsafe-best-match"]  # to pip all indexes are equal
-    return options
+        variables["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # to pip all indexes are equal
+    return variables
 
 
 def uv_install(requirements: str) -> list[str | Path]:
@@ -89,7 +119,8 @@ def uv_install(requirements: str) -> list[str | Path]:
     uv = find_uv()
     if not uv:
         return []
-    command = [*uv, "pip", "install", "--python", PYTHON, *pip_settings()]
+    ENVIRONMENT.update(pip_settings())
+    command = [*uv, "pip", "install", "--python", PYTHON]
     # The build of PyTorch for the card that is there, or for none, if its index can be reached.
     auto = ["--torch-backend", "auto"]
     (torch,) = re.findall(r"^torch==\S+", (ROOT / requirements).read_text(), re.MULTILINE)
@@ -132,12 +163,19 @@ FAILED = (
 
 
 def set_up(requirements: str) -> None:
+    libc, version = platform.libc_ver()
+    glibc = version if libc == "glibc" else ""
+    if told := refusal(platform.system(), platform.machine(), platform.mac_ver()[0], glibc):
+        sys.exit(told)
     if UNFINISHED.exists() or not works(PYTHON, "-m", "pip", "--version"):
         if VENV.exists():
             print("The .venv here is incomplete (an interrupted set-up?): making a new one.")
         make_venv()
-    if not works(PYTHON, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"):
-        sys.exit(".venv holds a Python that is too old: run `make clean`, then this again.")
+    supported = "import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))"
+    if not works(PYTHON, "-c", supported):
+        sys.exit(
+            ".venv holds a Python that is too old or too new: run `make clean`, then this again."
+        )
     print("Installing the course into .venv: may take minutes and 2 GB at first.", flush=True)
     install(requirements)
     for name in LISTS[: LISTS.index(requirements) + 1]:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.checkpoints.cost import little_memory
-from tests.real_weights import closing_line
+from tests.real_weights import closing_lines
 from transformer_lesson.checkpoints import weights as module
 from transformer_lesson.checkpoints.weights import File, absent, have_weights, keep, main, weights
 
@@ -207,10 +207,17 @@ def test_the_command_ends_with_one_sentence(tmp_path):
 
 
 def test_the_run_ends_by_counting_what_was_left_out():
-    reports = [
-        SimpleNamespace(longrepr=("a.py", 3, f"Skipped: {absent('MiniLM')}")),
-        SimpleNamespace(longrepr=("b.py", 3, "Skipped: make is not installed")),
+    chromium = "no browser found under the names chromium, chrome: install chromium."
+    reasons = [
+        absent("MiniLM"),
+        chromium,
+        chromium,
+        "bubblewrap is missing",
+        "no make is installed",
     ]
-    line = "Tests on real weights that were left out: 1 (`make weights` fetches them)."
-    assert closing_line(reports) == line
-    assert closing_line(reports[1:]) is None
+    reports = [SimpleNamespace(longrepr=("a.py", 3, f"Skipped: {reason}")) for reason in reasons]
+    weights, browser, sandbox = closing_lines(reports)
+    assert weights == "Left out: 1 tests on real weights (`make weights` fetches them)."
+    assert browser.startswith("Left out: 2 tests in a browser (Chromium is missing")
+    assert sandbox.startswith("Left out: 1 tests of the grader's sandbox")
+    assert not [*closing_lines(reports[-1:])]

@@ -238,31 +238,70 @@ def test_uv_looks_where_pip_does(monkeypatch):
     indexes |= {"PIP_EXTRA_INDEX_URL": "https://two.example/simple\nfile:///three"}
     for name, value in (indexes | {"PIP_FIND_LINKS": "wheels"}).items():
         monkeypatch.setitem(setup.ENVIRONMENT, name, value)
-    options = "--default-index https://one.example/simple --index https://two.example/simple"
-    options += " --index file:///three --find-links wheels --no-index"
-    assert setup.pip_settings() == [*options.split(), "--index-strategy", "unsafe-best-match"]
+    assert setup.pip_settings() == {
+        "UV_DEFAULT_INDEX": "https://one.example/simple",
+        "UV_INDEX": "https://two.example/simple file:///three",
+        "UV_FIND_LINKS": "wheels",
+        "UV_NO_INDEX": "1",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+    }
 
 
 def test_the_install_section_of_pip_s_files_outdoes_the_global_one(course):
     lists = """echo "global.find-links='all'"; echo "install.find-links='one two'" """
     course.stand_in("python", lists, '*"config list"')
+    course.stand_in("uv", 'echo "links $UV_FIND_LINKS" >>log', AN_INSTALL)
     course.make()
-    calls = course.log("uv pip install")
-    assert len(calls) == 3  # the question for PyTorch's index, the list, the course
-    for call in calls:
-        assert call.count("--find-links") == 2 and "--find-links one --find-links two " in call
+    # the question for PyTorch's index, the list, the course; no command line shows an address
+    assert course.log("links") == ["links one two"] * 3
+    assert not any("one" in call.split() for call in course.log("uv"))
 
 
 # Sentences
 
 
-def test_an_old_python_gets_one_sentence(course):
-    old = course.folder / "an old python"
-    old.write_text("#!/bin/sh\nexit 1\n")
-    old.chmod(0o755)
-    said = course.make("setup", f"PYTHON={old}", succeeds=False)
-    assert said.startswith(f"{old} is not Python 3.11 or newer: install one")
+def python_of(version: str, path: Path) -> Path:
+    """A Python that takes itself for another version, and runs what stands behind `-c`."""
+    number = tuple(map(int, version.split(".")))
+    code = f"import sys; sys.version_info = {number}; exec(sys.argv[2].partition('; ')[2])"
+    path.write_text(f"#!{sys.executable}\n{code}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.15"])
+def test_a_python_without_packages_gets_one_sentence_and_another_beside_it_is_taken(
+    course, version
+):
+    wrong = python_of(version, course.folder / "stand-ins/python3")
+    said = course.make("setup", f"PYTHON={wrong}", succeeds=False)
+    assert said.startswith(f"{wrong} is not Python 3.11, 3.12, 3.13 or 3.14, for which")
     assert not (course.folder / ".venv").exists()
+    run = ["make", "--dry-run", "setup"]
+    path = f"{course.folder / 'stand-ins'}:/usr/bin:/bin"
+    right = python_of("3.13", course.folder / "stand-ins/python3.13")
+    made = subprocess.run(
+        run, cwd=course.folder, env={"PATH": path}, text=True, capture_output=True
+    )
+    assert f'"{right.name}" -m tools.setup' in made.stdout
+
+
+@pytest.mark.parametrize(
+    ("system", "says"),
+    [
+        (("Darwin", "x86_64", "15.1", ""), "no package for Intel Macs: on Apple silicon install a"),
+        (("Darwin", "arm64", "13.6", ""), "macOS 13.6: update to macOS 14 or newer"),
+        (("Darwin", "arm64", "14.0", ""), None),
+        (("Linux", "armv7l", "", "2.36"), "Linux on armv7l: take a 64-bit machine"),
+        (("Linux", "x86_64", "", ""), "without glibc 2.28"),
+        (("Linux", "x86_64", "", "2.17"), "without glibc 2.28"),
+        (("Linux", "aarch64", "", "2.28"), None),
+    ],
+    ids=str,
+)
+def test_a_system_without_packages_gets_one_sentence(system, says):
+    told = setup.refusal(*system)
+    assert (says in told and told.count(".") < 5) if says else told == ""
 
 
 def test_a_venv_that_is_too_old_or_cannot_be_made_and_a_locked_folder_are_told_what_to_do(course):

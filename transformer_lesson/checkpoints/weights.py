@@ -9,6 +9,7 @@ They lie in `weights/` beside the notebooks, or in the folder that the environme
 TRANSFORMER_LESSON_WEIGHTS names.
 """
 
+import argparse
 import hashlib
 import os
 import struct
@@ -253,6 +254,7 @@ def _listed(name: str) -> Weights:
 
 def main() -> None:
     """Say what is fetched, how large it is, under which license and from where; then fetch it."""
+    argparse.ArgumentParser("make weights", description=main.__doc__).parse_args()
     missing = [name for name in WEIGHTS if not have_weights(name)]
     for name, one in WEIGHTS.items():
         size = f"{one.size / 1e6:.0f} MB" if name in missing else "is here"

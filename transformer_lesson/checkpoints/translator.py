@@ -3,9 +3,9 @@
 Short, because it is one file; apart from `ours`, which reads any.
 """
 
-from functools import cache
 from pathlib import Path
 
+from transformer_lesson.caching import copied
 from transformer_lesson.checkpoints.ours import Checkpoint, load_checkpoint
 
 TRANSLATOR = Path(__file__).parent.parent / "data" / "translator.safetensors"
@@ -16,7 +16,7 @@ MISSING = (
 )
 
 
-@cache
+@copied
 def trained_translator() -> Checkpoint | None:
     """Return the translator that comes with the package; `None` if it is missing.
 

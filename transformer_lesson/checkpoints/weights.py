@@ -254,7 +254,6 @@ def _listed(name: str) -> Weights:
 
 def main() -> None:
     """Say what is fetched, how large it is, under which license and from where; then fetch it."""
-    argparse.ArgumentParser("make weights", description=main.__doc__).parse_args()
     missing = [name for name in WEIGHTS if not have_weights(name)]
     for name, one in WEIGHTS.items():
         size = f"{one.size / 1e6:.0f} MB" if name in missing else "is here"
@@ -269,6 +268,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser("make weights", description=main.__doc__).parse_args()
     try:
         main()
     except (ConnectionError, OSError, ValueError) as error:

@@ -8,10 +8,10 @@ import ast
 import builtins
 import inspect
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from transformer_lesson.caching import copied
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.engine.choosing import as_written
 
@@ -26,7 +26,7 @@ REST = Path(__file__).with_name("boss_program.txt").read_text("utf-8")
 IMPORTS = {"partial": "from functools import partial", "torch": "import torch"}
 
 
-@cache
+@copied
 def sources(planted: tuple[tuple[str, str], ...] = ()) -> dict[str, str]:
     """Return the source of each function, with its own parts, by its name.
 

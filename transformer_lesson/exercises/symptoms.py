@@ -6,9 +6,9 @@
 import itertools
 import json
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
+from transformer_lesson.caching import copied
 from transformer_lesson.exercises.clinic import HEALTHY, PATIENTS, Case
 from transformer_lesson.exercises.clinic_probes import MEASURES
 from transformer_lesson.exercises.engine.collection import FOLDER, collection_folder
@@ -24,7 +24,7 @@ SHOWN = 4  # mistakes that are told at once
 Table = Mapping[str, Mapping[str, str]]
 
 
-@cache
+@copied
 def stored() -> dict[str, dict]:
     """Return what was stored of the healthy program and of each fault, by its name.
 

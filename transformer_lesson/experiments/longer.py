@@ -8,7 +8,6 @@ of all the ways to place tokens.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from itertools import islice
 
 import torch
@@ -16,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from transformer_lesson.caching import copied
 from transformer_lesson.checkpoints import load_checkpoint
 from transformer_lesson.experiments import since_2017
 from transformer_lesson.experiments.since_2017 import DATA, LENGTH, read_stored
@@ -43,7 +43,7 @@ def recipe_of(name: str) -> Recipe:
     return RECIPES[name]._replace(steps=STEPS, max_len=READ)
 
 
-@cache
+@copied
 def stored_reader() -> DecoderOnlyTransformer:
     """Return the rotary model, base 10,000, that learned on windows of 64.
 
@@ -58,7 +58,7 @@ def frequencies_of(model: DecoderOnlyTransformer) -> Float[Tensor, " half"]:
     return rotary_angles(torch.tensor([1]), model.config.d_head, model.config.rotary_base)[0]
 
 
-@cache
+@copied
 def unseen_windows() -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n"]]:
     """Return 64 windows of 256 characters that no model here has learned from, and their labels."""
     ids = since_2017.text().tokenizer.encode(manual.split().validation)
@@ -138,7 +138,7 @@ def practice(model: DecoderOnlyTransformer, steps: int = 30, seed: int = 99) -> 
         optimizer.step()
 
 
-@cache
+@copied
 def stored() -> dict[str, list[list[float]]]:
     """Return the loss of each quarter, one list per seed, for each way to read 256 characters.
 

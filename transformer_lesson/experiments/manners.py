@@ -8,7 +8,6 @@ live; `benchmarks.after_pretraining` repeats them with three seeds.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -19,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from transformer_lesson import generation
+from transformer_lesson.caching import copied
 from transformer_lesson.generation.attempts import pass_at_k
 from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text.batches import TranslationBatches, pad_batch
@@ -355,7 +355,7 @@ def passes(tried: Attempts, pairs: Sequence[Pair], ks: Sequence[int]) -> dict[in
     return {k: sum(pass_at_k(n, c, k) for c in right) / len(right) for k in ks}
 
 
-@cache
+@copied
 def stored() -> dict[str, Any]:
     """Return what `benchmarks.after_pretraining` has measured with three seeds.
 

@@ -8,13 +8,13 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from transformer_lesson.caching import copied
 from transformer_lesson.model.parameters import count_product_weights
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text import manual
@@ -57,7 +57,7 @@ class Texts(NamedTuple):
     validation: Tensor
 
 
-@cache
+@copied
 def texts() -> Texts:
     """Return both texts as ids."""
     training, validation = manual.split()

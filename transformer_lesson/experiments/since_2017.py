@@ -7,7 +7,6 @@ makes the stored curves with the functions of this module, so that a lesson can 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
+from transformer_lesson.caching import copied
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.parameters import count_parameters
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
@@ -74,7 +74,7 @@ class Text(NamedTuple):
     validation: list[Batch]
 
 
-@cache
+@copied
 def text() -> Text:
     """Return the manual, cut into characters."""
     parts = manual.split()
@@ -245,7 +245,7 @@ def thinned(losses: Sequence[float], every: int = GRID_EVERY) -> list[float]:
     return [round(sum(group) / len(group), 3) for group in groups]
 
 
-@cache
+@copied
 def stored_grid() -> dict[Setting, list[list[float]]]:
     """Return the stored curves of each setting, one per seed; see `thinned`.
 
@@ -261,7 +261,7 @@ def stored_grid() -> dict[Setting, list[list[float]]]:
     }
 
 
-@cache
+@copied
 def stored_ladder() -> dict[str, list[list[float]]]:
     """Return each rung's stored validation losses, one list of (every tenth step) per seed.
 

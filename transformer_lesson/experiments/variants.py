@@ -8,7 +8,7 @@ stores what they come to.
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from transformer_lesson.caching import copied
 from transformer_lesson.experiments import since_2017
 from transformer_lesson.experiments.since_2017 import BATCH_SIZE, LENGTH, read_stored
 from transformer_lesson.model.attention import MultiHeadAttention
@@ -327,7 +328,7 @@ class Stored(NamedTuple):
     shares: list[list[float]]
 
 
-@cache
+@copied
 def stored() -> dict[str, Stored]:
     """Return what `benchmarks.variants` stored, by the recipe's name.
 

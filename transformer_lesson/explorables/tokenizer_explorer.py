@@ -1,9 +1,8 @@
 """One text as words, characters and byte pairs, one below the other."""
 
-from functools import cache
-
 import traitlets
 
+from transformer_lesson.caching import copied
 from transformer_lesson.explorables.in_page import PageExplorable, Text
 from transformer_lesson.text import menus
 from transformer_lesson.text.tokenizers import (
@@ -18,7 +17,7 @@ MAX_CHARACTERS = 150
 ALL_STEPS = MAX_CHARACTERS * 4  # more joins than any such text has bytes
 
 
-@cache
+@copied
 def trained() -> dict[str, str]:
     """Return three tokenizers as JSON, trained on JupyterLab's English menus."""
     texts = [pair.source for pair in menus.pairs()]

@@ -50,7 +50,7 @@ class MyLlama(DecoderOnlyTransformer):
         """Return the normed vectors behind the last block; what stands behind a text is ignored."""
         functions, n = self.parts.functions, ids.size(1)
         x = self.embedding(ids)  # (batch, n, d_model)
-        mask, positions = functions["causal_mask"](n), torch.arange(n)
+        mask, positions = functions["causal_mask"](n), torch.arange(n, device=ids.device)
         for block in self.blocks:
             x = functions["llama_block"](x, block, mask, positions)
         return functions["rms_norm"](x, self.decoder_norm.weight, LLAMAS["norm_epsilon"])

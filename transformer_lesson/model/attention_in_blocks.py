@@ -87,8 +87,9 @@ def attention_in_blocks(
         stop = min(start + block_size, n_keys)
         scores = attention_scores(Q, K[..., start:stop, :])  # (..., query, key of this block)
         if causal:
-            query, key = torch.arange(n)[:, None], torch.arange(start, stop)
-            scores = scores.masked_fill(key > query, -math.inf)
+            places = torch.arange(n, device=Q.device)
+            later = places[start:stop] > places[:, None]  # (query, key of this block)
+            scores = scores.masked_fill(later, -math.inf)
         state = online_softmax(*state, scores, V[..., start:stop, :])
     _, total, output = state
     return output / total[..., None]

@@ -9,8 +9,9 @@ import json
 import operator
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import SupportsIndex
 
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>")
@@ -182,12 +183,12 @@ class CharacterTokenizer(WordTokenizer):
 
 
 @cache
-def byte_characters() -> dict[str, int]:
+def byte_characters() -> Mapping[str, int]:
     """The printable character by which byte-level BPE writes each of the 256 bytes (GPT-2)."""
     same = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in same]
     named = [chr(byte) for byte in same] + [chr(256 + n) for n in range(len(others))]
-    return dict(zip(named, same + others, strict=True))
+    return MappingProxyType(dict(zip(named, same + others, strict=True)))
 
 
 def _byte_level(*vocabulary_and_merges):

@@ -3,9 +3,10 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import NamedTuple
 
 from transformer_lesson.exercises.engine.choosing import as_written
@@ -39,9 +40,9 @@ class Explanation(NamedTuple):
 
 
 @cache
-def words(name: str) -> dict[str, Turn]:
+def words(name: str) -> Mapping[str, Turn]:
     """Return the words for an exercise's wrong turns, by the names that stand at its marks."""
-    return {turn: Turn(**said) for turn, said in _said().get(name, {}).items()}
+    return MappingProxyType({turn: Turn(**said) for turn, said in _said().get(name, {}).items()})
 
 
 @cache

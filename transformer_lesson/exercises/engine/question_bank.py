@@ -2,9 +2,11 @@
 
 import difflib
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from types import MappingProxyType
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Question:
 
 
 @cache
-def load_questions() -> dict[str, Question]:
+def load_questions() -> Mapping[str, Question]:
     """Return every question by name, lessons in order."""
     questions = {}
     folder = resources.files("transformer_lesson.exercises") / "questions"
@@ -47,7 +49,7 @@ def load_questions() -> dict[str, Question]:
             name = f"{lesson}.{entry['id']}"
             options = tuple(Option(**option) for option in entry["option"])
             questions[name] = Question(name, entry["text"], options)
-    return questions
+    return MappingProxyType(questions)
 
 
 def find_question(name: str) -> Question:

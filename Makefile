@@ -68,7 +68,8 @@ BUILT_WITH := .venv/bin/python -c 'import tomllib; \
 
 test-oldest: setup-tests ## the same with the oldest versions that are allowed, in .venv-oldest
 	$(RUN) uv venv --clear --seed --python .venv/bin/python .venv-oldest
-	$(RUN) uv pip install --python .venv-oldest --resolution lowest-direct --all-extras \
+	$(RUN) uv pip install --python .venv-oldest --resolution lowest-direct \
+		--extra lessons --extra lab --extra site --extra dev \
 		-r pyproject.toml -e . $$($(BUILT_WITH))
 	.venv-oldest/bin/python -m pytest -m "not pins"
 

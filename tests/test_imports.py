@@ -1,6 +1,7 @@
 """The package's form: which room may import which, how long functions are, what an import costs."""
 
 import ast
+import os
 import subprocess
 import sys
 import tomllib
@@ -12,6 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.lessons import ROOT, read
+from tools import setup
 
 PACKAGE = ROOT / "transformer_lesson"
 PROJECT = tomllib.loads(read("pyproject.toml"))["project"]
@@ -35,6 +37,76 @@ def test_a_function_fits_on_a_screen(path):
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
     assert {node.name: code_lines(node) for node in functions if code_lines(node) > 40} == {}
+
+
+CORE = {"model", "text", "training", "generation", "checkpoints"}
+EVERYWHERE = {"caching.py", "files.py", "lessons.py", "ranking.py", "__init__.py"}
+ALL = ("lessons", "lab", "site", "dev")
+NEEDS = {"transformers": "lab", "nbconvert": "lab", "nbformat": "lab", "datasets": "hub"}
+"""What a module imports inside a function, or is imported for, with an extra of its own."""
+
+
+def third_parties(path) -> set[str]:
+    """The top names of what a module imports that is neither Python's nor the project's."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {one.name.partition(".")[0] for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add(node.module.partition(".")[0])
+    ours = {PACKAGE.name, "tools", "benchmarks", "tests", "noise"}
+    return names - sys.stdlib_module_names - ours
+
+
+def test_what_is_imported_is_declared_by_the_extra_that_needs_it():
+    distributions = metadata.packages_distributions() | {"datasets": ["datasets"]}
+    rooms = ("tools", "benchmarks", "tests")
+    others = [path for room in rooms for path in ROOT.glob(f"{room}/**/*.py")]
+    for path in (*MODULES, *ROOT.glob("*.py"), *others):
+        room, *rest = path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else ROOT).parts
+        if "learners" in rest or "answers" in rest:
+            continue
+        in_core = path.is_relative_to(PACKAGE) and (room in CORE or room in EVERYWHERE)
+        extras = ALL if not path.is_relative_to(PACKAGE) else () if in_core else ("lessons",)
+        for name in third_parties(path) - ({"IPython"} if rest[-1:] == ["needs.py"] else set()):
+            own = [NEEDS[name]] if name in NEEDS and path.is_relative_to(PACKAGE) else []
+            optional = PROJECT["optional-dependencies"]
+            declared = PROJECT["dependencies"] + [d for e in (*extras, *own) for d in optional[e]]
+            known = {canonicalize_name(Requirement(one).name) for one in declared}
+            assert known & set(map(canonicalize_name, distributions[name])), (path, name)
+
+
+WHAT_FOR = {
+    (): ["model", "text", "training", "generation", "checkpoints"],
+    ("lessons",): ["*"],
+    ("lessons", "lab"): ["*", "explorables.export"],
+}
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("extras", WHAT_FOR, ids=str)
+def test_an_install_imports_every_module_that_it_is_for(extras, tmp_path):
+    """In an empty environment, from what uv keeps of the set-up: without a network."""
+    uv, python = [sys.executable, "-m", "uv"], tmp_path / "venv/bin/python"
+    environment = os.environ | setup.pip_settings()
+    subprocess.run([*uv, "venv", "--python", sys.executable, tmp_path / "venv"], check=True)
+    wanted = f"{ROOT}[{','.join(extras)}]"
+    limits = ["--constraint", ROOT / "requirements.txt", "--python", python]
+    install = [*uv, "pip", "install", *limits, "--torch-backend=auto", wanted]
+    install = install if "CI" in os.environ else [*install, "--offline"]
+    run = subprocess.run(install, env=environment, capture_output=True, text=True)
+    if run.returncode and "CI" not in os.environ:
+        pytest.skip(f"uv keeps too little of the set-up: {run.stderr.splitlines()[-1]}")
+    assert run.returncode == 0, run.stderr
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in MODULES]
+    names = [name.removesuffix(".__init__") for name in names if "__main__" not in name]
+    rooms = WHAT_FOR[extras]
+    names = [n for n in names if "*" in rooms or n.split(".")[1:2] and n.split(".")[1] in rooms]
+    if "explorables.export" not in rooms:
+        names = [name for name in names if not name.endswith("explorables.export")]
+    command = [python, "-I", "-c", f"import {', '.join(names)}"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
 
 
 def fresh_python(code: str) -> str:
@@ -102,5 +174,4 @@ def test_models_learn_and_write_without_what_lessons_need():
     paths = [path for room in rooms for path in sorted((PACKAGE / room).rglob("*.py"))]
     names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in paths]
     names = [name.removesuffix(".__init__") for name in names]
-    names.remove("transformer_lesson.checkpoints.needs")  # a magic word of notebooks
     fresh_python(BLOCKED.format(others=others, modules=", ".join(names)))

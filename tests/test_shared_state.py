@@ -105,7 +105,11 @@ def cached_functions() -> dict[str, Callable]:
     return found
 
 
-GIVEN = {"words": ["attention_scores"], "bundle": ["frame"], "as_written": [attention_scores.marked]}
+GIVEN = {
+    "words": ["attention_scores"],
+    "bundle": ["frame"],
+    "as_written": [attention_scores.marked],
+}
 GIVEN |= {"fitting_nouns": ["person"], "fitting_adjectives": ["person"]}
 READ_ONLY = {"exercises.clinic.trained"}  # whole programs, for the probes, which change nothing
 FROZEN = (str, bytes, int, float, frozenset, type(None), type, range)

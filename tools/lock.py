@@ -16,6 +16,7 @@ HEAD = """\
 # Made by `make lock` from pyproject.toml: {what}.
 # Install with: python -m pip install -r {name}
 """
+EXTRAS = ("lessons", "lab", "site", "dev")
 OF_CUDA = re.compile(r"(cuda-|nvidia-|triton=).*\n", re.MULTILINE)
 """Packages for graphics cards: the builds of PyTorch that want them name their versions."""
 
@@ -34,7 +35,8 @@ def lock(name: str, what: str, *options: str) -> None:
 
 if __name__ == "__main__":
     everything = "exact versions of all that lessons, tests and web site need"
-    lock("requirements.txt", everything, "--all-extras", *sys.argv[1:])
+    extras = [f"--extra={name}" for name in EXTRAS]
+    lock("requirements.txt", everything, *extras, *sys.argv[1:])
     part = "the versions of requirements.txt, as far as the lessons need them"
     lock(
         "requirements-lab.txt",

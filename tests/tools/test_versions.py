@@ -18,7 +18,7 @@ from transformer_lesson.figures.attention_view.view import BERTVIZ
 PROJECT = tomllib.loads(read("pyproject.toml"))
 PYTHONS = [text.split()[-1] for text in PROJECT["project"]["classifiers"]]
 SYSTEMS = [("linux", "Linux", "posix"), ("darwin", "Darwin", "posix"), ("win32", "Windows", "nt")]
-EXTRAS = PROJECT["project"]["optional-dependencies"]
+EXTRAS = {name: PROJECT["project"]["optional-dependencies"][name] for name in lock.EXTRAS}
 FOR_ALL = PROJECT["build-system"]["requires"] + PROJECT["project"]["dependencies"]
 FOR_LEARNERS = FOR_ALL + EXTRAS["lessons"] + EXTRAS["lab"]
 
@@ -54,7 +54,7 @@ def test_a_learner_gets_the_versions_that_were_tested_and_no_tools_for_tests_and
     learners = pins("requirements-lab.txt")
     assert learners.items() <= PINS.items()
     tools = {canonicalize_name(Requirement(text).name) for text in EXTRAS["dev"] + EXTRAS["site"]}
-    jupyterlab_needs = {"nbclient", "nbformat", "packaging", "pyyaml"}
+    jupyterlab_needs = {"jupyter-client", "nbclient", "psutil", "pyyaml"}
     assert tools & set(learners) <= jupyterlab_needs
 
 

@@ -5,9 +5,14 @@ that says how to get them, so that a lesson runs from its first cell to its last
 `%load_ext transformer_lesson.checkpoints.needs` makes the line known to a notebook.
 """
 
-from IPython.core.interactiveshell import InteractiveShell
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from transformer_lesson.checkpoints.weights import absent, have_weights
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
 
 LINE = "%%needs "
 

@@ -1,10 +1,14 @@
 """What a learner brings: used in any alphabet, or refused in one sentence."""
 
+import csv
+import io
+
 import pytest
 
 from transformer_lesson.capstone import SHIPPED, read
 from transformer_lesson.capstone.material import LEAST_TEXT, MOST_HELD_OUT
 from transformer_lesson.capstone.plan import batches_of, short_enough, tokenizer_of, unseen_of
+from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.tokenizers import BytePairTokenizer
 
 LINES = {
@@ -73,6 +77,75 @@ def test_pairs_that_are_too_long_for_the_model_are_left_out_and_counted(tmp_path
         short_enough(only, tokenizer)
 
 
+ROWS = [(str(i), f"I see {i} birds, and more", f"ich sehe {i} Vögel") for i in range(150)]
+HEADER = ("id", "English", "German")
+
+
+def table(rows, delimiter="\t"):
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("columns", [("English", "German"), (2, 3)])
+@pytest.mark.parametrize(("name", "delimiter"), [("a.tsv", "\t"), ("a.csv", ","), ("a.csv", ";")])
+def test_of_three_columns_two_are_read_by_name_or_number(name, delimiter, columns, tmp_path):
+    path = write(tmp_path / name, table([HEADER, *ROWS], delimiter).replace("birds,", "birds"))
+    with pytest.raises(ValueError, match="a.... has 3 columns, the first line 'id', 'English', 'G"):
+        read(path)
+    material = read(path, columns)
+    assert "column 2 (English), and its translation in column 3 (German)" in material.read_as
+    pairs = [*material.training, *material.held_out]
+    assert len(pairs) == 150 and all(pair.target.startswith("ich") for pair in pairs)
+    back = read(path, columns[::-1])
+    assert all(pair.source.startswith("ich") for pair in back.training)
+    for wrong in ((2,), ("English", "Deutsch"), (0, 1), (2, 2), (2, 4), "ab"):
+        with pytest.raises(ValueError, match="it must be two of the 3 that .* has, by number"):
+            read(path, wrong)
+
+
+def test_a_header_of_two_columns_and_lines_without_text_are_told_and_left_out(tmp_path):
+    rows = [row[1:] for row in ROWS]
+    rows = [("en", "de"), *rows[:9], (), *rows[9:], ("only one side", "")]
+    material = read(write(tmp_path / "a.csv", table(rows, ",")))
+    assert "column 1 (en), and its translation in column 2 (de)" in material.read_as
+    assert material.notes == (
+        f"Of {tmp_path}/a.csv, lines left out: 1 empty, 1 with one side only.",
+    )
+    assert {*material.training, *material.held_out} == {Pair(*row[1:]) for row in ROWS}
+    late = table([row[1:] for row in ROWS]) + "no tab in here\n"
+    with pytest.raises(ValueError, match="line 151 has no column 2, it holds 'no tab in here'"):
+        read(write(tmp_path / "late.tsv", late))
+    tatoeba = [("12", "hello", str(i), f"guten Tag {i}") for i in range(150)]
+    with pytest.raises(ValueError, match="has 1 different sentence with"):
+        read(write(tmp_path / "tatoeba.tsv", table(tatoeba)))
+
+
+def test_no_held_out_translation_is_read_or_the_notes_say_how_many_are(tmp_path):
+    some = [(f"I see {i} birds", f"ich sehe {i % 100} Vögel") for i in range(160)]
+    material = read(write(tmp_path / "some.tsv", table(some)))
+    read_ones = {pair.target for pair in material.training}
+    assert material.notes == () and len(material.held_out) == 32
+    assert not any(pair.target in read_ones for pair in material.held_out)
+    few = [(f"I see {i} birds", f"{i % 3} Vögel") for i in range(160)]
+    (note,) = read(write(tmp_path / "few.tsv", table(few))).notes
+    assert note.startswith("Of 32 translations that are held out, 32 may stand in what is read")
+
+
+def test_a_home_folder_and_what_a_folder_left_out_are_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    (tmp_path / "mine").mkdir()
+    write(tmp_path / "a.txt", text_of(LINES["greek"]))
+    assert read("~/a.txt").read_as.endswith(
+        "a.txt is read as one text, which the model goes on with."
+    )
+    write(tmp_path / "mine" / "b.pdf", b"%PDF-1.7\xe2")
+    write(tmp_path / "mine" / "a.txt", "short")
+    with pytest.raises(ValueError, match="has 5 characters, but .* Left out: .*b.pdf .*a PDF"):
+        read("~/mine")
+
+
 def test_a_folder_gives_all_that_is_text_and_names_the_rest(tmp_path):
     write(tmp_path / "b.txt", text_of(LINES["greek"]))
     write(tmp_path / "a.txt", text_of(LINES["english"]))
@@ -114,8 +187,10 @@ BAD = {
         b"PK\x03\x04\x00" * 4000,
         "bad.txt holds a NUL character, so it is no text. This is a ZIP archive, as a .docx is",
     ),
+    "JPEG": (b"\xff\xd8\xff\xe0" * 5000, "as its byte 0 shows. This is a picture or"),
+    "7z": (b"7z\xbc\xaf\x27\x1c" * 5000, "This is an archive: unpack it first."),
     "latin": ("é" * 20_000).encode("latin-1"),
-    "few pairs": (b"a\tb\n" * 2000, "bad.txt has 1 different sentences with a translation"),
+    "few pairs": (b"a\tb\n" * 2000, "bad.txt has 1 different sentence with a translation"),
 }
 
 

@@ -8,13 +8,22 @@ import os
 import shutil
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 from transformer_lesson.capstone import foresee, own
-from transformer_lesson.capstone.own import add_line, bootstrap
-from transformer_lesson.capstone.plan import LEAST_STEPS, STORED, kept_plan, stored_misses
+from transformer_lesson.capstone.own import Own, add_line, bootstrap
+from transformer_lesson.capstone.plan import (
+    LEAST_STEPS,
+    STORED,
+    Plan,
+    digits,
+    duration,
+    kept_plan,
+    stored_misses,
+)
 from transformer_lesson.checkpoints import from_pretrained
 from transformer_lesson.experiments import scaling_law
 from transformer_lesson.experiments.scaling import fit_scaling_law
@@ -107,8 +116,10 @@ def made(text, tmp_path_factory):
 def test_a_text_becomes_all_that_was_promised(made, text):
     model, told = made
     assert model.plan.steps == LEAST_STEPS and len(model.plan.pilots) == 2
-    assert "stands letter for letter" in told[0] and "Expected: " in told[1]
-    assert told[-1].startswith("Reached, ")
+    assert told[0].endswith(".txt is read as one text, which the model goes on with.")
+    assert "stands letter for letter" in told[1] and "Expected: " in told[2]
+    assert told[-1].startswith("Reached ") and " expected. It is in " in told[-1]
+    assert not any(" 0.0 " in line or "Own(" in line for line in told)
     assert sum(line.startswith("step ") for line in told) == 6
     low, high = model.bits[1:]
     assert low < model.bits[0] < high < model.plan.pilots[0][1] and model.score is None
@@ -119,8 +130,10 @@ def test_a_text_becomes_all_that_was_promised(made, text):
     ids = torch.tensor([model.tokenizer.encode("הילד פותח את")])
     torch.testing.assert_close(library(ids), model.model(ids), atol=1e-4, rtol=1e-4)
     card = (model.folder / "README.md").read_text(encoding="utf-8")
-    for part in ("| 1 block, d_model 32", f"{model.bits[0]:.2f} bits", "## What it is not for"):
+    for part in ("| 1 block, d_model 32", f"{digits(model.bits[0])} bits", "## What it is not for"):
         assert part in card
+    assert f"Its training took {duration(model.seconds)} on one" in card
+    assert 0 < model.seconds < 60 and told[1] in card
     (row,) = csv.DictReader((model.folder.parent / "class.csv").open(encoding="utf-8"))
     assert row["name"] == model.folder.name == f"שלום-1-{MINUTES:g}"
     assert float(row["low"]) <= float(row["reached"]) <= float(row["high"])
@@ -177,6 +190,18 @@ def test_pairs_become_a_translator_that_leaves_as_a_marian(tmp_path, monkeypatch
     facts = json.loads((model.folder / "model" / "config.json").read_text())
     assert facts["model_type"] == "marian" and model.plan.passes > 4 and model.plan.dropout == 0.1
     assert "BLEU on the held-out pairs" in (model.folder / "README.md").read_text("utf-8")
+
+
+def test_better_than_expected_is_not_worse_and_small_numbers_are_told():
+    plan = Plan("", 1, 1.0, 64, 0.1, 1.0, 0.0, ((3, 2.0), (12, 1.0)), 0.5, 0.4, 0.6)
+    outcome = {0.3: "better", 0.4: "yes", 0.6: "yes", 0.61: "worse"}
+    for bits, expected in outcome.items():
+        made = Own(None, None, plan, 3.0, (bits, bits, bits), None, Path("x"))
+        assert made.as_expected == expected
+    assert [digits(x) for x in (1.234, 0.1, 0.00123, 0.0)] == ["1.23", "0.10", "0.0012", "0.00"]
+    times = {0.2: "1 second", 28.0: "28 seconds", 119.0: "119 seconds", 130.0: "2.2 minutes"}
+    assert {seconds: duration(seconds) for seconds in times} == times
+    assert "64 steps take 6 seconds" in str(plan)
 
 
 def test_a_damaged_plan_is_named(tmp_path):

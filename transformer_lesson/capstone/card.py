@@ -3,14 +3,14 @@
 from torch import nn
 
 from transformer_lesson.capstone.material import Material
-from transformer_lesson.capstone.plan import LENGTH, Plan
+from transformer_lesson.capstone.plan import LENGTH, Plan, digits, duration
 from transformer_lesson.files import printable
 from transformer_lesson.model.parameters import count_parameters
 
 CARD = """# {name}
 
-A model of {parameters:,} parameters that {does}. It was trained for {minutes:g} minutes on one
-computer, with the course Transformer Lesson.
+A model of {parameters:,} parameters that {does}. Its training took {time} on one computer, with
+the course Transformer Lesson ({minutes:g} minutes were asked for, measuring included).
 
 | | |
 |---|---|
@@ -23,10 +23,10 @@ computer, with the course Transformer Lesson.
 
 ## How good it is
 
-- Expected before training: {expected:.2f} bits per character, between {low:.2f} and {high:.2f}.
-- Reached on what is held out: {bits:.2f} bits per character (95 % interval of the mean
-  {bits_low:.2f} to {bits_high:.2f}, a bootstrap over pieces).
-{score}
+- Expected before training: {expected} bits per character, between {low} and {high}.
+- Reached on what is held out: {bits} bits per character (95 % interval of the mean
+  {bits_low} to {bits_high}, a bootstrap over pieces).
+{score}{notes}
 It writes:
 
 > {written}
@@ -53,11 +53,12 @@ def model_card(
     plan: Plan,
     material: Material,
     model: nn.Module,
+    seconds: float,
     bits: tuple[float, float, float],
     score: tuple[float, float, float] | None,
     written: str,
 ) -> str:
-    """Return the card in Markdown.
+    """Return the card in Markdown, with what was noted about the material.
 
     Source: Mitchell and others, "Model Cards for Model Reporting" (2019), of which it has the
         sections on the model, its data, its measured quality and its limits.
@@ -69,6 +70,7 @@ def model_card(
         name=printable(material.name),
         parameters=count_parameters(model),
         does="goes on with a text" if text else "translates sentences",
+        time=duration(seconds),
         minutes=plan.minutes,
         kind="decoder only (GPT-2)" if text else "encoder and decoder (Marian)",
         blocks="1 block" if plan.depth == 1 else f"{plan.depth} blocks",
@@ -80,12 +82,9 @@ def model_card(
         passes=plan.passes,
         held_out=f"{len(material.held_out)} {'pieces of text' if text else 'pairs'}",
         steps=plan.steps,
-        expected=plan.expected,
-        low=plan.low,
-        high=plan.high,
-        bits=bits[0],
-        bits_low=bits[1],
-        bits_high=bits[2],
+        **{name: digits(getattr(plan, name)) for name in ("expected", "low", "high")},
+        **dict(zip(("bits", "bits_low", "bits_high"), map(digits, bits), strict=True)),
+        notes="".join(f"- {printable(note)}\n" for note in (material.read_as, *material.notes)),
         score=line.format(*score) if score else "",
         written=printable(written),
         auto="ForCausalLM" if text else "ForSeq2SeqLM",

@@ -2,14 +2,16 @@
 
 import codecs
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
+from transformer_lesson.capstone.table import Columns, delimiter_of, pairs_of
 from transformer_lesson.files import printable
 from transformer_lesson.text import grammar, manual, stories
-from transformer_lesson.text.pairs import Pair, other_format, parallel_text
+from transformer_lesson.text.pairs import Pair, other_format
 
 LEAST_TEXT, LEAST_PAIRS = 10_000, 100  # characters, pairs
 MOST_TEXT, MOST_PAIRS = 20_000_000, 200_000  # bytes of all files, pairs
@@ -27,7 +29,8 @@ class Material(NamedTuple):
         kind: "text" or "pairs".
         training: one long text, or pairs.
         held_out: pieces of text, or pairs, that the model never learns from.
-        notes: a sentence for whatever was left out.
+        notes: a sentence for whatever was left out, and for what makes the test less of one.
+        read_as: what was read as what, in a sentence.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Material(NamedTuple):
     training: str | list[Pair]
     held_out: list[str] | list[Pair]
     notes: tuple[str, ...] = ()
+    read_as: str = ""
 
     @property
     def fingerprint(self) -> str:
@@ -49,13 +53,14 @@ class Material(NamedTuple):
         return [text for pair in self.training for text in (pair.source, pair.target)]
 
 
-def read(source: Source) -> Material:
+def read(source: Source, columns: Columns | None = None) -> Material:
     """Read what a learner brings, in any alphabet and either direction.
 
     Args:
         source: the name of something that the course ships ("manual", "stories", "grammar"); a file
-            or a folder of texts, or of pairs, with a tab in every line (of more columns the first
-            two are read); or a list of two files, whose lines translate each other.
+            or a folder of texts, or of pairs, with a tab in every line or as a .csv; or a list of
+            two files, whose lines translate each other. "~" is the home folder.
+        columns: which two columns of a table translate each other; see `pairs_of`.
 
     Raises:
         ValueError: what cannot be used, in one sentence that says what is wrong and what to do.
@@ -74,22 +79,42 @@ def read(source: Source) -> Material:
                 f"source is a list of {len(source)} files, but it must be 2, sentences and their "
                 "translations: put several texts in a folder and name that."
             )
-        return _pairs(Path(source[0]), parallel_text(*source, limit=MOST_PAIRS))
-    path = Path(source)
+        return _two_files(*(Path(one).expanduser() for one in source))
+    path = Path(source).expanduser()
     if not path.exists():
         raise ValueError(
             f"There is no such file or folder as {_shown(path)}, and the course ships only "
             f"{', '.join(SHIPPED)}: check the name."
         )
     if path.is_dir():
-        return _folder(path)
+        return _folder(path, columns)
     text, notes = _text(path, MOST_TEXT)
-    if _has_tabs(text):
-        return _pairs(path, parallel_text(path, limit=MOST_PAIRS))
-    return _cut(path, text, notes)
+    if delimiter := delimiter_of(text, path.suffix):
+        pairs, (told, *more) = pairs_of(text, delimiter, _shown(path), columns)
+        return _pairs(path, pairs, [*notes, *more], told)
+    return _cut(
+        path, text, notes, f"{_shown(path)} is read as one text, which the model goes on with."
+    )
 
 
-def _folder(folder: Path) -> Material:
+def _two_files(source: Path, target: Path) -> Material:
+    """Line by line, a file and its translation."""
+    texts, notes = zip(*(_text(path, MOST_TEXT) for path in (source, target)), strict=True)
+    sides = [text.rstrip("\n").split("\n") for text in texts]
+    n, m = map(len, sides)
+    if n != m:
+        raise ValueError(
+            f"{_shown(source)} has {n:,} lines and {_shown(target)} has {m:,}: each line of one "
+            "file must translate the same line of the other."
+        )
+    rows = [(a.strip(), b.strip()) for a, b in zip(*sides, strict=True)]
+    pairs = [Pair(*row) for row in rows if all(row)]
+    left = [f"{n - len(pairs):,} lines are left out, empty on one side or both."] * (len(pairs) < n)
+    told = f"{_shown(source)} is read line by line as sentences, {_shown(target)} as translations."
+    return _pairs(source, pairs, [*sum(notes, []), *left], told)
+
+
+def _folder(folder: Path, columns: Columns | None) -> Material:
     """All files of a folder that are text, one after another; what else is there is named."""
     texts, notes, left = {}, [], MOST_TEXT
     for path in sorted(one for one in folder.iterdir() if one.is_file() and one.name[0] != "."):
@@ -106,16 +131,21 @@ def _folder(folder: Path) -> Material:
             f"{_shown(folder)} holds no file of text (folders in it are not read): put one "
             f"there.{why}"
         )
-    without = [path for path, text in texts.items() if not _has_tabs(text)]
+    tables = {path: delimiter_of(text, path.suffix) for path, text in texts.items()}
+    without = [path for path, delimiter in tables.items() if not delimiter]
     if not without:
-        pairs = [pair for path in texts for pair in parallel_text(path, limit=MOST_PAIRS)]
-        return _pairs(folder, pairs, notes)
+        read = [pairs_of(text, tables[path], path.name, columns) for path, text in texts.items()]
+        told = " ".join(told for _, (told, *_) in read)
+        notes += [more for _, (_, *left) in read for more in left]
+        return _pairs(folder, [pair for pairs, _ in read for pair in pairs], notes, told)
+    names = printable(", ".join(path.name for path in texts), 120)
+    told = f"{_shown(folder)} is read as one text of {len(texts)} files: {names}."
     if len(without) < len(texts):
         notes.append(
             f"All is read as one text, since {_shown(without[0])} has no tabs: to learn from "
             "pairs, move it to another folder."
         )
-    return _cut(folder, "\n".join(texts.values()), notes)
+    return _cut(folder, "\n".join(texts.values()), notes, told)
 
 
 def _text(path: Path, most: int) -> tuple[str, list[str]]:
@@ -137,24 +167,26 @@ def _text(path: Path, most: int) -> tuple[str, list[str]]:
     return text.replace("\r\n", "\n"), [much] if cut else []
 
 
-def _has_tabs(text: str) -> bool:
-    lines = [line for line in text[:100_000].split("\n")[:20] if line.strip()]
-    return bool(lines) and all("\t" in line.strip() for line in lines)
-
-
-def _cut(path: Path, text: str, notes: Sequence[str] = ()) -> Material:
+def _cut(path: Path, text: str, notes: Sequence[str], told: str) -> Material:
     """Hold out every fifth piece of a text, or fewer if it is long."""
     if len(text.strip()) < LEAST_TEXT:
         raise ValueError(
-            f"{_shown(path)} has {len(text.strip()):,} characters, but {LEAST_TEXT:,} are needed "
-            "to learn from and to test on: bring a longer text, or a folder of several."
+            " ".join(
+                [
+                    f"{_shown(path)} has {len(text.strip()):,} characters, but {LEAST_TEXT:,} are "
+                    "needed to learn from and to test on: bring a longer text, or a folder of "
+                    "several.",
+                    *notes,
+                ]
+            )
         )
     pieces = _pieces(text, min(PIECE, len(text) // 50))
     every = max(5, len(pieces) // MOST_HELD_OUT)
     held_out = pieces[every // 2 :: every]
     del pieces[every // 2 :: every]
     training = "".join(pieces)
-    return Material(_slug(path), "text", training, held_out, (*notes, *_copied(held_out, training)))
+    notes = (*notes, *_copied(held_out, training))
+    return Material(_slug(path), "text", training, held_out, notes, told)
 
 
 def _copied(held_out: Sequence[str], training: str) -> list[str]:
@@ -177,37 +209,64 @@ def _pieces(text: str, size: int) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text) - size + 1, size)]
 
 
-def _pairs(path: Path, pairs: list[Pair], notes: Sequence[str] = ()) -> Material:
-    """Hold out every fifth pair, or fewer if there are many; no sentence is on both sides."""
-    different = list({pair.source: pair for pair in pairs}.values())[:MOST_PAIRS]
+def _pairs(path: Path, pairs: list[Pair], notes: Sequence[str], told: str) -> Material:
+    """Hold out every fifth pair, or fewer if there are many; no sentence is on both sides.
+
+    Pairs whose translation stands once are held out first, so that none was read. Where too few
+    are left of them, the notes say how many translations are known.
+    """
+    pairs = pairs[:MOST_PAIRS]
+    different = list({pair.source: pair for pair in pairs}.values())
     if len(different) < LEAST_PAIRS:
+        s = "" if len(different) == 1 else "s"
         raise ValueError(
-            f"{_shown(path)} has {len(different)} different sentences with a translation, but "
+            f"{_shown(path)} has {len(different)} different sentence{s} with a translation, but "
             f"{LEAST_PAIRS} are needed to learn from and to test on: bring more."
         )
+    targets = Counter(pair.target for pair in different)
+    once = [pair for pair in different if targets[pair.target] == 1]
     every = max(5, len(different) // MOST_HELD_OUT)
-    held_out = different[every // 2 :: every]
-    del different[every // 2 :: every]
-    left = len(pairs) - len(different) - len(held_out)
-    more = [f"{left:,} pairs are left out, their sentences are there already."] if left else []
+    n = len(range(every // 2, len(different), every))
+    held_out = _spread(once, n) if len(once) >= n else different[every // 2 :: every]
+    chosen = {pair.source for pair in held_out}
+    training = [pair for pair in different if pair.source not in chosen]
+    more = []
+    if left := len(pairs) - len(different):
+        more.append(f"{left:,} pairs are left out, their sentences are there already.")
     if len(pairs) >= MOST_PAIRS:
-        more += [f"Pairs are read up to {MOST_PAIRS:,}: more cannot be learned in minutes."]
-    return Material(_slug(path), "pairs", different, held_out, (*notes, *more))
+        more.append(f"Pairs are read up to {MOST_PAIRS:,}: more cannot be learned in minutes.")
+    if known := sum(targets[pair.target] > 1 for pair in held_out):
+        more.append(
+            f"Of {len(held_out)} translations that are held out, {known} may stand in what is "
+            "read, too: BLEU then tells whether the model finds them, not whether it writes new "
+            "ones."
+        )
+    return Material(_slug(path), "pairs", training, held_out, (*notes, *more), told)
+
+
+def _spread(pairs: list[Pair], n: int) -> list[Pair]:
+    """Return n of the pairs, at equal distances."""
+    return [pairs[(2 * i + 1) * len(pairs) // (2 * n)] for i in range(n)]
 
 
 def _manual() -> Material:
     training, unseen = manual.split()  # by topic: whole sections of the manual stand in two
-    return Material("manual", "text", training, _pieces(unseen, PIECE)[:MOST_HELD_OUT])
+    told = "The manual of Python is read as one text."
+    return Material("manual", "text", training, _pieces(unseen, PIECE)[:MOST_HELD_OUT], (), told)
 
 
 def _stories() -> Material:
     told = stories.generate(4000 + MOST_HELD_OUT, seed=0)
-    return Material("stories", "text", "\n".join(told[MOST_HELD_OUT:]), told[:MOST_HELD_OUT])
+    training, held_out = "\n".join(told[MOST_HELD_OUT:]), told[:MOST_HELD_OUT]
+    return Material(
+        "stories", "text", training, held_out, (), "4,000 stories are read as one text."
+    )
 
 
 def _grammar() -> Material:
     training, unseen, _ = grammar.splits(20_000, MOST_HELD_OUT, seed=0)
-    return Material("grammar", "pairs", training, unseen[:MOST_HELD_OUT])
+    told = "20,000 sentences of the course's grammar are read with their translations."
+    return Material("grammar", "pairs", training, unseen[:MOST_HELD_OUT], (), told)
 
 
 SHIPPED = {"manual": _manual, "stories": _stories, "grammar": _grammar}

@@ -19,6 +19,7 @@ from transformer_lesson.capstone.plan import (
     batches_of,
     bits_of_each,
     build,
+    digits,
     kept_plan,
     make_plan,
     recipe,
@@ -26,6 +27,7 @@ from transformer_lesson.capstone.plan import (
     tokenizer_of,
     unseen_of,
 )
+from transformer_lesson.capstone.table import Columns
 from transformer_lesson.files import printable, rename_aside, write_atomically
 from transformer_lesson.generation import Sample, bleu, generate, translate
 from transformer_lesson.mine import export, page
@@ -52,6 +54,7 @@ class Own(NamedTuple):
     Args:
         model, tokenizer: in evaluation mode, and what turns its words into ids.
         plan: what was expected of it.
+        seconds: that training took, stops left out.
         bits: per character on what is held out: mean, and a 95 % interval of the mean.
         score: BLEU on the held-out pairs with its interval; `None` for a text.
         folder: of model card, page, and of the model as `transformers` loads it.
@@ -60,19 +63,28 @@ class Own(NamedTuple):
     model: nn.Module
     tokenizer: Tokenizer
     plan: Plan
+    seconds: float
     bits: Interval
     score: Interval | None
     folder: Path
 
     @property
-    def as_expected(self) -> bool:
-        """Whether the interval that was foreseen holds what was reached."""
-        return self.plan.low <= self.bits[0] <= self.plan.high
+    def as_expected(self) -> str:
+        """ "yes" where the interval that was foreseen holds what was reached; "better", "worse"."""
+        reached = self.bits[0]
+        return (
+            "better" if reached < self.plan.low else "worse" if reached > self.plan.high else "yes"
+        )
+
+    @property
+    def reached(self) -> str:
+        """What it reached on what is held out, with intervals."""
+        bits = "{} bits per character ({} to {})".format(*map(digits, self.bits))
+        score = ", BLEU {:.0f} ({:.0f} to {:.0f})".format(*self.score) if self.score else ""
+        return f"{bits}{score}"
 
     def __repr__(self) -> str:
-        bits = "{:.2f} bits per character ({:.2f} to {:.2f})".format(*self.bits)
-        score = ", BLEU {:.0f} ({:.0f} to {:.0f})".format(*self.score) if self.score else ""
-        return f"Own({printable(str(self.folder))}: {bits}{score})"
+        return f"Own({printable(str(self.folder))}: {self.reached})"
 
 
 def own(
@@ -81,6 +93,7 @@ def own(
     minutes: float = 5.0,
     folder: str | Path = "my_own",
     say: Callable[[str], object] = print,
+    columns: Columns | None = None,
 ) -> Own:
     """Train a tokenizer and a model on your material, for so many minutes; measure and export it.
 
@@ -94,6 +107,7 @@ def own(
         minutes: of the whole call, about; the steps are chosen so.
         folder: gets a folder for each run, and `class.csv` with a line for each.
         say: what is told meanwhile goes here.
+        columns: which two of a table's columns translate each other: names or numbers from 1.
 
     Raises:
         ValueError: material that cannot be used, a depth or minutes out of range, or a folder that
@@ -103,12 +117,12 @@ def own(
     """
     depths.check("depth", depth)
     times.check("minutes", minutes)
-    material = read(source)
+    material = read(source, columns)
     tokenizer = tokenizer_of(material)
     material = short_enough(material, tokenizer)
-    for note in material.notes:
+    for note in (material.read_as, *material.notes):
         say(note)
-    run = Path(folder) / f"{material.name}-{depth}-{minutes:g}"
+    run = Path(folder).expanduser() / f"{material.name}-{depth}-{minutes:g}"
     run.mkdir(parents=True, exist_ok=True)
     try:
         make = partial(make_plan, material, tokenizer, depth, minutes)
@@ -116,23 +130,28 @@ def own(
         if plan.material != material.fingerprint:
             raise ValueError(
                 f"{printable(str(run))} holds a run on other material of this name: name another "
-                "folder."
+                'folder, as in own(…, folder="second_try"), or move that one away.'
             )
         say(str(plan))
-        model = learn(material, tokenizer, plan, run / "run.safetensors", say)
-        made = Own(model, tokenizer, plan, *measure(material, tokenizer, model), run)
+        model, seconds = learn(material, tokenizer, plan, run / "run.safetensors", say)
+        made = Own(model, tokenizer, plan, seconds, *measure(material, tokenizer, model), run)
         _keep(made, material, opening(material, tokenizer), say)
     except KeyboardInterrupt:
         say("Nothing is lost: own, called again with the same arguments, goes on from here.")
         raise
-    say(f"Reached, {'' if made.as_expected else 'not '}as expected: {made!r}")
+    says = {"yes": "as expected", "better": "better than expected", "worse": "worse than expected"}
+    say(f"Reached {made.reached}, {says[made.as_expected]}. It is in {printable(str(run))}.")
     return made
 
 
 def learn(
     material: Material, tokenizer: Tokenizer, plan: Plan, checkpoint: Path, say: Callable
-) -> nn.Module:
-    """Do the steps of a plan, or those that are left, and show six samples meanwhile."""
+) -> tuple[nn.Module, float]:
+    """Do the steps of a plan, or those that are left, and show six samples meanwhile.
+
+    Returns:
+        The model, and the seconds that its training took in all.
+    """
     batches = batches_of(material, tokenizer)
     start = opening(material, tokenizer)
 
@@ -142,12 +161,13 @@ def learn(
             say(f"step {report.step:,}, loss {report.loss:.2f}: {written}")
 
     if checkpoint.exists():
-        return resume(checkpoint, batches, on_step)[0]
+        model, history = resume(checkpoint, batches, on_step)
+        return model, history.seconds
     model = build(material, tokenizer, plan.depth, plan.dropout)
     kept = {"checkpoint": checkpoint, "checkpoint_every": max(1, plan.steps // 10)}
     config = recipe(plan.steps, model.config.d_model)
-    train(model, batches, config, on_step, tokenizer=tokenizer, **kept)
-    return model
+    history = train(model, batches, config, on_step, tokenizer=tokenizer, **kept)
+    return model, history.seconds
 
 
 def opening(material: Material, tokenizer: Tokenizer) -> str:
@@ -203,11 +223,11 @@ def _keep(made: Own, material: Material, start: str, say: Callable) -> None:
     export(folder / "model", model, tokenizer)
     page(folder / "page.html", start, model, tokenizer)
     written = sample(model, tokenizer, start)
-    card = model_card(plan, material, model, made.bits, made.score, written)
+    card = model_card(plan, material, model, made.seconds, made.bits, made.score, written)
     write_atomically(folder / "README.md", card.encode())
     sizes = material.kind, plan.depth, plan.minutes, count_parameters(model), plan.steps
     bits = [f"{value:.3f}" for value in (plan.expected, *made.bits)]
-    line = [folder.name, *map(str, sizes), *bits, "yes" if made.as_expected else "no"]
+    line = [folder.name, *map(str, sizes), *bits, made.as_expected]
     try:
         add_line(folder.parent / "class.csv", line)
     except PermissionError as error:  # on Windows: a spreadsheet has it open

@@ -70,14 +70,27 @@ class Plan(NamedTuple):
         more = ", and more would add little" if self.passes > MOST_PASSES - 1 else ""
         return (
             f"A step takes {self.seconds * 1000:.0f} ms here, so {self.steps:,} steps take "
-            f"{self.steps * self.seconds / 60:.1f} minutes: {self.passes:.1f} times through your "
+            f"{duration(self.steps * self.seconds)}: {self.passes:.1f} times through your "
             f"material{more}.\n"
-            f"Expected: {self.expected:.2f} bits per character on what is held out, between "
-            f"{self.low:.2f} and {self.high:.2f}. Two short runs reached {first:.2f} after {a} "
-            f"steps and {second:.2f} after {b}, and a power law goes on as a straight line on log "
+            f"Expected: {digits(self.expected)} bits per character on what is held out, between "
+            f"{digits(self.low)} and {digits(self.high)}. Two short runs reached {digits(first)} "
+            f"after {a} steps and {digits(second)} after {b}, and a power law goes on as a "
+            "straight line on log "
             "axes. "
             "How far off that line was in earlier runs gives the interval."
         )
+
+
+def duration(seconds: float) -> str:
+    """A time for a sentence: seconds below two minutes, minutes below two hours."""
+    if seconds < 120:
+        return f"{max(1, round(seconds))} second{'s' * (round(seconds) > 1)}"
+    return f"{seconds / 60:.1f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+
+
+def digits(bits: float) -> str:
+    """Two decimals, or of what is smaller than a tenth two digits."""
+    return f"{bits:.2f}" if bits >= 0.1 or bits == 0 else f"{bits:.2g}"
 
 
 def build(material: Material, tokenizer: Tokenizer, depth: int, dropout: float = 0.0) -> nn.Module:

@@ -15,6 +15,15 @@ _OTHER_FORMATS = {
     b"\x1f\x8b": "This is a gzip archive: unpack it first.",
     b"PK\x03\x04": "This is a ZIP archive, as a .docx is: unpack it, or save the document as text.",
     b"%PDF": "This is a PDF: copy its text into a file of its own.",
+    b"\xd0\xcf\x11\xe0": "This is an old Office document: save it as text.",
+    **dict.fromkeys(
+        (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"BM", b"II*\x00", b"MM\x00*", b"RIFF"),
+        "This is a picture or a recording: write what it says into a text file.",
+    ),
+    **dict.fromkeys(
+        (b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"),
+        "This is an archive: unpack it first.",
+    ),
     b"\xff\xfe": "This looks like UTF-16: save the file as UTF-8.",
     b"\xfe\xff": "This looks like UTF-16: save the file as UTF-8.",
 }

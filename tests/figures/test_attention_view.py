@@ -4,15 +4,19 @@ import html
 import json
 import re
 import warnings
+from types import SimpleNamespace
 
 import ipywidgets
+import numpy as np
 import pytest
 import torch
+import transformers
 from lxml.html import document_fromstring
 
 from tests.parity import randomized, small_config
 from transformer_lesson.figures.attention_view import view as attention_view
 from transformer_lesson.figures.attention_view.view import head_view, model_view
+from transformer_lesson.generation import Generation
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.transformers import (
     DecoderOnlyTransformer,
@@ -113,6 +117,55 @@ def test_a_list_of_tensors_is_shown_layer_by_layer_and_with_target_words_as_cros
     assert (shown["left_text"], shown["right_text"]) == (TARGET, SOURCE)
 
 
+def test_what_people_hold_is_shown_as_a_list_of_tensors_is(unchecked):
+    layers = weights()
+    right = data(head_view(layers, SOURCE))["attention"]
+    arrays = [layer.numpy() for layer in layers]
+    for same in (
+        arrays,
+        np.stack(arrays),
+        torch.stack(layers),
+        [layer[0] for layer in layers],
+        {"attentions": tuple(layers)},
+        SimpleNamespace(attentions=layers),
+    ):
+        assert data(head_view(same, SOURCE))["attention"] == right
+    one = data(head_view(layers[:1], SOURCE))["attention"]
+    assert data(head_view(layers[0], SOURCE))["attention"] == one
+    assert data(model_view(layers[0][0], np.array(SOURCE)))["attention"] == one
+
+
+def test_outputs_of_the_library_are_shown_by_their_parts():
+    eager = {"attn_implementation": "eager"}
+    sizes = {"vocab_size": 20, "max_position_embeddings": 8, "pad_token_id": 0}
+    config = transformers.BertConfig(
+        **sizes,
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=9,
+        **eager,
+    )
+    bert, ids = transformers.BertModel(config).eval(), torch.tensor([[3, 4, 5, 6, 7]])
+    output = bert(ids, output_attentions=True)
+    (shown,) = data(head_view(output, SOURCE))["attention"]
+    truth = torch.stack(output.attentions)[:, 0]
+    torch.testing.assert_close(torch.tensor(shown["attn"]), truth.detach(), atol=6e-5, rtol=0)
+    with pytest.raises(ValueError, match="output_attentions=True"):
+        head_view(bert(ids), SOURCE)
+    config = transformers.MarianConfig(
+        **sizes, d_model=8, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=8, decoder_ffn_dim=8, eos_token_id=1,
+        decoder_start_token_id=0, **eager,
+    )  # fmt: skip
+    marian, target = transformers.MarianModel(config).eval(), torch.tensor([[2, 7, 1]])
+    output = marian(ids, decoder_input_ids=target, output_attentions=True)
+    shown = data(head_view(output, SOURCE, TARGET))["attention"]
+    assert [part["name"] for part in shown] == ["encoder", "decoder", "cross"]
+    (cross,) = data(model_view(output, SOURCE, TARGET, part="cross"))["attention"]
+    assert (cross["left_text"], cross["right_text"]) == (TARGET, SOURCE)
+
+
 def test_layers_keep_their_numbers(run):
     one = {name: tensor for name, tensor in run.items() if name.startswith("encoder.1.")}
     shown = data(head_view(one, SOURCE))
@@ -195,9 +248,25 @@ SCORES = [torch.full((1, 2, 5, 5), 2.0)]
 NEGATIVE = [torch.tensor([[[[1.5, -0.5], [1.0, 0.0]]]])]
 
 BAD = {
-    r"0 entries and no weights: record the model's call": [[]],
-    r"1 entries and no weights": [{"encoder.0.output": torch.ones(1, 5, 4)}],
-    r"layer 0 has weights of shape \(3, 5, 5\): pass \(batch, head": [[weights()[0][0]]],
+    r"holds 0 layers, and of some nothing: .* attn_implementation='eager'": [()],
+    r"holds 2 layers, and of some nothing: .* output_attentions=True": [(None, None)],
+    r"no weights, but encoder.0.output: record the model's call": [
+        {"encoder.0.output": torch.ones(1, 5, 4)}
+    ],
+    r"no weights, but nothing: record": [{}],
+    r"a list for each step, as generate returns it: call the model once": [[weights(), weights()]],
+    r"of type Generation, which holds no weights": [Generation([], [], [])],
+    r"of type NoneType, which": [None],
+    r"of type str, which": ["weights"],
+    r"of type DecoderOnlyTransformer, which": [DecoderOnlyTransformer(small_config())],
+    r"holds a str where a layer's weights should be": [["a", "b"]],
+    r"holds a ndarray where a layer's": [[np.array(["a"])]],
+    r"an output without attentions: .* attn_implementation='eager'": [
+        SimpleNamespace(logits=1, attentions=None)
+    ],
+    r"tokens are 'The cat', but must be a list of words": [weights(), "The cat"],
+    r"tokens are 5, but must be a list": [weights(), 5],
+    r"layer 0 has weights of shape \(5, 5\): pass \(batch, head": [[weights()[0][0, 0]]],
     r"shape \(2, 3, 5, 5\), but there are 4 query and 4 key tokens": [weights(), SOURCE[1:]],
     r"0, 0\) query and key tokens: give at least one": [weights(), []],
     r"token 7 is not text": [weights(), [7, 1, 2, 3, 4]],

@@ -185,3 +185,15 @@ def test_every_kind_of_hook_on_the_weights_is_called(kind):
         handle.remove()
     assert attention.weights in called
     assert not attention.weights.watched
+
+
+def test_a_model_without_hook_points_is_told_apart(unchecked):
+    with pytest.raises(
+        ValueError, match="a Linear has no hook points, so nothing of it can be rec"
+    ):
+        with record(nn.Linear(2, 2)):
+            pass
+    with record(DecoderOnlyTransformer(small_config())) as run:
+        pass
+    with pytest.raises(KeyError, match="call the model inside .* own functions take `as_the_pack"):
+        run["logits"]

@@ -35,7 +35,14 @@ class Recording(dict[str, Tensor]):
 
     def __missing__(self, name: str):
         near = difflib.get_close_matches(name, self, n=3) or list(self)[:3]
-        hint = f"near it: {', '.join(near)}" if near else "call the model inside `with record(...)`"
+        hint = (
+            f"near it: {', '.join(near)}"
+            if near
+            else (
+                "call the model inside `with record(...)`, and of a model that runs your own "
+                "functions take `as_the_packages()`"
+            )
+        )
         raise KeyError(f"nothing recorded under {name!r}; {hint}.")
 
 
@@ -63,7 +70,8 @@ def record(
         The `Recording`: name to tensor.
 
     Raises:
-        ValueError: an unknown name in `replace`, or a replacement of another shape.
+        ValueError: a model without hook points, an unknown name in `replace`, or a replacement of
+            another shape.
 
     Source: activation patching as in TransformerLens; Vig et al., "Causal Mediation Analysis
         for Interpreting Neural NLP" (2020).
@@ -72,6 +80,12 @@ def record(
     points = {
         name: module for name, module in model.named_modules() if isinstance(module, HookPoint)
     }
+    if not points:
+        raise ValueError(
+            f"a {type(model).__name__} has no hook points, so nothing of it can be recorded: use "
+            "one of the package's models (`from_pretrained` makes one of a library's), or "
+            "PyTorch's register_forward_hook."
+        )
     for name in replace:
         if name not in points:
             near = difflib.get_close_matches(name, points, n=3) or list(points)[:3]

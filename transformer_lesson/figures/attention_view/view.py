@@ -11,9 +11,10 @@ import html
 import json
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -74,7 +75,7 @@ class AttentionView:
 
 
 def head_view(
-    attention: Mapping[str, Tensor] | Sequence[Tensor],
+    attention: Any,
     tokens: Sequence[str],
     target_tokens: Sequence[str] | None = None,
     part: str | None = None,
@@ -89,8 +90,9 @@ def head_view(
     the list, a head by its square, a word by pointing at it or with the Tab key.
 
     Args:
-        attention: what `record` collected, or a list with one (batch, head, query, key) tensor of
-            weights per layer.
+        attention: what `record` collected; an output of transformers, with
+            output_attentions=True; or a list with one (batch, head, query, key) tensor or NumPy
+            array of weights per layer. Of a single sentence the batch axis may be missing.
         tokens: the words of the text; of the source text if the model reads two.
         target_tokens: the words of the target text of an encoder-decoder model; with a list of
             tensors, the words that read `tokens`.
@@ -118,7 +120,7 @@ def head_view(
 
 
 def model_view(
-    attention: Mapping[str, Tensor] | Sequence[Tensor],
+    attention: Any,
     tokens: Sequence[str],
     target_tokens: Sequence[str] | None = None,
     part: str | None = None,

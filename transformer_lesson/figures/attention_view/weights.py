@@ -1,13 +1,14 @@
 """Which attention weights a model recorded, and the words that read and are read in each.
 
-`collect_parts` turns a `run` (or a list of tensors) into parts that can be drawn: it names them,
-takes one sentence of the batch, and refuses what is not attention.
+`collect_parts` turns a `run`, an output of transformers or a list of tensors into parts that can be
+drawn: it names them, takes one sentence of the batch, and refuses what is not attention.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -54,26 +55,82 @@ def collect_parts(attention, tokens, target_tokens, part, sentence) -> list[Part
     return parts
 
 
+HOW = "record the model's call, `with record(model) as run: model(ids)`, and pass run"
+EAGER = (
+    "the model has computed no weights that can be read: load it with attn_implementation='eager' "
+    "and call it with output_attentions=True."
+)
+LISTS = {  # of transformers' outputs: the name of the part
+    "attentions": "self",
+    "encoder_attentions": "encoder",
+    "decoder_attentions": "decoder",
+    "cross_attentions": "cross",
+}
+
+
 def _recorded(attention, name_of_list: str) -> dict[str, dict[int, Tensor]]:
     """Return the weights by part and layer number, in the order in which the model ran."""
-    found: dict[str, dict[int, Tensor]] = {}
-    if isinstance(attention, Mapping):
+    if isinstance(attention, Mapping) and not LISTS.keys() & attention.keys():
+        found: dict[str, dict[int, Tensor]] = {}
         for name, weights in attention.items():
-            if match := RECORDED_NAME.fullmatch(name):
+            if match := RECORDED_NAME.fullmatch(str(name)):
                 part = "cross" if match[3] == "cross" else match[1]
-                found.setdefault(part, {})[int(match[2])] = weights
-    elif len(attention) > 0:
-        found[name_of_list] = dict(enumerate(attention))
-    if not found:
+                found.setdefault(part, {})[int(match[2])] = _tensor(weights)
+        if not found:
+            names = printable(", ".join(map(str, attention)), 60) or "nothing"
+            library = "of a model of transformers pass an output with output_attentions=True"
+            raise ValueError(f"attention holds no weights, but {names}: {HOW}; {library}.")
+        return found
+    lists = {part: _field(attention, name) for name, part in LISTS.items()}
+    if any(one is not None for one in lists.values()):
+        return {part: _layers(one) for part, one in lists.items() if one is not None}
+    if any(hasattr(attention, name) for name in LISTS):  # all of them None
+        raise ValueError(f"attention is an output without attentions: {EAGER}")
+    return {name_of_list: _layers(attention)}
+
+
+def _field(output, name: str):
+    return output.get(name) if isinstance(output, Mapping) else getattr(output, name, None)
+
+
+def _layers(attention) -> dict[int, Tensor]:
+    """Return the weights of each layer, of a list of them or of one tensor."""
+    if isinstance(attention, Tensor | np.ndarray):
+        attention = attention if attention.ndim > 4 else [attention]
+    if not isinstance(attention, Tensor | np.ndarray | list | tuple):
         raise ValueError(
-            f"attention holds {len(attention)} entries and no weights: record the model's call, "
-            "`with record(model) as run: model(ids)`, and pass run."
+            f"attention is of type {type(attention).__name__}, which holds no weights: {HOW}; or "
+            "give an output of transformers or a list with a tensor (batch, head, query, key) for "
+            "each layer."
         )
-    return found
+    if len(attention) == 0 or any(one is None for one in attention):
+        raise ValueError(f"attention holds {len(attention)} layers, and of some nothing: {EAGER}")
+    if any(isinstance(one, list | tuple) for one in attention):
+        raise ValueError(
+            "attention has a list for each step, as generate returns it: call the model once, with "
+            "the whole text, and pass what that returns."
+        )
+    return dict(enumerate(map(_tensor, attention)))
+
+
+def _tensor(weights) -> Tensor:
+    """Return one layer's weights with a batch axis; of a single sentence it may be missing."""
+    if isinstance(weights, np.ndarray) and weights.dtype.kind in "fiub":
+        weights = torch.from_numpy(weights)
+    if not isinstance(weights, Tensor):
+        raise ValueError(
+            f"attention holds a {type(weights).__name__} where a layer's weights should be, a "
+            f"tensor (batch, head, query, key): {HOW}."
+        )
+    return weights[None] if weights.ndim == 3 else weights
 
 
 def _part(name, layers: dict[int, Tensor], query_tokens, key_tokens, sentence: int) -> Part:
     """Check one part's weights against its words and take one sentence of the batch."""
+    for words in (query_tokens, key_tokens):
+        if isinstance(words, str) or not isinstance(words, Iterable):
+            shown = printable(repr(words), 40)
+            raise ValueError(f"tokens are {shown}, but must be a list of words, one per position.")
     for token in [*query_tokens, *key_tokens]:
         if not isinstance(token, str):
             raise ValueError(f"token {token!r} is not text: pass words, not ids.")

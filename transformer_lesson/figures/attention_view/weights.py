@@ -82,15 +82,19 @@ def _recorded(attention, name_of_list: str) -> dict[str, dict[int, Tensor]]:
             raise ValueError(f"attention holds no weights, but {names}: {HOW}; {library}.")
         return found
     lists = {part: _field(attention, name) for name, part in LISTS.items()}
-    if any(one is not None for one in lists.values()):
-        return {part: _layers(one) for part, one in lists.items() if one is not None}
-    if any(hasattr(attention, name) for name in LISTS):  # all of them None
+    if found := {part: _layers(one) for part, one in lists.items() if one is not None and len(one)}:
+        return found
+    if any(_has(attention, name) for name in LISTS):  # None, or an empty tuple
         raise ValueError(f"attention is an output without attentions: {EAGER}")
     return {name_of_list: _layers(attention)}
 
 
 def _field(output, name: str):
     return output.get(name) if isinstance(output, Mapping) else getattr(output, name, None)
+
+
+def _has(output, name: str) -> bool:
+    return name in output if isinstance(output, Mapping) else hasattr(output, name)
 
 
 def _layers(attention) -> dict[int, Tensor]:

@@ -104,7 +104,7 @@ def test_a_wrong_command_gets_one_sentence(capsys, arguments, said):
 
 def test_a_grader_that_cannot_start_says_so(tmp_path, monkeypatch, capsys):
     (tmp_path / "anna.ipynb").write_text(notebook(RIGHT))
-    monkeypatch.setattr(sandbox, "is_closed", lambda: False)
+    monkeypatch.setattr(sandbox, "why_open", lambda: "It is open")
     monkeypatch.setattr(sandbox, "_command", lambda *words: [sys.executable, "-c", "raise OSError"])
     for flags, said in ([], "GRADE_FLAGS=--unconfined"), (["--unconfined"], "run `make setup`"):
         assert command.main([str(tmp_path), *flags]) == 1

@@ -22,10 +22,9 @@ from transformer_lesson.grading import sandbox
 from transformer_lesson.grading.class_gain import write_gains
 from transformer_lesson.grading.judge import grade, grade_hunt
 
-OPEN = (
-    "Nothing here can lock notebooks in, so a malicious one could read or delete your files: "
-    "install bubblewrap (Linux: `sudo apt install bubblewrap`), or run them unconfined, best as a "
-    "separate user or in a container, with `make grade GRADE_FLAGS=--unconfined`."
+UNCONFINED = (
+    "or run them unconfined, best as a separate user or in a container, with "
+    "`make grade GRADE_FLAGS=--unconfined`."
 )
 
 
@@ -60,8 +59,8 @@ def refusal(folder: str, lesson: str, unconfined: bool) -> str | None:
         return f"There is no lesson {lesson!r}: give two digits, 00 to 17, as in LESSON=03."
     if not os.access(folder, os.W_OK):
         return f"grades.csv cannot be written in {folder}: copy the notebooks to your own folder."
-    if not unconfined and not sandbox.is_closed():
-        return OPEN
+    if not unconfined and (reason := sandbox.why_open()):
+        return f"{reason}, {UNCONFINED}"
     if not sandbox.can_start():
         return "No process starts for a notebook: run `make setup`, and free 2 GB of memory."
     return None
@@ -79,7 +78,6 @@ def main(arguments: list[str]) -> int:
         print(refused)
         return 1
     torch.set_num_threads(1)  # as in the students' processes: the same sums
-    sandbox.adopt_orphans()
     folder = Path(chosen.folder).resolve()
     submissions = handed_in.find_submissions(folder)
     graded = list(rows(submissions, chosen.lesson))

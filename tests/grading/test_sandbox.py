@@ -18,7 +18,7 @@ import os, sys, time
 for _ in range(4):
     if os.fork() == 0:
         os.setsid()
-        os.execvp("sleep", ["sleep", "86422.5"])
+        os.execvp("sleep", ["sleep", sys.argv[2]])
 print("started", flush=True)
 time.sleep(int(sys.argv[1]))
 """
@@ -41,7 +41,8 @@ def test_only_what_a_student_started_is_ended(monkeypatch, closed, seconds):
     """Beside a thread that starts processes all the time, also such as end after ours."""
     if closed and not sandbox.is_closed():
         pytest.skip("bubblewrap is missing or forbidden")
-    command = sandbox._command("-c", ORPHANS, seconds, closed=closed)
+    mark = f"86400.{os.getpid()}"
+    command = sandbox._command("-c", ORPHANS, seconds, mark, closed=closed)
     monkeypatch.setattr(sandbox, "is_closed", lambda: closed)
     monkeypatch.setattr(sandbox, "_command", lambda *words: command)
     bystanders, codes, done = [], [], threading.Event()
@@ -63,7 +64,7 @@ def test_only_what_a_student_started_is_ended(monkeypatch, closed, seconds):
     done.set()
     other.join()
     assert {one.wait() for one in bystanders} == {7} and set(codes) == {9}
-    assert not any(b"86422.5" in line for line in command_lines())
+    assert not any(mark.encode() in line for line in command_lines())
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from transformer_lesson.exercises.catalog import LESSONS
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.grading import folder as handed_in
 from transformer_lesson.grading import sandbox
+from transformer_lesson.grading.archives import Unreadable
 from transformer_lesson.grading.class_gain import write_gains
 from transformer_lesson.grading.judge import grade, grade_hunt
 
@@ -40,15 +41,15 @@ def rows(submissions: list[handed_in.Submission], lesson: str) -> Iterator[hande
     """Yield one row for each exercise of each notebook of a lesson, or of all if it is ""."""
     for submission in tqdm(submissions, unit="notebook", ascii=True):
         try:
-            of_lesson, cells = handed_in.read(submission.path)
-        except handed_in.Unreadable as error:
+            of_lesson, cells, prose = handed_in.read(submission, lesson)
+        except Unreadable as error:
             yield handed_in.Row(submission, "", Report("", "unreadable", str(error)))
             continue
         if lesson in ("", of_lesson):
             hunt = handed_in.HUNT.fullmatch(of_lesson)
             reports = grade_hunt(cells, int(hunt[1])) if hunt else grade(cells, of_lesson)
             for report in reports:
-                yield handed_in.Row(submission, of_lesson, report)
+                yield handed_in.Row(submission, of_lesson, handed_in.with_prose(report, prose))
 
 
 def refusal(folder: str, lesson: str, unconfined: bool) -> str | None:

@@ -125,6 +125,15 @@ HABITS = {
         "FPPF",
         "The cells that it needs raised SyntaxError: '\\(' was never closed",
     ),
+    "mended below": Habit(cells(HEAD, f"{SCORES})", *OTHERS, SCORES, CHECK), "PPPP"),
+    "broken above a stub": Habit(
+        cells(HEAD, f"{SCORES})", STUB, *OTHERS),
+        "FPPF",
+        "The cells that it needs raised SyntaxError",
+    ),
+    "imported after the check": Habit(
+        cells(*ALL, CHECK, CHECK_LAST, "from transformer_lesson.model.attention import *"), "PPPP"
+    ),
     "raises": Habit(
         cells(HEAD, SCORES.replace("Q @", "1 / 0 * Q @"), *OTHERS),
         "FPPF",

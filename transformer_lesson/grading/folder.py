@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from transformer_lesson import lessons
 from transformer_lesson.exercises.catalog import LESSONS
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.files import printable, write_atomically
 from transformer_lesson.grading.archives import LARGEST, File, Unreadable, files_in, refuse, within
-from transformer_lesson.lessons import LESSONS as ALL
 
 COLUMNS = ("student", "lesson", "exercise", "status", "mistake", "message")
 LONGEST = 300  # characters of a message
@@ -70,7 +70,7 @@ def find_submissions(folder: Path) -> list[Submission]:
             files = [one for one in _files(entry) if not _is_hidden(one.path.relative_to(folder))]
         except Unreadable as error:
             files = [File(entry, partial(refuse, str(error)))]
-        notebooks = [one for one in files if is_notebook(one.path) or one.path.suffix == ".zip"]
+        notebooks = [one for one in files if is_notebook(one.path) or _is_zip(one.path)]
         for path, load in notebooks or [File(entry, partial(refuse, _no_notebook(entry, files)))]:
             student = _student(path.relative_to(folder).parts, entry)
             found.append(Submission(student, path, load))
@@ -87,7 +87,7 @@ def _files(entry: Path) -> Iterator[File]:
                     yield from _files(Path(place, name))
                 except Unreadable as error:
                     yield File(Path(place, name), partial(refuse, str(error)))
-    elif entry.suffix.lower() == ".zip" and entry.is_file() and not entry.is_symlink():
+    elif _is_zip(entry) and entry.is_file() and not entry.is_symlink():
         yield from files_in(entry, entry)
     else:
         yield File(entry, partial(_content, entry))
@@ -101,6 +101,10 @@ def _is_hidden(path: Path) -> bool:
 def is_notebook(path: Path) -> bool:
     """Return whether a file's name says that it is one; browsers add `.txt` or `.json`."""
     return ".ipynb" in path.name.lower()
+
+
+def _is_zip(path: Path) -> bool:
+    return path.suffix.lower() == ".zip"
 
 
 def _student(parts: tuple[str, ...], entry: Path) -> str:
@@ -149,10 +153,7 @@ def read(submission: Submission, asked: str = "") -> Notebook:
     if not any(source.strip() for _, source in cells):
         raise Unreadable("The notebook is empty: perhaps it was handed in before it was saved.")
     titles = [TITLE.search(source) for kind, source in cells if kind == "markdown"]
-    named = [title.group(1).lower() for title in titles if title] or [
-        _named(submission.path),
-        asked,
-    ]
+    named = [*(title.group(1).lower() for title in titles if title), _named(submission.path), asked]
     lesson = next((one for one in named if one in LESSONS or HUNT.fullmatch(one)), "")
     if not lesson:
         raise Unreadable(
@@ -164,7 +165,9 @@ def read(submission: Submission, asked: str = "") -> Notebook:
 
 def _named(path: Path) -> str:
     """Return the number of the lesson that a file's name gives."""
-    files = [number for number, lesson in ALL.items() if Path(lesson.file).stem in path.name]
+    files = [
+        number for number, lesson in lessons.LESSONS.items() if Path(lesson.file).stem in path.name
+    ]
     return files[0] if files else path.name[:2]
 
 

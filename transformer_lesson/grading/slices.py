@@ -22,6 +22,7 @@ IN_PLACE = re.compile(
 """Methods that change what they belong to: of Python's collections and of tensors."""
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+IMPORTS = ast.Import | ast.ImportFrom
 CONFLICT = re.compile(r"^(<{7}|>{7})", re.MULTILINE)
 MERGED = "the lines <<<<<<< and >>>>>>> of a merge still stand in the cell"
 
@@ -61,12 +62,12 @@ def slice_for(name: str, cells: list[str]) -> list[ast.stmt]:
             if _defines(name, cell):
                 broken[i] = SyntaxError(MERGED) if CONFLICT.search(cell) else error
     found = _without_blank_stubs(found)
-    last = _last(name, cells, {one.cell for one in found if name in one.binds} | broken.keys())
-    for i, error in broken.items():
-        if i <= last:
-            raise SyntaxError(*error.args) from error
+    defined = [one for one in found if name in one.binds and not isinstance(one.node, IMPORTS)]
+    attempts = {one.cell for one in defined if not _is_stub(one.node)}
+    if broken and max(broken) > max(attempts, default=-1):
+        raise SyntaxError(*broken[max(broken)].args) from broken[max(broken)]
     _take_over_changes(name, found)
-    taken = _needed(name, found, last)
+    taken = _needed(name, found, _last(name, cells, attempts or {one.cell for one in defined}))
     return [one.node for i, one in enumerate(found) if i in taken]
 
 
@@ -77,10 +78,8 @@ def _needed(name: str, found: list[Statement], last: int) -> set[int]:
     def wanted(one: Statement) -> bool:
         if one.cell <= last:
             return bool(one.binds & {*needed, "*"})
-        written = isinstance(one.node, ast.FunctionDef) and one.node.name != name
-        return bool(
-            one.binds & (needed - bound | (needed & EXERCISES.keys() if written else set()))
-        )
+        late = EXERCISES.keys() - {name} if isinstance(one.node, ast.FunctionDef) else set()
+        return bool(one.binds & needed & (needed - bound | late))
 
     needed, taken = {name}, set()
     while new := {i for i, one in enumerate(found) if wanted(one)} - taken:
@@ -91,21 +90,18 @@ def _needed(name: str, found: list[Statement], last: int) -> set[int]:
 
 def _without_blank_stubs(found: list[Statement]) -> list[Statement]:
     """Return the statements without the stubs of functions that are written elsewhere."""
-    stubs = [isinstance(one.node, ast.FunctionDef) and is_stub(one.node) for one in found]
     written = set()
-    for one, stub in zip(found, stubs, strict=True):
-        value = getattr(one.node, "value", None)
-        if isinstance(one.node, DEFINITIONS) and not stub or isinstance(value, ast.Lambda):
-            written |= one.binds
-    return [
-        one
-        for one, stub in zip(found, stubs, strict=True)
-        if not (stub and one.node.name in written)
-    ]
+    for node, binds, *_ in found:
+        is_lambda = isinstance(getattr(node, "value", None), ast.Lambda)
+        if is_lambda or isinstance(node, DEFINITIONS) and not _is_stub(node):
+            written |= binds
+    return [one for one in found if not (_is_stub(one.node) and one.binds <= written)]
 
 
-def is_stub(node: ast.FunctionDef) -> bool:
-    """Return whether a function is as the notebook gave it: without a body, or with its bug."""
+def _is_stub(node: ast.stmt) -> bool:
+    """Return whether this is a function as a lesson gives it: without a body, or with a bug."""
+    if not isinstance(node, ast.FunctionDef):
+        return False
     body = [part for part in node.body if not _is_nothing(part)]
     start = node.name in EXERCISES and EXERCISES[node.name].load_start()
     given = ast.parse(bare_source(inspect.unwrap(start))).body[0].body if start else []

@@ -117,9 +117,10 @@ def test_a_grader_that_cannot_start_says_so(tmp_path, monkeypatch, capsys):
 
 def test_a_table_that_cannot_be_written_gets_one_sentence(tmp_path, nothing_runs, capsys):
     (tmp_path / "anna.ipynb").write_text(notebook("1"))
+    (tmp_path / "anna.json").write_text("{}")
     for table in ("gains.csv", "grades.csv"):
+        (tmp_path / table).unlink(missing_ok=True)
         (tmp_path / table).mkdir()
-        (tmp_path / "anna.json").write_text("{}")
         assert command.main([str(tmp_path)]) == 1
         *_, said = capsys.readouterr().out.splitlines()
         assert f"{table} was not written" in said and said.endswith("grade again.")

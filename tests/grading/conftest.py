@@ -8,4 +8,4 @@ from transformer_lesson.grading import sandbox
 @pytest.fixture
 def closed_sandbox(monkeypatch):
     monkeypatch.setattr(sandbox, "can_start", lambda: True)
-    monkeypatch.setattr(sandbox, "is_closed", lambda: True)
+    monkeypatch.setattr(sandbox, "why_open", lambda: None)

@@ -34,3 +34,8 @@ def grades(folder: Path) -> list[dict[str, str]]:
 def graded_here(name: str, cells: list[str]) -> Report:
     """The verdict on one function of well-meant cells, both halves of it in this process."""
     return verdict(name, SEED, json.dumps(record(name, cells, SEED)).encode())
+
+
+def all_graded_here(cells: list[str], names: tuple[str, ...]) -> list[Report]:
+    """Stands in for `judge._until_stopped`."""
+    return [graded_here(name, cells) for name in names]

@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-from tests.grading.handed_in import graded_here, grades
+from tests.grading.handed_in import all_graded_here, grades
 from transformer_lesson.exercises import exam
 from transformer_lesson.exercises.boss import planted
 from transformer_lesson.exercises.engine.explanation import words
 from transformer_lesson.exercises.program import FUNCTIONS, sources
 from transformer_lesson.grading import __main__ as command
 from transformer_lesson.grading import judge
-from transformer_lesson.grading.folder import read
+from transformer_lesson.grading.folder import find_submissions, read
 
 pytestmark = pytest.mark.slow
 HUNT = 7
@@ -21,8 +21,7 @@ THIRTY = [HUNT, *(pytest.param(n, marks=pytest.mark.everything) for n in range(3
 
 @pytest.fixture
 def graded_in_this_process(monkeypatch, unchecked):
-    here = "_until_stopped", lambda cells, names: [graded_here(name, cells) for name in names]
-    monkeypatch.setattr(judge, *here)
+    monkeypatch.setattr(judge, "_until_stopped", all_graded_here)
 
 
 def handed_in(seed: int, mended: dict[str, str], folder) -> list[str]:
@@ -34,9 +33,10 @@ def handed_in(seed: int, mended: dict[str, str], folder) -> list[str]:
                 cell["source"] = source
     path = folder / "homework.ipynb"
     path.write_text(json.dumps(notebook))
-    lesson, cells = read(path)
-    assert lesson == f"hunt {seed}"
-    return cells
+    (submission,) = find_submissions(folder)
+    found = read(submission)
+    assert found.lesson == f"hunt {seed}"
+    return found.code
 
 
 @pytest.mark.parametrize("seed", THIRTY)

@@ -9,7 +9,8 @@ from tests.grading.handed_in import NAME, RIGHT, grades, notebook
 from transformer_lesson.exercises import Report
 from transformer_lesson.grading import __main__ as command
 from transformer_lesson.grading import sandbox
-from transformer_lesson.grading.folder import Unreadable, plain, read
+from transformer_lesson.grading.archives import Unreadable
+from transformer_lesson.grading.folder import find_submissions, plain, read
 
 pytestmark = pytest.mark.slow
 
@@ -55,29 +56,30 @@ def test_names_are_shown_and_never_computed(tmp_path, nothing_runs):
     assert shown == {"m\\udcfcller", "'=1+1", "'@SUM(A1)", "'-2", "a\\nb", "\\u202eevil", "日本"}
 
 
-NONE = (b"", b"\xff\xfe", b"[]", b"{}", b'{"cells": 3}', b'{"cells": [1]}', b"[" * 10**6, bytes(99))
+NONE = (b"\xff\xfe", b"[]", b'{"cells": 3}', b"[" * 10**6, bytes(99), b"{", b'{"nbformat": "x"}')
 
 
 def test_what_is_no_notebook_or_cannot_be_read_is_called_so(tmp_path):
+    def said() -> str:
+        (submission,) = find_submissions(tmp_path)
+        with pytest.raises(Unreadable) as error:
+            read(submission)
+        submission.path.unlink()
+        return str(error.value)
+
     for content in NONE:
         (tmp_path / "a.ipynb").write_bytes(content)
-        with pytest.raises(Unreadable, match="not a notebook of version 4"):
-            read(tmp_path / "a.ipynb")
-    (tmp_path / "10_right.ipynb").write_text(notebook(RIGHT, title="no title"))
-    assert read(tmp_path / "10_right.ipynb") == ("10", [RIGHT])
+        assert "not a notebook of version 4" in said()
     (tmp_path / "a.ipynb").write_text(notebook(RIGHT, title="# 99 · Nothing"))
-    with pytest.raises(Unreadable, match="which lesson"):
-        read(tmp_path / "a.ipynb")
+    assert "which lesson" in said()
     with (tmp_path / "large.ipynb").open("wb") as file:
         file.truncate(10**9)
-    with pytest.raises(Unreadable, match="larger than 20 MB"):
-        read(tmp_path / "large.ipynb")
+    assert "larger than 20 MB: clear its outputs" in said()
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe.ipynb")
-        (tmp_path / "link.ipynb").symlink_to(tmp_path / "10_right.ipynb")
-        for name in ("pipe.ipynb", "link.ipynb"):
-            with pytest.raises(Unreadable, match="hand in an ordinary file"):
-                read(tmp_path / name)
+        assert "hand in an ordinary file" in said()
+        (tmp_path / "link.ipynb").symlink_to(__file__)
+        assert "hand in an ordinary file" in said()
 
 
 @pytest.mark.parametrize(
@@ -104,10 +106,21 @@ def test_a_wrong_command_gets_one_sentence(capsys, arguments, said):
 
 def test_a_grader_that_cannot_start_says_so(tmp_path, monkeypatch, capsys):
     (tmp_path / "anna.ipynb").write_text(notebook(RIGHT))
-    monkeypatch.setattr(sandbox, "is_closed", lambda: False)
+    monkeypatch.setattr(sandbox, "why_open", lambda: "It is open")
     monkeypatch.setattr(sandbox, "_command", lambda *words: [sys.executable, "-c", "raise OSError"])
     for flags, said in ([], "GRADE_FLAGS=--unconfined"), (["--unconfined"], "run `make setup`"):
         assert command.main([str(tmp_path), *flags]) == 1
         answer = capsys.readouterr().out
         assert said in answer and answer.count("\n") == 1
     assert not (tmp_path / "grades.csv").exists()
+
+
+def test_a_table_that_cannot_be_written_gets_one_sentence(tmp_path, nothing_runs, capsys):
+    (tmp_path / "anna.ipynb").write_text(notebook("1"))
+    (tmp_path / "anna.json").write_text("{}")
+    for table in ("gains.csv", "grades.csv"):
+        (tmp_path / table).unlink(missing_ok=True)
+        (tmp_path / table).mkdir()
+        assert command.main([str(tmp_path)]) == 1
+        *_, said = capsys.readouterr().out.splitlines()
+        assert f"{table} was not written" in said and said.endswith("grade again.")

@@ -12,20 +12,20 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import torch
 from tqdm import tqdm
 
 from transformer_lesson.exercises.catalog import LESSONS
+from transformer_lesson.exercises.engine.checks import one_thread
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.grading import folder as handed_in
 from transformer_lesson.grading import sandbox
+from transformer_lesson.grading.archives import Unreadable
 from transformer_lesson.grading.class_gain import write_gains
 from transformer_lesson.grading.judge import grade, grade_hunt
 
-OPEN = (
-    "Nothing here can lock notebooks in, so a malicious one could read or delete your files: "
-    "install bubblewrap (Linux: `sudo apt install bubblewrap`), or run them unconfined, best as a "
-    "separate user or in a container, with `make grade GRADE_FLAGS=--unconfined`."
+UNCONFINED = (
+    "or run them unconfined, best as a separate user or in a container, with "
+    "`make grade GRADE_FLAGS=--unconfined`."
 )
 
 
@@ -41,15 +41,15 @@ def rows(submissions: list[handed_in.Submission], lesson: str) -> Iterator[hande
     """Yield one row for each exercise of each notebook of a lesson, or of all if it is ""."""
     for submission in tqdm(submissions, unit="notebook", ascii=True):
         try:
-            of_lesson, cells = handed_in.read(submission.path)
-        except handed_in.Unreadable as error:
+            of_lesson, cells, prose = handed_in.read(submission, lesson)
+        except Unreadable as error:
             yield handed_in.Row(submission, "", Report("", "unreadable", str(error)))
             continue
         if lesson in ("", of_lesson):
             hunt = handed_in.HUNT.fullmatch(of_lesson)
             reports = grade_hunt(cells, int(hunt[1])) if hunt else grade(cells, of_lesson)
             for report in reports:
-                yield handed_in.Row(submission, of_lesson, report)
+                yield handed_in.Row(submission, of_lesson, handed_in.with_prose(report, prose))
 
 
 def refusal(folder: str, lesson: str, unconfined: bool) -> str | None:
@@ -58,10 +58,10 @@ def refusal(folder: str, lesson: str, unconfined: bool) -> str | None:
         return f"{folder!r} is not a folder: give the one with the notebooks, as in DIR=handed_in."
     if lesson and lesson not in LESSONS and not handed_in.HUNT.fullmatch(lesson):
         return f"There is no lesson {lesson!r}: give two digits, 00 to 17, as in LESSON=03."
-    if not os.access(folder, os.W_OK):
-        return f"grades.csv cannot be written in {folder}: copy the notebooks to your own folder."
-    if not unconfined and not sandbox.is_closed():
-        return OPEN
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return f"{folder} cannot be read and written: copy the notebooks to a folder of your own."
+    if not unconfined and (reason := sandbox.why_open()):
+        return f"{reason}, {UNCONFINED}"
     if not sandbox.can_start():
         return "No process starts for a notebook: run `make setup`, and free 2 GB of memory."
     return None
@@ -78,19 +78,22 @@ def main(arguments: list[str]) -> int:
     if refused:
         print(refused)
         return 1
-    torch.set_num_threads(1)  # as in the students' processes: the same sums
-    sandbox.adopt_orphans()
     folder = Path(chosen.folder).resolve()
     submissions = handed_in.find_submissions(folder)
-    graded = list(rows(submissions, chosen.lesson))
+    with one_thread():  # as in the students' processes: the same sums
+        graded = list(rows(submissions, chosen.lesson))
     if chosen.lesson:
         graded += handed_in.missing(graded, submissions, chosen.lesson)
-    place = handed_in.write_grades(graded, folder)
     counts = Counter(row.report.status for row in graded)
     said = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-    print(f"{place}: {said or 'nothing was handed in'}.")
-    if gained := write_gains(folder):
-        print(gained)
+    try:
+        place = handed_in.write_grades(graded, folder)
+        print(f"{place}: {said or 'nothing was handed in'}.")
+        if gained := write_gains(folder):
+            print(gained)
+    except OSError as error:  # a spreadsheet program holds the table, or the disk is full
+        print(f"{error.strerror}, or close the table where it is open, and grade again.")
+        return 1
     return 0
 
 

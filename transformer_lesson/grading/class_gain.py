@@ -17,7 +17,7 @@ import numpy as np
 from transformer_lesson.exercises.engine.inventory import Choice, Item, asked, given, load_items
 from transformer_lesson.exercises.engine.progress import FILE, parse_progress
 from transformer_lesson.files import write_atomically
-from transformer_lesson.grading.folder import plain
+from transformer_lesson.grading.folder import is_notebook, plain
 
 TABLE = "gains.csv"
 COLUMNS = ("topic", "students", "before", "after", "gain", "low", "high", "mistake", "chosen by")
@@ -58,7 +58,7 @@ def _files(folder: Path) -> Iterator[Path]:
         if entry.is_dir() and not entry.is_symlink():
             found = (Path(place, FILE) for place, _, names in os.walk(entry) if FILE in names)
             yield from sorted(found, key=lambda path: (len(path.parts), os.fsencode(path)))[:1]
-        elif entry.suffix == ".json":
+        elif entry.suffix == ".json" and not is_notebook(entry):
             yield entry
 
 

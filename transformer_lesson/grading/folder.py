@@ -6,22 +6,29 @@ import json
 import os
 import re
 from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from transformer_lesson import lessons
 from transformer_lesson.exercises.catalog import LESSONS
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.files import printable, write_atomically
+from transformer_lesson.grading.archives import LARGEST, File, Unreadable, files_in, refuse, within
 
 COLUMNS = ("student", "lesson", "exercise", "status", "mistake", "message")
 LONGEST = 300  # characters of a message
-LARGEST = 20_000_000  # bytes of a notebook; the lessons have less than 5 million
 TITLE = re.compile(r"^#\s*(\d\d|Hunt \d{1,4})\s*·", re.MULTILINE)
 HUNT = re.compile(r"hunt (\d{1,4})")
-
-
-class Unreadable(Exception):
-    """A file is no notebook of this course; the text says why."""
+PLATFORM = re.compile(  # how Moodle and Canvas name what they deliver: the student, then the file
+    r"(?P<moodle>.+_\d+)_assignsubmission_.*|(?P<canvas>[a-z\d]+)(?:_LATE)?(?P<id>_\d{3,})_\d{4,}_.+"
+)
+LITTER = ("__MACOSX", "Thumbs.db", "desktop.ini")  # what systems put beside other people's files
+PACKED = (".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz")
+CONFLICT = re.compile(rb"^(<{7}|>{7}) ", re.MULTILINE)
+MARKDOWN = "Its code stands in a cell that is no code cell: change the cell's type back to Code."
 
 
 class Submission(NamedTuple):
@@ -29,6 +36,7 @@ class Submission(NamedTuple):
 
     student: str
     path: Path
+    load: Callable[[], bytes]
 
 
 class Row(NamedTuple):
@@ -39,64 +47,176 @@ class Row(NamedTuple):
     report: Report
 
 
-def find_submissions(folder: Path) -> list[Submission]:
-    """Return every notebook of a folder, in the same order every time.
+class Notebook(NamedTuple):
+    """A notebook's lesson, two digits or "hunt 7", and its cells' sources, code and others."""
 
-    The student is the name of the first folder or file below `folder`.
+    lesson: str
+    code: list[str]
+    prose: list[str]
+
+
+def find_submissions(folder: Path) -> list[Submission]:
+    """Return every notebook of a folder and its archives, in the same order every time.
+
+    The student is the name of the first folder or file below `folder`, or the one that Moodle or
+    Canvas has put into a name.
     """
     found = []
     for entry in sorted(folder.iterdir(), key=lambda path: os.fsencode(path.name)):
-        if entry.name.startswith(".") or (entry.is_file() and entry.suffix in (".csv", ".json")):
+        data = entry.suffix in (".csv", ".json") and not is_notebook(entry) and entry.is_file()
+        if data or _is_hidden(Path(entry.name)):
             continue
-        if entry.is_dir() and not entry.is_symlink():
-            notebooks = sorted(_notebooks(entry), key=os.fsencode) or [entry]
-            found += [Submission(entry.name, path) for path in notebooks]
-        else:
-            found.append(Submission(entry.stem, entry))
+        try:
+            files = [one for one in _files(entry) if not _is_hidden(one.path.relative_to(folder))]
+        except Unreadable as error:
+            files = [File(entry, partial(refuse, str(error)))]
+        notebooks = [one for one in files if is_notebook(one.path) or _is_zip(one.path)]
+        for path, load in notebooks or [File(entry, partial(refuse, _no_notebook(entry, files)))]:
+            student = _student(path.relative_to(folder).parts, entry)
+            found.append(Submission(student, path, load))
     return found
 
 
-def _notebooks(folder: Path) -> list[Path]:
-    return [
-        Path(place, name)
-        for place, _, names in os.walk(folder)
-        for name in names
-        if name.lower().endswith(".ipynb") and not _is_hidden(Path(place).relative_to(folder))
-    ]
+def _files(entry: Path) -> Iterator[File]:
+    """Yield a file, or those of a folder or an archive."""
+    if entry.is_dir() and not entry.is_symlink():
+        for place, folders, names in os.walk(entry):
+            folders.sort(key=os.fsencode)
+            for name in sorted(names, key=os.fsencode):
+                try:
+                    yield from _files(Path(place, name))
+                except Unreadable as error:
+                    yield File(Path(place, name), partial(refuse, str(error)))
+    elif _is_zip(entry) and entry.is_file() and not entry.is_symlink():
+        yield from files_in(entry, entry)
+    else:
+        yield File(entry, partial(_content, entry))
 
 
-def _is_hidden(place: Path) -> bool:
-    """Return whether a folder holds JupyterLab's checkpoints, a copy's earlier editions or such."""
-    return any(part.startswith(".") for part in place.parts)
+def _is_hidden(path: Path) -> bool:
+    """Return whether a file is a system's, a checkpoint of JupyterLab or an earlier edition."""
+    return any(part.startswith(".") or part in LITTER for part in path.parts)
 
 
-def read(path: Path) -> tuple[str, list[str]]:
-    """Return a notebook's lesson, two digits or "hunt 7", and the sources of its code cells.
+def is_notebook(path: Path) -> bool:
+    """Return whether a file's name says that it is one; browsers add `.txt` or `.json`."""
+    return ".ipynb" in path.name.lower()
+
+
+def _is_zip(path: Path) -> bool:
+    return path.suffix.lower() == ".zip"
+
+
+def _student(parts: tuple[str, ...], entry: Path) -> str:
+    """Return whose file this is: as Moodle or Canvas say, or the first folder, archive or file."""
+    for part in parts:
+        if told := PLATFORM.fullmatch(part):
+            return told["moodle"] or told["canvas"] + told["id"]
+    return entry.name if entry.is_dir() else re.sub(r"\.ipynb.*", "", entry.stem)
+
+
+def _content(path: Path) -> bytes:
+    """Return what is in a file.
+
+    Raises:
+        Unreadable: it is no ordinary file, cannot be read, or is too large.
+    """
+    if path.is_symlink() or not path.is_file():
+        raise Unreadable("It is a link or a device: hand in an ordinary file that ends in .ipynb.")
+    try:
+        with path.open("rb") as file:
+            return within(file.read(LARGEST + 1))
+    except OSError as error:
+        raise Unreadable(f"The file cannot be read: {error.strerror}.") from error
+
+
+def _no_notebook(entry: Path, files: list[File]) -> str:
+    """Return why what was handed in holds no notebook."""
+    names = sorted({one.path.name for one in files})
+    if any(name.lower().endswith(PACKED) for name in names):
+        return "Of archives only zip can be read: pack the notebook as a zip, or hand in itself."
+    held = f"only {', '.join(names[:3])}{', …' * (len(names) > 3)}" if names else "nothing"
+    return f"There is no notebook here, {held}: hand in the file that ends in .ipynb, no export."
+
+
+def read(submission: Submission, asked: str = "") -> Notebook:
+    """Return a notebook's lesson and cells.
+
+    Args:
+        submission: whose file, and where it is.
+        asked: the lesson that it is of, if neither its title nor its name says so.
 
     Raises:
         Unreadable: the file is no notebook, or of no lesson.
     """
-    if path.suffix.lower() != ".ipynb" or path.is_symlink() or not path.is_file():
-        raise Unreadable("There is no notebook here: hand in an ordinary file that ends in .ipynb.")
-    try:
-        if path.stat().st_size > LARGEST:
-            raise Unreadable(f"The file is larger than {LARGEST // 10**6} MB.")
-        cells = [_cell(cell) for cell in json.loads(path.read_bytes())["cells"]]
-    except OSError as error:
-        raise Unreadable(f"The file cannot be read: {error.strerror}.") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Unreadable("The file is not a notebook of version 4.") from error
+    cells = [*map(_cell, _cells(submission.load()))]
+    if not any(source.strip() for _, source in cells):
+        raise Unreadable("The notebook is empty: perhaps it was handed in before it was saved.")
     titles = [TITLE.search(source) for kind, source in cells if kind == "markdown"]
-    named = [title.group(1).lower() for title in titles if title] or [path.name[:2]]
-    if named[0] not in LESSONS and not HUNT.fullmatch(named[0]):
-        raise Unreadable("Neither a title nor the file's name says which lesson it is.")
-    return named[0], [source for kind, source in cells if kind == "code"]
+    named = [*(title.group(1).lower() for title in titles if title), _named(submission.path), asked]
+    lesson = next((one for one in named if one in LESSONS or HUNT.fullmatch(one)), "")
+    if not lesson:
+        raise Unreadable(
+            "Neither a title nor the file's name says which lesson it is: say it, as LESSON=03."
+        )
+    code = [source for kind, source in cells if kind == "code"]
+    return Notebook(lesson, code, [source for kind, source in cells if kind != "code"])
 
 
-def _cell(cell: dict) -> tuple[str, str]:
-    source = cell["source"]
-    text = source if isinstance(source, str) else "".join(source)
-    return str(cell["cell_type"]), text
+def _named(path: Path) -> str:
+    """Return the number of the lesson that a file's name gives."""
+    files = [
+        number for number, lesson in lessons.LESSONS.items() if Path(lesson.file).stem in path.name
+    ]
+    return files[0] if files else path.name[:2]
+
+
+def _cells(content: bytes) -> list:
+    """Return a notebook's cells.
+
+    Raises:
+        Unreadable: it is no notebook of version 4.
+    """
+    begin = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:200].lower()
+    if not begin:
+        raise Unreadable("The file is empty: save the notebook and hand it in again.")
+    if begin.startswith((b"<!doctype", b"<html")):
+        raise Unreadable("The file is a web page: download the notebook itself (on GitHub: Raw).")
+    try:
+        notebook = json.loads(content)
+        cells = notebook.get("cells", notebook.get("worksheets") and [])
+        if notebook.get("worksheets") or notebook.get("nbformat", 4) < 4:
+            raise Unreadable(
+                f"The file is a notebook of version {notebook.get('nbformat', 3)}: open it in "
+                "Jupyter, save it once, and hand it in again."
+            )
+        return [*cells]
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        if CONFLICT.search(content):
+            raise Unreadable(
+                "The file holds the lines <<<<<<< and >>>>>>> of a merge: undo the merge, keep one "
+                "of the two versions, and hand it in again."
+            ) from error
+        raise Unreadable(
+            "The file is not a notebook of version 4, or damaged: open it in Jupyter, save it, and "
+            "hand it in again."
+        ) from error
+
+
+def _cell(cell: Any) -> tuple[str, str]:
+    """Return a cell's kind and source; what lacks either is an empty one."""
+    cell = cell if isinstance(cell, dict) else {}
+    source = cell.get("source") or ""
+    lines = source if isinstance(source, list) else [source]
+    return str(cell.get("cell_type")), "".join(map(str, lines))
+
+
+def with_prose(report: Report, prose: list[str]) -> Report:
+    """Return a report that says so if what it misses stands in a cell that is no code cell."""
+    written = re.compile(rf"^\s*def\s+{re.escape(report.name)}\b", re.MULTILINE)
+    if report.status in ("missing", "not attempted") and any(map(written.search, prose)):
+        return replace(report, message=MARKDOWN)
+    return report
 
 
 def missing(rows: list[Row], submissions: list[Submission], lesson: str) -> list[Row]:
@@ -114,7 +234,7 @@ def write_grades(rows: list[Row], folder: Path) -> Path:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
-    for (student, path), lesson, report in rows:
+    for (student, path, _), lesson, report in rows:
         if counts[student, lesson] > 1:  # the file alone says which notebook is meant
             student = f"{student} ({path.relative_to(folder).as_posix()})"
         message = report.message.partition("\n")[0]

@@ -1,44 +1,73 @@
 """Whether a student's function is the package's own, or calls it, under whatever name.
 
-Names and import statements do not say it: what counts is whether the code of our function runs.
+While a student's code runs, our answers are away: each has the code of a trap in place of its own,
+so whoever calls one, wraps it, or takes its code or its source, gets the trap. Code that the cells
+do not hold (text that is executed, a module loaded anew, a code object put into a function) is
+compared with ours. An answer typed into a cell is the student's, whatever it equals.
 """
 
+import dis
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType
 from typing import Any
 
 from transformer_lesson.exercises.engine import choosing, folds
 from transformer_lesson.exercises.engine.specification import Exercise
+from transformer_lesson.exercises.program import sources
 
-GIVES_OURS = choosing.variant, folds.solution, folds.solution_code
-"""What makes a function of ours anew, or shows its source."""
+STARTS = {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system"}
+GIVE_OURS = choosing.variant, folds.solution, folds.solution_code
+PACKAGE = re.compile(r"transformer_lesson[.\s]")  # in a command, and no folder of that name
+_watches: list["Watch"] = []  # the one that watches now
+
+
+def _trap(*arguments: Any, **named: Any) -> None:
+    """Stand in for one of our answers; it may use no name of this module."""
+    from transformer_lesson.grading.imported import caught
+
+    caught()
+
+
+def caught() -> None:
+    """Note that one of our answers was called, and give no result."""
+    for watch in _watches:
+        watch.saw_ours = True
+    raise RuntimeError("This is the package's own answer.")
 
 
 class Watch:
-    """Notices in `saw_ours` whether an exercise's own solution ran, or was asked for."""
+    """Notices in `saw_ours` whether an exercise's own solution was called, taken or executed."""
 
     def __init__(self, exercise: Exercise):
-        ours = (*GIVES_OURS, exercise.load_reference())
-        # by their ids: a solution that was typed in is equal code, but not the same
-        self._codes = {id(inspect.unwrap(function).__code__) for function in ours}
         self.saw_ours = False
-
-    def _notice(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call" and id(frame.f_code) in self._codes:
-            self.saw_ours = True
+        self._cell: CodeType | None = None
+        ours = exercise.load_reference(), folds.plain_solution(exercise), *GIVE_OURS
+        functions = [*filter(None, ours), *choosing.parts(exercise.marked)]
+        self._code = {one: one.__code__ for one in map(inspect.unwrap, functions)}
+        self._ours = {}
+        for code in [*_written(exercise), *self._code.values()]:
+            self._ours.setdefault(_size(code), []).append(_steps(code))
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Watch what runs in this block."""
-        before = sys.getprofile()
-        sys.setprofile(self._notice)
+    def watching(self, cell: CodeType | None = None) -> Iterator[None]:
+        """Watch what runs in this block; what `cell` defines is the student's."""
+        if self in _watches:
+            yield
+            return
+        self._cell = cell
+        for function in self._code:
+            function.__code__ = inspect.unwrap(_trap).__code__
+        _watches.append(self)
         try:
             yield
         finally:
-            sys.setprofile(before)
+            _watches.remove(self)
+            for function, code in self._code.items():
+                function.__code__ = code
 
     def watched(self, function: Callable) -> Callable:
         """Return a function that does the same and is watched."""
@@ -48,3 +77,66 @@ class Watch:
                 return function(*arguments, **named)
 
         return call
+
+    def hear(self, event: str, arguments: tuple) -> None:
+        """Note what Python says of our answers, whoever asked for it."""
+        if event in ("exec", "function.__new__", "object.__setattr__"):
+            code = arguments[-1]
+            if inspect.iscode(code) and code is not self._cell:
+                self.saw_ours |= any(map(self._is_ours, _nested(code)))
+        elif event == "object.__getattr__" and arguments[1] == "__code__":
+            self.saw_ours |= any(arguments[0] is one for one in self._code)
+        elif event in STARTS and PACKAGE.search(str(arguments[:2])):
+            self.saw_ours = True
+
+    def _is_ours(self, code: CodeType) -> bool:
+        alike = self._ours.get(_size(code))
+        return alike is not None and _steps(code) in alike
+
+
+def _hear(event: str, arguments: tuple) -> None:
+    for watch in _watches:
+        watch.hear(event, arguments)
+
+
+sys.addaudithook(_hear)  # it stays as long as the process
+
+
+def _written(exercise: Exercise) -> list[CodeType]:
+    """Return our answers in each form in which the package writes them down."""
+    name, marked = exercise.name, exercise.marked
+    texts = [choosing.as_written(marked), *filter(None, [sources().get(name)])]
+    nested = [one for text in texts for one in _nested(compile(text, "ours", "exec"))]
+    return [choosing.code(inspect.unwrap(marked)), *(one for one in nested if one.co_name == name)]
+
+
+def _nested(code: CodeType) -> list[CodeType]:
+    """Return code and all functions in it."""
+    return [
+        code,
+        *(one for part in filter(inspect.iscode, code.co_consts) for one in _nested(part)),
+    ]
+
+
+def _size(code: CodeType) -> tuple[int, ...]:
+    """Return numbers that are the same where code does the same; most other code differs."""
+    return code.co_argcount, code.co_nlocals, len(code.co_names)
+
+
+def _steps(code: CodeType) -> list:
+    """Return what code does, whatever its variables are called and its docstring says.
+
+    A method of an imported module is called in other steps if the import stands in the same text.
+    """
+    by_number, jumps = {*dis.haslocal, *dis.hasfree}, {*dis.hasjrel, *dis.hasjabs}
+    steps = []
+    for step in dis.get_instructions(code):
+        if step.opname not in ("PUSH_NULL", "PRECALL", "NOP", "CACHE"):
+            value = step.arg if step.opcode in by_number else _argument(step.argval)
+            name = step.opname.replace("LOAD_METHOD", "LOAD_ATTR")
+            steps.append((name, None if step.opcode in jumps else value))
+    return steps
+
+
+def _argument(value: Any) -> Any:
+    return _steps(value) if inspect.iscode(value) else repr(value)

@@ -2,11 +2,11 @@
 
 With bubblewrap (Linux) it sees Python and this package, read-only, and an empty folder of its own
 in memory; no network, no other process, no file of the user; and when it ends, all that it
-started ends. Without it, limits and a scratch folder remain. Memory, files and processes are
-limited where the system knows `setrlimit`; time and what it answers, everywhere.
+started ends. Without it, limits and a scratch folder remain, and on Linux a `keeper`, which ends
+what was started. Memory, files and processes are limited where the system knows `setrlimit`; time
+and what it answers, everywhere.
 """
 
-import ctypes
 import json
 import os
 import shutil
@@ -21,6 +21,9 @@ from functools import cache
 from io import BufferedIOBase
 from pathlib import Path
 
+from transformer_lesson.files import printable
+from transformer_lesson.grading import keeper
+
 PACKAGE = Path(__file__).resolve().parents[1]
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/sys/devices/system/cpu")
 STARTING, SECONDS = 120.0, 20.0  # how long PyTorch's import and one exercise may take
@@ -28,6 +31,14 @@ LARGEST = 2**23  # bytes of a line that a student's process writes
 MEMORY = 2 * 2**30  # bytes beyond those of PyTorch itself
 FILE_SIZE, SCRATCH = 2**24, 2**27  # bytes: of one file; of all files, where they lie in memory
 INSIDE = "/scratch"
+
+SO = "so a malicious notebook could read or delete your files"
+INSTALL = "install bubblewrap (Linux: `sudo apt install bubblewrap`)"
+REPAIR = "run `make setup` anew, with a Python that every user can read"
+ALLOW = (
+    "allow what it needs, user namespaces (Ubuntu, until the next start: `sudo sysctl "
+    "kernel.apparmor_restrict_unprivileged_userns=0`; a container must be started with that right)"
+)
 
 
 class Stopped(Exception):
@@ -42,7 +53,6 @@ def answers(request: dict) -> Iterator[bytes]:
     Raises:
         Stopped: there is no further line.
     """
-    before = children()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         scratch, asked, written = (Path(folder, name) for name in ("scratch", "asked", "written"))
         scratch.mkdir()
@@ -56,7 +66,7 @@ def answers(request: dict) -> Iterator[bytes]:
             try:
                 yield from _lines(process, file)
             finally:
-                _end(process, before)
+                _end(process)
 
 
 def can_start() -> bool:
@@ -89,7 +99,8 @@ def _command(*arguments: str, closed: bool | None = None) -> list[str]:
     """Return the command that starts Python, closed off by bubblewrap where that works."""
     python = [sys.executable, "-I", *arguments]  # -I: nothing from the user's own folders
     if not (is_closed() if closed is None else closed):
-        return python
+        kept = [*python[:2], "-m", keeper.__name__] if sys.platform == "linux" else []
+        return [*kept, *python]
     seen = [*SYSTEM, sys.base_prefix, sys.prefix, str(PACKAGE)]
     return [
         *("bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
@@ -107,12 +118,25 @@ def _environment(scratch: Path) -> dict[str, str]:
     return {**kept, **folders, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
 
 
-@cache
 def is_closed() -> bool:
     """Return whether bubblewrap is there and starts our Python; some systems forbid it."""
+    return why_open() is None
+
+
+@cache
+def why_open() -> str | None:
+    """Return why nothing locks notebooks in, and what to do about it; `None` if bubblewrap does."""
+    if not shutil.which("bwrap"):
+        return f"Nothing here can lock notebooks in, {SO}: {INSTALL}"
     trial = _command("-c", "import transformer_lesson.grading", closed=True)
+    tried = subprocess.run(trial, capture_output=True, text=True, errors="replace")
+    if tried.returncode == 0:
+        return None
+    reason = printable((tried.stderr.strip().splitlines() or [f"exit code {tried.returncode}"])[-1])
+    if reason.startswith("bwrap: execvp") or not reason.startswith("bwrap:"):
+        return f"bubblewrap starts, but Python does not start in it ({reason}), {SO}: {REPAIR}"
     return (
-        bool(shutil.which("bwrap")) and subprocess.run(trial, capture_output=True).returncode == 0
+        f"bubblewrap is installed, but the system does not let it start ({reason}), {SO}: {ALLOW}"
     )
 
 
@@ -139,29 +163,15 @@ def limit_this_process() -> None:
         resource.setrlimit(kind, (value, value))
 
 
-def adopt_orphans() -> None:
-    """Make what a student's process leaves behind a child of this one (Linux)."""
-    if sys.platform == "linux":
-        set_child_subreaper = 36
-        ctypes.CDLL(None).prctl(set_child_subreaper, 1, 0, 0, 0)
-
-
-def children() -> set[int]:
-    """Return the processes that this one has started or adopted (Linux; elsewhere none)."""
-    lists = Path("/proc/self/task").glob("*/children")
-    return {int(pid) for one in lists for pid in one.read_text().split()}
-
-
-def _end(process: subprocess.Popen, before: set[int]) -> None:
-    """End a student's process and, where the system shows them, all that it has started."""
+def _end(process: subprocess.Popen) -> None:
+    """End a student's process and, where the system allows, all that it has started; no other."""
     if sys.platform == "win32":
         process.kill()
-    else:
-        with suppress(ProcessLookupError):  # where all of them have ended
+    elif sys.platform == "linux" and not is_closed():
+        process.terminate()  # the keeper ends the others, and then itself
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(2 * keeper.SECONDS)
+    if sys.platform == "darwin" or (sys.platform == "linux" and process.poll() is None):
+        with suppress(ProcessLookupError, PermissionError):  # where all of them have ended
             os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    deadline = time.monotonic() + 10  # against processes that go on starting others
-    while (left := children() - before) and time.monotonic() < deadline:
-        for pid in left:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)

@@ -4,11 +4,15 @@ So a lesson's training runs and pictures are not run again to check one exercise
 """
 
 import ast
+import builtins
 import dis
 import inspect
 import re
 from types import CodeType
 from typing import NamedTuple
+
+from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.engine.standalone import bare_source
 
 FILE = "<notebook>"
 IN_PLACE = re.compile(
@@ -18,12 +22,16 @@ IN_PLACE = re.compile(
 """Methods that change what they belong to: of Python's collections and of tensors."""
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+IMPORTS = ast.Import | ast.ImportFrom
+CONFLICT = re.compile(r"^(<{7}|>{7})", re.MULTILINE)
+MERGED = "the lines <<<<<<< and >>>>>>> of a merge still stand in the cell"
 
 
 class Statement(NamedTuple):
     """A statement of a notebook with the names that it binds or changes and those that it uses.
 
-    A definition changes nothing by itself: it `changes` something when it is called.
+    A definition changes nothing by itself: it `changes` something when it is called. What may bind
+    any name (`import *`, `exec`) binds "*". The cell is its number.
     """
 
     node: ast.stmt
@@ -31,6 +39,7 @@ class Statement(NamedTuple):
     uses: set[str]
     calls: set[str]
     changes: set[str]
+    cell: int
 
 
 def slice_for(name: str, cells: list[str]) -> list[ast.stmt]:
@@ -38,37 +47,80 @@ def slice_for(name: str, cells: list[str]) -> list[ast.stmt]:
 
     A statement is taken if it binds a name that is needed, or changes what it stands for:
     `table[0] = 1`, `table.append(1)`, or a call of a function that does so. What comes after the
-    check of the name's last definition has not happened yet.
+    check of the name's last definition has not happened yet, except that a function of an exercise
+    is the one that was written last, and that a name which nothing before binds is found anywhere.
+    A stub that was left blank is no definition if there is one with a body.
 
     Raises:
         SyntaxError: a cell that defines the name is no Python.
     """
-    found = []
-    for cell in cells[: _last(name, cells) + 1]:
+    found, broken = [], {}
+    for i, cell in enumerate(cells):
         try:
-            found += [_statement(node) for node in ast.parse(_python(cell), FILE).body]
-        except (SyntaxError, ValueError) as error:  # null bytes are a ValueError
-            if re.search(rf"^\s*(?:async\s+)?def\s+{re.escape(name)}\b", cell, re.MULTILINE):
-                raise SyntaxError(*error.args) from error
+            found += [_statement(node, i) for node in ast.parse(_python(cell), FILE).body]
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # null bytes, say
+            if _defines(name, cell):
+                broken[i] = SyntaxError(MERGED) if CONFLICT.search(cell) else error
+    found = _without_blank_stubs(found)
+    defined = [one for one in found if name in one.binds and not isinstance(one.node, IMPORTS)]
+    attempts = {one.cell for one in defined if not _is_stub(one.node)}
+    if broken and max(broken) > max(attempts, default=-1):
+        raise SyntaxError(*broken[max(broken)].args) from broken[max(broken)]
     _take_over_changes(name, found)
+    taken = _needed(name, found, _last(name, cells, attempts or {one.cell for one in defined}))
+    return [one.node for i, one in enumerate(found) if i in taken]
+
+
+def _needed(name: str, found: list[Statement], last: int) -> set[int]:
+    """Return which statements a name needs, of the cells up to the last one and of later ones."""
+    bound = set(dir(builtins)).union(*(one.binds for one in found if one.cell <= last))
+
+    def wanted(one: Statement) -> bool:
+        if one.cell <= last:
+            return bool(one.binds & {*needed, "*"})
+        late = EXERCISES.keys() - {name} if isinstance(one.node, ast.FunctionDef) else set()
+        return bool(one.binds & needed & (needed - bound | late))
+
     needed, taken = {name}, set()
-    while True:
-        new = {i for i, one in enumerate(found) if one.binds & needed} - taken
-        if not new:
-            break
+    while new := {i for i, one in enumerate(found) if wanted(one)} - taken:
         taken |= new
         needed |= set().union(*(found[i].uses for i in new))
-    if not any(name in found[i].binds for i in taken):
-        return []
-    return [one.node for i, one in enumerate(found) if i in taken or "*" in one.binds]
+    return taken
 
 
-def _last(name: str, cells: list[str]) -> int:
+def _without_blank_stubs(found: list[Statement]) -> list[Statement]:
+    """Return the statements without the stubs of functions that are written elsewhere."""
+    written = set()
+    for node, binds, *_ in found:
+        is_lambda = isinstance(getattr(node, "value", None), ast.Lambda)
+        if is_lambda or isinstance(node, DEFINITIONS) and not _is_stub(node):
+            written |= binds
+    return [one for one in found if not (_is_stub(one.node) and one.binds <= written)]
+
+
+def _is_stub(node: ast.stmt) -> bool:
+    """Return whether this is a function as a lesson gives it: without a body, or with a bug."""
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    body = [part for part in node.body if not _is_nothing(part)]
+    start = node.name in EXERCISES and EXERCISES[node.name].load_start()
+    given = ast.parse(bare_source(inspect.unwrap(start))).body[0].body if start else []
+    return not body or [*map(ast.dump, body)] == [*map(ast.dump, given)]
+
+
+def _is_nothing(part: ast.stmt) -> bool:
+    text = isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)
+    stub = isinstance(part, ast.Raise) and "NotImplementedError" in ast.unparse(part)
+    return text or stub or isinstance(part, ast.Pass)
+
+
+def _defines(name: str, cell: str) -> bool:
+    return bool(re.search(rf"^\s*(?:async\s+)?def\s+{re.escape(name)}\b", cell, re.MULTILINE))
+
+
+def _last(name: str, cells: list[str], defined: set[int]) -> int:
     """Return which cell checks a name's last definition; the last of all if none does."""
-    word = re.escape(name)
-    defines = rf"^\s*(?:(?:async\s+)?def\s+{word}\b|{word}\s*=)"
-    checks = rf"""check\(\s*["']{word}["']"""
-    defined = [i for i, cell in enumerate(cells) if re.search(defines, cell, re.MULTILINE)]
+    checks = rf"""check\(\s*["']{re.escape(name)}["']"""
     checked = [i for i, cell in enumerate(cells) if re.search(checks, cell)]
     return checked[-1] if checked and checked[-1] >= max(defined, default=0) else len(cells) - 1
 
@@ -92,7 +144,7 @@ def _take_over_changes(name: str, found: list[Statement]) -> None:
 
 def _python(cell: str) -> str:
     """Return a cell as Python: without its `%%` lines, other magics as calls."""
-    lines = cell.splitlines()
+    lines = cell.lstrip("\ufeff").splitlines()  # a byte order mark
     while lines and lines[0].lstrip().startswith("%%"):
         del lines[0]
     cell = "\n".join(lines)
@@ -103,7 +155,7 @@ def _python(cell: str) -> str:
     return TransformerManager().transform_cell(cell)
 
 
-def _statement(node: ast.stmt) -> Statement:
+def _statement(node: ast.stmt, cell: int) -> Statement:
     code = compile(ast.Module([node], []), FILE, "exec")
     binds = {step.argval for step in dis.get_instructions(code) if step.opname == "STORE_NAME"}
     uses = _outside(code, "LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS")
@@ -114,7 +166,9 @@ def _statement(node: ast.stmt) -> Statement:
         binds.add("*")
     called = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
     calls = {function.id for function in called if isinstance(function, ast.Name)}
-    return Statement(node, binds, uses, calls, changes)
+    if "exec" in calls and not isinstance(node, DEFINITIONS):
+        binds.add("*")
+    return Statement(node, binds, uses, calls, changes, cell)
 
 
 def _changed(node: ast.stmt) -> set[str]:

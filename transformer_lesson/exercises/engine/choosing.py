@@ -56,19 +56,19 @@ def variant(marked: Callable, taken: frozenset[str] = frozenset()) -> Callable:
     if unknown:
         raise ValueError(f"{marked.__name__} has no turn {', '.join(sorted(unknown))}.")
     names = inspect.unwrap(marked).__globals__ | {TAKEN: taken}
-    for part in _parts(marked):
-        names[part.__name__] = FunctionType(_code(part), names, argdefs=part.__defaults__)
+    for part in parts(marked):
+        names[part.__name__] = FunctionType(code(part), names, argdefs=part.__defaults__)
     return names[marked.__name__]
 
 
 @lru_cache(maxsize=1000)
 def as_written(marked: Callable, taken: frozenset[str] = frozenset()) -> str:
     """Return the source of a variant, with its parts, as if nobody had ever marked anything."""
-    return "\n\n".join(ast.unparse(_Chooser(taken).visit(_tree(part))) for part in _parts(marked))
+    return "\n\n".join(ast.unparse(_Chooser(taken).visit(_tree(part))) for part in parts(marked))
 
 
 @cache
-def _parts(marked: Callable) -> list[FunctionType]:
+def parts(marked: Callable) -> list[FunctionType]:
     """Return a marked function and those functions with marks that it calls by their names."""
     function = inspect.unwrap(marked)  # without what checks its annotations in the tests
     named = [function.__globals__.get(name) for name in function.__code__.co_names]
@@ -102,7 +102,7 @@ def _places(marked: Callable) -> dict[str, set[int]]:
     """Return the names of all that can be taken, each with the numbers of its marks."""
     marks = [
         mark
-        for part in _parts(marked)
+        for part in parts(marked)
         for mark in sorted(filter(_is_mark, ast.walk(_tree(part))), key=_position)
     ]
     places = {}
@@ -133,7 +133,7 @@ def _question(mark: ast.Call) -> ast.expr:
 
 
 @cache
-def _code(function: Callable) -> CodeType:
+def code(function: Callable) -> CodeType:
     tree = ast.fix_missing_locations(_Writer().visit(_tree(function)))
     whole = compile(tree, f"<{function.__name__}>", "exec")
     return next(part for part in whole.co_consts if isinstance(part, CodeType))

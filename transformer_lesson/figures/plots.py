@@ -26,8 +26,8 @@ class Figure(MatplotlibFigure):
     """A matplotlib figure that shows itself as a PNG together with its text alternative.
 
     Its paper is white, so that it can be read on a dark page, too. VS Code takes the text
-    alternative from "text/plain"; so does JupyterLab with the course's extension, and nbconvert
-    takes it from the metadata.
+    alternative from "text/plain"; the web site, and JupyterLab with the course's extension, take it
+    from the metadata.
     """
 
     def __init__(self, title: str, alt: str, width: float, height: float):

@@ -24,7 +24,7 @@ help: ## list these commands
 setup: .venv/requirements-lab.txt
 setup-tests: .venv/requirements.txt
 
-MADE_FROM := pyproject.toml tools/setup.py tools/jupyterlab/transformer_lesson.json5
+MADE_FROM := pyproject.toml tools/setup.py $(shell find tools/jupyterlab -type f)
 UNFINISHED := $(wildcard .venv/install-unfinished)
 ifneq ($(shell test -x .venv/bin/python && cat .venv/made-in 2>/dev/null),$(CURDIR)) # moved, or its Python gone
 .PHONY: .venv/requirements-lab.txt .venv/requirements.txt

@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 
 import pytest
 import yaml
@@ -11,6 +12,7 @@ from tests.lessons import ROOT, cells, each_notebook
 from tools import site, site_pages
 from tools.execute_notebooks import STILL, store_stills, take_stills
 from tools.site_docstrings import as_restructured
+from tools.site_folds import fold_cells
 from transformer_lesson import explorables
 from transformer_lesson.checkpoints.translator import TRANSLATOR
 from transformer_lesson.figures.attention_view.drawings import MIME
@@ -139,16 +141,37 @@ def test_the_workflow_publishes_what_make_site_builds():
     assert workflow["permissions"]["pages"] == "write"
 
 
-@pytest.mark.parametrize(
-    ("folded", "tags", "prompt"),
-    [
-        ({}, [], None),
-        ({"source_hidden": True}, ["hide-input"], "Show the code"),
-        ({"source_hidden": True, "outputs_hidden": True}, ["hide-cell"], "Show what happens"),
-    ],
-)
-def test_what_jupyterlab_folds_is_folded_on_the_page(folded, tags, prompt):
-    cell = {"metadata": {"jupyter": folded}}
-    site_pages.fold(cell)
-    assert cell["metadata"].get("tags", []) == tags
-    assert cell["metadata"].get("mystnb", {}).get("code_prompt_show") == prompt
+def code_cell(source: str, *kinds: str, **folded: bool) -> dict:
+    outputs = [{"data": {kind: ""}} for kind in kinds]
+    return {"metadata": {"jupyter": folded}, "source": source, "outputs": outputs}
+
+
+def test_what_jupyterlab_folds_is_folded_on_the_page_under_a_name_of_its_own():
+    code, all_of_it = {"source_hidden": True}, {"source_hidden": True, "outputs_hidden": True}
+    folds = {
+        "the code: imports": code_cell("import math\nfrom a import b", **code),
+        "the code: f and G": code_cell("import a\ndef f(): c = 1\nclass G: pass\nd = 2", **code),
+        "the code: checks": code_cell("assert 1\nassert 2", **code),
+        "the code: draw": code_cell("draw(1)", "image/png", **code),
+        "the work: model and loss": code_cell("model, _ = gpt()\nloss = 1\nx = y = 2", **all_of_it),
+        "the outcome": code_cell("%%needs SmolLM2\nfor n in m:\n    f(n)", "a", **all_of_it),
+        "the outcome: g": code_cell("f(x)\na.g(x)", "a", **all_of_it),
+        "the picture": code_cell("figure = draw()", "image/png", **all_of_it),
+        "the picture, 2": code_cell("figure = draw()", "image/png", **all_of_it),
+        "the picture, 3": code_cell("draw()", "image/png", **all_of_it),
+    }
+    cells = [code_cell("open"), *folds.values(), code_cell("open"), code_cell("draw", "image/png")]
+    fold_cells(cells)
+    prompts = [cell["metadata"].get("mystnb", {}).get("code_prompt_show") for cell in cells]
+    assert prompts == [None, *(f"Show {name}" for name in folds), None, None]
+    tags = [cell["metadata"].get("tags") for cell in cells]
+    assert tags == [None, *[["hide-input"]] * 4, *[["hide-cell"]] * 6, None, None]
+
+
+@each_notebook
+def test_no_two_folds_in_a_row_look_alike_and_few_need_a_number(path):
+    copies = cells(path)
+    fold_cells(copies)
+    names = [cell["metadata"].get("mystnb", {}).get("code_prompt_show") for cell in copies]
+    assert [pair for pair in pairwise(names) if pair[0] and pair[0] == pair[1]] == []
+    assert sum(", 2" in (name or "") for name in names) <= 2

@@ -20,6 +20,7 @@ from sphinx.addnodes import pending_xref
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from tools.address import stored_address
+from tools.site_folds import fold_cells
 from tools.site_policy import write_policies
 from tools.site_stills import scripts, still_as_html, write_models
 from transformer_lesson import explorables
@@ -59,7 +60,7 @@ def read_page(app, docname: str, source: list[str]) -> None:
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
                 enliven(cell, stills / f"{cell['id']}.json")
-                fold(cell)
+        fold_cells(notebook["cells"])
         source[0] = json.dumps(notebook)
     for kind in ALIVE.get(docname, ()):
         source[0] = source[0].replace(f"{{{kind}}}", place(first_state(kind)))
@@ -152,18 +153,6 @@ def enliven(cell: dict, stored: Path) -> None:
             cell["metadata"].setdefault("mystnb", {})["image"] = {"alt": alt}
             outputs.append(output)
     cell["outputs"] = outputs
-
-
-def fold(cell: dict) -> None:
-    """Fold on the page what JupyterLab folds: a cell's source, or all of it."""
-    folded = cell["metadata"].get("jupyter", {})
-    if not folded.get("source_hidden"):
-        return
-    whole = folded.get("outputs_hidden", False)
-    tag, what = ("hide-cell", "what happens") if whole else ("hide-input", "the code")
-    cell["metadata"].setdefault("tags", []).append(tag)
-    prompts = {f"code_prompt_{verb.lower()}": f"{verb} {what}" for verb in ("Show", "Hide")}
-    cell["metadata"].setdefault("mystnb", {}).update(prompts)
 
 
 def display(html: str) -> dict:

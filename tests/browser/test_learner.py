@@ -39,7 +39,13 @@ def lesson_03(lab, chromium):
 class TestLesson03:
     """What a learner does in one page of lesson 03."""
 
-    def test_a_wrong_prediction_is_explained(self, lesson_03):
+    def test_run_all_stays_where_the_learner_is_and_pictures_have_their_text(self, lesson_03):
+        assert lesson_03.evaluate(PLACE) == [0, 0]
+        pictures = lesson_03.locator(".jp-RenderedImage img")
+        alts = [picture.get_attribute("alt") for picture in pictures.all()]
+        assert len(alts) > 5 and all(len(alt) > 20 for alt in alts)
+
+    def test_a_wrong_prediction_is_explained_while_a_cell_runs(self, lesson_03, course):
         question = lesson_03.locator(".lesson-prediction", has_text="give 0.99 of its attention")
         below = lesson_03.locator(".jp-Cell", has=question).locator("xpath=following-sibling::*")
         answer = below.nth(0).locator(".jp-OutputArea-output")
@@ -47,16 +53,23 @@ class TestLesson03:
         playwright.expect(answer.first).to_be_attached()  # it has run
         playwright.expect(answer.first).to_be_hidden()
         playwright.expect(why.first).to_be_hidden()
-        question.locator("input[type=radio]").first.press("Space")
-        question.get_by_role("button", name="Commit").press("Enter")
+        lesson_03.evaluate(BUSY, WAITS)
+        question.get_by_role("radio").last.press("ArrowDown")  # from the last to the first
+        assert question.get_by_role("radio").first.is_checked()
+        here = lesson_03.evaluate(PLACE)[1]
+        assert question.evaluate("it => it.closest('.jp-Cell').matches('.jp-mod-active')")
+        lesson_03.keyboard.press("Enter")
         question.get_by_text("Looking at the word before is common").wait_for()
+        assert lesson_03.evaluate(PLACE)[1] == here
         assert question.get_by_text("Right: window").count() == 1
-        assert question.locator("input[type=radio]").first.is_disabled()
+        (course / "notebooks" / "go").touch()
         playwright.expect(answer.first).to_be_visible()
         playwright.expect(why.first).to_be_visible()
 
     def test_an_answer_opens_without_a_prediction(self, lesson_03):
-        asked = lesson_03.locator(".jp-Cell:has(.lesson-undecided)").first
+        asked = lesson_03.locator(
+            ".jp-Cell:has(.lesson-prediction):not(:has(.lesson-decided))"
+        ).first
         answer = asked.locator("xpath=following-sibling::*[1]")
         playwright.expect(answer.locator(".jp-OutputArea-output").first).to_be_hidden()
         answer.locator(".jp-InputPlaceholder .jp-Placeholder-content").click()
@@ -123,7 +136,12 @@ ipywidgets.dlink((mask_explorer, "causal"), (heard, "value"), lambda it: f"the k
 heard"""
 WAITS = """import pathlib, time
 while not pathlib.Path("go").exists():
-    time.sleep(0.1)"""
+    time.sleep(0.1)
+pathlib.Path("go").unlink()"""
+PLACE = """() => {
+    const {content} = window.jupyterapp.shell.currentWidget;
+    return [content.outerNode.scrollTop, content.activeCellIndex];
+}"""
 WHO_LISTENS = """import ipywidgets, threading
 probe, heard = ipywidgets.IntSlider(description="probe"), ipywidgets.Label()
 

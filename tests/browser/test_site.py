@@ -58,6 +58,8 @@ TOO_WIDE = """() => [...document.querySelectorAll("article *")].filter(element =
 STOPS = """() => [...document.querySelectorAll("pre")]
     .every(it => it.tabIndex === 0 || it.scrollWidth <= it.clientWidth)"""
 """Tab reaches all code that is wider than the page, as the theme arranges after a change."""
+CUT_CODE = """() => [...document.querySelectorAll(".cell_input pre")]
+    .filter(it => it.scrollWidth > it.clientWidth).map(it => it.textContent.slice(0, 60))"""
 STEALS = """() => {
     const script = document.createElement("script");
     script.textContent = "window.stolen = true";
@@ -209,6 +211,8 @@ def test_a_lesson_is_typeset_accessible_and_fits_a_phone(lesson):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function("it => document.documentElement.dataset.theme === it", arg=scheme)
         assert page.evaluate(CONTRAST) == [], f"in {scheme}"
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert page.evaluate(CUT_CODE) == []
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate(TOO_WIDE) == []
     page.set_viewport_size(SCREEN)

@@ -1,16 +1,17 @@
-"""Questions keep their form; their widget: choose, commit, read."""
+"""Questions keep their form; what a page and a kernel get of them."""
 
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from lxml import html
 
 from tests.lessons import cells, each_notebook, source
 from transformer_lesson.exercises import predict
 from transformer_lesson.exercises.engine import question_bank
 from transformer_lesson.exercises.engine.predictions import Prediction, to_html
-from transformer_lesson.exercises.engine.progress import PLACE
+from transformer_lesson.exercises.engine.progress import PLACE, progress_file, read_progress
 from transformer_lesson.exercises.engine.question_bank import Option, Question, load_questions
 
 FILES = sorted(Path(question_bank.__file__).parents[1].glob("questions/*.toml"))
@@ -70,59 +71,55 @@ HOSTILE = Question(
 )
 
 
-def commit(prediction, index):
-    prediction.options.index = index
-    prediction.commit.click()
-    return prediction.feedback.value
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", load_questions())
-def test_nothing_is_given_away_at_first_and_every_choice_gets_its_own_explanation(name):
+def test_the_page_gets_every_option_with_its_own_explanation(name):
     prediction = predict(name)
-    assert prediction.options.index is None
-    assert prediction.feedback.value == '<div role="status"></div>'
-    for option in prediction.question.options:
-        assert all(to_html(option.explanation) not in w.value for w in prediction.children[::3])
-    answer = prediction.question.answer
-    for index, option in enumerate(prediction.question.options):
-        feedback = commit(predict(name), index)
-        assert to_html(option.explanation) in feedback
-        assert to_html(answer.explanation) in feedback
-        assert ("✗" in feedback) is not option.right
-        assert 'role="status"' in feedback
+    (asked,), (options,) = prediction.questions, prediction.options
+    assert sorted(options, key=hash) == sorted(prediction.question.options, key=hash)
+    assert prediction.answers == [] and "Predict." in asked["text"]
+    for shown, option in zip(asked["options"], options, strict=True):
+        assert shown["text"] == to_html(option.text) and shown["right"] is option.right
+        assert to_html(option.explanation) in shown["told"]
 
 
-def test_commit_asks_for_a_choice_locks_it_and_says_where_it_cannot_be_kept(tmp_path, monkeypatch):
+def test_a_choice_is_kept_and_where_it_cannot_be_kept_the_card_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
     prediction = Prediction(HOSTILE)
-    prediction.commit.click()
-    assert "Choose an answer first" in prediction.feedback.value
-    assert not prediction.commit.disabled
+    chosen = prediction.options[0][1]
+    prediction.answers = [1]
+    kept = read_progress(progress_file())["predicted"]
+    assert kept == {"99.hostile": {"chose": chosen.text, "right": chosen.right}}
+    assert prediction.note == ""
     (tmp_path / "a file").write_text("")
     monkeypatch.setenv(PLACE, str(tmp_path / "a file" / "<i>.json"))
-    shown = commit(prediction, 0)
-    assert prediction.options.disabled and prediction.commit.disabled
-    assert "Progress could not be written to" in shown and "&lt;i&gt;.json" in shown
+    prediction = Prediction(HOSTILE)
+    prediction.answers = [0]
+    assert "Progress could not be written to" in prediction.note
+    assert "&lt;i&gt;.json" in prediction.note
 
 
 def test_text_is_escaped_and_backticks_become_code():
     prediction = Prediction(HOSTILE)
-    page = prediction._repr_mimebundle_()["text/markdown"] + commit(prediction, 1)
-    page += prediction.children[0].value
+    page = prediction.folded() + str(prediction.questions)
     assert "<script>" not in page and "<b>more" not in page
-    assert "<code>a &lt; b</code>" in page
-    assert prediction.options.options[0] == "x.view(2) & <b>more</b>"
+    assert "<code>a &lt; b</code>" in page and "<code>x.view(2)</code>" in page
 
 
-def test_viewers_without_a_kernel_get_the_question_and_folded_answers():
+def test_viewers_without_a_kernel_get_options_that_open_one_by_one():
     prediction = predict("03.softmax_axis")
-    bundle = prediction._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in bundle
-    assert bundle["text/plain"] == repr(prediction)
+    data, metadata = prediction._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert data["text/plain"] == repr(prediction)
     assert repr(prediction).startswith("Predict 03.softmax_axis: Attention weights")
-    question, answers = bundle["text/markdown"].split("<details>")
-    for option in prediction.question.options:
-        assert to_html(option.text) in question
-        assert option.explanation not in question
-        assert to_html(option.explanation) in answers
-    assert bundle == prediction._repr_mimebundle_()
+    page = html.fromstring(data["text/markdown"])
+    in_sight = [fold.text_content() for fold in page.xpath("//summary")]
+    (options,) = prediction.options
+    assert in_sight == [option.text.replace("`", "") for option in options]
+    for fold, option in zip(page.xpath("//details"), options, strict=True):
+        assert fold.get("open") is None
+        sign = "✓ Right." if option.right else "✗ No."
+        told = fold.text_content().removeprefix(option.text.replace("`", ""))
+        assert told == f"{sign} {option.explanation.replace('`', '')}"
+    assert "✓" not in page.xpath("//p")[0].text_content() + "".join(in_sight)
+    assert (data, metadata) == prediction._repr_mimebundle_()

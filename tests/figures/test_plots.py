@@ -45,6 +45,8 @@ def test_a_figure_shows_a_picture_with_its_text_alternative(make):
     assert data["text/plain"] == metadata["image/png"]["alt"] == "alt text"
     picture = Image.open(io.BytesIO(data["image/png"]))
     assert picture.format == "PNG" and picture.size == tuple(made.bbox.size.astype(int))
+    pixels = np.asarray(picture.convert("RGBA"))
+    assert (pixels[0] == 255).all() and pixels[..., 3].min() == 255  # readable on a dark page
     assert len(np.unique(np.asarray(picture))) > 10  # something is drawn
     assert "A claim" in texts(made)
     assert make().png() == made.png()

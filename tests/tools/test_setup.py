@@ -21,8 +21,14 @@ from tools import setup
 
 # as typed by a user, not as a part of the `make test` that is running
 OUTSIDE_MAKE = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-SETTINGS = "tools/jupyterlab/transformer_lesson.json5"
-MADE_FROM = ("requirements-lab.txt", "pyproject.toml", "tools/setup.py", SETTINGS)
+IN_JUPYTERLAB = {
+    "transformer_lesson.json5": "lab/settings/overrides.d/transformer_lesson.json5",
+    "extension/package.json": "labextensions/transformer-lesson/package.json",
+    "extension/static/extension.js": "labextensions/transformer-lesson/static/extension.js",
+}
+"""What JupyterLab gets: files in `tools/jupyterlab`, and where in `share/jupyter` they go."""
+OF_JUPYTERLAB = [f"tools/jupyterlab/{name}" for name in IN_JUPYTERLAB]
+MADE_FROM = ("requirements-lab.txt", "pyproject.toml", "tools/setup.py", *OF_JUPYTERLAB)
 STAND_IN = """#!/bin/sh
 echo "{name} $*" >>log
 case "$*" in {when}) {code};; esac
@@ -331,6 +337,7 @@ def test_make_alone_lists_the_commands_and_a_busy_port_gets_one_sentence(course)
     assert "make lab LAB_FLAGS=--port=9000" in said
 
 
-def test_jupyterlab_has_the_course_s_settings():
-    installed = Path(sys.prefix, "share/jupyter/lab/settings/overrides.d", Path(SETTINGS).name)
-    assert installed.read_text() == (ROOT / SETTINGS).read_text()
+@pytest.mark.parametrize("name", IN_JUPYTERLAB)
+def test_jupyterlab_has_the_course_s_settings_and_extension(name):
+    installed = Path(sys.prefix, "share/jupyter", IN_JUPYTERLAB[name])
+    assert installed.read_text() == (ROOT / "tools/jupyterlab" / name).read_text()

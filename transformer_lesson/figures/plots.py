@@ -23,11 +23,15 @@ LONGEST_LABEL, LONGEST_LINE, LONGEST_TITLE = 60, 200, 400  # characters that a p
 
 
 class Figure(MatplotlibFigure):
-    """A matplotlib figure that shows itself as a PNG together with its text alternative."""
+    """A matplotlib figure that shows itself as a PNG together with its text alternative.
+
+    Its paper is white, so that it can be read on a dark page, too. VS Code takes the text
+    alternative from "text/plain"; the web site, and JupyterLab with the course's extension, take it
+    from the metadata.
+    """
 
     def __init__(self, title: str, alt: str, width: float, height: float):
         super().__init__(figsize=(width, height), dpi=DPI, layout=None)
-        self.patch.set_alpha(0)
         self.alt = printable(alt, keep="\n")
         title = printable(title, LONGEST_TITLE, keep="\n")
         lines = textwrap.fill(title, int(12 * width))  # 12 letters of this size are an inch
@@ -43,7 +47,7 @@ class Figure(MatplotlibFigure):
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         width, height = (round(inches * DPI / 2) for inches in self.get_size_inches())
-        shown = {"width": width, "height": height, "needs_background": "light", "alt": self.alt}
+        shown = {"width": width, "height": height, "alt": self.alt}
         return {"image/png": self.png(), "text/plain": self.alt}, {"image/png": shown}
 
 

@@ -1,0 +1,57 @@
+"""What a fold of the web site is called: by what it holds, so that no two in a row look alike."""
+
+import ast
+import re
+
+DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
+IMPORTS = (ast.Import, ast.ImportFrom)
+
+
+def fold_cells(cells: list[dict]) -> None:
+    """Fold on the page what JupyterLab folds, a cell's source or all of it, under its name.
+
+    A name gets a number where the cell before it is folded under the same one.
+    """
+    before, number = None, 1
+    for cell in cells:
+        folded = cell["metadata"].get("jupyter", {})
+        if not folded.get("source_hidden"):
+            before = None
+            continue
+        whole = folded.get("outputs_hidden", False)
+        name = held(cell, whole)
+        number = number + 1 if name == before else 1
+        before = name
+        cell["metadata"].setdefault("tags", []).append("hide-cell" if whole else "hide-input")
+        shown = f"{name}, {number}" if number > 1 else name
+        prompts = {f"code_prompt_{verb.lower()}": f"{verb} {shown}" for verb in ("Show", "Hide")}
+        cell["metadata"].setdefault("mystnb", {}).update(prompts)
+
+
+def held(cell: dict, whole: bool) -> str:
+    """Return what a fold holds; never a word of its outputs, which may answer a question."""
+    kinds = {kind for output in cell["outputs"] for kind in output.get("data", ())}
+    if whole and kinds & {"image/png", "text/html"}:
+        return "the picture"
+    kind = "code" if not whole else "outcome" if cell["outputs"] else "work"
+    about = subject("".join(cell["source"]))
+    return f"the {kind}: {about}" if about else f"the {kind}"
+
+
+def subject(source: str) -> str:
+    """Return in a word or two what code defines, imports, checks, keeps or calls, if anything."""
+    body = ast.parse(re.sub(r"^%.*$", "", source, flags=re.MULTILINE)).body
+    if defined := [one.name for one in body if isinstance(one, DEFINITIONS)]:
+        return " and ".join(defined[:2])
+    rest = [one for one in body if not isinstance(one, IMPORTS)]
+    if len(rest) < len(body) and len(rest) < 2:
+        return "imports"
+    if all(isinstance(one, ast.Assert) for one in rest):
+        return "checks"
+    targets = [target for one in rest if isinstance(one, ast.Assign) for target in one.targets]
+    names = [node.id for one in targets for node in ast.walk(one) if isinstance(node, ast.Name)]
+    if kept := [name for name in dict.fromkeys(names) if name != "_"]:
+        return " and ".join(kept[:2])
+    last = getattr(rest[-1], "value", None)
+    called = ast.unparse(last.func) if isinstance(last, ast.Call) else ""
+    return "" if called == "print" else called.rpartition(".")[2]

@@ -278,10 +278,10 @@ def test_number_goes_on_to_the_word_that_the_newest_one_looks_at(show):
 
 
 def test_one_of_many_numbers_is_typed_or_hit_beside_its_thin_bar(show):
-    page = show(ModelFlow("the dog sees the frog .", step=21, number=3))
-    page.page.get_by_label("Number").fill("335")
+    page = show(ModelFlow(text="the dog sees the frog .", step=21, number=3))
+    page.page.locator("input[type=number]").fill("335")
     assert "Number 335 of " in page.said
-    page.page.get_by_label("Number").fill("5000")
+    page.page.locator("input[type=number]").fill("5000")
     assert page.get("number") == 335
     units = [re.fullmatch(r"number (\d+): (.+)", told) for told in page.told()]
     values = {int(unit[1]): abs(float(unit[2])) for unit in units if unit}

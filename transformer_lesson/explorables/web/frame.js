@@ -217,7 +217,9 @@ function textField(page, label, trait, attributes = {}) {
   const field = element("textarea", { ...quiet, rows });
   if (size) field.style.width = `${size}ch`;
   field.oninput = () => page.set({ [trait]: field.value });
-  field.onkeydown = (event) => event.key === "Enter" && rows === 1 && event.preventDefault();
+  field.onkeydown = (event) => {
+    if (event.key === "Enter" && rows === 1) event.preventDefault();
+  };
   return updated(page, element("label", {}, label, field), () => {
     const value = page.model.get(trait);
     if (field.value !== value) field.value = value;

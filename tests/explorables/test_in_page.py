@@ -315,14 +315,14 @@ UNKNOWN = {
 @pytest.mark.parametrize(("name", "field"), UNKNOWN.items())
 def test_words_that_the_model_does_not_know_are_told(name, field, show):
     page = show(made(name))
-    page.set(**{field: "the astronaut sees the moussaka ."})
+    page.set(**{field: "the old astronaut sees the small moussaka ."})
     told = [
         "“astronaut” is not in the vocabulary",
         "“moussaka” is not in the vocabulary",
         "the model reads <unk>: it can only guess.",
     ]
     assert [words for words in told if words not in page.said] == []
-    page.set(**{field: "the child sees the window ."})
+    page.set(**{field: "the old child sees the small window ."})
     assert "<unk>" not in page.said
 
 

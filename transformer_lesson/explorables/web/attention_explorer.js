@@ -69,7 +69,8 @@ function drawAttentionPanels(page, look) {
   drawLooks(layer(svg, "looks"), look, page, rows);
   drawShares(layer(svg, "shares"), look, rows);
   const sum = wide ? { x: left + 28, y: top, width: width - left - 28,
-    height: Math.max(260, rows.end + products - top) } : { x: 0, y: rows.end + 6, width, height: 270 };
+    height: Math.max(260, rows.end + products - top) } :
+    { x: 0, y: rows.end + 6, width, height: 270 };
   const below = wide ? rows.end : sum.y + sum.height + 12;
   drawProducts(layer(svg, "products"), look, { x: 0, y: below, width: left });
   drawSum(layer(svg, "sum"), look, page, sum);
@@ -80,7 +81,8 @@ function drawAttentionPanels(page, look) {
 function rowsOf({ queries, keys }, width, top, end) {
   const box = Math.min(104, width * 0.18), key = box + Math.min(140, width * 0.2);
   const score = key + box + 12, shares = width - score;
-  const n = Math.max(queries.length, keys.length), row = Math.max(13, Math.min(26, (end - top - 32) / n, 240 / n));
+  const n = Math.max(queries.length, keys.length);
+  const row = Math.max(13, Math.min(26, (end - top - 32) / n, 240 / n));
   const y = (i) => top + 24 + row * i;
   return { top, row, box, key, y, end: y(n) + 8, score: { x: score, width: shares * 0.5 - 10 },
     weight: { x: score + shares * 0.5 + 4, width: shares * 0.5 - 42 } };
@@ -95,7 +97,9 @@ function watchAttention(model, tokenizer, { reading, kind, state, plain }) {
   const draft = state.mask === "own" ? begun(plain).slice(1) : []; // or it sees what comes later
   const written = watched(model, { seen, replace }, () => {
     const made = turned ? generate(model, ids, LONGEST_WRITTEN, { draft }) : { ids: plain };
-    if (!made.foreseen || made.ids.length > DRAWN_WRITTEN) model.decode(begun(made.ids), model.encode(ids), ids);
+    if (!made.foreseen || made.ids.length > DRAWN_WRITTEN) {
+      model.decode(begun(made.ids), model.encode(ids), ids);
+    }
     return made.ids;
   });
   const logits = seen.get("logits"), texts = (list) => list.map((id) => tokenizer.token(id));
@@ -254,7 +258,8 @@ function drawShares(group, { keys }, { top, row, y, score: left, weight: right }
     y: y(j + 0.5) + 4,
   }));
   join(layer(group, "shares"), "text", keys, id, ({ weight, seen: may, j }) => ({
-    text: may ? weight.toFixed(2) : right.width < 60 ? "×" : "× masked", class: may ? "number" : "small",
+    text: may ? weight.toFixed(2) : right.width < 60 ? "×" : "× masked",
+    class: may ? "number" : "small",
     "aria-hidden": "true", x: right.x + 5 + (may ? weight * right.width : 0), y: y(j + 0.5) + 4,
   }));
 }

@@ -124,7 +124,8 @@ function finishedLines({ finished, words }, width) {
 
 // The best finished texts; returns where they end.
 function drawFinished(group, { finished, words }, { x, y, width }) {
-  const lines = finishedLines({ finished, words }, width), text = (one) => finishedWords(one, words);
+  const lines = finishedLines({ finished, words }, width);
+  const text = (one) => finishedWords(one, words);
   const name = ({ s, i }) => `${s}.${i}`;
   join(layer(group, "texts"), "text", lines, ({ one, i }) => `${name(one)}.${i}`, (at, i) => ({
     text: at.line, x, y: y + 12 + 17 * i, class: "size-13", "data-preview": name(at.one),

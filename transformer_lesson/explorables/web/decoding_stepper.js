@@ -143,7 +143,7 @@ function drawTokens(group, look, written, { x, y, width }) {
     return one.i < n ? told(say) : choosable(say, one.i === n + at, go, link(one));
   };
   join(layer(group, "legend"), "text", [legend], () => 0, () => ({
-    text: hidden ? more + legend : legend, class: "small", x, y: y + 12,
+    text: fitted(hidden ? more + legend : legend, width, 12), class: "small", x, y: y + 12,
   }));
   join(layer(group, "boxes"), "rect", all, ({ i }) => i, (one, k) => ({
     class: "box", ...places[k], height: 24, rx: 7, ...tell(one),

@@ -117,7 +117,7 @@ export function signed(value, largest) {
   return `color-mix(in oklab, var(${value < 0 ? "--minus" : "--plus"}) ${part}%, var(--none))`;
 }
 
-// Ink that is read on a fill: black on what is light, else white. Both have 4.58:1 at this lightness.
+// Ink that is read on a fill: black on what is light, else white. Both have 4.58:1 at L* = 49.4.
 export function inkOn(fill) {
   return `lab(from ${fill} calc((49.4 - l) * 100) 0 0)`;
 }

@@ -69,7 +69,7 @@ export function planOf(flow, width) {
   const texts = { read: flow.read, written: flow.written };
   const has = (name) => flow.sublayers.some(({ lane }) => lane === name);
   const names = ["read", "written"].filter(has);
-  const counts = { read: flow.read.length, written: flow.full }; // room for all that will be written
+  const counts = { read: flow.read.length, written: flow.full }; // when all is written
   const rows = names.reduce((sum, name) => sum + counts[name], 0);
   const free = sizes.high - names.length * (sizes.head + sizes.foot);
   const row = Math.max(8, Math.min(sizes.rows, free / rows));

@@ -6,7 +6,7 @@ import { STYLE } from "./style.js";
 
 const QUICK_MILLISECONDS = 300; // a little longer than a glide
 const SCREEN = { from: 700, high: 620 }; // pixels of a screen, where the picture is so wide
-const SPARE = " –".repeat(35); // room for words that are longer on the way than in the end
+const SPARE = " –".repeat(50); // room for words that are longer on the way than in the end
 const BORDER = 4; // pixels around a picture for the borders of what stands at its edge
 
 // Shows an explorable in `el`, by the contract of anywidget, and returns what takes it away.
@@ -257,7 +257,8 @@ function numberField(page, label, trait, ends, now) {
 // A slider's word has room for the widest of its words: what stands behind it does not move.
 function keepWide(output, [min, max, step, now], format) {
   const key = [min, max, step].join(), count = Math.round((max - min) / (step || 1));
-  const n = Math.min(99, count), one = (i) => min + Math.round((i * count) / (n || 1)) * (step || 1);
+  const n = Math.min(99, count);
+  const one = (i) => min + Math.round((i * count) / (n || 1)) * (step || 1);
   if (output.sized === key) return;
   output.sized = key;
   const all = Array.from({ length: n + 1 }, (_, i) => format(Number(one(i).toPrecision(8))));

@@ -198,7 +198,8 @@ function drawSwitches(group, look, page, { names, top, side, place }) {
   const start = switchedStart(look), from = start ? `, bars from ${start.toFixed(2)}` : "";
   const note = `under each: the loss if you switch it${from}; line: the loss now`;
   join(layer(group, "names"), "text", [note, ...names], String, (name, i) => ({
-    text: i ? attentionName(name) : fitted(name, page.width, 12), class: i ? "strong" : "small", x: 0,
+    text: i ? attentionName(name) : fitted(name, page.width, 12),
+    class: i ? "strong" : "small", x: 0,
     y: i ? 36 + top(name) : 12,
   }));
   const all = [...heads.keys()], click = (i) => () => {

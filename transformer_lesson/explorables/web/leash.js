@@ -63,7 +63,8 @@ function drawLeash(state, page) {
   const left = 34, right = wide - 14, tall = 134;
   const across = (k) => left + (k / last) * (right - left);
   const values = state.runs.flatMap(({ points }) => points.flat().map(({ reward }) => reward));
-  const reward = { name: "reward", heading: `reward: points from the grader${beside ? ", by training step" : ", by step"}`,
+  const by = beside ? "by training step" : "by step";
+  const reward = { name: "reward", heading: `reward: points from the grader, ${by}`,
     top: 24, low: Math.floor(Math.min(...values) / 5) * 5,
     high: Math.ceil(Math.max(...values) / 5) * 5,
     ticks: 5, words: (one) => `${fixed(one.reward, 2)} points` };
@@ -72,7 +73,7 @@ function drawLeash(state, page) {
   const text = { x: beside ? wide + 18 : 0, y: beside ? 12 : 24 + tall + 44 };
   const low = drawLeashTexts(layer(svg, "texts"), all, { ...text, wide: width - text.x });
   const top = beside ? 24 + tall + 52 : low + 24;
-  const truth = { name: "truth", heading: `truth: share of right answers${beside ? ", by training step" : ", by step"}`,
+  const truth = { name: "truth", heading: `truth: share of right answers, ${by}`,
     top, low: 0, high: 1, ticks: 0.25, words: (one) => `${fixed(one.truth, 3)} right` };
   drawLeashChart(layer(svg, "truth"), all, truth, { ...chart, until: all.shown ? last : -1 });
   drawLeashMarks(layer(svg, "marks"), all, truth, chart);

@@ -106,7 +106,8 @@ function drawMaskedBatch(svg, { rows, real, cell, high, chosen, page, state }, l
   }));
   join(layer(group, "words"), "text", cells, name, (one) => ({
     x: left + (one.key + 0.5) * cell, y: top + one.i * high + high / 2 + 4, class: "small middle",
-    text: fitted(one.token, cell - 1, 12), fill: inkOn(fill(one)), "aria-hidden": "true", "pointer-events": "none",
+    text: fitted(one.token, cell - 1, 12), fill: inkOn(fill(one)),
+    "aria-hidden": "true", "pointer-events": "none",
   }));
   join(layer(group, "chosen"), "rect", [chosen], () => 0, () => ({
     x: left - 1, y: top + chosen * high - 1, width: rows[0].length * cell + 2, height: high + 2,

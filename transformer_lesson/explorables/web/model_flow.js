@@ -59,7 +59,7 @@ function followWriting(page, flow, { text, step: at, head, row }) {
   const open = flow.sublayers.find(({ steps }) => steps.includes(at)), step = flow.steps[at];
   if (open?.lane !== "written") return;
   const { shape, rows, width } = step.value, heads = shape.length === 3 ? shape[0] : 1;
-  const own = step.value.row(Math.min(rows - 1, (Math.min(head, heads - 1) + 1) * (rows / heads) - 1));
+  const after = (Math.min(head, heads - 1) + 1) * (rows / heads), own = step.value.row(after - 1);
   page.set({ row: last, ...(columnWords(flow, step) ? { number: firstLargest([...own]) } : {}) });
 }
 
@@ -136,6 +136,7 @@ function flowFacts({ flow, at, step, words, glance, head }) {
   return {
     title: looks ?? made,
     said: [`Step ${at} of ${steps.length - 1}, ${step.name} (${axes}) = (${shape}): ` +
-      `${whatOf(step)} ${words}.` + (writes ? ` Next: ${likely.slice(0, 3).join(", ")}.` : ""), ...flow.notes].join(" "),
+      `${whatOf(step)} ${words}.` + (writes ? ` Next: ${likely.slice(0, 3).join(", ")}.` : ""),
+    ...flow.notes].join(" "),
   };
 }

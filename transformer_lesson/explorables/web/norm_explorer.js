@@ -126,7 +126,8 @@ function drawNormNumbers(group, rows, { cell, high, first, heading, state, page 
       () => page.set({ token, dimension }), `number${token}-${dimension}`),
   }));
   join(layer(group, "numbers"), "text", numbers, name, ({ x, token, dimension }) => ({
-    text: fixed(x, 2), class: "middle number", fill: inkOn(signed(x, 12)), x: first.x + (dimension + 0.5) * cell,
+    text: fixed(x, 2), class: "middle number", fill: inkOn(signed(x, 12)),
+    x: first.x + (dimension + 0.5) * cell,
     y: first.y + token * high + 15, "aria-hidden": "true", "pointer-events": "none",
   }));
 }
@@ -234,7 +235,8 @@ function drawNormDots(group, chosen, { x, y: axis, state, apart }) {
     Math.abs(y(other.level, other.i) - y(one.level, one.i)) < 11;
   const named = dots.filter((one) => !dots.some((other) => covers(one, other)));
   join(layer(group, "names"), "text", named, name, ({ number, level, i }) => ({
-    text: String(i), class: "number middle", fill: inkOn(color(i)), x: x(number), y: y(level, i) + 4,
+    text: String(i), class: "number middle", fill: inkOn(color(i)), x: x(number),
+    y: y(level, i) + 4,
     "aria-hidden": "true", "pointer-events": "none",
   }));
 }

@@ -103,7 +103,8 @@ function drawCards(group, settings, { top, wide, tall }, { ranked, curves }, pag
 function cardTexts({ key, x, y, n, runs, mean, measured, predicted, place }, ranked, wide, tall) {
   const { norm_position: norm, warmup_steps: warmup, initialization } = valuesOf(key);
   const mark = predicted === null ? "" : predicted === n ? "✓ " : "✗ ";
-  const learn = `${mark}${n} of ${runs.length} learn`, style = { class: "small", fill: "var(--ink)" };
+  const learn = `${mark}${n} of ${runs.length} learn`;
+  const style = { class: "small", fill: "var(--ink)" };
   const result = ranked ? `${place + 1}. mean ${mean.toFixed(2)}` : learn;
   return [
     { key: `${key} norm`, text: `${norm} · ${warmup}`, x: x + 8, y: y + 17, ...style },

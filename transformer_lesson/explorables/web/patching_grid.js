@@ -1,6 +1,7 @@
 // Two prompts that differ: which vector of the clean run brings the clean answer back?
 
-import { choosable, fitted, fixed, inkOn, join, layer, set, signed, textWidth, told } from "./draw.js";
+import { choosable, fitted, fixed, inkOn, join, layer, set, signed } from "./draw.js";
+import { textWidth, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
 import { generate, logSoftmax } from "./generation.js";
 import { inPieces } from "./in_pieces.js";
@@ -69,7 +70,8 @@ function readWords(text, page, tokenizer) {
     return { problem: `The picture has room for ${LONGEST_PROMPT.sentence} words and marks, and ` +
       `a sentence has ${length}: shorten it.` };
   }
-  return { notes: notesOn(reading), tokens: [...reading.tokens, "<eos>"], ids: sourceIds(tokenizer, reading) };
+  return { notes: notesOn(reading), tokens: [...reading.tokens, "<eos>"],
+    ids: sourceIds(tokenizer, reading) };
 }
 
 function readIds(text, { vocab_size: n, max_len: maxLen }) {
@@ -354,7 +356,8 @@ function patchFacts(look) {
     return Math.exp(logs[best]).toFixed(2);
   });
   const said = (text) => [replacedWords(look), `The probability of ${answer} after “${read[at]}” ` +
-    `goes from ${high} to ${low}.`, text, ...new Set([...clean.notes, ...corrupted.notes])].join(" ");
+    `goes from ${high} to ${low}.`, text,
+    ...new Set([...clean.notes, ...corrupted.notes])].join(" ");
   if (!traced) {
     const title = `${answer} does not need what differs: nothing to trace`;
     return { title, said: said("That is too little to trace: replace another token.") };

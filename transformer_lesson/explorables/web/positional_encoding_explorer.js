@@ -169,7 +169,8 @@ function clockArc(x, y, radius, from, to) {
 }
 
 function drawCells(group, { encoding, state, page }, { left, top, width, height }) {
-  const { length, d_model: dModel, base } = state, known = [length, dModel, base, top, width, height].join();
+  const { length, d_model: dModel, base } = state;
+  const known = [length, dModel, base, top, width, height].join();
   if (group.shows === known) return; // moving a hand changes none
   group.shows = known;
   const across = width / dModel, down = height / length;

@@ -225,7 +225,8 @@ function streamFacts({ points, point, word, number, states }, notes) {
   return {
     title: point ? `After ${now.name}, “${word}” has a cosine of ${like} with its embedding` :
       `“${word}” begins as its row in the embedding table`,
-    said: [`Point ${point} of ${points.length - 1}: ${adds}. Number ${number} of “${word}” is now ` +
+    said: [`Point ${point} of ${points.length - 1}: ${adds}. ` +
+      `Number ${number} of “${word}” is now ` +
       `${fixed(states.row(point)[number], 2)}; at the beginning it was ` +
       `${fixed(states.row(0)[number], 2)}.${says}`, ...notes].join(" "),
   };

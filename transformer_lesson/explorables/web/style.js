@@ -25,7 +25,8 @@ p { margin: 0; }
 .controls { display: flex; flex-wrap: wrap; gap: 6px 18px; align-items: center; margin: 0 0 8px; }
 .controls label, .controls fieldset { display: inline-flex; flex-wrap: wrap; gap: 6px;
   align-items: center; margin: 0; padding: 0; border: 0; min-width: 0; max-width: 100%; }
-.controls .dense { gap: 4px; } .close { column-gap: 12px; } .close input[type="range"] { width: 84px; }
+.controls .dense { gap: 4px; } .close { column-gap: 12px; }
+.close input[type="range"] { width: 84px; }
 .dense button { padding: 1px 7px; font-size: 13px; line-height: 1.4; }
 .dense input[type="range"] { width: 92px; } .dense output { min-width: 2em; }
 legend { float: left; padding: 0 6px 0 0; }

@@ -22,7 +22,7 @@ export function readSentence(text, vocabulary, closing) {
     offers: offersFor(unknown, vocabulary) };
 }
 
-// What to tell below a picture of the words that were read otherwise, or that a model does not know.
+// What to tell below a picture of words that were read otherwise or that a model does not know.
 export function notesOn({ changes, offers }) {
   const guess = "For a word that it does not know the model reads <unk>: it can only guess.";
   return [...changes, ...offers, ...(offers.length ? [guess] : [])];
@@ -96,7 +96,8 @@ export function textToGoOnFrom(typed, vocabulary, model, tokenizer) {
   }
   const translates = model.kind === "EncoderDecoderTransformer";
   const plain = () => [...tokenizer.encode(text), ...(translates ? [tokenizer.eosId] : [])];
-  const reading = vocabulary.size ? readSentence(text, vocabulary, ".") : readPlain(text, tokenizer);
+  const reading = vocabulary.size ? readSentence(text, vocabulary, ".") :
+    readPlain(text, tokenizer);
   const ids = vocabulary.size ? sourceIds(tokenizer, reading) : plain();
   if (ids.length === Number(translates)) return "There is no text to begin with: type some.";
   const writes = model.kind !== "EncoderOnlyTransformer" && !translates;
@@ -108,7 +109,8 @@ export function textToGoOnFrom(typed, vocabulary, model, tokenizer) {
 // The same of a text that is read as it is, whose words have a vocabulary; byte pairs spell any.
 function readPlain(text, { vocabulary, split }) {
   const unknown = vocabulary ? split(text).filter((piece) => !vocabulary.has(piece)) : [];
-  return { changes: [], offers: unknown.length ? offersFor(unknown, new Set(vocabulary.keys())) : [] };
+  const known = unknown.length ? new Set(vocabulary.keys()) : null;
+  return { changes: [], offers: known ? offersFor(unknown, known) : [] };
 }
 
 // A text in one line, without characters that no file of a picture may hold.

@@ -67,6 +67,15 @@ STEALS = """() => {
     const picture = "<img src=x: onerror='window.stolen = true'>";
     document.body.insertAdjacentHTML("beforeend", picture);
 }"""
+SHIFTS = """
+globalThis.shifted = 0;
+new PerformanceObserver(list => list.getEntries().forEach(one => { shifted += one.value; }))
+    .observe({ type: "layout-shift", buffered: true });"""
+SHIFTED = """() => new Promise(done =>
+    requestAnimationFrame(() => setTimeout(() => done(shifted))))"""
+DRAWN = """() => [...document.querySelectorAll("div.explorable")].filter(it => it.checkVisibility())
+    .every(it => it.firstElementChild?.nextElementSibling?.shadowRoot
+        .querySelector("section:not([aria-busy])"))"""
 AT_ONCE = "* { transition: none !important; }"  # colors do not fade from one scheme to the other
 
 
@@ -256,6 +265,22 @@ def test_the_translator_can_be_tried_at_once(visit):
     assert page.evaluate(FORM) == []
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate(TOO_WIDE) == []
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)], ids=str)
+def test_nothing_jumps_while_a_page_is_opened(size, chromium, built):
+    pages = ["index", "try", *(f"notebooks/{lesson}" for lesson in LESSONS)]
+    shifted = {}
+    for name in pages:
+        viewport = dict(zip(("width", "height"), size, strict=True))
+        context = new_context(chromium, viewport=viewport, offline=True)
+        context.add_init_script(SHIFTS)
+        page = context.new_page()
+        page.goto((built / f"{name}.html").as_uri())
+        page.wait_for_function(DRAWN)
+        shifted[name] = page.evaluate(SHIFTED)
+        context.close()
+    assert {name: one for name, one in shifted.items() if one >= 0.05} == {}
 
 
 def test_a_script_that_was_not_there_when_the_page_was_built_does_nothing(chromium, built):

@@ -199,4 +199,4 @@ def test_knobs_say_what_they_change_and_spelling_is_mended_or_similar_words_are_
     said = show(AttentionExplorer("The chilt opens the window")).said
     assert "Read “The” as “the”. A “.” was added" in said
     assert "“chilt” is not in the vocabulary; similar words that are: child" in said
-    assert "For a word that it does not know it reads <unk>." in said
+    assert "the model reads <unk>: it can only guess." in said

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import warnings
+from inspect import signature
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +13,13 @@ import pytest
 from lxml import etree
 from traitlets import TraitError
 
-from tests.browser.test_site import AXE, CONTRAST, FORM
+from tests.browser.test_site import AXE, FORM
 from tests.explorables.conftest import HOSTILE
 from tests.explorables.examples import made
+from tests.explorables.looks import LOOK, faults
 from tests.explorables.page_modules import NODE
-from tests.explorables.shown import HOST, MODEL, WINDOW, Shown, assert_refused
+from tests.explorables.shown import HOST, MODEL, RESTED, WINDOW, Shown, assert_refused
+from tests.explorables.tiny_models import translator
 from tests.security.hostile_texts import TEXTS
 from transformer_lesson import explorables
 from transformer_lesson.checkpoints.translator import TRANSLATOR
@@ -81,9 +84,27 @@ PLAY = f"""(() => {{
 }})()"""
 """Plays to the end, without waiting for the clock, and returns the values that were shown."""
 UNFINISHED = re.compile(r"NaN|undefined|Infinity|\[object|null")
-DEEP_CONTRAST = CONTRAST.replace(
-    'document.querySelectorAll("body *")', f'{HOST}.shadowRoot.querySelectorAll("section *")'
-)
+UNRINGED = """(() => {
+    const ring = node => { const { stroke, outlineStyle } = getComputedStyle(node);
+        return outlineStyle !== "none" || stroke === argument; };
+    return [...root.querySelectorAll("svg [aria-pressed=true]")].filter(node => {
+        node.focus();
+        return ![node, ...node.querySelectorAll(".box")].some(ring);
+    }).map(node => node.outerHTML);
+})()"""
+"""The pressed places without a ring of the color in `argument` where the focus is."""
+FOCUS_COLOR = "rgb(106, 53, 217)"
+FOLDED = f"""async () => {{
+    const fold = document.createElement("details");
+    document.querySelector("main").append(fold);
+    fold.append(document.querySelector("div.explorable"));
+    {MODEL}.set("causal", false);
+    await new Promise(done => setTimeout(done, 100));
+    const folded = [...drawnWidths];
+    fold.open = true;
+    const root = await ({{RESTED}})();
+    return [folded, drawnWidths, root.querySelector("h3").innerText];
+}}"""
 UNNAMED = """[...root.querySelectorAll("svg [tabindex], svg [role=button], svg [role=img]")]
     .filter(node => !node.getAttribute("aria-label") || node.getAttribute("tabindex") === null)
     .map(node => node.outerHTML)"""
@@ -137,19 +158,21 @@ def test_its_values_can_be_linked_and_its_repr_is_short_and_stable(name):
 
 
 def test_it_is_finished_accessible_and_fits(opened):
+    assert opened.page.evaluate("drawnWidths.length") == 1  # the first picture is the right one
+    assert opened.read("root.activeElement?.blur()") is None
     shown = opened.all()
     words = " ".join([shown["title"], shown["said"], *shown["told"]])
     assert shown["said"] and not UNFINISHED.search(words)
     opened.page.evaluate(AXE)
     assert opened.page.evaluate(FORM) == opened.read(UNNAMED) == opened.read(UNTOLD) == []
-    for scheme in ("light", "dark"):
+    for scheme in ("dark", "light"):
         opened.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         opened.page.wait_for_function(f"scheme => {HOST}.dataset.theme === scheme", arg=scheme)
-        assert opened.page.evaluate(DEEP_CONTRAST) == [], f"in {scheme}"
-    for width in (1400, 390, 320):
-        opened.page.set_viewport_size({"width": width, "height": 800})
+    for width in (320, 1400, 390):
+        opened.page.set_viewport_size({"width": width, "height": 2500})
         opened.set()
         assert opened.width() <= width
+    assert faults([{"state": "on a phone", **opened.read(LOOK)}]) == {}
     opened.page.emulate_media(color_scheme="light", reduced_motion="reduce")
     opened.page.set_viewport_size(WINDOW)
 
@@ -158,6 +181,13 @@ def test_arrows_lead_to_every_place_of_the_picture(opened):
     """Each explorable's still shows in its lesson that Tab leads to the picture and the rest."""
     places = len(opened.told())
     assert not places or set(opened.read(REACHED)) == set(range(places))
+
+
+def test_the_focus_has_a_ring_on_what_is_pressed_and_keys_are_explained(opened):
+    opened.page.keyboard.press("Tab")
+    assert opened.read(UNRINGED, FOCUS_COLOR) == []
+    keys = opened.read('root.querySelector("svg").ariaDescribedByElements[0].textContent')
+    assert keys == "Arrow keys move in the picture, Enter chooses."
 
 
 def test_play_goes_on_to_the_end_and_begins_again_there(name, opened):
@@ -263,6 +293,57 @@ def test_a_piece_of_work_lets_a_picture_that_is_due_come_first(tmp_path):
     program.write_text(bundle("in_pieces") + WORKS, encoding="utf-8")
     run = subprocess.run([NODE, program], capture_output=True, text=True)
     assert (run.stdout, run.stderr) == ("[ 1, 1, 3, null ]\n", "")
+
+
+def test_in_a_closed_fold_nothing_is_drawn_before_its_width_is_known(show):
+    page = show(made("MaskExplorer"))
+    folded, widths, title = page.page.evaluate(FOLDED.replace("{RESTED}", RESTED))
+    assert folded == widths and len(widths) == 1
+    assert title == "Sentence 0 may use 15 of its 25 query-key pairs"
+
+
+UNKNOWN = {
+    "AttentionExplorer": "sentence",
+    "DecodingStepper": "text",
+    "ModelFlow": "text",
+    "PatchingGrid": "clean",
+    "StreamExplorer": "text",
+    "TranslationPlayground": "sentence",
+}
+
+
+@pytest.mark.parametrize(("name", "field"), UNKNOWN.items())
+def test_words_that_the_model_does_not_know_are_told(name, field, show):
+    page = show(made(name))
+    page.set(**{field: "the old astronaut sees the small moussaka ."})
+    told = [
+        "“astronaut” is not in the vocabulary",
+        "“moussaka” is not in the vocabulary",
+        "the model reads <unk>: it can only guess.",
+    ]
+    assert [words for words in told if words not in page.said] == []
+    page.set(**{field: "the old child sees the small window ."})
+    assert "<unk>" not in page.said
+
+
+def test_so_they_are_of_a_learners_model(show):
+    page = show(explorables.ModelFlow(*translator(), "the xylophone sees Anna ."))
+    assert "“xylophone” is not in the vocabulary" in page.said
+
+
+def test_what_a_constructor_does_not_know_is_refused():
+    for name in set(explorables.__all__) - {"CircuitGraph"}:
+        kind = getattr(explorables, name)
+        if all(one.default is not one.empty or one.kind is one.VAR_KEYWORD
+               for one in signature(kind).parameters.values()):  # fmt: skip
+            assert_refused(f"a {name} has no 'sentense' to set: choose from", kind, sentense="a")
+
+
+def test_what_looks_like_a_reference_stays_text(show, tmp_path):
+    given, weights = html.shown(explorables.MaskExplorer("IPY_MODEL_x"))
+    assert given["values"]["batch"] == "IPY_MODEL_x" and weights == {}
+    page = show(explorables.ModelFlow(text="IPY_MODEL_x"))
+    assert "“IPY_MODEL_x” is not in the vocabulary" in page.said
 
 
 def test_half_a_surrogate_pair_can_be_sent_and_what_is_out_of_range_is_refused(monkeypatch):

@@ -267,3 +267,26 @@ def test_words_columns_quantities_and_heads_are_chosen_and_what_is_new_is_told(s
     assert [text.rpartition(", ")[2] for text in told] == ["kept"] * 4 + ["new"]
     assert "written so far · kept 4, new 1" in page.written()
     assert page.get("step", "row") == [25, 4]  # the newest word is looked at
+
+
+def test_number_goes_on_to_the_word_that_the_newest_one_looks_at(show):
+    page = show(ModelFlow(written=2))
+    for written in (3, 4, 5, 6):
+        page.set(written=written)
+        word, most = re.search("From “(.+)”, head .* mostly at “(.+)” ", page.title).groups()
+        assert f" “{most}” of “{word}” is " in page.said
+
+
+def test_one_of_many_numbers_is_typed_or_hit_beside_its_thin_bar(show):
+    page = show(ModelFlow(text="the dog sees the frog .", step=21, number=3))
+    page.page.locator("input[type=number]").fill("335")
+    assert "Number 335 of " in page.said
+    page.page.locator("input[type=number]").fill("5000")
+    assert page.get("number") == 335
+    units = [re.fullmatch(r"number (\d+): (.+)", told) for told in page.told()]
+    values = {int(unit[1]): abs(float(unit[2])) for unit in units if unit}
+    assert len(values) == 512
+    highest = max(values, key=values.get)
+    box = page.named(re.compile(f"^number {highest}: ")).bounding_box()
+    page.page.mouse.click(box["x"] + 4, box["y"] + 9)
+    assert box["width"] < 1 and page.get("number") == highest

@@ -193,6 +193,7 @@ def test_what_cannot_be_traced_is_answered_and_typed_ids_are_read(show):
 def test_bad_input_says_what_to_change(unchecked):
     model, ids, others = decoder()
     assert_refused("others have shape None", PatchingGrid, model, ids)
+    assert_refused("ids and others are prompts of a model of your own", PatchingGrid, ids=ids)
     assert_refused(r"ids have shape \(7,\)", PatchingGrid, model, ids[0], others)
     assert_refused("7 ids and 5 others", PatchingGrid, model, ids, others[:, :5])
     place = "position is 7, but the tokens are 0 to 6"

@@ -32,6 +32,7 @@ PAGE = """<!doctype html>
 """
 STYLE = """body { margin: 12px; background: #fff; }
 @media (prefers-color-scheme: dark) { body { background: #14191f; } }"""
+REFERENCE = "IPY_MODEL_"  # by which a saved widget names another one
 NOT_DRAWN = ("layout", "tabbable", "tooltip")
 
 
@@ -59,10 +60,11 @@ def values_in_page(saved: dict, state: dict[str, dict]) -> tuple[dict, dict[str,
     for name, value in saved["state"].items():
         if name.startswith("_") or name in NOT_DRAWN:
             continue
-        if isinstance(value, str) and value.startswith("IPY_MODEL_"):
-            data = base64.b64decode(state[value.removeprefix("IPY_MODEL_")]["buffers"][0]["data"])
+        held = value.removeprefix(REFERENCE) if isinstance(value, str) else value
+        if held != value and held in state:  # else somebody has typed it
+            data = base64.b64decode(state[held]["buffers"][0]["data"])
             key = model_key(data)
-            weights[key], value = data, f"IPY_MODEL_{key}"
+            weights[key], value = data, f"{REFERENCE}{key}"
         values[name] = value
     kind = saved["state"]["_anywidget_id"].rpartition(".")[2]
     return {"kind": kind, "values": values}, weights
@@ -86,7 +88,8 @@ def place(explorable: dict) -> str:
         explorable: as `values_in_page` gives it.
     """
     data = json.dumps(explorable, separators=(",", ":")).replace("<", "\\u003c")
-    return f'<div class="explorable"><script type="application/json">{data}</script></div>'
+    low = " low" if explorable["values"].get("unfolded") is False else ""  # a map in one line
+    return f'<div class="explorable{low}"><script type="application/json">{data}</script></div>'
 
 
 def weights_script(weights: dict[str, bytes]) -> str:

@@ -80,6 +80,12 @@ class PageExplorable(anywidget.AnyWidget):
         super().__init_subclass__(**kwargs)
 
     def __init__(self, **values):
+        unknown = [name for name in values if not self.has_trait(name)]
+        if unknown:
+            raise ValueError(
+                f"a {type(self).__name__} has no {unknown[0]!r} to set: choose from "
+                f"{', '.join(self.values)}."
+            )
         super().__init__(**values)
         self.add_class("explorable")
 

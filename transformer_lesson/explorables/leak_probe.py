@@ -90,7 +90,7 @@ class LeakProbe(PageExplorable):
         models: name to function from ids (1, n) to outputs (1, n, anything), in evaluation
             mode; by default a causal model and four that are not.
         ids: the sentence's token ids, at most 24, which the models understand; ids 0 and 1 must
-            be in their vocabulary. Needed with models of your own.
+            be in their vocabulary. Needed with models of your own; those by default know 16 ids.
         tokens: the sentence's words, for the labels; by default the ids.
         model, position: which model is probed, and which token is replaced; at first the first.
         tried: pairs of a model and a position that were tried; `True` is all of them.
@@ -114,10 +114,11 @@ class LeakProbe(PageExplorable):
         tried: Sequence[tuple[str, int]] | Literal[True] = (),
         **values,
     ):
-        if models is None:
-            models, tokens = example_models(), words(SENTENCE)
+        if models is ids is tokens is None:
+            tokens = words(SENTENCE)
             known = sorted(set(tokens))
             ids = torch.tensor([[known.index(token) for token in tokens]])  # (1, n)
+        models = example_models() if models is None else models
         _check(models, ids, tokens)
         changes = {
             printable(name, 60): rounded_changes(model, ids) for name, model in models.items()

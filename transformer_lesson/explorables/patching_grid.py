@@ -51,6 +51,11 @@ class PatchingGrid(ReadsTranslator, PageExplorable):
         **values,
     ):
         words, replacements, place, after = SOURCE.split(), OTHERS.split(), 2, 0
+        if model is None and (ids is not None or others is not None):
+            raise ValueError(
+                "ids and others are prompts of a model of your own: pass it, too; the translator "
+                "reads clean='…' and corrupted='…'."
+            )
         if model is not None:
             values |= {"weights": bare_weights(model), "source_words": []}
             words, replacements = _prompts(model, ids, others)

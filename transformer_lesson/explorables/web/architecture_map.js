@@ -51,6 +51,7 @@ function drawMap(state, page) {
     page.section.classList.toggle("strip", !unfolded);
     page.picture.classList.toggle("beside", unfolded);
     page.shape = unfolded;
+    page.kept = 0; // folded it has less height
   }
   const view = viewOf(state, page), title = whereItStands(view), narrow = page.width < ROOM_BESIDE;
   fillCard(page, part, parts[part]);

@@ -7,10 +7,10 @@ import { generate, softmax } from "./generation.js";
 import { firstLargest, fromLargest } from "./ranking.js";
 import { mapShades } from "./small_map.js";
 import { maskedSoftmax, watched } from "./transformer.js";
-import { readSentence, sourceIds } from "./typed_sentence.js";
+import { notesOn, readSentence, sourceIds } from "./typed_sentence.js";
 import { modelOf } from "./weights.js";
 
-const LONGEST_READ = 14, LONGEST_WRITTEN = 30;
+const LONGEST_READ = 14, LONGEST_WRITTEN = 30, DRAWN_WRITTEN = 15;
 const KINDS_OF_ATTENTION = {
   encoder: { name: "encoder self-attention", point: "self_attention", stack: "encoder" },
   decoder: { name: "decoder self-attention", point: "self_attention", stack: "decoder" },
@@ -23,7 +23,7 @@ export function AttentionExplorer(view) {
     traits: ["sentence", "attention", "layer", "head", "query", "scaled", "temperature", "mask",
       "added"],
     controls: (make, page) => [
-      make.text("Sentence", "sentence", { size: 29 }),
+      make.text("Sentence", "sentence", { size: 38 }),
       make.choice("Attention", "attention", () => [
         ["encoder", "encoder"], ["decoder", "decoder"], ["cross", "cross"],
       ]),
@@ -65,22 +65,24 @@ function drawAttentionPanels(page, look) {
   const { svg, width } = page, wide = width >= 720;
   const left = wide ? Math.round(width * 0.58) : width;
   const top = drawHeads(layer(svg, "heads"), look, page, width);
-  const rows = rowsOf(look, left, top);
+  const products = wide ? 84 : 90, rows = rowsOf(look, left, top, page.high - products);
   drawLooks(layer(svg, "looks"), look, page, rows);
   drawShares(layer(svg, "shares"), look, rows);
   const sum = wide ? { x: left + 28, y: top, width: width - left - 28,
-    height: Math.max(280, rows.end + 90 - top) } : { x: 0, y: rows.end + 6, width, height: 270 };
+    height: Math.max(260, rows.end + products - top) } :
+    { x: 0, y: rows.end + 6, width, height: 270 };
   const below = wide ? rows.end : sum.y + sum.height + 12;
   drawProducts(layer(svg, "products"), look, { x: 0, y: below, width: left });
   drawSum(layer(svg, "sum"), look, page, sum);
-  set(svg, { width, height: Math.max(below + 90, sum.y + sum.height) });
+  set(svg, { width, height: Math.max(below + products, sum.y + sum.height) });
 }
 
 // Where the columns stand: who looks, who is looked at, scores and weights; a row for each word.
-function rowsOf({ queries, keys }, width, top) {
+function rowsOf({ queries, keys }, width, top, end) {
   const box = Math.min(104, width * 0.18), key = box + Math.min(140, width * 0.2);
   const score = key + box + 12, shares = width - score;
-  const n = Math.max(queries.length, keys.length), row = Math.max(17, Math.min(26, 186 / n));
+  const n = Math.max(queries.length, keys.length);
+  const row = Math.max(13, Math.min(26, (end - top - 32) / n, 240 / n));
   const y = (i) => top + 24 + row * i;
   return { top, row, box, key, y, end: y(n) + 8, score: { x: score, width: shares * 0.5 - 10 },
     weight: { x: score + shares * 0.5 + 4, width: shares * 0.5 - 42 } };
@@ -90,11 +92,14 @@ function rowsOf({ queries, keys }, width, top) {
 function watchAttention(model, tokenizer, { reading, kind, state, plain }) {
   const ids = sourceIds(tokenizer, reading), seen = new Map(), turned = isTurned(state);
   const replace = turned ? turnedWeights(seen, kind, model.config, state) : {};
-  const begun = (list) => [model.config.bos_id, ...list.filter((id) => id !== tokenizer.eosId)];
+  const begun = (list) => [model.config.bos_id, ...list.filter((id) => id !== tokenizer.eosId)]
+    .slice(0, DRAWN_WRITTEN);
   const draft = state.mask === "own" ? begun(plain).slice(1) : []; // or it sees what comes later
   const written = watched(model, { seen, replace }, () => {
     const made = turned ? generate(model, ids, LONGEST_WRITTEN, { draft }) : { ids: plain };
-    if (!made.foreseen) model.decode(begun(made.ids), model.encode(ids), ids);
+    if (!made.foreseen || made.ids.length > DRAWN_WRITTEN) {
+      model.decode(begun(made.ids), model.encode(ids), ids);
+    }
     return made.ids;
   });
   const logits = seen.get("logits"), texts = (list) => list.map((id) => tokenizer.token(id));
@@ -104,7 +109,13 @@ function watchAttention(model, tokenizer, { reading, kind, state, plain }) {
     return best.map((id) => [tokenizer.token(id), shares[id]]);
   });
   return { seen, read: [...reading.tokens, "<eos>"], target: texts(target), next,
-    text: tokenizer.decode(written), plain: tokenizer.decode(plain) };
+    text: shortened(tokenizer.decode(written)), plain: shortened(tokenizer.decode(plain)) };
+}
+
+// A text that runs away, as far as it is drawn.
+function shortened(text) {
+  const all = text.split(" ");
+  return all.length < DRAWN_WRITTEN ? text : `${all.slice(0, DRAWN_WRITTEN - 1).join(" ")} …`;
 }
 
 function isTurned({ scaled, temperature, mask }) {
@@ -188,7 +199,8 @@ function drawWordColumn(group, words, { x, y, row, box }, describe) {
     class: "box", x, y: y(i) + 1, width: box, height: row - 2, rx: 6, ...describe(word, i),
   }));
   join(layer(group, "words"), "text", words, (_, i) => i, (word, i) => ({
-    text: fitted(word, box - 6), x: x + box / 2, y: y(i + 0.5) + 5, class: "middle",
+    text: fitted(word, box - 6), x: x + box / 2, y: y(i + 0.5) + 5,
+    class: row < 17 ? "middle size-12" : "middle",
     "aria-hidden": "true", "pointer-events": "none",
   }));
 }
@@ -246,7 +258,8 @@ function drawShares(group, { keys }, { top, row, y, score: left, weight: right }
     y: y(j + 0.5) + 4,
   }));
   join(layer(group, "shares"), "text", keys, id, ({ weight, seen: may, j }) => ({
-    text: may ? weight.toFixed(2) : "× masked", class: may ? "number" : "small",
+    text: may ? weight.toFixed(2) : right.width < 60 ? "×" : "× masked",
+    class: may ? "number" : "small",
     "aria-hidden": "true", x: right.x + 5 + (may ? weight * right.width : 0), y: y(j + 0.5) + 4,
   }));
 }
@@ -274,7 +287,7 @@ function drawProducts(group, look, { x, y, width }) {
   }));
 }
 
-function attentionFacts(look, { changes, offers, known }, { text, plain, next }) {
+function attentionFacts(look, reading, { text, plain, next }) {
   const { keys, queries, query, kind } = look, from = queries[query];
   const best = fromLargest(keys.map(({ weight }) => weight), 3).filter((j) => keys[j].seen);
   const gives = best.map((j) => `${keys[j].weight.toFixed(2)} to “${keys[j].word}”`).join(", ");
@@ -285,10 +298,8 @@ function attentionFacts(look, { changes, offers, known }, { text, plain, next })
   const then = writes ? ` After “${from}” comes ${likely[0]}, or else ${likely[1]}.` : "";
   const whole = text === plain ? `The model writes “${text}”.` :
     `With these knobs the model writes “${text}” instead of “${plain}”.`;
-  const guess = known.every(Boolean) ? [] : ["For a word that it does not know it reads <unk>."];
-  const notes = [...changes, ...offers, ...guess];
   return {
     title: `From “${from}”, this head looks mostly at ${most}`,
-    said: [`${where}: “${from}” gives ${gives}.${then} ${whole}`, ...notes].join(" "),
+    said: [`${where}: “${from}” gives ${gives}.${then} ${whole}`, ...notesOn(reading)].join(" "),
   };
 }

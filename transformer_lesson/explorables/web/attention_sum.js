@@ -176,10 +176,14 @@ function labelsApart(labels, marks, left, right) {
       [half + 9, -14], [-half - 9, -14]];
     const boxes = places.map(([dx, dy]) => ({ x: u + dx, y: v + dy + 4, left: u + dx - half,
       right: u + dx + half, top: v + dy - 7, bottom: v + dy + 7 }));
+    const inside = ({ x, y, ...box }) => {
+      const shift = Math.max(0, left - box.left) - Math.max(0, box.right - right);
+      return { ...box, x: x + shift, y, left: box.left + shift, right: box.right + shift };
+    };
     const free = boxes.find((box) => box.left >= left && box.right <= right &&
       taken.every((other) => box.right < other.left || other.right < box.left ||
         box.bottom < other.top || other.bottom < box.top));
-    const box = free ?? (label.key === "end" ? boxes[0] : null);
+    const box = free ?? (label.key === "end" ? inside(boxes[0]) : null);
     if (box) taken.push(box);
     return box ? [{ ...label, x: box.x, y: box.y }] : [];
   });

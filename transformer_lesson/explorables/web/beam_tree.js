@@ -36,7 +36,7 @@ function droppedShown(beams) {
 }
 
 // Draws the tree up to one step, and returns the best text, title and sentence, how high it is, and
-// what writes down the finished texts at another place.
+// what writes down the finished texts at another place, and how high those of the end will be.
 export function drawBeamTree(group, decoding, { width, preview }) {
   const { tree, at, token, state } = decoding, level = tree[at];
   const words = (s, i) => `“${beamTokens(tree, s, i).map(token).join(" ")}”`;
@@ -46,6 +46,8 @@ export function drawBeamTree(group, decoding, { width, preview }) {
   const low = drawTreeBoxes(group, look, pointed, width);
   const height = drawTreeLegend(layer(group, "legend"), look, low, width);
   const list = (place) => drawFinished(layer(group, "finished"), look, place);
+  const ends = { ...look, finished: finishedBeams({ tree, at: tree.length - 1 }) };
+  const listed = (room) => 17 * finishedLines(ends, room).length + 10;
   const kept = [...level.keys()].filter((number) => level[number].kept), n = kept.length;
   const title = `Step ${at + 1} of ${tree.length}: ${n} kept, ${level.length - n} dropped, ` +
     `${look.finished.length} finished so far`;
@@ -54,7 +56,7 @@ export function drawBeamTree(group, decoding, { width, preview }) {
   const said = `Beam width ${state.width}. Best kept: ${words(at, 0)}, log P ${best}` +
     (others.length ? `; the others: ${others.join(", ")}.` : ".") +
     (ended.length ? ` Best finished: ${ended[0]}.` : "");
-  return { written: beamTokens(tree, at, 0), title, said, height, list };
+  return { written: beamTokens(tree, at, 0), title, said, height, list, listed };
 }
 
 function finishedWords({ s, i, logProbability, score }, words) {
@@ -98,7 +100,8 @@ function drawTreeBoxes(group, { tree, at, token, words, beams }, pointed, width)
     text, class: small ? "small middle" : "middle", x: x(one.s) + wide / 2,
     y: y(one) + (small ? 28 : 15), "aria-hidden": "true", "pointer-events": "none",
   }));
-  const dropped = Math.max(0, Math.min(droppedShown(beams), tree[at].length - beams));
+  const all = Math.max(...tree.map((level) => level.length)); // of any step: it stays as high
+  const dropped = Math.max(0, Math.min(droppedShown(beams), all - beams));
   return top + 8 + down * beams + drop * dropped;
 }
 
@@ -114,11 +117,15 @@ function drawTreeLegend(group, { tree, at, beams }, y, width) {
   return y + 4 + 16 * explained.length;
 }
 
+function finishedLines({ finished, words }, width) {
+  return finished.slice(0, MOST_FINISHED).flatMap((one) =>
+    textLines(`■ ${finishedWords(one, words)}`, width, 13).map((line, i) => ({ one, line, i })));
+}
+
 // The best finished texts; returns where they end.
 function drawFinished(group, { finished, words }, { x, y, width }) {
-  const shown = finished.slice(0, MOST_FINISHED), text = (one) => finishedWords(one, words);
-  const lines = shown.flatMap((one) => textLines(`■ ${text(one)}`, width, 13)
-    .map((line, i) => ({ one, line, i })));
+  const lines = finishedLines({ finished, words }, width);
+  const text = (one) => finishedWords(one, words);
   const name = ({ s, i }) => `${s}.${i}`;
   join(layer(group, "texts"), "text", lines, ({ one, i }) => `${name(one)}.${i}`, (at, i) => ({
     text: at.line, x, y: y + 12 + 17 * i, class: "size-13", "data-preview": name(at.one),

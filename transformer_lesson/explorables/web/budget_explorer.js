@@ -100,25 +100,26 @@ function drawLawMap(group, all, place, page) {
     d: `M${points.map(([N, D]) => `${x(N)} ${y(D)}`).join("L")}`, fill: "none",
     stroke: "var(--soft)", "stroke-width": 1.2, class: "still", "pointer-events": "none",
   }));
-  const ends = lines.map(({ level, points }) => ({ level, end: points.at(-1) }))
-    .filter(({ end: [, D] }, i, others) =>
-      !others.slice(0, i).some(({ end }) => Math.abs(y(end[1]) - y(D)) < 12));
-  join(layer(group, "levels"), "text", ends, ({ level }) => level, ({ level, end: [N, D] }) => ({
-    text: String(level), class: "small end halo", x: x(N) - 3, y: y(D) - 3, "aria-hidden": "true",
-  }));
   const [lowD, highD, lowN, highN] = [...map.D, ...map.N].map((power) => 10 ** power);
   const within = [Math.max(lowN, operations / 6 / highD), Math.min(highN, operations / 6 / lowD)];
   join(layer(group, "budget"), "path", [0], String, () => ({
     d: `M${within.map((N) => `${x(N)} ${y(operations / 6 / N)}`).join("L")}`, fill: "none",
     stroke: "var(--key)", "stroke-width": 2.5, "pointer-events": "none",
   }));
-  drawLawPoints(layer(group, "points"), all, x, y, page);
   const inside = ({ N, D }) => D >= lowD && D <= highD && N >= lowN && N <= highN;
   const marks = [["best", best, 9], ["now", now, 6]].filter(([, one]) => inside(one));
   join(layer(group, "marks"), "circle", marks, ([name]) => name, ([name, one, r]) => ({
     cx: x(one.N), cy: y(one.D), r, fill: name === "now" ? "var(--key)" : "none",
     stroke: name === "now" ? "var(--paper)" : "var(--query)", "stroke-width": 2.5,
     ...told(`${name === "now" ? "your model" : "the law’s best"}: ${modelWords(one, all)}`, name),
+  }));
+  drawLawPoints(layer(group, "points"), all, x, y, page);
+  const ends = lines.map(({ level, points }) => ({ level, end: points.at(-1) }))
+    .filter(({ end: [, D] }, i, others) =>
+      !others.slice(0, i).some(({ end }) => Math.abs(y(end[1]) - y(D)) < 12));
+  join(layer(group, "levels"), "text", ends, ({ level }) => level, ({ level, end: [N, D] }) => ({
+    text: String(level), class: "small end halo", x: x(N) - 3, y: y(D) - 3, "aria-hidden": "true",
+    "pointer-events": "none",
   }));
 }
 

@@ -65,7 +65,7 @@ function cacheTexts(n) {
 
 function drawCaches(state, page) {
   const { svg, width } = page, found = cacheSizes(state), beside = width >= 640;
-  const label = beside ? 190 : 0, high = beside ? 74 : 104, tall = 34, end = beside ? 96 : 0;
+  const label = beside ? 190 : 0, high = beside ? 74 : 104, tall = 34, end = beside ? 108 : 0;
   const place = { beside, label, high, tall, left: label, right: width - end, width };
   place.top = (i) => 26 + i * high + (beside ? 0 : 40);
   place.across = (bytes) =>
@@ -128,7 +128,7 @@ function drawTexts(group, { ways, weights, room }, { left, right, tall, top, acr
   const none = ways.map((way, i) => ({ ...way, i })).filter(({ texts }) => !texts);
   join(layer(group, "none"), "text", none, ({ i }) => i, ({ i, bytes }) => ({
     text: room < 0 ? "the weights alone do not fit" : `one text would take ${bytesWords(bytes)}`,
-    class: "small middle", x: (left + right) / 2, y: top(i) + tall / 2 + 4,
+    class: "small middle", fill: "var(--ink)", x: (left + right) / 2, y: top(i) + tall / 2 + 4,
   }));
 }
 

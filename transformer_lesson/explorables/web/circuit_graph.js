@@ -242,6 +242,11 @@ function drawEdges(group, { edges, now }, plan, page) {
       stroke: edge.gone ? "var(--soft)" : color(edge),
       ...choosable(edgeTold(edge), edge.gone, turn(edge), edge.name) };
   });
+  join(layer(group, "near"), "circle", edges, key, (edge) => { // what a finger hits around a dot
+    const { along, cross } = arrival(plan, edge), [cx, cy] = plan.at(along, cross);
+    return { cx, cy, r: DOT / 2 + 1, fill: "transparent", "data-of": edge.name,
+      onclick: turn(edge) };
+  });
 }
 
 function edgeTold(edge) {

@@ -31,7 +31,7 @@ function stepperControls(make, page) {
     return control;
   };
   return [
-    make.text("Text", "text", { size: 32 }),
+    make.text("Text", "text", { size: 44 }),
     make.choice("Strategy", "strategy", () => ["greedy", "sample", "beam"].map((s) => [s, s])),
     only("sample", make.slider("Temperature", "temperature",
       () => ({ min: 0.1, max: 5, step: 0.1 }))),
@@ -59,12 +59,15 @@ function drawDecoding(state, page, { model, tokenizer }) {
   const tokens = layer(page.svg, "tokens"), group = onlyLayer(page, draws[state.strategy].name);
   const { width } = page, beside = width >= 700, right = beside ? Math.round(width * 0.32) : width;
   const x = width - right, room = { width: beside ? x - 28 : width, preview: page.preview };
-  const { written, title, said, height, list } = draws[state.strategy](group, look, room);
+  const { written, title, said, height, list, listed } = draws[state.strategy](group, look, room);
   const place = { x, y: beside ? 0 : height + 8, width: right };
   const high = drawTokens(tokens, look, written, place);
-  const end = list ? list({ ...place, y: high + 6 }) : high;
-  set(page.svg, { width, height: Math.max(height, end) });
-  return { title, said: `${said} ${cacheWords(look)}${textWords(look, tokenizer)}` };
+  if (list) list({ ...place, y: high + 6 });
+  const last = tokensPlaced({ ...look, at: made.steps - 1 }, made.ids, place).bottom;
+  set(page.svg, { width, height: Math.max(height, last + (listed?.(right) ?? 0)) });
+  const words = (at) => [said, cacheWords(look), ...text.notes].join(" ") +
+    textWords({ ...look, at }, tokenizer);
+  return { title, said: words(look.at), longest: words(made.steps - 1) };
 }
 
 // The text that is written, as far as it is; a beam's says its picture.
@@ -129,15 +132,10 @@ function cacheWords(look) {
 
 // The text so far as tokens, and what is kept of each; returns where they end.
 function drawTokens(group, look, written, { x, y, width }) {
-  const { start, at, token } = look, { computed, reused } = cacheUse(look);
-  const hidden = Math.max(0, start.length - MOST_BEGINNING), n = start.length;
-  const words = [...start, ...written.slice(0, at + 1).map(token)];
-  const all = words.map((word, i) => ({ word, i })).slice(hidden);
-  const sign = (i) => (i < reused ? "=" : i < reused + computed ? "+" : "▶");
+  const { start, at } = look, n = start.length, hidden = hiddenOf(look);
+  const { all, sign, labels, places, bottom } = tokensPlaced(look, written, { x, y, width });
   const meaning = { "=": "in the cache", "+": "read now", "▶": "chosen" };
   const legend = "= in the cache · + read now · ▶ chosen", more = `… ${hidden} more tokens · `;
-  const labels = all.map(({ word, i }) => `${sign(i)} ${fitted(word, 110, 13)}`.trim());
-  const { places, bottom } = wrappedPlaces(labels, { x, y: y + 20, width });
   const link = ({ i }) => (i === n + at ? `token${written[at]}` : "");
   const tell = (one) => {
     const say = `token ${one.i}, “${one.word}”: ${meaning[sign(one.i)]}`;
@@ -145,7 +143,7 @@ function drawTokens(group, look, written, { x, y, width }) {
     return one.i < n ? told(say) : choosable(say, one.i === n + at, go, link(one));
   };
   join(layer(group, "legend"), "text", [legend], () => 0, () => ({
-    text: hidden ? more + legend : legend, class: "small", x, y: y + 12,
+    text: fitted(hidden ? more + legend : legend, width, 12), class: "small", x, y: y + 12,
   }));
   join(layer(group, "boxes"), "rect", all, ({ i }) => i, (one, k) => ({
     class: "box", ...places[k], height: 24, rx: 7, ...tell(one),
@@ -155,6 +153,20 @@ function drawTokens(group, look, written, { x, y, width }) {
     y: places[k].y + 17, "aria-hidden": "true", "pointer-events": "none",
   }));
   return bottom;
+}
+
+function hiddenOf({ start }) {
+  return Math.max(0, start.length - MOST_BEGINNING);
+}
+
+// The tokens of a step with their signs, and where their boxes stand.
+function tokensPlaced(look, written, { x, y, width }) {
+  const { start, at, token } = look, { computed, reused } = cacheUse(look);
+  const words = [...start, ...written.slice(0, at + 1).map(token)];
+  const all = words.map((word, i) => ({ word, i })).slice(hiddenOf(look));
+  const sign = (i) => (i < reused ? "=" : i < reused + computed ? "+" : "▶");
+  const labels = all.map(({ word, i }) => `${sign(i)} ${fitted(word, 110, 13)}`.trim());
+  return { all, sign, labels, ...wrappedPlaces(labels, { x, y: y + 20, width }) };
 }
 
 // Boxes for words one after the other, in as many lines as they need.

@@ -117,6 +117,11 @@ export function signed(value, largest) {
   return `color-mix(in oklab, var(${value < 0 ? "--minus" : "--plus"}) ${part}%, var(--none))`;
 }
 
+// Ink that is read on a fill: black on what is light, else white. Both have 4.58:1 at L* = 49.4.
+export function inkOn(fill) {
+  return `lab(from ${fill} calc((49.4 - l) * 100) 0 0)`;
+}
+
 const KEPT = ["fill", "stroke", "stroke-width", "stroke-linecap", "stroke-dasharray", "opacity",
   "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "visibility"];
 
@@ -129,13 +134,13 @@ export function asFile(svg, title, said) {
     for (const name of KEPT) nodes[i].setAttribute(name, style.getPropertyValue(name));
     for (const name of ["class", "tabindex", "data-links"]) nodes[i].removeAttribute(name);
   });
-  const width = svg.width.baseVal.value, height = svg.height.baseVal.value + 50;
-  set(copy, { xmlns: SVG, viewBox: `0 -40 ${width} ${height}`, height, style: null });
+  const width = svg.width.baseVal.value + 8, height = svg.height.baseVal.value + 50;
+  set(copy, { xmlns: SVG, viewBox: `-4 -40 ${width} ${height}`, width, height, style: null });
   const font = { "font-family": FONT, "font-size": 17, "font-weight": 600 };
   const added = [
     ["title", { text: title }],
     ["desc", { text: said }],
-    ["rect", { y: -40, width, height, fill: page.backgroundColor }],
+    ["rect", { x: -4, y: -40, width, height, fill: page.backgroundColor }],
     ["text", { y: -14, fill: page.color, ...font, text: title }],
   ];
   copy.prepend(...added.map(([tag, attributes]) => {

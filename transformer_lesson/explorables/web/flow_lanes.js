@@ -1,7 +1,7 @@
 // The words of a forward pass as rows, what is done to them as columns, and attention as ribbons.
 
 import { choosable, fitted, join, layer, textWidth, told } from "./draw.js";
-import { headingOf, rowAt, titleOf } from "./flow_plan.js";
+import { headingOf, NEXT_ROW, rowAt, titleOf } from "./flow_plan.js";
 import { tensorHref } from "./heat_map.js";
 
 const SHOWN = 0.04; // thinner ribbons are left out
@@ -210,7 +210,8 @@ function ribbon({ x, width }, memory, from, to, crossing) {
 function drawNext(group, plan, look, page) {
   const lane = plan.lanes.at(-1), { flow } = look, shown = flow.writes ? flow.next : [];
   const unit = flow.sublayers.find(({ kind }) => kind === "next");
-  const { x, width } = lane.next, word = Math.min(78, width * 0.56), high = plan.wide ? 18 : 15;
+  const { x, width } = lane.next, word = Math.min(78, width * 0.56);
+  const high = plan.wide ? NEXT_ROW.wide : NEXT_ROW.narrow;
   const bottom = lane.y + lane.row * lane.words.length;
   const top = Math.max(lane.y - 8, bottom - high * shown.length - 4);
   const place = (i) => top + high * i, id = ([token]) => token, room = width - word - 44;

@@ -9,6 +9,7 @@ import { mapShades } from "./small_map.js";
 import { digits, isInStream, lastPart, numberAt } from "./trace.js";
 
 const LIKELIEST = 40; // of a vocabulary so many are shown, the largest numbers first
+const BROAD = 10, MOST_BROAD = 60; // pixels around a bar that stands out, and so many are tried
 const LOOKS = 5; // so many of the words that a head looks at
 
 // Draws the opened sub-layer, and returns where it ends.
@@ -126,8 +127,9 @@ function drawRowNumbers(group, look, page, { x, y, width }) {
   }));
   drawBars(layer(group, "bars"), { x, y: y + 16, width, height: 46 }, all.map((k) => ({
     key: k, value: numbers[k],
+    choose: () => page.set({ number: k }), link: `number${k}`,
     tell: choosable(`${label(k)}: ${digits(numbers[k])}`, k === column,
-      () => page.set({ number: k })),
+      () => page.set({ number: k }), `number${k}`),
   })), column);
   const named = columns && all.length <= 8 ? all : [];
   join(layer(group, "names"), "text", named, String, (k, i) => ({
@@ -155,6 +157,11 @@ function drawBars(group, { x, y, width, height }, bars, chosen) {
   join(layer(group, "places"), "rect", bars, ({ key }) => key, ({ tell }, i) => ({
     x: x + i * wide, y, width: wide, height, class: "bar-place", ...tell,
   }));
+  const broad = wide < BROAD ? highestApart(bars, wide) : []; // a finger hits what stands out
+  join(layer(group, "broad"), "rect", broad, ({ key }) => key, ({ i, link, choose }) => ({
+    x: x + (i + 0.5) * wide - BROAD / 2, y, width: BROAD, height, class: "bar-place",
+    "data-of": link, onclick: choose,
+  }));
   const at = bars.findIndex(({ key }) => key === chosen), tip = x + (at + 0.5) * wide;
   join(layer(group, "pointers"), "path", at < 0 ? [] : [0], String, () => ({
     d: `M${tip} ${y + height + 1}l4 6h-8z`, fill: "var(--query)", "pointer-events": "none",
@@ -162,6 +169,14 @@ function drawBars(group, { x, y, width, height }, bars, chosen) {
   join(layer(group, "axis"), "line", [0], () => 0, () => ({
     class: "axis", x1: x, x2: x + width, y1: zero, y2: zero,
   }));
+}
+
+// The bars that are higher than all others so near that a finger cannot tell them apart.
+function highestApart(bars, wide) {
+  const order = fromLargest(bars.map(({ value }) => Math.abs(value)), MOST_BROAD);
+  const apart = order.filter((i, n) =>
+    order.slice(0, n).every((other) => Math.abs(other - i) * wide >= BROAD));
+  return apart.map((i) => ({ ...bars[i], i })).filter(({ link }) => link);
 }
 
 // The formula of the chosen number, with its numbers, and what was added up.

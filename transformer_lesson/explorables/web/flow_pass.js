@@ -20,7 +20,7 @@ export function flowFor({ text: typed, written }, page, { model, tokenizer }) {
   }
   return remembered(page, "flow", [typed, written], () => {
     const start = remembered(page, "start", typed, () => startOf(model, text));
-    return flowOf(model, tokenizer, start, written);
+    return { ...flowOf(model, tokenizer, start, written), notes: text.notes };
   });
 }
 
@@ -46,7 +46,8 @@ function flowOf(model, tokenizer, { ids, translates, encoded, start, made }, wri
   const pass = () => model.decode(target, translates && encoded.returned, ids);
   const words = (list) => list.map((id) => inOneLine(tokenizer.token(id)));
   const flow = writes(model) ? trace(model, pass, encoded) : encoded;
-  return { ...flow, most, writes: writes(model), next: writes(model) ? nextTokens(flow) : [],
+  return { ...flow, most, full: start.length + most, writes: writes(model),
+    next: writes(model) ? nextTokens(flow) : [],
     sublayers: sublayersOf(flow.steps, writes(model)), read: words(translates ? ids : target),
     written: words(target), token: (id) => inOneLine(tokenizer.token(id)) };
 }

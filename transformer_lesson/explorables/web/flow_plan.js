@@ -59,6 +59,8 @@ const MEDIUM = { ...ROOMY, word: 70, embedding: 22, feed: 20, strip: 9, next: 11
 const TIGHT = { word: 58, embedding: 14, feed: 12, strip: 6, next: 108, rows: 20, high: 316,
   head: 38, foot: 16, most: 60, panel: 0 };
 
+export const NEXT_ROW = { wide: 18, narrow: 15 }; // pixels for one of the likeliest words
+
 // {lanes, panel, height}: a lane is {name, words, x, y, row, columns, end, next}, a column a
 // sub-layer with {x, width, strip}.
 export function planOf(flow, width) {
@@ -67,13 +69,16 @@ export function planOf(flow, width) {
   const texts = { read: flow.read, written: flow.written };
   const has = (name) => flow.sublayers.some(({ lane }) => lane === name);
   const names = ["read", "written"].filter(has);
-  const rows = names.reduce((sum, name) => sum + texts[name].length, 0);
+  const counts = { read: flow.read.length, written: flow.full }; // when all is written
+  const rows = names.reduce((sum, name) => sum + counts[name], 0);
   const free = sizes.high - names.length * (sizes.head + sizes.foot);
   const row = Math.max(8, Math.min(sizes.rows, free / rows));
+  const next = flow.next.length * (wide ? NEXT_ROW.wide : NEXT_ROW.narrow); // and the last lane's
   let y = 0;
   const lanes = names.map((name) => {
     const words = texts[name], lane = { name, words, row, y: y + sizes.head };
-    y += sizes.head + row * words.length + sizes.foot;
+    const high = Math.max(row * counts[name], name === names.at(-1) ? next : 0);
+    y += sizes.head + high + sizes.foot;
     return { ...lane, ...columnsOf(flow, name, across, sizes), word: sizes.word };
   });
   const panel = wide ? { x: across + 20, y: 0, width: sizes.panel } : { x: 0, y: y + 8, width };

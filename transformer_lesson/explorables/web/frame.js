@@ -1,10 +1,13 @@
 // What every explorable is: a title that states what the picture shows, a task, controls, the
 // picture, one sentence made of its numbers, and two buttons that save it.
 
-import { asFile, element, set } from "./draw.js";
+import { asFile, element, set, textWidth } from "./draw.js";
 import { STYLE } from "./style.js";
 
 const QUICK_MILLISECONDS = 300; // a little longer than a glide
+const SCREEN = { from: 700, high: 620 }; // pixels of a screen, where the picture is so wide
+const SPARE = " –".repeat(50); // room for words that are longer on the way than in the end
+const BORDER = 4; // pixels around a picture for the borders of what stands at its edge
 
 // Shows an explorable in `el`, by the contract of anywidget, and returns what takes it away.
 //
@@ -12,16 +15,20 @@ const QUICK_MILLISECONDS = 300; // a little longer than a glide
 //   traits    the names of the model's values on which the picture depends
 //   controls  (make, page) => elements, made by `make.slider` and its like
 //   load      (model) => a promise of what the picture needs and takes a while, such as weights
-//   draw      (state, page, loaded) => {title, said}, or a sentence that says what is missing
+//   draw      (state, page, loaded) => {title, said}, or a sentence that says what is missing;
+//             `longest` is what will be said when all is played, whose room is kept for it
 export function frame({ model, el }, { name, traits, controls, load, draw }) {
   const memory = new Map();
-  const page = { model, memory, preview: null, updates: [], ...elementsOf(el, name) };
+  const page = { el, model, memory, preview: null, updates: [], ...elementsOf(el, name) };
   const present = (state) => (page.waits ? page.waits : draw(state, page, page.loaded));
   page.redraw = () => {
     page.asked ||= requestAnimationFrame(() => {
       page.asked = 0;
-      page.width = Math.max(240, page.picture.clientWidth);
-      show(page, present(Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]))));
+      const room = page.picture.clientWidth - 2 * BORDER;
+      if (room < 0) return; // it stands in a closed fold: once that opens, `size` asks again
+      page.width = Math.max(240, room);
+      const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
+      fitScreen(page, () => show(page, present(state)));
     });
   };
   const moved = () => {
@@ -45,6 +52,24 @@ export function frame({ model, el }, { name, traits, controls, load, draw }) {
     size.disconnect();
     leaveTheme();
   };
+}
+
+// Draws, and once more if `page.high`, what a screen leaves for the picture, is another one then. A
+// picture that is still a little too tall is shown a little smaller.
+function fitScreen(page, drawAndShow) {
+  const { section, svg, picture } = page, tall = () => svg.height.baseVal.value;
+  const left = () => page.width < SCREEN.from ? Infinity :
+    SCREEN.high - section.offsetHeight + picture.offsetHeight - 2 * BORDER - 1; // rounding
+  for (const side of ["width", "height"]) svg.style[side] = "";
+  const before = page.high ??= left();
+  drawAndShow();
+  page.high = left();
+  if (tall() > page.high || (page.high > before && tall() >= before)) drawAndShow();
+  const [w, h] = [svg.width.baseVal.value, tall()], small = Math.min(1, page.high / h);
+  set(svg, { viewBox: w && h ? `0 0 ${w} ${h}` : null });
+  const kept = Math.min(parseFloat(picture.style.minHeight), page.high + 2 * BORDER);
+  if (kept < Infinity) picture.style.minHeight = `${kept}px`;
+  if (small < 1) [svg.style.width, svg.style.height] = [`${w * small}px`, `${h * small}px`];
 }
 
 // One move glides to its end; of several in quick succession, a slider's for example, each is shown
@@ -88,7 +113,7 @@ function elementsOf(el, name) {
   style.replaceSync(STYLE);
   root.adoptedStyleSheets = [style];
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  set(svg, { role: "group" });
+  set(svg, { role: "group", width: 0, height: 0, "aria-describedby": "keys" });
   const made = {
     host, root, svg,
     title: element("h3"),
@@ -97,6 +122,7 @@ function elementsOf(el, name) {
     picture: element("div", { class: "picture" }),
     tip: element("div", { class: "tip", "aria-hidden": "true" }),
     said: element("p", { class: "said", role: "status" }),
+    keys: element("p", { id: "keys", text: "Arrow keys move in the picture, Enter chooses." }),
   };
   made.picture.append(svg);
   const save = element("div", { class: "save" }, "save:",
@@ -104,7 +130,7 @@ function elementsOf(el, name) {
     element("button", { type: "button", text: "PNG", onclick: () => savePng(made, name) }));
   const section = element("section", { "aria-label": name, "aria-busy": "true" }, made.task,
     made.controls, element("div", { class: "head" }, made.title, save), made.picture, made.said,
-    made.tip);
+    made.keys, made.tip);
   root.append(section);
   el.append(host);
   return { ...made, save, section };
@@ -134,32 +160,42 @@ function giveTask(page, { say, shows, when, tries = [] }) {
 // missing; then the last picture stays, pale, below its title.
 function show(page, drawn) {
   const none = typeof drawn === "string", { picture, save } = page;
-  const { title, said } = none ? { title: page.title.textContent, said: drawn } : drawn;
-  picture.classList.toggle("hide", none && !page.svg.childElementCount);
+  const { title, said, longest } = none ? { title: page.title.textContent, said: drawn } : drawn;
   save.classList.toggle("hide", none);
   for (const part of [page.title, picture]) part.inert = none;
   set(page.title, { text: title });
-  keepTitleHigh(page);
+  set(page.said, { text: longest ? longest + SPARE : said });
+  page.said.style.minHeight = longest ? `${page.said.offsetHeight}px` : page.said.style.minHeight;
   set(page.said, { text: said });
+  for (const update of page.updates) update();
+  if (page.waits && !page.came) keepRoom(page);
+  else keepHigh(page);
   set(page.svg, { "aria-label": title });
   set(page.section, { "aria-busy": (page.waits && !page.came) || page.work ? "true" : null });
   const stop = page.svg.querySelector('[tabindex="0"]') ?? page.svg.querySelector("[tabindex]");
   if (stop) stop.tabIndex = 0;
-  for (const update of page.updates) update();
   tell(page, page.told?.isConnected ? page.told : null); // its words may be others now
 }
 
-// A title that once took two lines keeps their room: what is below it does not jump up and down.
-function keepTitleHigh(page) {
-  if (page.titled !== page.width) page.title.style.minHeight = "";
-  page.titled = page.width;
-  page.title.style.minHeight = `${page.title.offsetHeight}px`;
+// The room that a page has reserved belongs to the picture until that is there.
+function keepRoom({ el, section, picture }) {
+  const free = el.clientHeight - section.offsetHeight;
+  if (free > 0) picture.style.minHeight = `${picture.offsetHeight + free}px`;
+}
+
+// What was once as tall keeps that room: what is below does not jump up and down.
+function keepHigh(page) {
+  const { el, title, picture, said, width } = page, parts = [title, picture, said];
+  el.style.minHeight = "0"; // what a page had reserved
+  if (page.kept !== width) for (const part of parts) part.style.minHeight = "";
+  page.kept = width;
+  for (const part of parts) part.style.minHeight = `${part.offsetHeight}px`;
 }
 
 // Makers of controls, each bound to one of the model's values.
 function makers(page) {
-  const all = { text: textField, slider: rangeSlider, toggle: checkBox, choice: buttonChoice,
-    play: playButton };
+  const all = { text: textField, number: numberField, slider: rangeSlider, toggle: checkBox,
+    choice: buttonChoice, play: playButton };
   const bound = ([name, make]) => [name, (...parts) => make(page, ...parts)];
   return Object.fromEntries(Object.entries(all).map(bound));
 }
@@ -177,10 +213,13 @@ export function shownWhile(page, trait, values, node) {
 }
 
 function textField(page, label, trait, attributes = {}) {
-  const quiet = { autocomplete: "off", spellcheck: "false" };
-  const tag = attributes.rows ? "textarea" : "input";
-  const field = element(tag, { type: "text", ...quiet, ...attributes });
+  const { size, rows = 1 } = attributes, quiet = { autocomplete: "off", spellcheck: "false" };
+  const field = element("textarea", { ...quiet, rows });
+  if (size) field.style.width = `${size}ch`;
   field.oninput = () => page.set({ [trait]: field.value });
+  field.onkeydown = (event) => {
+    if (event.key === "Enter" && rows === 1) event.preventDefault();
+  };
   return updated(page, element("label", {}, label, field), () => {
     const value = page.model.get(trait);
     if (field.value !== value) field.value = value;
@@ -195,10 +234,36 @@ function rangeSlider(page, label, trait, ends, format = String) {
   return updated(page, element("label", {}, label, input, output), () => {
     const value = page.model.get(trait);
     const { min, max, step } = ends();
+    keepWide(output, [min, max, step, value], format);
     set(input, { min, max, step, disabled: min === max, "aria-valuetext": format(value) });
     if (Number(input.value) !== value) input.value = value;
     set(output, { text: format(value) });
   });
+}
+
+// For one of many whole numbers, typed; what is no number there changes nothing.
+function numberField(page, label, trait, ends, now) {
+  const input = element("input", { type: "number", autocomplete: "off" });
+  input.oninput = () => {
+    if (input.value && input.checkValidity()) page.set({ [trait]: Number(input.value) });
+  };
+  return updated(page, element("label", {}, label, input), () => {
+    const { min, max, step } = ends();
+    set(input, { min, max, step });
+    if (!input.matches(":focus") || Number(input.value) !== now()) input.value = now();
+  });
+}
+
+// A slider's word has room for the widest of its words: what stands behind it does not move.
+function keepWide(output, [min, max, step, now], format) {
+  const key = [min, max, step].join(), count = Math.round((max - min) / (step || 1));
+  const n = Math.min(99, count);
+  const one = (i) => min + Math.round((i * count) / (n || 1)) * (step || 1);
+  if (output.sized === key) return;
+  output.sized = key;
+  const all = Array.from({ length: n + 1 }, (_, i) => format(Number(one(i).toPrecision(8))));
+  const width = Math.max(...[...all, format(now)].map((word) => textWidth(word, 15)));
+  output.style.minWidth = `max(2em, ${Math.ceil(width) + 2}px)`;
 }
 
 function checkBox(page, label, trait) {

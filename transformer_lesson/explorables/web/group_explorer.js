@@ -104,7 +104,8 @@ function drawGroup(state, page) {
 // On top what the model was given, the right answer, and what the verifier asks.
 function drawAsked(group, { group: { source }, wanted }, place) {
   const places = answerPlaces({ words: wanted }, place), { beside, left } = place;
-  const lines = [["to translate:", 0, 12], [source, textWidth("to translate:", 12) + 7, 12],
+  const asked = beside ? "to translate:" : "given:", after = textWidth(asked, 12) + 7;
+  const lines = [[asked, 0, 12], [fitted(source, place.width - after, 13, 600), after, 12],
     ["The verifier asks of each answer:", left, beside ? 12 : 58],
     ["is it the one in dashes, word for word?", left, beside ? 36 : 72]];
   join(layer(group, "lines"), "text", lines, (_, i) => i, ([text, x, y], i) => ({

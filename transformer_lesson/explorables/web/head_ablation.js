@@ -1,7 +1,7 @@
 // Heads switched off, one or several: what that costs, where, and which head is needed then. What
 // a head costs is told once it was switched off.
 
-import { choosable, element, join, layer, set, shade, textWidth, told } from "./draw.js";
+import { choosable, element, fitted, join, layer, set, shade, textWidth, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
 import { likeliest, logSoftmax } from "./generation.js";
 import { inPieces } from "./in_pieces.js";
@@ -198,7 +198,8 @@ function drawSwitches(group, look, page, { names, top, side, place }) {
   const start = switchedStart(look), from = start ? `, bars from ${start.toFixed(2)}` : "";
   const note = `under each: the loss if you switch it${from}; line: the loss now`;
   join(layer(group, "names"), "text", [note, ...names], String, (name, i) => ({
-    text: i ? attentionName(name) : name, class: i ? "strong" : "small", x: 0,
+    text: i ? attentionName(name) : fitted(name, page.width, 12),
+    class: i ? "strong" : "small", x: 0,
     y: i ? 36 + top(name) : 12,
   }));
   const all = [...heads.keys()], click = (i) => () => {

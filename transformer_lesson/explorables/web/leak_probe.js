@@ -250,7 +250,7 @@ function drawLeakNames(group, cards, tall) {
     { text: leakVerdict(card), y: y + tall - 8, strong: true },
   ].map((text, i) => ({ ...text, key: `${key}.${i}`, x: x + wide / 2 })));
   join(layer(group, "names"), "text", texts, ({ key }) => key, ({ text, x, y, strong }) => ({
-    text, x, y, class: strong ? "small middle strong full-ink" : "small middle full-ink",
+    text, x, y, class: strong ? "small middle strong" : "small middle", fill: "var(--ink)",
     "aria-hidden": "true", "pointer-events": "none",
   }));
 }

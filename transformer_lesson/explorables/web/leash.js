@@ -1,7 +1,7 @@
 // A reward that can be fooled: what the grader gives, what is written, and, once the learner has
 // said where to stop, how much of it is right.
 
-import { choosable, element, fixed, join, layer, set, textLines, told } from "./draw.js";
+import { choosable, element, fitted, fixed, join, layer, set, textLines, told } from "./draw.js";
 import { frame } from "./frame.js";
 
 export function Leash(view) {
@@ -63,7 +63,8 @@ function drawLeash(state, page) {
   const left = 34, right = wide - 14, tall = 134;
   const across = (k) => left + (k / last) * (right - left);
   const values = state.runs.flatMap(({ points }) => points.flat().map(({ reward }) => reward));
-  const reward = { name: "reward", heading: "reward: points from the grader, by training step",
+  const by = beside ? "by training step" : "by step";
+  const reward = { name: "reward", heading: `reward: points from the grader, ${by}`,
     top: 24, low: Math.floor(Math.min(...values) / 5) * 5,
     high: Math.ceil(Math.max(...values) / 5) * 5,
     ticks: 5, words: (one) => `${fixed(one.reward, 2)} points` };
@@ -72,7 +73,7 @@ function drawLeash(state, page) {
   const text = { x: beside ? wide + 18 : 0, y: beside ? 12 : 24 + tall + 44 };
   const low = drawLeashTexts(layer(svg, "texts"), all, { ...text, wide: width - text.x });
   const top = beside ? 24 + tall + 52 : low + 24;
-  const truth = { name: "truth", heading: "truth: share of right answers, by training step",
+  const truth = { name: "truth", heading: `truth: share of right answers, ${by}`,
     top, low: 0, high: 1, ticks: 0.25, words: (one) => `${fixed(one.truth, 3)} right` };
   drawLeashChart(layer(svg, "truth"), all, truth, { ...chart, until: all.shown ? last : -1 });
   drawLeashMarks(layer(svg, "marks"), all, truth, chart);
@@ -98,7 +99,7 @@ function drawLeashChart(group, all, quantity, { left, right, tall, across, until
     "aria-hidden": "true",
   }));
   join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
-    text, class: "strong size-13", x: 0, y: top - 9,
+    text: fitted(text, page.width, 13, 600), class: "strong size-13", x: 0, y: top - 9,
   }));
   const line = (i) => points[i].slice(0, until + 1), end = Math.max(0, until) * all.every;
   const others = points.map((_, i) => i).filter((i) => i !== leash && until >= 0);

@@ -1,7 +1,7 @@
 // The folded map: a model's parts as one line of stations, in the order of the lessons, and where
 // this lesson stands.
 
-import { join, layer, set, textWidth, told } from "./draw.js";
+import { inkOn, join, layer, set, textWidth, told } from "./draw.js";
 import { boxWords, lessonOf, pressed } from "./map_plan.js";
 
 const STATION = { tall: 50, gap: 8, below: 8, edge: { 13: 10, 12: 7 } }; // by size of the words
@@ -11,7 +11,7 @@ export function drawStrip(svg, view) {
   const size = rowsOfStations(roomy, page.width).length === 1 ? 13 : 12;
   const rows = rowsOfStations(size === 13 ? roomy : stationsOf(view, 12), page.width);
   const stations = rows.flatMap((row, i) => placedRow(row, i, rows.length === 1, page.width));
-  drawTrack(layer(svg, "track"), stations, rows.length, page.width);
+  drawTrack(layer(svg, "track"), stations);
   join(layer(svg, "stations"), "rect", stations, ({ part }) => part, (station) => ({
     x: station.x, y: station.y, width: station.wide, height: STATION.tall, rx: 9,
     ...buttonOf(station, view),
@@ -45,8 +45,17 @@ function stationsOf({ names, parts, built, state }, size) {
   });
 }
 
-// The stations in as many rows as they need.
+// The stations in as few rows as they need, about equally long: none stands alone in the last one.
 function rowsOfStations(stations, width) {
+  const all = filledRows(stations, width), widest = Math.max(...stations.map(({ wide }) => wide));
+  for (let even = widest + 4; even < width; even += 8) {
+    const rows = filledRows(stations, even);
+    if (rows.length === all.length) return rows;
+  }
+  return all;
+}
+
+function filledRows(stations, width) {
   const rows = [];
   let used = Infinity;
   for (const station of stations) {
@@ -72,23 +81,22 @@ function placedRow(row, i, only, width) {
   });
 }
 
-// The line that the stations stand on; it leaves a row at its end and comes back in the next.
-function drawTrack(group, stations, rows, width) {
-  const last = stations.at(-1), end = last.x + last.wide - 9;
-  join(group, "path", [...Array(rows).keys()], (row) => row, (row) => {
-    const y = row * (STATION.tall + STATION.below) + 2 + STATION.tall / 2;
-    const [from, to] = [row ? 0 : 9, row === rows - 1 ? end : width];
-    return { d: `M${from} ${y} L${to} ${y}`, stroke: "var(--soft)", "stroke-width": 3 };
-  });
+// The line that the stations of each row stand on.
+function drawTrack(group, stations) {
+  const ends = stations.filter(({ y }, i) => y !== stations[i + 1]?.y);
+  join(group, "path", ends, ({ y }) => y, ({ x, y, wide }) => ({
+    d: `M9 ${y + STATION.tall / 2}H${x + wide - 9}`, stroke: "var(--soft)", "stroke-width": 3,
+  }));
 }
 
 function stationTexts({ part, here, lines, lesson, x, y, wide }, view, size) {
-  const at = x + wide / 2, ink = here ? "on-full" : "full-ink";
+  const at = x + wide / 2, fill = inkOn(here ? "var(--ink)" : "var(--card)");
   const first = y + 31 + (lines.length === 1 ? 7 : 0);
   return [
-    { key: `${part} lesson`, text: lesson, x: at, y: y + 14, class: `small middle ${ink}` },
-    ...lines.map((text, i) => ({ key: `${part} ${i}`, text, x: at, y: first + 14 * i,
-      class: `size-${size} middle ${ink}${here ? " strong" : ""}` })),
+    { key: `${part} lesson`, text: lesson, x: at, y: y + 14, fill,
+      class: "small middle" },
+    ...lines.map((text, i) => ({ key: `${part} ${i}`, text, x: at, y: first + 14 * i, fill,
+      class: `size-${size} middle${here ? " strong" : ""}` })),
   ];
 }
 

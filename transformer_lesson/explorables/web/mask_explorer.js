@@ -1,6 +1,6 @@
 // The masks of a typed batch, each with its shape, and how they broadcast into one.
 
-import { choosable, fitted, join, layer, set, told } from "./draw.js";
+import { choosable, fitted, inkOn, join, layer, set, told } from "./draw.js";
 import { frame } from "./frame.js";
 import { words } from "./tokenizers.js";
 
@@ -97,14 +97,17 @@ function drawMaskedBatch(svg, { rows, real, cell, high, chosen, page, state }, l
   const name = ({ i, key }) => `${i}.${key}`, size = { width: cell, height: high };
   const place = ({ i, key }) => ({ x: left + key * cell, y: top + i * high, ...size });
   const links = ({ i, key }) => (i === chosen ? `key${key}` : "");
+  const isHidden = ({ i, key }) => state.padding && !real[i][key];
+  const fill = (one) => (isHidden(one) ? "var(--hidden)" : "var(--card)");
   join(layer(group, "cells"), "rect", cells, name, (one) => ({
     ...place(one), class: "cell",
-    fill: state.padding && !real[one.i][one.key] ? "var(--hidden)" : "var(--card)",
+    fill: fill(one),
     ...told(maskedTokenWords(one, real, state.padding), links(one)),
   }));
   join(layer(group, "words"), "text", cells, name, (one) => ({
     x: left + (one.key + 0.5) * cell, y: top + one.i * high + high / 2 + 4, class: "small middle",
-    text: fitted(one.token, cell - 1, 12), "aria-hidden": "true", "pointer-events": "none",
+    text: fitted(one.token, cell - 1, 12), fill: inkOn(fill(one)),
+    "aria-hidden": "true", "pointer-events": "none",
   }));
   join(layer(group, "chosen"), "rect", [chosen], () => 0, () => ({
     x: left - 1, y: top + chosen * high - 1, width: rows[0].length * cell + 2, height: high + 2,
@@ -142,7 +145,7 @@ function drawMaskGrid(group, { rows, n, chosen, cell, high, page }, left, top, m
   }));
   const hidden = cells.filter(({ why }) => why.length);
   join(layer(group, "marks"), "text", hidden, name, ({ query, key }) => ({
-    text: "×", class: "small middle", x: left + (key + 0.5) * cell,
+    text: "×", class: "small middle", fill: inkOn("var(--hidden)"), x: left + (key + 0.5) * cell,
     y: top + (query + 0.5) * high + 4,
     "aria-hidden": "true", "pointer-events": "none",
   }));

@@ -7,7 +7,7 @@ import { planOf } from "./flow_plan.js";
 import { flowFor } from "./flow_pass.js";
 import { frame } from "./frame.js";
 import { axesOf, whatOf } from "./quantities.js";
-import { fromLargest } from "./ranking.js";
+import { firstLargest, fromLargest } from "./ranking.js";
 import { digits, explain, lastPart, numberAt } from "./trace.js";
 import { modelOf } from "./weights.js";
 
@@ -27,11 +27,14 @@ function flowControls(make, page) {
   const steps = () => ({ min: 0, max: (page.flow?.steps.length ?? 1) - 1, step: 1 });
   const most = () => ({ min: 0, max: page.flow?.most ?? 0, step: 1 });
   const shown = (n) => String(Math.min(n, most().max));
+  page.controls.classList.add("close");
   return [
     make.text("Text", "text", { size: 25 }),
     make.slider("Written", "written", most, shown),
     make.play("written", most, 1200),
     make.slider("Step", "step", steps),
+    make.number("Number", "number", () => ({ min: 0, max: (page.look?.step.value.width ?? 1) - 1,
+      step: 1 }), () => page.look?.column ?? 0),
   ];
 }
 
@@ -40,20 +43,24 @@ function drawFlow(state, page, loaded) {
   if (typeof flow === "string") return flow;
   page.flow = flow;
   followWriting(page, flow, state);
-  const look = lookInto(flow, state), plan = planOf(flow, width);
+  const look = page.look = lookInto(flow, state), plan = planOf(flow, width);
   drawLanes(layer(svg, "lanes"), plan, look, page);
   const end = drawPanel(layer(svg, "panel"), look, page, plan.panel);
   set(svg, { width, height: Math.max(plan.height, end) });
   return flowFacts(look);
 }
 
-// Goes to the newest word whenever the model has written on, if a written word was looked at.
-function followWriting(page, flow, { text, step, row }) {
+// Goes to the newest word whenever the model has written on, if a written word was looked at, and
+// where its numbers belong to words, to the largest of them.
+function followWriting(page, flow, { text, step: at, head, row }) {
   const last = flow.written.length - 1, before = page.wrote;
   page.wrote = { text, last };
   if (before?.text !== text || before.last === last || row === last) return;
-  const open = flow.sublayers.find(({ steps }) => steps.includes(step));
-  if (open?.lane === "written") page.set({ row: last });
+  const open = flow.sublayers.find(({ steps }) => steps.includes(at)), step = flow.steps[at];
+  if (open?.lane !== "written") return;
+  const { shape, rows, width } = step.value, heads = shape.length === 3 ? shape[0] : 1;
+  const after = (Math.min(head, heads - 1) + 1) * (rows / heads), own = step.value.row(after - 1);
+  page.set({ row: last, ...(columnWords(flow, step) ? { number: firstLargest([...own]) } : {}) });
 }
 
 // The chosen step, its sub-layer, and in it the chosen head, row and number.
@@ -128,7 +135,8 @@ function flowFacts({ flow, at, step, words, glance, head }) {
     `${read.length} tokens become ${read.length} vectors of ${d} numbers`;
   return {
     title: looks ?? made,
-    said: `Step ${at} of ${steps.length - 1}, ${step.name} (${axes}) = (${shape}): ` +
+    said: [`Step ${at} of ${steps.length - 1}, ${step.name} (${axes}) = (${shape}): ` +
       `${whatOf(step)} ${words}.` + (writes ? ` Next: ${likely.slice(0, 3).join(", ")}.` : ""),
+    ...flow.notes].join(" "),
   };
 }

@@ -1,6 +1,6 @@
 // A norm step by step: the numbers of six tokens before and after, and one mean and deviation.
 
-import { choosable, fixed, join, layer, set, signed, told } from "./draw.js";
+import { choosable, fixed, inkOn, join, layer, set, signed, told } from "./draw.js";
 import { frame } from "./frame.js";
 import { fromLargest } from "./ranking.js";
 
@@ -70,12 +70,12 @@ function drawNorm(state, page) {
     Math.max(...row.map((x, j) => Math.abs(x - unchanged[level][i][j])))));
   const shared = normMoments(normPeers(changed, norm, token, dimension), norm);
   const { svg, width } = page, wide = width >= 720;
-  const cell = Math.min(64, ((wide ? 0.38 * width : width) - 112) / 4);
+  const cell = Math.min(64, ((wide ? 0.38 * width : width) - 118) / 4);
   const parts = { levels, moved, cell, shared, state, page };
   drawNormBlock(layer(svg, "before"), parts, 0, { left: 0, top: 0, heading: "before" });
   const after = { left: 0, top: NORM_BLOCK.high, heading: `after: ${NORM_STAGES[step]}` };
   drawNormBlock(layer(svg, "after"), parts, step, after);
-  const left = wide ? 112 + 4 * cell + 40 : 0, top = wide ? 6 : 2 * NORM_BLOCK.high + 8;
+  const left = wide ? 118 + 4 * cell + 34 : 0, top = wide ? 6 : 2 * NORM_BLOCK.high + 8;
   const place = { left, top, width: width - left, apart: wide ? 61 : 48 };
   const low = drawNormSteps(layer(svg, "steps"), parts, place);
   set(svg, { width, height: Math.max(low, 2 * NORM_BLOCK.high) });
@@ -85,7 +85,7 @@ function drawNorm(state, page) {
 // All tokens' numbers at one step; a frame holds those that share mean and deviation.
 function drawNormBlock(group, { levels, moved, cell, state, page }, level, { left, top, heading }) {
   const { tokens, norm, token } = state, high = NORM_BLOCK.row;
-  const first = { x: left + 58, y: top + NORM_BLOCK.numbers };
+  const first = { x: left + 64, y: top + NORM_BLOCK.numbers };
   const y = (row) => first.y + row * high + 15;
   join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
     text, class: "strong", x: left, y: top + 14,
@@ -126,7 +126,8 @@ function drawNormNumbers(group, rows, { cell, high, first, heading, state, page 
       () => page.set({ token, dimension }), `number${token}-${dimension}`),
   }));
   join(layer(group, "numbers"), "text", numbers, name, ({ x, token, dimension }) => ({
-    text: fixed(x, 2), class: "middle number", x: first.x + (dimension + 0.5) * cell,
+    text: fixed(x, 2), class: "middle number", fill: inkOn(signed(x, 12)),
+    x: first.x + (dimension + 0.5) * cell,
     y: first.y + token * high + 15, "aria-hidden": "true", "pointer-events": "none",
   }));
 }
@@ -214,7 +215,7 @@ function drawNormDots(group, chosen, { x, y: axis, state, apart }) {
   const { norm, step, tokens } = state;
   const dots = chosen.slice(0, step + 1).flatMap((numbers, level) =>
     numbers.map((number, i) => ({ number, level, i })));
-  const sinks = chosen.map((numbers) => normSinks(numbers.map(x), apart - 40));
+  const sinks = chosen.map((numbers) => normSinks(numbers.map(x), apart - (apart > 50 ? 50 : 40)));
   const y = (level, i) => axis(level) + sinks[level][i];
   const place = (i) => (norm === "batch" ? [i, state.dimension] : [state.token, i]);
   const name = ({ level, i }) => `${norm === "batch"}.${i}.${level === step ? "now" : level}`;
@@ -229,8 +230,13 @@ function drawNormDots(group, chosen, { x, y: axis, state, apart }) {
     ...told(`“${tokens[place(i)[0]]}”, dimension ${place(i)[1]}, ${NORM_STAGES[level]}: ` +
       fixed(number, 2), link(i)),
   }));
-  join(layer(group, "names"), "text", dots, name, ({ number, level, i }) => ({
-    text: String(i), class: "number middle on-full", x: x(number), y: y(level, i) + 4,
+  const covers = (one, other) => other.level === one.level && other.i > one.i &&
+    Math.abs(x(other.number) - x(one.number)) < 12 &&
+    Math.abs(y(other.level, other.i) - y(one.level, one.i)) < 11;
+  const named = dots.filter((one) => !dots.some((other) => covers(one, other)));
+  join(layer(group, "names"), "text", named, name, ({ number, level, i }) => ({
+    text: String(i), class: "number middle", fill: inkOn(color(i)), x: x(number),
+    y: y(level, i) + 4,
     "aria-hidden": "true", "pointer-events": "none",
   }));
 }

@@ -103,13 +103,14 @@ function drawCards(group, settings, { top, wide, tall }, { ranked, curves }, pag
 function cardTexts({ key, x, y, n, runs, mean, measured, predicted, place }, ranked, wide, tall) {
   const { norm_position: norm, warmup_steps: warmup, initialization } = valuesOf(key);
   const mark = predicted === null ? "" : predicted === n ? "✓ " : "✗ ";
-  const learn = `${mark}${n} of ${runs.length} learn`, style = "small full-ink";
+  const learn = `${mark}${n} of ${runs.length} learn`;
+  const style = { class: "small", fill: "var(--ink)" };
   const result = ranked ? `${place + 1}. mean ${mean.toFixed(2)}` : learn;
   return [
-    { key: `${key} norm`, text: `${norm} · ${warmup}`, x: x + 8, y: y + 17, class: style },
+    { key: `${key} norm`, text: `${norm} · ${warmup}`, x: x + 8, y: y + 17, ...style },
     { key: `${key} rest`, text: WEIGHTS[initialization], x: x + 8, y: y + 31, class: "small" },
     measured
-      ? { key: `${key} result`, text: result, x: x + 6, y: y + tall - 14, class: style }
+      ? { key: `${key} result`, text: result, x: x + 6, y: y + tall - 14, ...style }
       : { key: `${key} asked`, text: "?", x: x + wide / 2, y: y + tall - 26,
         class: "middle strong" },
   ];
@@ -172,7 +173,7 @@ function drawRuns(group, settings, chosen, chart, { point, every }) {
     d: curvePath(run, chart), fill: "none", stroke: `var(${SEEDS[i % 3][0]})`, "stroke-width": 2,
     "stroke-dasharray": SEEDS[i % 3][1], "pointer-events": "none",
   }));
-  const heights = apart(shown.map((run) => chart.up(run.at(-1))));
+  const heights = apart(shown.map((run) => chart.up(run.at(-1))), chart.y + chart.tall - 4);
   join(layer(group, "seeds"), "text", shown, (_, i) => i, (run, i) => ({
     text: `seed ${i}`, x: chart.across(run.length - 1) + 6, y: heights[i] + 4, class: "small",
     "pointer-events": "none",
@@ -187,15 +188,16 @@ function drawRuns(group, settings, chosen, chart, { point, every }) {
 const lossWords = (runs, i) => runs.map((run, seed) =>
   `seed ${seed} ${run[i]?.toFixed(3) ?? "diverged"}`).join(", ");
 
-// Heights of labels, pushed down where they would lie on one another.
-function apart(heights) {
+// Heights of labels, pushed down where they would lie on one another, and all up to the lowest.
+function apart(heights, lowest) {
   const order = heights.map((_, i) => i).sort((a, b) => heights[a] - heights[b]), placed = [];
   let free = -Infinity;
   for (const i of order) {
     placed[i] = Math.max(heights[i], free);
     free = placed[i] + 13;
   }
-  return placed;
+  const rise = Math.max(0, free - 13 - lowest);
+  return placed.map((height) => height - rise);
 }
 
 // What is asked before a setting is shown: a button for each answer.

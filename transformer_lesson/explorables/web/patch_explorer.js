@@ -37,7 +37,7 @@ function drawPatchExplorer(state, page) {
   const beside = width >= 620, cell = Math.floor((beside ? 272 : 200) / side);
   const left = { x: 0, y: 22, cell, size: cell * side };
   const right = beside ? { x: left.size + 92, y: 22, high: 320 } :
-    { x: 62, y: left.size + 52, high: 250 };
+    { x: 68, y: left.size + 52, high: 250 };
   right.wide = Math.min(width - right.x, 560);
   drawPixels(layer(svg, "picture"), pixels, chosen, cut, left, page);
   drawPatchTokens(layer(svg, "tokens"), pixels, chosen, cut, right);

@@ -1,12 +1,13 @@
 // Two prompts that differ: which vector of the clean run brings the clean answer back?
 
-import { choosable, fitted, fixed, join, layer, set, signed, textWidth, told } from "./draw.js";
+import { choosable, fitted, fixed, inkOn, join, layer, set, signed } from "./draw.js";
+import { textWidth, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
 import { generate, logSoftmax } from "./generation.js";
 import { inPieces } from "./in_pieces.js";
 import { firstLargest, fromLargest } from "./ranking.js";
 import { watched } from "./transformer.js";
-import { readSentence, sourceIds } from "./typed_sentence.js";
+import { notesOn, readSentence, sourceIds } from "./typed_sentence.js";
 import { modelOf } from "./weights.js";
 
 const LONGEST_PROMPT = { sentence: 14, ids: 48 }; // words and marks, or ids
@@ -69,7 +70,8 @@ function readWords(text, page, tokenizer) {
     return { problem: `The picture has room for ${LONGEST_PROMPT.sentence} words and marks, and ` +
       `a sentence has ${length}: shorten it.` };
   }
-  return { ...reading, tokens: [...reading.tokens, "<eos>"], ids: sourceIds(tokenizer, reading) };
+  return { notes: notesOn(reading), tokens: [...reading.tokens, "<eos>"],
+    ids: sourceIds(tokenizer, reading) };
 }
 
 function readIds(text, { vocab_size: n, max_len: maxLen }) {
@@ -86,7 +88,7 @@ function readIds(text, { vocab_size: n, max_len: maxLen }) {
       "shorten it." };
   }
   const ids = tokens.map(Number);
-  return { ids, tokens: ids.map(String), changes: [], offers: [] };
+  return { ids, tokens: ids.map(String), notes: [] };
 }
 
 function unpatchable(clean, corrupted) {
@@ -280,7 +282,7 @@ function drawPatchCells(group, look, place) {
   join(layer(group, "numbers"), "text", large, patchCellName, (one) => ({
     text: fixed(one.share, wide >= 34 ? 2 : 1), x: cell(one).x + wide / 2,
     y: cell(one).y + high / 2 + 4, "aria-hidden": "true", "pointer-events": "none",
-    class: `number middle${Math.abs(one.share) > 0.6 ? " on-full" : ""}`,
+    class: "number middle", fill: inkOn(signed(one.share, 1)),
   }));
   join(layer(group, "shown"), "rect", shown ? [shown] : [], () => 0, (one) => ({
     ...cell(one), width: wide, height: high, fill: "none", stroke: "var(--ink)",
@@ -353,9 +355,9 @@ function patchFacts(look) {
   const answer = `“${name(best)}”`, [high, low] = [right, wrong].map(({ logs }) => {
     return Math.exp(logs[best]).toFixed(2);
   });
-  const notes = [...clean.changes, ...corrupted.changes, ...clean.offers, ...corrupted.offers];
   const said = (text) => [replacedWords(look), `The probability of ${answer} after “${read[at]}” ` +
-    `goes from ${high} to ${low}.`, text, ...new Set(notes)].join(" ");
+    `goes from ${high} to ${low}.`, text,
+    ...new Set([...clean.notes, ...corrupted.notes])].join(" ");
   if (!traced) {
     const title = `${answer} does not need what differs: nothing to trace`;
     return { title, said: said("That is too little to trace: replace another token.") };

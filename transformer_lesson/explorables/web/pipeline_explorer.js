@@ -2,7 +2,7 @@
 // work, and hatched what a device waits. In a pipeline a device has some of the layers, and parts
 // of a batch go through all of them; with experts it has some of these, and tokens go to theirs.
 
-import { join, layer, set, told } from "./draw.js";
+import { inkOn, join, layer, set, told } from "./draw.js";
 import { frame, shownWhile } from "./frame.js";
 
 const PASS_LENGTH = { forward: 1, backward: 2 }; // steps, as in training/pipeline.py
@@ -162,8 +162,8 @@ function drawWork(group, { blocks }, { x, y, step, high, time }) {
   }));
   const named = blocks.filter((one) => one.length * step >= 9 * `${one.name}`.length);
   join(layer(group, "names"), "text", named, ({ key }) => key, (one) => ({
-    text: `${one.name}`, class: `${step < 14 ? "size-10" : "number"} middle` +
-      (one.start < time ? " on-full" : ""),
+    text: `${one.name}`, class: `${step < 14 ? "size-10" : "number"} middle`,
+    fill: one.start < time ? inkOn(`var(${color[one.kind]})`) : null,
     x: x(one.start + one.length / 2) - 0.5, y: y(one.row) + high / 2 + 4,
     "aria-hidden": "true", "pointer-events": "none",
   }));

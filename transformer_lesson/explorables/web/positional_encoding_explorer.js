@@ -6,6 +6,7 @@ import { frame } from "./frame.js";
 import { inPieces } from "./in_pieces.js";
 
 const SINUSOID_BASES = [10, 100, 1000, 10000, 100000];
+const PLACES = { least: 140, most: 202 }; // how tall the table of all positions is
 
 export function PositionalEncodingExplorer(view) {
   return frame(view, {
@@ -62,14 +63,18 @@ function firstLargestNumber(numbers) {
 function drawPositions(state, page) {
   const { svg, width } = page, chosen = twoPlaces(page.model), wide = width >= 620;
   const parts = { ...sinusoids(state, chosen), chosen, state, page };
-  const top = drawClocks(layer(svg, "clocks"), parts) + 8, room = wide ? width * 0.4 : width;
-  const right = wide ? { left: room + 56, width: width - room - 64, top }
-    : { left: 36, width: width - 44, top };
-  const field = { left: 34, top: wide ? top + 26 : top + 282, width: room - 38, height: 202 };
+  const most = wide ? page.high - PLACES.least - 50 : Infinity; // for the clocks
+  const top = drawClocks(layer(svg, "clocks"), parts, most) + 8, room = wide ? width * 0.4 : width;
+  const right = wide ? { left: room + 56, width: width - room - 74, top }
+    : { left: 36, width: width - 54, top };
+  const tall = wide ? Math.max(PLACES.least, Math.min(PLACES.most, page.high - top - 42)) :
+    PLACES.most;
+  const field = { left: 34, top: wide ? top + 26 : top + 282, width: room - 38, height: tall };
   const cells = layer(svg, "cells", { class: "still" }); // thousands that glide at once are slow
   drawCells(cells, parts, field);
   drawStripes(layer(svg, "matrix"), parts, field);
-  const upper = { ...right, top: right.top + 26 }, lower = { ...right, top: right.top + 148 };
+  const height = tall / 2 - 25, upper = { ...right, top: right.top + 26, height };
+  const lower = { ...right, top: right.top + 72 + height, height };
   drawByPosition(layer(svg, "wave"), parts, upper, waveOf(parts));
   drawByPosition(layer(svg, "products"), parts, lower, likePositions(parts));
   set(svg, { width, height: field.top + field.height + 16 });
@@ -77,11 +82,11 @@ function drawPositions(state, page) {
 }
 
 // Where the clocks stand: in as few rows as leave each 48 pixels, its words beside or below it.
-function clockPlan(n, width) {
+function clockPlan(n, width, most) {
   let rows = 1;
   while (rows < n && width / Math.ceil(n / rows) < 48) rows++;
   const columns = Math.ceil(n / rows), room = Math.min(240, width / columns);
-  const radius = Math.min(42, room / 2 - 7), beside = room >= 200;
+  const radius = Math.min(42, room / 2 - 7, (most - 24) / rows / 2 - 13), beside = room >= 216;
   const high = 2 * radius + (beside ? 12 : 26);
   return { radius, beside, room, end: 24 + rows * high,
     x: (i) => (i % columns) * room + (beside ? radius + 4 : room / 2),
@@ -89,8 +94,8 @@ function clockPlan(n, width) {
 }
 
 // One clock for two dimensions: to the right is the sine, up is the cosine.
-function drawClocks(group, { speeds, encoding, chosen, page }) {
-  const plan = clockPlan(speeds.length, page.width), { x, y, radius } = plan;
+function drawClocks(group, { speeds, encoding, chosen, page }, most) {
+  const plan = clockPlan(speeds.length, page.width, most), { x, y, radius } = plan;
   drawDials(group, { speeds, chosen, page, ...plan });
   const places = [["other", chosen.other], ["position", chosen.position]];
   const hands = speeds.flatMap((_, i) => places.map(([name, p]) => {
@@ -164,7 +169,8 @@ function clockArc(x, y, radius, from, to) {
 }
 
 function drawCells(group, { encoding, state, page }, { left, top, width, height }) {
-  const { length, d_model: dModel, base } = state, known = [length, dModel, base, width].join();
+  const { length, d_model: dModel, base } = state;
+  const known = [length, dModel, base, top, width, height].join();
   if (group.shows === known) return; // moving a hand changes none
   group.shows = known;
   const across = width / dModel, down = height / length;
@@ -240,8 +246,8 @@ function likePositions({ products, chosen: { position }, page }) {
   };
 }
 
-function drawByPosition(group, { chosen, state }, { left, top, width }, curve) {
-  const { position, other } = chosen, { numbers, ends: [low, high] } = curve, height = 76;
+function drawByPosition(group, { chosen, state }, { left, top, width, height }, curve) {
+  const { position, other } = chosen, { numbers, ends: [low, high] } = curve;
   const x = (p) => left + (p / (state.length - 1)) * width;
   const y = (number) => top + ((high - number) / (high - low)) * height;
   join(layer(group, "heading"), "text", [curve.heading], () => 0, (text) => ({
@@ -271,7 +277,7 @@ function drawByPosition(group, { chosen, state }, { left, top, width }, curve) {
   }));
   const free = [left + width, left, left + width / 2] // where no chosen position's number stands
     .find((at) => [position, other].every((p) => Math.abs(x(p) - at) > 90));
-  join(layer(group, "axis"), "text", ["position →"], () => 0, (text) => ({
+  join(layer(group, "axis"), "text", free === undefined ? [] : ["position →"], () => 0, (text) => ({
     text, class: free === left ? "small" : "small end", x: free, y: top + height + 16,
   }));
 }

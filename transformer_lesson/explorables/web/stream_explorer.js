@@ -27,7 +27,7 @@ function streamControls(make, page) {
   const ends = (n) => ({ min: 0, max: Math.max(0, (n ?? 1) - 1), step: 1 });
   const words = () => page.river?.words.map((word, i) => [i, word]) ?? [];
   return [
-    make.text("Text", "text", { size: 25 }),
+    make.text("Text", "text", { size: 34 }),
     make.choice("Follow a word", "side", () => [["read", "read"], ["written", "written"]]),
     make.play("point", () => ends(page.river?.points.length), 1000),
     make.slider("Number", "number", () => ends(page.river?.width)),
@@ -52,7 +52,7 @@ function drawStream(state, page, loaded) {
   drawStrips(layer(svg, "strips"), look, place);
   drawPoints(layer(svg, "points"), look, place, page);
   set(svg, { width, height: 24 + look.high * river.points.length });
-  return streamFacts(look);
+  return streamFacts(look, flow.notes);
 }
 
 // The points at which something joined the stream of one word, {name, added, state, share,
@@ -160,10 +160,11 @@ function drawPoints(group, look, place, page) {
       text: fitted((!place.wide && short) || name, place.name - 20, 13), class: "size-13" })),
     ...now.flatMap(({ i, share, likeness, says }) => [
       { key: `added ${i}`, x: place.added.x, y: top(i) + 36, class: "number halo",
-        text: i ? fitted(`${share.toFixed(2)}; number ${number}: ${withSign(added.row(i)[number])}`,
-          place.added.width, 12) : "" },
+        text: !i ? "" : place.wide ? `${share.toFixed(2)}; number ${number}: ` +
+          withSign(added.row(i)[number]) : share.toFixed(2) },
       { key: `state ${i}`, x: place.state.x, y: top(i) + 36, class: "number halo",
-        text: `number ${number}: ${sumAndNorm(points[i], number)}` },
+        text: (place.wide ? `number ${number}: ` : "") +
+          sumAndNorm(points[i], number, place.wide ? ", after the norm " : " → ") },
       { key: `like ${i}`, x: place.like.x, y: top(i) + 17, class: "number",
         text: fixed(likeness, 2) },
       ...(says ? [{ key: `says ${i}`, x: place.says.x, y: top(i) + 17, class: "size-13",
@@ -183,10 +184,10 @@ function withSign(value) {
 }
 
 // A number of the stream; where a norm follows the sum, both before and after it.
-function sumAndNorm({ sum, state }, number) {
+function sumAndNorm({ sum, state }, number, between) {
   const [before, after] = [sum, state].map((vector) => fixed(vector[number], 2));
   const normed = sum.some((value, k) => Math.abs(value - state[k]) > 0.001);
-  return normed ? `${before}, after the norm ${after}` : after;
+  return normed ? `${before}${between}${after}` : after;
 }
 
 function pointWords({ i, name, share, likeness, says }, { point, number, states }) {
@@ -215,7 +216,7 @@ function drawDots(group, now, { number, states }, { state }, top) {
   }));
 }
 
-function streamFacts({ points, point, word, number, states }) {
+function streamFacts({ points, point, word, number, states }, notes) {
   const now = points[point], like = fixed(now.likeness, 2);
   const adds = point ? `${now.name} adds a vector ${now.share.toFixed(2)} times as long as the ` +
     "stream was" : "the stream begins as a row of the embedding table";
@@ -224,8 +225,9 @@ function streamFacts({ points, point, word, number, states }) {
   return {
     title: point ? `After ${now.name}, “${word}” has a cosine of ${like} with its embedding` :
       `“${word}” begins as its row in the embedding table`,
-    said: `Point ${point} of ${points.length - 1}: ${adds}. Number ${number} of “${word}” is now ` +
+    said: [`Point ${point} of ${points.length - 1}: ${adds}. ` +
+      `Number ${number} of “${word}” is now ` +
       `${fixed(states.row(point)[number], 2)}; at the beginning it was ` +
-      `${fixed(states.row(0)[number], 2)}.${says}`,
+      `${fixed(states.row(0)[number], 2)}.${says}`, ...notes].join(" "),
   };
 }

@@ -25,34 +25,36 @@ p { margin: 0; }
 .controls { display: flex; flex-wrap: wrap; gap: 6px 18px; align-items: center; margin: 0 0 8px; }
 .controls label, .controls fieldset { display: inline-flex; flex-wrap: wrap; gap: 6px;
   align-items: center; margin: 0; padding: 0; border: 0; min-width: 0; max-width: 100%; }
-.controls .dense { gap: 4px; }
+.controls .dense { gap: 4px; } .close { column-gap: 12px; }
+.close input[type="range"] { width: 84px; }
 .dense button { padding: 1px 7px; font-size: 13px; line-height: 1.4; }
 .dense input[type="range"] { width: 92px; } .dense output { min-width: 2em; }
 legend { float: left; padding: 0 6px 0 0; }
 input, textarea, button { font: inherit; color: inherit; accent-color: var(--key); }
-input[type="text"], textarea { background: var(--paper); border: 1px solid var(--soft);
+textarea, input[type="number"] { background: var(--paper); border: 1px solid var(--soft);
   border-radius: 6px; padding: 3px 8px; max-width: 100%; }
-textarea { width: 36em; }
+textarea { width: 36em; field-sizing: content; resize: none; vertical-align: top; }
+input[type="number"] { width: 4.6em; padding-right: 2px; }
 input[type="range"] { width: 104px; max-width: 100%; margin: 0; }
 output { min-width: 2em; font-variant-numeric: tabular-nums; color: var(--soft); }
 button { background: var(--paper); border: 1px solid var(--soft); border-radius: 7px;
   padding: 2px 10px; cursor: pointer; }
 button[aria-pressed="true"] { background: var(--ink); border-color: var(--ink);
   color: var(--paper); }
-.play { min-width: 6em; }
+.play { min-width: 6.5em; }
 button:disabled { opacity: .5; cursor: default; }
 :focus-visible { outline: 2px solid var(--focus); outline-offset: 2px; }
-.picture { position: relative; overflow-x: auto; }
+.picture { position: relative; overflow-x: auto; margin: -4px; padding: 4px; }
 svg { display: block; overflow: visible; }
-svg text { fill: var(--ink); font-size: 14px; }
-svg .small { font-size: 12px; fill: var(--soft); font-variant-numeric: tabular-nums; }
+svg text { font-size: 14px; } svg text:not([fill]) { fill: var(--ink); }
+svg .small { font-size: 12px; font-variant-numeric: tabular-nums; }
+svg .small:not([fill]) { fill: var(--soft); }
 svg .number { font-size: 12px; font-variant-numeric: tabular-nums; }
 svg .size-13 { font-size: 13px; } svg .size-12 { font-size: 12px; }
 svg .size-10 { font-size: 10px; }
 svg .strong { font-weight: 600; } svg .sick { fill: var(--query); } svg .sound { fill: var(--key); }
 svg .code { font: 12px ui-monospace, Menlo, Consolas, monospace; white-space: pre; }
 svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
-svg .on-full { fill: var(--paper); } svg .full-ink { fill: var(--ink); }
 svg [tabindex] { outline: none; }
 svg [role="button"] { cursor: pointer; }
 svg .panel { stroke: var(--line); stroke-width: 1.5; }
@@ -71,7 +73,12 @@ svg .hand { fill: none; stroke: transparent; stroke-width: 11px; cursor: pointer
 svg .faint { opacity: .12; } svg .axis { stroke: var(--line); }
 svg [data-lit], svg [data-lit] .box { stroke: var(--focus); stroke-width: 2.5; opacity: 1; }
 svg text[data-lit] { stroke: none; font-weight: 700; }
-svg :focus-visible, svg :focus-visible .box { stroke: var(--focus); stroke-width: 3; }
+svg :focus-visible, svg :focus-visible .box { stroke: var(--focus) !important;
+  stroke-width: 3px !important; }
+svg text:focus-visible { stroke: none !important; outline: 2px solid var(--focus); }
+#keys { position: absolute; right: 14px; bottom: -10px; padding: 0 8px; border-radius: 8px;
+  background: var(--focus); color: var(--paper); font-size: 12px; visibility: hidden; }
+.picture:has(svg :focus-visible) ~ #keys { visibility: visible; }
 svg rect, svg circle, svg path, svg line, svg text { transition: x .25s, y .25s, cx .25s, cy .25s,
   r .25s, width .25s, height .25s, opacity .25s, fill .25s, stroke-width .25s, d .25s; }
 svg .still, svg .still *, svg .quick * { transition: none; }
@@ -79,8 +86,9 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 .tip { position: absolute; top: 0; left: 0; z-index: 2; max-width: 280px; padding: 5px 10px;
   border-radius: 8px; background: var(--ink); color: var(--paper); font-size: 13px;
   line-height: 1.35; pointer-events: none; visibility: hidden; }
-.said { margin-top: 8px; padding: 5px 10px; border-radius: 9px; background: var(--card);
+.said { margin-top: 12px; padding: 5px 10px; border-radius: 9px; background: var(--card);
   font-size: 14px; line-height: 1.4; }
+@media (min-width: 641px) { section > .said { min-height: 49px; } }
 .save { display: flex; gap: 5px; align-items: center; color: var(--soft); font-size: 12px; }
 .save button { padding: 0 6px; }
 .hide, .controls .hide { display: none; }
@@ -96,7 +104,7 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 .card { flex: 1 1 230px; min-width: 0; padding: 10px 14px; border-left: 3px solid var(--focus);
   background: var(--card); border-radius: 0 9px 9px 0; align-self: flex-start; }
 .card h4 { margin: 0 0 4px; font-size: 16px; }
-.card p, .card code, .more p, .more code { display: block; margin: 0 0 8px; }
+.card p, .card code, .more p, .more code { display: block; margin: 0 0 5px; }
 .more .fold { margin: 0 0 8px; }
 .card code, .more code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 13px; }
 a { color: var(--key); }

@@ -6,7 +6,7 @@ import { frame, remembered } from "./frame.js";
 import { generate, likeliest, softmax } from "./generation.js";
 import { firstLargest, fromLargest } from "./ranking.js";
 import { watched } from "./transformer.js";
-import { readSentence, sourceIds } from "./typed_sentence.js";
+import { notesOn, readSentence, sourceIds } from "./typed_sentence.js";
 import { modelOf } from "./weights.js";
 
 const PLAYGROUND = { read: 24, written: 30, rivals: 6 }; // the most that are shown
@@ -25,7 +25,7 @@ export function TranslationPlayground(view) {
 function playgroundControls(make, page) {
   const begin = () => page.set(WHOLE), config = () => page.loaded?.model.config;
   const numbers = (n = 1) => Array.from({ length: n }, (_, i) => [i, String(i)]);
-  const typed = make.text("English sentence", "sentence", { size: 40 });
+  const typed = make.text("English sentence", "sentence", { size: 52 });
   const examples = make.choice("Examples", "sentence", () => page.model.get("examples"));
   const heads = [
     make.choice("Block", "layer", () => numbers(config()?.n_layers)),
@@ -58,8 +58,7 @@ function drawPlayground(state, page, { model, tokenizer }) {
   });
   page.steps = made.written.length;
   const look = lookOfStep(made, state, model.config, page.preview);
-  const { svg, width } = page, most = Math.max(look.read.length, look.written.length);
-  const place = width >= 64 * most ? wordsAcross(width, look) : wordsDown(width, look);
+  const { svg, width } = page, place = wordsAcross(width, look) ?? wordsDown(width, look);
   drawLookRibbons(layer(svg, "ribbons"), look, place);
   drawRead(layer(svg, "read"), look, place);
   drawWritten(layer(svg, "written"), look, place, page);
@@ -128,13 +127,18 @@ function crossWeights(seen, { layer: number, head }, step) {
   return [...rows[0].keys()].map((j) => rows.reduce((sum, row) => sum + row[j], 0) / rows.length);
 }
 
-// Where everything stands: read words in a row above, written ones in a row below.
-function wordsAcross(width, { read, written }) {
-  const row = (n, y) => (i) => {
-    const wide = Math.min(120, width / n - 8);
-    return { x: (width / n) * (i + 0.5) - wide / 2, y, width: wide, height: 34 };
+// Where everything stands, if all words fit: read ones in a row above, written ones in a row below.
+function wordsAcross(width, { read, written, isForced }) {
+  const marked = written.map((word, i) => (isForced(i) ? `${word} ✎` : word));
+  const needed = [read, marked].map((words) => words.map((word) => textWidth(word) + 18));
+  const spare = needed.map((sizes) => (width - sizes.reduce((a, b) => a + b)) / sizes.length);
+  if (Math.min(...spare) < 0) return null;
+  const row = (k, y) => (i) => {
+    const wide = needed[k][i] + spare[k], box = Math.max(needed[k][i] - 8, Math.min(120, wide - 8));
+    const before = needed[k].slice(0, i).reduce((a, b) => a + b + spare[k], 0);
+    return { x: before + (wide - box) / 2, y, width: box, height: 34 };
   };
-  const above = row(read.length, 34), below = row(written.length, 160);
+  const above = row(0, 34), below = row(1, 160);
   const middle = ({ x, width: wide }) => x + wide / 2;
   const ribbon = (i, j) => {
     const from = middle(below(i)), to = middle(above(j));
@@ -263,14 +267,11 @@ function playgroundFacts(look) {
   const forced = look.forced.filter(([step]) => step < written.length);
   const words = forced.map(([step, one]) => `“${one}” as word ${step + 1}`).join(", ");
   const changed = words ? ` Forced: ${words}. Left alone it writes “${look.free}”.` : "";
-  const guess = "For a word that it does not know the model reads <unk>: it can only guess.";
-  const guesses = look.known.every(Boolean) ? [] : [guess];
-  const notes = [...reading.changes, ...reading.offers, ...guesses];
   const looked = `${best.join(", ")} (block ${look.layer}, ${head})`;
   const said = `Written${far}: “${text}”. For word ${at + 1}, “${word}”, the model looked ` +
     `most at ${looked}. Likeliest there: ${shares.join(", ")}.${changed}`;
   return {
     title: `For “${word}” the model looked most at ${best[0]}`,
-    said: [said, ...notes].join(" "),
+    said: [said, ...notesOn(reading)].join(" "),
   };
 }

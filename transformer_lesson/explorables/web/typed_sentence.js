@@ -2,6 +2,8 @@
 
 import { words } from "./tokenizers.js";
 
+const MOST_OFFERS = 2; // unknown words that are told apart
+
 // The words of a sentence as the vocabulary (a Set) has them: "The" is read as "the", "doesn't" as
 // "does not". Returns {tokens, known, changes, offers}: for each token whether it is known, and in
 // sentences what was changed, and similar words for those that are not known.
@@ -15,9 +17,21 @@ export function readSentence(text, vocabulary, closing) {
     tokens.push(closing);
     changes.push(`A “${closing}” was added: every sentence of the corpus ends with one.`);
   }
-  const unknown = new Set(spelled.filter(([, forms]) => !forms.length).map(([word]) => word));
-  const offers = [...unknown].slice(0, 5).map((word) => offerFor(word, vocabulary));
-  return { tokens, known: tokens.map((token) => vocabulary.has(token)), changes, offers };
+  const unknown = spelled.filter(([, forms]) => !forms.length).map(([word]) => word);
+  return { tokens, known: tokens.map((token) => vocabulary.has(token)), changes,
+    offers: offersFor(unknown, vocabulary) };
+}
+
+// What to tell below a picture of words that were read otherwise or that a model does not know.
+export function notesOn({ changes, offers }) {
+  const guess = "For a word that it does not know the model reads <unk>: it can only guess.";
+  return [...changes, ...offers, ...(offers.length ? [guess] : [])];
+}
+
+function offersFor(unknown, vocabulary) {
+  const all = [...new Set(unknown)], more = all.length - MOST_OFFERS;
+  const offers = all.slice(0, MOST_OFFERS).map((word) => offerFor(word, vocabulary));
+  return more > 0 ? [...offers, `Nor are ${more} more.`] : offers;
 }
 
 // The word as the vocabulary has it, or nothing.
@@ -73,8 +87,8 @@ export function sourceIds(tokenizer, { tokens, known }) {
 
 const MOST_LETTERS = 1000; // of a text: byte pairs of a long word take their time
 
-// The ids that a model reads or goes on from, {ids, translates}, or what to change in the text.
-// With a vocabulary the text is a sentence of its words.
+// The ids that a model reads or goes on from and what to tell of them, {ids, translates, notes}, or
+// what to change in the text. With a vocabulary the text is a sentence of its words.
 export function textToGoOnFrom(typed, vocabulary, model, tokenizer) {
   const text = typed.replace(/\p{Surrogate}/gu, "?"), letters = [...text].length;
   if (letters > MOST_LETTERS) {
@@ -82,12 +96,21 @@ export function textToGoOnFrom(typed, vocabulary, model, tokenizer) {
   }
   const translates = model.kind === "EncoderDecoderTransformer";
   const plain = () => [...tokenizer.encode(text), ...(translates ? [tokenizer.eosId] : [])];
-  const ids = vocabulary.size ? sourceIds(tokenizer, readSentence(text, vocabulary, ".")) : plain();
+  const reading = vocabulary.size ? readSentence(text, vocabulary, ".") :
+    readPlain(text, tokenizer);
+  const ids = vocabulary.size ? sourceIds(tokenizer, reading) : plain();
   if (ids.length === Number(translates)) return "There is no text to begin with: type some.";
   const writes = model.kind !== "EncoderOnlyTransformer" && !translates;
   const room = model.source.max_len - Number(writes);
-  if (ids.length <= room) return { ids, translates };
+  if (ids.length <= room) return { ids, translates, notes: notesOn(reading) };
   return `The text has ${ids.length} tokens, but the model has room for ${room}: shorten it.`;
+}
+
+// The same of a text that is read as it is, whose words have a vocabulary; byte pairs spell any.
+function readPlain(text, { vocabulary, split }) {
+  const unknown = vocabulary ? split(text).filter((piece) => !vocabulary.has(piece)) : [];
+  const known = unknown.length ? new Set(vocabulary.keys()) : null;
+  return { changes: [], offers: known ? offersFor(unknown, known) : [] };
 }
 
 // A text in one line, without characters that no file of a picture may hold.

@@ -1,0 +1,64 @@
+"""What a reader sees of each explorable, in every state that its controls reach.
+
+`looks.js` measures the page: how tall the explorable is, and which texts are cut, overprinted or
+pale. `drive.js` plays it, moves each control to its ends, presses each button, and
+walks on at random.
+"""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.explorables.examples import made
+from tests.explorables.looks import DRIVEN, LOOK, faults
+from tests.explorables.shown import HOST
+from tests.explorables.test_in_lessons import STILLS, one_of_each_kind, stills
+from tools.site_stills import models_of, stored_weights
+from transformer_lesson.explorables.html import whole_page
+
+SCREEN = 620
+"""The most pixels of height where an explorable is 944 wide, as in the site's column at 1280."""
+EXTREME = {
+    "NormExplorer": {"shift": 5.0, "scale": 5.0},
+    "MaskExplorer": {"side": "left"},
+    "PatchingGrid": {"heads": True},
+    "PipelineExplorer": {"time": 9},
+    "CacheCalculator": {"memory": 8},
+}
+"""States in which numbers stand on the darkest and on middling fills."""
+
+
+def open_still(name: str, show, width: int):
+    """Show a lesson's explorable where it is so wide, in a window that is taller than it."""
+    still, weights = stills()[name], stored_weights(STILLS)
+    page = whole_page([still], {key: weights[key] for key in models_of(still)})
+    place = SimpleNamespace(save_html=lambda path: path.write_text(page, "utf-8"))
+    window = {"width": width + 24 * (width > 390), "height": 1700}
+    return show(place, viewport=window)
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("name", stills())
+def test_each_state_fits_a_screen_and_all_of_it_is_read(name, show):
+    found = open_still(name, show, 944).page.evaluate(DRIVEN, 1)
+    assert faults(found) == {}
+    tall = {one["state"]: one["height"] for one in found if one["height"] > SCREEN}
+    assert tall == {}
+    played = [one["height"] for one in found if one["state"].startswith(("opening", "tick"))]
+    before, *ticks = played
+    assert [tick for tick in ticks if tick > before] == []  # what is below does not jump
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("name", [case.values[0] for case in one_of_each_kind() if not case.marks])
+def test_each_state_is_read_on_a_phone(name, show):
+    assert faults(open_still(name, show, 390).page.evaluate(DRIVEN, 1)) == {}
+
+
+@pytest.mark.parametrize(("name", "values"), EXTREME.items())
+def test_numbers_on_any_fill_are_read_in_both_themes(name, values, show):
+    page = show(made(name), viewport={"width": 968, "height": 1700})
+    page.set(**values)
+    for theme in ("light", "dark"):
+        page.read(f"{HOST}.dataset.theme = argument", theme)
+        assert page.read(LOOK)["pale"] == [], theme

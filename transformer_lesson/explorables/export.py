@@ -4,6 +4,7 @@ In JupyterLab it is in the menu: File, Save and Export Notebook As. nbconvert's 
 another machine for the programs of widgets, and shows nothing where that does not answer.
 """
 
+import html
 from copy import deepcopy
 
 from nbconvert import HTMLExporter
@@ -26,6 +27,15 @@ def saved_widgets(notebook: NotebookNode) -> dict[str, dict]:
     return notebook.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
 
 
+def described(output: NotebookNode) -> str:
+    """Return a picture with its text alternative, which nbconvert leaves out."""
+    facts = output.metadata.get("image/png", {})
+    alt = facts.get("alt") or output.data.get("text/plain", "")
+    sizes = "".join(f' {name}="{facts[name]}"' for name in ("width", "height") if name in facts)
+    png = output.data["image/png"].replace("\n", "")
+    return f'<img alt="{html.escape(alt)}"{sizes} src="data:image/png;base64,{png}">'
+
+
 class LessonExporter(HTMLExporter):
     """nbconvert's page of a notebook, with its explorables alive."""
 
@@ -42,6 +52,10 @@ class LessonExporter(HTMLExporter):
                 output.data = NotebookNode({"text/html": place(explorable)})
                 shown.append(explorable)
                 weights |= named
+            elif saved and "text/markdown" in output.data:  # a card: its options open one by one
+                del output.data[WIDGET]
+            elif "image/png" in output.get("data", {}):
+                output.data = NotebookNode({"text/html": described(output)})
         page, resources = super().from_notebook_node(nb, resources, **options)
         if shown:
             module = front_ends(explorable["kind"] for explorable in shown)

@@ -7,9 +7,17 @@ import sys
 import pytest
 
 from tests.exercises.test_questions import commit
+from transformer_lesson.checkpoints.weights import PLACE as WEIGHTS_PLACE
+from transformer_lesson.checkpoints.weights import weights_folder
 from transformer_lesson.exercises import check, predict, progress
 from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
-from transformer_lesson.exercises.engine.progress import FORMAT, PLACE, read_progress, remember
+from transformer_lesson.exercises.engine.progress import (
+    FORMAT,
+    PLACE,
+    progress_file,
+    read_progress,
+    remember,
+)
 from transformer_lesson.exercises.engine.question_bank import load_questions
 
 HEAD = b'{"format": "%s", ' % FORMAT.encode()
@@ -128,3 +136,13 @@ def test_where_nothing_can_be_written_a_warning_says_so_and_nothing_is_written_o
     (tmp_path / "mine.ipynb").write_text("{}")
     remember("passed", "embed", True)
     assert (tmp_path / "my_progress.json").exists()
+
+
+@pytest.mark.parametrize("variable", [PLACE, WEIGHTS_PLACE])
+def test_a_variable_that_is_empty_names_no_place(variable, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lesson.ipynb").touch()
+    monkeypatch.delenv(variable, raising=False)
+    places = progress_file(), weights_folder()
+    monkeypatch.setenv(variable, "")
+    assert (progress_file(), weights_folder()) == places

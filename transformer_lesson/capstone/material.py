@@ -83,17 +83,17 @@ def read(source: Source, columns: Columns | None = None) -> Material:
     path = Path(source).expanduser()
     if not path.exists():
         raise ValueError(
-            f"There is no such file or folder as {_shown(path)}, and the course ships only "
+            f"There is no such file or folder as {printable(str(path), 80)}, and the course ships only "
             f"{', '.join(SHIPPED)}: check the name."
         )
     if path.is_dir():
         return _folder(path, columns)
     text, notes = _text(path, MOST_TEXT)
     if delimiter := delimiter_of(text, path.suffix):
-        pairs, (told, *more) = pairs_of(text, delimiter, path.name, columns)
+        pairs, (told, *more) = pairs_of(text, delimiter, _shown(path), columns)
         return _pairs(path, pairs, [*notes, *more], told)
     return _cut(
-        path, text, notes, f"{path.name} is read as one text, which the model goes on with."
+        path, text, notes, f"{_shown(path)} is read as one text, which the model goes on with."
     )
 
 
@@ -110,7 +110,7 @@ def _two_files(source: Path, target: Path) -> Material:
     rows = [(a.strip(), b.strip()) for a, b in zip(*sides, strict=True)]
     pairs = [Pair(*row) for row in rows if all(row)]
     left = [f"{n - len(pairs):,} lines are left out, empty on one side or both."] * (len(pairs) < n)
-    told = f"{source.name} is read line by line as sentences, {target.name} as translations."
+    told = f"{_shown(source)} is read line by line as sentences, {_shown(target)} as translations."
     return _pairs(source, pairs, [*sum(notes, []), *left], told)
 
 
@@ -134,12 +134,12 @@ def _folder(folder: Path, columns: Columns | None) -> Material:
     tables = {path: delimiter_of(text, path.suffix) for path, text in texts.items()}
     without = [path for path, delimiter in tables.items() if not delimiter]
     if not without:
-        read = [pairs_of(text, tables[path], path.name, columns) for path, text in texts.items()]
+        read = [pairs_of(text, tables[path], _shown(path), columns) for path, text in texts.items()]
         told = " ".join(told for _, (told, *_) in read)
         notes += [more for _, (_, *left) in read for more in left]
         return _pairs(folder, [pair for pairs, _ in read for pair in pairs], notes, told)
     names = printable(", ".join(path.name for path in texts), 120)
-    told = f"{folder.name} is read as one text of {len(texts)} files: {names}."
+    told = f"{_shown(folder)} is read as one text of {len(texts)} files: {names}."
     if len(without) < len(texts):
         notes.append(
             f"All is read as one text, since {_shown(without[0])} has no tabs: to learn from "
@@ -186,7 +186,7 @@ def _cut(path: Path, text: str, notes: Sequence[str], told: str) -> Material:
     del pieces[every // 2 :: every]
     training = "".join(pieces)
     notes = (*notes, *_copied(held_out, training))
-    return Material(_slug(path), "text", training, held_out, notes, printable(told))
+    return Material(_slug(path), "text", training, held_out, notes, told)
 
 
 def _copied(held_out: Sequence[str], training: str) -> list[str]:
@@ -241,7 +241,7 @@ def _pairs(path: Path, pairs: list[Pair], notes: Sequence[str], told: str) -> Ma
             "read, too: BLEU then tells whether the model finds them, not whether it writes new "
             "ones."
         )
-    return Material(_slug(path), "pairs", training, held_out, (*notes, *more), printable(told))
+    return Material(_slug(path), "pairs", training, held_out, (*notes, *more), told)
 
 
 def _spread(pairs: list[Pair], n: int) -> list[Pair]:
@@ -278,6 +278,5 @@ def _slug(path: Path) -> str:
 
 
 def _shown(path: Path) -> str:
-    """A path for a sentence; of a long one the end, which has the file's name."""
-    text = str(path)
-    return printable(text if len(text) <= 80 else f"…{text[-79:]}", 80)
+    """A file's name for a sentence, which may stand in a model card: no folder of this machine."""
+    return printable(path.resolve().name, 80)

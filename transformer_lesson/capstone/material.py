@@ -83,8 +83,8 @@ def read(source: Source, columns: Columns | None = None) -> Material:
     path = Path(source).expanduser()
     if not path.exists():
         raise ValueError(
-            f"There is no such file or folder as {printable(str(path), 80)}, and the course ships only "
-            f"{', '.join(SHIPPED)}: check the name."
+            f"There is no such file or folder as {printable(str(path), 80)}, and the course ships "
+            f"only {', '.join(SHIPPED)}: check the name."
         )
     if path.is_dir():
         return _folder(path, columns)

@@ -1,7 +1,9 @@
 """The benchmarks are run by hand; here each is imported, and the GPU's runs small, on the CPU."""
 
+import ast
 import re
 import subprocess
+import sys
 from dataclasses import replace
 from importlib import import_module
 
@@ -11,6 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from benchmarks import gpu, results, stale
 from benchmarks.results import MEASURES, SECTIONS
+from tests.lessons import ROOT
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 CODE = "transformer_lesson/model/fast.py"
@@ -140,3 +143,15 @@ def test_both_models_take_the_same_steps(monkeypatch):
     measured = gpu.measure(SMALL, ids, 4)
     assert {len(values) for values in measured.seconds.values()} == {4}
     assert gpu.rows(measured.seconds, 32, gpu.flops_per_token(SMALL, 16), 1e12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["benchmarks", "benchmarks.group", "benchmarks.soak"])
+def test_help_says_what_is_measured_and_measures_nothing(name):
+    run = subprocess.run(
+        [sys.executable, "-m", name, "--help"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert run.returncode == 0 and "Traceback" not in run.stderr
+    (source,) = [*ROOT.glob(f"{name.replace('.', '/')}.py"), *ROOT.glob(f"{name}/__main__.py")]
+    first = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))).split(":")[0]
+    assert " ".join(first.split())[:40] in " ".join(run.stdout.split())

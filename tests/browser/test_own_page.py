@@ -18,6 +18,8 @@ pytestmark = pytest.mark.browser
 __all__ = ["show", "tab"]  # fixtures here, too
 
 SENTENCE = SOURCES[0]
+OUTPUT = """[...root.querySelectorAll("label")].find(one => one.textContent.startsWith("Step"))
+    .querySelector("output").textContent"""
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +53,8 @@ def test_its_words_and_weights_are_the_learners(shown, own):
     shown.page.get_by_label("Text").fill(SOURCES[1])
     assert shown.get("text") == SOURCES[1] and number not in shown.said
     shown.set(step=99, text=SENTENCE)
+    last = shown.read(OUTPUT)
+    assert shown.said.startswith(f"Step {last} of {last}, ")
     assert shown.title.startswith("After “" + " ".join(rows) + "” comes")
 
 
@@ -61,3 +65,4 @@ def test_a_gpt_has_a_page_too(show):
     page = show(writer)
     page.set(step=99)
     assert "t y p e" in page.title
+    assert page.page.title() == "explorable: a model of my own, word by word"

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from lxml import etree
-from traitlets import TraitError
+from traitlets import Int, TraitError
 
 from tests.browser.test_site import AXE, FORM
 from tests.explorables.conftest import HOSTILE
@@ -83,6 +83,16 @@ PLAY = f"""(() => {{
     return seen;
 }})()"""
 """Plays to the end, without waiting for the clock, and returns the values that were shown."""
+TO_THE_END = f"""await (async () => {{
+    const ends = root.querySelectorAll(".controls :is([type=range], fieldset button:last-child)");
+    for (const node of ends) {{
+        node.value = node.max;
+        node.dispatchEvent(new Event(node.max ? "input" : "click"));
+        await ({RESTED})();
+    }}
+}})()"""
+STANDING = """[...root.querySelectorAll(".controls :is(output, [aria-pressed=true])")]
+    .map(node => node.textContent)"""
 UNFINISHED = re.compile(r"NaN|undefined|Infinity|\[object|null")
 UNRINGED = """(() => {
     const ring = node => { const { stroke, outlineStyle } = getComputedStyle(node);
@@ -197,6 +207,22 @@ def test_play_goes_on_to_the_end_and_begins_again_there(name, opened):
     begun = played if start >= last else played[start - first :]
     assert [opened.read(PLAY, trait), opened.read(PLAY, trait)] == [begun, played]
     opened.set(**{trait: start} if trait else {})
+
+
+def test_past_the_last_value_each_control_stands_at_the_last(name, opened):
+    traits = getattr(explorables, name).class_traits(sync=True, fact=None)
+    endless = {
+        key
+        for key, one in traits.items()
+        if isinstance(one, Int) and one.min is not None and one.max is None
+    }
+    opened.read(f"globalThis.start = {{...{MODEL}.values}}, null")
+    opened.read(TO_THE_END)
+    opened.set(**dict.fromkeys(endless - {"top_k"}, 999))  # whose slider grows with it
+    standing = opened.read(STANDING)
+    opened.read(TO_THE_END)
+    assert opened.read(STANDING) == standing
+    opened.read(f"Object.entries(start).forEach(one => {MODEL}.set(...one))")
 
 
 def test_its_picture_is_saved_whole(opened, tmp_path):

@@ -161,6 +161,7 @@ def test_what_is_not_ours_is_never_overwritten(tmp_path):
 def test_what_is_ours_is_written_anew_until_the_library_has_saved_into_it(tmp_path, offline):
     model, tokenizer = small_translator()
     path = mine.page(tmp_path / "new" / "page.html", "a", model, tokenizer)
+    assert "<title>new: a model of my own, word by word</title>" in path.read_text("utf-8")
     size = path.stat().st_size
     assert mine.page(path, "a dog sees", model, tokenizer).stat().st_size > size
     folder = mine.export(tmp_path / "folder", model, tokenizer)

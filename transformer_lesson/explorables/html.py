@@ -111,12 +111,13 @@ def front_ends(kinds: Iterable[str]) -> str:
     return f"{text}\nstart({{ {', '.join(kinds)} }});\n"
 
 
-def whole_page(explorables: list[dict], weights: dict[str, bytes]) -> str:
+def whole_page(explorables: list[dict], weights: dict[str, bytes], title: str = "") -> str:
     """Return a page that needs no other file: the explorables, one below the other.
 
     Args:
         explorables: as `values_in_page` gives them.
         weights: of the models that they name.
+        title: what the browser calls the page; without one, the kinds of its explorables.
     """
     kinds = [explorable["kind"] for explorable in explorables]
     scripts = {"": weights_script(weights), ' type="module"': front_ends(kinds)}
@@ -125,7 +126,7 @@ def whole_page(explorables: list[dict], weights: dict[str, bytes]) -> str:
     )
     return PAGE.format(
         mark=MARK,
-        title=html.escape(", ".join(kinds)),
+        title=html.escape(title or ", ".join(kinds)),
         policy=policy,
         style=STYLE,
         body="".join(map(place, explorables)),

@@ -112,12 +112,15 @@ class PageExplorable(anywidget.AnyWidget):
         values = (f"{name}={reprlib.repr(value)}" for name, value in self.values.items())
         return f"{type(self).__name__}({', '.join(values)})"
 
-    def save_html(self, path: str | Path) -> None:
-        """Write a page with this explorable, alive without a kernel and without a network."""
+    def save_html(self, path: str | Path, title: str = "") -> None:
+        """Write a page with this explorable, alive without a kernel and without a network.
+
+        `title` is what the browser calls the page; without one, the explorable's kind.
+        """
         from transformer_lesson.explorables import html
 
         shown, weights = html.shown(self)
-        write_atomically(path, html.whole_page([shown], weights).encode())
+        write_atomically(path, html.whole_page([shown], weights, title).encode())
 
 
 @cache

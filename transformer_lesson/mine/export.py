@@ -59,7 +59,8 @@ def page(
     Python and without a network.
 
     Args:
-        path: ends in .html; a page that this function wrote is written anew.
+        path: ends in .html; a page that this function wrote is written anew. The browser calls it
+            by this name, or, if that is page.html or index.html, by the folder's.
         text: what the model reads when the page opens; in the page it can be changed.
         model: with its tokenizer; without both, the translator that you trained in lesson 08.
         tokenizer: the one that the model was trained with.
@@ -78,7 +79,7 @@ def page(
         )
     flow = ModelFlow(model, tokenizer, text)
     path.parent.mkdir(parents=True, exist_ok=True)
-    flow.save_html(path)
+    flow.save_html(path, f"{_name(path)}: a model of my own, word by word")
     flow.weights.close(), flow.close()  # nothing of it is shown in the notebook
     return path
 
@@ -100,6 +101,11 @@ def _is_our_page(path: Path) -> bool:
         return False
     with path.open(encoding="utf-8", errors="replace") as file:
         return MARK in file.read(1000)
+
+
+def _name(path: Path) -> str:
+    path = path.resolve()
+    return printable(path.parent.name if path.stem in ("page", "index") else path.stem)
 
 
 def _shown(path: Path) -> str:

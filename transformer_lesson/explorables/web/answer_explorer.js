@@ -1,7 +1,7 @@
 // How a model wrote one answer: what else was likely at each step, and where every head looked.
 
 import { choosable, fitted, join, layer, set, shade, textWidth, told } from "./draw.js";
-import { frame } from "./frame.js";
+import { frame, remembered } from "./frame.js";
 import { firstLargest, fromLargest } from "./ranking.js";
 
 const WHOLE_WEIGHT = 65535; // 1, in the two bytes of a record
@@ -20,13 +20,12 @@ export function AnswerExplorer(view) {
 function answerControls(make, { model }) {
   const [layers, heads] = model.get("shape"), steps = model.get("choices").length;
   const from0 = (count) => () => ({ min: 0, max: count - 1, step: 1 });
-  const within = (most) => (value) => String(Math.min(value, most));
   const step = () => ({ min: 1, max: steps, step: 1 });
   return [
-    make.slider("Token", "step", step, (value) => `${Math.min(value, steps)} of ${steps}`),
+    make.slider("Token", "step", step, (value) => `${value} of ${steps}`),
     make.play("step", step, 1500),
-    make.slider("Block", "layer", from0(layers), within(layers - 1)),
-    make.slider("Head", "head", from0(heads), within(heads - 1)),
+    make.slider("Block", "layer", from0(layers)),
+    make.slider("Head", "head", from0(heads)),
   ];
 }
 
@@ -53,7 +52,9 @@ function drawAnswer(state, page, answer) {
   const end = drawHeadMap(layer(svg, "heads"), look, page, { ...room, y: map });
   const low = drawCandidates(layer(svg, "candidates"), look, wide ? rival : end + 8, left);
   set(svg, { width, height: Math.max(low, end) });
-  return answerFacts(look);
+  const longest = remembered(page, "facts", { ...state, step: null }, () =>
+    answer.choices.map((_, i) => answerFacts(lookOfAnswer(answer, { ...state, step: i + 1 }))));
+  return { ...longest[look.at], longest };
 }
 
 // What the picture shows at a step: the tokens before it, what the head under the pointer or the
@@ -179,7 +180,8 @@ function drawLookedAt(group, look, page, room) {
     `from ${word(before - 1)} (orange), to write ${word(before)} (dashed)`);
   const all = tokens.slice(0, before + 1).map((token, i) => ({ i, token, weight: weights[i] }));
   const labels = all.map(({ token }) => fitted(token, 130)), high = 32;
-  const { places, bottom } = boxesInLines(labels, { ...room, y: room.y + 38 }, high, lineEnds);
+  const boxes = (labels) => boxesInLines(labels, { ...room, y: room.y + 38 }, high, lineEnds);
+  const { places } = boxes(labels), whole = tokens.map((token) => fitted(token, 130)); // in the end
   const seen = all.slice(0, -1), key = ({ i }) => i;
   const box = (i) => ({ ...places[i], height: high, rx: 7 });
   join(layer(group, "levels"), "rect", seen, key, ({ i, weight }) => ({
@@ -198,7 +200,7 @@ function drawLookedAt(group, look, page, room) {
   drawTokenWords(group, all.map(({ i, weight }) => ({ i, x: places[i].x + places[i].width / 2,
     y: places[i].y, label: labels[i], number: weight >= 0.005 ? weight.toFixed(2) : "",
   })));
-  return bottom + 10;
+  return boxes(whole).bottom + 10;
 }
 
 // The line around a token: the one that asks, the one that is written, the watched one, another.
@@ -265,11 +267,12 @@ function drawMapNumbers(group, { layers, heads }, { x, y, wide, high }) {
 }
 
 // The heads that gave most to the watched token, by name; returns where they end.
-function drawLookers(group, { all, chosen }, page, { x, y, width }) {
+function drawLookers(group, { all, chosen, layers, heads }, page, { x, y, width }) {
   const order = fromLargest(all.map(({ given }) => given), MOST_LOOKERS);
   const most = order.map((i) => all[i]).filter(({ given }) => given >= 0.005);
   const labels = most.map(({ name, given }) => `${name}  ${given.toFixed(2)}`);
-  const { places, bottom } = boxesInLines(labels, { x: x + 42, y, width: width - 42 }, 26);
+  const boxes = (labels) => boxesInLines(labels, { x: x + 42, y, width: width - 42 }, 26);
+  const { places } = boxes(labels), widest = `${layers - 1}.${heads - 1}  0.00`;
   join(layer(group, "title"), "text", most.length ? ["most:"] : [], () => 0, (text) => ({
     text, class: "small", x, y: y + 17,
   }));
@@ -282,7 +285,7 @@ function drawLookers(group, { all, chosen }, page, { x, y, width }) {
     text: labels[i], class: "number middle", x: places[i].x + places[i].width / 2,
     y: places[i].y + 17, "aria-hidden": "true", "pointer-events": "none",
   }));
-  return bottom + 4;
+  return boxes(Array(MOST_LOOKERS).fill(widest)).bottom + 4;
 }
 
 function answerFacts(look) {

@@ -35,12 +35,17 @@ function droppedShown(beams) {
   return beams > 3 ? 2 : 4;
 }
 
-// Draws the tree up to one step, and returns the best text, title and sentence, how high it is, and
-// what writes down the finished texts at another place, and how high those of the end will be.
-export function drawBeamTree(group, decoding, { width, preview }) {
-  const { tree, at, token, state } = decoding, level = tree[at];
+// A step of the search, with what is finished by then and the words that lead to a candidate.
+function lookOfBeams(decoding) {
+  const { tree, token, state } = decoding;
   const words = (s, i) => `“${beamTokens(tree, s, i).map(token).join(" ")}”`;
-  const look = { ...decoding, words, finished: finishedBeams(decoding), beams: state.width };
+  return { ...decoding, words, finished: finishedBeams(decoding), beams: state.width };
+}
+
+// Draws the tree up to one step, and returns the best text, how high it is, and what writes down
+// the finished texts at another place, and how high those of the end will be.
+export function drawBeamTree(group, decoding, { width, preview }) {
+  const look = lookOfBeams(decoding), { tree, at } = look;
   const [s, i] = preview?.split(".").map(Number) ?? [at, 0];
   const pointed = new Set(beamPath(tree, s, i).map((number, step) => `${step}.${number}`));
   const low = drawTreeBoxes(group, look, pointed, width);
@@ -48,15 +53,21 @@ export function drawBeamTree(group, decoding, { width, preview }) {
   const list = (place) => drawFinished(layer(group, "finished"), look, place);
   const ends = { ...look, finished: finishedBeams({ tree, at: tree.length - 1 }) };
   const listed = (room) => 17 * finishedLines(ends, room).length + 10;
+  return { written: beamTokens(tree, at, 0), height, list, listed };
+}
+
+// Title and sentence of a step.
+export function beamFacts(decoding) {
+  const { tree, at, state, words, finished } = lookOfBeams(decoding), level = tree[at];
   const kept = [...level.keys()].filter((number) => level[number].kept), n = kept.length;
   const title = `Step ${at + 1} of ${tree.length}: ${n} kept, ${level.length - n} dropped, ` +
-    `${look.finished.length} finished so far`;
+    `${finished.length} finished so far`;
   const [best, ...others] = kept.map((number) => level[number].logProbability.toFixed(2));
-  const ended = look.finished.slice(0, 1).map((one) => finishedWords(one, words));
+  const ended = finished.slice(0, 1).map((one) => finishedWords(one, words));
   const said = `Beam width ${state.width}. Best kept: ${words(at, 0)}, log P ${best}` +
     (others.length ? `; the others: ${others.join(", ")}.` : ".") +
     (ended.length ? ` Best finished: ${ended[0]}.` : "");
-  return { written: beamTokens(tree, at, 0), title, said, height, list, listed };
+  return { title, said };
 }
 
 function finishedWords({ s, i, logProbability, score }, words) {

@@ -49,27 +49,28 @@ function preferenceNow({ runs, run, point, pair, beta, every }) {
 
 function drawPreference(state, page) {
   if (state.missing) return state.missing;
-  const { svg, width } = page, all = preferenceNow(state), beside = width >= 780;
-  const wide = beside ? Math.max(566, 0.62 * width) : width;
-  const frames = preferenceFrames(all);
+  const { svg, width } = page, all = preferenceNow(state), beside = width >= 700;
+  const wide = beside ? Math.max(500, 0.62 * width) : width;
+  const frames = preferenceFrames(all, beside && wide < 560 ? [80, 96] : [104, 126]);
   const bottom = drawCurves(layer(svg, "curves"), frames, { x: 0, y: 0, width: wide,
     chosen: all.k * all.every, choose: (step) => page.set({ point: step / all.every }) });
   const x = beside ? wide + 16 : 0, room = { x, y: beside ? 0 : bottom + 10, wide: width - x };
   const low = drawPreferencePair(layer(svg, "pair"), all, room);
   const end = drawPairLoss(layer(svg, "loss"), all, { ...room, y: low + 8 });
   set(svg, { width, height: Math.max(bottom, end) });
-  return preferenceFacts(all);
+  const longest = all.steps.map((_, point) => preferenceFacts(preferenceNow({ ...state, point })));
+  return { ...longest[all.k], longest };
 }
 
-function preferenceFrames({ steps, every }) {
+function preferenceFrames({ steps, every }, high) {
   const points = (value) => steps.map((step, k) => [k * every, value(step)]);
   const third = ({ writes: [chosen, rejected] }) => Number((1 - chosen - rejected).toFixed(3));
   const curve = (name, look, value) => ({ name, look, points: points(value) });
   return [
-    { heading: "log P of the answers, nats", log: false, high: 104, curves: [
+    { heading: "log P of the answers, nats", log: false, high: high[0], curves: [
       curve("chosen", 0, ({ log_p: both }) => both[0]),
       curve("rejected", 1, ({ log_p: both }) => both[1])] },
-    { heading: "share of the test sentences", log: false, high: 126, curves: [
+    { heading: "share of the test sentences", log: false, high: high[1], curves: [
       curve("pairs won", 3, ({ wins }) => wins),
       curve("writes chosen", 0, ({ writes }) => writes[0]),
       curve("writes rejected", 1, ({ writes }) => writes[1]),
@@ -79,7 +80,7 @@ function preferenceFrames({ steps, every }) {
 }
 
 // One pair: what was asked, both answers with their log-probabilities, and what is written.
-function drawPreferencePair(group, { source, chosen, rejected, now, text, kind }, room) {
+function drawPreferencePair(group, { source, chosen, rejected, history, now, text, kind }, room) {
   const { x, y, wide } = room;
   const marks = { chosen: "✓ the chosen one", rejected: "✗ the rejected one",
     third: "✗ neither of them" };
@@ -94,12 +95,14 @@ function drawPreferencePair(group, { source, chosen, rejected, now, text, kind }
   for (const [name, words, number] of parts) {
     low += 16;
     lines.push({ key: name, text: number ? `${name}, ${number}` : name, y: low, class: "small" });
-    const bold = name === "written";
-    textLines(words, wide, 14, bold ? 600 : 400).slice(0, 3).forEach((text, k) => {
-      low += 17;
-      lines.push({ key: `${name}${k}`, text, y: low, class: bold ? "strong" : null });
+    const bold = name === "written", inLines = (all) =>
+      textLines(all, wide, 14, bold ? 600 : 400).slice(0, 3);
+    inLines(words).forEach((text, k) => {
+      lines.push({ key: `${name}${k}`, text, y: low + 17 * (k + 1),
+        class: bold ? "strong" : null });
     });
-    low += 4;
+    const all = bold ? history.map(([, , text]) => text) : [words]; // it stays as high as any
+    low += 17 * Math.max(...all.map((one) => inLines(one).length)) + 4;
   }
   join(group, "text", lines, ({ key }) => key, ({ text, y: height, class: style }) => ({
     text, x, y: height, class: style,

@@ -1,10 +1,10 @@
 // One token after the other: what the model thinks, what a strategy makes of it, what is cached.
 
-import { drawBeamTree } from "./beam_tree.js";
+import { beamFacts, drawBeamTree } from "./beam_tree.js";
 import { choosable, fitted, join, layer, set, textWidth, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
 import { beamSearch, generate, likeliest, softmax } from "./generation.js";
-import { chance, choiceByChance, drawNextToken } from "./next_token.js";
+import { chance, choiceByChance, drawNextToken, nextTokenFacts } from "./next_token.js";
 import { inOneLine, textToGoOnFrom } from "./typed_sentence.js";
 import { modelOf } from "./weights.js";
 
@@ -35,12 +35,13 @@ function stepperControls(make, page) {
     make.choice("Strategy", "strategy", () => ["greedy", "sample", "beam"].map((s) => [s, s])),
     only("sample", make.slider("Temperature", "temperature",
       () => ({ min: 0.1, max: 5, step: 0.1 }))),
-    only("sample", make.slider("top-k", "top_k", () => ({ min: 0, max: 50, step: 1 }), offAt(0))),
+    only("sample", make.slider("top-k", "top_k",
+      () => ({ min: 0, max: Math.max(50, page.model.get("top_k")), step: 1 }), offAt(0))),
     only("sample", make.slider("top-p", "top_p",
       () => ({ min: 0.05, max: 1, step: 0.05 }), offAt(1))),
     only("sample", make.slider("Seed", "seed", () => ({ min: 0, max: 20, step: 1 }))),
     only("beam", make.slider("Beam width", "width", () => ({ min: 1, max: 5, step: 1 }))),
-    make.slider("Step", "step", steps, (step) => String(Math.min(step, steps().max))),
+    make.slider("Step", "step", steps),
     make.play("step", steps),
   ];
 }
@@ -55,19 +56,26 @@ function drawDecoding(state, page, { model, tokenizer }) {
   });
   page.steps = made.steps;
   const look = { ...made, state, at: Math.min(state.step, made.steps) - 1, page };
-  const draws = { beam: drawBeamTree, greedy: drawNextToken, sample: drawNextToken };
-  const tokens = layer(page.svg, "tokens"), group = onlyLayer(page, draws[state.strategy].name);
+  const drawStep = state.strategy === "beam" ? drawBeamTree : drawNextToken;
+  const tokens = layer(page.svg, "tokens"), group = onlyLayer(page, drawStep.name);
   const { width } = page, beside = width >= 700, right = beside ? Math.round(width * 0.32) : width;
   const x = width - right, room = { width: beside ? x - 28 : width, preview: page.preview };
-  const { written, title, said, height, list, listed } = draws[state.strategy](group, look, room);
+  const { written, height, list, listed } = drawStep(group, look, room);
   const place = { x, y: beside ? 0 : height + 8, width: right };
   const high = drawTokens(tokens, look, written, place);
   if (list) list({ ...place, y: high + 6 });
   const last = tokensPlaced({ ...look, at: made.steps - 1 }, made.ids, place).bottom;
   set(page.svg, { width, height: Math.max(height, last + (listed?.(right) ?? 0)) });
-  const words = (at) => [said, cacheWords(look), ...text.notes].join(" ") +
-    textWords({ ...look, at }, tokenizer);
-  return { title, said: words(look.at), longest: words(made.steps - 1) };
+  const facts = (at) => decodingFacts({ ...look, at }, text.notes, tokenizer);
+  const longest = remembered(page, "facts", knobs, () =>
+    Array.from({ length: made.steps }, (_, at) => facts(at)));
+  return { ...longest[look.at], longest };
+}
+
+function decodingFacts(look, notes, tokenizer) {
+  const { title, said } = look.state.strategy === "beam" ? beamFacts(look) : nextTokenFacts(look);
+  const words = [said, cacheWords(look), ...notes].join(" ");
+  return { title, said: words + textWords(look, tokenizer) };
 }
 
 // The text that is written, as far as it is; a beam's says its picture.

@@ -25,15 +25,16 @@ export function flowFor({ text: typed, written }, page, { model, tokenizer }) {
 }
 
 // What stays the same however much is written: what is read and how, {ids, translates, encoded},
-// and what the model goes on to write, {start, made}, without the token that ends it.
+// and what the model goes on to write, {start, made}, and {end}, the token that ends it, if one does.
 function startOf(model, { ids, translates }) {
   const start = translates ? [model.config.bos_id] : ids;
   const encodes = translates || !writes(model);
   const encoded = encodes ? trace(model, () => model.encode(ids)) : undefined;
-  if (!writes(model)) return { ids, translates, encoded, start, made: [] };
+  if (!writes(model)) return { ids, translates, encoded, start, made: [], end: [] };
   const room = Math.min(FLOW.written, model.config.max_len - start.length);
   const { ids: made, finished } = generate(model, ids, room);
-  return { ids, translates, encoded, start, made: finished ? made.slice(0, -1) : made };
+  const end = finished ? [made.pop()] : [];
+  return { ids, translates, encoded, start, made, end };
 }
 
 function writes(model) {
@@ -41,13 +42,13 @@ function writes(model) {
 }
 
 // Follows the pass that gives the token after those that are written.
-function flowOf(model, tokenizer, { ids, translates, encoded, start, made }, written) {
+function flowOf(model, tokenizer, { ids, translates, encoded, start, made, end }, written) {
   const most = made.length, target = [...start, ...made.slice(0, Math.min(written, most))];
   const pass = () => model.decode(target, translates && encoded.returned, ids);
   const words = (list) => list.map((id) => inOneLine(tokenizer.token(id)));
   const flow = writes(model) ? trace(model, pass, encoded) : encoded;
-  return { ...flow, most, full: start.length + most, writes: writes(model),
-    next: writes(model) ? nextTokens(flow) : [],
+  return { ...flow, most, full: start.length + most, whole: words([...start, ...made, ...end]),
+    writes: writes(model), next: writes(model) ? nextTokens(flow) : [],
     sublayers: sublayersOf(flow.steps, writes(model)), read: words(translates ? ids : target),
     written: words(target), token: (id) => inOneLine(tokenizer.token(id)) };
 }

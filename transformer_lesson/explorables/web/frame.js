@@ -6,7 +6,6 @@ import { STYLE } from "./style.js";
 
 const QUICK_MILLISECONDS = 300; // a little longer than a glide
 const SCREEN = { from: 700, high: 620 }; // pixels of a screen, where the picture is so wide
-const SPARE = " –".repeat(50); // room for words that are longer on the way than in the end
 const BORDER = 4; // pixels around a picture for the borders of what stands at its edge
 
 // Shows an explorable in `el`, by the contract of anywidget, and returns what takes it away.
@@ -16,7 +15,7 @@ const BORDER = 4; // pixels around a picture for the borders of what stands at i
 //   controls  (make, page) => elements, made by `make.slider` and its like
 //   load      (model) => a promise of what the picture needs and takes a while, such as weights
 //   draw      (state, page, loaded) => {title, said}, or a sentence that says what is missing;
-//             `longest` is what will be said when all is played, whose room is kept for it
+//             `longest` lists {title, said} of all that Play passes: the tallest keeps its room
 export function frame({ model, el }, { name, traits, controls, load, draw }) {
   const memory = new Map();
   const page = { el, model, memory, preview: null, updates: [], ...elementsOf(el, name) };
@@ -160,16 +159,15 @@ function giveTask(page, { say, shows, when, tries = [] }) {
 // missing; then the last picture stays, pale, below its title.
 function show(page, drawn) {
   const none = typeof drawn === "string", { picture, save } = page;
-  const { title, said, longest } = none ? { title: page.title.textContent, said: drawn } : drawn;
+  const { title, said, longest = [] } =
+    none ? { title: page.title.textContent, said: drawn } : drawn;
   save.classList.toggle("hide", none);
   for (const part of [page.title, picture]) part.inert = none;
   set(page.title, { text: title });
-  set(page.said, { text: longest ? longest + SPARE : said });
-  page.said.style.minHeight = longest ? `${page.said.offsetHeight}px` : page.said.style.minHeight;
   set(page.said, { text: said });
   for (const update of page.updates) update();
   if (page.waits && !page.came) keepRoom(page);
-  else keepHigh(page);
+  else keepHigh(page, longest);
   set(page.svg, { "aria-label": title });
   set(page.section, { "aria-busy": (page.waits && !page.came) || page.work ? "true" : null });
   const stop = page.svg.querySelector('[tabindex="0"]') ?? page.svg.querySelector("[tabindex]");
@@ -183,13 +181,31 @@ function keepRoom({ el, section, picture }) {
   if (free > 0) picture.style.minHeight = `${picture.offsetHeight + free}px`;
 }
 
-// What was once as tall keeps that room: what is below does not jump up and down.
-function keepHigh(page) {
+// What was once as tall keeps that room, and what will be has it: what is below does not jump.
+function keepHigh(page, longest) {
   const { el, title, picture, said, width } = page, parts = [title, picture, said];
   el.style.minHeight = "0"; // what a page had reserved
   if (page.kept !== width) for (const part of parts) part.style.minHeight = "";
   page.kept = width;
-  for (const part of parts) part.style.minHeight = `${part.offsetHeight}px`;
+  const room = remembered(page, "room", [width, longest], () => ({
+    title: tallest(title, longest.map((one) => one.title)),
+    said: tallest(said, longest.map((one) => one.said)),
+  }));
+  title.style.minHeight = `${Math.max(title.offsetHeight, room.title)}px`;
+  said.style.minHeight = `${Math.max(said.offsetHeight, room.said)}px`;
+  picture.style.minHeight = `${picture.offsetHeight}px`;
+}
+
+// How tall a part would be with the tallest of these texts, all laid upon each other.
+function tallest(part, texts) {
+  const ruler = part.cloneNode();
+  ruler.classList.add("ruler");
+  ruler.style.cssText = `width: ${part.getBoundingClientRect().width}px`; // and no height
+  ruler.append(...texts.map((text) => element("span", { text })));
+  part.after(ruler);
+  const high = ruler.offsetHeight;
+  ruler.remove();
+  return high;
 }
 
 // Makers of controls, each bound to one of the model's values.
@@ -232,8 +248,8 @@ function rangeSlider(page, label, trait, ends, format = String) {
   const output = element("output");
   input.oninput = () => page.set({ [trait]: Number(input.value) });
   return updated(page, element("label", {}, label, input, output), () => {
-    const value = page.model.get(trait);
     const { min, max, step } = ends();
+    const value = Math.max(min, Math.min(max, page.model.get(trait))); // past the last: the last
     keepWide(output, [min, max, step, value], format);
     set(input, { min, max, step, disabled: min === max, "aria-valuetext": format(value) });
     if (Number(input.value) !== value) input.value = value;
@@ -274,13 +290,15 @@ function checkBox(page, label, trait) {
   });
 }
 
-// `options` gives pairs of a value and its word.
+// `options` gives pairs of a value and its word; a number past the last is the last.
 function buttonChoice(page, label, trait, options) {
   const group = element("fieldset", {}, element("legend", { text: label })), buttons = [];
   return updated(page, group, () => {
+    const last = options().at(-1)?.[0], given = page.model.get(trait);
+    const now = typeof given === "number" && given > last ? last : given;
     options().forEach(([value, word], i) => {
       buttons[i] ??= group.appendChild(element("button", { type: "button" }));
-      const chosen = page.model.get(trait) === value, choose = () => page.set({ [trait]: value });
+      const chosen = now === value, choose = () => page.set({ [trait]: value });
       set(buttons[i], { text: word, "aria-pressed": String(chosen), onclick: choose });
     });
     for (const button of buttons.splice(options().length)) button.remove();

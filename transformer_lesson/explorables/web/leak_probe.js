@@ -10,7 +10,7 @@ const LEAK_DASHES = { leaks: "7 5", broken: "1 6" };
 export function LeakProbe(view) {
   const tokens = view.model.get("tokens"), last = tokens.length - 1;
   const ends = () => ({ min: 0, max: last });
-  const named = (i) => `${Math.min(i, last)} “${fitted(tokens[Math.min(i, last)], 90)}”`;
+  const named = (i) => `${i} “${fitted(tokens[i], 90)}”`;
   return frame(view, {
     name: "Leak probe",
     traits: ["tokens", "changes", "threshold", "model", "position", "tried"],
@@ -70,16 +70,17 @@ function drawLeaks(state, page) {
   }
   const { svg, width } = page, position = Math.min(state.position, tokens.length - 1);
   noteTried([chosen.name, position], page);
-  const outputs = chosen.rows[position].map((change, i) =>
-    ({ i, change, token: tokens[i], kind: chosen.kinds[position][i] }));
-  const parts = { tokens, models, chosen, position, outputs, page };
+  const partsAt = (position) => ({ tokens, models, chosen, position, page,
+    outputs: chosen.rows[position].map((change, i) =>
+      ({ i, change, token: tokens[i], kind: chosen.kinds[position][i] })) });
+  const parts = partsAt(position), facts = (i) => leakFacts(partsAt(i), state.threshold);
   const places = leakPlaces(tokens.length, width);
   drawLeakTokens(layer(svg, "tokens"), parts, places);
   drawLeakGauges(layer(svg, "gauges"), parts, places, leakScale(models, state.threshold, places));
   drawLeakRibbons(layer(svg, "ribbons"), parts, places);
   const bottom = drawLeakSquares(layer(svg, "squares"), parts, places.bottom + 18);
   set(svg, { width, height: bottom });
-  return leakFacts(parts, state.threshold);
+  return { ...facts(position), longest: tokens.map((_, i) => facts(i)) };
 }
 
 // Where tokens and outputs stand: time runs to the right where words have room, else downward.

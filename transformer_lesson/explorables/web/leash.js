@@ -43,10 +43,10 @@ function stopHere(page) {
 
 // What a learner sees: the run, the leash and the stop that are looked at, and, once it is shown,
 // the place that was committed to and the best one, the earliest of equals.
-function leashNow({ leashes, runs, every, run, leash, stop, committed }) {
+function leashNow({ leashes, runs, every, run, leash: asked, stop: at, committed }) {
   const { points, sentences } = runs[Math.min(run, runs.length - 1)];
-  const curve = points[Math.min(leash, points.length - 1)];
-  const now = curve[Math.min(stop, curve.length - 1)];
+  const leash = Math.min(asked, points.length - 1), curve = points[leash];
+  const stop = Math.min(at, curve.length - 1), now = curve[stop];
   const [chosen, end] = committed[run] ?? [], shown = chosen !== undefined;
   let best = [0, 0];
   points.forEach((line, i) => line.forEach(({ truth }, k) => {
@@ -78,7 +78,8 @@ function drawLeash(state, page) {
   drawLeashChart(layer(svg, "truth"), all, truth, { ...chart, until: all.shown ? last : -1 });
   drawLeashMarks(layer(svg, "marks"), all, truth, chart);
   set(svg, { width, height: Math.max(top + tall + 36, beside ? low : 0) });
-  return leashFacts(all, state);
+  const longest = all.curve.map((_, stop) => leashFacts(leashNow({ ...state, stop }), state));
+  return { ...leashFacts(all, state), longest };
 }
 
 // One quantity on all leashes, the chosen one in front, up to a point.
@@ -141,19 +142,20 @@ function drawLeashMarks(group, all, { top }, { left, right, tall, across }) {
 }
 
 // What the model writes at the stop, below what it read; returns where it ends.
-function drawLeashTexts(group, { sentences, now, every, stop, shown }, { x, y, wide }) {
+function drawLeashTexts(group, { sentences, curve, now, every, stop, shown }, { x, y, wide }) {
   const lines = [{ key: "heading", text: `written at step ${stop * every}`, y,
     class: "strong size-13" }];
   let low = y + 8;
-  const add = (key, words, size, style) =>
-    textLines(words, wide, size).slice(0, 5).forEach((text, k) => {
-      low += 18;
-      lines.push({ key: `${key}.${k}`, text, y: low, class: style });
-    });
+  const inLines = (words, size) => textLines(words, wide, size).slice(0, 5);
+  const add = (key, words, size, style, all) => { // as high as the longest of `all`
+    inLines(words, size).forEach((text, k) =>
+      lines.push({ key: `${key}.${k}`, text, y: low + 18 * (k + 1), class: style }));
+    low += 18 * Math.max(...all.map((one) => inLines(one, size).length));
+  };
   sentences.forEach(([source, right], i) => {
-    const text = now.texts[i], mark = text === right ? "✓ " : "✗ ";
-    add(`source${i}`, source, 12, "small");
-    add(`text${i}`, (shown ? mark : "") + text, 14, null);
+    const marked = ({ texts }) => (shown ? texts[i] === right ? "✓ " : "✗ " : "") + texts[i];
+    add(`source${i}`, source, 12, "small", [source]);
+    add(`text${i}`, marked(now), 14, null, curve.map(marked));
     low += 6;
   });
   join(group, "text", lines, ({ key }) => key, ({ text, y: height, class: style }) => ({

@@ -26,11 +26,10 @@ export function ModelFlow(view) {
 function flowControls(make, page) {
   const steps = () => ({ min: 0, max: (page.flow?.steps.length ?? 1) - 1, step: 1 });
   const most = () => ({ min: 0, max: page.flow?.most ?? 0, step: 1 });
-  const shown = (n) => String(Math.min(n, most().max));
   page.controls.classList.add("close");
   return [
     make.text("Text", "text", { size: 25 }),
-    make.slider("Written", "written", most, shown),
+    make.slider("Written", "written", most),
     make.play("written", most, 1200),
     make.slider("Step", "step", steps),
     make.number("Number", "number", () => ({ min: 0, max: (page.look?.step.value.width ?? 1) - 1,
@@ -125,18 +124,33 @@ function columnWords({ read, written, token }, { name, value }) {
   return null;
 }
 
-function flowFacts({ flow, at, step, words, glance, head }) {
+const looksTitle = (word, head, other, share) =>
+  `From “${word}”, head ${head} looks mostly at “${other}” (${share})`;
+const comesTitle = (words, next) =>
+  `After “${fitted(words.slice(-6).join(" "), 360)}” comes ${next}`;
+
+// The titles that come while the model writes on; a head may look from any word at any other.
+function titlesPlayed({ flow, open, glance, head }) {
+  const { whole, full, most, read } = flow, asking = open.lane === "read" ? read : whole;
+  const offering = open.kind === "self_attention" ? asking : read;
+  if (!glance) return whole.flatMap((word, i) =>
+    i < full - most ? [] : comesTitle(whole.slice(0, i), `“${word}” (0.000)`));
+  return asking.flatMap((word) =>
+    offering.map((other) => looksTitle(word, head, other, "0.00")));
+}
+
+function flowFacts(look) {
+  const { flow, at, step, words, glance, head } = look;
   const { steps, read, written, writes, token, model } = flow, d = model.config.d_model;
   const likely = flow.next.map(([id, share]) => `“${token(id)}” (${share.toFixed(3)})`);
   const axes = axesOf(step).join(", "), shape = step.value.shape.join(", ");
-  const most = glance && `“${glance.looks[0].word}” (${glance.looks[0].share.toFixed(2)})`;
-  const looks = glance && `From “${glance.word}”, head ${head} looks mostly at ${most}`;
-  const made = writes ? `After “${fitted(written.slice(-6).join(" "), 360)}” comes ${likely[0]}` :
+  const [most] = glance?.looks ?? [];
+  const title = most ? looksTitle(glance.word, head, most.word, most.share.toFixed(2)) :
+    writes ? comesTitle(written, likely[0]) :
     `${read.length} tokens become ${read.length} vectors of ${d} numbers`;
-  return {
-    title: looks ?? made,
-    said: [`Step ${at} of ${steps.length - 1}, ${step.name} (${axes}) = (${shape}): ` +
-      `${whatOf(step)} ${words}.` + (writes ? ` Next: ${likely.slice(0, 3).join(", ")}.` : ""),
-    ...flow.notes].join(" "),
-  };
+  const said = [`Step ${at} of ${steps.length - 1}, ${step.name} (${axes}) = (${shape}): ` +
+    `${whatOf(step)} ${words}.` + (writes ? ` Next: ${likely.slice(0, 3).join(", ")}.` : ""),
+  ...flow.notes].join(" ");
+  const longest = writes ? titlesPlayed(look).map((one) => ({ title: one, said })) : [];
+  return { title, said, longest };
 }

@@ -52,19 +52,23 @@ function lookOfChoice({ logits, state, at, token }) {
   return { ...stages, greedy, rows, columns, cutBy, state };
 }
 
-// Draws one step, and returns what is written, title and sentence, and how high it is.
+// Draws one step, and returns what is written and how high it is.
 export function drawNextToken(group, decoding, { width }) {
-  const look = lookOfChoice(decoding), { token, at, steps, ids } = decoding;
-  const end = drawStages(group, look, width);
-  const bottom = drawTheDraw(layer(group, "draw"), look, width, end);
+  const look = lookOfChoice(decoding), end = drawStages(group, look, width);
+  return { written: decoding.ids, height: drawTheDraw(layer(group, "draw"), look, width, end) };
+}
+
+// Title and sentence of one step.
+export function nextTokenFacts(decoding) {
+  const look = lookOfChoice(decoding), { token, at, steps } = decoding;
   const word = `“${token(look.chosen)}”`, own = chanceWords(look.model[look.chosen]);
   const share = (id) => look.model[id].toFixed(3);
   const best = look.rows.slice(0, 3).map((row) => `“${row.word}” ${share(row.id)}`).join(", ");
   const title = look.greedy ? `${word} is the likeliest next token (${own})` :
     `${word} was drawn with probability ${chanceWords(look.final[look.chosen])}`;
   const begin = look.greedy ? `Likeliest for the model: ${best}. ` : "";
-  const said = begin + choiceWords(look, word, own);
-  return { written: ids, title: `Step ${at + 1} of ${steps}: ${title}`, said, height: bottom };
+  return { title: `Step ${at + 1} of ${steps}: ${title}`,
+    said: begin + choiceWords(look, word, own) };
 }
 
 // A probability that is not 0, in words.

@@ -11,8 +11,7 @@ export function OnlineSoftmax(view) {
     traits: ["scores", "carried", "block", "step", "key", "shrinks"],
     controls: (make, page) => [
       make.choice("Keys in a block", "block", () => [1, 2, 3, 4, 8].map((one) => [one, one])),
-      make.slider("Blocks read", "step", () => ({ min: 0, max: last(), step: 1 }),
-        (step) => String(Math.min(step, last()))),
+      make.slider("Blocks read", "step", () => ({ min: 0, max: last(), step: 1 })),
       make.play("step", () => ({ min: 0, max: last() }), 1100),
       scoreSlider(page),
       make.toggle("shrink", "shrinks"),

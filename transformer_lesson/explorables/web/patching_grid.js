@@ -26,7 +26,7 @@ export function PatchingGrid(view) {
 
 function patchControls(make, page, field) {
   const last = () => (page.read?.length ?? 1) - 1;
-  const name = (i) => (page.read ? `“${page.read[Math.min(i, last())]}”` : String(i));
+  const name = (i) => (page.read ? `“${page.read[i]}”` : String(i));
   return [
     make.text("Clean", "clean", field),
     make.text("Corrupted", "corrupted", field),

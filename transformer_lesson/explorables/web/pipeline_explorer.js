@@ -28,7 +28,7 @@ export function PipelineExplorer(view) {
         ...only("experts", make.choice("Devices", "devices", () => numbers([2, 4, 8])),
           make.choice("Experts a token", "chosen", () => numbers([1, 2])),
           make.slider("Router’s favorites", "favorites", some(0, 1, 0.25))),
-        make.slider("Time", "time", ends, (time) => `${Math.min(time, ends().max)}`),
+        make.slider("Time", "time", ends),
         make.play("time", ends, 250),
       ];
     },

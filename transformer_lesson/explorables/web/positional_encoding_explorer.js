@@ -20,10 +20,9 @@ export function PositionalEncodingExplorer(view) {
         make.slider("d_model", "d_model", () => ({ min: 2, max: 64, step: 2 })),
         make.slider("length", "length", () => ({ min: 2, max: 64, step: 1 })),
         make.choice("base", "base", () => SINUSOID_BASES.map((base) => [base, withCommas(base)])),
-        make.slider("dimension", "dimension", () => last("d_model"),
-          () => twoPlaces(model).dimension),
-        make.slider("distance", "distance", () => last("length"), () => twoPlaces(model).distance),
-        make.slider("position", "position", positions, () => twoPlaces(model).position),
+        make.slider("dimension", "dimension", () => last("d_model")),
+        make.slider("distance", "distance", () => last("length")),
+        make.slider("position", "position", positions),
         make.play("position", positions, 400),
       ];
     },

@@ -89,6 +89,8 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 .said { margin-top: 12px; padding: 5px 10px; border-radius: 9px; background: var(--card);
   font-size: 14px; line-height: 1.4; }
 @media (min-width: 641px) { section > .said { min-height: 49px; } }
+.ruler { position: absolute; display: grid; visibility: hidden; }
+.ruler span { grid-area: 1 / 1; }
 .save { display: flex; gap: 5px; align-items: center; color: var(--soft); font-size: 12px; }
 .save button { padding: 0 6px; }
 .hide, .controls .hide { display: none; }

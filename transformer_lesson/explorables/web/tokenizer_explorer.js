@@ -12,7 +12,7 @@ export function TokenizerExplorer(view) {
     traits: ["text", "bpe_size", "step", "most", "sizes", "tokenizers"],
     controls: (make, page) => {
       const ends = () => ({ min: 0, max: page.steps ?? 0 });
-      const words = (step) => `${Math.min(step, page.steps ?? 0)} of ${page.steps ?? 0}`;
+      const words = (step) => `${step} of ${page.steps ?? 0}`;
       return [
         make.text("Text", "text", { size: 46 }),
         make.slider("Byte-pair vocabulary", "bpe_size", sizes),
@@ -37,11 +37,12 @@ function drawTokenizers(state, page) {
   const made = tokenizersOf(page, state), steps = mergeSteps(made["byte pairs"], typed);
   page.steps = steps.length - 1;
   const now = Math.min(state.step, page.steps);
-  const rows = [
-    knownTokens("words", made.words, typed),
-    knownTokens("characters", made.characters, typed),
-    pairTokens(made["byte pairs"], typed, steps[now]),
-  ];
+  const known = ["words", "characters"].map((name) => knownTokens(name, made[name], typed));
+  const pairs = remembered(page, "merged", [typed, state.bpe_size], () =>
+    steps.map((step) => pairTokens(made["byte pairs"], typed, step)));
+  const rows = [...known, { ...pairs[now], played: pairs }];
+  const longest = pairs.map((one, step) => tokenFacts([...known, one], steps, step,
+    made["byte pairs"]));
   const most = rows.map(({ tokens, tokenizer }) => [tokens.length, tokenizer.vocabSize]);
   const largest = [0, 1].map((i) => Math.max(...most.map((pair) => pair[i])));
   let top = 0;
@@ -51,7 +52,7 @@ function drawTokenizers(state, page) {
     top = drawTokenRow(layer(svg, rows[i].name), rows[i], top, width, largest);
   }
   set(svg, { width, height: top });
-  return tokenFacts(rows, steps, now, made["byte pairs"]);
+  return { ...longest[now], longest };
 }
 
 // The three tokenizers, the byte pairs' with as many merges as its vocabulary has room for.
@@ -117,9 +118,11 @@ function pairTokens(tokenizer, text, { pieces, pair }) {
   return { name: "byte pairs", tokenizer, tokens, back, kept: back === text };
 }
 
-// One tokenizer's heading, costs, tokens and round trip; returns where the next one begins.
+// One tokenizer's heading, costs, tokens and round trip; returns where the next one begins, as low
+// as with the most lines of what is played.
 function drawTokenRow(group, row, top, width, [mostTokens, mostWords]) {
-  const { name, tokens, tokenizer, back, kept } = row, color = `var(${ROW_COLORS[name]})`;
+  const { name, tokens, tokenizer, back, kept, played = [row] } = row;
+  const color = `var(${ROW_COLORS[name]})`;
   const costs = [
     { text: `${tokens.length} tokens`, part: tokens.length / mostTokens },
     { text: `vocabulary ${tokenizer.vocabSize}`, part: tokenizer.vocabSize / mostWords },
@@ -137,14 +140,16 @@ function drawTokenRow(group, row, top, width, [mostTokens, mostWords]) {
   join(layer(group, "costs"), "text", costs, (_, i) => i, ({ text }, i) => ({
     text, x: start + i * half, y, class: "small", "aria-hidden": "true",
   }));
-  const placed = inLines(tokens, y + (wide ? 10 : 18), width), bottom = placed.at(-1).y + 48;
+  const place = (tokens) => inLines(tokens, y + (wide ? 10 : 18), width);
+  const placed = place(tokens), bottom = placed.at(-1).y + 48;
+  const lowest = Math.max(...played.map(({ tokens }) => place(tokens).at(-1).y)) + 48;
   drawTokenBoxes(group, row, placed, color);
   const mark = kept ? "✓ the same text" : "✗ not the same text";
   join(layer(group, "back"), "text", [back], () => 0, () => ({
     text: fitted(`decoded, ${mark}: ${visible(back).replaceAll("␣", " ")}`, width, 12), x: 0,
     y: bottom + 11, class: "small",
   }));
-  return bottom + 32;
+  return lowest + 32;
 }
 
 const UNTOLD = { "aria-label": null, role: null, tabindex: null, "data-links": null };

@@ -1,6 +1,7 @@
 """What an instructor hands out: a blank copy, and a solved one that was run and passed."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -72,11 +73,13 @@ def test_what_make_calls_takes_the_lesson_that_is_named(tool):
 
 
 def test_a_solved_copy_that_fails_is_not_left(folder, monkeypatch, capsys):
-    def fail(path, stills):
+    def fail(path, learner, stills):
         raise LessonFailed("Cell 3 raised ValueError")
 
     monkeypatch.setattr(handout, "execute", fail)
+    before = dict(os.environ)
     assert handout.main("06") == 1
+    assert dict(os.environ) == before  # no folder is left in it that is gone
     assert "Cell 3 raised ValueError" in capsys.readouterr().out
     assert [path.name for path in (folder / "solved").iterdir()] == []
 

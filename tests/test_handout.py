@@ -13,6 +13,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from tests.lessons import each_notebook
 from tools import handout
 from tools.execute_notebooks import STILLS, LessonFailed
+from transformer_lesson.exercises.catalog import EXERCISES
 
 
 def read(path: Path) -> nbformat.NotebookNode:
@@ -39,6 +40,13 @@ def test_the_student_copy_asks_and_does_not_answer(path):
             assert not cell.source.startswith("solution(")
         else:
             assert before.cell_type == "markdown" or before.source.startswith("solution(")
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_what_a_solved_copy_defines_finds_what_it_imports(name):
+    names = {}
+    exec(handout.solve(f"def {name}("), names)
+    assert callable(names[name])
 
 
 @pytest.mark.everything

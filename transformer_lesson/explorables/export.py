@@ -24,6 +24,12 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
 FOLDED = """
 {%- extends "index.html.j2" -%}
+{%- block html_head -%}
+{{ super() }}
+<style>
+.jp-RenderedHTMLCommon.jp-OutputArea-output pre { font-family: var(--jp-code-font-family); }
+</style>
+{%- endblock html_head -%}
 {%- macro open(fold) -%}
 <details><summary style="padding: 4px; cursor: pointer;
     margin-left: calc(var(--jp-cell-prompt-width) + 6px); color: var(--jp-content-font-color2)">

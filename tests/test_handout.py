@@ -1,6 +1,7 @@
 """What an instructor hands out: a blank copy, and a solved one that was run and passed."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from tests.lessons import each_notebook
 from tools import handout
 from tools.execute_notebooks import STILLS, LessonFailed
+from transformer_lesson.exercises.catalog import EXERCISES
 
 
 def read(path: Path) -> nbformat.NotebookNode:
@@ -38,6 +40,13 @@ def test_the_student_copy_asks_and_does_not_answer(path):
             assert not cell.source.startswith("solution(")
         else:
             assert before.cell_type == "markdown" or before.source.startswith("solution(")
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_what_a_solved_copy_defines_finds_what_it_imports(name):
+    names = {}
+    exec(handout.solve(f"def {name}("), names)
+    assert callable(names[name])
 
 
 @pytest.mark.everything
@@ -72,11 +81,13 @@ def test_what_make_calls_takes_the_lesson_that_is_named(tool):
 
 
 def test_a_solved_copy_that_fails_is_not_left(folder, monkeypatch, capsys):
-    def fail(path, stills):
+    def fail(path, learner, stills):
         raise LessonFailed("Cell 3 raised ValueError")
 
     monkeypatch.setattr(handout, "execute", fail)
+    before = dict(os.environ)
     assert handout.main("06") == 1
+    assert dict(os.environ) == before  # no folder is left in it that is gone
     assert "Cell 3 raised ValueError" in capsys.readouterr().out
     assert [path.name for path in (folder / "solved").iterdir()] == []
 

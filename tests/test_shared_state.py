@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 import threading
 from collections.abc import Callable
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 
 import pytest
 import torch
@@ -109,10 +109,12 @@ GIVEN = {
     "words": ["attention_scores"],
     "bundle": ["frame"],
     "as_written": [attention_scores.marked],
+    "parts": [attention_scores.marked],
+    "code": [attention_scores.marked],
 }
 GIVEN |= {"fitting_nouns": ["person"], "fitting_adjectives": ["person"]}
 READ_ONLY = {"exercises.clinic.trained"}  # whole programs, for the probes, which change nothing
-FROZEN = (str, bytes, int, float, frozenset, type(None), type, range)
+FROZEN = (str, bytes, int, float, frozenset, type(None), type, range, CodeType)
 
 
 def changeable(value, met: dict) -> dict:

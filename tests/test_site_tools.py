@@ -12,7 +12,7 @@ from tests.lessons import ROOT, cells, each_notebook
 from tools import site, site_pages
 from tools.execute_notebooks import STILL, store_stills, take_stills
 from tools.site_docstrings import as_restructured
-from tools.site_folds import fold_cells
+from tools.site_pages import fold_cells
 from transformer_lesson import explorables
 from transformer_lesson.checkpoints.translator import TRANSLATOR
 from transformer_lesson.figures.attention_view.drawings import MIME

@@ -23,6 +23,7 @@ from tools.explorable_pictures import take_explorables
 from tools.lesson_files import ROOT, lesson_files, of_number, write_notebook
 from tools.small_pictures import store_small
 from transformer_lesson.checkpoints.translator import TRANSLATOR
+from transformer_lesson.exercises.engine.progress import FILE, PLACE
 
 STILLS = ROOT / "docs" / "stills"
 STILL = "application/vnd.transformer-lesson.still+json"
@@ -31,6 +32,10 @@ READABLE_WITHOUT_A_KERNEL = {"image/png", "text/markdown"}
 SLOW = 3  # seconds; what takes longer is tagged `slow`, and the tests run it once, not twice
 CELL_TIMEOUT = 2000  # seconds, as nbval has: for a loop without an end
 COLORS = re.compile(r"\x1b\[[0-9;]*m")
+SETTINGS = {  # of kernels, unless the user has set something else
+    "OMP_NUM_THREADS": "1",  # as in the tests
+    "TORCH_CPP_LOG_LEVEL": "ERROR",  # the views' extension imports torch before lesson 15 says so
+}
 
 
 def clean(notebook: nbformat.NotebookNode) -> None:
@@ -93,8 +98,13 @@ class LessonFailed(Exception):
     """A cell that raised, ran too long or lost its kernel."""
 
 
-def execute(path: Path, stills: Path = STILLS) -> list[int]:
+def execute(path: Path, learner: Path, stills: Path = STILLS) -> list[int]:
     """Run a notebook and store it; return which cells should be tagged `slow`.
+
+    Args:
+        path: the notebook.
+        learner: the folder with the progress that its kernel sees; an empty one is nobody's.
+        stills: where what the web site needs is stored.
 
     Raises:
         LessonFailed: a cell raised, ran too long or lost its kernel; the file is as it was.
@@ -115,7 +125,7 @@ def execute(path: Path, stills: Path = STILLS) -> list[int]:
         on_cell_execute=lambda cell, cell_index: reached.append(cell_index + 1),
     )
     try:
-        client.execute()
+        client.execute(env={**SETTINGS, **os.environ, PLACE: str(learner / FILE)})
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         # the error's own text holds the cell's source and the traceback
         raise LessonFailed(f"Cell {reached[-1]} of {path.name}: {error}") from error
@@ -130,19 +140,12 @@ def execute(path: Path, stills: Path = STILLS) -> list[int]:
 
 
 def main(lesson: str = "") -> int:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as in the tests
-    os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
-    # the views' extension imports torch before lesson 15 can say so
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     for path in of_number(lesson, lesson_files()):
         print(f"{path.name} ...", end=" ", flush=True)
         start = time.perf_counter()
         try:
-            with (
-                tempfile.TemporaryDirectory() as nobody
-            ):  # nobody's progress shows in what is stored
-                os.environ["TRANSFORMER_LESSON_PROGRESS"] = f"{nobody}/my_progress.json"
-                slow = execute(path)
+            with tempfile.TemporaryDirectory() as nobody:
+                slow = execute(path, Path(nobody))
         except LessonFailed as failure:
             print(f"failed; the file is as it was.\n\n{COLORS.sub('', str(failure))}")
             return 1

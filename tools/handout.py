@@ -4,7 +4,6 @@ handouts/student/ holds the lessons blank: no outputs, no solutions. handouts/so
 with every exercise solved, run from top to bottom.
 """
 
-import os
 import re
 import sys
 import tempfile
@@ -70,8 +69,13 @@ def unpassed(notebook: NotebookNode) -> list[str]:
     return names
 
 
-def write_solved(lesson: NotebookNode, path: Path) -> None:
+def write_solved(lesson: NotebookNode, path: Path, learner: Path) -> None:
     """Write a solved copy that has been run; one that fails is not left behind.
+
+    Args:
+        lesson: the lesson, blank.
+        path: where the copy is written.
+        learner: the folder in which what passes is collected.
 
     Raises:
         LessonFailed: a cell raised, or a check did not pass.
@@ -80,7 +84,7 @@ def write_solved(lesson: NotebookNode, path: Path) -> None:
     try:
         nbformat.write(solved_copy(lesson), unfinished)
         with tempfile.TemporaryDirectory() as stills:  # the site shows the lessons, not these
-            execute(unfinished, Path(stills))
+            execute(unfinished, learner, Path(stills))
         wrong = unpassed(nbformat.read(unfinished, as_version=4))
         if wrong:
             raise LessonFailed(f"These checks of {path.name} did not pass: {', '.join(wrong)}")
@@ -90,19 +94,16 @@ def write_solved(lesson: NotebookNode, path: Path) -> None:
 
 
 def main(lesson: str = "") -> int:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as in the tests
-    os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
     chosen = of_number(lesson, lesson_files())
     for folder in ("student", "solved"):
         (HANDOUTS / folder).mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        os.environ["TRANSFORMER_LESSON_PROGRESS"] = f"{scratch}/my_progress.json"
+    with tempfile.TemporaryDirectory() as learner:
         for path in chosen:
             notebook = nbformat.read(path, as_version=4)
             nbformat.write(student_copy(notebook), HANDOUTS / "student" / path.name)
             print(f"handouts/student/{path.name}", flush=True)
             try:
-                write_solved(notebook, HANDOUTS / "solved" / path.name)
+                write_solved(notebook, HANDOUTS / "solved" / path.name, Path(learner))
             except LessonFailed as failure:
                 print(f"handouts/solved/{path.name} was not written.\n\n{failure}")
                 return 1

@@ -20,11 +20,11 @@ from sphinx.addnodes import pending_xref
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from tools.address import stored_address
-from tools.site_folds import fold_cells
 from tools.site_policy import write_policies
 from tools.site_stills import scripts, still_as_html, write_models
 from transformer_lesson import explorables
 from transformer_lesson.explorables.bundle import WEB
+from transformer_lesson.explorables.folds import folds
 from transformer_lesson.explorables.html import place, shown
 from transformer_lesson.lessons import LESSONS
 
@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 STILLS = ROOT / "docs" / "stills"
 ALIVE = {"index": ("ModelFlow",), "try": ("TranslationPlayground", "ModelFlow")}
 """The explorables of the pages that are no lessons."""
+VERBS = ("Show", "Hide")  # what folds say, shut and open
 INTERNAL = re.compile(r"lesson_\d")  # what would give exercises away
 CELL_LINK = re.compile(r"\[(\d\d · ([^\]]+))\]\(([^)#]*/(\w+\.ipynb))#cell-id=([\w-]+)\)")
 
@@ -153,6 +154,16 @@ def enliven(cell: dict, stored: Path) -> None:
             cell["metadata"].setdefault("mystnb", {})["image"] = {"alt": alt}
             outputs.append(output)
     cell["outputs"] = outputs
+
+
+def fold_cells(cells: list[dict]) -> None:
+    """Fold on the page what JupyterLab folds, under its name."""
+    for cell, fold in zip(cells, folds(cells), strict=True):
+        if fold:
+            tag = "hide-cell" if fold.whole else "hide-input"
+            cell["metadata"].setdefault("tags", []).append(tag)
+            words = {f"code_prompt_{verb.lower()}": f"{verb} {fold.name}" for verb in VERBS}
+            cell["metadata"].setdefault("mystnb", {}).update(words)
 
 
 def display(html: str) -> dict:

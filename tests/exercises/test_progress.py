@@ -31,12 +31,18 @@ def lines():
     return [" ".join(line.split()) for line in repr(progress()).splitlines()]
 
 
+def commit_to_a_wrong_option(name: str) -> None:
+    card = predict(name)
+    (options,) = card.options
+    card.answers = [[option.right for option in options].index(False)]
+
+
 def test_passed_checks_and_predictions_are_kept_and_no_others(file):
     check("causal_mask", lambda n: None)
     check("causal_mask", lambda n: ...)
     assert not file.exists()
     check("merge_heads", EXERCISES["merge_heads"].load_reference())
-    predict("03.softmax_axis").answers = [0]
+    commit_to_a_wrong_option("03.softmax_axis")
     state = json.loads(file.read_text(encoding="utf-8"))
     assert state["format"] == FORMAT
     assert state["passed"] == {"merge_heads": True}
@@ -50,12 +56,13 @@ def test_progress_counts_per_lesson(file):
     assert any(line.startswith("04 Multi-head attention checks 0 of 4") for line in lines())
     for name in LESSONS["04"][1:]:
         check(name, EXERCISES[name].load_reference())
-    predict("03.softmax_axis").answers = [0]
+    commit_to_a_wrong_option("03.softmax_axis")
     assert any(line.startswith("04 Multi-head attention checks 4 of 4") for line in lines())
     assert any(line.startswith("03 ") and "predictions 1 of" in line for line in lines())
     assert lines()[-1] == "Kept in my_progress.json."
     page = progress()._repr_html_()
     assert "4 of 4" in page and "width: 100%" in page
+    assert page.count("<td") == page.count('<td style="text-align: left"') > 0  # on each cell
 
 
 def test_a_lesson_is_done_when_everything_in_it_is(file):

@@ -9,6 +9,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from tests.browser.lab import new_context
 from transformer_lesson.explorables.export import STATE, WIDGET, LessonExporter
 
+HIDDEN = {"source_hidden": True, "outputs_hidden": True}
 CELLS = [
     "from transformer_lesson.explorables import AttentionExplorer, MaskExplorer\n"
     "AttentionExplorer('the dog sees the cat .', query=2)",
@@ -67,3 +68,33 @@ def test_pictures_get_their_text_and_a_card_its_options_that_open_one_by_one():
     page, _ = LessonExporter().from_notebook_node(notebook)
     assert 'alt="a &lt; b"' in page and 'src="data:image/png;base64,AAAA"' in page
     assert "<details>an option</details>" in page
+
+
+def test_what_jupyterlab_hides_is_folded_under_a_name_that_answers_nothing(chromium):
+    code, whole = HIDDEN | {"outputs_hidden": False}, HIDDEN
+    sources = {"answer = 6 * 7": whole, "g('</summary><b>')": code, "h(": whole, "1 + 1": None}
+    cells = [
+        new_code_cell(
+            source,
+            outputs=[new_output("stream", text=f"printed by {source}")],
+            metadata={"jupyter": hidden or {}},
+        )
+        for source, hidden in sources.items()
+    ]
+    columns = new_output("display_data", {"text/html": "<pre>1  2</pre>"})
+    cells.append(new_code_cell(outputs=[columns]))
+    exported, _ = LessonExporter().from_notebook_node(new_notebook(cells=cells))
+    context = new_context(chromium, offline=True)
+    page = context.new_page()
+    page.set_content(exported, wait_until="domcontentloaded")
+    face = "it => getComputedStyle(it).fontFamily"
+    assert "monospace" in page.locator(".jp-RenderedHTML pre").evaluate(face)
+    seen = page.locator("body").inner_text()
+    assert [source for source in sources if f"printed by {source}" in seen] == list(sources)[1::2]
+    folds = page.locator("details")
+    assert folds.all_inner_texts() == ["the outcome: answer", "the code: g", "the outcome"]
+    folds.first.locator("summary").click()
+    assert "printed by answer = 6 * 7" in folds.first.inner_text()
+    folds.nth(1).locator("summary").click()
+    assert "printed by" not in folds.nth(1).inner_text() and "g(" in folds.nth(1).inner_text()
+    context.close()

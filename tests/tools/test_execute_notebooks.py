@@ -1,6 +1,7 @@
 """`make notebooks`: what is stored, and what a failing cell leaves."""
 
 import base64
+import os
 from pathlib import Path
 
 import nbformat
@@ -9,6 +10,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools import execute_notebooks
 from tools.small_pictures import small
+from transformer_lesson.exercises.engine.progress import progress_file
 
 pytestmark = pytest.mark.slow
 
@@ -37,11 +39,11 @@ def path(tmp_path, monkeypatch):
 
 
 @pytest.mark.everything
-def test_executing_twice_gives_the_same_file(path):
+def test_executing_twice_gives_the_same_file(path, tmp_path):
     write_notebook(path, PICTURE_AND_WIDGET, "print(6 * 7)")
-    execute_notebooks.execute(path)
+    execute_notebooks.execute(path, tmp_path)
     first = path.read_bytes()
-    execute_notebooks.execute(path)
+    execute_notebooks.execute(path, tmp_path)
     assert path.read_bytes() == first
     notebook = nbformat.read(path, as_version=4)
     (output,) = notebook.cells[1].outputs
@@ -51,27 +53,27 @@ def test_executing_twice_gives_the_same_file(path):
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
 
 
-def test_a_progress_bar_is_not_stored(path):
-    bar = "from tqdm.auto import tqdm\nlist(tqdm(range(3)))\nprint('done')"
-    write_notebook(path, bar)
-    execute_notebooks.execute(path)
+def test_a_progress_bar_is_not_stored_and_progress_is_the_named_learners(path, tmp_path):
+    bar = "from tqdm.auto import tqdm\nlist(tqdm(range(3)))"
+    place = f"from {progress_file.__module__} import progress_file\nprint(progress_file().parent)"
+    write_notebook(path, f"{bar}\n{place}")
+    execute_notebooks.execute(path, tmp_path / "learner")
     (output,) = nbformat.read(path, as_version=4).cells[1].outputs
-    assert output.text == "done\n"
+    assert output.text == f"{tmp_path / 'learner'}\n"
 
 
 def test_a_failing_cell_is_shown_and_the_file_kept(path, capsys):
     write_notebook(path, "a = 1", "a / 0")
-    before = path.read_bytes()
+    before, surroundings = path.read_bytes(), dict(os.environ)
     assert execute_notebooks.main("03") == 1
     shown = capsys.readouterr().out
     assert "Cell 3 of 03_lesson.ipynb" in shown and "a / 0" in shown
     assert "ZeroDivisionError: division by zero" in shown
-    assert path.read_bytes() == before
+    assert path.read_bytes() == before and dict(os.environ) == surroundings
 
 
 @pytest.mark.everything
 def test_a_slow_cell_without_its_tag_is_named(path, monkeypatch, capsys):
-    monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", "")  # which `main` sets, for good
     write_notebook(path, "1", slow="2")
     for limit, named in ((0.0, True), (1e9, False)):
         monkeypatch.setattr(execute_notebooks, "SLOW", limit)

@@ -1,7 +1,8 @@
 """Save a lesson as a page in which explorables live: `jupyter nbconvert --to lesson FILE.ipynb`.
 
 In JupyterLab it is in the menu: File, Save and Export Notebook As. nbconvert's own HTML page asks
-another machine for the programs of widgets, and shows nothing where that does not answer.
+another machine for the programs of widgets, shows nothing where that does not answer, and opens
+what JupyterLab hides, the answers to predictions too.
 """
 
 import html
@@ -10,6 +11,7 @@ from copy import deepcopy
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 
+from transformer_lesson.explorables.folds import folds
 from transformer_lesson.explorables.html import (
     front_ends,
     is_explorable,
@@ -20,6 +22,28 @@ from transformer_lesson.explorables.html import (
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
+FOLDED = """
+{%- extends "index.html.j2" -%}
+{%- block html_head -%}
+{{ super() }}
+<style>
+.jp-RenderedHTMLCommon.jp-OutputArea-output pre { font-family: var(--jp-code-font-family); }
+</style>
+{%- endblock html_head -%}
+{%- macro open(fold) -%}
+<details><summary style="padding: 4px; cursor: pointer;
+    margin-left: calc(var(--jp-cell-prompt-width) + 6px); color: var(--jp-content-font-color2)">
+    {{- fold.name | e }}</summary>
+{%- endmacro -%}
+{%- block codecell -%}
+{%- set fold = cell.metadata.fold_in_page if cell.metadata.fold_in_page.whole -%}
+{% if fold %}{{ open(fold) }}{% endif %}{{ super() }}{% if fold %}</details>{% endif %}
+{%- endblock codecell -%}
+{%- block input_group -%}
+{%- set fold = cell.metadata.fold_in_page if not cell.metadata.fold_in_page.whole -%}
+{% if fold %}{{ open(fold) }}{% endif %}{{ super() }}{% if fold %}</details>{% endif %}
+{%- endblock input_group -%}
+"""
 
 
 def saved_widgets(notebook: NotebookNode) -> dict[str, dict]:
@@ -37,14 +61,17 @@ def described(output: NotebookNode) -> str:
 
 
 class LessonExporter(HTMLExporter):
-    """nbconvert's page of a notebook, with its explorables alive."""
+    """nbconvert's page of a notebook, its explorables alive and what is hidden in folds."""
 
     export_from_notebook = "Lesson with living pictures"
+    raw_template = FOLDED
 
     def from_notebook_node(self, nb, resources=None, **options):
         """Return the page and what nbconvert knows of it; the notebook stays as it is."""
         nb, shown, weights = deepcopy(nb), [], {}
         state = saved_widgets(nb)
+        for cell, fold in zip(nb.cells, folds(nb.cells), strict=True):
+            cell.metadata["fold_in_page"] = fold and fold._asdict()
         for output in (output for cell in nb.cells for output in cell.get("outputs", [])):
             saved = state.get(output.get("data", {}).get(WIDGET, {}).get("model_id"))
             if saved and is_explorable(saved):

@@ -68,13 +68,13 @@ def as_written(marked: Callable, taken: frozenset[str] = frozenset()) -> str:
 
 
 @cache
-def parts(marked: Callable) -> list[FunctionType]:
+def parts(marked: Callable) -> tuple[FunctionType, ...]:
     """Return a marked function and those functions with marks that it calls by their names."""
     function = inspect.unwrap(marked)  # without what checks its annotations in the tests
     named = [function.__globals__.get(name) for name in function.__code__.co_names]
     called = [inspect.unwrap(one) for one in named if inspect.isfunction(one)]
     ours = [one for one in called if one.__module__ == function.__module__]
-    return [function, *(one for one in ours if any(map(_is_mark, ast.walk(_tree(one)))))]
+    return function, *(one for one in ours if any(map(_is_mark, ast.walk(_tree(one)))))
 
 
 @cache

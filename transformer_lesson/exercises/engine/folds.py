@@ -101,8 +101,10 @@ def solution_code(functions: list[Callable]) -> str:
     own = {function.__name__ for function in functions}
     needed = {}
     for function in functions:
-        used = {name: function.__globals__.get(name) for name in free_names(function) - own}
-        needed |= {name: value for name, value in used.items() if value is not None}
+        for name in free_names(function) & function.__globals__.keys() - own:
+            value = function.__globals__[name]
+            defined = getattr(value, "__name__", None) == name  # an object's module is its class's
+            needed[name] = value if inspect.ismodule(value) or defined else function
     return "\n\n\n".join([*import_lines(needed), *map(bare_source, functions)])
 
 
@@ -122,7 +124,11 @@ def import_line(module: str, names: list[str]) -> str:
 
 
 def import_lines(needed: dict[str, ModuleType | Callable]) -> list[str]:
-    """Return one text of imports of these modules and functions; none if there are none."""
+    """Return one text of imports of these names; none if there are none.
+
+    Args:
+        needed: by its name a module, or a function of the module that a name is imported from.
+    """
     modules, functions = [], {}
     for name, value in sorted(needed.items()):
         if inspect.ismodule(value):

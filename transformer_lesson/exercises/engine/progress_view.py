@@ -44,10 +44,9 @@ class Progress:
         return "\n".join([*rows, self.place])
 
     def _repr_html_(self) -> str:
-        head = "<tr><th></th><th>lesson</th><th>checks passed</th><th>predictions made</th></tr>"
+        head = _line("th", ["", "lesson", "checks passed", "predictions made"])
         rows = "".join(map(_row, self.lessons))
-        style = 'style="text-align: left"'
-        return f"<table {style}>{head}{rows}</table><div>{html.escape(self.place)}</div>"
+        return f"<table>{head}{rows}</table><div>{html.escape(self.place)}</div>"
 
 
 def progress() -> Progress:
@@ -80,7 +79,13 @@ def _row(one: LessonProgress) -> str:
         _bar(one.passed, one.checks, GREEN) + passed if one.checks else "",
         _bar(one.predicted, one.questions, BLUE) + f"{predicted}, {one.right} right",
     ]
-    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    return _line("td", cells)
+
+
+def _line(tag: str, cells: list[str]) -> str:
+    """Return a row of a table; JupyterLab aligns cells to the right, whatever their table says."""
+    inner = "".join(f'<{tag} style="text-align: left">{cell}</{tag}>' for cell in cells)
+    return f"<tr>{inner}</tr>"
 
 
 def _bar(done: int, all_: int, color: str) -> str:

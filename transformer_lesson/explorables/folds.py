@@ -1,34 +1,44 @@
-"""What a fold of the web site is called: by what it holds, so that no two in a row look alike."""
+"""What a page without JupyterLab folds: the cells that JupyterLab folds, each under a name.
+
+It is named by what it holds, so that no two in a row look alike.
+"""
 
 import ast
 import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 IMPORTS = (ast.Import, ast.ImportFrom)
 
 
-def fold_cells(cells: list[dict]) -> None:
-    """Fold on the page what JupyterLab folds, a cell's source or all of it, under its name.
+class Fold(NamedTuple):
+    """What a cell folds: all of it, or its code alone."""
+
+    name: str
+    whole: bool
+
+
+def folds(cells: list[Mapping[str, Any]]) -> Iterator[Fold | None]:
+    """Yield for each cell what it folds, if anything.
 
     A name gets a number where the cell before it is folded under the same one.
     """
     before, number = None, 1
     for cell in cells:
         folded = cell["metadata"].get("jupyter", {})
-        if not folded.get("source_hidden"):
+        if not folded.get("source_hidden") or "outputs" not in cell:
             before = None
+            yield None
             continue
         whole = folded.get("outputs_hidden", False)
         name = held(cell, whole)
         number = number + 1 if name == before else 1
         before = name
-        cell["metadata"].setdefault("tags", []).append("hide-cell" if whole else "hide-input")
-        shown = f"{name}, {number}" if number > 1 else name
-        prompts = {f"code_prompt_{verb.lower()}": f"{verb} {shown}" for verb in ("Show", "Hide")}
-        cell["metadata"].setdefault("mystnb", {}).update(prompts)
+        yield Fold(f"{name}, {number}" if number > 1 else name, whole)
 
 
-def held(cell: dict, whole: bool) -> str:
+def held(cell: Mapping[str, Any], whole: bool) -> str:
     """Return what a fold holds; never a word of its outputs, which may answer a question."""
     kinds = {kind for output in cell["outputs"] for kind in output.get("data", ())}
     if whole and kinds & {"image/png", "text/html"}:
@@ -40,7 +50,12 @@ def held(cell: dict, whole: bool) -> str:
 
 def subject(source: str) -> str:
     """Return in a word or two what code defines, imports, checks, keeps or calls, if anything."""
-    body = ast.parse(re.sub(r"^%.*$", "", source, flags=re.MULTILINE)).body
+    try:
+        body = ast.parse(re.sub(r"^[%!].*$", "", source, flags=re.MULTILINE)).body
+    except SyntaxError:  # a learner's
+        body = []
+    if not body:
+        return ""
     if defined := [one.name for one in body if isinstance(one, DEFINITIONS)]:
         return " and ".join(defined[:2])
     rest = [one for one in body if not isinstance(one, IMPORTS)]

@@ -6,10 +6,17 @@ import sys
 
 import pytest
 
-from tests.exercises.test_questions import commit
+from transformer_lesson.checkpoints.weights import PLACE as WEIGHTS_PLACE
+from transformer_lesson.checkpoints.weights import weights_folder
 from transformer_lesson.exercises import check, predict, progress
 from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
-from transformer_lesson.exercises.engine.progress import FORMAT, PLACE, read_progress, remember
+from transformer_lesson.exercises.engine.progress import (
+    FORMAT,
+    PLACE,
+    progress_file,
+    read_progress,
+    remember,
+)
 from transformer_lesson.exercises.engine.question_bank import load_questions
 
 HEAD = b'{"format": "%s", ' % FORMAT.encode()
@@ -29,7 +36,7 @@ def test_passed_checks_and_predictions_are_kept_and_no_others(file):
     check("causal_mask", lambda n: ...)
     assert not file.exists()
     check("merge_heads", EXERCISES["merge_heads"].load_reference())
-    commit(predict("03.softmax_axis"), 0)
+    predict("03.softmax_axis").answers = [0]
     state = json.loads(file.read_text(encoding="utf-8"))
     assert state["format"] == FORMAT
     assert state["passed"] == {"merge_heads": True}
@@ -43,7 +50,7 @@ def test_progress_counts_per_lesson(file):
     assert any(line.startswith("04 Multi-head attention checks 0 of 4") for line in lines())
     for name in LESSONS["04"][1:]:
         check(name, EXERCISES[name].load_reference())
-    commit(predict("03.softmax_axis"), 0)
+    predict("03.softmax_axis").answers = [0]
     assert any(line.startswith("04 Multi-head attention checks 4 of 4") for line in lines())
     assert any(line.startswith("03 ") and "predictions 1 of" in line for line in lines())
     assert lines()[-1] == "Kept in my_progress.json."
@@ -128,3 +135,13 @@ def test_where_nothing_can_be_written_a_warning_says_so_and_nothing_is_written_o
     (tmp_path / "mine.ipynb").write_text("{}")
     remember("passed", "embed", True)
     assert (tmp_path / "my_progress.json").exists()
+
+
+@pytest.mark.parametrize("variable", [PLACE, WEIGHTS_PLACE])
+def test_a_variable_that_is_empty_names_no_place(variable, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lesson.ipynb").touch()
+    monkeypatch.delenv(variable, raising=False)
+    places = progress_file(), weights_folder()
+    monkeypatch.setenv(variable, "")
+    assert (progress_file(), weights_folder()) == places

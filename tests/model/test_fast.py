@@ -79,6 +79,14 @@ def test_a_way_has_to_be_worth_it_and_to_give_the_same_numbers(monkeypatch):
     assert run(race, ways, 2 * fast.SAMPLES) == "plain" and race.seconds.keys() == {"plain"}
 
 
+@pytest.mark.parametrize("odd", [torch.nan, torch.inf, -torch.inf])
+def test_one_odd_number_neither_stops_a_race_nor_lets_wrong_numbers_in(odd):
+    race, x = fast.Race(), torch.tensor([1.0, odd])
+    ways = {"plain": lambda x: x * 2, "same": lambda x: x + x, "wrong": lambda x: x * 3}
+    assert torch.equal(race.run(ways, x).nan_to_num(), (2 * x).nan_to_num())
+    assert race.seconds.keys() == {"plain", "same"}
+
+
 @pytest.mark.parametrize("struck", ["plain", "other"])
 def test_a_busy_moment_does_not_decide(struck, monkeypatch):
     """Neither calls that took long by chance, nor one that was short by chance."""

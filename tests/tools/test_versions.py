@@ -95,6 +95,10 @@ def test_conda_and_binder_install_what_make_lab_does_on_every_python_that_is_nam
     job = yaml.safe_load(read(".github/workflows/ci.yml"))["jobs"]["test"]
     assert job["strategy"]["matrix"]["python-version"] == PYTHONS
     assert PROJECT["project"]["requires-python"] == f">={PYTHONS[0]}"
+    first, last = ((int(a), int(b)) for a, b in (PYTHONS[i].split(".") for i in (0, -1)))
+    supported = f"not {first} <= sys.version_info < {(last[0], last[1] + 1)}"
+    assert supported in read("Makefile") and supported in read("tools/setup.py")
+    assert f"Python {PYTHONS[0]} to {PYTHONS[-1]}" in read("README.md")
 
 
 def test_packages_for_graphics_cards_are_left_to_pytorch():

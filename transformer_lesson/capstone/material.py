@@ -90,10 +90,10 @@ def read(source: Source, columns: Columns | None = None) -> Material:
         return _folder(path, columns)
     text, notes = _text(path, MOST_TEXT)
     if delimiter := delimiter_of(text, path.suffix):
-        pairs, (told, *more) = pairs_of(text, delimiter, _shown(path), columns)
+        pairs, (told, *more) = pairs_of(text, delimiter, path.name, columns)
         return _pairs(path, pairs, [*notes, *more], told)
     return _cut(
-        path, text, notes, f"{_shown(path)} is read as one text, which the model goes on with."
+        path, text, notes, f"{path.name} is read as one text, which the model goes on with."
     )
 
 
@@ -110,7 +110,7 @@ def _two_files(source: Path, target: Path) -> Material:
     rows = [(a.strip(), b.strip()) for a, b in zip(*sides, strict=True)]
     pairs = [Pair(*row) for row in rows if all(row)]
     left = [f"{n - len(pairs):,} lines are left out, empty on one side or both."] * (len(pairs) < n)
-    told = f"{_shown(source)} is read line by line as sentences, {_shown(target)} as translations."
+    told = f"{source.name} is read line by line as sentences, {target.name} as translations."
     return _pairs(source, pairs, [*sum(notes, []), *left], told)
 
 
@@ -139,7 +139,7 @@ def _folder(folder: Path, columns: Columns | None) -> Material:
         notes += [more for _, (_, *left) in read for more in left]
         return _pairs(folder, [pair for pairs, _ in read for pair in pairs], notes, told)
     names = printable(", ".join(path.name for path in texts), 120)
-    told = f"{_shown(folder)} is read as one text of {len(texts)} files: {names}."
+    told = f"{folder.name} is read as one text of {len(texts)} files: {names}."
     if len(without) < len(texts):
         notes.append(
             f"All is read as one text, since {_shown(without[0])} has no tabs: to learn from "
@@ -186,7 +186,7 @@ def _cut(path: Path, text: str, notes: Sequence[str], told: str) -> Material:
     del pieces[every // 2 :: every]
     training = "".join(pieces)
     notes = (*notes, *_copied(held_out, training))
-    return Material(_slug(path), "text", training, held_out, notes, told)
+    return Material(_slug(path), "text", training, held_out, notes, printable(told))
 
 
 def _copied(held_out: Sequence[str], training: str) -> list[str]:
@@ -241,7 +241,7 @@ def _pairs(path: Path, pairs: list[Pair], notes: Sequence[str], told: str) -> Ma
             "read, too: BLEU then tells whether the model finds them, not whether it writes new "
             "ones."
         )
-    return Material(_slug(path), "pairs", training, held_out, (*notes, *more), told)
+    return Material(_slug(path), "pairs", training, held_out, (*notes, *more), printable(told))
 
 
 def _spread(pairs: list[Pair], n: int) -> list[Pair]:

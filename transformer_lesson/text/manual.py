@@ -4,7 +4,7 @@
 It was written for a terminal, so most of this module finds the prose between titles, tables,
 grammar rules and code.
 
-The manual differs a little between Python 3.11, 3.12 and 3.13. `EXAMPLES` holds sentences that
+The manual differs a little from Python to Python. `EXAMPLES` holds sentences that
 are the same on all of them, so a lesson that prints them prints the same everywhere.
 """
 

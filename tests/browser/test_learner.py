@@ -94,9 +94,9 @@ class TestLesson03:
         box.get_by_role("button", name="encoder").press("Enter")
         words = box.get_by_role("button", name="query ")
         for sentence in ("the old dog .", "the dog .", "the ."):
-            box.locator("input[type=text]").fill(sentence)
+            box.locator("textarea").fill(sentence)
             playwright.expect(words).to_have_count(len(sentence.split()) + 1)  # and <eos>
-        box.locator("input[type=text]").fill("")
+        box.locator("textarea").fill("")
         box.get_by_text("There is no word to attend to").wait_for()
         assert page.outside == [] and page.problems == []
 

@@ -80,4 +80,5 @@ def test_a_click_on_a_model_takes_its_size_and_its_budget(show):
     operations, N = of_step(2, *page.get("spend", "size"))
     assert 0.8 < N / 70e9 < 1.2 and 0.8 < operations / (6 * 70e9 * 1.4e12) < 1.2
     says = f"the law says {REFITTED.loss(70e9, 1.4e12):.2f}"
-    agree([page.told()[2]], [f"Chinchilla: 70 billion weights, 1.4 trillion tokens: {says}"])
+    (told,) = (one for one in page.told() if one.startswith("Chinchilla"))
+    agree([told], [f"Chinchilla: 70 billion weights, 1.4 trillion tokens: {says}"])

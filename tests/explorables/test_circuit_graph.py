@@ -108,7 +108,7 @@ def test_an_edge_is_cut_by_click_on_its_end_or_its_way_and_by_key_and_maps_show_
     assert page.press("ArrowUp") == "head 0.0 to keys of head 1.1, there"
     page.press("Enter", "ArrowDown", "Enter")
     assert page.get("cut") == [["0.0", "1.1.k"]]
-    way = page.page.locator('[data-of="1.0 logits"]')
+    way = page.page.locator('path[data-of="1.0 logits"]')
     point = way.evaluate(
         "way => { const { x, y } = way.getPointAtLength(way.getTotalLength() / 3);"
         "const at = new DOMPoint(x, y).matrixTransform(way.getScreenCTM()); return [at.x, at.y]; }"

@@ -243,7 +243,7 @@ def test_an_encoder_and_a_decoder_of_ones_own(show):
 def test_words_columns_quantities_and_heads_are_chosen_and_what_is_new_is_told(show):
     page = show(ModelFlow(row=0))
     column = page.named("encoder block 1, self-attention")
-    column.click(position={"x": 30, "y": 150})  # of seven rows
+    column.click(position={"x": 30, "y": 112})  # of seven rows
     assert page.get("step", "row") == [17, 5] and "weights" in page.said
     page.named("head 3").click()
     page.click("row 3, “the”")

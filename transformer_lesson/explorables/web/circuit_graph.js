@@ -236,16 +236,16 @@ function drawEdges(group, { edges, now }, plan, page) {
   join(layer(group, "ways"), "path", edges, key, (edge) => ({
     d: edgeWay(plan, edge), class: "hand", "data-of": edge.name, onclick: turn(edge),
   }));
+  join(layer(group, "near"), "circle", edges, key, (edge) => { // what a finger hits around a dot
+    const { along, cross } = arrival(plan, edge), [cx, cy] = plan.at(along, cross);
+    return { cx, cy, r: DOT / 2 + 1, fill: "transparent", "data-of": edge.name,
+      onclick: turn(edge) };
+  });
   join(layer(group, "dots"), "circle", edges, key, (edge) => {
     const { along, cross } = arrival(plan, edge), [cx, cy] = plan.at(along, cross);
     return { cx, cy, r: 5, fill: edge.gone ? "var(--paper)" : color(edge),
       stroke: edge.gone ? "var(--soft)" : color(edge),
       ...choosable(edgeTold(edge), edge.gone, turn(edge), edge.name) };
-  });
-  join(layer(group, "near"), "circle", edges, key, (edge) => { // what a finger hits around a dot
-    const { along, cross } = arrival(plan, edge), [cx, cy] = plan.at(along, cross);
-    return { cx, cy, r: DOT / 2 + 1, fill: "transparent", "data-of": edge.name,
-      onclick: turn(edge) };
   });
 }
 

@@ -25,7 +25,8 @@ export function flowFor({ text: typed, written }, page, { model, tokenizer }) {
 }
 
 // What stays the same however much is written: what is read and how, {ids, translates, encoded},
-// and what the model goes on to write, {start, made}, and {end}, the token that ends it, if one does.
+// and what the model goes on to write, {start, made}, and {end}, the token that ends it, if one
+// does.
 function startOf(model, { ids, translates }) {
   const start = translates ? [model.config.bos_id] : ids;
   const encodes = translates || !writes(model);

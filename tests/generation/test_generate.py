@@ -11,6 +11,7 @@ from tests.generation import writers
 from tests.generation.writers import BOS, EOS, PAD, SENTENCES, assert_same, lively, padded, start_of
 from tests.parity import randomized, small_config
 from transformer_lesson.generation import Beam, Greedy, Sample, generate, greedy_decode
+from transformer_lesson.generation.strategies import top_k_filter, top_p_filter
 from transformer_lesson.model import transformers
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
@@ -274,6 +275,9 @@ def test_numpys_scalars_and_arrays_are_numbers(kind, unchecked):
     beams = generate(model, SENTENCES, 4, Beam(3, 0.5))
     assert beams == generate(model, SENTENCES, np.int64(4), Beam(np.int64(3), np.float32(0.5)))
     assert Sample(np.float32(0.7)).temperature == pytest.approx(0.7)
+    logits = torch.randn(2, 7)
+    assert torch.equal(top_k_filter(logits, np.int64(3)), top_k_filter(logits, 3))
+    assert torch.equal(top_p_filter(logits, np.float64(0.5)), top_p_filter(logits, 0.5))
 
 
 def test_an_encoder_writes_nothing(unchecked):

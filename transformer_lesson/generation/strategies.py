@@ -35,7 +35,8 @@ def top_k_filter(
 
     Source: Fan et al., "Hierarchical Neural Story Generation" (2018), section 5.4.
     """
-    k = size.check("k", k)
+    if not (is_number(k, int) and k >= 1):
+        raise ValueError(f"k is {k!r}, but it must be an int >= 1.")
     best = logits.topk(min(k, logits.size(-1)), dim=-1)  # (..., k)
     return torch.full_like(logits, -math.inf).scatter(-1, best.indices, best.values)
 
@@ -57,7 +58,8 @@ def top_p_filter(
 
     Source: Holtzman et al., "The Curious Case of Neural Text Degeneration" (2020), section 3.1.
     """
-    p = probability_to_keep.check("p", p)
+    if not (is_number(p) and 0 < p <= 1):
+        raise ValueError(f"p is {p!r}, but it must be a probability in (0, 1].")
     if p == 1:
         return logits.clone()
     ranked = logits.sort(dim=-1, descending=True, stable=True)

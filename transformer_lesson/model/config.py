@@ -42,7 +42,8 @@ def in_python(value: Any) -> Any:
 
 
 def is_number(value: Any, *kinds: type) -> bool:
-    """Whether a value is a number, which True is not."""
+    """Whether a value is a number, Python's or NumPy's, which True is not."""
+    value = in_python(value)
     return isinstance(value, kinds or (int, float)) and not isinstance(value, bool)
 
 

@@ -52,7 +52,8 @@ def test_the_ranges_admit_the_exact_versions():
 
 def test_a_learner_gets_the_versions_that_were_tested_and_no_tools_for_tests_and_web_site():
     learners = pins("requirements-lab.txt")
-    assert learners.items() <= PINS.items()
+    exact = {name: version(pin) for name, pin in learners.items()}
+    assert exact.items() <= {name: version(pin) for name, pin in PINS.items()}.items()
     tools = {canonicalize_name(Requirement(text).name) for text in EXTRAS["dev"] + EXTRAS["site"]}
     jupyterlab_needs = {"jupyter-client", "nbclient", "psutil", "pyyaml"}
     assert tools & set(learners) <= jupyterlab_needs

@@ -99,7 +99,7 @@ def _name(entry: zipfile.ZipInfo) -> str:
         try:
             name = name.encode("cp437").decode()
         except UnicodeError:
-            pass
+            name = entry.filename  # it is what it says, cp437
     return name.replace("\\", "/")
 
 

@@ -220,6 +220,9 @@ class Full:
     def __exit__(self, *error):
         self.file.close()
 
+    def fileno(self):
+        return self.file.fileno()
+
     def write(self, data):
         self.file.write(data[: len(data) // 2])
         self.file.flush()
@@ -232,7 +235,7 @@ def no_room(*_arguments):
 
 def fill_the_disk(monkeypatch, when: str) -> None:
     if when == "write":
-        monkeypatch.setattr(files, "open", lambda *a: Full(open(*a)), raising=False)
+        monkeypatch.setattr(files, "open", lambda *a, **k: Full(open(*a, **k)), raising=False)
     else:
         monkeypatch.setattr(files.os, when, no_room)
 

@@ -16,8 +16,8 @@ from transformer_lesson.exercises.engine.attempt import outcome
 from transformer_lesson.exercises.engine.choosing import TAKEN, fit_together, turns, variant
 from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.diagnosis import diagnose
-from transformer_lesson.exercises.engine.explanation import words
 from transformer_lesson.exercises.engine.specification import Draw
+from transformer_lesson.exercises.engine.wording import words
 from transformer_lesson.model.attention import merge_heads, split_heads
 
 PAIRS = 12  # of an exercise, that are tried

@@ -271,7 +271,7 @@ def test_only_the_causal_example_hides_the_future_and_ids_are_tokens_where_none_
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    examples = example_models.__wrapped__()
+    examples = example_models()
     assert torch.rand(1) == expected  # the learner's random numbers are left alone
     assert [name for name, model in examples.items() if not leaks_future(model, IDS)] == [CAUSAL]
     changes = changed_positions(examples[SHIFTED], IDS, 5)  # one token more in each of two layers

@@ -8,7 +8,7 @@ import pytest
 from tests.grading.handed_in import all_graded_here, grades
 from transformer_lesson.exercises import exam
 from transformer_lesson.exercises.boss import planted
-from transformer_lesson.exercises.engine.explanation import words
+from transformer_lesson.exercises.engine.wording import words
 from transformer_lesson.exercises.program import FUNCTIONS, sources
 from transformer_lesson.grading import __main__ as command
 from transformer_lesson.grading import judge

@@ -18,8 +18,8 @@ from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine import checks
 from transformer_lesson.exercises.engine.choosing import turns, variant
 from transformer_lesson.exercises.engine.examples import SMALL
-from transformer_lesson.exercises.engine.explanation import words
 from transformer_lesson.exercises.engine.specification import Draw
+from transformer_lesson.exercises.engine.wording import words
 from transformer_lesson.grading import judge
 from transformer_lesson.grading.imported import Watch
 from transformer_lesson.grading.judge import IMPORTED, UNSEEN, judged, verdict

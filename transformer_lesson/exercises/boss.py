@@ -16,9 +16,9 @@ from transformer_lesson.exercises.engine.attempt import NotAttempted
 from transformer_lesson.exercises.engine.checks import ENDLESS, first_failure, one_thread
 from transformer_lesson.exercises.engine.choosing import variant
 from transformer_lesson.exercises.engine.collection import collection_folder, load_collected
-from transformer_lesson.exercises.engine.explanation import words
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
+from transformer_lesson.exercises.engine.wording import words
 from transformer_lesson.exercises.probing import PROBES
 from transformer_lesson.exercises.program import FUNCTIONS, program, sources, started
 

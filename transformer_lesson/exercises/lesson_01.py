@@ -266,12 +266,21 @@ def _longest_match(word, known):
     return pieces
 
 
-TRAININGS = ((4, 3, 9), (4, 3, 1), (5, 5, 9), (2, 20, 3), (4, 4, 2), (3, 3, 1), (4, 2, 4))
+TRAININGS = (
+    (4, 3, 9),
+    (4, 3, 1),
+    (5, 5, 9),
+    (2, 20, 3),
+    (4, 4, 2),
+    (3, 3, 1),
+    (4, 2, 4),
+    (2, 1, 1),
+)
 """Draw by draw: how many words, how many merges, and how often a word occurs at most."""
 
 
 def _train_byte_pairs_inputs(draw: Draw) -> tuple:
-    """Clear counts; ties alone; many merges; more than there are pairs; few ties; two traps."""
+    """Clear counts; ties alone; many merges; more than there are pairs; few ties; three traps."""
     n_words, n_merges, most = draw.one_of(TRAININGS)
     longest = 5
     if draw.small:
@@ -286,6 +295,9 @@ def _train_byte_pairs_inputs(draw: Draw) -> tuple:
     if draw.number == 6:  # of equally frequent pairs, the first one stands in rarer words
         a, b, c, d = letters
         return {a + b: 1, c + d: 3, a + b + d: 2, "␣" + a: 4}, n_merges
+    if draw.number == 7:  # the pair of two equal letters stands in two places, which overlap
+        a, b, c, d = letters
+        return {b + c + d: 1, 3 * a: 1}, n_merges
     while len(counts) < n_words:
         length = int(draw.integers("", 2, longest + 1))
         chosen = torch.randint(4, (length,), generator=draw.generator).tolist()
@@ -298,7 +310,7 @@ def _train_byte_pairs_inputs(draw: Draw) -> tuple:
 @exercise(
     reference="transformer_lesson.text.byte_pairs:train_byte_pairs",
     make_inputs=_train_byte_pairs_inputs,
-    draws=7,
+    draws=8,
     returns={"merges": "merge"},
     hints=(
         "Each round counts all neighbors anew, with every word cut by the merges found so far. "

@@ -15,7 +15,7 @@ LEADING = ("batch head", "", "batch", "batch head", "batch head beam", "batch he
 
 def _scores_inputs(draw: Draw) -> tuple:
     leading = draw.one_of(LEADING)
-    if draw.number == 2:
+    if draw.number == 3:
         draw.sizes["batch"] = 1
     Q, K = draw.normal(f"{leading} query d_head"), draw.normal(f"{leading} key d_head")
     if draw.number == 5:  # in double precision, and Q lies in memory as its transpose
@@ -222,6 +222,8 @@ def _attention_inputs(draw: Draw) -> tuple:
         mask[..., -1] = True  # every query keeps a key,
         if draw.number in (5, 6):
             mask[0] = False  # but these
+    if draw.number == 3:
+        Q[..., 0, :] = 0.0  # all its scores are 0, those that are in sight as well
     return Q, K, draw.normal(f"{leading} key d_value"), mask
 
 

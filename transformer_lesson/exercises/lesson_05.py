@@ -176,6 +176,7 @@ def layer_norm(x, gamma, beta, epsilon):
         over_batch=(0, 1),
         over_first=0,
         over_all=tuple(range(x.ndim)),
+        over_all_but_first=tuple(range(min(1, x.ndim - 1), x.ndim)),
     )
     kept = choose(True, axes_dropped=False)
     mean = choose(
@@ -205,6 +206,7 @@ def _deviation(variance, epsilon):
         epsilon_outside=variance.sqrt() + epsilon,
         epsilon_in_both=(variance + epsilon).sqrt() + epsilon,
         not_the_root=variance + epsilon,
+        square_for_root=(variance + epsilon) ** 2,
         inverse=1 / (variance + epsilon).sqrt(),
         at_least_epsilon=variance.clamp(min=epsilon).sqrt(),
         deviation_at_least_epsilon=variance.sqrt().clamp(min=epsilon),

@@ -348,6 +348,8 @@ def encoder_forward(source_ids, weights):
         no_mask=None,
         inverted_mask=~real,
         causal=causal_mask(source_ids.size(1)),
+        hidden_queries=real.mT,
+        hidden_queries_too=real & real.mT,
         causal_too=real & causal_mask(source_ids.size(1)),
     )
     PE = sinusoidal_encoding(source_ids.size(1), table.size(1))

@@ -3,6 +3,7 @@
 Long because the last is tried on seventeen models, each of which leaks in another way or not.
 """
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
@@ -41,6 +42,7 @@ def _cross_inputs(draw: Draw) -> tuple:
     if axes:
         mask[..., 0] = True
         mask[..., 1:2] &= draw.number != 6  # so that it hides something there
+        mask[0] &= draw.number != 0  # so that a sentence sees nothing at all
     return y, memory, *matrices, draw.size("head"), mask
 
 
@@ -87,8 +89,19 @@ def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
         inverted_mask=None if mask is None else ~mask,
         mask_turned=None if mask is None else mask.mT,
     )
-    Q = choose(Q, unscaled=Q * Q.size(-1) ** 0.5)
+    Q = choose(
+        Q,
+        unscaled=Q * Q.size(-1) ** 0.5,
+        root_of_d_model=Q * (Q.size(-1) / y.size(-1)) ** 0.5,
+    )
     heads, weights = attention.scaled_dot_product_attention(Q, K, V, mask)
+    if mask is not None:
+        empty = ~mask.any(-1, keepdim=True)
+        heads = choose(
+            heads,
+            empty_rows_even=torch.where(empty, V.mean(-2, keepdim=True), heads),
+            empty_rows_of_nan=heads.masked_fill(empty, math.nan),
+        )
     joined = choose(merge_heads(heads), merged_without_transpose=heads.reshape(y.shape))
     output = choose(joined @ W_O, no_output_projection=joined, transposed_output=joined @ W_O.T)
     return choose(

@@ -347,6 +347,8 @@ def _three_steps(answer, weight, inputs, labels, rate, max_norm):
     """Call an answer on a tiny model; return its losses, the weights, and what happened when."""
     model = _TinyModel(weight)
     optimizer, happened, losses, weights = torch.optim.SGD(model.parameters(), rate), [], [], []
+    for one in model.parameters():
+        one.grad = torch.ones_like(one)  # as it is left by whoever used the model before
 
     def loss_function(logits, labels):
         """Return the cross-entropy, and note when it and its gradient are computed."""
@@ -395,7 +397,7 @@ def _told(happened: list, left: float) -> str:
 )
 def training_step(model, batch, loss_function, optimizer, max_norm):
     """Learn from one batch: zero, forward, loss, backward, clip, step; return the loss."""
-    choose(optimizer.zero_grad(), never_zeroed=None)
+    choose(optimizer.zero_grad(), never_zeroed=None, zeroed_at_the_end=None)
     inputs = choose(
         batch.inputs,
         labels_as_inputs=(*batch.inputs[:-1], batch.labels),
@@ -421,6 +423,7 @@ def training_step(model, batch, loss_function, optimizer, max_norm):
     choose(None, zeroed_too_late=optimizer.zero_grad())
     choose(optimizer.step(), no_step=None, step_first=None)
     choose(None, late_clip=nn.utils.clip_grad_norm_(model.parameters(), max_norm))
+    choose(None, zeroed_at_the_end=optimizer.zero_grad())
     return choose(
         loss.item(),
         graph=loss,

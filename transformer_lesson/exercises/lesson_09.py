@@ -981,6 +981,8 @@ def accept_and_residual(p, q):
         difference=p - q,
         of_both=p / (p + q),
         product=p * q,
+        smaller_of_both=torch.minimum(p, q),
+        zero_never_guessed=torch.where(q > 0, p / q, 0.0),
     )
     accept = choose(
         ratio.clamp(max=1.0),

@@ -215,7 +215,7 @@ def _answering(ids, opening, closing, tokenizer):
 def _block_inputs(draw: Draw) -> tuple:
     """A head of keys for three of queries, for two, for all, for one; one token; one text.
 
-    In one draw the mask hides more than what comes after a token.
+    In one draw the mask hides more than what comes after a token, and everything from one.
     """
     n_heads, n_kv_heads, d_head = draw.one_of(
         ((6, 2, 4), (4, 2, 2), (4, 1, 4), (3, 3, 4), (8, 4, 2), (6, 3, 4))
@@ -224,6 +224,7 @@ def _block_inputs(draw: Draw) -> tuple:
     draw.sizes |= {"d_model": n_heads * d_head, "d_kv": n_kv_heads * d_head}
     n, d_model = draw.size("n", at_least=3 if draw.number == 3 else 1), draw.size("d_model")
     mask = window_mask(n, 2) if draw.number == 3 else causal_mask(n)
+    mask[..., 1:2, :] &= draw.number != 3  # this token sees nothing
     matrices = [
         draw.normal(axes) / d_model**0.5
         for axes in ("d_model d_model", "d_model d_kv", "d_model d_kv", "d_model d_model")

@@ -137,7 +137,7 @@ def _rotary_inputs(draw: Draw) -> tuple:
     n = draw.size("n")
     positions = torch.arange(n) + draw.number if draw.number < 2 else draw.integers("n", 0, 40)
     if draw.number == 3:  # before the first token, and far on: exact for a single pair
-        positions = draw.integers("n", -5000, 5000)
+        positions = draw.integers("n", 0, 5000)
     if draw.number == 2:
         x = x.double()
     return x, positions, draw.one_of((10000.0, 10000.0, 100.0, 500000.0, 10.0, 10000.0))

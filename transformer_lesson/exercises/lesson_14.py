@@ -320,12 +320,18 @@ def rate_at(step, steps_per_epoch, peak, warmup_epochs, epochs):
     warmup, total = choose(
         (warmup_epochs * steps_per_epoch, epochs * steps_per_epoch),
         in_epochs=(warmup_epochs, epochs),
+        whole_epochs=(warmup_epochs, epochs),
         warmup_in_epochs=(warmup_epochs, epochs * steps_per_epoch),
         end_in_epochs=(warmup_epochs * steps_per_epoch, epochs),
         no_warmup=(0, epochs * steps_per_epoch),
         one_epoch_of_warmup=(steps_per_epoch, epochs * steps_per_epoch),
     )
-    step = choose(step, epochs_counted=step // steps_per_epoch, one_step_late=step + 1)
+    step = choose(
+        step,
+        epochs_counted=step // steps_per_epoch,
+        whole_epochs=step // steps_per_epoch,
+        one_step_late=step + 1,
+    )
     peak = choose(peak, peak_left_out=1.0)
     ramp = choose(warmup, ramp_in_epochs=warmup_epochs)
     if step < ramp:
@@ -339,6 +345,9 @@ def rate_at(step, steps_per_epoch, peak, warmup_epochs, epochs):
     progress = choose(
         (step - warmup) / max(total - warmup, 1),
         counted_from_the_start=step / total,
+        falls_one_step_ahead=(step + 1 - warmup) / max(total - warmup, 1),
+        falls_in_whole_epochs=(step // steps_per_epoch - warmup_epochs)
+        / max(epochs - warmup_epochs, 1),
         divided_by_the_whole=(step - warmup) / total,
         one_step_early=(step - warmup) / max(total - warmup - 1, 1),
         starts_over=(step - warmup) % (total - warmup) / (total - warmup),

@@ -156,6 +156,11 @@ def _new_state(new, total, output, weights, shrink, values):
     return choose(
         (new, new_total, new_output),
         divided_already=(new, new_total, new_output / new_total[:, None]),
+        divided_at_every_step=(
+            new,
+            new_total,
+            (output * (total * shrink)[:, None] + block_output) / new_total[:, None],
+        ),
         old_state=(new, total, output),
         total_first=(new_total, new, new_output),
         maximum_forgotten=(torch.zeros_like(new), new_total, new_output),
@@ -178,14 +183,15 @@ def _attention_inputs(draw: Draw) -> tuple:
 
 
 class _Largest(TorchDispatchMode):
-    """Notes how many numbers the largest tensor has that anything makes."""
+    """Notes the size of the largest tensor that anything makes, and PyTorch's own attention."""
 
     def __init__(self):
         super().__init__()
-        self.numbers = 0
+        self.numbers, self.fused = 0, False
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         """Call a function of PyTorch, and look at what it returns."""
+        self.fused |= "scaled_dot_product" in str(function)
         made = function(*args, **(kwargs or {}))
         sizes = [one.numel() for one in tree_leaves(made) if isinstance(one, Tensor)]
         self.numbers = max([self.numbers, *sizes])
@@ -201,6 +207,11 @@ def _no_table(answer, inputs: tuple, output: Tensor) -> str | None:
     Q, K, V = (torch.randn(1, n, 2, generator=numbers) for _ in range(3))
     with _Largest() as largest:
         answer(Q, K, V, 8, causal)
+    if largest.fused:
+        return (
+            "The numbers are right, but PyTorch's own attention reads all keys in one call.\n"
+            "Read them yourself, `block_size` at a time."
+        )
     if largest.numbers < n * n:
         return None
     return (
@@ -235,6 +246,7 @@ def attention_in_blocks(Q, K, V, block_size, causal):
         range(0, n_keys, block_size),
         first_block_alone=[0],
         last_block_missing=range(0, max(1, n_keys - block_size), block_size),
+        short_block_missing=range(0, n_keys // block_size * block_size, block_size),
         one_key_a_block=range(0, n_keys, block_size + 1),
         blocks_overlap=range(0, n_keys, max(1, block_size - 1)),
     )
@@ -469,6 +481,16 @@ def _one_by_one(errors: list[float], n: int) -> int:
     return min(range(first, first + n), key=errors.__getitem__)
 
 
+def _in_double(answer, inputs: tuple, E: float, A: float, B: float, *_) -> str | None:
+    """A number of 64 bits has digits behind those of 32; all three lose them only in float32."""
+    if any(torch.tensor(one, dtype=torch.float32).item() != one for one in (E, A, B)):
+        return None
+    return (
+        "Your E, A and B have only the digits that float32 can hold.\n"
+        "Make all your tensors with `dtype=torch.float64`: least squares loses digits."
+    )
+
+
 @exercise(
     reference="transformer_lesson.experiments.scaling:fit_scaling_law",
     make_inputs=_law_inputs,
@@ -483,6 +505,7 @@ def _one_by_one(errors: list[float], n: int) -> int:
         "For each pair of `itertools.product(exponents, repeat=2)`, append `(sum of squared "
         "distances, E, A, B, alpha, beta)` to a list. Then `min(fits)[1:]` is the result.",
     ),
+    invariants=(_in_double,),
 )
 def fit_scaling_law(sizes, tokens, losses, exponents):
     """Return E, A, B, alpha and beta of loss = E + A / N^alpha + B / D^beta."""

@@ -237,6 +237,8 @@ def _group_inputs(draw: Draw) -> tuple:
     if draw.number in (1, 4):  # rewards of their own size, neither from 0 to 1 nor around 0
         rewards = 3 + 4 * rewards + draw.integers("prompt group", 0, 4)
         rewards[:, 0], rewards[:, -1] = 9.0, 4.0
+    if draw.number == 4:  # beside these, a number that is added to the deviation shows
+        rewards = rewards / 1000
     if draw.number in (2, 4):
         rewards[prompts // 2] = 0.5
     if draw.number == 3:
@@ -493,6 +495,7 @@ def pass_at_k(n, c, k):
     return choose(
         1 - lost,
         chance_of_none=lost,
+        chance_of_all=math.comb(c, k) / math.comb(n, k),
         few_wrong_ones=0.0 if n - c < k else 1 - lost,
         k_times_one=k * c / n,
         k_times_one_at_most_1=min(1.0, k * c / n),

@@ -6,7 +6,9 @@
 import itertools
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from transformer_lesson.caching import copied
 from transformer_lesson.exercises.clinic import HEALTHY, PATIENTS, Case
@@ -42,13 +44,21 @@ def stored() -> dict[str, dict]:
         ) from None
 
 
+@cache
+def _measured() -> Mapping[str, Mapping[str, float]]:
+    """Return each probe's number by the program's name: asked for often, and never changed."""
+    return MappingProxyType(
+        {name: MappingProxyType(one["probes"]) for name, one in stored().items()}
+    )
+
+
 def said(probe: str, fault: str) -> str:
     """Return what a probe says of a fault, beside the healthy program.
 
     Returns:
         "as healthy", "higher" or "lower".
     """
-    value, healthy = (stored()[name]["probes"][probe] for name in (fault, HEALTHY))
+    value, healthy = (_measured()[name][probe] for name in (fault, HEALTHY))
     if abs(value - healthy) <= MEASURES[probe].near:
         return LIKE
     return HIGHER if value > healthy else LOWER
@@ -161,7 +171,7 @@ def _correction(probe: str, suspect: str) -> str:
     """Return the two numbers that an entry does not agree with."""
     measure = MEASURES[probe]
     value, healthy = (
-        f"{stored()[name]['probes'][probe]:.{measure.digits}f}" for name in (suspect, HEALTHY)
+        f"{_measured()[name][probe]:.{measure.digits}f}" for name in (suspect, HEALTHY)
     )
     return (
         f"`{probe}` of `{suspect}`: {value} ({measure.unit}), where the healthy program has "

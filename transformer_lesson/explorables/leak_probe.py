@@ -10,7 +10,6 @@ import traitlets
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from transformer_lesson.caching import copied
 from transformer_lesson.explorables.in_page import PageExplorable
 from transformer_lesson.files import printable
 from transformer_lesson.interpretability.causality import Model, changed_positions
@@ -27,7 +26,6 @@ LONGEST = 24
 """How many tokens the picture has room for."""
 
 
-@copied
 def example_models() -> dict[str, Model]:
     """Return untrained models by name: one that is causal, and four that are not.
 

@@ -100,7 +100,7 @@ def _(small_norms, large_norms, small_size, large_size):
     return (small_norms.var() * small_size / large_norms.mean() ** 2).item()
 
 
-@right("training_step")
+@wrong("training_step", "usual", "gradients are cleared at the end alone")
 def _(model, batch, loss_function, optimizer, max_norm):
     model.train()
     with torch.enable_grad():

@@ -66,7 +66,7 @@ def _(x, block, mask, positions):
 
     Q, K = rotate(Q, turn[:, None, None]), rotate(K, turn[:, None])
     scores = torch.einsum("bqhgd,bkhd->bhgqk", Q, K) / d_head**0.5
-    weights = scores.masked_fill(~mask[:, :, None], -torch.inf).softmax(-1)
+    weights = scores.masked_fill(~mask[:, :, None], -torch.inf).softmax(-1).nan_to_num(0.0)
     found = torch.einsum("bhgqk,bkhd->bqhgd", weights, V).reshape(batch, n, d_model)
     x = torch.addmm(x.flatten(0, 1), found.flatten(0, 1), block.W_O).view_as(x)
     h = F.rms_norm(x, (d_model,), block.norm_2, 1e-5)

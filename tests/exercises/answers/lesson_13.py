@@ -83,11 +83,7 @@ def _(x, positions, base=10000.0):
     return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], dim=-1)
 
 
-@wrong(
-    "apply_rotary",
-    "unusual",
-    "a table of positions from 0, so -1 is looked up at its end",
-)
+@right("apply_rotary")  # by a table of positions from 0
 def _(x, positions, base=10000.0):
     d = x.size(-1)
     t = torch.arange(int(positions.max()) + 1)

@@ -231,7 +231,7 @@ def _(sizes, tokens, losses, exponents):
     return fits[min(fits)]
 
 
-@right("fit_scaling_law")  # all pairs in one call, in 32 bits
+@wrong("fit_scaling_law", "unusual", "all pairs in one call, in 32 bits")
 def _(sizes, tokens, losses, exponents):
     N, D, L = torch.tensor(sizes), torch.tensor(tokens), torch.tensor(losses)
     pairs = torch.tensor([(a, b) for a in exponents for b in exponents])

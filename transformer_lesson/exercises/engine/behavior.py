@@ -6,15 +6,16 @@ made of.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from transformer_lesson.exercises.engine.attempt import Failed, call
+from transformer_lesson.exercises.engine.attempt import Failed, call, outcome
 from transformer_lesson.exercises.engine.compare import as_parts, named_place, plain, same
 from transformer_lesson.exercises.engine.examples import argument_names
 from transformer_lesson.exercises.engine.specification import Draw, Exercise
+from transformer_lesson.exercises.engine.wording import Explanation
 
 NOUNS = {"batch": "sentence", "n": "token"} | {
     name: name for name in ("head", "query", "key", "token", "target", "source", "position")
@@ -42,21 +43,74 @@ class Change(NamedTuple):
     inputs: tuple
 
 
-def unlike_ours(exercise: Exercise, answer: Callable) -> str | None:
+def unlike_ours(exercise: Exercise, answer: Callable) -> Explanation | None:
     """Return in a sentence how an answer differs from ours, if it does in a way that can be told.
 
-    Its numbers may be drawn at random, or be ours times one number, or ours and one number. Or a
-    change, or another order, moves its result where ours stays, or leaves it where ours moves.
+    Its numbers may be drawn at random, or be ours times one number, or ours and one number. An
+    argument may have no effect. Or a change, or another order, moves its result where ours stays,
+    or leaves it where ours moves.
 
     Args:
         exercise: its axes have names, and sizes that tell them apart.
         answer: gives results of the right form, but wrong ones.
     """
-    for number in range(exercise.draws):
-        for tell in (_at_random, _one_number, _one_change, _one_order):
+    numbers = range(exercise.draws)
+    for number in numbers:
+        told = _at_random(exercise, answer, number)
+        if told:
+            return Explanation("a result that is drawn at random", told)
+    idle = _without_effect(exercise, answer)
+    if idle:
+        return idle
+    for number in numbers:
+        for tell in (_one_number, _one_change, _one_order):
             told = tell(exercise, answer, number)
             if told:
                 return told
+    return None
+
+
+def _without_effect(exercise: Exercise, answer: Callable) -> Explanation | None:
+    """Say which argument changes nothing in the answer's results, on no draw, and ours on some."""
+    if exercise.trial:
+        return None  # its arguments are the trial's, which a learner never sees
+    ours = exercise.tried_reference()
+    drawn = [exercise.make_inputs(Draw(number)) for number in range(exercise.draws)]
+    for place, name in enumerate(argument_names(exercise)[: min(map(len, drawn))]):
+        effects = [_effect(function, exercise, place) for function in (answer, ours)]
+        if effects[0] == "none" and effects[1] == "some":
+            return Explanation(
+                f"`{name}` without effect",
+                f"Changing `{name}` changes nothing in what you return. Where does it come in?",
+            )
+    return None
+
+
+def _effect(function: Callable, exercise: Exercise, place: int) -> str:
+    """Return whether changes to an argument change a result: "some", "none", or "" if untried."""
+    tried = ""
+    for number in range(exercise.draws):
+        before, after = (list(exercise.make_inputs(Draw(number))) for _ in range(2))
+        after[place] = _another(after[place])
+        if after[place] is None:
+            continue
+        one, other = (outcome(function, tuple(inputs)) for inputs in (before, after))
+        if one.raised or other.raised:
+            continue
+        tried = "none"
+        if not same(one.result, other.result):
+            return "some"
+    return tried
+
+
+def _another(value: Any) -> Any:
+    """Return another value of an argument's kind; `None` if there is none that surely fits."""
+    if isinstance(value, Tensor) and value.dtype == torch.bool:
+        return ~value
+    if isinstance(value, Tensor) and value.is_floating_point():
+        return value * 0.7 + 0.2 * torch.linspace(1, 2, value.numel()).view(value.shape).to(value)
+    if type(value) is float:
+        return 0.7 * value + 0.01
     return None
 
 
@@ -72,7 +126,7 @@ def _at_random(exercise: Exercise, answer: Callable, number: int) -> str | None:
     )
 
 
-def _one_number(exercise: Exercise, answer: Callable, number: int) -> str | None:
+def _one_number(exercise: Exercise, answer: Callable, number: int) -> Explanation | None:
     """Say that all numbers of the answer are ours times one number, or ours and one number."""
     inputs = [exercise.make_inputs(Draw(number)) for _ in range(2)]
     ours = _first_tensor(exercise, exercise.tried_reference(), inputs[0])
@@ -80,16 +134,19 @@ def _one_number(exercise: Exercise, answer: Callable, number: int) -> str | None
     if ours is None or yours is None or ours.shape != yours.shape or same(ours, yours):
         return None
     finite = ours.isfinite() & yours.isfinite() & (ours != 0)
+    if not same(ours[~finite], yours[~finite]):
+        return None
     ours, yours = ours[finite], yours[finite]
     if len(ours) < 4 or not yours.any():
         return None
     for word, found in ((" times ours", yours / ours), (" more than ours", yours - ours)):
         if same(found, found[:1].expand(len(found))) and found[0].abs() > STILL:
-            return f"On one of our inputs every number of yours is {found[0]:.4g}{word}."
+            told = f"On one of our inputs every number of yours is {found[0]:.4g}{word}."
+            return Explanation("a factor or summand that changes with the inputs", told)
     return None
 
 
-def _one_change(exercise: Exercise, answer: Callable, number: int) -> str | None:
+def _one_change(exercise: Exercise, answer: Callable, number: int) -> Explanation | None:
     """Say which change moves the answer's result where ours stays, or the other way round."""
     draw = Draw(number)
     exercise.make_inputs(draw)  # names the axes
@@ -101,23 +158,28 @@ def _one_change(exercise: Exercise, answer: Callable, number: int) -> str | None
                 (one & same_one).nonzero().tolist()
                 for one, same_one in zip(first, again, strict=True)
             ]
-            if leaks or oversights:
-                return _said(exercise, draw, change, leaks, oversights)
+            told = _said(exercise, draw, change, leaks, oversights)
+            if told:
+                return told
     return None
 
 
 def _differences(
     exercise: Exercise, answer: Callable, number: int, change: Change
 ) -> tuple[Tensor, Tensor]:
-    """Return which numbers a change moves in the answer's result only, and which in ours only."""
+    """Return which numbers a change moves in the answer's result only, and which in ours only.
+
+    Where it moves anything of both, nothing is overlooked: a number that stays may be at an end.
+    """
     ours = _moves(exercise, exercise.tried_reference(), number, change)
     yours = _moves(exercise, answer, number, change)
     if ours is None or yours is None or ours.shape != yours.shape:
         return torch.tensor(False), torch.tensor(False)
-    return (yours > MOVED) & (ours < STILL), (ours > MOVED) & (yours < STILL)
+    overlooked = bool((yours < STILL).all())
+    return (yours > MOVED) & (ours < STILL), (ours > MOVED) & (yours < STILL) & overlooked
 
 
-def _one_order(exercise: Exercise, answer: Callable, number: int) -> str | None:
+def _one_order(exercise: Exercise, answer: Callable, number: int) -> Explanation | None:
     """Say where an order matters to the answer and not to ours, or the other way round."""
     draw = Draw(number)
     exercise.make_inputs(draw)  # names the axes
@@ -128,8 +190,10 @@ def _one_order(exercise: Exercise, answer: Callable, number: int) -> str | None:
             continue
         turned = f"With the order reversed, {NOUNS[axis]} {draw.sizes[axis] - 1} first, the numbers"
         if ours:
-            return f"{turned} must change; yours only trade places."
-        return f"{turned} must only trade places; yours change."
+            told = f"{turned} must change; yours only trade places."
+            return Explanation("an order that makes no difference", told)
+        told = f"{turned} must only trade places; yours change."
+        return Explanation("an order that makes a difference", told)
     return None
 
 
@@ -195,14 +259,31 @@ def _moves(exercise: Exercise, function: Callable, number: int, change: Change) 
     return (after - before).abs().nan_to_num(0.0) / largest
 
 
-def _said(exercise: Exercise, draw: Draw, change: Change, leaks: list, oversights: list) -> str:
-    noun = NOUNS[change.axis]
+def _across(exercise: Exercise, draw: Draw, change: Change, places: list) -> list:
+    """Return those places that lie at another index of the changed axis, or have no such axis.
+
+    At the index itself, a number that moves where ours stays is no leak: ours may have reached an
+    end there, as a chance does at 1.
+    """
+    axes = next(iter(exercise.returns.values()))
+    named = [(place, named_place(place, axes, draw.sizes).split(", ")) for place in places]
+    own = f"{change.axis} {change.index}"
+    return [place for place, told in named if own not in told]
+
+
+def _said(
+    exercise: Exercise, draw: Draw, change: Change, leaks: list, oversights: list
+) -> Explanation | None:
+    noun, leaks = NOUNS[change.axis], _across(exercise, draw, change, leaks)
+    if not leaks and not oversights:
+        return None
     axes = next(iter(exercise.returns.values()))
     place = named_place((leaks or oversights)[0], axes, draw.sizes)
-    changed = f"Changing {noun} {change.index} of `{change.argument}`"
+    changed = f"Changing `{change.argument}` at {noun} {change.index}"
     if not leaks:
-        return f"{changed} must move the result at {place}; yours stays as it was."
+        told = f"{changed} must move the result at {place}; yours stays as it was."
+        return Explanation(f"a {noun} of `{change.argument}` that is overlooked", told)
     told = f"{changed} moves your result at {place}, but must not."
-    if f"{change.axis} " in place and f"{change.axis} {change.index}" not in place:
+    if f"{change.axis} " in place:
         told += f" What belongs to one {noun} reaches another: over which axis do you go?"
-    return told
+    return Explanation(f"a {noun} that reaches what it must not", told)

@@ -33,7 +33,7 @@ from transformer_lesson.exercises.engine.examples import (
     describe_inputs,
     smallest_example,
 )
-from transformer_lesson.exercises.engine.explanation import explain, explain_error
+from transformer_lesson.exercises.engine.explanation import explain
 from transformer_lesson.exercises.engine.last_cell import not_the_last_one
 from transformer_lesson.exercises.engine.not_a_number import first_nan
 from transformer_lesson.exercises.engine.precision import (
@@ -152,14 +152,13 @@ def _diagnosed(exercise: Exercise, answer: Callable, report: Report) -> Report:
     failure = report.message
     if report.status != "failed" or failure.startswith((ENDLESS, DOUBLE_ONLY)):
         return report
-    found = explain(exercise, answer)
-    if found is None and failure.startswith(RAISED):
-        found = explain_error(failure)
+    found = explain(exercise, answer, failure)
+    if found is None and failure.startswith((VALUES, LENGTH)):
+        found = unlike_ours(exercise, exercise.tried(answer))
+    if found is None and failure.startswith(CHANGES):
+        return replace(report, mistake=IN_PLACE)
     if found is None:
-        other = failure.startswith((VALUES, LENGTH))
-        told = unlike_ours(exercise, exercise.tried(answer)) if other else None
-        mistake = IN_PLACE if failure.startswith(CHANGES) else None
-        return replace(report, message=f"{told}\n{failure}" if told else failure, mistake=mistake)
+        return report
     fold = partial(Folded, LINES, preformatted(found.lines)) if found.lines else None
     return Report(exercise.name, "failed", f"{found.text}\n{failure}", found.mistake, fold)
 
@@ -247,8 +246,9 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> str:
         pairs = zip(exercise.returns, expected, parts, strict=True)
         yours = [match_form(name, right, mine, draw.sizes) for name, right, mine in pairs]
     except Failed as failure:
-        line = first_nan(answer, fresh) if isinstance(failure, NotANumber) else None
-        arose = f"\nThe first one arose on {line}" if line else ""
+        origin = first_nan(answer, fresh) if isinstance(failure, NotANumber) else None
+        arose = f"\nThe first one comes from {origin.cause}." if origin and origin.cause else ""
+        arose += f"\nThe first one arose on {origin.line}" if origin and origin.line else ""
         given = describe_inputs(exercise, fresh, draw)
         raise Failed(f"{failure}{arose}\nIt was called with: {given}.") from failure
     _check_untouched(exercise, inputs, fresh)

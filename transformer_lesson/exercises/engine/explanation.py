@@ -3,52 +3,116 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.resources import files
-from types import MappingProxyType
-from typing import NamedTuple
 
+from transformer_lesson.exercises.engine.attempt import Outcome, outcome
 from transformer_lesson.exercises.engine.choosing import as_written
 from transformer_lesson.exercises.engine.diagnosis import diagnose
-from transformer_lesson.exercises.engine.specification import Exercise
+from transformer_lesson.exercises.engine.families import Member
+from transformer_lesson.exercises.engine.form import mistaken_form
+from transformer_lesson.exercises.engine.limits import limited_to, what_failed
+from transformer_lesson.exercises.engine.not_a_number import first_nan, has_nan
+from transformer_lesson.exercises.engine.specification import Draw, Exercise
+from transformer_lesson.exercises.engine.wording import (
+    CONTENT,
+    Explanation,
+    Turn,
+    explanation,
+    words,
+)
 
-CONTENT = files("transformer_lesson.exercises")  # what lessons say, beside the engine
 IDLE = re.compile(r"\s*((\w+) = \2|None)")  # left of a mark that changes an argument, or calls
 
 
-class Turn(NamedTuple):
-    """A wrong turn in words: a noun phrase, and what is wrong, what it does, and a nudge."""
+def explain(exercise: Exercise, answer: Callable, failure: str) -> Explanation | None:
+    """Return which known mistakes give what the answer gives, if there are any.
 
-    name: str
-    why: str
-
-
-class Explanation(NamedTuple):
-    """What is wrong with an answer.
+    An error is explained by what raised it, unless a turn raises the same on the same draws.
 
     Args:
-        mistake: the mistake's name, or both names.
-        text: it in sentences.
-        lines: of our function, first those that do what the answer does, after a minus, then
-            those that do it right, after a plus; empty where it was told by an error alone.
+        exercise: the exercise.
+        answer: fails its check.
+        failure: the first thing that is wrong with it, as the check says it.
     """
+    found = diagnose(exercise, answer)
+    tried = exercise.tried(answer)
+    given = [outcome(tried, exercise.make_inputs(Draw(n))) for n in range(exercise.draws)]
+    raised = [n for n, one in enumerate(given) if one.raised]
+    own = found.fits and all(isinstance(one, str) for one in found.fits[0])
+    if not raised or (found.exact and own):
+        by_turns = _by_turns(exercise, found.fits)
+        return by_turns or _by_form(exercise, given) or _by_nan(exercise, tried, given)
+    stopped = _by_error(exercise, tried, given, failure, raised[0])
+    if stopped is None or not found.fits or len(found.fits[0]) > 1:
+        return stopped or _by_turns(exercise, found.fits)
+    besides = _by_turns(exercise, found.fits)
+    text = f"{stopped.text}\nAnd where it runs: {besides.text}"
+    return Explanation(f"{stopped.mistake} and {besides.mistake}", text, besides.lines)
 
-    mistake: str
-    text: str
-    lines: str = ""
+
+def _by_turns(exercise: Exercise, fits: Sequence[tuple[str | Member, ...]]) -> Explanation | None:
+    """Return in words the mistakes that fit."""
+    if not fits:
+        return None
+    known = words(exercise.name)
+    fitting = [[_in_words(known, one) for one in taken] for taken in fits[:2]]
+    names = [" and ".join(turn.name for turn in turns) for turns in fitting]
+    said = [explanation(*turns).text if len(turns) == 1 else _two(*turns) for turns in fitting]
+    either = "Two explanations fit, and the draws cannot tell which is yours.\n" * (len(said) > 1)
+    own = frozenset(one for one in fits[0] if isinstance(one, str))
+    lines = changed_lines(exercise.marked, own) if len(own) == len(fits[0]) else ""
+    return Explanation(" or ".join(names), either + "\nOr: ".join(said), lines)
 
 
-@cache
-def words(name: str) -> Mapping[str, Turn]:
-    """Return the words for an exercise's wrong turns, by the names that stand at its marks."""
-    return MappingProxyType({turn: Turn(**said) for turn, said in _said().get(name, {}).items()})
+def _in_words(known, mistake: str | Member) -> Turn:
+    return known[mistake] if isinstance(mistake, str) else Turn(mistake.name, mistake.why)
 
 
-@cache
-def _said() -> dict[str, dict]:
-    texts = [file.read_text(encoding="utf-8") for file in CONTENT.joinpath("words").iterdir()]
-    return {name: said for text in texts for name, said in tomllib.loads(text).items()}
+def _by_form(exercise: Exercise, given: list[Outcome]) -> Explanation | None:
+    """Return what is wrong with the form of the first result that has another one than ours."""
+    ours, names = exercise.tried_reference(), exercise.returns
+    for number, one in enumerate(given):
+        draw = Draw(number)
+        right, mine = outcome(ours, exercise.make_inputs(draw)).result, one.result
+        if len(names) > 1:
+            if not isinstance(mine, list) or len(mine) != len(names):
+                count = len(mine) if isinstance(mine, list) else 1
+                name = f"{count} value{'s' * (count != 1)} instead of {len(names)}"
+                listed = ", ".join(f"`{one}`" for one in names)
+                return explanation(Turn(name, f"Return {listed}, in this order."))
+        else:
+            right, mine = [right], [mine]
+        for (name, axes), expected, yours in zip(names.items(), right, mine, strict=True):
+            turn = mistaken_form(expected, yours, name, axes, draw.sizes)
+            if turn:
+                return explanation(turn)
+    return None
+
+
+def _by_nan(exercise: Exercise, answer: Callable, given: list[Outcome]) -> Explanation | None:
+    """Return of what the first NaN comes that ours does not have."""
+    for number, one in enumerate(given):
+        right = outcome(exercise.tried_reference(), exercise.make_inputs(Draw(number)))
+        if has_nan(one.result) and not has_nan(right.result):
+            origin = first_nan(answer, exercise.make_inputs(Draw(number)))
+            if origin and origin.cause:
+                return Explanation(origin.cause, f"This comes from {origin.cause}.")
+    return None
+
+
+def _by_error(
+    exercise: Exercise, answer: Callable, given: list[Outcome], failure: str, first: int
+) -> Explanation | None:
+    """Return what an answer is limited to that raises, and what usually lies behind the error."""
+    limit, known = limited_to(exercise, given), explain_error(failure)
+    draw = Draw(first)
+    got = what_failed(answer, exercise.make_inputs(draw), draw.sizes)
+    if limit:
+        return explanation(limit._replace(why=" ".join(filter(None, [limit.why, got]))))
+    if known and got:
+        return known._replace(text=f"{known.text} {got}")
+    return known
 
 
 @cache
@@ -61,21 +125,8 @@ def explain_error(failure: str) -> Explanation | None:
     """Return what usually lies behind an error, by its text."""
     for known in _known_errors():
         if re.search(known["says"], failure):
-            return Explanation(known["name"], _one(Turn(known["name"], known["why"])))
+            return explanation(Turn(known["name"], known["why"]))
     return None
-
-
-def explain(exercise: Exercise, answer: Callable) -> Explanation | None:
-    """Return which known mistakes give what the answer gives, if there are any."""
-    known, found = words(exercise.name), diagnose(exercise, answer)[:2]
-    if not found:
-        return None
-    fitting = [[known[turn] for turn in taken] for taken in found]
-    names = [" and ".join(turn.name for turn in turns) for turns in fitting]
-    said = [_one(*turns) if len(turns) == 1 else _two(*turns) for turns in fitting]
-    either = "Two explanations fit, and the draws cannot tell which is yours.\n" * (len(said) > 1)
-    lines = changed_lines(exercise.marked, frozenset(found[0]))
-    return Explanation(" or ".join(names), either + "\nOr: ".join(said), lines)
 
 
 def changed_lines(marked: Callable, taken: frozenset[str]) -> str:
@@ -84,10 +135,6 @@ def changed_lines(marked: Callable, taken: frozenset[str]) -> str:
     changes = [line for line in difflib.ndiff(wrong, right) if line.startswith(("- ", "+ "))]
     told = [line[:2] + line[2:].strip() for line in changes if not IDLE.fullmatch(line[2:])]
     return "\n".join(told)
-
-
-def _one(turn: Turn) -> str:
-    return f"This comes from {turn.name}. {turn.why}"
 
 
 def _two(first: Turn, second: Turn) -> str:

@@ -12,9 +12,9 @@ from types import ModuleType
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.engine.checks import first_failure, one_thread
 from transformer_lesson.exercises.engine.choosing import variant
-from transformer_lesson.exercises.engine.explanation import words
 from transformer_lesson.exercises.engine.specification import Exercise
 from transformer_lesson.exercises.engine.standalone import bare_source
+from transformer_lesson.exercises.engine.wording import words
 
 SOLUTIONS = "transformer_lesson.exercises.solutions"
 _hints_given: Counter[str] = Counter()

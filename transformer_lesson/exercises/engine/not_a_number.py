@@ -1,50 +1,101 @@
-"""Finding the line of an answer in which a NaN first arises."""
+"""Finding the line of an answer in which a NaN first arises, and of what it arises there."""
 
 import linecache
+import math
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from transformer_lesson.exercises.engine.attempt import FOREIGN, Failed, call
 
 
-def first_nan(answer: Callable, inputs: tuple) -> str | None:
-    """Return the learner's line in which PyTorch first makes a NaN of numbers, if it makes one."""
+class Origin(NamedTuple):
+    """Where a NaN arises.
+
+    Args:
+        line: of the learner's code, with its number; "" where it can't be told.
+        cause: what makes it, a noun phrase; "" where it can't be told.
+    """
+
+    line: str
+    cause: str
+
+
+def first_nan(answer: Callable, inputs: tuple) -> Origin | None:
+    """Return where PyTorch first makes a NaN of numbers, if it makes one."""
     with _Watch() as watch:
         try:
             call(answer, inputs)
         except Failed:
             return None
-    return watch.line
+    return watch.origin
 
 
 class _Watch(TorchFunctionMode):
-    """Notes the line of the first operation whose result has a NaN."""
+    """Notes the first operation whose result has a NaN."""
 
-    line: str | None = None
+    origin: Origin | None = None
 
     def __torch_function__(self, function, types, arguments=(), options=None) -> Any:
+        before = [one.clone() if isinstance(one, Tensor) else one for one in arguments]
         result = function(*arguments, **(options or {}))
-        if self.line is None and _has_nan(result):
-            self.line = _own_line()
+        if self.origin is None and has_nan(result):
+            name = getattr(function, "__name__", "").strip("_")
+            self.origin = Origin(_own_line(), _cause(name, before, options or {}))
         return result
 
 
-def _has_nan(value: Any) -> bool:
+def has_nan(value: Any) -> bool:
+    """Return whether there is a NaN in a tensor, or in a list of them."""
     if isinstance(value, tuple | list):
-        return any(map(_has_nan, value))
+        return any(map(has_nan, value))
     return isinstance(value, Tensor) and bool(value.isnan().any())
 
 
-def _own_line() -> str | None:
-    """Return the innermost line that is being run and is the learner's own."""
+def _cause(name: str, arguments: list, options: dict) -> str:
+    """Return of what an operation makes a NaN; "" if its numbers do not say."""
+    numbers = [torch.as_tensor(one) for one in arguments if isinstance(one, Tensor | int | float)]
+    if not numbers or any(map(has_nan, numbers)):
+        return ""
+    first = numbers[0]
+    if name in ("softmax", "log_softmax", "logsumexp"):
+        dim = options.get("dim", arguments[1] if len(arguments) > 1 else -1)
+        if bool((first == math.inf).any()):
+            return "a softmax of plus infinity"
+        if isinstance(dim, int) and bool((first == -math.inf).all(dim).any()):
+            return "a softmax over nothing but minus infinity"
+    if name in ("sqrt", "rsqrt", "pow") and bool((first < 0).any()):
+        return "the root of a negative number"
+    if name in ("log", "log2", "log10", "log1p") and bool((first < 0).any()):
+        return "the logarithm of a negative number"
+    if len(numbers) < 2 or name not in PAIRS:
+        return "the mean of nothing" if name in ("mean", "var", "std") else ""
+    one, other = torch.broadcast_tensors(*numbers[:2])
+    return next((words for words, found in PAIRS[name] if bool(found(one, other).any())), "")
+
+
+PAIRS: dict[str, list] = {
+    "truediv": [
+        ("0 divided by 0", lambda x, y: (x == 0) & (y == 0)),
+        ("infinity divided by infinity", lambda x, y: x.isinf() & y.isinf()),
+    ],
+    "mul": [("0 times infinity", lambda x, y: (x.isinf() & (y == 0)) | ((x == 0) & y.isinf()))],
+    "sub": [("infinity minus infinity", lambda x, y: x.isinf() & (x == y))],
+    "add": [("infinity minus infinity", lambda x, y: x.isinf() & (x == -y))],
+}
+PAIRS |= {"div": PAIRS["truediv"], "rmul": PAIRS["mul"], "rsub": PAIRS["sub"]}
+
+
+def _own_line() -> str:
+    """Return the innermost line that is being run and is the learner's own; "" if there is none."""
     frame = sys._getframe(1)
     while frame and frame.f_code.co_filename.startswith(FOREIGN):
         frame = frame.f_back
     if frame is None:
-        return None
+        return ""
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
     return f"line {frame.f_lineno}, in {frame.f_code.co_name}: {line}"

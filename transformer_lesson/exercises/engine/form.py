@@ -1,0 +1,137 @@
+"""What is wrong with a result's form, its type, dtype or shape, as a mistake with a name."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer_lesson.exercises.engine.compare import same
+from transformer_lesson.exercises.engine.wording import Turn
+
+KINDS = {torch.bool: "booleans", torch.float32: "numbers with decimals"}
+
+
+def mistaken_form(
+    expected: Any, yours: Any, name: str, axes: str, sizes: Mapping[str, int]
+) -> Turn | None:
+    """Return what is wrong with the form of one returned value; `None` if nothing is.
+
+    Args:
+        expected, yours: the value.
+        name: of the value.
+        axes: the names of its last axes.
+        sizes: the sizes of the draw's axes by name.
+    """
+    if yours is None and expected is not None:
+        why = "A function without `return`, or a path through it that has none, gives None."
+        return Turn("a missing `return`", why)
+    if isinstance(expected, Tensor):
+        return _of_tensor(expected, yours, name, _named(expected.shape, axes, sizes), sizes)
+    if isinstance(expected, list) and not isinstance(yours, list | tuple):
+        return Turn(f"{_kind(yours)} instead of a list", f"`{name}` is a list; {MAKE_LIST}")
+    if isinstance(expected, bool | int | float) and isinstance(yours, Tensor | np.ndarray | list):
+        why = f"`{name}` is a single number. Which axis is not summed, averaged or chosen from yet?"
+        return Turn(f"{_kind(yours)} instead of one number", why)
+    if isinstance(expected, float) and type(yours) is not float:
+        return Turn(f"{_kind(yours)} instead of a number", f"`{name}` is a number with decimals.")
+    return None
+
+
+MAKE_LIST = "`list(...)` makes one of what a loop goes through, `.tolist()` of a tensor."
+
+
+def _of_tensor(
+    expected: Tensor, yours: Any, name: str, named: list[str], sizes: Mapping[str, int]
+) -> Turn | None:
+    if not isinstance(yours, Tensor):
+        why = f"`{name}` is a `torch.Tensor`: build it with tensor operations."
+        return Turn(f"{_kind(yours)} instead of a tensor", why)
+    if yours.layout != expected.layout or yours.is_nested:
+        return None
+    if yours.shape != expected.shape:
+        return _of_shape(expected, yours, name, named, sizes)
+    both = expected.is_floating_point() and yours.is_floating_point()
+    if yours.dtype != expected.dtype and not (both and yours.dtype != torch.float16):
+        right = "True and False" if expected.dtype == torch.bool else f"`{expected.dtype}`"
+        why = f"`{name}` has the dtype `{yours.dtype}`, and what goes on with it needs {right}."
+        return Turn(f"`{yours.dtype}` instead of {right}", why)
+    return None
+
+
+def _of_shape(
+    expected: Tensor, yours: Tensor, name: str, named: list[str], sizes: Mapping[str, int]
+) -> Turn:
+    """Say which axes are missing, too many, exchanged, joined, or of another size."""
+    right, mine = list(expected.shape), list(yours.shape)
+    lost, more = Counter(right) - Counter(mine), Counter(mine) - Counter(right)
+    missing = [axis for axis, size in zip(named, right, strict=True) if _take(lost, size)]
+    order = "(" + ", ".join(named) + ")"
+    if not missing and not more:
+        return Turn("axes in another order", f"The axes of `{name}` are {order}, in this order.")
+    if missing and not more:
+        return _lost(expected, yours, name, named, missing)
+    if not missing:
+        extra = " and ".join("of size 1" if size == 1 else str(size) for size in more.elements())
+        which = "an axis of size 1" if set(more) == {1} else "an axis"
+        return Turn(f"{which} too many", f"`{name}` has no axis {extra}: its axes are {order}.")
+    if len(missing) == 1 and len(right) == len(mine):
+        (size,), (there,) = (Counter(right) - Counter(mine)), more
+        off = there - size
+        if abs(off) == 1:
+            what = f"one {missing[0]} too {'many' if off > 0 else 'few'}"
+            return Turn(what, f"Along {missing[0]}, `{name}` has {size} places. Yours has {there}.")
+        instead = [axis for axis, length in sizes.items() if length == there and there > 1]
+        if len(instead) == 1:
+            what = f"the axis {instead[0]} where {missing[0]} belongs"
+            return Turn(what, f"The axes of `{name}` are {order}.")
+    if len(more) == 1 and expected.numel() == yours.numel():
+        why = f"Joined into one, {' and '.join(missing)} can't be told apart. The axes are {order}."
+        return Turn(f"{' and '.join(missing)} in one axis", why)
+    return Turn(f"another shape for `{name}`", f"Its axes are {order}.")
+
+
+def _lost(expected: Tensor, yours: Tensor, name: str, named: list[str], missing: list[str]) -> Turn:
+    """Say which axes a result lost, and what became of them if that can be told."""
+    what = " and ".join(missing)
+    if len(missing) > 1 or expected.size(named.index(missing[0])) == 1:
+        one = len(missing) == 1
+        why = f"The axes of `{name}` are ({', '.join(named)}): one of size 1 is an axis, too."
+        return Turn(f"{'an axis' if one else 'axes'} missing: {what}", why)
+    dim = named.index(what)
+    if expected.is_floating_point():
+        for did, found in (
+            ("summed", expected.sum(dim)),
+            ("averaged", expected.mean(dim)),
+            ("the maximum of", expected.amax(dim)),
+        ):
+            if same(found, yours):
+                words = f"{what} {did}" if not did.endswith("of") else f"the maximum over {what}"
+                return Turn(f"{words} too much", f"`{name}` keeps its axis {what}.")
+    for which, index in (("first", 0), ("last", -1)):
+        if same(expected.select(dim, index), yours):
+            return Turn(f"the {which} {what} alone", f"`{name}` keeps its axis {what}, all of it.")
+    return Turn(f"an axis missing: {what}", f"The axes of `{name}` are ({', '.join(named)}).")
+
+
+def _take(counted: Counter, size: int) -> bool:
+    found = counted[size] > 0
+    counted[size] -= found
+    return found
+
+
+def _named(shape: tuple[int, ...], axes: str, sizes: Mapping[str, int]) -> list[str]:
+    names = axes.split()
+    return ([*sizes][: max(0, len(shape) - len(names))] + names)[: len(shape)]
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return "a tensor"
+    if isinstance(value, np.ndarray):
+        return "a NumPy array"
+    kinds = {tuple: "a tuple", list: "a list", str: "a text", dict: "a dictionary", bool: "a truth"}
+    named = {int: "a whole number", float: "a number"}
+    return (kinds | named).get(type(value), "something else")

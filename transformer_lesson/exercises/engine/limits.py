@@ -1,0 +1,100 @@
+"""What an answer is limited to: where it raises an error, and what all these places share."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from transformer_lesson.exercises.engine.attempt import Failed, Outcome, call
+from transformer_lesson.exercises.engine.compare import named_shape
+from transformer_lesson.exercises.engine.examples import argument_names
+from transformer_lesson.exercises.engine.specification import Draw, Exercise
+from transformer_lesson.exercises.engine.wording import Turn
+
+
+def limited_to(exercise: Exercise, given: list[Outcome]) -> Turn | None:
+    """Return to what inputs an answer is limited that raises on some draws and not on others.
+
+    It is said only if the answer raises on all draws of the other kind and on no draw of this one.
+    """
+    raised = {n for n, one in enumerate(given) if one.raised}
+    if not raised or len(raised) == len(given):
+        return None
+    drawn = [exercise.make_inputs(Draw(number)) for number in range(len(given))]
+    for place, name in enumerate(argument_names(exercise)[: min(map(len, drawn))]):
+        values = [inputs[place] for inputs in drawn]
+        for turn, fits in _limits(name, values, set(range(len(given))) - raised):
+            if {n for n, value in enumerate(values) if not fits(value)} == raised:
+                return turn
+    return None
+
+
+def _limits(name: str, values: list[Any], come_through: set[int]):
+    """All limits that an argument may have, each with the question whether a value is within."""
+    counts = {
+        one.ndim for n, one in enumerate(values) if n in come_through and torch.is_tensor(one)
+    }
+    if len(counts) == 1:
+        (count,) = counts
+        what = f"code for exactly {count} {'axis' if count == 1 else 'axes'} of `{name}`"
+        why = (
+            f"With {count} it runs, with any other number it raises an error. Count axes from the "
+            "end: -1 and -2 are the last two, however many stand in front; so do `@`, `.mT` and an "
+            "einsum with `...`."
+        )
+        yield Turn(what, why), lambda x: not torch.is_tensor(x) or x.ndim == count
+    if any(one is None for one in values):
+        what = f"a `{name}` that is taken for given"
+        yield Turn(what, "It may be `None`, and then your code raises an error."), _is_given
+        why = f"It runs only if `{name}` is `None`. What does it do with one that is given?"
+        yield Turn(f"a `{name}` that can't be used", why), lambda x: x is None
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None
+
+
+def what_failed(answer: Callable, inputs: tuple, sizes: Mapping[str, int]) -> str:
+    """Return in a sentence which of PyTorch's functions raised, and the shapes that it got.
+
+    "" if none did, or if it got no two tensors.
+    """
+    with _Watch() as watch:
+        try:
+            call(answer, inputs)
+        except Failed:
+            shapes = [named_shape(one.shape, sizes) for one in watch.got]
+            if len(shapes) > 1:
+                return f"There `{watch.name}` got {', '.join(shapes[:-1])} and {shapes[-1]}."
+    return ""
+
+
+class _Watch(TorchFunctionMode):
+    """Notes what the last function got that raised."""
+
+    name: str = ""
+    got: tuple[Tensor, ...] = ()
+
+    def __torch_function__(self, function, types, arguments=(), options=None) -> Any:
+        try:
+            return function(*arguments, **(options or {}))
+        except BaseException:
+            self.name = OPERATORS.get(function.__name__, function.__name__)
+            self.got = tuple(one for one in arguments if isinstance(one, Tensor))
+            raise
+
+
+OPERATORS = {
+    "__matmul__": "@",
+    "__rmatmul__": "@",
+    "__add__": "+",
+    "__radd__": "+",
+    "__sub__": "-",
+    "__mul__": "*",
+    "__rmul__": "*",
+    "__truediv__": "/",
+    "__and__": "&",
+    "__or__": "|",
+}

@@ -30,18 +30,22 @@ def sentences_meet(x, n_heads):
 
 
 SCORES = {  # answers, and what the first sentence says
-    "every number of yours is 1.1 times ours.": lambda Q, K: 1.1 * scores(Q, K),
-    "every number of yours is 0.5 more than ours.": lambda Q, K: scores(Q, K) + 0.5,
-    "What belongs to one key reaches another": lambda Q, K: scores(Q, K.roll(1, -2)),
-    "Changing query 0 of `Q` moves your result at": (
-        lambda Q, K: scores(Q[..., :1, :].expand(Q.shape), K)
+    "What belongs to one key reaches another": (
+        lambda Q, K: scores(Q, K) + 0.3 * scores(Q, K.roll(1, -2))
+    ),
+    "Changing `Q` at query 0 moves your result at": (
+        lambda Q, K: scores(Q, K) + scores(Q[..., :1, :].expand(Q.shape), K)
     ),
     "must only trade places; yours change.": (
         lambda Q, K: scores(Q, K) + torch.arange(K.size(-2)) ** 2
     ),
-    " of `K` must move the result at ": last_key_unseen,
+    " must move the result at ": last_key_unseen,
 }
 OTHERS = {
+    "Changing `gamma` changes nothing in what you return.": (
+        "rms_norm",
+        lambda x, gamma, epsilon: x / x.square().mean(-1, keepdim=True).add(2 * epsilon).sqrt(),
+    ),
     "Called twice with the same inputs, yours gives different": ("split_heads", dropped),
     "What belongs to one sentence reaches another": ("split_heads", sentences_meet),
 }
@@ -51,7 +55,7 @@ OTHERS = {
 def test_the_first_sentence_says_how_an_unknown_answer_differs(said):
     name, answer = OTHERS.get(said) or ("attention_scores", SCORES[said])
     report = check(name, answer)
-    assert report.mistake is None and said in report.message.splitlines()[0]
+    assert report.mistake and said in report.message.splitlines()[0]
     assert "Smallest failing example:" in report.message
 
 
@@ -75,7 +79,7 @@ def test_an_order_that_should_matter_is_told_and_an_error_that_nobody_knows_quot
         mask = torch.ones(x.size(1), n_cached + x.size(1), dtype=torch.bool).tril(n_cached)
         return x + table[n_cached : n_cached + x.size(1)].mean(0), mask
 
-    told = unlike_ours(EXERCISES["cached_step"], the_same_for_every_place)
+    told = unlike_ours(EXERCISES["cached_step"], the_same_for_every_place).text
     assert told.startswith("With the order reversed, token ")
     assert told.endswith("first, the numbers must change; yours only trade places.")
 
@@ -94,7 +98,7 @@ RAISING = {
     "a None where a value is meant": lambda Q, K: None + Q,
     "a key that the dictionary does not have": lambda Q, K: {}["scale"],
     "arguments that don't match the call": lambda Q: Q,
-    "an einsum for another number of axes": (
+    "code for exactly 2 axes of `Q`": (
         lambda Q, K: torch.einsum("qd,kd->qk", Q, K) / math.sqrt(Q.size(-1))
     ),
     "a name that this object does not have": lambda Q, K: Q.product(K),

@@ -1,6 +1,7 @@
 """Marks in a function's source: each variant runs as written; published faults have theirs."""
 
 import re
+import tomllib
 
 import pytest
 
@@ -57,6 +58,7 @@ def test_a_turn_that_does_not_exist_is_refused_and_choose_never_called():
         choose(1, wrong=2)
 
 
+FAMILIES = tomllib.loads(read("transformer_lesson/exercises/families.toml"))
 LINES = read("docs/faults.md").splitlines()
 ROWS = [row.groups() for line in LINES if (row := re.match(r"\| ([A-Z]{3}): .* \| (.*) \|$", line))]
 
@@ -65,6 +67,8 @@ def test_every_published_fault_names_a_wrong_turn_or_says_why_not():
     assert len(ROWS) == len(dict(ROWS)) == 45
     for fault, where in ROWS:
         named = re.findall(r"`(\w+): (\w+)`", where)
-        assert named or "left out: " in where, fault
+        families = re.findall(r"\(families: (\w+)\)", where)
+        assert named or families or "left out: " in where or "(form: " in where, fault
+        assert {*families} <= FAMILIES.keys(), fault
         for exercise, turn in named:
             assert turn in turns(EXERCISES[exercise].marked), (fault, exercise, turn)

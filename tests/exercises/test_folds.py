@@ -5,6 +5,7 @@ import re
 from functools import cache
 
 import pytest
+import torch
 
 from transformer_lesson.exercises import check, hint, solution, solutions, ways_to_fail
 from transformer_lesson.exercises.catalog import EXERCISES
@@ -93,6 +94,11 @@ def test_unknown_exercise_is_an_error_that_suggests_names():
         hint("zzzzz")
 
 
+def unscaled_and_causal(Q, K):
+    scores = Q @ K.mT
+    return scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -torch.inf)
+
+
 def test_a_failed_one_unfolds_our_lines_of_one_mistake_or_two_and_numbers_keep_their_columns():
     report = check("attention_scores", lambda Q, K: Q @ K.mT)
     shown = report._repr_html_()
@@ -102,13 +108,13 @@ def test_a_failed_one_unfolds_our_lines_of_one_mistake_or_two_and_numbers_keep_t
     (numbers,) = re.findall(r"<pre[^>]*>(Smallest failing example:.*?)</pre>", shown, re.DOTALL)
     assert "scores, expected:    scores, yours:\n[[" in numbers
     assert "<div>Largest difference " in shown
-    shown = check("attention_scores", lambda Q, K: (Q @ K.mT).softmax(-1))._repr_html_()
-    assert "- scores = products / 1.0" in shown and "- return scores.softmax(-1)" in shown
-    shown = check("attention_scores", lambda Q, K: 1.1 * Q @ K.mT)._repr_html_()
-    assert "failed" in shown and "<details>" not in shown  # no mistake was recognized
+    shown = check("attention_scores", unscaled_and_causal)._repr_html_()
+    assert "- scores = products / 1.0" in shown and "- return scores.masked_fill(" in shown
+    shown = check("attention_scores", lambda Q, K: 1.1 * Q @ K.mT / Q.size(-1) ** 0.5)._repr_html_()
+    assert "a constant factor" in shown and "<details>" not in shown  # no line of ours does that
     shown = re.findall(r"```text\n(.+)\n(.+)", ways_to_fail("attention_scores").body)
     assert len(shown) == len(words("attention_scores"))
-    assert shown.count((VALUES, "Smallest failing example:")) >= 12
+    assert shown.count((VALUES, "Smallest failing example:")) >= 8
     # a mark on an argument leaves `Q = Q` where it is right
     lines = changed_lines(EXERCISES["attention_scores"].marked, frozenset(["cosine"]))
     assert "- Q = F.normalize(Q, dim=-1)" in lines and "Q = Q" not in lines

@@ -9,9 +9,14 @@ import pytest
 from tests.lessons import cells, lesson, source
 from transformer_lesson.exercises import gain, inventory
 from transformer_lesson.exercises.catalog import LESSONS, find
-from transformer_lesson.exercises.engine.card import UNKNOWN
+from transformer_lesson.exercises.engine.card import UNKNOWN, shuffled
 from transformer_lesson.exercises.engine.inventory import asked, by_topic, given, load_items
-from transformer_lesson.exercises.engine.progress import progress_file, read_progress, remember
+from transformer_lesson.exercises.engine.progress import (
+    STORED_SEED,
+    progress_file,
+    read_progress,
+    remember,
+)
 from transformer_lesson.exercises.engine.question_bank import load_questions
 from transformer_lesson.exercises.engine.reports import to_html
 from transformer_lesson.exercises.engine.wording import words
@@ -46,13 +51,14 @@ def test_wilsons_interval_is_as_published_and_neither_place_nor_length_gives_the
         assert wilson(*counts) == pytest.approx(ends, abs=1e-4)
     with pytest.raises(ValueError, match="at least one"):
         wilson(0, 0)
-    places = Counter([one.right for one in item.options].index(True) for item in ITEMS)
+    ordered = [shuffled(item.options, f"after.{item.id}", STORED_SEED) for item in ITEMS]
+    places = Counter([one.right for one in options].index(True) for options in ordered)
     longest = shortest = 0
     for item in ITEMS:
         lengths = [len(one.text) for one in item.options if not one.right]
         longest += len(item.answer.text) > max(lengths)
         shortest += len(item.answer.text) < min(lengths)
-    likely = 30 / 4 + math.sqrt(30 / 4 * 3 / 4)  # chance, and one standard deviation
+    likely = 30 / 4 + 2 * math.sqrt(30 / 4 * 3 / 4)  # chance, and two standard deviations
     assert max(longest, shortest, *places.values()) <= likely and len(places) == 4
 
 
@@ -106,7 +112,8 @@ def test_afterwards_each_mistake_is_put_right_and_the_gain_is_drawn():
             answer(view, right=when == "after" and item.id != "cache")
     cache = next(item for item in ITEMS if item.id == "cache")
     assert "29 of 30 right" in view.end and view.end.count("<li>") == 1
-    for told in (cache.text, cache.options[0].says, cache.answer.says, cache.options[0].section):
+    chosen = view.given["cache"]
+    for told in (cache.text, chosen.says, cache.answer.says, chosen.section):
         assert to_html(told) in view.end
     assert gain().get_suptitle().endswith(": 0 of 10 right before, 10 of 10 after")
     assert "writing 0 of 1 → 2 of 3;" in gain().alt

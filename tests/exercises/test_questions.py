@@ -1,7 +1,10 @@
 """Questions keep their form; what a page and a kernel get of them."""
 
+import json
+import math
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,8 +13,15 @@ from lxml import html
 from tests.lessons import cells, each_notebook, source
 from transformer_lesson.exercises import predict
 from transformer_lesson.exercises.engine import question_bank
+from transformer_lesson.exercises.engine.card import shuffled
 from transformer_lesson.exercises.engine.predictions import Prediction, to_html
-from transformer_lesson.exercises.engine.progress import PLACE, progress_file, read_progress
+from transformer_lesson.exercises.engine.progress import (
+    PLACE,
+    STORED_SEED,
+    learners_seed,
+    progress_file,
+    read_progress,
+)
 from transformer_lesson.exercises.engine.question_bank import Option, Question, load_questions
 
 FILES = sorted(Path(question_bank.__file__).parents[1].glob("questions/*.toml"))
@@ -53,9 +63,45 @@ def test_lesson_asks_every_one_of_its_questions_once(path):
     assert len(own) >= 3
 
 
-def test_right_answers_stand_at_several_places_and_an_unknown_question_gets_its_likeliest_name():
-    places = [[o.right for o in q.options].index(True) for q in load_questions().values()]
-    assert max(map(places.count, set(places))) <= len(places) * 2 / 3
+def by_chance(seen: float, expected: float) -> bool:
+    """Whether a count lies within two standard errors of chance."""
+    return abs(seen - expected) <= 2 * math.sqrt(expected) + 1
+
+
+@pytest.mark.parametrize("seed", [STORED_SEED, 1, 271828])
+def test_neither_place_nor_length_gives_the_right_option_away(seed):
+    shown = [shuffled(q.options, name, seed) for name, q in load_questions().items()]
+    rights = Counter([option.right for option in options].index(True) for options in shown)
+    for place in range(max(map(len, shown))):
+        chance = sum(1 / len(options) for options in shown if place < len(options))
+        assert by_chance(rights[place], chance), place
+    for end in (min, max):
+        seen = chance = 0.0
+        for options in shown:
+            lengths = [len(option.text.replace("`", "")) for option in options]
+            (right,) = [len(option.text.replace("`", "")) for option in options if option.right]
+            seen += right == end(lengths)
+            chance += lengths.count(end(lengths)) / len(options)
+        assert by_chance(seen, chance), end
+
+
+def test_each_learner_has_an_order_of_their_own_and_keeps_it(tmp_path, monkeypatch):
+    monkeypatch.setenv(PLACE, str(tmp_path / "my_progress.json"))
+    names = list(load_questions())[:20]
+    orders = {seed: [predict(name).options for name in names] for seed in ["nobody's"]}
+    assert orders["nobody's"] == [predict(name).options for name in names]
+    predict(names[0]).answers = [0]
+    seed = learners_seed()
+    assert STORED_SEED < seed == json.loads((tmp_path / "my_progress.json").read_text())["seed"]
+    mine = [predict(name).options for name in names]
+    assert mine != orders["nobody's"] and mine == [predict(name).options for name in names]
+    predict(names[1]).answers = [1]
+    assert learners_seed() == seed
+    (tmp_path / "my_progress.json").write_text("{}")
+    assert learners_seed() == STORED_SEED
+
+
+def test_an_unknown_question_gets_its_likeliest_name():
     with pytest.raises(ValueError, match="03.softmax_axis"):
         predict("03.softmax_axes")
 

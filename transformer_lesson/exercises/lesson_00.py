@@ -133,68 +133,29 @@ def write_translation(next_word, source):
     written = choose([], first_unseen=[first], bos_in_front=["<bos>"])
     rounds = choose(
         count(),
-        only_one=range(1),
-        return_in_the_loop=range(1),
         as_many_as_in_english=source.split(),
-        as_many_as_letters=source,
-        twice_as_many=2 * source.split(),
         ten_at_most=range(10),
         twenty_at_most=range(20),
     )
     for _ in rounds:
         word = choose(_asked(next_word, source, written), asked_once=first)
-        ended = choose(
-            word == EOS,
-            never_ends=word == "eos",
-            full_stop_ends=word == ".",
-            either_ends=word == EOS or word == ".",
-            repeat_ends=word == EOS or word in written,
-            inverted=word != EOS,
-        )
+        ended = choose(word == EOS, never_ends=word == "eos", inverted=word != EOS)
         if choose(ended, eos_kept=False):
             break
         written = choose(
-            [*written, word],
-            letters=[*written, *word],
-            small_letters=[*written, word.lower()],
-            in_front=[word, *written],
-            only_the_last=[word],
-            list_in_the_list=[*written, [word]],
-            append_returned=written.append(word),
+            [*written, word], letters=[*written, *word], append_returned=written.append(word)
         )
-        if choose(ended, full_stop_kept=word == "."):
+        if ended:
             break
-    written = choose(written, each_word_alone=[next_word(word, []) for word in source.split()])
     return _returned(written)
 
 
 def _asked(next_word, source, written):
     """Return the next word."""
-    asked_with = choose(
-        written,
-        last_word_alone=written[-1:],
-        last_word_itself=written[-1] if written else [],
-        always_nothing=[],
-        one_behind=written[:-1],
-        text=" ".join(map(str, written)),
-    )
-    return choose(
-        next_word(source, asked_with),
-        exchanged=next_word(asked_with, source),
-        source_cut_up=next_word(source.split(), asked_with),
-        source_growing=next_word(" ".join([source, *map(str, written)]), asked_with),
-    )
+    asked_with = choose(written, one_behind=written[:-1], text=" ".join(map(str, written)))
+    return next_word(source, asked_with)
 
 
 def _returned(written):
     """Return the words as the function's result."""
-    written = choose(written, bos_added=["<bos>", *written], last_lost=written[:-1])
-    return choose(
-        written,
-        return_in_the_loop=written or None,
-        one_text=" ".join(map(str, written)),
-        last_word=written[-1] if written else None,
-        first_word=written[0] if written else written,
-        nothing_returned=None,
-        number_of_words=len(written),
-    )
+    return choose(written, number_of_words=len(written))

@@ -67,11 +67,9 @@ def apply_byte_pairs(word, merges):
     pieces = _characters(word)
     pairs = choose(
         merges,
-        backwards=merges[::-1],
         longest_first=sorted(merges, key=lambda pair: -len("".join(pair))),
         alphabetical=sorted(merges),
         until_one_does_not_fit=_fitting(word, merges),
-        return_in_the_loop=merges[:1],
         first_merge_alone=merges[:1],
         each_from_the_start=merges[-1:],
         none_made=[],
@@ -88,92 +86,42 @@ def apply_byte_pairs(word, merges):
         )
     pieces = choose(
         pieces,
-        in_one_walk=_in_one_walk(word, merges),
-        in_one_walk_by_twos=_in_one_walk(word, merges, longest=1),
         leftmost_first=_leftmost_first(word, merges),
         longest_match=_longest_match(word, ["".join(pair) for pair in merges]),
-        return_in_the_loop=pieces if merges else None,
-        return_at_the_first_fit=_first_fit(word, merges),
     )
-    pieces = choose(
+    return choose(
         pieces,
         gaps_left=list(filter(None, pieces)),
         replaced_in_the_word=_replaced(word, merges),
+        end_of_word=[*pieces, "</w>"],
     )
-    choose(None, merges_used_up=merges.clear())
-    return _pieces_returned(pieces, word, merges)
 
 
 def _characters(word):
     """Return the pieces to begin with."""
-    return choose(
-        list(word),
-        whole_word=[word],
-        as_bytes=choose(list(word.encode()), list(word.encode().decode("latin-1"))),
-        space_left_out=list(word.strip("␣")),
-    )
-
-
-def _pieces_returned(pieces, word, merges):
-    """Return the pieces as the function's result."""
-    return choose(
-        pieces,
-        merges_returned=list(dict.fromkeys(_joints(word, merges))),
-        joints_returned=_joints(word, merges),
-        one_text=" ".join(pieces),
-        together_again="".join(pieces),
-        number_of_pieces=len(pieces),
-        first_piece=pieces[0],
-        long_ones_alone=[piece for piece in pieces if len(piece) > 1],
-        each_piece_once=list(dict.fromkeys(pieces)),
-        lists_in_the_list=[[piece] for piece in pieces],
-        nothing_returned=None,
-    )
+    return choose(list(word), whole_word=[word])
 
 
 def _places(pieces, pair):
     """Return where a pair is joined: the indices of its left-hand pieces."""
-    fitting = [
-        i
-        for i, both in enumerate(pairwise(pieces))
-        if choose(
-            both == pair,
-            joined_compared="".join(both) == "".join(pair),
-            either_order=set(both) == set(pair),
-            left_alone=both[0] == pair[0],
-            one_of_the_two=both[0] == pair[0] or both[1] == pair[1],
-        )
-    ]
-    fitting = choose(
-        fitting,
-        at_the_beginning=[i for i in fitting if i == 0],
-        last_pair_missed=[i for i in fitting if i < len(pieces) - 2],
-        every_second=[i for i in fitting if i % 2 == 0],
-        two_steps=[i for i in fitting if i % 2 == 0],
-    )
+    fitting = [i for i, both in enumerate(pairwise(pieces)) if (both == pair)]
     places = []
-    for i in choose(fitting, from_the_right=fitting[::-1]):
-        if choose(i - 1 not in places and i + 1 not in places, second_kept=True):
+    for i in fitting:
+        if i - 1 not in places and i + 1 not in places:
             places.append(i)
-    return choose(places, first_place_alone=places[:1])
+    return places
 
 
 def _merged(pieces, places):
     """Return pieces with each of those at these places joined to the next."""
     merged = []
-    for i in choose(
-        range(len(pieces)),
-        last_lost=range(len(pieces) - 1),
-        two_steps=range(0, len(pieces), 2),
-    ):
+    for i in range(len(pieces)):
         both = pieces[i : i + 2]
         if i in places:
-            joined = choose(
-                "".join(both), tuple_kept=tuple(both), right_one_first="".join(both[::-1])
-            )
+            joined = "".join(both)
             merged.append(joined)
-        elif choose(i - 1 not in places, second_kept=True):
-            merged.extend(choose(both[:1], joined_alone=[]))
+        elif i - 1 not in places:
+            merged.extend(both[:1])
     return merged
 
 
@@ -183,14 +131,6 @@ def _merged_once(pieces, pair):
         if both == pair:
             return [*pieces[:i], "".join(pair), *pieces[i + 2 :]]
     return pieces
-
-
-def _first_fit(word, merges):
-    """Return the pieces after the first merge that fits, made in one place."""
-    for pair in merges:
-        if pair in pairwise(word):
-            return _merged_once(list(word), pair)
-    return list(word)
 
 
 def _merged_while_it_shrinks(pieces, pair, looked_at=2):
@@ -222,30 +162,12 @@ def _replaced(word, merges):
     return word.split()
 
 
-def _joints(word, merges):
-    """Return the merges that join something in a word, each as often as it does."""
-    cuts = [pieces_by(word, merges[:n]) for n in range(len(merges) + 1)]
-    fewer = [len(one) - len(next_one) for one, next_one in pairwise(cuts)]
-    return [pair for pair, times in zip(merges, fewer, strict=True) for _ in range(times)]
-
-
 def _fitting(word, merges):
     """Return the merges before the first one that does not fit."""
     for number in range(len(merges)):
         if pieces_by(word, merges[:number]) == pieces_by(word, merges[: number + 1]):
             return merges[:number]
     return merges
-
-
-def _in_one_walk(word, merges, longest=math.inf):
-    """Return the pieces that one walk from left to right makes with all merges at once."""
-    pieces = []
-    for letter in word:
-        if pieces and len(pieces[-1]) <= longest and (pieces[-1], letter) in merges:
-            pieces[-1] += letter
-        else:
-            pieces.append(letter)
-    return pieces
 
 
 def _leftmost_first(word, merges):
@@ -324,18 +246,11 @@ def _train_byte_pairs_inputs(draw: Draw) -> tuple:
 )
 def train_byte_pairs(counts, n_merges):
     """Find n_merges pairs of neighbors, each the most frequent one after those before it."""
-    merges, told, frequency = [], [], {}
-    rounds = choose(
-        n_merges,
-        one_too_many=n_merges + 1,
-        one_too_few=n_merges - 1,
-        one_alone=1,
-        up_to_a_size=n_merges - len(set("".join(counts))),
-    )
-    words = _words(counts)
+    merges, frequency = [], {}
+    rounds = choose(n_merges, up_to_a_size=n_merges - len(set("".join(counts))))
     for _ in range(rounds):
         cut_by = choose(merges, never_merged=[], the_last_one_alone=merges[-1:])
-        frequency = _frequency(words, cut_by, choose({}, never_reset=frequency))
+        frequency = _frequency(counts, cut_by, choose({}, never_reset=frequency))
         if choose(
             not frequency,
             error_at_the_end=False,
@@ -343,50 +258,10 @@ def train_byte_pairs(counts, n_merges):
             rare_ones_left_out=max(frequency.values(), default=0) < 2,
         ):
             break
-        best = choose(_best(frequency), best_score=_best_score(words, cut_by, frequency))
-        merges = choose(
-            [*merges, best],
-            in_front=[best, *merges],
-            all_of_equals=[*merges, *_equals(frequency)],
-        )
-        told = [*told, (best, frequency[best])]
-    merges = choose(
-        merges,
-        backwards=merges[::-1],
-        counted_once=_most_common(counts, n_merges),
-        after_each_word=_after_each_word(counts, n_merges),
-    )
-    return _merges_returned(merges, told, n_merges)
-
-
-def _words(counts):
-    """Return how often each word counts, in the order in which words are met."""
-    written_out = [word for word, n in counts.items() for _ in range(n)]
-    return choose(
-        counts,
-        run_together={"".join(written_out): 1},
-        one_text={" ".join(written_out): 1},
-        words_sorted=dict(sorted(counts.items())),
-        frequent_words_first=dict(Counter(counts).most_common()),
-        space_left_out={word.strip("␣"): n for word, n in counts.items()},
-    )
-
-
-def _merges_returned(merges, told, n_merges):
-    """Return the merges as the function's result."""
-    return choose(
-        merges,
-        all_of_equals=merges[:n_merges],
-        joined=["".join(pair) for pair in merges],
-        with_space=[" ".join(pair) for pair in merges],
-        empty_handed=merges if len(merges) >= n_merges else None,
-        none_at_the_end=merges + [None] * (n_merges - len(merges)),
-        with_counts=told,
-        counts_alone=[count for _, count in told],
-        dictionary={pair: number for number, pair in enumerate(merges)},
-        last_alone=merges[-1],
-        nothing_returned=None,
-    )
+        best = _best(frequency)
+        merges = [*merges, best]
+    merges = choose(merges, counted_once=_most_common(counts, n_merges))
+    return merges
 
 
 def _best(frequency):
@@ -396,52 +271,36 @@ def _best(frequency):
         last_of_equals=max(reversed(frequency), key=frequency.get),
         alphabetical=min(frequency, key=lambda pair: (-frequency[pair], pair)),
         reverse_alphabetical=max(frequency, key=lambda pair: (frequency[pair], pair)),
-        longest_of_equals=max(frequency, key=lambda pair: (frequency[pair], len("".join(pair)))),
-        no_key=max(frequency),
-        rarest=min(frequency, key=frequency.get),
-        first_met=next(iter(frequency)),
         nothing_at_0=Counter(frequency).most_common(1)[0][0],
     )
-
-
-def _best_score(words, merges, frequency):
-    """Return the pair that is most frequent beside its pieces, as WordPiece chooses."""
-    alone = Counter()
-    for word, count in words.items():
-        for piece in pieces_by(word, merges):
-            alone[piece] += count
-    return max(frequency, key=lambda pair: frequency[pair] / alone[pair[0]] / alone[pair[1]])
-
-
-def _equals(frequency):
-    """Return all pairs that are as frequent as the most frequent one."""
-    return [pair for pair, n in frequency.items() if n == max(frequency.values())]
 
 
 def _frequency(words, merges, frequency):
     """Add how often each pair of neighbors occurs, in the order in which pairs are met."""
     for word, count in words.items():
-        frequency = choose(frequency, last_word_alone={})
         pieces = choose(
             pieces_by(word, merges),
-            first_place_alone=_pieces_by_first_places(word, merges),
+            end_of_word=pieces_by([*word, "</w>"], merges),
             inside_pieces=_pieces_by_replacing(word, merges),
         )
         pairs = choose(
             list(pairwise(pieces)),
-            each_with_itself=[(piece, piece) for piece in pieces],
-            every_second=list(zip(pieces[::2], pieces[1::2], strict=False)),
-            first_pair_missed=list(pairwise(pieces[1:])),
-            last_pair_missed=list(pairwise(pieces[:-1])),
-            either_order=[tuple(sorted(pair)) for pair in pairwise(pieces)],
             once_per_word=list(dict.fromkeys(pairwise(pieces))),
+            overlaps_counted_once=_without_overlaps(pieces),
         )
         for pair in pairs:
-            before = choose(frequency.get(pair, 0), overwritten=0)
-            frequency[pair] = choose(
-                before + choose(count, each_word_once=1), multiplied=(before + 1) * count
-            )
+            before = frequency.get(pair, 0)
+            frequency[pair] = choose(before + count, multiplied=(before + 1) * count)
     return frequency
+
+
+def _without_overlaps(pieces):
+    """Return the pairs, of two equal ones that overlap only the left one."""
+    pairs = []
+    for pair in pairwise(pieces):
+        overlaps = pair[0] == pair[1] and pairs[-1:] == [pair]
+        pairs.append(None if overlaps else pair)
+    return list(filter(None, pairs))
 
 
 def _most_common(counts, n_merges):
@@ -451,28 +310,6 @@ def _most_common(counts, n_merges):
         for pair in pairwise(word):
             frequency[pair] += count
     return [pair for pair, _ in frequency.most_common(n_merges)]
-
-
-def _after_each_word(counts, n_merges):
-    """Return the merges if one is chosen after each word."""
-    merges = []
-    for _ in range(n_merges):
-        frequency = Counter()
-        for word, count in counts.items():
-            for pair in pairwise(pieces_by(word, merges)):
-                frequency[pair] += count
-            if not frequency:
-                break
-            merges.append(max(frequency, key=frequency.get))
-    return merges
-
-
-def _pieces_by_first_places(word, merges):
-    """Return the pieces of a word if each merge is made where it fits first."""
-    pieces = list(word)
-    for pair in merges:
-        pieces = _merged_once(pieces, pair)
-    return pieces
 
 
 def _pieces_by_replacing(word, merges):
@@ -538,11 +375,7 @@ def _each_vector_is_a_row(answer, inputs: tuple, embedding: Tensor) -> str | Non
 def embed(ids, table):
     """Look the ids up and scale by sqrt(d_model)."""
     d_model = choose(
-        table.size(-1),
-        vocabulary=table.size(0),
-        sentence_length=ids.size(-1),
-        number_of_sentences=ids.size(0),
-        always_512=512,
+        table.size(-1), vocabulary=table.size(0), sentence_length=ids.size(-1), always_512=512
     )
     scale = choose(
         math.sqrt(d_model),
@@ -551,10 +384,7 @@ def embed(ids, table):
         not_the_root=d_model,
         halved=d_model / 2,
         whole_root=math.isqrt(d_model),
-        fourth_root=d_model**0.25,
         squared=d_model**2,
-        divided_by_d_model=1 / d_model,
-        logarithm=math.log(d_model),
     )
     looked_up = _looked_up(choose(table, in_place=table.mul_(scale)), ids)
     embedding = choose(looked_up * scale, in_place=looked_up, added=looked_up + scale)
@@ -563,18 +393,7 @@ def embed(ids, table):
         padding_of_zeros=embedding.masked_fill((ids == 0)[..., None], 0.0),
         with_positions=embedding + sinusoidal_encoding(*embedding.shape[1:]),
     )
-    return choose(
-        embedding,
-        squeezed=embedding.squeeze(),
-        batch_squeezed=embedding.squeeze(0),
-        flat=embedding.flatten(0, 1),
-        tokens_first=embedding.transpose(0, 1),
-        d_model_before_n=embedding.mT,
-        summed=embedding.sum(1),
-        averaged=embedding.mean(1),
-        first_sentence=embedding[0],
-        integers=embedding.long(),
-    )
+    return choose(embedding, flat=embedding.flatten(0, 1), summed=embedding.sum(1))
 
 
 def _looked_up(table, ids):
@@ -586,8 +405,5 @@ def _looked_up(table, ids):
         row_before=table[ids - 1],
         row_after=table[(ids + 1) % len(table)],
         columns=table[:, ids],
-        columns_by_transposing=table.T[ids],
         one_hot_too_narrow=F.one_hot(ids).to(table.dtype) @ table,
-        first_rows=table[torch.arange(ids.size(-1))].expand(*ids.shape, table.size(-1)),
-        id_times_first_row=ids[..., None] * table[0],
     )

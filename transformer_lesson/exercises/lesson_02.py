@@ -3,7 +3,6 @@
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lesson.exercises.engine.choosing import choose
@@ -101,37 +100,18 @@ def _any_number_of_positions(answer, inputs: tuple, encoding: Tensor) -> str | N
 )
 def sinusoidal_encoding(n_positions, d_model, base=10000.0):
     """Return a sine and a cosine of position / base^(2i / d_model), side by side."""
-    n_positions = choose(n_positions, one_too_many=n_positions + 1, one_too_few=n_positions - 1)
     position = torch.arange(n_positions)[:, None].double()
-    position = choose(
-        position,
-        from_1=position + 1,
-        shares_of_length=position / n_positions,
-        from_0_to_1=position / max(n_positions - 1, 1),
-    )
+    position = choose(position, from_1=position + 1, from_0_to_1=position / max(n_positions - 1, 1))
     column = torch.arange(d_model)
-    two_i = choose(
-        column - column % 2,
-        angle_for_each_column=column,
-        odd_columns_angle=column - column % 2 + 1,
-        pairs_from_1=column - column % 2 + 2,
-        angles_repeated=2 * (column % (d_model // 2)),
-    )
+    two_i = choose(column - column % 2, angle_for_each_column=column)
     angle = _angle(position, two_i, d_model, choose(base, always_10000=10000.0))
-    angle = choose(angle, degrees=torch.deg2rad(angle), whole_turns=2 * math.pi * angle)
+    angle = choose(angle, degrees=torch.deg2rad(angle))
     encoding = _waves(angle, position, column)
     return choose(
         encoding,
         transposed=encoding.T,
-        batch_axis=encoding[None],
-        middle_axis=encoding[:, None],
-        squeezed=encoding.squeeze(),
-        sines_half_width=encoding[:, 0::2],
         last_position=encoding[-1],
-        angles_alone=angle,
         scaled=encoding * math.sqrt(d_model),
-        half_precision=encoding.half(),
-        first_row_empty=encoding * (torch.arange(n_positions) > 0)[:, None],
     )
 
 
@@ -142,11 +122,7 @@ def _angle(position, two_i, d_model, base):
         i_alone=two_i / 2 / d_model,
         doubled=2 * two_i / d_model,
         last_is_base=two_i / (d_model - 2),
-        less_one=two_i / (d_model - 1),
-        whole_division=two_i // d_model,
-        positions_for_width=two_i / len(position),
         no_width=two_i.double(),
-        always_512=two_i / 512,
     )
     exponent = choose(exponent, growing=-exponent)
     frequency = choose(
@@ -155,15 +131,9 @@ def _angle(position, two_i, d_model, base):
         not_in_the_exponent=two_i * base ** (-1 / d_model),
         width_divides_last=base ** -two_i.double() / d_model,
         logarithm_to_10=torch.exp(-exponent * math.log10(base)),
-        logarithm_to_2=torch.exp(-exponent * math.log2(base)),
         base_e=torch.exp(-exponent),
-        base_times_exponent=1 / (base * exponent),
     )
-    return choose(
-        position * frequency,
-        quotient_to_the_power=(position / base) ** exponent,
-        frequency_alone=frequency.expand(len(position), -1),
-    )
+    return choose(position * frequency, frequency_alone=frequency.expand(len(position), -1))
 
 
 def _waves(angle, position, column):
@@ -172,22 +142,12 @@ def _waves(angle, position, column):
     encoding = choose(
         torch.where(even, sine, cosine),
         exchanged=torch.where(even, cosine, sine),
-        by_position=torch.where(position % 2 == 0, sine, cosine),
         sines_alone=sine,
-        cosines_alone=cosine,
         cosines_missing=torch.where(even, sine, 0.0),
-        negative_sines=torch.where(even, -sine, cosine),
     )
     encoding = choose(encoding, last_pair_empty=encoding * (column < len(column) - 2))
     sines, cosines = encoding[:, 0::2], encoding[:, 1::2]
-    return choose(
-        encoding,
-        sines_first=torch.cat([sines, cosines], dim=1),
-        columns_written_over=F.pad(
-            torch.cat([sines, cosines[:, -1:]], dim=1), (0, len(column) // 2 - 1)
-        ),
-        stacked_and_reshaped=torch.stack([sines, cosines]).reshape(encoding.shape),
-    )
+    return choose(encoding, sines_first=torch.cat([sines, cosines], dim=1))
 
 
 STEPS = (1, -2, 3, 0, -1, 5)
@@ -235,7 +195,7 @@ def _takes_every_place_on(answer, inputs: tuple, matrix: Tensor) -> str | None:
 )
 def shift_matrix(k, d_model, base=10000.0):
     """Return one rotation for each pair of dimensions, along the diagonal."""
-    k = choose(k, turned_back=-k, never_back=abs(k))
+    k = choose(k, never_back=abs(k))
     two_i = torch.arange(0, d_model, 2).double()
     exponent = choose(
         two_i / d_model,
@@ -243,10 +203,9 @@ def shift_matrix(k, d_model, base=10000.0):
         no_width=two_i,
         pairs_from_1=(two_i + 2) / d_model,
     )
-    exponent = choose(exponent, growing=-exponent)
-    frequency = choose(base, always_10000=10000.0) ** -exponent
+    frequency = base**-exponent
     frequency = choose(frequency, one_speed=torch.ones_like(frequency))
-    angle = choose(k * frequency, one_step=frequency, degrees=torch.deg2rad(k * frequency))
+    angle = choose(k * frequency, degrees=torch.deg2rad(k * frequency))
     sine, cosine = angle.sin(), angle.cos()
     blocks = choose(
         torch.stack([cosine, -sine, sine, cosine], dim=-1),
@@ -257,4 +216,4 @@ def shift_matrix(k, d_model, base=10000.0):
     matrix = torch.block_diag(*blocks)
     sines_first = torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
     matrix = choose(matrix, halves=matrix[sines_first][:, sines_first])
-    return choose(matrix, blocks_alone=blocks, first_block=blocks[0], batch_axis=matrix[None])
+    return matrix

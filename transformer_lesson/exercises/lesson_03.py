@@ -43,18 +43,9 @@ def attention_scores(Q, K):
     products = choose(
         Q @ K.mT,
         all_axes_turned=Q @ K.permute(*range(K.dim())[::-1]),
-        keys_ask_queries=K @ Q.mT,
         keys_not_transposed=Q @ K.reshape(*K.shape[:-2], K.size(-1), K.size(-2)),
-        sums_not_products=Q.sum(-1, keepdim=True) + K.sum(-1, keepdim=True).mT,
-        distances=torch.cdist(Q, K),
     )
-    d_head = choose(
-        Q.size(-1),
-        number_of_keys=K.size(-2),
-        number_of_queries=Q.size(-2),
-        first_axis=Q.size(0),
-        number_of_heads=Q.size(-3) if Q.dim() > 2 else Q.size(-1),
-    )
+    d_head = choose(Q.size(-1), number_of_keys=K.size(-2), number_of_queries=Q.size(-2))
     scores = products / choose(
         math.sqrt(d_head),
         cosine=1.0,
@@ -63,17 +54,9 @@ def attention_scores(Q, K):
         halved=d_head / 2,
         whole_root=math.isqrt(d_head),
         not_the_root=d_head,
-        inverse=1 / math.sqrt(d_head),
-        fourth_root=d_head**0.25,
-        squared=d_head**2,
-        logarithm=math.log(d_head + 1),
     )
     return choose(
-        scores,
-        early_softmax=scores.softmax(-1),
-        absolute=scores.abs(),
-        causal=scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf),
-        squeezed=scores.squeeze(),
+        scores, causal=scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf)
     )
 
 
@@ -108,7 +91,6 @@ def _causal_inputs(draw: Draw) -> tuple:
 )
 def causal_mask(n):
     """Return the mask that lets each position attend to itself and those before it."""
-    n = choose(n, one_too_small=n - 1, one_too_large=n + 1)
     square = torch.ones(n, n, dtype=torch.bool)
     lower = choose(
         square.tril(choose(0, not_itself=-1, one_ahead=1)),
@@ -119,21 +101,8 @@ def causal_mask(n):
         first_row_empty=square.tril() & (torch.arange(n) > 0)[:, None],
     )
     allowed = choose(lower, inverted=~lower)
-    mask = choose(
-        allowed[None, None],
-        no_axes=allowed,
-        one_axis=allowed[None],
-        axes_at_the_end=allowed[..., None, None],
-        squeezed=allowed.squeeze()[None, None],
-        cut_from_64=allowed[:64, :64][None, None],
-    )
-    return choose(
-        mask,
-        numbers=mask.float(),
-        integers=mask.long(),
-        bytes=mask.byte(),
-        additive=torch.zeros(mask.shape).masked_fill(~mask, -math.inf),
-    )
+    mask = choose(allowed[None, None], no_axes=allowed, one_axis=allowed[None])
+    return choose(mask, numbers=mask.float(), bytes=mask.byte())
 
 
 def _padding_inputs(draw: Draw) -> tuple:
@@ -173,28 +142,11 @@ def padding_mask(ids, pad_id):
         ids_above=ids > pad_id,
         up_to_the_first=(ids == pad_id).cumsum(-1) == 0,
         counted_from_the_left=torch.arange(ids.size(1)) < (ids != pad_id).sum(-1, keepdim=True),
-        first_sentence=(ids != pad_id)[:1].expand(ids.shape),
         any_sentence=(ids != pad_id).any(0).expand(ids.shape),
         one_padding_kept=(ids != pad_id) | ((ids == pad_id).cumsum(-1) == 1),
     )
-    mask = choose(
-        real[:, None, None, :],
-        queries=real[:, None, :, None],
-        keys_and_queries=real[:, None, :, None] & real[:, None, None, :],
-        no_axes=real,
-        one_axis=real[:, None],
-        axes_in_front=real[None, None],
-        every_query=real[:, None, None, :].repeat(1, 1, ids.size(1), 1),
-        squeezed=real.squeeze()[..., None, None, :],
-    )
-    return choose(
-        mask,
-        numbers=mask.float(),
-        integers=mask.long(),
-        bytes=mask.byte(),
-        additive=torch.zeros(mask.shape).masked_fill(~mask, -math.inf),
-        additive_finite=torch.zeros(mask.shape).masked_fill(~mask, -10000.0),
-    )
+    mask = choose(real[:, None, None, :], queries=real[:, None, :, None])
+    return choose(mask, numbers=mask.float(), bytes=mask.byte())
 
 
 def _attention_inputs(draw: Draw) -> tuple:
@@ -277,7 +229,6 @@ def scaled_dot_product_attention(Q, K, V, mask=None):
         math.sqrt(Q.size(-1)),
         unscaled=1.0,
         not_the_root=Q.size(-1),
-        root_of_keys=math.sqrt(K.size(-2)),
         inverse=1 / math.sqrt(Q.size(-1)),
     )
     scores = Q @ K.mT / scale
@@ -289,11 +240,8 @@ def scaled_dot_product_attention(Q, K, V, mask=None):
     return choose(
         (output, weights),
         output_alone=output,
-        weights_first=(weights, output),
         scores_returned=(output, masked),
-        output_twice=(output, output),
         unmasked_weights_returned=(output, scores.softmax(-1)),
-        nan_left_in_the_weights=(output.nan_to_num(0.0), weights),
     )
 
 
@@ -335,7 +283,6 @@ def _weights(scores, hidden):
         over_heads=scores.softmax(1),
         over_all=scores.flatten(-2).softmax(-1).view(scores.shape),
         twice=scores.softmax(-1).softmax(-1),
-        logarithms=scores.log_softmax(-1),
         sigmoid=scores.sigmoid(),
         naive_exponential=scores.exp() / scores.exp().sum(-1, keepdim=True),
         one_maximum=(below.exp() / below.exp().sum(-1, keepdim=True)).nan_to_num(0.0),
@@ -347,7 +294,6 @@ def _weights(scores, hidden):
         shares.masked_fill(hidden, 0.0),
         shares.masked_fill(empty, 0.0),
         empty_rows_of_nan=shares.masked_fill(empty, math.nan),
-        nan_left_in_the_weights=shares.masked_fill(empty, math.nan),
         zero_times_infinity=shares.nan_to_num(0.0),
         empty_rows_even=shares,
         one_empty_row_empties_all=shares.masked_fill(empty.any(), 0.0),

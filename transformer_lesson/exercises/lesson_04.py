@@ -128,28 +128,17 @@ def role_head(n_places):
         two_back=j == i - 2,
         all_before=j < i,
         both_sides=(j - i).abs() == 1,
-        fixed_place=(j == 2) & (i >= 0),
-        one_article=(j == 2) & (i == 3),
         product_of_places=(i - 1) * j,
-        looks_everywhere=j < 0 * i,
-        any_verb=j < 0 * i,
-        articles_want_verbs=j < 0 * i,
-        nearest_verb=torch.where(j < i, -0.4 * (i - j), -18.0),
-        verb_before=torch.where(j < i, 0.0, -18.0),
     )
     W_Q, W_K = torch.zeros(2, 6 + n_places, 1 + n_places)
     W_Q[6:, 1:] = loud * wishes
-    W_Q[6:, 0] = loud * choose(
-        0.0, any_verb=1.0, nearest_verb=8.0, verb_before=8.0, verbs_too=1.0, first_finds_verb=0.4
-    )
-    W_Q[0, 0] = loud * choose(0.0, articles_want_verbs=1.0, articles_too=1.0)
+    W_Q[6:, 0] = loud * choose(0.0, first_finds_verb=0.4)
+    W_Q[0, 0] = loud * 0.0
     W_K[2, 0] = 1.0  # a verb is found by column 0,
     W_K[6:, 1:] = torch.eye(n_places)  # place j by column 1 + j
     W_V = torch.zeros(6 + n_places, 1)
-    W_V[6:] = choose(0.0, opposite=1.0)
-    W_V[choose(2, noun=1, article=0, next_row=3, any_kind=slice(3))] = choose(
-        1.0, opposite=-1.0, loud_value=50.0, half_value=0.5, nothing_handed=0.0
-    )
+    W_V[6:] = 0.0
+    W_V[choose(2, article=0, next_row=3)] = 1.0
     return W_Q, W_K, W_V
 
 
@@ -193,7 +182,6 @@ def split_heads(x, n_heads):
     cut = choose(
         x.reshape(batch, n, n_heads, d_head),
         dealt_out=x.reshape(batch, n, d_head, n_heads).mT,
-        sizes_exchanged=x.reshape(batch, n, d_head, n_heads),
         tokens_in_the_last_axis=x.mT.reshape(batch, n, n_heads, d_head),
         last_head_first=x.reshape(batch, n, n_heads, d_head).flip(2),
         whole_tokens=x[:, :, None].expand(batch, n, n_heads, d_model),
@@ -203,19 +191,11 @@ def split_heads(x, n_heads):
         no_transpose=x.reshape(batch, n_heads, n, d_head),
         behind_the_tokens=cut,
         in_front_of_the_batch=cut.permute(2, 0, 1, 3),
-        tokens_in_front=cut.transpose(0, 1).transpose(1, 2),
         numbers_first=cut.permute(0, 2, 3, 1),
         numbers_in_front=cut.permute(0, 3, 1, 2),
-        numbers_and_heads_exchanged=cut.mT,
     )
     return choose(
-        heads,
-        joined_with_the_batch=heads.flatten(0, 1),
-        listed=list(heads.unbind(1)),
-        first_head=heads[:, 0],
-        squeezed=heads.squeeze(),
-        squeezed_batch=heads.squeeze(0),
-        scaled=heads / math.sqrt(d_head),
+        heads, joined_with_the_batch=heads.flatten(0, 1), scaled=heads / math.sqrt(d_head)
     )
 
 
@@ -247,33 +227,15 @@ def merge_heads(x):
     side_by_side = choose(
         x.transpose(1, 2),
         number_by_number=x.permute(0, 2, 3, 1),
-        d_head_and_tokens_exchanged=x.mT,
         all_axes_turned=x.permute(3, 2, 1, 0),
-        batch_and_tokens_exchanged=x.permute(2, 0, 1, 3),
     )
     merged = choose(
         side_by_side.flatten(2),
         no_transpose=x.reshape(batch, n, n_heads * d_head),
         batch_and_heads_exchanged=x.transpose(0, 1).reshape(batch, n, n_heads * d_head),
-        not_joined=side_by_side,
-        joined_with_tokens=side_by_side.flatten(1, 2),
-        joined_with_the_batch=x.flatten(0, 1),
-        joined_too_early=x.flatten(1, 2),
-        added_up=x.sum(1),
         averaged=x.mean(1),
-        first_head=x[:, 0],
-        last_head=x[:, -1],
     )
-    return choose(
-        merged,
-        squeezed=merged.squeeze(),
-        squeezed_batch=merged.squeeze(0),
-        flat=merged.flatten(),
-        flat_sentences=merged.flatten(1),
-        batch_joined_with_tokens=merged.flatten(0, 1),
-        numbers_first=merged.mT,
-        scaled=merged / math.sqrt(n_heads),
-    )
+    return choose(merged, flat=merged.flatten(), scaled=merged / math.sqrt(n_heads))
 
 
 MASKS = ("", "1 1 n n", "batch 1 1 n", "1 head n n", "n n", "head n n", "batch head n n", "1 1 1 n")
@@ -333,23 +295,21 @@ def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     """Return Concat(head_1, ..., head_h) W_O."""
     n_heads = choose(n_heads, single_head=1)
     projections = choose((W_Q, W_K, W_V), transposed_weights=(W_Q.T, W_K.T, W_V.T))
-    W_O = choose(W_O, transposed_weights=W_O.T, transposed_output=W_O.T)
+    W_O = choose(W_O, transposed_weights=W_O.T)
     W_Q, W_K, W_V = choose(projections, one_projection=projections[:1] * 3)
     Q = _heads(choose(x @ W_Q, queries_not_projected=x), n_heads)
-    K = choose(x @ W_K, queries_as_keys=x @ W_Q, exchanged=x @ W_V, keys_not_projected=x)
-    V = choose(x @ W_V, keys_as_values=x @ W_K, exchanged=x @ W_K, values_not_projected=x)
+    K = choose(x @ W_K, keys_not_projected=x)
+    V = choose(x @ W_V, keys_as_values=x @ W_K, values_not_projected=x)
     K, V = _heads(K, n_heads), _heads(V, n_heads)
     scale = choose(
         math.sqrt(Q.size(-1)),
         root_of_d_model=math.sqrt(x.size(-1)),
         unscaled=1.0,
         not_the_root=Q.size(-1),
-        root_of_heads=math.sqrt(n_heads),
-        inverse=1 / math.sqrt(Q.size(-1)),
     )
-    weights = _weights(choose(Q @ K.mT, keys_ask_queries=K @ Q.mT) / scale, mask)
+    weights = _weights((Q @ K.mT) / scale, mask)
     output = _projected(weights @ V, x, W_O)
-    return choose(output, pair=(output, weights), pair_of_means=(output, weights.mean(1)))
+    return choose(output, pair=(output, weights))
 
 
 def _heads(numbers, n_heads):
@@ -359,10 +319,8 @@ def _heads(numbers, n_heads):
         numbers.reshape(batch, n, n_heads, -1).transpose(1, 2),
         view_without_transpose=numbers.reshape(batch, n_heads, n, -1),
         never_transposed=numbers.reshape(batch, n_heads, n, -1),
-        heads_attend_to_each_other=numbers.reshape(batch, n, n_heads, -1),
         dealt_out=numbers.reshape(batch, n, -1, n_heads).permute(0, 3, 1, 2),
         dealt_out_and_back=numbers.reshape(batch, n, -1, n_heads).permute(0, 3, 1, 2),
-        sizes_exchanged=numbers.reshape(batch, n, -1, n_heads).transpose(1, 2),
     )
 
 
@@ -399,18 +357,10 @@ def _projected(heads, x, W_O):
     batch, n_heads, n, d_head = heads.shape
     joined = choose(
         heads.transpose(1, 2).flatten(2),
-        heads_attend_to_each_other=heads.flatten(2),
         merged_without_transpose=heads.reshape(batch, n, -1),
         never_transposed=heads.reshape(batch, n, -1),
-        number_by_number=heads.permute(0, 2, 3, 1).flatten(2),
         dealt_out_and_back=heads.permute(0, 2, 3, 1).flatten(2),
         added_up=heads.sum(1).repeat(1, 1, n_heads),
-        heads_in_other_order=heads.flip(1).transpose(1, 2).flatten(2),
     )
-    output = choose(joined @ W_O, no_output_projection=joined, applied_twice=joined @ W_O @ W_O)
-    return choose(
-        output,
-        residual=x + output,
-        per_head=heads,
-        activated=output.relu(),
-    )
+    output = choose(joined @ W_O, no_output_projection=joined)
+    return choose(output, residual=x + output)

@@ -53,21 +53,17 @@ def _encoder_inputs(draw: Draw) -> tuple:
 def encoder_block(x, attention, feed_forward, norm_1, norm_2):
     """Post-norm: return norm_2(H + feed_forward(H)), where H = norm_1(x + attention(x))."""
     attention, feed_forward = choose(
-        (attention, feed_forward),
-        feed_forward_first=(feed_forward, attention),
-        attention_twice=(attention, attention),
-        feed_forward_twice=(feed_forward, feed_forward),
+        (attention, feed_forward), feed_forward_first=(feed_forward, attention)
     )
     norm_1, norm_2 = choose(
         (norm_1, norm_2),
         norms_swapped=(norm_2, norm_1),
         first_norm_twice=(norm_1, norm_1),
-        second_norm_twice=(norm_2, norm_2),
         new_norms=(nn.LayerNorm(x.size(-1)),) * 2,
     )
     H = _attention_branch(choose(x, input_normalized=norm_1(x)), attention, norm_1)
     output = _feed_forward_branch(x, H, feed_forward, norm_2)
-    return choose(output, one_branch=H, third_residual=x + output, squeezed=output.squeeze())
+    return output
 
 
 def _attention_branch(x, attention, norm):
@@ -76,27 +72,14 @@ def _attention_branch(x, attention, norm):
     found = choose(
         attention(read),
         norms_before_sums=norm(attention(read)),
-        first_norm_before_sum=norm(attention(read)),
         three_arguments=attention(read, read, read),
         one_sentence_at_a_time=torch.stack([attention(sentence) for sentence in read]),
-        first_sentence=attention(read)[0],
         no_attention=torch.zeros_like(x),
     )
-    carried = choose(
-        x,
-        no_first_residual=torch.zeros_like(x),
-        no_residuals=torch.zeros_like(x),
-        normalized_carried=norm(x),
-    )
+    carried = choose(x, no_first_residual=torch.zeros_like(x), no_residuals=torch.zeros_like(x))
     total = choose(carried + found, in_place=x.add_(found))
     return choose(
-        norm(total),
-        pre_norm=total,
-        first_pre_norm=total,
-        norms_before_sums=total,
-        first_norm_before_sum=total,
-        no_first_norm=total,
-        no_norms=total,
+        norm(total), pre_norm=total, first_pre_norm=total, norms_before_sums=total, no_norms=total
     )
 
 
@@ -107,7 +90,6 @@ def _feed_forward_branch(x, H, feed_forward, norm):
     written = choose(
         feed_forward(read),
         norms_before_sums=norm(feed_forward(read)),
-        second_norm_before_sum=norm(feed_forward(read)),
         no_feed_forward=torch.zeros_like(x),
     )
     carried = choose(
@@ -116,18 +98,15 @@ def _feed_forward_branch(x, H, feed_forward, norm):
         both_residuals=H + x,
         no_second_residual=torch.zeros_like(x),
         no_residuals=torch.zeros_like(x),
-        normalized_carried=norm(H),
     )
     total = choose(
-        carried + written,
-        in_place=carried.add_(written) if carried is x else carried + written,
+        carried + written, in_place=carried.add_(written) if carried is x else carried + written
     )
     return choose(
         norm(total),
         pre_norm=total,
         second_pre_norm=total,
         norms_before_sums=total,
-        second_norm_before_sum=total,
         no_second_norm=total,
         no_norms=total,
     )
@@ -191,47 +170,17 @@ def who_told(weights, values, new_weights, new_values):
         (values, new_values),
         values_of_the_first_run=(values, values),
         values_of_the_second_run=(new_values, new_values),
-        runs_mixed=(new_values, values),
-        no_values=(torch.ones_like(values[..., :1]), torch.ones_like(values[..., :1])),
     )
     before, now = _brought(weights, values), _brought(new_weights, new_values)
-    change = choose(
-        now - before,
-        first_run_alone=before,
-        second_run_alone=now,
-        sum_of_both=now + before,
-        product_of_changes=_brought(new_weights - weights, new_values - values),
-    )
+    change = now - before
     squares = _squares(change, before, now)
     return _handed_back(_length(squares, change, before, now), change)
 
 
 def _handed_back(told, change):
     """Return the lengths as the function's result."""
-    arrived = change.sum(3).square().sum((1, -1)).sqrt()  # at each word, from all together
-    others = 1 - torch.eye(change.size(2), dtype=told.dtype)
-    told = choose(
-        told,
-        turned=told.mT,
-        both_ways=(told + told.mT) / 2,
-        nothing_from_itself=told * others,
-        last_word_left_out=told * (torch.arange(told.size(-1)) < told.size(-1) - 1),
-        shares=told / told.sum(-1, keepdim=True),
-        all_words_together=arrived,
-        the_same_from_every_word=arrived[..., None].expand(told.shape),
-        summed_over_givers=told.sum(-1),
-        strongest_giver=told.argmax(-1),
-    )
-    return choose(
-        told,
-        first_sentence=told[0],
-        sentences_averaged=told.mean(0),
-        first_word_left_out=told[:, 1:],
-        squeezed=told.squeeze(),
-        axes_kept=told[:, None, :, :, None],
-        rounded=told.round(decimals=2),
-        as_a_list=told.tolist(),
-    )
+    told = choose(told, shares=told / told.sum(-1, keepdim=True))
+    return told
 
 
 def _over_heads(weights):
@@ -241,46 +190,18 @@ def _over_heads(weights):
 
 def _brought(weights, values):
     """Return what each word gets from each in every head, (batch, head, n, n, d_head)."""
-    return choose(
-        weights[..., None] * values[:, :, None],
-        values_of_who_gets=weights[..., None] * values[:, :, :, None],
-        no_new_axes=weights * values,
-    )
+    return weights[..., None] * values[:, :, None]
 
 
 def _length(squares, change, before, now):
     """Return the length of each change, over all heads at once."""
-    lengths = _of_each_head(change, before, now)
     ends = _over_all_heads(before, now)
     return choose(
         squares.sqrt(),
-        no_root=squares,
-        root_twice=squares.sqrt().sqrt(),
-        heads_not_moved=change.reshape(len(change), *change.shape[2:4], -1).norm(dim=-1),
-        lengths_of_numbers_added=change.square().sum(1).sqrt().sum(-1),
-        sizes_added=change.abs().sum((1, -1)),
-        sizes_averaged=change.abs().mean((1, -1)),
-        largest_number=change.abs().amax((1, -1)),
-        largest_of_each_head=change.abs().amax(-1).sum(1),
-        signs_kept=change.sum((1, -1)),
-        signs_averaged=change.mean((1, -1)),
-        added_and_made_positive=change.sum((1, -1)).abs(),
-        lengths_of_heads_added=lengths[0].sum(1),
-        lengths_of_heads_averaged=lengths[0].mean(1),
-        loudest_head=lengths[0].amax(1),
-        middle_head=lengths[0].median(1).values,
         lengths_compared=(ends[1] - ends[0]).abs(),
-        lengths_compared_with_sign=ends[1] - ends[0],
-        lengths_of_heads_compared_and_added=(lengths[2] - lengths[1]).abs().sum(1),
-        lengths_of_heads_compared_and_averaged=(lengths[2] - lengths[1]).abs().mean(1),
         compared_with_before=squares.sqrt() / ends[0],
         directions_compared=1 - (before * now).sum((1, -1)) / (ends[0] * ends[1]),
     )
-
-
-def _of_each_head(*parts):
-    """Return the lengths in each head."""
-    return [part.square().sum(-1).sqrt() for part in parts]
 
 
 def _over_all_heads(*parts):
@@ -290,27 +211,10 @@ def _over_all_heads(*parts):
 
 def _squares(change, before, now):
     """Return the square of the length of each change, over all heads at once."""
-    lengths, ends = _of_each_head(change, before, now), _over_all_heads(before, now)
     return choose(
         change.square().sum((1, -1)),
-        mean_square=change.square().mean((1, -1)),
-        heads_added_first=change.sum(1).square().sum(-1),
         heads_averaged_first=change.mean(1).square().sum(-1),
-        numbers_added_first=change.sum(-1).square().sum(1),
-        numbers_averaged_first=change.mean(-1).square().sum(1),
-        divided_by_d_head=change.square().sum((1, -1)) / change.size(-1),
-        divided_by_heads=change.square().sum((1, -1)) / change.size(1),
         first_head=change[:, 0].square().sum(-1),
-        last_head=change[:, -1].square().sum(-1),
-        each_head=change.square().sum(-1),
-        each_number=change.square().sum(1),
-        sentences_added=change.square().sum((0, 1, -1)),
-        all_added=change.square().sum(),
-        sentences_for_heads=change.square().sum((0, -1)),
-        lengths_compared_head_by_head=(lengths[2] - lengths[1]).square().sum(1),
-        squares_compared=(ends[1].square() - ends[0].square()).abs(),
-        sizes_added_in_each_head=change.abs().sum(-1).square().sum(1),
-        only_what_grew=change.relu().square().sum((1, -1)),
     )
 
 
@@ -342,7 +246,7 @@ def encoder_forward(source_ids, weights):
     """Return the memory: embeddings plus positions, passed through every block."""
     n_heads, table = choose(weights.n_heads, single_head=1), weights.source_table
     table = choose(table, target_table=weights.target_table)
-    real = padding_mask(source_ids, choose(weights.pad_id, pad_id_assumed=0))
+    real = padding_mask(source_ids, weights.pad_id)
     mask = choose(
         real,
         no_mask=None,
@@ -350,31 +254,15 @@ def encoder_forward(source_ids, weights):
         causal=causal_mask(source_ids.size(1)),
         hidden_queries=real.mT,
         hidden_queries_too=real & real.mT,
-        causal_too=real & causal_mask(source_ids.size(1)),
     )
     PE = sinusoidal_encoding(source_ids.size(1), table.size(1))
     x = _placed(source_ids, table, PE)
     stack = choose(
-        weights.encoder,
-        first_block_only=weights.encoder[:1],
-        last_block_only=weights.encoder[-1:],
-        first_block_again=weights.encoder[:1] * len(weights.encoder),
-        last_block_first=weights.encoder[::-1],
-        decoders_blocks=weights.decoder,
-        no_blocks=(),
+        weights.encoder, first_block_only=weights.encoder[:1], last_block_only=weights.encoder[-1:]
     )
     for block in stack:
-        x = _through(choose(x, positions_in_the_loop=x + PE), block, n_heads, mask)
-    return choose(
-        x,
-        normalized_at_the_end=layer_norm(x, *weights.encoder[-1].norms[1], 1e-5),
-        projected=x @ weights.projection,
-        averaged=x.mean(1),
-        last_token=x[:, -1],
-        padding_zeroed=x * real[:, 0, 0, :, None],
-        squeezed=x.squeeze(),
-        batch_behind=x.transpose(0, 1),
-    )
+        x = _through(x, block, n_heads, mask)
+    return x
 
 
 def _placed(ids, table, PE):
@@ -387,35 +275,23 @@ def _placed(ids, table, PE):
     return choose(
         x + PE,
         no_positions=x,
-        positions_in_the_loop=x,
         positions_scaled_too=x + PE * table.size(1) ** 0.5,
         positions_from_one=x + sinusoidal_encoding(ids.size(1) + 1, table.size(1))[1:],
-        positions_of_sentences=x + sinusoidal_encoding(ids.size(0), table.size(1))[:, None],
-        positions_multiplied=x * PE,
-        positions_alone=PE.expand_as(x),
     )
 
 
 def _through(x, block, n_heads, mask):
     """Return what a block makes of x."""
     W_Q, W_K, W_V, W_O = block.self_attention
-    matrices = choose(
-        (W_Q, W_K, W_V, W_O),
-        queries_and_keys_exchanged=(W_K, W_Q, W_V, W_O),
-        keys_and_values_exchanged=(W_Q, W_V, W_K, W_O),
-        queries_matrix_for_all=(W_Q, W_Q, W_Q, W_O),
-        transposed_matrices=(W_Q.T, W_K.T, W_V.T, W_O.T),
-    )
-    first, second = choose(
-        block.norms[:2],
-        norms_swapped=(block.norms[1], block.norms[0]),
-        first_norm_twice=(block.norms[0], block.norms[0]),
-        second_norm_twice=(block.norms[1], block.norms[1]),
-    )
-    return blocks.encoder_block(
-        x,
+    matrices = (W_Q, W_K, W_V, W_O)
+    first, second = choose(block.norms[:2], norms_swapped=(block.norms[1], block.norms[0]))
+    sublayers = (
         lambda h: multi_head_attention(h, *matrices, n_heads, mask),
         lambda h: feed_forward(h, *block.feed_forward),
-        lambda h: layer_norm(h, *first, 1e-5),
-        lambda h: layer_norm(h, *second, 1e-5),
+    )
+    norms = lambda h: layer_norm(h, *first, 1e-5), lambda h: layer_norm(h, *second, 1e-5)
+    between = blocks.residual_branch_pre(x, sublayers[0], norms[0])
+    return choose(
+        blocks.encoder_block(x, *sublayers, *norms),
+        pre_norm=blocks.residual_branch_pre(between, sublayers[1], norms[1]),
     )

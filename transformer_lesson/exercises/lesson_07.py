@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
@@ -61,38 +61,14 @@ def _cross_inputs(draw: Draw) -> tuple:
 )
 def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     """Multi-head attention: queries from y, keys and values from memory."""
-    y, memory = choose(
-        (y, memory),
-        arguments_swapped=(memory, y),
-        target_alone=(y, y),
-        source_alone=(memory, memory),
-    )
+    y, memory = choose((y, memory), arguments_swapped=(memory, y), target_alone=(y, y))
     Q = choose(y @ W_Q, queries_not_projected=y)
-    K = choose(
-        memory @ W_K,
-        keys_from_target=y @ W_K,
-        keys_by_queries_matrix=memory @ W_Q,
-        keys_by_values_matrix=memory @ W_V,
-        keys_not_projected=memory,
-    )
-    V = choose(
-        memory @ W_V,
-        values_from_target=y @ W_V,
-        keys_as_values=memory @ W_K,
-        values_not_projected=memory,
-    )
-    n_heads = choose(n_heads, single_head=1)
+    K = choose(memory @ W_K, keys_from_target=y @ W_K)
+    V = choose(memory @ W_V, values_from_target=y @ W_V, keys_as_values=memory @ W_K)
     Q, K, V = split_heads(Q, n_heads), split_heads(K, n_heads), split_heads(V, n_heads)
-    mask = choose(
-        mask,
-        mask_ignored=None,
-        inverted_mask=None if mask is None else ~mask,
-        mask_turned=None if mask is None else mask.mT,
-    )
+    mask = choose(mask, mask_ignored=None)
     Q = choose(
-        Q,
-        unscaled=Q * Q.size(-1) ** 0.5,
-        root_of_d_model=Q * (Q.size(-1) / y.size(-1)) ** 0.5,
+        Q, unscaled=Q * Q.size(-1) ** 0.5, root_of_d_model=Q * (Q.size(-1) / y.size(-1)) ** 0.5
     )
     heads, weights = attention.scaled_dot_product_attention(Q, K, V, mask)
     if mask is not None:
@@ -103,14 +79,8 @@ def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
             empty_rows_of_nan=heads.masked_fill(empty, math.nan),
         )
     joined = choose(merge_heads(heads), merged_without_transpose=heads.reshape(y.shape))
-    output = choose(joined @ W_O, no_output_projection=joined, transposed_output=joined @ W_O.T)
-    return choose(
-        output,
-        residual=y + output,
-        pair=(output, weights),
-        squeezed=output.squeeze(),
-        memory_returned=memory,
-    )
+    output = choose(joined @ W_O, no_output_projection=joined)
+    return choose(output, residual=y + output, pair=(output, weights))
 
 
 def _forward_inputs(draw: Draw) -> tuple:
@@ -143,24 +113,14 @@ def _through(y, memory, block, n_heads, causal, real):
     own, crossed = choose(
         (block.self_attention, block.cross_attention),
         attentions_swapped=(block.cross_attention, block.self_attention),
-        self_attention_twice=(block.self_attention, block.self_attention),
-        cross_attention_twice=(block.cross_attention, block.cross_attention),
     )
-    first, second, third = choose(
-        block.norms,
-        first_two_norms_swapped=(block.norms[1], block.norms[0], block.norms[2]),
-        last_two_norms_swapped=(block.norms[0], block.norms[2], block.norms[1]),
-        first_norm_for_all=(block.norms[0],) * 3,
-    )
-    n_heads = choose(n_heads, single_head=1)
+    first, second, third = choose(block.norms, first_norm_for_all=(block.norms[0],) * 3)
     return blocks.decoder_block(
         y,
         memory,
         lambda h: multi_head_attention(h, *own, n_heads, causal),
         lambda h, memory: choose(
             attention.cross_attention(h, memory, *crossed, n_heads, real),
-            no_cross_attention=torch.zeros_like(h),
-            roles_swapped=attention.cross_attention(memory, h, *crossed, n_heads, real),
             causal_across=attention.cross_attention(
                 h, memory, *crossed, n_heads, _seen_so_far(h, memory) & real
             ),
@@ -207,43 +167,32 @@ def _decoder_inputs(draw: Draw) -> tuple:
     invariants=(
         random_layers.the_same_again,
         random_layers.functions_are_given_the_right_things(
-            blocks.decoder_block,
-            "self_attention norm_1 cross_attention norm_2 feed_forward norm_3",
+            blocks.decoder_block, "self_attention norm_1 cross_attention norm_2 feed_forward norm_3"
         ),
         random_layers.gradients_are_kept(blocks.decoder_block),
     ),
 )
 def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     """Post-norm: self-attention, cross-attention and feed-forward, each with add & norm."""
-    y, memory = choose((y, memory), arguments_swapped=(memory, y), target_alone=(y, y))
+    y, memory = choose((y, memory), arguments_swapped=(memory, y))
     norm_1, norm_2, norm_3 = choose(
         (norm_1, norm_2, norm_3),
-        first_two_norms_swapped=(norm_2, norm_1, norm_3),
         last_two_norms_swapped=(norm_1, norm_3, norm_2),
         one_norm_for_all=(norm_1, norm_1, norm_1),
         first_norm_twice=(norm_1, norm_1, norm_3),
-        second_norm_twice=(norm_1, norm_2, norm_2),
-        new_norms=(nn.LayerNorm(y.size(-1)),) * 3,
     )
 
     own = partial(_own, self_attention, memory)
     asking = partial(_asking, cross_attention, y, memory, norm_2)
     first, second, third = choose(
-        (own, asking, feed_forward),
-        cross_first=(asking, own, feed_forward),
-        feed_forward_second=(own, feed_forward, asking),
-        feed_forward_first=(feed_forward, own, asking),
-        self_twice=(own, own, feed_forward),
-        cross_twice=(asking, asking, feed_forward),
+        (own, asking, feed_forward), cross_first=(asking, own, feed_forward)
     )
     after_self = _first_branch(y, first, norm_1)
     after_cross = choose(
         _second_branch(y, memory, after_self, second, norm_2), no_second_branch=after_self
     )
-    output = choose(
-        _third_branch(y, after_self, after_cross, third, norm_3), two_branches=after_cross
-    )
-    return choose(output, squeezed=output.squeeze(), both_returned=(output, memory))
+    output = _third_branch(y, after_self, after_cross, third, norm_3)
+    return output
 
 
 @exercise(
@@ -272,28 +221,11 @@ def decoder_forward(target_ids, memory, source_ids, weights):
     real = choose(real, no_padding_mask=None, padding_inverted=~real)
     causal, real = choose((causal, real), masks_swapped=(real, causal))
     y = _placed(target_ids, table)
-    stack = choose(
-        weights.decoder,
-        first_block_only=weights.decoder[:1],
-        last_block_only=weights.decoder[-1:],
-        first_block_again=weights.decoder[:1] * len(weights.decoder),
-        last_block_first=weights.decoder[::-1],
-        no_blocks=(),
-    )
+    stack = choose(weights.decoder, last_block_only=weights.decoder[-1:])
     for block in stack:
-        y = _through(y, choose(memory, memory_moves_on=y), block, weights.n_heads, causal, real)
-    y = choose(y, normalized_at_the_end=layer_norm(y, *weights.decoder[-1].norms[2], 1e-5))
-    logits = choose(
-        y @ weights.projection, not_projected=y, target_table_again=y @ weights.target_table.T
-    )
-    return choose(
-        logits,
-        probabilities=logits.softmax(-1),
-        logarithms=logits.log_softmax(-1),
-        last_token=logits[:, -1],
-        likeliest=logits.argmax(-1),
-        squeezed=logits.squeeze(),
-    )
+        y = _through(y, memory, block, weights.n_heads, causal, real)
+    logits = y @ weights.projection
+    return choose(logits, probabilities=logits.softmax(-1))
 
 
 def _own(self_attention, memory, queries):
@@ -315,7 +247,6 @@ def _asking(cross_attention, y, memory, norm, queries):
         memory_normalized=cross_attention(queries, norm(memory)),
         memory_left_out=cross_attention(queries),
         three_arguments=cross_attention(queries, memory, memory),
-        values_from_target=cross_attention(queries, memory, queries),
         memory_cut=cross_attention(queries, memory[:, : queries.size(1)]),
         memory_averaged=cross_attention(queries, memory.mean(1, keepdim=True)),
     )
@@ -323,35 +254,17 @@ def _asking(cross_attention, y, memory, norm, queries):
 
 def _first_branch(y, sublayer, norm):
     """Return norm(y + sublayer(y))."""
-    read = choose(y, pre_norm=norm(y), first_pre_norm=norm(y))
-    written = choose(
-        sublayer(read),
-        norms_before_sums=norm(sublayer(read)),
-        first_norm_before_sum=norm(sublayer(read)),
-        no_self_attention=torch.zeros_like(y),
-    )
-    carried = choose(y, no_first_residual=torch.zeros_like(y), no_residuals=torch.zeros_like(y))
+    read = choose(y, pre_norm=norm(y))
+    written = sublayer(read)
+    carried = choose(y, no_residuals=torch.zeros_like(y))
     total = choose(carried + written, in_place=y.add_(written))
-    return choose(
-        norm(total),
-        pre_norm=total,
-        first_pre_norm=total,
-        norms_before_sums=total,
-        first_norm_before_sum=total,
-        no_first_norm=total,
-        no_norms=total,
-    )
+    return choose(norm(total), pre_norm=total, no_norms=total)
 
 
 def _second_branch(y, memory, after_self, sublayer, norm):
     """Return norm(after_self + sublayer(after_self))."""
-    read = choose(after_self, pre_norm=norm(after_self), second_pre_norm=norm(after_self))
-    written = choose(
-        sublayer(read),
-        norms_before_sums=norm(sublayer(read)),
-        second_norm_before_sum=norm(sublayer(read)),
-        no_cross_attention=torch.zeros_like(after_self),
-    )
+    read = choose(after_self, pre_norm=norm(after_self))
+    written = sublayer(read)
     carried = choose(
         after_self,
         no_second_residual=torch.zeros_like(after_self),
@@ -360,50 +273,25 @@ def _second_branch(y, memory, after_self, sublayer, norm):
         memory_carried=memory,
     )
     total = choose(
-        carried + written,
-        in_place=carried.add_(written) if carried is y else carried + written,
+        carried + written, in_place=carried.add_(written) if carried is y else carried + written
     )
-    return choose(
-        norm(total),
-        pre_norm=total,
-        second_pre_norm=total,
-        norms_before_sums=total,
-        second_norm_before_sum=total,
-        no_second_norm=total,
-        no_norms=total,
-    )
+    return choose(norm(total), pre_norm=total, no_norms=total)
 
 
 def _third_branch(y, after_self, after_cross, sublayer, norm):
     """Return norm(after_cross + sublayer(after_cross))."""
-    source = choose(after_cross, third_reads_first=after_self, third_reads_input=y)
-    read = choose(source, pre_norm=norm(source), third_pre_norm=norm(source))
-    written = choose(
-        sublayer(read),
-        norms_before_sums=norm(sublayer(read)),
-        third_norm_before_sum=norm(sublayer(read)),
-        no_feed_forward=torch.zeros_like(after_cross),
-    )
+    read = choose(after_cross, pre_norm=norm(after_cross))
+    written = sublayer(read)
     carried = choose(
         after_cross,
         no_third_residual=torch.zeros_like(after_cross),
         no_residuals=torch.zeros_like(after_cross),
-        input_in_third_sum=y,
         first_result_in_third_sum=after_self,
     )
     total = choose(
-        carried + written,
-        in_place=carried.add_(written) if carried is y else carried + written,
+        carried + written, in_place=carried.add_(written) if carried is y else carried + written
     )
-    return choose(
-        norm(total),
-        pre_norm=total,
-        third_pre_norm=total,
-        norms_before_sums=total,
-        third_norm_before_sum=total,
-        no_third_norm=total,
-        no_norms=total,
-    )
+    return choose(norm(total), pre_norm=total, no_third_norm=total, no_norms=total)
 
 
 class Mixer:
@@ -533,36 +421,23 @@ def leaks_future(model, ids):
     """Return whether changing a token moves the output of any earlier position."""
     before, changed, leaks = model(ids), ids.clone(), []
     for position in _positions(ids.size(1)):
-        changed = choose(
-            ids.clone(),
-            in_place=ids,
-            in_place_throughout=ids,
-            compared_with_itself=ids,
-            changes_pile_up=changed,
-        )
-        sentences = choose(slice(None), first_sentence=0)
+        changed = choose(ids.clone(), in_place=ids, in_place_throughout=ids)
+        sentences = slice(None)
         place = choose(position, all_later=slice(position, None))
         changed[sentences, place] = _another(ids[sentences, place], ids.max() + 1)
         difference = choose(
-            model(changed) - choose(before, compared_with_itself=model(ids)),
+            model(changed) - before,
             text_cut_off=model(ids[:, :position]) - before[:, :position],
             most_probable=(model(changed).argmax(-1) - before.argmax(-1)),
         )
         scale = choose(1.0, relative=before[:, :position].norm() + 1e-8)
         leaks.append(_moves(difference / scale, position))
-        if choose(leaks[-1], in_place_throughout=False, every_change=not leaks[-1]):
+        if choose(leaks[-1], in_place_throughout=False):
             break
-    found = choose(any(leaks), every_change=all(leaks), turned_round=not any(leaks))
+    found = any(leaks)
     return choose(
         found,
-        always_false=False,
         number=int(found),
-        text=str(found),
-        list_returned=leaks,
-        always_true=True,
-        largest_of_none=bool(max(leaks)),
-        stack_of_none=torch.stack([torch.tensor(leak) for leak in leaks]).any().item(),
-        none_for_false=found or None,
     )
 
 
@@ -571,7 +446,6 @@ def _positions(n):
     return choose(
         range(1, n),
         last_token=[n - 1],
-        token_1=[1],
         first_round=range(1, n)[:1],
         last_token_never=range(1, n - 1),
         token_1_never=range(2, n),
@@ -585,11 +459,8 @@ def _another(old, vocab_size):
     return choose(
         (old == 0).long(),
         always_0=torch.zeros_like(old),
-        always_1=torch.ones_like(old),
         next_id=old + 1,
         next_in_circle=(old + 1) % vocab_size,
-        previous_id=old - 1,
-        mirrored=1 - old,
     )
 
 
@@ -602,19 +473,14 @@ def _moves(difference, position):
             all_outputs=slice(None),
             changed_one_too=slice(position + 1),
             itself_from_token_0=slice(position + 1),
-            one_too_few=slice(position - 1),
             first_output=slice(1),
             output_before=slice(position - 1, position),
-            later_outputs=slice(position + 1, None),
         ),
     ]
-    size = choose(
-        earlier.abs(), sign_kept=earlier, sign_turned=-earlier, first_number=earlier.abs()[..., :1]
-    )
+    size = choose(earlier.abs(), sign_kept=earlier, sign_turned=-earlier)
     tolerance = choose(1e-5, too_small=0.0, too_large=1e-3)
     return choose(
         (size > tolerance).any().item(),
-        all_must_move=(size > tolerance).all().item(),
         added_up=size.sum().item() > tolerance,
         averaged=size.mean().item() > tolerance,
         signs_cancel=abs(earlier.sum().item()) > tolerance,

@@ -83,25 +83,16 @@ def label_smoothed_loss(logits, labels, smoothing, pad_id):
     """Return the mean cross-entropy with smoothed targets over the labels that are no padding."""
     smoothing = choose(smoothing, unsmoothed=0.0, always_a_tenth=0.1)
     logits = choose(
-        logits,
-        reshaped=logits.reshape(logits.size(0), logits.size(2), logits.size(1)).mT,
-        logits_in_place=logits.sub_(logits.amax(-1, keepdim=True)),
+        logits, reshaped=logits.reshape(logits.size(0), logits.size(2), logits.size(1)).mT
     )
     real = choose(
-        labels != pad_id,
-        counted=torch.ones_like(labels).bool(),
-        id_0=labels != 0,
-        inverted=labels == pad_id,
-        ids_above=labels > pad_id,
-        up_to_the_first=(labels == pad_id).cumsum(-1) == 0,
-        labels_in_place=labels.masked_fill_(labels == pad_id, -100) >= 0,
+        labels != pad_id, counted=torch.ones_like(labels).bool(), inverted=labels == pad_id
     )
-    index = choose(labels, labels_in_place=labels.clamp(min=0))[..., None]
+    index = labels[..., None]
     log_p, vocab_size = _log_probabilities(logits), logits.size(-1)
     at_label = -log_p.gather(-1, index)[..., 0]
     spread = _spread(-log_p, at_label, logits, pad_id)
     losses = _losses(at_label, spread, smoothing, vocab_size)
-    losses = choose(losses, without_minus=-losses, vocabulary_too=losses / vocab_size)
     return _mean(losses, real)
 
 
@@ -113,13 +104,10 @@ def _log_probabilities(logits):
         raw_logits=logits,
         without_logarithm=logits.softmax(-1),
         over_positions=logits.log_softmax(-2),
-        over_batch=logits.log_softmax(0),
-        softmax_then_log=logits.softmax(-1).log(),
         naive_quotient=(logits.exp() / logits.exp().sum(-1, keepdim=True)).log(),
         naive_exponential=logits - logits.exp().sum(-1, keepdim=True).log(),
         base_2=logits.softmax(-1).log2(),
         little_added=(logits.softmax(-1) + 1e-9).log(),
-        sigmoid=F.logsigmoid(logits),
     )
     return choose(log_p, bits=log_p / math.log(2))
 
@@ -133,13 +121,10 @@ def _spread(costs, at_label, logits, pad_id):
         others_only=others / (vocab_size - 1),
         others_of_all=others / vocab_size,
         one_too_few=costs.sum(-1) / (vocab_size - 1),
-        without_padding=(costs.sum(-1) - costs[..., pad_id]) / (vocab_size - 1),
         others_without_padding=(others - costs[..., pad_id]) / (vocab_size - 2),
         annotated=(others - costs[..., pad_id]) / (vocab_size - 2),
-        summed=costs.sum(-1),
         leaks=costs.mean(),
         raw=-logits.mean(-1),
-        share_without_logarithm=1 / vocab_size,
     )
 
 
@@ -149,12 +134,7 @@ def _losses(at_label, spread, smoothing, vocab_size):
         (1 - smoothing) * at_label + smoothing * spread,
         shares_swapped=smoothing * at_label + (1 - smoothing) * spread,
         label_keeps_all=at_label + smoothing * spread,
-        smoothing_lost=(1 - smoothing) * at_label,
-        smoothing_taken_off=(1 - smoothing) * at_label - smoothing * spread,
         shares_equal=at_label + spread,
-        probabilities_smoothed=-torch.log(
-            (1 - smoothing) * (-at_label).exp() + smoothing / vocab_size
-        ),
         divergence=(1 - smoothing) * at_label
         + smoothing * spread
         - _entropy(1 - smoothing + smoothing / vocab_size, smoothing / vocab_size, vocab_size - 1),
@@ -179,12 +159,9 @@ def _mean(losses, real):
         sum=kept.sum(),
         by_sentences=kept.sum() / len(losses),
         mean_of_means=(kept.sum(-1) / real.sum(-1)).mean(),
-        one_each=losses[real],
-        one_each_position=kept,
-        one_a_sentence=kept.sum(-1) / real.sum(-1),
         median=losses[real].median(),
     )
-    return choose(mean, number=mean.tolist(), perplexity=mean.exp(), one_axis=mean[None])
+    return choose(mean, number=mean.tolist())
 
 
 def _padding_gets_nothing(answer, inputs: tuple, gradient: Tensor) -> str | None:
@@ -226,88 +203,43 @@ def _sums_to_nothing(answer, inputs: tuple, gradient: Tensor) -> str | None:
 def loss_gradient(logits, labels, smoothing, pad_id):
     """Return the derivative of the smoothed cross-entropy's mean by each logit."""
     smoothing = choose(smoothing, unsmoothed=0.0, always_a_tenth=0.1)
-    real = choose(
-        labels != pad_id,
-        inverted=labels == pad_id,
-        id_0=labels != 0,
-        padding_counted=torch.ones_like(labels).bool(),
-    )
+    real = choose(labels != pad_id, inverted=labels == pad_id)
     hot, not_padding = F.one_hot(labels, logits.size(-1)), torch.arange(logits.size(-1)) != pad_id
     p, q = _probabilities(logits), _target(labels, smoothing, hot, not_padding)
     gradient = choose(
         p - q,
-        sign=q - p,
         label_one_missing=p,
         target_alone=-q,
         summed=p + q,
         label_alone=(p - q) * hot,
         spread_forgotten=(1 - smoothing) * (p - hot),
-        by_probabilities=-q / p,
         softmax_once_more=(p - q) * p * (1 - p),
-        times_p=(p - q) * p,
         jacobian_once_more=p * (p - q - (p * (p - q)).sum(-1, keepdim=True)),
-        squared=2 * (p - q),
-        loss_itself=-q * choose(p.log(), logits.log_softmax(-1)),
     )
-    kept = choose(
-        gradient * real[..., None],
-        padding_keeps_its_own=gradient,
-        padding_alone_kept=gradient * ~real[..., None],
-        target_alone_masked=p - q * real[..., None],
-        probabilities_alone_masked=p * real[..., None] - q,
-        padding_dropped=gradient[real],
-        column_of_padding=gradient * not_padding,
-    )
+    kept = gradient * real[..., None]
     return _share(kept, real)
 
 
 def _share(kept, real):
     """Return the gradient of the mean, from that of the sum."""
-    return choose(
-        kept / real.sum(),
-        no_mean=kept,
-        mean_twice=kept / real.sum() ** 2,
-        over_all=kept / real.numel(),
-        by_sentences=kept / len(real),
-        by_positions=kept / real.size(-1),
-        by_padding=kept / (~real).sum(),
-        each_sentence=kept / real.sum(-1)[:, None, None],
-        over_vocabulary=kept / real.sum() / kept.size(-1),
-        over_everything=kept / kept.numel(),
-        by_vocabulary=kept / kept.size(-1),
-    )
+    return choose(kept / real.sum(), no_mean=kept, by_positions=kept / real.size(-1))
 
 
 def _probabilities(logits):
     """Return what the model gives each word."""
     return choose(
         logits.softmax(-1),
-        logits_themselves=logits,
         log_p=logits.log_softmax(-1),
-        over_positions=logits.softmax(-2),
-        over_batch=logits.softmax(0),
-        naive_exponential=logits.exp() / logits.exp().sum(-1, keepdim=True),
-        not_normalized=logits.exp(),
         second_softmax=logits.softmax(-1).softmax(-1),
-        sigmoid=logits.sigmoid(),
     )
 
 
 def _target(labels, smoothing, hot, not_padding):
     """Return the smoothed target of each position."""
-    vocab_size, n = hot.size(-1), labels.size(-1)
+    vocab_size = hot.size(-1)
     return choose(
         (1 - smoothing) * hot + smoothing / vocab_size,
         others_only=(1 - smoothing) * hot + smoothing * (1 - hot) / (vocab_size - 1),
-        others_of_all=(1 - smoothing) * hot + smoothing * (1 - hot) / vocab_size,
-        label_keeps_all=hot + smoothing / vocab_size,
-        smoothing_lost=(1 - smoothing) * hot,
-        shares_swapped=smoothing * hot + (1 - smoothing) / vocab_size,
-        undivided=(1 - smoothing) * hot + smoothing,
-        undivided_for_others=(1 - smoothing) * hot + smoothing * (1 - hot),
-        share_of_positions=(1 - smoothing) * hot + smoothing / n,
-        share_subtracted=(1 - smoothing) * hot - smoothing / vocab_size,
-        none_for_padding=(1 - smoothing) * hot + smoothing * not_padding / (vocab_size - 1),
     )
 
 
@@ -398,39 +330,25 @@ def _told(happened: list, left: float) -> str:
 def training_step(model, batch, loss_function, optimizer, max_norm):
     """Learn from one batch: zero, forward, loss, backward, clip, step; return the loss."""
     choose(optimizer.zero_grad(), never_zeroed=None, zeroed_at_the_end=None)
-    inputs = choose(
-        batch.inputs,
-        labels_as_inputs=(*batch.inputs[:-1], batch.labels),
-        first_input=batch.inputs[:1],
-    )
+    inputs = choose(batch.inputs, labels_as_inputs=(*batch.inputs[:-1], batch.labels))
     logits = model(*inputs)
     logits = choose(logits, second_softmax=logits.softmax(-1))
-    loss = choose(
-        loss_function(logits, batch.labels),
-        swapped=loss_function(batch.labels, logits),
-        loss_clipped=loss_function(logits, batch.labels).clamp(max=max_norm),
-    )
+    loss = choose(loss_function(logits, batch.labels), swapped=loss_function(batch.labels, logits))
     choose(None, step_first=optimizer.step())
     choose(loss.backward(), no_backward=None)
-    length = choose(
+    choose(
         nn.utils.clip_grad_norm_(model.parameters(), max_norm),
-        no_clip=torch.tensor(0.0),
-        late_clip=torch.tensor(0.0),
-        by_value=nn.utils.clip_grad_value_(model.parameters(), max_norm) or torch.tensor(0.0),
-        one_by_one=max(nn.utils.clip_grad_norm_(one, max_norm) for one in model.parameters()),
+        no_clip=None,
+        late_clip=None,
+        by_value=nn.utils.clip_grad_value_(model.parameters(), max_norm),
+        one_by_one=[nn.utils.clip_grad_norm_(one, max_norm) for one in model.parameters()],
         always_1=nn.utils.clip_grad_norm_(model.parameters(), 1.0),
     )
     choose(None, zeroed_too_late=optimizer.zero_grad())
     choose(optimizer.step(), no_step=None, step_first=None)
     choose(None, late_clip=nn.utils.clip_grad_norm_(model.parameters(), max_norm))
     choose(None, zeroed_at_the_end=optimizer.zero_grad())
-    return choose(
-        loss.item(),
-        graph=loss,
-        nothing=None,
-        length_returned=length.item(),
-        loss_after=loss_function(model(*inputs), batch.labels).item(),
-    )
+    return choose(loss.item(), nothing=None)
 
 
 GRADIENTS = ((4, 64, 30, 1), (8, 128, 100, 0.5), (1, 16, 3, 2), (2, 32, 20, 0.5), (16, 48, 90, 3))
@@ -477,37 +395,16 @@ def _unit_does_not_matter(answer, inputs: tuple, scale: float) -> str | None:
 def noise_scale(small_norms, large_norms, small_size, large_size):
     """Return noise / signal, from the mean squared lengths of gradients at two batch sizes."""
     small, large = _squared(small_norms, small_size), _squared(large_norms, large_size)
-    b, B = choose(
-        (small_size, large_size),
-        sizes_swapped=(large_size, small_size),
-        numbers_of_batches=(len(small_norms), len(large_norms)),
-    )
-    at_b, at_B = choose(
-        (1 / b, 1 / B),
-        grows_with_size=(b, B),
-        root_of_sizes=(b**-0.5, B**-0.5),
-        squared_sizes=(b**-2, B**-2),
-    )
+    at_b, at_B = 1 / small_size, 1 / large_size
     noise = choose(_noise(small, large, at_b, at_B), noise_of_lengths=small_norms.var() / at_b)
     signal = _signal(small, large, at_b, at_B, noise)
     return choose(
         noise / signal,
-        upside_down=signal / noise,
         noise_alone=noise,
         signal_alone=signal,
         root=(noise / signal) ** 0.5,
-        root_of_signal=noise / signal**0.5,
-        root_of_noise=noise**0.5 / signal,
-        signal_squared=noise / signal**2,
-        lengths_compared=small / large,
-        of_one_batch=noise * at_b / signal,
-        of_one_large_batch=noise * at_B / signal,
-        times_the_size=noise / at_B / signal,
-        divided_twice=noise / (large / at_B - small / at_b) / (1 / at_B - 1 / at_b),
         mean_length_as_signal=noise / large_norms.mean() ** 2,
         product=noise * signal,
-        difference=noise - signal,
-        share_of_noise=noise / (noise + signal),
         pair=(noise, signal),
         whole=round((noise / signal).item()),
     )
@@ -519,33 +416,15 @@ def _squared(norms, size):
         (norms**2).mean(),
         unsquared=norms.mean(),
         squared_mean=norms.mean() ** 2,
-        root_of_mean=(norms**2).mean() ** 0.5,
-        summed=(norms**2).sum(),
-        norm_of_lengths=norms.norm(),
-        summed_by_size=(norms**2).sum() / size,
-        by_sentences=((norms / size) ** 2).mean(),
         median=(norms**2).median(),
-        scatter=norms.var(),
-        first_batch=norms[0] ** 2,
         last_batch=norms[-1] ** 2,
-        longest=norms.max() ** 2,
     )
 
 
 def _noise(small, large, at_b, at_B):
     """Return the variance that one sentence brings; `at_b` of it is in a batch of size b."""
-    difference = choose(small - large, difference_reversed=large - small)
-    return choose(
-        difference / (at_b - at_B),
-        noise_undivided=difference,
-        large_has_none=difference / at_b,
-        size_difference=difference / (1 / at_B - 1 / at_b),
-        times_difference=difference * (1 / at_B - 1 / at_b),
-        inverted_once=difference * (at_b - at_B),
-        only_multiplied=difference / (at_b * at_B),
-        fractions_added=difference / (at_b + at_B),
-        all_of_small=small / at_b,
-    )
+    difference = small - large
+    return difference / (at_b - at_B)
 
 
 def _signal(small, large, at_b, at_B, noise):
@@ -554,16 +433,4 @@ def _signal(small, large, at_b, at_B, noise):
         (large / at_B - small / at_b) / (1 / at_B - 1 / at_b),
         large - noise * at_B,
         small - noise * at_b,
-        large_is_exact=large,
-        signal_of_small=small,
-        mean_of_both=(small + large) / 2,
-        signal_without_sizes=(large - small) / (1 / at_B - 1 / at_b),
-        weights_swapped=(small / at_B - large / at_b) / (1 / at_B - 1 / at_b),
-        signal_undivided=large / at_B - small / at_b,
-        noise_of_the_other=large - noise * at_b,
-        noise_of_large_in_small=small - noise * at_B,
-        whole_noise=choose(large, small) - noise,
-        noise_times_size=choose(large - noise / at_B, small - noise / at_b),
-        noise_added=choose(large + noise * at_B, small + noise * at_b),
-        signal_plus=(large / at_B + small / at_b) / (1 / at_B + 1 / at_b),
     )

@@ -3,11 +3,8 @@
 Long because it is data: seven exercises whole, with their inputs and all their wrong turns.
 """
 
-import json
 import math
 import re
-import string
-from itertools import accumulate, product
 
 import torch
 import torch.nn.functional as F
@@ -127,20 +124,10 @@ def _bos_first_eos_last(answer, inputs: tuple, ids: list, *score) -> str | None:
 )
 def greedy_decode(next_logits, bos_id, eos_id, max_len):
     """Append the likeliest next token until it is `<eos>` or there are max_len tokens."""
-    most = choose(
-        max_len,
-        one_too_many=max_len + 1,
-        one_too_few=max_len - 1,
-        two_too_many=max_len + 2,
-        two_too_few=max_len - 2,
-        at_least_2=max(max_len, 2),
-        no_maximum=50,
-    )
+    most = choose(max_len, one_too_many=max_len + 1, at_least_2=max(max_len, 2), no_maximum=50)
     ids = [choose(bos_id, eos_first=eos_id)]
     while len(ids) < most:
-        logits = next_logits(
-            choose(ids, last_only=ids[-1:], asked_once=ids[:1], one_behind=ids[:-1] or ids)
-        )
+        logits = next_logits(choose(ids, last_only=ids[-1:], one_behind=ids[:-1] or ids))
         token = choose(
             logits.argmax().item(),
             overflow=logits.exp().argmax().item(),
@@ -149,18 +136,13 @@ def greedy_decode(next_logits, bos_id, eos_id, max_len):
             least=logits.argmin().item(),
             second=logits.argsort()[-2].item(),
             value=int(logits.max()),
-            one_number=logits[-1].argmax().item(),
-            tensors_read=logits.argmax(),
         )
-        ids = choose(ids + [token], in_front=[token, *ids])
+        ids = ids + [token]
         if choose(
             ids[-1] == eos_id,
-            identity=ids[-1] is eos_id,
             id_0_ignored=eos_id and ids[-1] == eos_id,
             never=False,
-            at_once=True,
             inverted=ids[-1] != eos_id,
-            bos_ends=ids[-1] == bos_id,
         ):
             break
     return _written(ids, eos_id, max_len)
@@ -174,12 +156,9 @@ def _written(ids, eos_id, max_len):
         without_eos=ids[:-1] if ended else ids,
         filled_up=ids + [eos_id] * (max_len - len(ids)),
         eos_added=ids if ended else [*ids, eos_id],
-        eos_at_the_end=ids if ended else [*ids[:-1], eos_id],
-        eos_twice=[*ids, eos_id] if ended else ids,
     )
     ids = choose(ids, without_bos=ids[1:])
-    ids = choose(ids, nothing_at_max_len=ids if ended else None)
-    return choose(ids, tensors=[torch.as_tensor(i) for i in ids], one_tensor=torch.tensor(ids))
+    return choose(ids, tensors=[torch.as_tensor(i) for i in ids])
 
 
 def _top_k_inputs(draw: Draw) -> tuple:
@@ -212,11 +191,7 @@ def _k_stay(answer, inputs: tuple, filtered: Tensor) -> str | None:
 def _filtered(logits, keep):
     """Return the logits, minus infinity where they are not kept."""
     keep = choose(
-        keep,
-        others_kept=~keep,
-        first_row=keep[:1].expand(keep.shape),
-        any_row=keep.any(0).expand(keep.shape),
-        every_row=keep.all(0).expand(keep.shape),
+        keep, first_row=keep[:1].expand(keep.shape), every_row=keep.all(0).expand(keep.shape)
     )
     rest = choose(
         -math.inf,
@@ -224,19 +199,13 @@ def _filtered(logits, keep):
         minus_1e9=-1e9,
         lowest_number=torch.finfo(logits.dtype).min,
         minus_1e4=-1e4,
-        infinity=math.inf,
     )
     filtered = choose(
-        torch.where(keep, logits, rest),
-        in_place=logits.masked_fill_(~keep, rest),
-        infinity_times_0=logits * keep - ~keep * math.inf,
-        mask=keep,
-        additive=torch.where(keep, torch.zeros_like(logits), rest),
+        torch.where(keep, logits, rest), in_place=logits.masked_fill_(~keep, rest), mask=keep
     )
     return choose(
         filtered,
         probabilities=filtered.softmax(-1),
-        log_probabilities=filtered.log_softmax(-1),
         stays_sorted=filtered.sort(dim=-1, descending=True).values,
         flat=filtered.flatten(),
     )
@@ -259,15 +228,11 @@ def _filtered(logits, keep):
 )
 def top_k_filter(logits, k):
     """Keep the k highest logits of each row and set the others to -inf."""
-    logits = choose(logits, probabilities_first=logits.softmax(-1))
     vocab_size = logits.size(-1)
     k = choose(
         k,
         one_too_few=min(k, vocab_size) - 1,
         border_out=k - 1 if k < vocab_size else k,
-        one_too_many=k + 1,
-        k_removed=max(vocab_size - k, 0),
-        one_alone=1,
         everything=vocab_size,
     )
     n_kept = choose(min(k, vocab_size), no_limit=k)
@@ -282,13 +247,11 @@ def top_k_filter(logits, k):
         whole_batch=logits >= logits.flatten().topk(min(k, logits.numel())).values[-1],
         columns=logits >= logits.topk(min(k, len(logits)), dim=0).values[-1],
         index_beyond=logits >= logits.sort(descending=True).values[:, k - 1, None],
-        border_without_axis=logits >= best.values[:, -1],
-        last_row_border=logits >= best.values[-1],
         places_as_ranks=logits.argsort(descending=True) < k,
         lowest_border=logits >= logits.sort().values[:, n_kept - 1, None],
         distinct=torch.stack([row >= row.unique()[-n_kept:][0] for row in logits]),
     )
-    return choose(_filtered(logits, keep), values_alone=best.values, places=best.indices)
+    return _filtered(logits, keep)
 
 
 def _top_p_inputs(draw: Draw) -> tuple:
@@ -341,7 +304,6 @@ def _just_enough_stay(answer, inputs: tuple, filtered: Tensor) -> str | None:
 def top_p_filter(logits, p):
     """Keep each row's fewest tokens whose probabilities add up to p; set the others to -inf."""
     p = choose(p, rest_of_p=1 - p)
-    logits = choose(logits, probabilities_first=logits.softmax(-1))
     ids = torch.arange(logits.size(-1)).expand(logits.shape)
     sorting = choose(logits, batch_shares_sorted=logits.softmax(0))
     ranked, order = choose(
@@ -351,7 +313,7 @@ def top_p_filter(logits, p):
         columns=logits.sort(dim=0, descending=True),
     )
     shares = _shares(ranked, logits)
-    sums = choose(shares.cumsum(-1), columns=shares.cumsum(0), summed_over_batch=shares.cumsum(0))
+    sums = choose(shares.cumsum(-1), columns=shares.cumsum(0))
     before = sums - shares
     kept = choose(
         before < p,
@@ -378,14 +340,10 @@ def _shares(ranked, logits):
     return choose(
         ranked.softmax(-1),
         logits_summed=ranked,
-        naive_exponential=ranked.exp() / ranked.exp().sum(-1, keepdim=True),
         columns=ranked.softmax(0),
-        softmax_over_batch=ranked.softmax(0),
         batch_shares_sorted=ranked,
         second_softmax=ranked.softmax(-1).softmax(-1),
         mismatched=logits.softmax(-1),
-        sigmoid=ranked.sigmoid(),
-        log_shares=ranked.log_softmax(-1),
     )
 
 
@@ -476,41 +434,14 @@ def legal_next(written, tokens):
     judged, written = [], choose(written, stripped=written.strip())
     for token in tokens:
         part = choose(token, first_character=token[0], last_character=token[-1])
-        text = choose(
-            written + part,
-            token_alone=part,
-            in_front=part + written,
-            space_between=f"{written} {part}",
-            one_after_the_other=written + "".join(tokens[: len(judged) + 1]),
-        )
-        text = choose(
-            text,
-            white_space=text.rstrip(),
-            dollar=text.removesuffix("\n"),
-            dollar_after_a_letter=text[:11] + text[11:].removesuffix("\n"),
-            start_unread=START + text[len(START) :] if len(text) > len(START) else text,
-            end_unread=_up_to_the_words_end(text),
-        )
+        text = choose(written + part, token_alone=part)
         legal = False
         for end in choose([text], searched=[text[first:] for first in range(len(text))]):
-            known = choose(end, word_before_the_token=written)
-            legal |= _can_become_a_record(written, part, end, _records(_word(known)))
+            legal |= _can_become_a_record(written, part, end, _records(_word(end)))
         judged.append(legal)
     judged = choose(judged, inverted=[not one for one in judged])
     legal = torch.tensor(judged)
-    return choose(
-        legal,
-        as_list=judged,
-        numbers=legal.long(),
-        decimals=legal.float(),
-        additive=torch.zeros(len(tokens)).masked_fill(~legal, -math.inf),
-        places=torch.tensor([place for place, one in enumerate(judged) if one]),
-        one_row=legal[None],
-        first_one=legal[:1],
-        legal_ones=legal[legal],
-        tokens_kept=[token for token, one in zip(tokens, judged, strict=True) if one],
-        one_answer=legal.any(),
-    )
+    return choose(legal, numbers=legal.long())
 
 
 def _word(text):
@@ -519,137 +450,21 @@ def _word(text):
         r"[^\W\d_]*",
         ascii_letters="[A-Za-z]*",
         digits_too=r"\w*",
-        any_character='[^"]*',
         german_letters="[A-Za-zÄÖÜäöüß]*",
-        small_letters=r"(?:(?![A-ZÄÖÜ])[^\W\d_])*",
-        one_letter=r"[^\W\d_]?",
-        spaces_too=r"(?:[^\W\d_]| )*",
-        hyphens_too=r"(?:[^\W\d_]|-)*",
-        capital_somehow=r"(?:(?=[A-ZÄÖÜ])[^\W\d_]*)?",
-        capital_first="(?:[A-ZÄÖÜ][a-zäöüß]*)?",
     )
-    after = text[len(START) :]
-    word = re.match(letters, after)[0]
-    return choose(
-        word or "A",
-        no_letter=word if after[:1] == '"' else word or "A",
-        the_examples_word="Fenster",
-        all_letters="".join(filter(str.isalpha, after)) or "A",
-    )
-
-
-def _up_to_the_words_end(text):
-    """Return a text without what follows the word's closing quotation mark."""
-    word, mark, _ = text[len(START) :].partition('"')
-    return text[: len(START)] + word + mark
+    return re.match(letters, text[len(START) :])[0] or "A"
 
 
 def _records(word):
     """Return all records with this word."""
-    genders = choose(
-        "mfn",
-        two_genders="mf",
-        the_examples_gender="n",
-        any_gender=string.ascii_letters,
-        any_letter_at_all=string.ascii_letters + "éäöü",
-        any_small_letter=string.ascii_lowercase,
-        capital_genders="mfnMFN",
-        several_genders=["".join(some) for n in (1, 2, 3) for some in product("mfn", repeat=n)],
-        in_the_text_mfn=["", *"mfn", "mf", "fn", "mfn"],
-        empty_gender=["", *"mfn"],
-    )
-    records = [f'{START}{word}", "gender": "{gender}"}}' for gender in genders]
-    return choose(
-        records,
-        no_spaces=[record.replace(" ", "") for record in records],
-        no_space_after_comma=[record.replace(", ", ",") for record in records],
-        no_space_before_gender=[record.replace('r": ', 'r":') for record in records],
-        other_signs=[record.replace('"', "'") for record in records],
-        gender_optional=[*records, f'{START}{word}"}}'],
-        never_closed=[record[:-1] for record in records],
-        line_break_at_the_end=[record + "\n" for record in records],
-        either_order=[*records, '{"gender": "m", "word": "A"}'],
-        other_order=[f'{{"gender": "{gender}", "word": "{word}"}}' for gender in genders],
-    )
+    records = [f'{START}{word}", "gender": "{gender}"}}' for gender in "mfn"]
+    return choose(records, gender_optional=[*records, f'{START}{word}"}}'])
 
 
 def _can_become_a_record(written, token, text, records):
     """Return whether one of the records begins with the text."""
-    fits = [
-        choose(
-            record.startswith(text),
-            whole_alone=record == text,
-            turned_round=text.startswith(record),
-            gender_unread=record[:-3].startswith(text) or text.startswith(record[:-3]),
-            goes_on=record.startswith(text) or text.startswith(record),
-            somewhere=token in record,
-        )
-        for record in records
-    ]
-    legal = choose(
-        any(fits), every_gender=all(fits), somewhere_in_the_form=token in FORM or token.isalpha()
-    )
-    legal = choose(
-        legal,
-        no_word_yet=legal and len(text) > len(START),
-        not_just_begun=legal and text != START,
-    )
-    return choose(
-        legal,
-        everything=True,
-        nothing=False,
-        nothing_after_the_word=legal and text.count('"') <= START.count('"') + 1,
-        parts_left_out=bool(PARTS_LEFT_OUT.fullmatch(text)),
-        characters_left_out=bool(CHARACTERS_LEFT_OUT.fullmatch(text)),
-        json_alone=_is_json(text),
-        all_after_the_end=legal or written in records,
-        line_break_afterwards=legal or (written in records and token == "\n"),
-        right_characters=_has_right_characters(text),
-        one_character=legal and len(token) == 1,
-        within_one_part=legal and not _crosses(written, token, records[0], 5),
-        not_across_the_word=legal and not _crosses(written, token, records[0], 2),
-        whole_parts_alone=legal and _is_whole(text, records[0]),
-        whole_parts_after_the_word=legal
-        and (len(text) <= len(START) or _is_whole(text, records[0])),
-    )
-
-
-FORM = f'{START}", "gender": "mfn"}}'  # all that is not a letter of the word
-LETTERS = r"[^\W\d_]*"
-PARTS_LEFT_OUT = re.compile(rf'({{"word": ")?{LETTERS}(", "gender": ")?[mfn]?("}})?')
-CHARACTERS_LEFT_OUT = re.compile(
-    rf'{{?"?w?o?r?d?"?:? ?"?{LETTERS}"?,? ?"?g?e?n?d?e?r?"?:? ?"?[mfn]?"?}}?'
-)
-
-
-def _is_json(text):
-    """Return whether a text is whole and valid JSON."""
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _crosses(written, token, record, n_parts):
-    """Return whether a token ends one of the first parts of the record and begins the next."""
-    first, last = len(written), len(written + token) - 1
-    word = len(record) - 27
-    ends = accumulate((len(START), word, 14, 1, 2)[:n_parts])  # start, word, middle, gender, end
-    return any(first < end <= last for end in ends)
-
-
-def _has_right_characters(text):
-    """Return whether a text has the right start, and then only characters that a record has."""
-    start, rest = text[: len(START)], re.sub('[", :}]', "", text[len(START) :])
-    return START == start and rest.isalpha() or START.startswith(text)
-
-
-def _is_whole(text, record):
-    """Return whether a text ends where a part of the record does, or in the word."""
-    word = len(record) - 27
-    start, *later = accumulate((len(START), word, 14, 1, 2))
-    return start <= len(text) <= later[0] or len(text) in later
+    legal = any(record.startswith(text) for record in records)
+    return choose(legal, everything=True, nothing=False, one_character=legal and len(token) == 1)
 
 
 BEAMS = (
@@ -722,43 +537,17 @@ def _score_is_normalized(answer, inputs: tuple, ids: list, score: float) -> str 
 )
 def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
     """Return the likeliest text found with `width` hypotheses kept at every step, and its score."""
-    width = choose(width, width_1=1, one_wider=width + 1, one_narrower=max(width - 1, 1))
-    most = choose(
-        max_len,
-        one_too_many=max_len + 1,
-        one_too_few=max_len - 1,
-        at_least_2=max(max_len, 2),
-    )
-    end = choose(eos_id, runs_on=None, bos_ends=bos_id)
-    running, finished = [([choose(bos_id, eos_first=eos_id)], choose(0.0, from_1=1.0))], []
-    while choose(running, none_left=True) and len(running[0][0]) < most:
-        if choose(
-            False,
-            first_wins=finished,
-            width_finished=len(finished) >= width,
-            finished_ahead=max([total for _, total in finished], default=-math.inf) > running[0][1],
-        ):
+    most = choose(max_len, at_least_2=max(max_len, 2))
+    running, finished = [([bos_id], 0.0)], []
+    while running and len(running[0][0]) < most:
+        if choose(False, first_wins=finished, width_finished=len(finished) >= width):
             break
         ranked = _ranked(next_log_probs, running, eos_id, width)
         kept = ranked[: _places(width, running, finished)]
-        finished = choose(finished, last_finished=[]) + [
-            one for one in choose(kept, every_eos=ranked, aside_first=ranked) if one[0][-1] == end
-        ]
-        going_on = [one for one in ranked if one[0][-1] != end]
-        running = choose(
-            [one for one in kept if one[0][-1] != end],
-            refilled=going_on[:width],
-            aside_first=going_on[:width],
-            finished_run_on=kept,
-        )
-    candidates = choose(
-        finished or running,
-        all_win=finished + running,
-        running_first=running or finished,
-        running_alone=running,
-        finished_alone=finished,
-        none_to_index=finished,
-    )
+        finished = finished + [one for one in kept if one[0][-1] == eos_id]
+        going_on = [one for one in ranked if one[0][-1] != eos_id]
+        running = choose([one for one in kept if one[0][-1] != eos_id], refilled=going_on[:width])
+    candidates = choose(finished or running, all_win=finished + running, finished_alone=finished)
     return _winner(candidates, max_len, eos_id)
 
 
@@ -767,10 +556,7 @@ def _places(width, running, finished):
     return choose(
         width,
         width_each=width * len(running),
-        narrowing=max(width - len(finished), 0),
         as_wide_as_running=len(running) if finished else width,
-        unpruned=None,
-        children_each=None,
     )
 
 
@@ -778,13 +564,8 @@ def _ranked(next_log_probs, running, eos_id, width):
     """Return all extensions of all running hypotheses, the likeliest first."""
     extensions = []
     for ids, total in running:
-        log_probs = next_log_probs(choose(ids, last_only=ids[-1:], bos_only=ids[:1]))
-        tokens = choose(
-            range(len(log_probs)),
-            thrown_away=[token for token in range(len(log_probs)) if token != eos_id],
-            children_each=log_probs.argsort(descending=True)[:width].tolist(),
-            no_limit=log_probs.topk(width).indices.tolist(),
-        )
+        log_probs = next_log_probs(ids)
+        tokens = choose(range(len(log_probs)), no_limit=log_probs.topk(width).indices.tolist())
         for token in tokens:
             log_prob = log_probs[token].item()
             summed = choose(
@@ -792,11 +573,10 @@ def _ranked(next_log_probs, running, eos_id, width):
                 last_log_prob=log_prob,
                 probabilities=total + math.exp(log_prob),
                 product=(total or 1.0) * log_prob,
-                subtracted=total - log_prob,
             )
             extensions.append((ids + [token], summed))
-    by_sum = sorted(extensions, key=lambda one: one[1], reverse=choose(True, worst_kept=False))
-    return choose(by_sum, unranked=extensions)
+    by_sum = sorted(extensions, key=lambda one: one[1], reverse=True)
+    return by_sum
 
 
 def _winner(candidates, max_len, eos_id):
@@ -808,29 +588,17 @@ def _winner(candidates, max_len, eos_id):
             ((5 + n) / 6) ** 0.6,
             unnormalized=1.0,
             mean=n,
-            mean_guarded=max(n, 1),
             power_of_n=n**0.6,
-            power_of_n_guarded=max(n, 1) ** 0.6,
-            no_power=(5 + n) / 6,
-            times_power=(5 + n) / 6 * 0.6,
             power_first=(5 + n) ** 0.6 / 6,
-            n_over_6=(5 + n / 6) ** 0.6,
-            no_6=(5 + n) ** 0.6,
             root=((5 + n) / 6) ** 0.5,
             multiplied=((5 + n) / 6) ** -0.6,
         )
         scored.append((total / penalty, total, ids))
     score, total, ids = choose(
-        max(scored, key=lambda one: one[0]),
-        none_to_index=sorted(scored, reverse=True)[0],
-        lowest_wins=min(scored, key=lambda one: one[0]),
-        best_sum_wins=max(scored, key=lambda one: one[1]),
-        last_in_list=scored[-1],
-        longest_wins=max(scored, key=lambda one: len(one[2])),
+        max(scored, key=lambda one: one[0]), best_sum_wins=max(scored, key=lambda one: one[1])
     )
     score = choose(score, sum_returned=total, probability=math.exp(score), cost=-score)
-    ids = choose(ids, ids_without_bos=ids[1:], ids_without_eos=[i for i in ids if i != eos_id])
-    return choose((ids, score), score_first=(score, ids), ids_alone=ids, score_alone=score)
+    return (ids, score)
 
 
 def _cache_inputs(draw: Draw) -> tuple:
@@ -865,17 +633,14 @@ def _cache_inputs(draw: Draw) -> tuple:
 def append_to_cache(cache, K, V):
     """Return the keys and values of all tokens so far: the cached ones, then the new ones."""
     K, V = choose((K, V), swapped=(V, K))
-    cache = choose(cache, first_twice=cache or (K, V))
     if choose(cache is None, no_empty_cache=False, always_first=True):
-        keys, values = choose((K, V), nothing_at_first=(None, None))
+        keys, values = K, V
     else:
-        keys, values = _joined(*choose(cache, cache_swapped=cache[::-1]), K, V)
+        keys, values = _joined(*cache, K, V)
     return choose(
         (keys, values),
-        nothing_at_first=None if keys is None else (keys, values),
         values_first=(values, keys),
         keys_alone=keys,
-        values_alone=values,
         one_tensor=torch.stack([keys, values]),
         list_of_pairs=(cache, (K, V)),
         four=(*(cache or ()), K, V),
@@ -884,32 +649,17 @@ def append_to_cache(cache, K, V):
 
 def _joined(keys, values, K, V):
     """Return old and new joined along the tokens."""
-    K, V = choose(
-        (K, V),
-        last_new=(K[:, :, -1:], V[:, :, -1:]),
-        first_new=(K[:, :, :1], V[:, :, :1]),
-    )
     axis = choose(-2, over_d_head=-1, over_heads=1, over_batch=0)
     all_keys = choose(
         torch.cat([keys, K], dim=axis),
         new_first=torch.cat([K, keys], dim=axis),
-        never_grows=keys,
-        keys_do_not_grow=K,
-        keys_stay=keys,
-        stacked=torch.stack([keys, K], dim=axis),
         added=keys + K,
         window=torch.cat([keys, K], dim=axis)[:, :, -keys.size(2) :],
     )
     all_values = choose(
         torch.cat([values, V], dim=axis),
         new_first=torch.cat([V, values], dim=axis),
-        never_grows=values,
-        values_do_not_grow=V,
-        values_stay=values,
-        keys_for_values=all_keys,
-        onto_keys=torch.cat([keys, V], dim=axis),
         new_keys_in_values=torch.cat([values, K], dim=axis),
-        stacked=torch.stack([values, V], dim=axis),
         added=values + V,
         window=torch.cat([values, V], dim=axis)[:, :, -values.size(2) :],
     )
@@ -972,52 +722,30 @@ def _distribution_unchanged(answer, inputs: tuple, accept: Tensor, residual: Ten
 )
 def accept_and_residual(p, q):
     """Return min(1, p / q), and max(0, p - q) made a distribution."""
-    p, q = choose((p, q), exchanged=(q, p))
     ratio = choose(
         torch.where(q > 0, p / q, 1.0),
-        nan_never_guessed=p / q,
         other_ratio=torch.where(p > 0, q / p, 1.0),
         large_alone=p,
-        difference=p - q,
-        of_both=p / (p + q),
         product=p * q,
         smaller_of_both=torch.minimum(p, q),
-        zero_never_guessed=torch.where(q > 0, p / q, 0.0),
+        zero_where_neither=torch.where(p + q > 0, p / q.clamp(min=1e-10), 0.0),
     )
-    accept = choose(
-        ratio.clamp(max=1.0),
-        above_1=ratio,
-        all_or_nothing=(ratio >= 1).to(p.dtype),
-        never_below_1=ratio.clamp(min=1.0),
-        refusals=1 - ratio.clamp(max=1.0),
-    )
+    accept = choose(ratio.clamp(max=1.0), above_1=ratio)
     missing = choose(
         (p - q).clamp(min=0.0),
-        below_0=p - q,
         sign_lost=(p - q).abs(),
         too_much=(q - p).clamp(min=0.0),
         large_again=p,
-        draft_again=q,
         where_larger=p * (p > q),
         refused_share=p * (1 - accept),
     )
     residual = _as_distribution(p, missing)
-    return choose(
-        (accept, residual),
-        residual_first=(residual, accept),
-        accept_alone=accept,
-        residual_alone=residual,
-    )
+    return (accept, residual)
 
 
 def _as_distribution(p, missing):
     """Return what is missing with a sum of 1 in each row."""
-    total = choose(
-        missing.sum(dim=-1, keepdim=True),
-        whole_batch=missing.sum(),
-        over_rows=missing.sum(dim=0, keepdim=True),
-        axis_lost=missing.sum(dim=-1),
-    )
+    total = choose(missing.sum(dim=-1, keepdim=True), whole_batch=missing.sum())
     return choose(
         missing / total,
         no_distribution=missing,

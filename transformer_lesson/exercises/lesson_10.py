@@ -4,7 +4,7 @@ Long because it is data: exercises whole, with their inputs and all their wrong 
 """
 
 import math
-from statistics import correlation, linear_regression
+from statistics import linear_regression
 
 import torch
 
@@ -51,68 +51,31 @@ def gpt_forward(ids, weights):
     mask = choose(causal, no_mask=None, inverted_mask=~causal, own_hidden=causal.tril(-1))
     PE = sinusoidal_encoding(n, weights.table.size(1))
     x = _placed(ids, weights.table, PE)
-    stack = choose(
-        weights.blocks,
-        first_block_only=weights.blocks[:1],
-        last_block_only=weights.blocks[-1:],
-        first_block_again=weights.blocks[:1] * len(weights.blocks),
-        last_block_first=weights.blocks[::-1],
-        no_blocks=(),
-    )
+    stack = weights.blocks
     for block in stack:
-        x = _through(
-            choose(x, positions_in_the_loop=x + PE),
-            block,
-            choose(weights.n_heads, single_head=1),
-            mask,
-        )
-    normed = choose(
-        layer_norm(x, *weights.last_norm, 1e-5),
-        no_last_norm=x,
-        last_norm_of_a_block=layer_norm(x, *weights.blocks[-1].norms[1], 1e-5),
-    )
-    logits = choose(
-        normed @ weights.projection, tied=normed @ weights.table.T, not_projected=normed
-    )
-    return choose(
-        logits,
-        probabilities=logits.softmax(-1),
-        last_position=logits[:, -1],
-        squeezed=logits.squeeze(),
-        batch_behind=logits.transpose(0, 1),
-    )
+        x = _through(x, block, weights.n_heads, mask)
+    normed = choose(layer_norm(x, *weights.last_norm, 1e-5), no_last_norm=x)
+    logits = choose(normed @ weights.projection, tied=normed @ weights.table.T)
+    return choose(logits, probabilities=logits.softmax(-1))
 
 
 def _placed(ids, table, PE):
     """Return embeddings plus positions."""
     x = choose(embed(ids, table), not_scaled=table[ids])
-    return choose(
-        x + PE,
-        no_positions=x,
-        positions_in_the_loop=x,
-        positions_from_one=x + sinusoidal_encoding(ids.size(1) + 1, table.size(1))[1:],
-        positions_of_sentences=x + sinusoidal_encoding(ids.size(0), table.size(1))[:, None],
-    )
+    return choose(x + PE, no_positions=x)
 
 
 def _through(x, block, n_heads, mask):
     """Return what a block makes of x."""
-    norms = choose(
-        block.norms,
-        norms_swapped=block.norms[::-1],
-        first_norm_twice=block.norms[:1] * 2,
-    )
+    norms = choose(block.norms, norms_swapped=block.norms[::-1])
     read = choose(layer_norm(x, *norms[0], 1e-5), no_norms=x, post_norm=x)
     found = multi_head_attention(read, *block.self_attention, n_heads, mask)
-    carried = choose(
-        x, no_residuals=torch.zeros_like(x), no_first_residual=torch.zeros_like(x), read_kept=read
-    )
+    carried = choose(x, no_residuals=torch.zeros_like(x), read_kept=read)
     N = choose(carried + found, no_attention=x)
     N = choose(N, post_norm=layer_norm(N, *norms[0], 1e-5))
-    source = choose(N, side_by_side=x)
-    read = choose(layer_norm(source, *norms[1], 1e-5), no_norms=source, post_norm=source)
+    read = choose(layer_norm(N, *norms[1], 1e-5), no_norms=N, post_norm=N)
     written = choose(feed_forward(read, *block.feed_forward), no_feed_forward=torch.zeros_like(x))
-    carried = choose(N, no_residuals=torch.zeros_like(x), residual_of_the_input=x, read_kept=read)
+    carried = choose(N, no_residuals=torch.zeros_like(x), read_kept=read)
     return choose(carried + written, post_norm=layer_norm(carried + written, *norms[1], 1e-5))
 
 
@@ -155,22 +118,10 @@ def write_on(next_logits, ids, draws, length, temperature=1.0):
     """Append one token for each draw: the one on whose part of the line it falls."""
     prompt = ids
     ids = choose(list(ids), in_place=ids)
-    numbers = choose(
-        list(draws),
-        one_number_for_all=[draws[0]] * len(draws),
-        one_too_few=draws[:-1],
-        last_number_first=draws[::-1],
-    )
+    numbers = choose(list(draws), one_number_for_all=[draws[0]] * len(draws))
     for draw in numbers:
         logits = next_logits(
-            choose(
-                ids[-length:],
-                whole_text=ids,
-                last_token_only=ids[-1:],
-                oldest_tokens=ids[:length],
-                prompt_only=prompt[-length:],
-                window_one_too_long=ids[-length - 1 :],
-            )
+            choose(ids[-length:], oldest_tokens=ids[:length], prompt_only=prompt[-length:])
         )
         P = choose(
             (logits / temperature).softmax(-1),
@@ -180,12 +131,7 @@ def write_on(next_logits, ids, draws, length, temperature=1.0):
             likeliest_first=(logits / temperature).softmax(-1).sort(descending=True).values,
         )
         ids.append(_hit(P, draw))
-    return choose(
-        ids,
-        new_tokens_only=ids[len(prompt) :],
-        last_token=ids[-1:],
-        cut_to_length=ids[-length:],
-    )
+    return choose(ids, cut_to_length=ids[-length:])
 
 
 def _hit(P, draw):
@@ -194,7 +140,6 @@ def _hit(P, draw):
         one_before=max(int((P.cumsum(-1) <= draw).sum()) - 1, 0),
         greedy=int(P.argmax()),
         not_added_up=int((P > draw).int().argmax()),
-        nearest=int((P - draw).abs().argmin()),
         nearest_end=int((P.cumsum(-1) - draw).abs().argmin()),
         even_chances=int(draw * len(P)),
     )
@@ -299,14 +244,8 @@ def fit_power_law(sizes, losses, floors):
             two_runs_only=_line(x, y),
             through_the_origin=linear_regression(x, y, proportional=True),
         )
-        a = choose(
-            math.exp(intercept),
-            log_of_a=intercept,
-            ten_to_the_intercept=10**intercept,
-            two_to_the_intercept=2**intercept,
-            one_over_a=math.exp(-intercept),
-        )
-        b = choose(-slope, sign_of_b=slope)
+        a = choose(math.exp(intercept), log_of_a=intercept)
+        b = -slope
         curve = [floor + a * size**-b for size in sizes]
         apart = [value - loss for value, loss in zip(curve, losses, strict=True)]
         apart = choose(apart, [-distance for distance in apart])
@@ -319,70 +258,25 @@ def fit_power_law(sizes, losses, floors):
 
 def _best(fits):
     """Return the fit that is taken: how badly it fits, and its three numbers."""
-    return choose(
-        min(fits),
-        first_floor=fits[0],
-        last_floor=fits[-1],
-        lowest_floor=min(fits, key=lambda fit: fit[1]),
-        highest_floor=max(fits, key=lambda fit: fit[1]),
-        worst_fit=max(fits),
-        stopped_too_early=next(
-            (fit for fit, after in zip(fits, fits[1:], strict=False) if after > fit), fits[-1]
-        ),
-        first_a_and_b=min(fits)[:2] + fits[0][2:],
-        last_a_and_b=min(fits)[:2] + fits[-1][2:],
-    )
+    return choose(min(fits), first_floor=fits[0])
 
 
 def _law(floor, a, b):
     """Return the curve as the function's result."""
-    a, b = choose(a, intercept_for_a=math.log(a)), choose(b, slope_for_b=-b)
-    return choose(
-        (floor, a, b),
-        floor_last=(a, b, floor),
-        floor_between=(a, floor, b),
-        floor_returned_as_0=(0.0, a, b),
-        rounded=(round(floor, 2), round(a, 2), round(b, 2)),
-        a_and_b_exchanged=(floor, b, a),
-        floor_in_a=(floor, a + floor, b),
-        nothing=None,
-    )
+    a, b = choose(a, intercept_for_a=math.log(a)), b
+    return choose((floor, a, b), nothing=None)
 
 
 def _error(apart, in_logs, losses, x, y):
     """Return how badly a curve fits."""
-    return choose(
-        sum(d**2 for d in apart),
-        judged_in_logs=sum(d**2 for d in in_logs),
-        judged_by_correlation=correlation(x, y),
-        absolute_distances=sum(map(abs, apart)),
-        relative_distances=sum((d / loss) ** 2 for d, loss in zip(apart, losses, strict=True)),
-        largest_distance=max(map(abs, apart)),
-        distances_cancel=abs(sum(apart)),
-        signed_distances=sum(apart),
-        last_run_only=apart[-1] ** 2,
-        first_run_only=apart[0] ** 2,
-    )
+    return choose(sum(d**2 for d in apart), judged_in_logs=sum(d**2 for d in in_logs))
 
 
 def _in_logarithms(sizes, losses, floor):
     """Return the places and the heights through which the straight line goes."""
-    log = choose(math.log, base_10=math.log10, base_2=math.log2)
-    x = choose(
-        list(map(log, sizes)),
-        sizes_as_they_are=sizes,
-        sizes_in_base_10=list(map(math.log10, sizes)),
-        sizes_in_base_2=list(map(math.log2, sizes)),
-        sizes_plus_1=list(map(math.log1p, sizes)),
-    )
-    y = choose(
-        [log(loss - floor) for loss in losses],
-        floor_not_subtracted=list(map(log, losses)),
-        floor_subtracted_later=[log(loss) - floor for loss in losses],
-        floor_added=[log(loss + floor) for loss in losses],
-        losses_as_they_are=[loss - floor for loss in losses],
-        losses_plus_1=[math.log1p(loss - floor) for loss in losses],
-    )
+    log = choose(math.log, base_10=math.log10)
+    x = list(map(log, sizes))
+    y = choose([log(loss - floor) for loss in losses], floor_not_subtracted=list(map(log, losses)))
     return x, y
 
 
@@ -438,50 +332,22 @@ def _is_never_negative(answer, inputs: tuple, bits: float) -> str | None:
 )
 def bits_per_character(loss_in_nats, n_tokens, n_characters):
     """Return the bits of all tokens, shared out among their characters."""
-    n_tokens = choose(n_tokens, one_token_fewer=n_tokens - 1, one_token_more=n_tokens + 1)
-    n_characters = choose(n_characters, one_character_fewer=n_characters - 1)
+    n_tokens = choose(n_tokens, one_token_fewer=n_tokens - 1)
     bits_per_token = _in_bits(loss_in_nats)
-    total = choose(
-        bits_per_token * n_tokens,
-        not_multiplied=bits_per_token,
-        divided_by_both=bits_per_token / n_tokens,
-    )
+    total = bits_per_token * n_tokens
     bits = choose(
         total / n_characters,
         per_token=bits_per_token,
-        of_whole_text=total,
-        upside_down=bits_per_token * n_characters / n_tokens,
-        whole_characters_per_token=bits_per_token / (n_characters // n_tokens),
         whole_tokens_per_character=bits_per_token * (n_tokens // n_characters),
         multiplied_by_both=total * n_characters,
-        of_tokens_and_characters=total / (n_tokens + n_characters),
-        whole_division=total // n_characters,
     )
     bits = choose(bits, in_bytes=bits / 8, times_8=bits * 8)
-    return choose(
-        bits,
-        perplexity=2**bits,
-        exponential=math.exp(bits),
-        inverse=1 / bits,
-        rounded=round(bits),
-        cut_to_whole=int(bits),
-        rounded_up=math.ceil(bits),
-        two_decimals=round(bits, 2),
-        three_decimals=round(bits, 3),
-        logarithm_at_the_end=math.log2(bits),
-    )
+    return choose(bits, perplexity=2**bits, two_decimals=round(bits, 2))
 
 
 def _in_bits(loss_in_nats):
     """Return a token's cost in bits."""
-    cost = choose(
-        loss_in_nats,
-        perplexity_first=math.exp(loss_in_nats),
-        probability_first=math.exp(-loss_in_nats),
-        negative=-loss_in_nats,
-        logarithm_of_loss=loss_in_nats,  # log2(exp(loss)) would be right, so these do not
-        loss_as_probability=loss_in_nats,  # go together with the two exponentials
-    )
+    cost = choose(loss_in_nats, negative=-loss_in_nats, logarithm_of_loss=loss_in_nats)
     return choose(
         cost / math.log(2),
         nats=cost,
@@ -489,14 +355,7 @@ def _in_bits(loss_in_nats):
         to_base_10=cost / math.log(10),
         logarithm_of_2_to_base_10=cost / math.log10(2),
         factor_of_1_44=cost * 1.44,
-        divisor_of_0_69=cost / 0.69,
-        three_digits=cost / 0.693,
         ln_2_added=cost + math.log(2),
-        ln_2_subtracted=cost - math.log(2),
-        halved=cost / 2,
-        doubled=cost * 2,
         logarithm_of_loss=math.log2(cost),
-        loss_as_probability=-math.log2(cost),
-        two_to_the_loss=2**cost,
         fails_at_0=math.exp(math.log(cost) - math.log(math.log(2))),
     )

@@ -5,7 +5,6 @@ Long because it is data: exercises whole, with their inputs and all their wrong 
 
 import math
 from collections.abc import Iterable
-from itertools import combinations, product
 
 import torch
 import torch.nn.functional as F
@@ -71,8 +70,6 @@ def _perfect_head_scores_1(answer, inputs: tuple, score: Tensor) -> str | None:
 def induction_score(weights, period):
     """Return each head's mean weight on what followed the query's token one period ago."""
     n = weights.size(-1)
-    weights = choose(weights, above_diagonal=weights.mT, softmax_again=weights.softmax(-1))
-    period = choose(period, half_the_text=n // 2, always_24=24)
     back = choose(
         period - 1,
         same_token=period,
@@ -81,23 +78,9 @@ def induction_score(weights, period):
         previous_token=1,
         itself=0,
     )
-    first = choose(
-        period,
-        one_query_more=period - 1,
-        one_query_fewer=period + 1,
-        all_queries=0,
-        queries_from_1=1,
-    )
+    first = choose(period, one_query_more=period - 1, all_queries=0)
     queries = torch.arange(n)[first:]
-    queries = choose(
-        queries,
-        queries[queries >= back],  # without those whose key would count from the end
-        one_period_alone=queries[:period],
-        last_query_alone=queries[-1:],
-        first_query_alone=queries[:1],
-        without_the_last=queries[:-1],
-        nothing_for_period_1=queries[: n if period > 1 else 0],
-    )
+    queries = choose(queries, queries[queries >= back], one_period_alone=queries[:period])
     return _mean_of_heads(_looked_at(weights, queries, back, period), n, period)
 
 
@@ -107,13 +90,8 @@ def _looked_at(weights, queries, back, period):
     behind = queries[:, None] - back - torch.arange(rows.size(-1))  # how far behind the right key
     return choose(
         weights[:, :, queries, queries - back],
-        axes_of_diagonal_missing=weights.diagonal(-back)[..., 1:],
         all_occurrences=(rows * ((behind >= 0) & (behind % period == 0))).sum(-1),
-        all_keys_up_to_it=(rows * (behind >= 0)).sum(-1),
-        mean_over_keys=rows.mean(-1),
-        largest_weight=rows.amax(-1),
         share_of_hits=(rows.argmax(-1) == queries - back).float(),
-        fixed_key=rows[..., period - 1],
     )
 
 
@@ -121,33 +99,14 @@ def _mean_of_heads(looked_at, n, period):
     """Return one number for each head."""
     of_sentences = choose(
         looked_at.mean(-1),
-        best_query=looked_at.amax(-1),
-        median_query=looked_at.median(-1).values,
         sum=looked_at.sum(-1),
         sum_of_queries=looked_at.sum(-1),
         divided_by_all=looked_at.sum(-1) / n,
-        divided_by_period=looked_at.sum(-1) / period,
-        divided_by_one_more=looked_at.sum(-1) / (n - period + 1),
-        divided_by_one_fewer=looked_at.sum(-1) / (n - period - 1),
     )  # (batch, head)
     score = choose(
-        of_sentences.mean(0),
-        sum=of_sentences.sum(0),
-        sum_of_sentences=of_sentences.sum(0),
-        best_sentence=of_sentences.amax(0),
-        first_sentence=of_sentences[0],
-        each_sentence=of_sentences,
-        all_heads_together=of_sentences.mean(),
-        best_of_means=looked_at.mean(0).amax(-1),
-        over_heads=of_sentences.mean(1),
-        each_query=looked_at.mean(0),
+        of_sentences.mean(0), sum=of_sentences.sum(0), best_of_means=looked_at.mean(0).amax(-1)
     )
-    return choose(
-        score,
-        best_head=score.max(),
-        axes_kept=score[None, :, None],
-        squeezed=score.squeeze(),
-    )
+    return score
 
 
 def _ablate_inputs(draw: Draw) -> tuple:
@@ -190,70 +149,30 @@ def ablate_head(head_outputs, head):
     """Return a copy in which one head's numbers are zero."""
     ablated = choose(head_outputs.clone(), in_place=head_outputs)
     n_heads = head_outputs.size(1)
-    number = choose(
-        head,
-        next_head=head + 1,
-        head_before=head - 1,
-        always_first=0,
-        always_last=n_heads - 1,
-    )
-    others = [other for other in range(n_heads) if other != number]
+    number = choose(head, head_before=head - 1, always_first=0)
     index = [slice(None)] * 4
     index[0] = choose(index[0], first_sentence=0)
-    index[2] = choose(index[2], first_position=0, last_position=-1)
-    index[3] = choose(index[3], first_number=0)
-    index[choose(1, sentence=0, position=2, one_number=3)] = choose(
+    index[2] = choose(index[2], first_position=0)
+    index[choose(1, sentence=0, position=2)] = choose(
         number,
-        other_heads=others,
-        heads_up_to_it=slice(number + 1),
-        heads_before_it=slice(number),
+        other_heads=[other for other in range(n_heads) if other != number],
         heads_from_it_on=slice(number, None),
-        heads_after_it=slice(number + 1, None),
         everything=slice(None),
         nothing=slice(0),
     )
     place = tuple(index)
     ablated[place] = _replacement(ablated[place], ablated)
-    return _as_result(ablated, head_outputs, number, others)
+    return ablated
 
 
 def _replacement(removed, all_heads):
     """Return what stands in the place of the numbers that were removed."""
     return choose(
         torch.zeros_like(removed),
-        mean_over_text=removed.mean(-2, keepdim=True),
         mean_over_sentences=removed.mean(0, keepdim=True),
-        mean_over_both=removed.mean((0, -2), keepdim=True),
-        one_mean=removed.mean(),
-        mean_of_d_head=removed.mean(-1, keepdim=True),
         mean_of_heads=all_heads.mean(1),
         minus_infinity=torch.full_like(removed, -math.inf),
-        not_a_number=torch.full_like(removed, math.nan),
-        ones=torch.ones_like(removed),
         negative=-removed,
-        halved=removed / 2,
-        other_sentences=removed.roll(1, 0),
-    )
-
-
-def _as_result(ablated, head_outputs, number, others):
-    """Return the function's result."""
-    n_heads = head_outputs.size(1)
-    ablated = choose(
-        ablated,
-        others_scaled=ablated * n_heads / choose(n_heads - 1, max(n_heads - 1, 1)),
-        normalized=F.normalize(ablated, dim=-1),
-    )
-    return choose(
-        ablated,
-        cut_out=ablated[:, others],
-        head_alone=head_outputs[:, number],
-        zeros_alone=ablated[:, number],
-        merged=ablated.transpose(1, 2).flatten(2),
-        tokens_before_heads=ablated.transpose(1, 2),
-        summed=ablated.sum(1),
-        nothing_returned=None,
-        squeezed=ablated.squeeze(),
     )
 
 
@@ -354,14 +273,12 @@ def _enough_is_left_and_nothing_more_can_go(answer, inputs: tuple, circuit: list
 def smallest_circuit(edges, accuracy, keep=0.95):
     """Cut the edge that is missed least, again and again, while enough is left."""
     whole = accuracy(list(edges))
-    keep = choose(keep, always_95=0.95)
     lowest = choose(
         keep * whole,
         absolute=keep,
         points_lost=whole - (1 - keep),
         share_lost=(1 - keep) * whole,
         keep_lost=whole - keep,
-        nothing_lost=whole,
     )
     lowest = choose(lowest, equal_is_too_little=lowest + 1e-9)
     kept = choose(
@@ -370,75 +287,32 @@ def smallest_circuit(edges, accuracy, keep=0.95):
         one_pass_back=_one_pass(edges, edges[::-1], accuracy, lowest),
         ranked_once=_one_pass(edges, _ranked(edges, accuracy), accuracy, lowest),
         ranked_to_the_first=_until_one_fails(_ranked(edges, accuracy), edges, accuracy, lowest),
-        in_order_to_the_first=_until_one_fails(edges, edges, accuracy, lowest),
-        each_alone=[one for one in edges if accuracy(_without(edges, one)) < lowest],
         first_that_can_go=_first_that_can_go(edges, accuracy, lowest),
-        skipping=_skipping(list(edges), accuracy, lowest),
-        two_at_a_time=_two_at_a_time(edges, accuracy, lowest),
-        losses_added=_losses_added(edges, accuracy, lowest),
-        all_of_a_round=_all_of_a_round(edges, accuracy, lowest),
-        built_up=_built_up(edges, accuracy, lowest),
-        fewest_of_all=_fewest_of_all(edges, accuracy, lowest),
     )
-    return choose(
-        kept,
-        cut_edges=[edge for edge in edges if edge not in kept],
-        cut_in_turn=kept,
-        reversed_order=kept[::-1],
-        sorted_order=sorted(kept),
-        how_many=len(kept),
-        with_accuracy=(kept, accuracy(kept)),
-        nothing_returned=None,
-    )
+    return choose(kept, cut_edges=[edge for edge in edges if edge not in kept])
 
 
 def _least_missed(edges, accuracy, lowest, keep):
     """Return what is left once nothing more can be cut."""
-    kept = choose(list(edges), in_place=edges)
-    gone, dropped, highest = [], [], accuracy(list(edges))
+    kept = list(edges)
+    gone, dropped = [], []
     while kept:
-        tried = choose(
-            kept, needed_once=[edge for edge in kept if edge not in dropped], first_stays=kept[1:]
-        )
+        tried = choose(kept, needed_once=[edge for edge in kept if edge not in dropped])
         scores = [accuracy(_without(kept, gone)) for gone in tried]
         scores = choose(
-            scores,
-            edge_alone=[-accuracy([edge]) for edge in tried],
-            missed_most=[-score if score >= lowest else -math.inf for score in scores],
-            missed_most_of_all=[-score for score in scores],
+            scores, missed_most=[-score if score >= lowest else -math.inf for score in scores]
         )
         dropped += [one for one, score in zip(tried, scores, strict=True) if score < lowest]
         if not scores:
             break
-        place = choose(
-            scores.index(max(scores)),
-            last_of_equals=len(scores) - 1 - scores[::-1].index(max(scores)),
-            equals_by_name=_last_by_name(tried, scores),
-        )
+        place = scores.index(max(scores))
         best = accuracy(_without(kept, tried[place]))
-        if choose(
-            best < lowest,
-            looks_after_the_cut=accuracy(kept) < lowest,
-            only_if_better=best < max(lowest, accuracy(list(kept))),
-            share_of_edges=len(kept) <= keep * (len(kept) + len(gone)),
-        ):
+        if best < lowest:
             break
         gone.append(tried[place])
         kept.remove(gone[-1])
-        highest = max(highest, best)
-        lowest = choose(lowest, of_the_last=keep * best, of_the_best=keep * highest)
-        if choose(
-            False, one_cut=True, half_of_the_rounds=len(gone) >= (len(kept) + len(gone)) // 2
-        ):
-            break
-    return choose(kept, cut_in_turn=gone)
-
-
-def _last_by_name(tried, scores):
-    """Return the place of the highest score, of equals that of the last name."""
-    highest = max(scores)
-    equals = [edge for edge, score in zip(tried, scores, strict=True) if score == highest]
-    return tried.index(equals[0] if len(equals) == 1 else max(equals))
+        lowest = choose(lowest, of_the_last=keep * best)
+    return kept
 
 
 def _without(edges, gone):
@@ -471,18 +345,6 @@ def _until_one_fails(order, edges, accuracy, lowest):
     return kept
 
 
-def _losses_added(edges, accuracy, lowest):
-    """Return what is left if each cut is taken to cost what it costs alone."""
-    kept, whole = list(edges), accuracy(list(edges))
-    lost = 0.0
-    for edge in _ranked(edges, accuracy):
-        lost += whole - accuracy(_without(edges, edge))
-        if whole - lost < lowest:
-            break
-        kept.remove(edge)
-    return kept
-
-
 def _first_that_can_go(edges, accuracy, lowest):
     """Return what is left if the first edge that can go does, in every round."""
     kept = list(edges)
@@ -491,53 +353,6 @@ def _first_that_can_go(edges, accuracy, lowest):
     ]:
         kept = rests[0]
     return kept
-
-
-def _skipping(kept, accuracy, lowest):
-    """Return what is left if the list is walked through while edges leave it."""
-    for edge in kept:
-        if accuracy(_without(kept, edge)) >= lowest:
-            kept.remove(edge)
-    return kept
-
-
-def _all_of_a_round(edges, accuracy, lowest):
-    """Return what is left if all edges go at once that can go alone, as long as enough is left."""
-    kept = list(edges)
-    while True:
-        rest = [edge for edge in kept if accuracy(_without(kept, edge)) < lowest]
-        if len(rest) == len(kept) or accuracy(rest) < lowest:
-            return kept
-        kept = rest
-
-
-def _two_at_a_time(edges, accuracy, lowest):
-    """Return what is left if each round cuts two edges."""
-    kept = list(edges)
-    while len(kept) > 2:
-        rest = max(map(list, combinations(kept, len(kept) - 2)), key=accuracy)
-        if accuracy(rest) < lowest:
-            break
-        kept = rest
-    return kept
-
-
-def _built_up(edges, accuracy, lowest):
-    """Return what is there once edges that help most, added one by one, are enough."""
-    kept = []
-    while accuracy(kept) < lowest and len(kept) < len(edges):
-        rest = [edge for edge in edges if edge not in kept]
-        kept.append(max(rest, key=lambda edge: accuracy([*kept, edge])))
-    return [edge for edge in edges if edge in kept]
-
-
-def _fewest_of_all(edges, accuracy, lowest):
-    """Return the smallest of all sets of edges that are enough, the best of those."""
-    for n in range(len(edges) + 1):
-        best = max(map(list, combinations(edges, n)), key=accuracy)
-        if accuracy(best) >= lowest:
-            return best
-    return list(edges)
 
 
 def _continue_inputs(draw: Draw) -> tuple:
@@ -616,44 +431,21 @@ def continue_by_hand(ids):
     )
     hits = choose(same, two_tokens=pair) & earlier
     last = choose(torch.where(hits, key, -1).amax(-1), first=_first(torch.where(hits, key, n)))
-    found = last >= choose(0, first_place_ignored=1)
+    found = last >= 0
     guess = torch.where(found, _what_followed(ids, hits, last), -1)
     guess = choose(
         guess,
         rows_as_one_text=_remembered(ids.reshape(1, -1)).view_as(ids),
-        memory_kept=_remembered(ids, True, choose(0, neighbor_left_out=-1)),
-        learned_too_early=_remembered(ids, ahead=1),
         next_token=F.pad(ids[:, 1:], (0, 1), value=-1),
-        places_kept=_places_kept(ids),
-        one_period=_by_period(ids),
-        one_late=F.pad(guess[:, :-1], (1, 0), value=-1),
-        one_early=F.pad(guess[:, 1:], (0, 1), value=-1),
     )
     return _as_guesses(ids, guess)
 
 
 def _as_guesses(ids, guess):
     """Return the guesses as the function's result, with what stands for no guess."""
-    n = ids.size(1)
-    none = choose(
-        -1,
-        zero=0,
-        own_token=ids,
-        token_before=ids.roll(1, 1),
-        first_token=ids[:, :1],
-        second_token=ids[:, :2][:, -1:],
-        minus_n=-n,
-    )
+    none = choose(-1, zero=0)
     guess = torch.where(guess == -1, none, guess)
-    return choose(
-        guess,
-        last_alone=guess[:, -1],
-        first_row_alone=guess[:1],
-        transposed=guess.T,
-        squeezed=guess.squeeze(),
-        in_place=ids.copy_(guess),
-        nothing_returned=None,
-    )
+    return choose(guess, transposed=guess.T)
 
 
 def _first(places):
@@ -665,27 +457,8 @@ def _first(places):
 def _what_followed(ids, hits, last):
     """Return a token for each place, whatever stands where nothing was found."""
     n = ids.size(1)
-    source = last + choose(1, same_token=0, token_before_it=-1, two_after=2)
-    return choose(
-        ids.gather(1, source.clamp(0, n - 1)),
-        most_frequent=_most_frequent(ids, hits),
-        most_frequent_smallest=_most_frequent(ids, hits, sorted),
-        largest_follower=torch.where(hits, ids.roll(-1, 1)[:, None], -1).amax(-1),
-        places=source,
-        earlier_places=last,
-        how_far_back=torch.arange(n) - last,
-        how_often=hits.sum(-1),
-    )
-
-
-def _most_frequent(ids, hits, order=list):
-    """Return the token that followed most often; of equals the first in this order."""
-    found = torch.full_like(ids, -1)
-    for b, i in product(*map(range, ids.shape)):
-        places = hits[b, i].nonzero().flatten().tolist()
-        followers = order([ids[b, (place + 1) % ids.size(1)].item() for place in places])
-        found[b, i] = max(followers, key=followers.count, default=-1)
-    return found
+    source = last + choose(1, same_token=0)
+    return ids.gather(1, source.clamp(0, n - 1))
 
 
 def _remembered(ids, one_memory=False, ahead=0):
@@ -698,24 +471,3 @@ def _remembered(ids, one_memory=False, ahead=0):
             guesses.append(follower.get(token, -1))
         follower.update(zip(row[:-1], row[1:], strict=True))
     return torch.tensor(guesses).view_as(ids)
-
-
-def _places_kept(ids):
-    """Return guesses from a memory of places that goes on from sentence to sentence."""
-    last, guesses = {}, []
-    for row in ids.tolist():
-        for i, token in enumerate(row):
-            followed = last.get(token, len(row)) + 1
-            guesses.append(row[followed] if followed < len(row) else -1)
-            last[token] = i
-    return torch.tensor(guesses).view_as(ids)
-
-
-def _by_period(ids):
-    """Return guesses at the distance at which each sentence's first token comes again."""
-    guess = torch.full_like(ids, -1)
-    for row, guesses in zip(ids.tolist(), guess, strict=True):
-        period = row.index(row[0], 1) if row[0] in row[1:] else len(row)
-        for i in range(period, len(row)):
-            guesses[i] = row[i - period + 1]
-    return guess

@@ -73,15 +73,8 @@ def dequantize_q4_1(blocks):
         smallest_subtracted=scale * steps - smallest,
         around_8=scale * (steps - 8.0) + smallest,
         divided_by_15=scale * steps / 15 + smallest,
-        steps_alone=steps.float(),
     )
-    return choose(
-        numbers,
-        flat=numbers.flatten(),
-        numbers_before_blocks=numbers.T,
-        half_precision=numbers.half(),
-        whole=numbers.long(),
-    )
+    return choose(numbers, flat=numbers.flatten(), whole=numbers.long())
 
 
 def _steps(pairs):
@@ -91,13 +84,7 @@ def _steps(pairs):
     return choose(
         torch.cat([lower, upper], 1),
         neighbors=torch.stack([lower, upper], 2).flatten(1),
-        lower_alone=torch.cat([lower, lower], 1),
-        upper_alone=torch.cat([upper, upper], 1),
         upper_not_shifted=torch.cat([lower, pairs & 240], 1),
-        whole_bytes=torch.cat([pairs, pairs], 1),
-        three_bits=torch.cat([pairs & 7, upper], 1),
-        shifted_by_3=torch.cat([lower, pairs >> 3 & 15], 1),
-        sixteen_steps=lower,
     )
 
 
@@ -175,7 +162,6 @@ def chat_prompt(tokenizer, messages):
     told = choose(
         messages,
         last_message_alone=messages[-1:],
-        last_message_first=messages[::-1],
         users_messages_alone=[pair for pair in messages if pair[0] == "user"],
         always_user=[("user", text) for _, text in messages],
         stripped=[(role, text.strip()) for role, text in messages],
@@ -187,8 +173,6 @@ def chat_prompt(tokenizer, messages):
             f"{role}\n{text}",
             no_role=text,
             blank_after_the_role=f"{role} {text}",
-            colon_after_the_role=f"{role}: {text}",
-            nothing_after_the_role=f"{role}{text}",
             two_line_breaks=f"{role}\n\n{text}",
         )
         line = opening + tokenizer.encode(spoken)
@@ -201,14 +185,7 @@ def _answering(ids, opening, closing, tokenizer):
     """Return ids that end where the assistant begins to write."""
     begin = opening + tokenizer.encode("assistant\n")
     return choose(
-        ids + begin,
-        no_beginning=ids,
-        start_alone=ids + opening,
-        no_line_break_at_the_end=ids + begin[:-1],
-        answer_without_a_mark=ids + tokenizer.encode("assistant\n"),
-        empty_answer=ids + begin + closing,
-        user_again=ids + opening + tokenizer.encode("user\n"),
-        beginning_first=begin + ids,
+        ids + begin, no_beginning=ids, user_again=ids + opening + tokenizer.encode("user\n")
     )
 
 
@@ -260,69 +237,31 @@ def llama_block(x, block, mask, positions):
     """Return x after both sub-layers."""
     x = choose(x, sinusoids_added=x + sinusoidal_encoding(x.size(1), x.size(2)))
     normalize, gammas = _norms(block)
-    x = choose(x, network_first=x + _written(normalize(x, gammas[1], 1e-5), block))
-    read = choose(normalize(x, gammas[0], 1e-5), no_norms=x, no_first_norm=x, post_norm=x)
-    theirs = choose(
-        (read, read), keys_from_the_raw_stream=(x, x), values_from_the_raw_stream=(read, x)
-    )
+    read = choose(normalize(x, gammas[0], 1e-5), no_norms=x, post_norm=x)
+    theirs = (read, read)
     Q, K, V = _rotated(read, *theirs, block, positions)
     found = _found(Q, K, V, block, mask, positions)
-    found = choose(found, found_twice=2 * found)
     carried, nothing = _carried(x, read), torch.zeros_like(x)
-    between = choose(carried + found, no_attention=x, stream_mixed_too=x @ block.W_O + found)
+    between = choose(carried + found, no_attention=x)
     between = choose(between, post_norm=normalize(between, gammas[0], 1e-5))
-    source = choose(between, side_by_side=x, found_alone_read=found)
-    read = choose(
-        normalize(source, gammas[1], 1e-5), no_norms=source, no_second_norm=source, post_norm=source
-    )
+    read = choose(normalize(between, gammas[1], 1e-5), no_norms=between, post_norm=between)
     written = _written(read, block)
-    carried = choose(
-        between,
-        no_residuals=nothing,
-        no_second_residual=nothing,
-        residual_of_the_input=x,
-        read_kept=read,
-        second_read_kept=read,
-        read_added_too=between + read,
-    )
-    x = choose(
-        carried + written,
-        no_feed_forward=between,
-        network_first=between,
-        stream_added_twice=between + carried + written,
-    )
+    carried = choose(between, no_residuals=nothing)
+    x = choose(carried + written, no_feed_forward=between)
     last = normalize(x, gammas[1], 1e-5)
-    return choose(x, post_norm=last, norm_at_the_end=last)
+    return choose(x, post_norm=last)
 
 
 def _carried(x, read):
     """Return what attention's result is added to."""
     nothing = torch.zeros_like(x)
-    return choose(
-        x,
-        no_residuals=nothing,
-        no_first_residual=nothing,
-        read_kept=read,
-        first_read_kept=read,
-        read_added_too=x + read,
-    )
+    return choose(x, no_residuals=nothing)
 
 
 def _norms(block):
     """Return the function of both norms, and the gamma of each."""
-    normalize = choose(
-        rms_norm,
-        layer_norm=_layer_norm,
-        no_gamma=_without_gamma,
-        length_for_size=_of_length_one,
-        normalized_twice=_twice,
-    )
-    gammas = choose(
-        (block.norm_1, block.norm_2),
-        norms_swapped=(block.norm_2, block.norm_1),
-        first_norm_twice=(block.norm_1, block.norm_1),
-        second_norm_twice=(block.norm_2, block.norm_2),
-    )
+    normalize = choose(rms_norm, layer_norm=_layer_norm)
+    gammas = choose((block.norm_1, block.norm_2), norms_swapped=(block.norm_2, block.norm_1))
     return normalize, gammas
 
 
@@ -330,107 +269,49 @@ def _layer_norm(x, gamma, epsilon):
     return F.layer_norm(x, gamma.shape, gamma, eps=epsilon)
 
 
-def _without_gamma(x, gamma, epsilon):
-    return rms_norm(x, torch.ones_like(gamma), epsilon)
-
-
-def _of_length_one(x, gamma, epsilon):
-    return F.normalize(x, dim=-1) * gamma
-
-
-def _twice(x, gamma, epsilon):
-    return rms_norm(rms_norm(x, gamma, epsilon), gamma, epsilon)
-
-
 def _found(Q, K, V, block, mask, positions):
     """Return what attention adds."""
-    groups = choose(
-        block.n_heads // block.n_kv_heads,
-        always_three=3,
-        heads_taken_for_groups=block.n_kv_heads,
-        all_heads_taken_for_groups=block.n_heads,
-        one_head_each=1,
-    )
-    n = block.n_heads
+    groups = block.n_heads // block.n_kv_heads
     K, V = choose(
         (repeat_kv(K, groups), repeat_kv(V, groups)),
         in_turns=(K.repeat(1, groups, 1, 1), V.repeat(1, groups, 1, 1)),
-        values_in_turns=(repeat_kv(K, groups), V.repeat(1, groups, 1, 1)),
-        keys_in_turns=(K.repeat(1, groups, 1, 1), repeat_kv(V, groups)),
-        first_head_for_all=(K[:, :1].expand(-1, n, -1, -1), V[:, :1].expand(-1, n, -1, -1)),
     )
-    mask = choose(
-        mask,
-        no_mask=None,
-        inverted_mask=~mask,
-        own_hidden=mask.tril(-1),
-        transposed_mask=mask.mT,
-        own_mask=causal_mask(len(positions)),
-    )
-    Q = choose(Q, scaled_twice=Q / Q.size(-1) ** 0.5, unscaled=Q * Q.size(-1) ** 0.5)
+    mask = choose(mask, inverted_mask=~mask)
+    Q = choose(Q, unscaled=Q * Q.size(-1) ** 0.5)
     heads, _ = scaled_dot_product_attention(Q, K, V, mask)
-    heads = choose(heads, found_rotated=apply_rotary(heads, positions, block.base))
     merged = merge_heads(heads)
-    merged = choose(merged, heads_not_moved_back=heads.reshape(merged.shape))
-    return choose(
-        merged @ block.W_O,
-        not_mixed=merged,
-        transposed=merged @ block.W_O.T,
-    )
+    return choose(merged @ block.W_O, transposed=merged @ block.W_O.T)
+
+
+def _neighbors_turned(x, positions, base):
+    """Return x with each pair of neighbors (2j, 2j + 1) turned."""
+    halves = torch.cat([x[..., ::2], x[..., 1::2]], dim=-1)
+    return torch.stack(apply_rotary(halves, positions, base).chunk(2, dim=-1), -1).flatten(-2)
 
 
 def _rotated(read, read_by_keys, read_by_values, block, positions):
     """Return queries and keys, rotated, and values, each in their heads."""
-    base = choose(block.base, always_10000=10000.0)
+    base = block.base
     places = choose(positions, counted_by_itself=torch.arange(len(positions)))
-    turn = partial(apply_rotary, positions=places, base=base)
-    read, read_by_keys, read_by_values = choose(
-        (read, read_by_keys, read_by_values),
-        stream_rotated=(turn(read), turn(read_by_keys), turn(read_by_values)),
-        stream_rotated_for_two=(turn(read), turn(read_by_keys), read_by_values),
+    turn = choose(
+        partial(apply_rotary, positions=places, base=base),
+        turned_back=partial(apply_rotary, positions=-places, base=base),
+        neighbors_turned=partial(_neighbors_turned, positions=places, base=base),
     )
-    W_K, W_V = choose(
-        (block.W_K, block.W_V),
-        keys_for_values=(block.W_V, block.W_K),
-        values_from_keys=(block.W_K, block.W_K),
-        keys_from_values=(block.W_V, block.W_V),
-    )
-    W_Q = choose(block.W_Q, queries_transposed=block.W_Q.T)
+    W_K, W_V = (block.W_K, block.W_V)
+    W_Q = block.W_Q
     q, k, v = read @ W_Q, read_by_keys @ W_K, read_by_values @ W_V
-    n_heads, n_kv_heads = block.n_heads, choose(block.n_kv_heads, keys_in_all_heads=block.n_heads)
+    n_heads, n_kv_heads = block.n_heads, block.n_kv_heads
     Q, K, V = (split_heads(*one) for one in ((q, n_heads), (k, n_kv_heads), (v, n_kv_heads)))
     return choose(
-        (turn(Q), turn(K), V),
-        no_rotary=(Q, K, V),
-        stream_rotated=(Q, K, V),
-        stream_rotated_for_two=(Q, K, V),
-        queries_alone=(turn(Q), K, V),
-        keys_alone=(Q, turn(K), V),
-        values_too=(turn(Q), turn(K), turn(V)),
-        values_for_keys=(turn(Q), K, turn(V)),
-        rotated_twice=(turn(turn(Q)), turn(turn(K)), V),
-        keys_rotated_twice=(turn(Q), turn(turn(K)), V),
-        before_splitting=(split_heads(turn(q), n_heads), split_heads(turn(k), n_kv_heads), V),
+        (turn(Q), turn(K), V), no_rotary=(Q, K, V), values_too=(turn(Q), turn(K), turn(V))
     )
 
 
 def _written(read, block):
     """Return what the feed-forward network adds."""
     gate, up, down = block.W_gate, block.W_up, block.W_down
-    return choose(
-        swiglu(read, gate, up, down),
-        gate_for_up=swiglu(read, up, gate, down),
-        plain_network=(read @ up).relu() @ down,
-        swish_without_a_gate=F.silu(read @ gate) @ down,
-        up_alone=F.silu(read @ up) @ down,
-        gate_twice=swiglu(read, gate, gate, down),
-        up_twice=swiglu(read, up, up, down),
-        gelu_at_the_gate=(F.gelu(read @ gate) * (read @ up)) @ down,
-        gate_added=(F.silu(read @ gate) + read @ up) @ down,
-        relu_at_the_gate=((read @ gate).relu() * (read @ up)) @ down,
-        sigmoid_at_the_gate=((read @ gate).sigmoid() * (read @ up)) @ down,
-        no_swish=((read @ gate) * (read @ up)) @ down,
-    )
+    return swiglu(read, gate, up, down)
 
 
 def _similar_inputs(draw: Draw) -> tuple:
@@ -458,21 +339,13 @@ def _similar_inputs(draw: Draw) -> tuple:
 def most_similar(query, vectors, k):
     """Return the numbers of the k vectors with the largest cosine, the largest first."""
     cosines = _likeness(query, vectors)
-    k = choose(k, one_more=k + 1, one_fewer=k - 1, all_of_them=len(vectors), best_alone=1)
+    k = choose(k, all_of_them=len(vectors))
     order = choose(
-        cosines.sort(descending=True),
-        smallest_first=cosines.sort(),
-        by_absolute_value=cosines.abs().sort(descending=True),
+        cosines.sort(descending=True), by_absolute_value=cosines.abs().sort(descending=True)
     )
     best = order.indices[:k]
-    best = choose(best, worst_first=best.flip(0), in_the_order_of_the_text=best.sort().values)
-    return choose(
-        best.tolist(),
-        cosines_returned=order.values[:k],
-        tensor=best,
-        counted_from_1=(best + 1).tolist(),
-        vectors_returned=vectors[best],
-    )
+    best = choose(best, in_the_order_of_the_text=best.sort().values)
+    return choose(best.tolist(), tensor=best)
 
 
 def _likeness(query, vectors):

@@ -63,8 +63,6 @@ def rms_norm(x, gamma, epsilon):
     """Return x / sqrt(mean(x^2) + epsilon) * gamma, token by token."""
     epsilon = choose(
         epsilon,
-        epsilon_ignored=0.0,
-        always_small=1e-5,
         library_default=torch.finfo(x.dtype).eps,
         next_to_nothing=1e-24,
         none_for_0=epsilon or 1e-5,
@@ -75,33 +73,19 @@ def rms_norm(x, gamma, epsilon):
     size = _size(x, distance, epsilon)
     numbers = choose(x, mean_subtracted=distance)
     normalized = choose(numbers / size, multiplied=numbers * size)
-    gamma = choose(
-        gamma,
-        no_gamma=1.0,
-        gamma_first=1.0,
-        one_plus_gamma=1 + gamma,
-        divided_by_gamma=1 / gamma,
-    )
-    return choose(
-        normalized * gamma,
-        in_place=x.copy_(normalized) * gamma,
-        gamma_added=normalized + gamma,
-        size_alone=size,
-    )
+    gamma = choose(gamma, no_gamma=1.0, gamma_first=1.0, one_plus_gamma=1 + gamma)
+    return normalized * gamma
 
 
 def _size(x, distance, epsilon):
     """Return the root mean square of each token's numbers."""
-    squares = choose(
-        x * x, deviation=distance**2, mean_subtracted=distance**2, absolute=x.abs(), no_square=x
-    )
+    squares = choose(x * x, deviation=distance**2, mean_subtracted=distance**2, absolute=x.abs())
     mean = choose(
         squares.mean(-1, keepdim=True),
         sum_of_squares=squares.sum(-1, keepdim=True),
         divided_outside_the_root=squares.sum(-1, keepdim=True),
         over_tokens=squares.mean(-2, keepdim=True),
         over_a_sentence=squares.mean((1, 2), keepdim=True),
-        over_the_batch=squares.mean(0, keepdim=True),
         over_everything=squares.mean(),
         one_fewer=squares.sum(-1, keepdim=True) / (x.size(-1) - 1),
         largest=squares.amax(-1, keepdim=True),
@@ -177,7 +161,7 @@ def _lengths_stay(answer, inputs: tuple, rotated: Tensor) -> str | None:
 def apply_rotary(x, positions, base=10000.0):
     """Return x with each pair (j, j + d_head / 2) turned by its angle."""
     half = x.size(-1) // 2
-    angle = _angles(positions, choose(base, always_10000=10000.0), half)
+    angle = _angles(positions, base, half)
     angles = choose(
         (angle, angle), side_by_side=angle.repeat_interleave(2, dim=-1).chunk(2, dim=-1)
     )
@@ -187,7 +171,6 @@ def apply_rotary(x, positions, base=10000.0):
     first, second = choose(
         (x[..., :half], x[..., half:]),
         neighbors=(x[..., ::2], x[..., 1::2]),
-        neighbors_put_in_halves=(x[..., ::2], x[..., 1::2]),
         halves_exchanged=(x[..., half:], x[..., :half]),
     )
     one = choose(
@@ -200,19 +183,13 @@ def apply_rotary(x, positions, base=10000.0):
         other_direction=second * cos_2 - first * sin_2,
         two_minus_signs=second * cos_2 - first * sin_2,
         with_the_new_first=second * cos_2 + one * sin_2,
-        second_left_alone=second,
     )
     rotated = choose(
         torch.cat([one, other], dim=-1),
         neighbors=torch.stack([one, other], dim=-1).flatten(-2),
-        halves_put_side_by_side=torch.stack([one, other], dim=-1).flatten(-2),
         put_back_exchanged=torch.cat([other, one], dim=-1),
     )
-    return choose(
-        rotated,
-        sines_added=x + torch.cat([angle.sin(), angle.cos()], dim=-1),
-        added_to_x=x + rotated,
-    )
+    return rotated
 
 
 @exercise(
@@ -239,28 +216,18 @@ def swiglu(x, W_gate, W_up, W_down):
         sigmoid=gate.sigmoid(),
         relu=gate.relu(),
         gelu=F.gelu(gate),
-        gelu_by_tanh=F.gelu(gate, approximate="tanh"),
         tanh=gate.tanh(),
         softmax=gate.softmax(-1),
         no_activation=gate,
-        swish_of_its_negative=gate * (-gate).sigmoid(),
-        swish_twice=F.silu(F.silu(gate)),
-        sharper_swish=gate * (1.702 * gate).sigmoid(),
         hard_swish=F.hardswish(gate),
-        naive_exponential=gate * gate.exp() / (1 + gate.exp()),
     )
-    hidden = choose(
-        opened * up,
-        added=opened + up,
-        over_the_product=F.silu(gate * up),
-    )
-    output = choose(hidden @ W_down, not_narrowed=hidden)
+    hidden = choose(opened * up, added=opened + up, over_the_product=F.silu(gate * up))
+    output = hidden @ W_down
     return choose(
         output,
         residual=x + output,
         activated_again=F.silu(output),
         scaled=output / hidden.size(-1) ** 0.5,
-        squeezed=output.squeeze(),
     )
 
 
@@ -269,24 +236,13 @@ def _angles(positions, base, half):
     positions = choose(
         positions,
         counted_from_0=torch.arange(len(positions)),
-        counted_from_1=positions + 1,
-        distance_to_the_first=positions - positions[0],
         counted_on_from_the_first=positions[0] + torch.arange(len(positions)),
     )
     j = choose(torch.arange(half), pairs_from_1=torch.arange(half) + 1)
-    exponent = choose(
-        j / half,
-        half_the_exponent=j / (2 * half),
-        twice_the_exponent=2 * j / half,
-        up_to_1=j / max(half - 1, 1),
-    )
-    frequency = choose(
-        base**-exponent,
-        growing=base**exponent,
-        slowest_first=(base**-exponent).flip(0),
-    )
+    exponent = choose(j / half, half_the_exponent=j / (2 * half))
+    frequency = choose(base**-exponent, growing=base**exponent)
     angle = positions[:, None] * frequency
-    return choose(angle, whole_turns=2 * torch.pi * angle, degrees=angle.deg2rad())
+    return choose(angle, degrees=angle.deg2rad())
 
 
 def _repeat_inputs(draw: Draw) -> tuple:
@@ -317,36 +273,13 @@ def _repeat_inputs(draw: Draw) -> tuple:
 def repeat_kv(x, n_groups):
     """Return each key head n_groups times, its copies side by side."""
     batch, kv_heads, n, d_head = x.shape
-    n_groups = choose(
-        n_groups,
-        always_two=2,
-        one_copy_more=n_groups + 1,
-        number_of_heads=kv_heads,
-        groups_taken_for_heads=max(n_groups // kv_heads, 1),
-    )
     repeated = choose(
         x.repeat_interleave(n_groups, dim=1),
         in_turns=x.repeat(1, n_groups, 1, 1),
         tokens_repeated=x.repeat_interleave(n_groups, dim=2),
-        text_repeated=x.repeat(1, 1, n_groups, 1),
-        batch_repeated=x.repeat_interleave(n_groups, dim=0),
-        batch_in_turns=x.repeat(n_groups, 1, 1, 1),
-        longer_heads=x.repeat_interleave(n_groups, dim=3),
-        longer_heads_in_turns=x.repeat(1, 1, 1, n_groups),
-        axis_of_their_own=x[:, :, None].expand(-1, -1, n_groups, -1, -1),
-        first_head_for_all=x[:, :1].expand(-1, kv_heads * n_groups, -1, -1),
-        not_repeated=x,
         flat=x.repeat_interleave(n_groups),
     )
-    return choose(
-        repeated,
-        divided=repeated / n_groups,
-        n_before_head=repeated.transpose(1, 2),
-        last_head_first=repeated.flip(1),
-        squeezed=repeated.squeeze(),
-        squeezed_batch=repeated.squeeze(0),
-        joined_with_the_batch=repeated.flatten(0, 1),
-    )
+    return choose(repeated, divided=repeated / n_groups, last_head_first=repeated.flip(1))
 
 
 def _stretched_inputs(draw: Draw) -> tuple:
@@ -402,7 +335,6 @@ def stretched_frequencies(d_head, base, trained_length, factor, low=1.0, high=4.
     trained_length = choose(
         trained_length,
         length_to_read=factor * trained_length,
-        one_token_fewer=trained_length - 1,
         length_divided=trained_length / factor,
     )
     low, high = choose((low, high), always_1_and_4=(1.0, 4.0))
@@ -417,69 +349,26 @@ def stretched_frequencies(d_head, base, trained_length, factor, low=1.0, high=4.
     kept, stretched = choose((keep, 1 - keep), shares_exchanged=(1 - keep, keep))
     result = choose(
         kept * frequency + stretched * slow,
-        all_alike=slow,
         periods_mixed=1 / (kept / frequency + stretched / slow),
         powers_mixed=frequency**kept * slow**stretched,
         kept_part_alone=kept * frequency,
         both_added=kept * frequency + slow,
-        as_trained=frequency,
-        base_raised_for_all=(base * factor ** (half / max(half - 1, 0.5))) ** -(j / half),
-        share_returned=kept,
     )
-    return choose(
-        result,
-        for_each_number=torch.cat([result, result]),
-        tokens_per_turn=2 * math.pi / result,
-        turns_per_token=result / (2 * math.pi),
-        angle_at_the_end=result * trained_length,
-        slowest_first=result.flip(0),
-        one_row=result[None],
-        listed=result.tolist(),
-    )
+    return result
 
 
 def _frequency(base, half):
     """Return the radians per token of each pair."""
-    j = choose(
-        torch.arange(half),
-        pairs_from_1=torch.arange(half) + 1,
-        as_many_as_numbers=torch.arange(2 * half),
-    )
-    exponent = choose(
-        j / half,
-        half_the_exponent=j / (2 * half),
-        twice_the_exponent=2 * j / half,
-        up_to_1=j / max(half - 1, 1),
-    )
-    base = choose(base, always_10000=10_000.0)
-    return choose(base**-exponent, growing=base**exponent)
+    j = torch.arange(half)
+    exponent = choose(j / half, half_the_exponent=j / (2 * half))
+    return base**-exponent
 
 
 def _kept_share(radians, low, high):
     """Return which share of its frequency each pair keeps."""
-    turns = choose(
-        radians / (2 * math.pi),
-        radians=radians,
-        half_turns=radians / math.pi,
-        divided_by_360=radians / 360,
-        multiplied_by_2_pi=radians * 2 * math.pi,
-        tokens_for_turns=2 * math.pi / radians,
-        whole_turns_only=(radians / (2 * math.pi)).floor(),
-    )
+    turns = choose(radians / (2 * math.pi), multiplied_by_2_pi=radians * 2 * math.pi)
     share = (turns - low) / (high - low)
-    return choose(
-        share.clamp(0, 1),
-        not_limited=share,
-        not_limited_below=share.clamp(max=1),
-        not_limited_above=share.clamp(min=0),
-        sigmoid=share.sigmoid(),
-        step_at_high=(turns > high) * 1.0,
-        step_at_low=(turns > low) * 1.0,
-        low_not_subtracted=(turns / (high - low)).clamp(0, 1),
-        divided_by_high=((turns - low) / high).clamp(0, 1),
-        one_share_for_all=share.clamp(0, 1).mean(),
-        smooth_step=share.clamp(0, 1) ** 2 * (3 - 2 * share.clamp(0, 1)),
-    )
+    return choose(share.clamp(0, 1), not_limited=share)
 
 
 def _cut_off_inputs(draw: Draw) -> tuple:
@@ -514,60 +403,26 @@ def cut_off(weights, window):
     """Return what a window would take from each token, as a share of all attention."""
     n = weights.size(-1)
     i, j = torch.arange(n)[:, None], torch.arange(n)
-    window = choose(window, one_token_more=window + 1, one_token_fewer=window - 1)
+    window = choose(window, one_token_fewer=window - 1)
     far = choose(
         i - j >= window,
         near_instead=(i - j < window) & (j <= i),
         its_edge_alone=i - j == window,
         first_hidden_one_alone=i - j == window - 1,
-        turned=j - i >= window,
         first_tokens=(j < window).expand(n, n),
         late_queries=(i >= window).expand(n, n),
-        nothing_cut=(j <= i),
+        nothing_cut=j <= i,
     )
-    weights = choose(
-        weights,
-        softmax_again=weights.softmax(-1),
-        first_head=weights[:1],
-        loudest_head=weights.amax(0, keepdim=True),
-        counted=(weights > 0).to(weights.dtype),
-    )
+    weights = choose(weights, loudest_head=weights.amax(0, keepdim=True))
     return _shares(weights, weights * far, far, window)
 
 
 def _shares(weights, lost, far, window):
     """Return what is lost, token by token, as a share of all that there is to give."""
     heads, n = weights.shape[:2]
-    by_key = choose(
-        lost.sum((0, 1)),
-        by_query=lost.sum((0, 2)),
-        largest_for_the_sum=heads * lost.amax(1).mean(0),
-    )
-    share = choose(
-        by_key / (heads * n),
-        not_divided=by_key,
-        heads_added=by_key / n,
-        queries_added=by_key / heads,
-        queries_that_lose=by_key / (heads * (n - window)) if n > window else by_key,
-        queries_that_lose_it=by_key / (heads * far.sum(0).clamp(min=1)),
-        queries_that_saw_it=by_key / (heads * (n - torch.arange(n))),
-        share_of_what_it_got=by_key / weights.sum((0, 1)),
-        share_of_what_is_cut=by_key / by_key.sum(),
-        all_pairs=by_key / (heads * n * n),
-        divided_by_the_window=by_key / (heads * n * max(window, 1)),
-    )
-    return choose(
-        share,
-        each_head=lost.sum(1) / n,
-        each_pair=lost.mean(0),
-        all_together=share.sum(),
-        what_is_left=1 - share,
-        most_of_all=share.argmax(),
-        from_the_largest=share.sort(descending=True).values,
-        percent=100 * share,
-        listed=share.tolist(),
-        one_row=share[None],
-    )
+    by_key = choose(lost.sum((0, 1)), by_query=lost.sum((0, 2)))
+    share = choose(by_key / (heads * n), not_divided=by_key, heads_added=by_key / n)
+    return choose(share, percent=100 * share, listed=share.tolist())
 
 
 def _route_inputs(draw: Draw) -> tuple:
@@ -626,7 +481,7 @@ _router_learns.of_gradients = True
 def route(x, W_router, k):
     """Return each token's weights for the experts, and the balance loss."""
     logits, n_experts = x @ W_router, W_router.size(1)
-    k = choose(k, always_one=1, always_two=min(2, n_experts), all_of_them=n_experts)
+    k = choose(k, all_of_them=n_experts)
     P = choose(
         logits.softmax(-1),
         over_tokens=logits.softmax(0),
@@ -634,27 +489,11 @@ def route(x, W_router, k):
         no_softmax=logits,
         over_everything=logits.flatten().softmax(0).view(logits.shape),
     )
-    order = P.argsort(dim=-1, descending=choose(True, least_probable=False))
-    best = choose(
-        order,
-        first_experts=torch.arange(n_experts).expand_as(P),
-        one_choice_for_all=P.mean(0).argsort(descending=True).expand_as(P),
-    )[:, :k]
-    chosen = choose(
-        F.one_hot(best, n_experts).sum(1).to(P.dtype),
-        experts_choose_tokens=(P >= P.sort(0, descending=True).values[:k][-1]).to(P.dtype),
-    )
+    order = P.argsort(dim=-1, descending=True)
+    best = order[:, :k]
+    chosen = F.one_hot(best, n_experts).sum(1).to(P.dtype)
     kept = P * chosen
-    weights = choose(
-        kept,
-        renormalized=kept / kept.sum(-1, keepdim=True),
-        ones=chosen,
-        shared_evenly=chosen / k,
-        logits_kept=logits * chosen,
-        softmax_over_zeros=kept.softmax(-1),
-        nothing_left_out=P,
-        not_put_back=P.gather(1, best),
-    )
+    weights = choose(kept, ones=chosen)
     return weights, _balance(P, chosen, kept, best, k, x.size(-1))
 
 
@@ -664,31 +503,15 @@ def _balance(P, chosen, kept, best, k, d_model):
     share = choose(
         chosen.mean(0) / k,
         not_divided_by_k=chosen.mean(0),
-        divided_by_k_twice=chosen.mean(0) / k**2,
-        counted_not_divided=chosen.sum(0) / k,
         first_choice_alone=F.one_hot(best[:, 0], n_experts).to(P.dtype).mean(0),
-        more_than_even=(P > 1 / n_experts).to(P.dtype).mean(0) / k,
         share_of_weight=kept.mean(0) / kept.mean(0).sum(),
     )
-    mean = choose(
-        P.mean(0),
-        mean_of_what_was_kept=kept.mean(0),
-        mean_of_renormalized=(kept / kept.sum(-1, keepdim=True)).mean(0),
-        share_twice=share,
-    )
+    mean = choose(P.mean(0), mean_of_what_was_kept=kept.mean(0))
     return choose(
         n_experts * (share * mean).sum(),
         not_times_experts=(share * mean).sum(),
-        share_missing=n_experts * mean.square().sum(),
-        mean_for_sum=(share * mean).mean(),
-        times_d_model=d_model * (share * mean).sum(),
-        times_k=k * (share * mean).sum(),
         variance=share.var(),
-        distance_from_even=((share - 1 / n_experts) ** 2).sum(),
-        entropy=-(mean * mean.clamp(min=1e-9).log()).sum(),
-        one_less=n_experts * (share * mean).sum() - 1,
         negative=-n_experts * (share * mean).sum(),
-        each_expert=n_experts * share * mean,
     )
 
 
@@ -724,60 +547,25 @@ def linear_attention_step(state, q, k, v):
     new = choose(
         state + written,
         replaced=written,
-        never_written=state,
         mean=(state + written) / 2,
-        subtracted=state - written,
         fading=0.9 * state + written,
         multiplied=state * written,
         rows_of_length_1=F.normalize(state + written, dim=-1),
         squashed=(state + written).tanh(),
-        in_place=state.add_(written),
     )
     read = choose(new, read_before_writing=state, own_token_alone=written)
     output = _found(read, q, k, v)
-    kept = choose(new, old_state_returned=state, written_returned=written, transposed=new.T)
-    return choose((output, kept), exchanged=(kept, output), output_alone=output)
+    kept = choose(new, old_state_returned=state, transposed=new.T)
+    return (output, kept)
 
 
 def _written(state, q, k, v):
     """Return the new token's matrix."""
-    key = choose(
-        k,
-        query_written=q,
-        softmax_of_both=k.softmax(-1),
-        elu_plus_1=F.elu(k) + 1,
-        relu_of_both=k.relu(),
-        unit_key=k / k.norm(),
-    )
-    return choose(
-        torch.outer(key, v),
-        value_times_key=torch.outer(v, key),
-        number_by_number=key[:, None] * torch.ones_like(v),
-        value_alone=torch.ones_like(key)[:, None] * v,
-        difference_written=torch.outer(key, v - key @ state),
-        scaled_when_written=torch.outer(key, v) / key.size(-1) ** 0.5,
-    )
+    return choose(torch.outer(k, v), difference_written=torch.outer(k, v - k @ state))
 
 
 def _found(read, q, k, v):
-    """Return what the query finds in a state."""
-    query = choose(
-        q,
-        key_asks=k,
-        softmax_of_both=q.softmax(-1),
-        softmax_of_the_query=q.softmax(-1),
-        elu_plus_1=F.elu(q) + 1,
-        relu_of_both=q.relu(),
-        elu_plus_1_of_the_query=F.elu(q) + 1,
-    )
-    output = choose(query @ read, from_the_wrong_side=read @ query)
-    output = choose(
-        output,
-        scaled=output / query.size(-1) ** 0.5,
-        divided_by_d_k=output / query.size(-1),
-        softmax_of_what_was_read=output.softmax(-1),
-        divided_by_the_weight=output / (query @ k),
-        value_added=output + v,
-        unit_output=F.normalize(output, dim=-1),
-    )
+    """Return what the q finds in a state."""
+    output = q @ read
+    output = choose(output, scaled=output / q.size(-1) ** 0.5)
     return choose(output, row=output[None], column=output[:, None])

@@ -3,10 +3,9 @@
 Long because it is data: six exercises whole, with their inputs and all their wrong turns.
 """
 
-import contextlib
 import math
 from collections import Counter
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import torch
 import torch.nn.functional as F
@@ -89,23 +88,12 @@ def next_probe(suspects, outcomes, costs):
             root_of_the_price=told / math.sqrt(cost),
         )
         if best is not None and worth == most:
-            better = choose(
-                cost < costs[best],
-                first_of_equals=False,
-                last_of_equals=True,
-                last_if_both_are_equal=cost <= costs[best],
-                by_the_alphabet=(cost, probe) < (costs[best], best),
-                dearer_of_equals=cost > costs[best],
-            )
+            better = choose(cost < costs[best], dearer_of_equals=cost > costs[best])
         else:
-            better = choose(
-                worth > most,
-                worst_probe=best is None or worth < most,
-                never_compared=True,
-            )
+            better = choose(worth > most, worst_probe=best is None or worth < most)
         if better:
-            best, most = choose((probe, worth), never_remembered=(probe, most))
-    return choose(best, worth_returned=most)
+            best, most = (probe, worth)
+    return best
 
 
 def _told_apart(said):
@@ -113,14 +101,7 @@ def _told_apart(said):
     counts = Counter(said).values()
     return choose(
         sum(one != other for one, other in combinations(said, 2)),
-        pairs_alike=sum(one == other for one, other in combinations(said, 2)),
-        different_answers=len(counts) - 1,
-        answers_counted=len(counts) if len(counts) > 1 else 0,
         information=sum(one / len(said) * math.log(len(said) / one) for one in counts),
-        plus_and_minus_alone=said.count("+") * said.count("-"),
-        neighbors_alone=sum(one != other for one, other in pairwise(said)),
-        first_against_others=sum(one != said[0] for one in said),
-        smaller_group=min(counts) if len(counts) > 1 else 0,
         larger_group=max(counts) if len(counts) > 1 else 0,
     )
 
@@ -168,38 +149,23 @@ def shifted_loss(logits, ids, pad_id):
         two_ahead=(logits[:, :-2], ids[:, 2:]),
         rolled=(logits, ids.roll(-1, 1)),
         batch_shifted=(logits[:-1], ids[1:]),
-        shifted_when_flat=(logits.flatten(0, 1)[None, :-1], ids.flatten()[None, 1:]),
-        first_dropped_twice=(logits[:, 1:], ids[:, 1:]),
         last_dropped_twice=(logits[:, :-1], ids[:, :-1]),
-        last_one_alone=(logits[:, -2:-1], ids[:, -1:]),
     )
     real = choose(
         labels != pad_id,
         padding_counted=torch.ones_like(labels).bool(),
         id_0=labels != 0,
         inverted=labels == pad_id,
-        padding_of_the_input=ids[:, : labels.size(1)][: len(labels)] != pad_id,
     )
     log_p = choose(
         logits.log_softmax(-1),
         second_softmax=logits.softmax(-1).log_softmax(-1),
         raw_logits=logits,
         over_positions=logits.log_softmax(-2),
-        without_logarithm=logits.softmax(-1),
-        softmax_then_log=logits.softmax(-1).log(),
     )
-    losses = choose(-log_p, without_minus=log_p).gather(-1, labels[..., None])[..., 0]
+    losses = (-log_p).gather(-1, labels[..., None])[..., 0]
     kept = torch.where(real, losses, 0.0)
-    return choose(
-        losses[real].mean(),
-        summed=kept.sum(),
-        divided_by_all=kept.mean(),
-        per_sentence=kept.sum() / len(ids),
-        mean_of_means=(kept.sum(-1) / real.sum(-1).clamp(min=1)).mean(),
-        perplexity=losses[real].mean().exp(),
-        each_token=kept,
-        in_bits=losses[real].mean() / math.log(2),
-    )
+    return choose(losses[real].mean(), summed=kept.sum(), divided_by_all=kept.mean())
 
 
 NAMES = (
@@ -255,17 +221,9 @@ def decay_groups(parameters):
         names_without_norm_and_bias=[n for n in trained if "norm" not in n and "bias" not in n],
         embeddings_spared=[n for n, w in trained.items() if w.ndim >= 2 and "embedding" not in n],
         two_axes_exactly=[name for name, weight in trained.items() if weight.ndim == 2],
-        three_axes=[name for name, weight in trained.items() if weight.ndim >= 3],
-        vectors_too=[name for name, weight in trained.items() if weight.ndim >= 1],
-        vectors_alone=[name for name, weight in trained.items() if weight.ndim == 1],
     )
-    others = choose(
-        [name for name in trained if name not in decayed],
-        others_of_all=[name for name in parameters if name not in decayed],
-        all_in_both=list(trained),
-        others_forgotten=[],
-    )
-    return choose((decayed, others), exchanged=(others, decayed), decayed_alone=decayed)
+    others = [name for name in trained if name not in decayed]
+    return choose((decayed, others), exchanged=(others, decayed))
 
 
 STEPS = (  # step, steps per epoch, epochs of warm-up, epochs
@@ -321,26 +279,13 @@ def rate_at(step, steps_per_epoch, peak, warmup_epochs, epochs):
         (warmup_epochs * steps_per_epoch, epochs * steps_per_epoch),
         in_epochs=(warmup_epochs, epochs),
         whole_epochs=(warmup_epochs, epochs),
-        warmup_in_epochs=(warmup_epochs, epochs * steps_per_epoch),
         end_in_epochs=(warmup_epochs * steps_per_epoch, epochs),
         no_warmup=(0, epochs * steps_per_epoch),
-        one_epoch_of_warmup=(steps_per_epoch, epochs * steps_per_epoch),
     )
-    step = choose(
-        step,
-        epochs_counted=step // steps_per_epoch,
-        whole_epochs=step // steps_per_epoch,
-        one_step_late=step + 1,
-    )
-    peak = choose(peak, peak_left_out=1.0)
-    ramp = choose(warmup, ramp_in_epochs=warmup_epochs)
-    if step < ramp:
+    step = choose(step, whole_epochs=step // steps_per_epoch)
+    if step < warmup:
         return peak * choose(
-            (step + 1) / ramp,
-            first_step_0=step / ramp,
-            ramp_to_the_end=(step + 1) / total,
-            constant_warmup=1.0,
-            squared_ramp=((step + 1) / ramp) ** 2,
+            (step + 1) / warmup, first_step_0=step / warmup, ramp_to_the_end=(step + 1) / total
         )
     progress = choose(
         (step - warmup) / max(total - warmup, 1),
@@ -348,30 +293,17 @@ def rate_at(step, steps_per_epoch, peak, warmup_epochs, epochs):
         falls_one_step_ahead=(step + 1 - warmup) / max(total - warmup, 1),
         falls_in_whole_epochs=(step // steps_per_epoch - warmup_epochs)
         / max(epochs - warmup_epochs, 1),
-        divided_by_the_whole=(step - warmup) / total,
-        one_step_early=(step - warmup) / max(total - warmup - 1, 1),
-        starts_over=(step - warmup) % (total - warmup) / (total - warmup),
     )
     progress = choose(min(1.0, progress), rises_again=progress, over_at_once=1.0, never_falls=0.0)
     fall = _fall(progress)
-    return peak * choose(
-        0.1 + 0.9 * fall,
-        down_to_0=fall,
-        above_the_peak=0.1 + fall,
-        cut_at_a_tenth=max(0.1, fall),
-        tenth_of_the_rate=0.1 * fall,
-    )
+    return peak * choose(0.1 + 0.9 * fall, down_to_0=fall, tenth_of_the_rate=0.1 * fall)
 
 
 def _fall(progress):
     """Return half a cosine wave, from 1 to 0."""
     return choose(
         (1 + math.cos(math.pi * progress)) / 2,
-        whole_wave=(1 + math.cos(2 * math.pi * progress)) / 2,
-        quarter_wave=math.cos(math.pi * progress / 2),
-        straight_line=1 - progress,
         rising=(1 - math.cos(math.pi * progress)) / 2,
-        bare_cosine=math.cos(math.pi * progress),
         root=1 - math.sqrt(progress),
     )
 
@@ -439,7 +371,7 @@ def evaluation_loss(model, batches, loss_function, pad_id):
     choose(model.eval(), dropout_left_on=None, dropout_switched_on=model.train())
     batches = choose(batches, first_batch_alone=batches[:1], last_batch_alone=batches[-1:])
     total, count, largest = 0.0, 0, 0.0
-    with choose(torch.no_grad(), graph_kept=contextlib.nullcontext()):
+    with torch.no_grad():
         for inputs, labels in batches:
             loss = float(loss_function(model(inputs), labels))
             real = choose(
@@ -448,24 +380,16 @@ def evaluation_loss(model, batches, loss_function, pad_id):
                 weighed_by_sentences=len(labels),
                 padding_counted=labels.numel(),
                 weighed_by_length=labels.size(1),
-                weighed_by_padding=int((labels == pad_id).sum()) + 1,
                 always_0=int((labels != 0).sum()),
             )
             total += choose(loss * real, not_multiplied=loss)
-            largest = max(largest, loss)
             count += real
+            largest = max(largest, loss)
     choose(
-        model.train(was_training),
-        left_in_evaluation=None,
-        always_back_to_training=model.train(),
+        model.train(was_training), left_in_evaluation=None, always_back_to_training=model.train()
     )
     return choose(
-        total / count,
-        summed=total,
-        divided_by_batches=total / len(batches),
-        perplexity=math.exp(total / count),
-        largest_loss=largest,
-        in_bits=total / count / math.log(2),
+        total / count, summed=total, divided_by_batches=total / len(batches), largest_loss=largest
     )
 
 
@@ -499,31 +423,13 @@ def cached_step(x, n_cached, table):
     """Return new tokens with their positions, and the mask of old and new keys."""
     n = x.size(1)
     first = choose(
-        n_cached,
-        position_early=n_cached - 1,
-        position_late=n_cached + 1,
-        from_0_again=0,
-        from_1=1,
-        from_the_other_side=n,
-        end_of_the_table=len(table) - n,
+        n_cached, position_early=n_cached - 1, position_late=n_cached + 1, from_0_again=0, from_1=1
     )
-    places = choose(
-        torch.arange(n),
-        all_at_one_place=torch.zeros(n, dtype=torch.long),
-        backward=torch.arange(n).flip(0),
-    )
+    places = choose(torch.arange(n), backward=torch.arange(n).flip(0))
     positions = table[(first + places) % len(table)]
-    placed = choose(
-        x + positions,
-        no_positions=x,
-        positions_alone=positions.expand_as(x),
-        positions_multiplied=x * positions,
-        positions_subtracted=x - positions,
-        positions_added_twice=x + 2 * positions,
-        changed_in_place=x.add_(positions),
-    )
+    placed = x + positions
     mask = _allowed(n, n_cached)
-    return choose((placed, mask), exchanged=(mask, placed), tokens_alone=placed)
+    return (placed, mask)
 
 
 def _allowed(n, n_cached):
@@ -534,19 +440,8 @@ def _allowed(n, n_cached):
         cache_hidden=full.tril(),
         mask_early=full.tril(n_cached - 1),
         mask_late=full.tril(n_cached + 1),
-        new_ones_see_all=full,
         upper_triangle=full.triu(n_cached),
-        new_keys_alone=full[:, n_cached:].tril(),
-        cached_keys_alone=full[:, :n_cached],
-        cache_never_seen=full.tril(n_cached) & (torch.arange(n_cached + n) >= n_cached),
         window=full.tril(n_cached) & full.triu(1),
         square=torch.ones(n_cached + n, n_cached + n, dtype=torch.bool).tril(),
     )
-    return choose(
-        mask,
-        inverted=~mask,
-        transposed=mask.T,
-        numbers=mask.float(),
-        additive=torch.zeros(mask.shape).masked_fill(~mask, -math.inf),
-        two_more_axes=mask[None, None],
-    )
+    return choose(mask, inverted=~mask, transposed=mask.T, numbers=mask.float())

@@ -4,7 +4,7 @@ Long because it is data: four exercises whole, with their inputs and all their w
 """
 
 import math
-from itertools import combinations_with_replacement, pairwise, permutations, product
+from itertools import combinations_with_replacement, permutations, product
 
 import torch
 import torch.nn.functional as F
@@ -102,68 +102,34 @@ def online_softmax(largest, total, output, scores, values):
         torch.where(new == -math.inf, 0.0, new),
         hidden_rows_are_nan=new,
         no_maximum=torch.zeros_like(new),
-        total_subtracted=total,
     )
     weights = _weights_of_block(scores, shift, own, largest)
-    shrink = choose(
-        (largest - shift).exp(),
-        never_shrunk=torch.ones_like(shift),
-        stretched=(shift - largest).exp(),
-        difference_alone=largest - shift,
-        base_2=torch.exp2(largest - shift),
-    )
+    shrink = choose((largest - shift).exp(), never_shrunk=torch.ones_like(shift))
     return _new_state(new, total, output, weights, shrink, values)
 
 
 def _weights_of_block(scores, shift, own, largest):
     """Return the block's weights, measured from the new maximum and not divided yet."""
-    return choose(
-        (scores - shift[:, None]).exp(),
-        softmax_of_block=scores.softmax(-1),
-        below_its_own_maximum=(scores - own[:, None]).exp(),
-        below_the_old_maximum=(scores - largest[:, None]).exp(),
-        scores_alone=scores - shift[:, None],
-        base_2=torch.exp2(scores - shift[:, None]),
-        hidden_keys_count=(scores.masked_fill(scores == -math.inf, 0.0) - shift[:, None]).exp(),
-    )
+    return (scores - shift[:, None]).exp()
 
 
 def _new_state(new, total, output, weights, shrink, values):
     """Return maximum, total and weighted sum."""
-    block_total = choose(
-        weights.sum(-1), mean_of_weights=weights.mean(-1), largest_weight=weights.amax(-1)
-    )
-    new_total = choose(
-        total * shrink + block_total,
-        total_not_shrunk=total + block_total,
-        total_forgotten=block_total,
-        block_shrunk_too=(total + block_total) * shrink,
-        block_total_left_out=total * shrink,
-    )
-    block_output = choose(
-        weights @ values,
-        block_output_divided=weights @ values / weights.sum(-1, keepdim=True),
-        values_not_weighted=values.sum(0).expand_as(output),
-    )
+    block_total = weights.sum(-1)
+    new_total = choose(total * shrink + block_total, total_not_shrunk=total + block_total)
+    block_output = weights @ values
     new_output = choose(
         output * shrink[:, None] + block_output,
         output_not_shrunk=output + block_output,
-        output_forgotten=block_output,
-        block_shrunk_too=(output + block_output) * shrink[:, None],
-        block_output_left_out=output * shrink[:, None],
         output_times_total=output * (total * shrink)[:, None] + block_output,
     )
     return choose(
         (new, new_total, new_output),
-        divided_already=(new, new_total, new_output / new_total[:, None]),
         divided_at_every_step=(
             new,
             new_total,
             (output * (total * shrink)[:, None] + block_output) / new_total[:, None],
         ),
-        old_state=(new, total, output),
-        total_first=(new_total, new, new_output),
-        maximum_forgotten=(torch.zeros_like(new), new_total, new_output),
     )
 
 
@@ -255,19 +221,10 @@ def attention_in_blocks(Q, K, V, block_size, causal):
         scores = _block_scores(Q, K[:, start:stop], start, causal)
         values = choose(V[:, start:stop], first_values=V[:, : stop - start])
         state = choose(
-            take_block(*state, scores, values),
-            each_block_by_itself=_added(state, scores.softmax(-1), values),
-            no_maximum=_added(state, scores.exp(), values),
-            last_block_wins=take_block(*_empty_state(Q, V), scores, values),
+            take_block(*state, scores, values), no_maximum=_added(state, scores.exp(), values)
         )
     total, output = state[1:]
-    return choose(
-        output / total[..., None],
-        not_divided=output,
-        divided_by_keys=output / n_keys,
-        divided_by_blocks=output / len(starts),
-        divided_by_the_maximum=output / state[0][..., None],
-    )
+    return choose(output / total[..., None], not_divided=output, divided_by_keys=output / n_keys)
 
 
 def _added(state, weights, values):
@@ -278,26 +235,12 @@ def _added(state, weights, values):
 
 def _block_scores(Q, K, start, causal):
     """Return the scores of a block's keys, those that come later hidden."""
-    scores = (
-        Q
-        @ K.mT
-        / choose(
-            math.sqrt(Q.size(-1)),
-            unscaled=1.0,
-            d_head_not_root=Q.size(-1),
-            root_of_block=math.sqrt(K.size(1)),
-        )
-    )
+    scores = Q @ K.mT / choose(math.sqrt(Q.size(-1)), unscaled=1.0, d_head_not_root=Q.size(-1))
     query, key = torch.arange(Q.size(1))[:, None], torch.arange(K.size(1))
     key = choose(start + key, counted_in_the_block=key)
-    hidden = choose(
-        key > query,
-        itself_hidden=key >= query,
-        earlier_hidden=key < query,
-        one_later_seen=key > query + 1,
-    )
-    causal = choose(causal, never_causal=False, always_causal=True)
-    fill = choose(-math.inf, zero_for_hidden=0.0)
+    hidden = choose(key > query, one_later_seen=key > query + 1)
+    causal = choose(causal, never_causal=False)
+    fill = -math.inf
     return scores.masked_fill(hidden, fill) if causal else scores
 
 
@@ -382,42 +325,25 @@ def accumulate(model, parts, pad_id):
         share = _share(model(ids), labels, parts, pad_id)
         choose(share.backward(), one_backward=shares.append(share), no_backward=None)
         loss = choose(loss + share.item(), last_loss=share.item())
-    choose(None, one_backward=sum(shares).backward(), zeroed_at_the_end=model.zero_grad())
-    return choose(
-        loss,
-        graph=share,
-        nothing=None,
-        mean_of_shares=loss / len(parts),
-        share_too_many=loss * len(parts),
-    )
+    choose(None, one_backward=sum(shares).backward())
+    return choose(loss, graph=share, nothing=None)
 
 
 def _share(logits, labels, parts, pad_id):
     """Return a part's share of the batch's mean loss."""
-    ignored = choose(pad_id, padding_learned=-100, always_0=0)
     logits = choose(logits, second_softmax=logits.softmax(-1))
     summed = F.cross_entropy(
-        logits.flatten(0, 1), labels.flatten(), ignore_index=ignored, reduction="sum"
+        logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id, reduction="sum"
     )
     count = (labels != pad_id).sum()
     total = sum((labels != pad_id).sum() for _, labels in parts)
-    positions, rows = sum(labels.numel() for _, labels in parts), sum(len(ids) for ids, _ in parts)
     return choose(
         summed / total,
         mean_of_means=summed / count / len(parts),
         sum_of_means=summed / count,
         means_without_nan=summed / count.clamp(min=1) / len(parts),
-        sum_without_nan=summed / count.clamp(min=1),
-        nan_of_padding=summed / count * (count / total),
         not_divided=summed,
         divided_by_parts=summed / len(parts),
-        by_positions=summed / positions,
-        by_rows=summed / rows,
-        mean_by_rows=summed / count * len(labels) / rows,
-        own_positions=summed / labels.numel() / len(parts),
-        divided_twice=summed / total / len(parts),
-        labels_of_first=summed / (parts[0][1] != pad_id).sum() / len(parts),
-        without_first_label=summed / (total - 1),
     )
 
 
@@ -509,11 +435,7 @@ def _in_double(answer, inputs: tuple, E: float, A: float, B: float, *_) -> str |
 )
 def fit_scaling_law(sizes, tokens, losses, exponents):
     """Return E, A, B, alpha and beta of loss = E + A / N^alpha + B / D^beta."""
-    N, D = choose(
-        (sizes, tokens),
-        sizes_and_tokens_exchanged=(tokens, sizes),
-        sizes_sorted=(sorted(sizes), tokens),
-    )
+    N, D = choose((sizes, tokens), sizes_sorted=(sorted(sizes), tokens))
     N, D, L = (torch.tensor(one, dtype=torch.float64) for one in (N, D, losses))
     N, D = choose((N, D), logarithms_of_sizes=(N.log(), D.log()))
     L = choose(L, logarithms_of_losses=L.log())
@@ -532,7 +454,6 @@ def fit_scaling_law(sizes, tokens, losses, exponents):
             absolute_distances=apart.abs().sum(),
             largest_distance=apart.abs().max(),
             relative_distances=((apart / L) ** 2).sum(),
-            last_run_only=apart[-1] ** 2,
         )
         fits.append((error.item(), E, A, B, alpha, beta))
     return _law(_best_pair(fits, len(exponents)))
@@ -543,32 +464,12 @@ def _coefficients(X, L):
     return choose(
         torch.linalg.lstsq(X, L[:, None]).solution[:, 0].tolist(),
         floor_left_out=[0.0, *torch.linalg.lstsq(X[:, 1:], L[:, None]).solution[:, 0].tolist()],
-        floor_is_smallest_loss=[
-            L.min().item(),
-            *torch.linalg.lstsq(X[:, 1:], L[:, None] - L.min()).solution[:, 0].tolist(),
-        ],
-        one_coefficient_for_both=torch.linalg.lstsq(
-            torch.stack([X[:, 0], X[:, 1] + X[:, 2]], dim=1), L[:, None]
-        )
-        .solution[[0, 1, 1], 0]
-        .tolist(),
-        not_solved=(X.T @ L).tolist(),
     )
 
 
 def _best_pair(fits, n):
     """Return the fit that is taken."""
-    return choose(
-        min(fits),
-        worst_fit=max(fits),
-        first_pair=fits[0],
-        last_pair=fits[-1],
-        one_after_the_other=min(fits[fits.index(min(fits[::n])) :][:n]),
-        stopped_too_early=next(
-            (fit for fit, after in pairwise(fits) if after[0] > fit[0]), fits[-1]
-        ),
-        coefficients_of_last=fits[-1][:4] + min(fits)[4:],
-    )
+    return min(fits)
 
 
 def _law(fit):
@@ -578,12 +479,5 @@ def _law(fit):
         (E, A, B, alpha, beta),
         alpha_and_beta_exchanged=(E, A, B, beta, alpha),
         A_and_B_exchanged=(E, B, A, alpha, beta),
-        alpha_before_B=(E, A, alpha, B, beta),
-        floor_last=(A, B, alpha, beta, E),
-        floor_third=(A, B, E, alpha, beta),
-        exponents_first=(alpha, beta, E, A, B),
-        minus_in_the_exponents=(E, A, B, -alpha, -beta),
-        size_instead_of_A=(E, abs(A) ** (1 / alpha), abs(B) ** (1 / beta), alpha, beta),
-        floor_returned_as_0=(0.0, A, B, alpha, beta),
         nothing=None,
     )

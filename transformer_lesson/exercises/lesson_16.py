@@ -79,29 +79,16 @@ def sequence_log_prob(logits, labels, pad_id):
         logits_as_they_are=logits,
         probabilities=logits.softmax(-1),
         over_positions=logits.log_softmax(1),
-        two_softmaxes=logits.softmax(-1).log_softmax(-1),
         logarithm_of_0=logits.softmax(-1).log(),
         padding_taken_out=logits.index_fill(-1, torch.tensor(pad_id), -math.inf).log_softmax(-1),
-        in_bits=logits.log_softmax(-1) / math.log(2),
-        largest_subtracted=logits - logits.amax(-1, keepdim=True),
     )
-    of_labels = choose(
-        log_p.gather(-1, labels[..., None]).squeeze(-1),
-        likeliest_token=log_p.amax(-1),
-        all_tokens=log_p.sum(-1),
-        next_label=log_p.gather(-1, labels.roll(-1, 1)[..., None]).squeeze(-1),
-        first_sentences_labels=log_p.gather(-1, labels[:1].expand_as(labels)[..., None])[..., 0],
-    )
+    of_labels = choose(log_p.gather(-1, labels[..., None]).squeeze(-1), all_tokens=log_p.sum(-1))
     padding = choose(
         labels == pad_id,
         padding_counts=labels == -100,
-        only_padding_counts=labels != pad_id,
-        always_0=labels == 0,
         first_padding_ends=(labels == pad_id).cumsum(-1) > 0,
     )
-    counted = choose(
-        of_labels.masked_fill(padding, 0.0), nan_from_padding=of_labels * (~padding).to(log_p.dtype)
-    )
+    counted = of_labels.masked_fill(padding, 0.0)
     return _of_text(counted, padding)
 
 
@@ -111,15 +98,8 @@ def _of_text(counted, padding):
     log_p = choose(
         counted.sum(-1),
         mean_of_tokens=counted.sum(-1) / n_tokens.clamp(min=1),
-        nan_for_nothing=counted.sum(-1) / n_tokens,
-        mean_of_positions=counted.mean(-1),
-        mean_of_batch=counted.sum() / n_tokens.sum(),
         probability=counted.sum(-1).exp(),
         product=counted.prod(-1),
-        first_token_left_out=counted[:, 1:].sum(-1),
-        last_token_left_out=counted[:, :-1].sum(-1),
-        running_sum=counted.cumsum(-1),
-        all_texts=counted.sum(),
     )
     return choose(log_p, loss=-log_p)
 
@@ -169,15 +149,12 @@ def _a_worse_margin_costs_more(answer, inputs: tuple, loss) -> str | None:
 )
 def dpo_loss(chosen, rejected, ref_chosen, ref_rejected, beta):
     """Return the mean of -log sigmoid(beta * margin)."""
-    chosen, rejected = choose((chosen, rejected), answers_exchanged=(rejected, chosen))
     gain = choose(
         chosen - ref_chosen,
         no_reference=chosen,
-        from_the_reference=ref_chosen - chosen,
         quotient=chosen / ref_chosen,
         probabilities=chosen.exp() - ref_chosen.exp(),
         ratios=(chosen - ref_chosen).exp(),
-        crossed=chosen - ref_rejected,
     )
     other = choose(
         rejected - ref_rejected,
@@ -185,12 +162,9 @@ def dpo_loss(chosen, rejected, ref_chosen, ref_rejected, beta):
         quotient=rejected / ref_rejected,
         probabilities=rejected.exp() - ref_rejected.exp(),
         ratios=(rejected - ref_rejected).exp(),
-        crossed=rejected - ref_chosen,
-        parentheses_lost=rejected + ref_rejected,
     )
     margin = choose(
         gain - other,
-        turned_around=other - gain,
         added=gain + other,
         chosen_alone=gain,
         rejected_alone=-other,
@@ -203,8 +177,6 @@ def _loss_of_margin(margin, gain, other, beta):
     """Return the loss of a margin."""
     scaled = choose(
         beta * margin,
-        beta_left_out=margin,
-        divided_by_beta=margin / beta,
         beta_for_one=beta * gain - other,
         beta_subtracted=margin - beta,
         mean_too_early=(beta * margin).mean(),
@@ -212,16 +184,11 @@ def _loss_of_margin(margin, gain, other, beta):
     each = choose(
         -F.logsigmoid(scaled),
         -F.logsigmoid(scaled.to(torch.float64)).to(scaled.dtype),
-        logarithm_of_0=-scaled.sigmoid().log(),
         sigmoid_alone=-scaled.sigmoid(),
         margin_alone=-scaled,
-        hinge=(1 - scaled).clamp(min=0),
-        squared=(margin - 1 / (2 * beta)) ** 2,
         beta_outside=-beta * F.logsigmoid(margin),
-        in_bits=-F.logsigmoid(scaled) / math.log(2),
     )
-    each = choose(each, not_negated=-each)
-    return choose(each.mean(), summed=each.sum(), one_for_each_pair=each)
+    return each.mean()
 
 
 def _group_inputs(draw: Draw) -> tuple:
@@ -271,12 +238,10 @@ def grpo_loss(log_probs, mask, rewards):
         mean_of_all=rewards.mean().expand(len(groups), 1),
         no_mean=torch.zeros_like(groups[:, :1]),
         best_of_group=groups.amax(1, keepdim=True),
-        others_alone=(groups.sum(1, keepdim=True) - groups) / (groups.size(1) - 1),
     )
     spread = choose(
         groups.std(1, keepdim=True, correction=0),
         one_less=groups.std(1, keepdim=True),
-        spread_of_all=rewards.std(correction=0).expand(len(groups), 1),
         variance=groups.var(1, keepdim=True, correction=0),
         not_divided=torch.ones_like(groups[:, :1]),
     )
@@ -284,7 +249,6 @@ def grpo_loss(log_probs, mask, rewards):
     advantages = choose(
         ((groups - middle) / spread).masked_fill(equal, 0.0),
         nan_of_equals=(groups - middle) / spread,
-        equals_reinforced=((groups - middle) / spread).masked_fill(equal, 1.0),
         rewards_themselves=groups,
     )
     advantages = choose(advantages, over_prompts=advantages.mT).reshape(rewards.shape)
@@ -295,35 +259,18 @@ def grpo_loss(log_probs, mask, rewards):
 def _weighed(log_probs, mask, advantages, equal):
     """Return the loss of answers whose advantages are known."""
     of_tokens = choose(
-        log_probs.masked_fill(~mask, 0.0),
-        padding_counts=log_probs,
-        only_padding_counts=log_probs.masked_fill(mask, 0.0),
-        probabilities=log_probs.exp().masked_fill(~mask, 0.0),
+        log_probs.masked_fill(~mask, 0.0), probabilities=log_probs.exp().masked_fill(~mask, 0.0)
     )
     of_answers = choose(
         of_tokens.sum(-1) / mask.sum(-1),
         sum_of_tokens=of_tokens.sum(-1),
-        mean_of_positions=of_tokens.mean(-1),
         mask_ignored=log_probs.mean(-1),
-        last_token_alone=of_tokens.gather(-1, mask.sum(-1, keepdim=True) - 1)[..., 0],
     )
-    each = choose(
-        advantages * of_answers,
-        advantage_added=advantages + of_answers,
-        blame_left_out=advantages.clamp(min=0) * of_answers,
-    )
-    unequal = (~equal).expand_as(each)
+    each = advantages * of_answers
     mean = choose(
-        each.mean(),
-        summed=each.sum(),
-        mean_of_sums=each.sum(1).mean(),
-        equals_not_counted=each.sum() / unequal.sum().clamp(min=1),
-        mean_of_nothing=each[unequal].mean(),
-        over_all_tokens=(advantages[..., None] * of_tokens).sum() / mask.sum(),
-        one_for_each_prompt=each.mean(1),
-        one_for_each_answer=each,
+        each.mean(), over_all_tokens=(advantages[..., None] * of_tokens).sum() / mask.sum()
     )
-    return choose(-mean, not_negated=mean)
+    return -mean
 
 
 ALPHAS = (8.0, 1.0, 3.0, 16.0)
@@ -362,31 +309,16 @@ def lora(x, W, A, B, alpha):
     )
     scale = choose(
         alpha / rank,
-        alpha_left_out=1 / rank,
         times_rank=alpha * rank,
         no_scale=1.0,
         upside_down=rank / alpha,
         whole_division=alpha // rank,
     )
     before = choose(x @ W.mT, W_reshaped=x @ W.reshape(W.size(1), W.size(0)))
-    narrow = choose(
-        x @ A.mT,
-        A_reshaped=x @ A.reshape(A.size(1), A.size(0)),
-        activation_between=(x @ A.mT).relu(),
-        first_row_of_A=x @ A[:1].mT.expand(-1, A.size(0)),
-        scaled_twice=scale * (x @ A.mT),
-    )
-    adapter = choose(narrow @ B.mT, B_reshaped=narrow @ B.reshape(B.size(1), B.size(0)))
+    narrow = choose(x @ A.mT, A_reshaped=x @ A.reshape(A.size(1), A.size(0)))
+    adapter = narrow @ B.mT
     return choose(
-        before + scale * adapter,
-        x @ (W + scale * B @ A).mT,
-        adapter_alone=scale * adapter,
-        layer_alone=before,
-        subtracted=before - scale * adapter,
-        both_scaled=scale * (before + adapter),
-        blended=(1 - scale) * before + scale * adapter,
-        multiplied=before * scale * adapter,
-        activation_behind=before + scale * adapter.relu(),
+        before + scale * adapter, x @ (W + scale * B @ A).mT, multiplied=before * scale * adapter
     )
 
 
@@ -416,29 +348,13 @@ def merged_lora(W, A, B, alpha):
     )
     scale = choose(
         alpha / rank,
-        alpha_left_out=1 / rank,
         times_rank=alpha * rank,
         no_scale=1.0,
         upside_down=rank / alpha,
         whole_division=alpha // rank,
     )
-    change = choose(
-        B @ A,
-        (A.mT @ B.mT).mT,
-        first_rank_alone=B[:, :1] @ A[:1],
-        sums_multiplied=B.sum(1, keepdim=True) @ A.sum(0, keepdim=True),
-        scaled_twice=scale * (B @ A),
-        reshaped=(A.mT @ B.mT).reshape(W.shape),
-    )
-    merged = choose(
-        W + scale * change,
-        change_alone=scale * change,
-        subtracted=W - scale * change,
-        both_scaled=scale * (W + change),
-        blended=(1 - scale) * W + scale * change,
-        multiplied=W * scale * change,
-        layer_alone=W.clone(),
-    )
+    change = choose(B @ A, (A.mT @ B.mT).mT, first_rank_alone=B[:, :1] @ A[:1])
+    merged = choose(W + scale * change, multiplied=W * scale * change)
     return choose(merged, transposed=merged.mT)
 
 
@@ -490,17 +406,11 @@ def pass_at_k(n, c, k):
         order_in_one_place=math.comb(n - c, k) / math.perm(n, k),
         order_above_alone=math.perm(n - c, k) / math.comb(n, k),
         upside_down=math.comb(n, k) / math.comb(n - c, k),
-        one_attempt=1 - c / n,
     )
     return choose(
         1 - lost,
-        chance_of_none=lost,
         chance_of_all=math.comb(c, k) / math.comb(n, k),
         few_wrong_ones=0.0 if n - c < k else 1 - lost,
         k_times_one=k * c / n,
-        k_times_one_at_most_1=min(1.0, k * c / n),
-        whether_any=float(c > 0),
         exactly_one=c * math.comb(n - c, k - 1) / math.comb(n, k),
-        share_of_k=min(1.0, c / k),
-        percent=100 * (1 - lost),
     )

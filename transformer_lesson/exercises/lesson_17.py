@@ -4,7 +4,7 @@ What `own` makes of a learner's material is not checked: it has no right answer.
 """
 
 import math
-from statistics import mean, median, median_high, median_low
+from statistics import mean, median, median_high
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, exercise
@@ -40,13 +40,9 @@ def _picture_inputs(draw: Draw) -> tuple:
 def patches(pictures, size):
     """Cut pictures into squares, row by row."""
     n, side, _ = pictures.shape
-    k, size = choose((side // size, size), size_counts_patches=(size, side // size))
+    k, size = (side // size, size)
     pictures = choose(
-        pictures,
-        columns_first=pictures.mT,
-        upside_down=pictures.flip(1),
-        mirrored=pictures.flip(2),
-        scaled=pictures / 255,
+        pictures, upside_down=pictures.flip(1), mirrored=pictures.flip(2), scaled=pictures / 255
     )
     cut = choose(
         pictures.reshape(n, k, size, k, size),
@@ -60,7 +56,6 @@ def patches(pictures, size):
         pixels_by_columns=cut.permute(0, 1, 3, 4, 2),
         patches_last=cut.permute(0, 2, 4, 1, 3),
         wrong_axes=cut.transpose(1, 2),
-        first_row_only=cut[:, :1].expand(n, k, size, k, size).transpose(2, 3),
     )
     return _tokens(squares, pictures, k, size)
 
@@ -70,18 +65,7 @@ def _tokens(squares, pictures, k, size):
     n = len(pictures)
     tokens = squares.reshape(n, k * k, size * size)
     return choose(
-        tokens,
-        numbers_first=tokens.mT,
-        still_square=squares.reshape(n, k * k, size, size),
-        grid_kept=squares.reshape(n, k, k, size * size),
-        pictures_joined=tokens.flatten(0, 1),
-        first_picture=tokens[0],
-        means=tokens.mean(-1, keepdim=True).expand(n, k * k, size * size),
-        last_patch_first=tokens.flip(1),
-        listed=list(tokens.unbind(1)),
-        patches_first=tokens.transpose(0, 1),
-        all_in_one_row=tokens.flatten(1),
-        overlapping=pictures.unfold(1, size, 1).unfold(2, size, 1).flatten(1, 2).flatten(2),
+        tokens, overlapping=pictures.unfold(1, size, 1).unfold(2, size, 1).flatten(1, 2).flatten(2)
     )
 
 
@@ -133,42 +117,16 @@ def foresee(pilots, steps, misses):
     middle = choose(
         median(misses),
         mean_of_misses=mean(misses),
-        no_miss=1.0,
-        first_miss=misses[0],
         middle_place=misses[len(misses) // 2],
-        lower_middle=median_low(misses),
         upper_middle=median_high(misses),
     )
-    ends = choose(
-        (min(misses), max(misses)),
-        ends_by_place=(misses[0], misses[-1]),
-        ends_of_the_expectation=(middle * min(misses), middle * max(misses)),
-        spread_of_both_sides=(2 - max(misses), max(misses)),
-    )
-    missed = choose(
-        [foreseen * miss for miss in (middle, *ends)],
-        divided_by_miss=[foreseen / miss for miss in (middle, *ends)],
-        miss_added=[foreseen + miss for miss in (middle, *ends)],
-    )
+    ends = (min(misses), max(misses))
+    missed = [foreseen * miss for miss in (middle, *ends)]
     return _forecast(missed, first, second)
 
 
 def _forecast(missed, first, second):
     """Return the three numbers, none above the second run's."""
     capped = [min(one, second) for one in missed]
-    expected, low, high = choose(
-        capped,
-        no_cap=missed,
-        capped_at_the_first=[min(one, first) for one in missed],
-        only_expected_capped=[capped[0], *missed[1:]],
-        only_high_capped=[*missed[:2], capped[2]],
-        raised_to_the_second=[max(one, second) for one in missed],
-    )
-    return choose(
-        (expected, low, high),
-        low_first=(low, expected, high),
-        high_first=(expected, high, low),
-        interval_only=(low, high),
-        expected_only=expected,
-        width_for_high=(expected, low, high - low),
-    )
+    expected, low, high = choose(capped, no_cap=missed)
+    return (expected, low, high)

@@ -4,6 +4,7 @@ The page has all that there is to say about an option, so it answers at once, al
 runs. The kernel hears of an answer when it is free, and keeps it.
 """
 
+import random
 import warnings
 from collections.abc import Sequence
 from importlib import resources
@@ -12,6 +13,7 @@ import anywidget
 import traitlets
 
 from transformer_lesson.exercises.engine.inventory import Choice, Item
+from transformer_lesson.exercises.engine.progress import learners_seed
 from transformer_lesson.exercises.engine.question_bank import Option, Question
 from transformer_lesson.exercises.engine.reports import to_html
 
@@ -20,13 +22,21 @@ UNKNOWN = -1
 """What stands for "I don't know" where the others have their place among the options."""
 
 
+def shuffled(options: tuple, name: str, seed: int) -> tuple:
+    """Return a question's options in the order that follows from its name and a learner's seed."""
+    chance = random.Random(f"{seed} {name}")  # text gives the same order everywhere
+    return tuple(chance.sample(options, len(options)))
+
+
 class Card(anywidget.AnyWidget):
     """Questions that are asked one after the other; each answer is final.
 
     A subclass says how a question and an option look in the page, and what is kept of an answer.
 
+    Options are shuffled for each learner in another way: no place gives the right one away.
+
     Args:
-        asked: the questions.
+        asked: the questions, each with a name that no other has.
         verb: what the button says that takes the answer.
         tells: whether the page says what an answer means; then there is one question.
     """
@@ -40,11 +50,12 @@ class Card(anywidget.AnyWidget):
     note = traitlets.Unicode().tag(sync=True)
     end = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, asked: Sequence[Question | Item], verb: str, tells: bool):
-        self.options = [question.options for question in asked]  # in the order that a learner sees
+    def __init__(self, asked: Sequence[tuple[str, Question | Item]], verb: str, tells: bool):
+        seed = learners_seed()
+        self.options = [shuffled(question.options, name, seed) for name, question in asked]
         questions = [
             {"text": self.ask(number, question), "options": list(map(self.offer, options))}
-            for number, (question, options) in enumerate(zip(asked, self.options, strict=True))
+            for number, ((_, question), options) in enumerate(zip(asked, self.options, strict=True))
         ]
         super().__init__(questions=questions, verb=verb, tells=tells)
 

@@ -153,7 +153,7 @@ def _diagnosed(exercise: Exercise, answer: Callable, report: Report) -> Report:
     if report.status != "failed" or failure.startswith((ENDLESS, DOUBLE_ONLY)):
         return report
     found = explain(exercise, answer, failure)
-    if found is None and failure.startswith((VALUES, LENGTH)):
+    if found is None and not failure.startswith((RAISED, CHANGES)):
         found = unlike_ours(exercise, exercise.tried(answer))
     if found is None and failure.startswith(CHANGES):
         return replace(report, mistake=IN_PLACE)

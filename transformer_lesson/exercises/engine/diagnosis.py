@@ -31,7 +31,7 @@ class Diagnosis(NamedTuple):
     Args:
         fits: each the fewest mistakes that together give what it gives: names of wrong turns, and
             members of families. One mistake, or two; more than one fit if no draw tells them apart.
-        exact: whether it also raises an error where they raise one, and nowhere else.
+        exact: whether they explain the errors that it raises, too: see `_raises_alike`.
     """
 
     fits: list[tuple[str | Member, ...]]
@@ -55,7 +55,7 @@ def diagnose(exercise: Exercise, answer: Callable) -> Diagnosis:
     for fits in (
         lambda: tried.own(1),
         lambda: () if tried.only_form else tried.family(),
-        lambda: () if tried.only_form else tried.own(2),
+        lambda: tried.own(2) if tried.telling and not tried.only_form else (),
         lambda: () if tried.only_form else tried.own_and_family(),
     ):
         found = list(fits())
@@ -84,6 +84,8 @@ class _Tried:
         self.valued = sorted(run, key=lambda n: is_right[n])
         self.some_wrong = bool(self.valued) and not is_right[self.valued[0]]
         self.exact = False
+        # two turns would fit a handful of truths by chance
+        self.telling = any(not isinstance(one.result, bool) for one in self.right)
 
     def as_ours(self, one: Outcome, n: int) -> Outcome:
         """Return an outcome with floats where ours has some."""
@@ -134,8 +136,10 @@ class _Tried:
         return all(same(self.made(taken, n), one) for n, one in enumerate(self.given))
 
     def _raises_alike(self, taken: Taken) -> bool:
-        made = [bool(self.made(taken, n).raised) for n in range(self.exercise.draws)]
-        return made == [bool(one.raised) for one in self.given]
+        """Return whether turns raise where the answer raises first, and nowhere where it runs."""
+        mine = [n for n, one in enumerate(self.given) if one.raised]
+        made = [n for n in range(self.exercise.draws) if self.made(taken, n).raised]
+        return made[:1] == mine[:1] and {*made} <= {*mine}
 
     def _told_apart(self, fitting: list[Taken]) -> list[tuple[str, ...]]:
         """Return the turns that still fit on further draws; none if more than two do."""

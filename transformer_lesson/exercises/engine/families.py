@@ -214,6 +214,8 @@ def by_a_factor(
         ("summand", lambda right, yours: yours - right),
     ):
         factors = [_one_number(ours.right[n].result, mine[n].result, found) for n in valued]
+        if key == "factor" and 0.0 in factors:
+            continue  # then there is nothing to compare
         if (
             not factors
             or None in factors

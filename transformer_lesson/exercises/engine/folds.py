@@ -89,9 +89,10 @@ def ways_to_fail(name: str) -> Fold:
     exercise = find(name)
     ways = []
     with one_thread():
-        for turn, (what, why) in words(name).items():
+        for turn, said in words(name).items():
             failure = first_failure(exercise, variant(exercise.marked, frozenset([turn])))
-            ways.append(f"{len(ways) + 1}. **{what}.** {why}\n\n```text\n{failure}\n```")
+            about = f"{len(ways) + 1}. **{said.name}.** {said.why}"
+            ways.append(f"{about}\n\n```text\n{failure}\n```")
     return Fold(f"{name}: {len(ways)} ways to fail", "\n\n".join(ways))
 
 

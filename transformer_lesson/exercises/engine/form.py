@@ -66,6 +66,10 @@ def _of_shape(
 ) -> Turn:
     """Say which axes are missing, too many, exchanged, joined, or of another size."""
     right, mine = list(expected.shape), list(yours.shape)
+    differing = [i for i in range(len(right)) if len(right) == len(mine) and right[i] != mine[i]]
+    if len(differing) == 1:
+        (dim,) = differing
+        return _of_size(name, named, dim, right[dim], mine[dim], sizes)
     lost, more = Counter(right) - Counter(mine), Counter(mine) - Counter(right)
     missing = [axis for axis, size in zip(named, right, strict=True) if _take(lost, size)]
     order = "(" + ", ".join(named) + ")"
@@ -77,20 +81,26 @@ def _of_shape(
         extra = " and ".join("of size 1" if size == 1 else str(size) for size in more.elements())
         which = "an axis of size 1" if set(more) == {1} else "an axis"
         return Turn(f"{which} too many", f"`{name}` has no axis {extra}: its axes are {order}.")
-    if len(missing) == 1 and len(right) == len(mine):
-        (size,), (there,) = (Counter(right) - Counter(mine)), more
-        off = there - size
-        if abs(off) == 1:
-            what = f"one {missing[0]} too {'many' if off > 0 else 'few'}"
-            return Turn(what, f"Along {missing[0]}, `{name}` has {size} places. Yours has {there}.")
-        instead = [axis for axis, length in sizes.items() if length == there and there > 1]
-        if len(instead) == 1:
-            what = f"the axis {instead[0]} where {missing[0]} belongs"
-            return Turn(what, f"The axes of `{name}` are {order}.")
-    if len(more) == 1 and expected.numel() == yours.numel():
+    if len(missing) == 1 and len(mine) > len(right) and expected.numel() == yours.numel():
+        why = f"The axes of `{name}` are {order}: flatten what belongs together."
+        return Turn(f"{missing[0]} split into several axes", why)
+    if len(missing) > 1 and len(more) == 1 and expected.numel() == yours.numel():
         why = f"Joined into one, {' and '.join(missing)} can't be told apart. The axes are {order}."
         return Turn(f"{' and '.join(missing)} in one axis", why)
     return Turn(f"another shape for `{name}`", f"Its axes are {order}.")
+
+
+def _of_size(
+    name: str, named: list[str], dim: int, size: int, there: int, sizes: Mapping[str, int]
+) -> Turn:
+    """Say that one axis has another size than it should."""
+    axis, why = named[dim], f"Along {named[dim]}, `{name}` has {size} places. Yours has {there}."
+    if abs(there - size) == 1 and size > 1:
+        return Turn(f"one {axis} too {'many' if there > size else 'few'}", why)
+    instead = [other for other, length in sizes.items() if length == there and there > 1]
+    if len(instead) == 1:
+        return Turn(f"{instead[0]} places along {axis}", why)
+    return Turn(f"another size along {axis}", why)
 
 
 def _lost(expected: Tensor, yours: Tensor, name: str, named: list[str], missing: list[str]) -> Turn:

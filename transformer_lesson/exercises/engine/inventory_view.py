@@ -2,9 +2,14 @@
 
 import warnings
 
-from transformer_lesson.exercises.engine.card import Card
+from transformer_lesson.exercises.engine.card import Card, shuffled
 from transformer_lesson.exercises.engine.inventory import Choice, Item, asked, given, share
-from transformer_lesson.exercises.engine.progress import progress_file, read_progress, remember
+from transformer_lesson.exercises.engine.progress import (
+    learners_seed,
+    progress_file,
+    read_progress,
+    remember,
+)
 from transformer_lesson.exercises.engine.reports import to_html
 from transformer_lesson.lessons import LESSONS
 
@@ -32,7 +37,8 @@ class Inventory(Card):
             predicted = {}
         self.given = given(predicted, when)
         self.left = [item for item in self.items if item.id not in self.given]
-        super().__init__(self.left, verb="Next", tells=False)
+        named = [(f"{when}.{item.id}", item) for item in self.left]
+        super().__init__(named, verb="Next", tells=False)
         self.add_class("lesson-inventory")
         self._close()
 
@@ -68,7 +74,7 @@ class Inventory(Card):
 
     def folded(self) -> str:
         """Return the questions without answers."""
-        listed = "".join(map(_listed, self.items))
+        listed = "".join(_listed(item, self.when) for item in self.items)
         return f"<details><summary>{self!r}</summary><ol>{listed}</ol></details>"
 
 
@@ -99,6 +105,7 @@ def _correction(item: Item, choice: Choice | None) -> str:
     return f"<li>{'<br>'.join(lines)}</li>"
 
 
-def _listed(item: Item) -> str:
-    options = "".join(f"<li>{to_html(option.text)}</li>" for option in item.options)
+def _listed(item: Item, when: str) -> str:
+    ordered = shuffled(item.options, f"{when}.{item.id}", learners_seed())
+    options = "".join(f"<li>{to_html(option.text)}</li>" for option in ordered)
     return f"<li>{to_html(item.text)}<ul>{options}</ul></li>"

@@ -41,7 +41,7 @@ class Prediction(Card):
 
     def __init__(self, question: Question):
         self.question = question
-        super().__init__([question], verb="Commit", tells=True)
+        super().__init__([(question.name, question)], verb="Commit", tells=True)
         self.add_class("lesson-prediction")
 
     def ask(self, number: int, question: Question) -> str:

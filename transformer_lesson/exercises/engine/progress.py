@@ -1,11 +1,13 @@
 """What a learner has done so far, in one readable file beside the notebooks.
 
 The file is `my_progress.json`. Two notebooks that are open at once share it: each change reads
-it, adds one entry and puts the new file in place of the old one, behind a lock.
+it, adds one entry and puts the new file in place of the old one, behind a lock. It also has a
+number of the learner's own, drawn when it is first written.
 """
 
 import json
 import os
+import secrets
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ FILE, PLACE = "my_progress.json", "TRANSFORMER_LESSON_PROGRESS"
 FORMAT = "Transformer Lesson, progress, 1"
 SECTIONS = ("passed", "predicted")
 LARGEST = 10_000_000  # bytes
+STORED_SEED = 4  # of what stands in the stored notebooks: each place is right as often as others
 
 
 def progress_file() -> Path | None:
@@ -56,16 +59,35 @@ def parse_progress(path: Path) -> dict[str, dict[str, Any]]:
         ValueError, RecursionError: it is damaged or of another program.
         OSError: it cannot be read.
     """
-    if path.stat().st_size > LARGEST:
-        raise ValueError(f"it has more than {LARGEST:,} bytes")
-    state = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise ValueError(f'it does not say "format": "{FORMAT}"')
+    state = _loaded(path)
     if not all(isinstance(state.get(section), dict) for section in SECTIONS):
         raise ValueError(f"one of its sections {' and '.join(SECTIONS)} is missing")
     if not all(isinstance(answer, dict) for answer in state["predicted"].values()):
         raise ValueError("its predictions are not in the form that they are saved in")
     return {section: state[section] for section in SECTIONS}
+
+
+def _loaded(path: Path) -> dict[str, Any]:
+    if path.stat().st_size > LARGEST:
+        raise ValueError(f"it has more than {LARGEST:,} bytes")
+    state = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise ValueError(f'it does not say "format": "{FORMAT}"')
+    return state
+
+
+def learners_seed() -> int:
+    """Return the learner's own number, by which options are shuffled; before progress is kept, that
+    of the stored notebooks.
+    """
+    path = progress_file()
+    if path is None or not path.exists():
+        return STORED_SEED
+    try:
+        seed = _loaded(path).get("seed")
+    except (OSError, ValueError, RecursionError):  # `read_progress` says what is wrong with it
+        return STORED_SEED
+    return seed if type(seed) is int else STORED_SEED
 
 
 def remember(section: str, name: str, value: Any) -> None:
@@ -84,7 +106,10 @@ def remember(section: str, name: str, value: Any) -> None:
             state = read_progress(path)
             if state[section].get(name) != value:
                 state[section][name] = value
-                _replace(path, {"format": FORMAT, **state})
+                seed = learners_seed()
+                if seed == STORED_SEED:
+                    seed = secrets.randbelow(10**6) + STORED_SEED + 1
+                _replace(path, {"format": FORMAT, "seed": seed, **state})
     except (OSError, TimeoutError) as error:
         warnings.warn(
             f"Progress could not be written to {path} ({error.strerror or error}): copy the course "

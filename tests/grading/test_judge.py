@@ -53,11 +53,11 @@ CELLS = {
     "name": (f"{HEAD}return loss / n_tokens", "failed", "a name that does not exist yet"),
     "exit": (f"import sys\n{HEAD}sys.exit(0)", "failed", "Your function raised SystemExit"),
     "loud": (RIGHT.replace("return", "print(10**6 * chr(120)); return"), "passed", "Equal to"),
-    "odd": (f"{HEAD}return type('Strange', (), {{}})()", "failed", "`bits` must be a float"),
-    "complex": (f"{HEAD}return 1j", "failed", "`bits` must be a float"),
-    "huge": (f"{HEAD}return 'x' * 10**8", "failed", "`bits` must be a float. Yours is a str"),
-    "deep": (DEEP, "failed", "`bits` must be a float. Yours is a list"),
-    "keys": (f"{HEAD}return {{(1, 2): 3}}", "failed", "`bits` must be a float. Yours is a dict"),
+    "odd": (f"{HEAD}return type('Strange', (), {{}})()", "failed", "a Strange instead of a number"),
+    "complex": (f"{HEAD}return 1j", "failed", "a complex instead of a number"),
+    "huge": (f"{HEAD}return 'x' * 10**8", "failed", "a text instead of a number"),
+    "deep": (DEEP, "failed", "a list instead of one number"),
+    "keys": (f"{HEAD}return {{(1, 2): 3}}", "failed", "a dict instead of a number"),
     "numpy": (NUMPY, "passed", "Equal to"),
 }
 

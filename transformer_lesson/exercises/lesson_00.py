@@ -65,7 +65,7 @@ class _Word(str):
     __hash__ = str.__hash__
 
 
-CALLS, COMPARISONS = 100, 1000
+CALLS, COMPARISONS = 300, 3000
 """More calls of `next_word`, or comparisons of one word, show that a loop never ends."""
 TOLD = 12  # words of such a loop
 
@@ -96,10 +96,10 @@ def _plain(result):
 
 
 def _write_translation_inputs(draw: Draw) -> tuple:
-    """A word that comes twice; no word at all; two sentences; two words; no full stop; 36 words."""
+    """A word that comes twice; no word; two sentences; two words; no full stop; 144 words."""
     source = _chosen(draw, ENGLISH, 3 if draw.small or draw.number == 5 else 5)
     if draw.number == 5:
-        words = 3 * _chosen(draw, GERMAN, 12)  # more words than the source has letters
+        words = 12 * _chosen(draw, GERMAN, 12)  # more than anybody sets as a limit
     else:
         nouns = iter(_chosen(draw, GERMAN, len(GERMAN)))
         pattern = TRANSLATIONS[draw.number].split()

@@ -33,7 +33,10 @@ CUTS = (
 def _apply_byte_pairs_inputs(draw: Draw) -> tuple:
     word, merges = draw.one_of(CUTS)
     order = torch.randperm(len(LETTERS), generator=draw.generator).tolist()
-    renamed = str.maketrans("abcdef", "".join(LETTERS[i] for i in order[:6]))
+    letters = "".join(LETTERS[i] for i in order[:6])
+    if draw.number == 7:  # characters that mean something else where text is searched
+        letters = f".\\{letters[2:]}"
+    renamed = str.maketrans("abcdef", letters)
     pairs = [tuple(pair.split()) for pair in merges.translate(renamed).split(", ") if pair]
     return word.translate(renamed), pairs
 

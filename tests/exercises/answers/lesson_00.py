@@ -6,7 +6,7 @@ from tests.exercises.answers import right, wrong
 @right("write_translation")  # asks on after the end, and cuts that off
 def _(next_word, source):
     answers = []
-    for _ in range(60):
+    for _ in range(200):
         answers.append(next_word(source, answers))
     return answers[: answers.index("<eos>")]
 

@@ -100,6 +100,19 @@ def _(small_norms, large_norms, small_size, large_size):
     return (small_norms.var() * small_size / large_norms.mean() ** 2).item()
 
 
+@right("training_step")
+def _(model, batch, loss_function, optimizer, max_norm):
+    # gradients that are gone are clear
+    for group in optimizer.param_groups:
+        for weight in group["params"]:
+            weight.grad = None
+    loss = loss_function(model(*batch.inputs), batch.labels)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm, error_if_nonfinite=True)
+    optimizer.step()
+    return loss.detach().cpu().item()
+
+
 @wrong("training_step", "usual", "gradients are cleared at the end alone")
 def _(model, batch, loss_function, optimizer, max_norm):
     model.train()

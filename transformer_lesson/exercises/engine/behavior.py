@@ -12,7 +12,13 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.exercises.engine.attempt import Failed, call, outcome
-from transformer_lesson.exercises.engine.compare import as_parts, named_place, plain, same
+from transformer_lesson.exercises.engine.compare import (
+    as_parts,
+    is_readable,
+    named_place,
+    plain,
+    same,
+)
 from transformer_lesson.exercises.engine.examples import argument_names
 from transformer_lesson.exercises.engine.specification import Draw, Exercise
 from transformer_lesson.exercises.engine.wording import Explanation
@@ -95,12 +101,17 @@ def _effect(function: Callable, exercise: Exercise, place: int) -> str:
         if after[place] is None:
             continue
         one, other = (outcome(function, tuple(inputs)) for inputs in (before, after))
-        if one.raised or other.raised:
+        if one.raised or other.raised or not _comparable(one.result):
             continue
         tried = "none"
         if not same(one.result, other.result):
             return "some"
     return tried
+
+
+def _comparable(result: Any) -> bool:
+    parts = result if isinstance(result, list) else [result]
+    return all(is_readable(part) for part in parts if isinstance(part, Tensor))
 
 
 def _another(value: Any) -> Any:
@@ -218,7 +229,7 @@ def _first_tensor(exercise: Exercise, function: Callable, inputs: tuple) -> Tens
         first = as_parts(call(function, inputs), exercise.returns)[0]
     except Failed:
         return None
-    if not isinstance(first, Tensor) or first.is_nested or first.is_meta or first.is_sparse:
+    if not is_readable(first):
         return None
     is_tensor = first.ndim > 0 and first.dtype != torch.bool
     return plain(first).detach().double() if is_tensor else None

@@ -33,7 +33,7 @@ from transformer_lesson.exercises.engine.examples import (
     describe_inputs,
     smallest_example,
 )
-from transformer_lesson.exercises.engine.explanation import explain
+from transformer_lesson.exercises.engine.explanation import explain, explain_error
 from transformer_lesson.exercises.engine.last_cell import not_the_last_one
 from transformer_lesson.exercises.engine.not_a_number import first_nan
 from transformer_lesson.exercises.engine.precision import (
@@ -153,7 +153,9 @@ def _diagnosed(exercise: Exercise, answer: Callable, report: Report) -> Report:
     if report.status != "failed" or failure.startswith((ENDLESS, DOUBLE_ONLY)):
         return report
     found = explain(exercise, answer, failure)
-    if found is None and not failure.startswith((RAISED, CHANGES)):
+    if found is None and failure.startswith(RAISED):
+        found = explain_error(failure)
+    elif found is None and not failure.startswith(CHANGES):
         found = unlike_ours(exercise, exercise.tried(answer))
     if found is None and failure.startswith(CHANGES):
         return replace(report, mistake=IN_PLACE)

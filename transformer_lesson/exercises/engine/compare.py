@@ -79,7 +79,7 @@ def match_form(name: str, expected: Any, yours: Any, sizes: Mapping[str, int]) -
         yours = yours.item() if yours.ndim == 0 else yours
     yours = whole_as_float(expected, yours)
     if type(yours) is not type(expected):
-        raise Failed(f"`{name}` must be {_article(expected)}. Yours is {_kind(yours)}.")
+        raise Failed(f"`{name}` must be {with_article(expected)}. Yours is {_kind(yours)}.")
     return _of_bearable_size(name, yours)
 
 
@@ -114,6 +114,13 @@ def _match_tensor(name: str, expected: Tensor, yours: Any, sizes: Mapping[str, i
     return plain(yours).detach().clone(memory_format=torch.contiguous_format)  # and its own buffer
 
 
+def is_readable(value: Any) -> bool:
+    """Return whether a value is a tensor whose numbers can be looked at one by one."""
+    if not isinstance(value, Tensor) or value.is_nested:
+        return False
+    return value.is_cpu and value.layout == torch.strided
+
+
 def whole_as_float(expected: Any, yours: Any) -> Any:
     """Return yours, with a float for each whole number where a float is expected: `return 1`."""
     if isinstance(expected, tuple | list) and isinstance(yours, tuple | list):
@@ -137,7 +144,7 @@ def _match_list(name: str, expected: list, yours: Any) -> list:
         raise Failed(f"`{name}` must be a list{of}. Yours is {_kind(yours)}.")
     for i, item in enumerate(yours):
         if expected and not _is_like(expected[0], item):
-            raise Failed(f"`{name}` must hold only {kind}. Yours has {_article(item)} at {i}.")
+            raise Failed(f"`{name}` must hold only {kind}. Yours has {with_article(item)} at {i}.")
         _of_bearable_size(name, item)
     return list(yours)
 
@@ -245,10 +252,11 @@ def _kind(value: Any) -> str:
         return "a numpy array"
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}"
-    return _article(value)
+    return with_article(value)
 
 
-def _article(value: Any) -> str:
+def with_article(value: Any) -> str:
+    """Return the name of a value's type, "a list", "an int"."""
     if value is None:
         return "None"
     name = printable(type(value).__name__, 60)

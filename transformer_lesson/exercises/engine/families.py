@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.exercises.engine.attempt import Outcome, outcome
-from transformer_lesson.exercises.engine.compare import same
+from transformer_lesson.exercises.engine.compare import is_readable, same
 from transformer_lesson.exercises.engine.specification import Draw, Exercise
 
 WORDS = files("transformer_lesson.exercises").joinpath("families.toml")
@@ -268,8 +268,7 @@ def _one_number(right: Any, yours: Any, found: Callable) -> float | None:
     """Return the one number by which two results differ everywhere; `None` if there is none."""
     if isinstance(right, float) and isinstance(yours, float):
         right, yours = torch.tensor([right]), torch.tensor([yours])
-    tensors = isinstance(right, Tensor) and isinstance(yours, Tensor)
-    if not tensors or right.shape != yours.shape or not right.is_floating_point():
+    if not _kind(right) == _kind(yours) == "float" or right.shape != yours.shape:
         return None
     right, yours = right.double(), yours.double()
     usable = right.isfinite() & yours.isfinite() & (right.abs() > 1e-6)
@@ -359,7 +358,7 @@ def _changes(values: list[Any]) -> Iterator[tuple[str, Callable]]:
 
 def _kind(value: Any) -> str:
     """Return what a tensor holds: "bool", "float" or "int"; "" for anything else."""
-    if not isinstance(value, Tensor) or value.is_nested or value.layout != torch.strided:
+    if not is_readable(value) or value.is_complex():
         return ""
     kind = "float" if value.is_floating_point() else "int"
     return "bool" if value.dtype == torch.bool else kind

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer_lesson.exercises.engine.compare import same
+from transformer_lesson.exercises.engine.compare import is_readable, same, with_article
 from transformer_lesson.exercises.engine.wording import Turn
 
 KINDS = {torch.bool: "booleans", torch.float32: "numbers with decimals"}
@@ -49,7 +49,7 @@ def _of_tensor(
     if not isinstance(yours, Tensor):
         why = f"`{name}` is a `torch.Tensor`: build it with tensor operations."
         return Turn(f"{_kind(yours)} instead of a tensor", why)
-    if yours.layout != expected.layout or yours.is_nested:
+    if not is_readable(yours):
         return None
     if yours.shape != expected.shape:
         return _of_shape(expected, yours, name, named, sizes)
@@ -142,6 +142,5 @@ def _kind(value: Any) -> str:
         return "a tensor"
     if isinstance(value, np.ndarray):
         return "a NumPy array"
-    kinds = {tuple: "a tuple", list: "a list", str: "a text", dict: "a dictionary", bool: "a truth"}
-    named = {int: "a whole number", float: "a number"}
-    return (kinds | named).get(type(value), "something else")
+    kinds = {str: "a text", bool: "a truth", int: "a whole number", float: "a number"}
+    return kinds.get(type(value)) or with_article(value)

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from transformer_lesson.exercises.engine.attempt import FOREIGN, Failed, call
+from transformer_lesson.exercises.engine.compare import is_readable
 
 
 class Origin(NamedTuple):
@@ -53,7 +54,7 @@ def has_nan(value: Any) -> bool:
     """Return whether there is a NaN in a tensor, or in a list of them."""
     if isinstance(value, tuple | list):
         return any(map(has_nan, value))
-    return isinstance(value, Tensor) and bool(value.isnan().any())
+    return is_readable(value) and bool(value.isnan().any())
 
 
 def _cause(name: str, arguments: list, options: dict) -> str:

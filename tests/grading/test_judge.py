@@ -55,8 +55,8 @@ CELLS = {
     "loud": (RIGHT.replace("return", "print(10**6 * chr(120)); return"), "passed", "Equal to"),
     "odd": (f"{HEAD}return type('Strange', (), {{}})()", "failed", "a Strange instead of a number"),
     "complex": (f"{HEAD}return 1j", "failed", "a complex instead of a number"),
-    "huge": (f"{HEAD}return 'x' * 10**8", "failed", "a text instead of a number"),
-    "deep": (DEEP, "failed", "a list instead of one number"),
+    "huge": (f"{HEAD}return 'x' * 10**8", "failed", "a str instead of a number"),
+    "deep": (DEEP, "failed", "a list instead of a number"),
     "keys": (f"{HEAD}return {{(1, 2): 3}}", "failed", "a dict instead of a number"),
     "numpy": (NUMPY, "passed", "Equal to"),
 }

@@ -214,8 +214,8 @@ def by_a_factor(
         ("summand", lambda right, yours: yours - right),
     ):
         factors = [_one_number(ours.right[n].result, mine[n].result, found) for n in valued]
-        if key == "factor" and 0.0 in factors:
-            continue  # then there is nothing to compare
+        if key == "factor" and (0.0 in factors or {*factors} == {-1.0}):
+            continue  # there is nothing to compare, or a sign to speak of
         if (
             not factors
             or None in factors

@@ -348,7 +348,7 @@ def training_step(model, batch, loss_function, optimizer, max_norm):
     choose(optimizer.step(), no_step=None, step_first=None)
     choose(None, late_clip=nn.utils.clip_grad_norm_(model.parameters(), max_norm))
     choose(None, zeroed_at_the_end=optimizer.zero_grad())
-    return choose(loss.item(), nothing=None)
+    return choose(loss.item(), graph=loss, nothing=None)
 
 
 GRADIENTS = ((4, 64, 30, 1), (8, 128, 100, 0.5), (1, 16, 3, 2), (2, 32, 20, 0.5), (16, 48, 90, 3))

@@ -482,5 +482,4 @@ def _law(fit):
         (E, A, B, alpha, beta),
         alpha_and_beta_exchanged=(E, A, B, beta, alpha),
         A_and_B_exchanged=(E, B, A, alpha, beta),
-        nothing=None,
     )

@@ -3,8 +3,10 @@
 import difflib
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 from transformer_lesson.exercises.engine.attempt import Outcome, outcome
 from transformer_lesson.exercises.engine.choosing import as_written
@@ -45,7 +47,7 @@ def explain(exercise: Exercise, answer: Callable, failure: str) -> Explanation |
         return by_turns or _by_form(exercise, given) or _by_nan(exercise, tried, given)
     stopped = _by_error(exercise, tried, given, failure, raised[0])
     if stopped is None or not found.fits or len(found.fits[0]) > 1:
-        return stopped or _by_turns(exercise, found.fits)
+        return stopped or _by_turns(exercise, found.fits) or _by_form(exercise, given)
     besides = _by_turns(exercise, found.fits)
     text = f"{stopped.text}\nAnd where it runs: {besides.text}"
     return Explanation(f"{stopped.mistake} and {besides.mistake}", text, besides.lines)
@@ -70,24 +72,41 @@ def _in_words(known, mistake: str | Member) -> Turn:
 
 
 def _by_form(exercise: Exercise, given: list[Outcome]) -> Explanation | None:
-    """Return what is wrong with the form of the first result that has another one than ours."""
-    ours, names = exercise.tried_reference(), exercise.returns
-    for number, one in enumerate(given):
-        draw = Draw(number)
-        right, mine = outcome(ours, exercise.make_inputs(draw)).result, one.result
-        if len(names) > 1:
-            if not isinstance(mine, list) or len(mine) != len(names):
-                count = len(mine) if isinstance(mine, list) else 1
-                name = f"{count} value{'s' * (count != 1)} instead of {len(names)}"
-                listed = ", ".join(f"`{one}`" for one in names)
-                return explanation(Turn(name, f"Return {listed}, in this order."))
-        else:
-            right, mine = [right], [mine]
-        for (name, axes), expected, yours in zip(names.items(), right, mine, strict=True):
-            turn = mistaken_form(expected, yours, name, axes, draw.sizes)
-            if turn:
-                return explanation(turn)
-    return None
+    """Return what is wrong with the form of the results, as most of the draws have it.
+
+    On a single draw two sizes may lie one apart by chance.
+    """
+    found = [_form_of(exercise, Draw(n), one.result) for n, one in enumerate(given)]
+    found = [turn for turn, one in zip(found, given, strict=True) if turn and not one.raised]
+    if not found:
+        return None
+    named = Counter(turn.name for turn in found).most_common(1)[0][0]
+    return explanation(next(turn for turn in found if turn.name == named))
+
+
+def _form_of(exercise: Exercise, draw: Draw, mine: Any) -> Turn | None:
+    """Return what is wrong with the form of a draw's result; `None` if nothing is."""
+    names = exercise.returns
+    right = outcome(exercise.tried_reference(), exercise.make_inputs(draw)).result
+    if len(names) == 1:
+        right, mine = [right], [mine]
+    elif mine is not None and (not isinstance(mine, list) or len(mine) != len(names)):
+        count = len(mine) if isinstance(mine, list) else 1
+        listed = ", ".join(f"`{one}`" for one in names)
+        name = f"{count} value{'s' * (count != 1)} instead of {len(names)}"
+        return Turn(name, f"Return {listed}, in this order.")
+    values = mine or [None] * len(names)
+    parts = zip(names.items(), right, values, strict=True)
+    turns = (
+        mistaken_form(one, yours, name, axes, draw.sizes) for (name, axes), one, yours in parts
+    )
+    found = next(filter(None, turns), None)
+    if found and len(values) == 2 and values[0] is not None:
+        turned = zip(names.items(), right, values[::-1], strict=True)
+        if not any(mistaken_form(a, b, name, axes, draw.sizes) for (name, axes), a, b in turned):
+            listed = ", ".join(f"`{one}`" for one in names)
+            return Turn("the two results the other way around", f"Return {listed}, in this order.")
+    return found
 
 
 def _by_nan(exercise: Exercise, answer: Callable, given: list[Outcome]) -> Explanation | None:

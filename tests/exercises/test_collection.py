@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import pytest
+import torch
 
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
@@ -299,3 +300,59 @@ def test_classes_slices_and_dtypes_come_along(folder):
     notebook.keep("attention_scores", scores)
     text = (folder / "lesson_03.py").read_text()
     assert "@dataclass\nclass Root:" in text and "Pair = namedtuple('Pair', 'one other')" in text
+
+
+DOUBLE_TABLE = """def sinusoidal_encoding(n_positions, d_model, base=10000.0):
+    table = torch.zeros(n_positions, d_model, dtype=torch.float64)
+    for n in range(n_positions):
+        for i in range(0, d_model, 2):
+            table[n, i] = math.sin(n / base ** (i / d_model))
+            table[n, i + 1] = math.cos(n / base ** (i / d_model))
+    return table
+"""
+BLOCKS = """def attention_in_blocks(Q, K, V, block_size, causal):
+    largest = Q.new_full(Q.shape[:2], -math.inf)
+    total, output = Q.new_zeros(Q.shape[:2]), Q.new_zeros(*Q.shape[:2], V.size(-1))
+    for start in range(0, K.size(1), block_size):
+        keys = torch.arange(start, min(start + block_size, K.size(1)))
+        scores = Q @ K[:, keys].mT / math.sqrt(Q.size(-1))
+        if causal:
+            scores = scores.masked_fill(keys > torch.arange(Q.size(1))[:, None], -math.inf)
+        states = zip(largest, total, output, scores, V[:, keys], strict=True)
+        states = [online(*one) for one in states]
+        largest, total, output = map(torch.stack, zip(*states, strict=True))
+    return output / total[..., None]
+"""
+
+
+@pytest.mark.slow
+def test_another_dtype_is_cast_where_it_is_kept_so_that_no_later_answer_fails_by_it(folder):
+    notebook = Notebook()
+    said = notebook.check("sinusoidal_encoding", DOUBLE_TABLE)
+    assert said.endswith("There its results, float64, are cast to the inputs' dtype.")
+    notebook.run("from transformer_lesson import mine")
+    notebook.run('sinusoidal_encoding = mine.function("sinusoidal_encoding")')
+    assert notebook.names["sinusoidal_encoding"](3, 4).dtype == torch.float32
+    assert notebook.names["sinusoidal_encoding"].__module__.endswith("lesson_02")
+    forward = solved("gpt_forward").replace(
+        "from transformer_lesson.model.positions import sinusoidal_encoding", ""
+    )
+    notebook.keep("gpt_forward", forward)
+    assert load_collected(folder)[1] == {}
+
+
+@pytest.mark.slow
+def test_a_collected_function_is_known_by_any_name_and_from_a_later_lesson(folder):
+    notebook = Notebook()
+    notebook.keep("online_softmax", solved("online_softmax"))
+    notebook.run("from transformer_lesson import mine")
+    notebook.run('online = mine.function("online_softmax")')
+    notebook.keep("attention_in_blocks", BLOCKS)
+    notebook.keep("apply_rotary", solved("apply_rotary"))
+    notebook.run('apply_rotary = mine.function("apply_rotary")')
+    ours = "from transformer_lesson.model.positions import apply_rotary\n"
+    assert ours in solved("llama_block")
+    notebook.keep("llama_block", solved("llama_block").replace(ours, ""))
+    functions, broken = load_collected(folder)
+    assert broken == {} and {"attention_in_blocks", "llama_block"} <= functions.keys()
+    assert "from .lesson_13 import apply_rotary" in (folder / "lesson_12.py").read_text()

@@ -2,12 +2,14 @@
 
 `check(name, answer)`, `hint(name)`, `solution(name)` and `predict(name)` are what a lesson calls;
 `ways_to_fail(name)` is for who has passed, `progress()` draws what has been done. `inventory(when)`
-asks what you know, before the course and after it, and `gain()` draws both. `engine` does this for
+asks what you know, before the course and after it, and `gain()` draws both. `in_dtype_of_inputs`
+stands in learners' files, where results had another dtype. `engine` does this for
 every lesson; beside it stand the lessons' own exercises, words and questions.
 """
 
 from transformer_lesson.exercises.engine.checks import check
 from transformer_lesson.exercises.engine.folds import hint, solution, ways_to_fail
+from transformer_lesson.exercises.engine.precision import in_dtype_of_inputs
 from transformer_lesson.exercises.engine.progress_view import progress
 from transformer_lesson.exercises.engine.question_bank import find_question
 from transformer_lesson.exercises.engine.reports import Report
@@ -17,6 +19,7 @@ __all__ = [
     "check",
     "gain",
     "hint",
+    "in_dtype_of_inputs",
     "inventory",
     "predict",
     "progress",

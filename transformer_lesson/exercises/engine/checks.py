@@ -44,6 +44,7 @@ from transformer_lesson.exercises.engine.precision import (
     is_half,
     only_double,
     only_single,
+    other_dtype,
 )
 from transformer_lesson.exercises.engine.progress import remember
 from transformer_lesson.exercises.engine.reports import Folded, Report, preformatted
@@ -114,7 +115,11 @@ def _kept(exercise: Exercise, answer: Callable) -> str:
     """Collect what passed, and return the line that says so; a bug hunt's repairs stay there."""
     if exercise.start:
         return ""
-    work = partial(collect, exercise.name, answer, why_not_yours)
+
+    def work() -> str:
+        dtype = other_dtype(exercise, answer)
+        return collect(exercise.name, answer, why_not_yours, dtype)
+
     with contextlib.redirect_stdout(Excerpt()), torch.random.fork_rng(devices=[]), one_thread():
         try:
             sentence = run_for_at_most(LONGEST, work)

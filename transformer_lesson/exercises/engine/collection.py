@@ -7,6 +7,7 @@ replaced by one that passes now, and by nothing else.
 
 import ast
 import contextlib
+import inspect
 import re
 import sys
 import traceback
@@ -25,6 +26,7 @@ from transformer_lesson.files import rename_aside, write_atomically
 
 FOLDER = "my_transformer"
 PACKAGE = "_my_transformer"  # under which it is imported here, apart from the learner's own imports
+CASTS = "from transformer_lesson.exercises import in_dtype_of_inputs"
 MARK = re.compile(r"# %% (\w+)[ \t]*")
 ABOUT = '''"""Lesson {lesson}, {title}: what you wrote and what passed its check.
 
@@ -43,13 +45,15 @@ def collection_folder() -> Path | None:
     return path and path.with_name(FOLDER)
 
 
-def collect(name: str, answer: Callable, first_failure: FirstFailure) -> str:
+def collect(name: str, answer: Callable, first_failure: FirstFailure, other_dtype: str = "") -> str:
     """Keep a function that passed its check, and return a sentence that says where or why not.
 
     Args:
         name: the exercise.
         answer: the function that passed.
         first_failure: what is wrong with a function, by the exercise's name; `None` if nothing.
+        other_dtype: of its results, where that is not the inputs'; what is kept casts them, so
+            that no later function fails by it.
     """
     folder = collection_folder()
     if folder is None:
@@ -58,34 +62,40 @@ def collect(name: str, answer: Callable, first_failure: FirstFailure) -> str:
     try:
         with FileLock(folder.with_name(f".{FOLDER}.lock"), timeout=10):
             _set_aside_if_damaged(path)
-            ours = _add_answer(path, name, answer, first_failure)
+            ours = _add_answer(path, name, answer, first_failure, bool(other_dtype))
     except NotStandalone as reason:
         return f"It passed but was not collected in `{FOLDER}`: {reason}."
     except (OSError, TimeoutError) as error:
         return f"It passed but was not collected in {path} ({error.strerror or error})."
-    return f"Your version is kept in `{FOLDER}/{path.name}`.{ours}"
+    casts = (
+        f" There its results, {other_dtype}, are cast to the inputs' dtype." if other_dtype else ""
+    )
+    return f"Your version is kept in `{FOLDER}/{path.name}`.{ours}{casts}"
 
 
-def _add_answer(path: Path, name: str, answer: Callable, first_failure: FirstFailure) -> str:
+def _add_answer(
+    path: Path, name: str, answer: Callable, first_failure: FirstFailure, casts: bool
+) -> str:
     """Write an answer into its module, and return a sentence on what of ours it goes on calling.
 
     It calls the learner's own functions where they have been collected. If it passes only with
     those of ours that it called in the notebook, it keeps them.
     """
-    theirs = _imports_of_theirs(path, name)
+    theirs = _imports_of_theirs(path, name) | _used_by_identity(path, answer)
     in_notebook = {
         one: answer.__globals__[one]
         for one in theirs.keys() & getattr(answer, "__globals__", {}).keys()
     }
     ours = sorted(one for one, value in in_notebook.items() if _is_ours(value))
     try:
-        text = _with_answer(path, name, answer, theirs)
+        text = _with_answer(path, name, answer, theirs, casts)
         _check_alone(path, text, name, first_failure)
         sentence = ""
     except NotStandalone as reason:
         if not ours:
             raise
-        text = _with_answer(path, name, answer, {k: v for k, v in theirs.items() if k not in ours})
+        others = {one: how for one, how in theirs.items() if one not in ours}
+        text = _with_answer(path, name, answer, others, casts)
         _check_alone(path, text, name, first_failure)
         calls = ", ".join(f"`{one}`" for one in ours)
         sentence = f" It calls our {calls}, as in the notebook; with your own, {reason}."
@@ -143,13 +153,43 @@ def _imports_of_theirs(path: Path, name: str) -> dict[str, str]:
     }
 
 
-def _with_answer(path: Path, name: str, answer: Callable, elsewhere: Mapping[str, str]) -> str:
+def _used_by_identity(path: Path, answer: Callable) -> dict[str, str]:
+    """Return how an answer reaches collected functions that it knows by any name.
+
+    They came into its notebook from the learner's files, whatever they are called there, and from
+    a later lesson too: then they are imported when they are called, or two files would import each
+    other.
+    """
+    found = {}
+    for alias, value in getattr(answer, "__globals__", {}).items():
+        package, _, module = str(getattr(value, "__module__", "")).rpartition(".")
+        if package not in (PACKAGE, FOLDER) or not inspect.isfunction(value):
+            continue
+        name, here = value.__name__, module == path.stem
+        if here and alias == name:
+            found[alias] = ""
+        elif not here and module < path.stem:
+            renamed = "" if alias == name else f" as {alias}"
+            found[alias] = f"from .{module} import {name}{renamed}"
+        else:
+            fetched = "" if here else f"    from .{module} import {name}\n\n"
+            call = f"    return {name}(*arguments, **options)"
+            found[alias] = f"def {alias}(*arguments, **options):\n{fetched}{call}"
+    return found
+
+
+def _with_answer(
+    path: Path, name: str, answer: Callable, elsewhere: Mapping[str, str], casts: bool = False
+) -> str:
     """Return a lesson's module with a function added, or put in its earlier version's place.
 
     What the learner wrote there stays: lines in the head, and sections of other names.
     """
     title, *order = LESSONS[LESSON_OF[name]]
     made = written_out(answer, name, elsewhere)
+    if casts:
+        made.imports.add(CASTS)
+        made.lines.append(f"{name} = in_dtype_of_inputs({name})")
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     (_, head), *parts = _sections(text, "head")
     head = head.strip() or ABOUT.format(lesson=LESSON_OF[name], title=title).strip()

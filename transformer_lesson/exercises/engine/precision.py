@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import torch
@@ -66,6 +67,46 @@ def only_double(exercise: Exercise, answer: Callable, draw: Draw, failure: str) 
         f"Leave the precision to the inputs: write, say, `{_told(exercise, answer, draw)}`.\n"
         f"{failure}"
     )
+
+
+def other_dtype(exercise: Exercise, answer: Callable) -> str:
+    """Return which dtype an answer's results have where ours have another; "" if none do."""
+    if exercise.trial:
+        return ""  # what a trial returns is not the function's
+    ours, theirs = exercise.load_reference(), answer
+    for number in range(exercise.draws):
+        inputs, fresh = (exercise.make_inputs(Draw(number)) for _ in range(2))
+        pairs = zip(_flat(ours(*inputs)), _flat(theirs(*fresh)), strict=False)
+        for right, mine in pairs:
+            both = right.is_floating_point() and mine.is_floating_point()
+            if both and mine.dtype != right.dtype:
+                return str(mine.dtype).removeprefix("torch.")
+    return ""
+
+
+def in_dtype_of_inputs(function: Callable) -> Callable:
+    """Return a function whose results have the dtype of its inputs, float32 where none has one.
+
+    Args:
+        function: takes and returns tensors, or tuples of them, among other things.
+    """
+
+    @wraps(function)
+    def cast(*arguments, **options):
+        given = [*arguments, *options.values()]
+        floats = [one for one in _flat(given) if one.is_floating_point()]
+        return _converted(
+            function(*arguments, **options), floats[0].dtype if floats else torch.float32
+        )
+
+    return cast
+
+
+def _flat(values: Any) -> list[Tensor]:
+    """Return all tensors in a value, and in the lists and tuples in it."""
+    if isinstance(values, tuple | list):
+        return [one for value in values for one in _flat(value)]
+    return [values] if isinstance(values, Tensor) else []
 
 
 def _is_double(value: Any) -> bool:

@@ -62,7 +62,7 @@ def written_out(function: Callable, name: str, collected: Mapping[str, str] = NO
         function: defined with `def` in a cell or a file.
         name: under which it is to be found.
         collected: names of functions that need not be written out, each with the statement that
-            imports it; an empty one where it stands in the same file.
+            imports or defines it; an empty one where it stands in the same file.
 
     Raises:
         NotStandalone: it is no plain function, or it uses what cannot be written down.
@@ -101,7 +101,10 @@ def _add_source(
         value = function.__globals__[name]
         beside = getattr(value, "__module__", None) == function.__module__
         if inspect.isfunction(value) and name in collected:
-            made.imports.add(collected[name])
+            if collected[name].startswith("def "):
+                made.lines.append(collected[name])
+            else:
+                made.imports.add(collected[name])
         elif inspect.isfunction(value) and beside:
             known.add(value.__name__)
             _add(value, made, known, collected)

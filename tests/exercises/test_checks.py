@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from transformer_lesson.exercises import check
+from transformer_lesson.exercises import check, hint, predict
+from transformer_lesson.exercises.boss import Boss
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine.attempt import outcome
 from transformer_lesson.exercises.engine.checks import first_failure
@@ -17,6 +18,7 @@ from transformer_lesson.exercises.engine.choosing import turns, variant
 from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.examples import SMALL
 from transformer_lesson.exercises.engine.specification import DRAWS, Draw
+from transformer_lesson.exercises.symptoms import check_table
 from transformer_lesson.experiments.vision import patches
 from transformer_lesson.model.attention import attention_scores, merge_heads, split_heads
 
@@ -260,3 +262,29 @@ def test_advice_is_given_only_where_it_helps():
     assert "from_numpy" not in check("foresee", lambda *inputs: np.zeros(3)).message
     one_pixel = check("patches", lambda p, size: (cut := patches(p, size)) - cut.mean(-1, True))
     assert one_pixel.status == "failed" and " times ours" not in one_pixel.message
+
+
+def helper_of_the_boss():
+    """Stands for a part of an exercise's function."""
+
+
+helper_of_the_boss.__name__ = "_masked"
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: check("split_head", len), "There is no exercise 'split_head'"),
+        (lambda: predict("03.second_te"), "03.second_the"),
+        (lambda: hint("embedding"), "There is no exercise 'embedding'"),
+        (lambda: Boss(1).probe("initial los"), "There is no probe 'initial los'"),
+        (lambda: Boss(1).check(helper_of_the_boss), "hand in `scaled_dot_product_attention` with"),
+        (lambda: Boss(1, mine=True).accuse("layer_nrm"), "has no exercise 'layer_nrm'"),
+        (lambda: check_table({"initial los": {}}), "There is no probe 'initial los'"),
+    ],
+)
+def test_a_mistyped_call_is_a_sentence_in_a_notebook_and_no_traceback(call, says):
+    with pytest.raises(ValueError, match=re.escape(says)) as caught:
+        call()
+    assert caught.value._render_traceback_() == [str(caught.value)]
+    assert "\n" not in str(caught.value)

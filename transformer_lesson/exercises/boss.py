@@ -16,6 +16,7 @@ from transformer_lesson.exercises.engine.attempt import NotAttempted
 from transformer_lesson.exercises.engine.checks import ENDLESS, first_failure, one_thread
 from transformer_lesson.exercises.engine.choosing import variant
 from transformer_lesson.exercises.engine.collection import collection_folder, load_collected
+from transformer_lesson.exercises.engine.misuse import Misuse
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
 from transformer_lesson.exercises.engine.wording import words
@@ -62,7 +63,7 @@ def planted(seed: int, count: int = BUGS) -> tuple[tuple[str, str], ...]:
         ValueError: there is no boss of that number.
     """
     if type(seed) is not int or not 0 <= seed <= LARGEST:
-        raise ValueError(f"A boss has a whole number from 0 to {LARGEST}: {seed!r:.40} is none.")
+        raise Misuse(f"A boss has a whole number from 0 to {LARGEST}: {seed!r:.40} is none.")
     chance = random.Random(f"boss {seed}")
     chosen = sorted(chance.sample(FUNCTIONS, count), key=FUNCTIONS.index)
     return tuple((name, chance.choice(SUITED[name].split())) for name in chosen)
@@ -165,7 +166,7 @@ class Boss:
             ValueError: there is no such probe.
         """
         if name not in PROBES:
-            raise ValueError(f"There is no probe {name!r}. Take one of: {', '.join(PROBES)}.")
+            raise Misuse(f"There is no probe {name!r}. Take one of: {', '.join(PROBES)}.")
         probe, right = PROBES[name], healthy()[0]
         self.minutes += probe.cost
         with one_thread(), torch.random.fork_rng(devices=[]):
@@ -183,7 +184,7 @@ class Boss:
             ValueError: the program has no such function, or it is your own that is sick.
         """
         if self.mine:
-            raise ValueError('The sick function is your own: say its name, accuse("layer_norm").')
+            raise Misuse('The sick function is your own: say its name, accuse("layer_norm").')
         said = [self._handed_in(function) for function in functions]
         return self._report("\n".join(said))
 
@@ -195,7 +196,7 @@ class Boss:
         """
         _check_name(name)
         if not self.mine:
-            raise ValueError("Mend what you suspect, and hand it in: check(function).")
+            raise Misuse("Mend what you suspect, and hand it in: check(function).")
         if name not in self._planted:
             self.wasted += 1
             return self._report(f"`{name}` is sound.")
@@ -251,10 +252,12 @@ def whats_wrong(name: str, function: Callable) -> str | None:
 
 
 def _check_name(name: Any) -> None:
-    if name not in FUNCTIONS:
-        raise ValueError(
-            f"The program has no exercise {name!r:.60}; it has {', '.join(FUNCTIONS)}."
-        )
+    if name in FUNCTIONS:
+        return
+    callers = [one for one, source in sources().items() if f"def {name}(" in source]
+    if callers:
+        raise Misuse(f"`{name}` is a part of `{callers[0]}`: hand in `{callers[0]}` with it.")
+    raise Misuse(f"The program has no exercise {name!r:.60}; it has {', '.join(FUNCTIONS)}.")
 
 
 def _yours() -> Mapping[str, Callable]:

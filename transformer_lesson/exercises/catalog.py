@@ -4,6 +4,7 @@ import difflib
 from importlib import import_module
 
 from transformer_lesson import lessons
+from transformer_lesson.exercises.engine.misuse import Misuse
 from transformer_lesson.exercises.engine.specification import Exercise
 
 
@@ -31,4 +32,4 @@ def find(name: str) -> Exercise:
     if name in EXERCISES:
         return EXERCISES[name]
     close = difflib.get_close_matches(str(name), EXERCISES) or sorted(EXERCISES)
-    raise ValueError(f"There is no exercise {name!r}. Did you mean {' or '.join(close)}?")
+    raise Misuse(f"There is no exercise {name!r}. Did you mean {' or '.join(close)}?")

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.exercises.engine.checks import one_thread
+from transformer_lesson.exercises.engine.misuse import Misuse
 from transformer_lesson.exercises.program import program, started
 
 HERE = Path(__file__).parent
@@ -71,7 +72,7 @@ def source(name: str = HEALTHY) -> str:
     if name == HEALTHY:
         return program() + more
     if name not in FAULTS:
-        raise ValueError(f"The clinic has no fault {name!r:.60}; it has {', '.join(FAULTS)}.")
+        raise Misuse(f"The clinic has no fault {name!r:.60}; it has {', '.join(FAULTS)}.")
     fault = FAULTS[name]
     if fault.turn:
         return program(((fault.function, fault.turn),)) + more

@@ -15,6 +15,7 @@ import torch
 
 from transformer_lesson.exercises.boss import BUGS, LARGEST, Text, healthy, planted
 from transformer_lesson.exercises.engine.checks import one_thread
+from transformer_lesson.exercises.engine.misuse import Misuse
 from transformer_lesson.exercises.probing import PROBES
 from transformer_lesson.exercises.program import REST, imports, sources
 from transformer_lesson.files import write_atomically
@@ -49,7 +50,7 @@ def probe(name: str, names: dict[str, Any]) -> Text:
         ValueError: there is no such probe.
     """
     if name not in PROBES:
-        raise ValueError(f"There is no probe {name!r:.60}. Take one of: {', '.join(PROBES)}.")
+        raise Misuse(f"There is no probe {name!r:.60}. Take one of: {', '.join(PROBES)}.")
     with one_thread(), torch.random.fork_rng(devices=[]):
         return Text(PROBES[name].take(names, healthy()[0]))
 

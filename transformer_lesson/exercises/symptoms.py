@@ -14,6 +14,7 @@ from transformer_lesson.caching import copied
 from transformer_lesson.exercises.clinic import HEALTHY, PATIENTS, Case
 from transformer_lesson.exercises.clinic_probes import MEASURES
 from transformer_lesson.exercises.engine.collection import FOLDER, collection_folder
+from transformer_lesson.exercises.engine.misuse import Misuse
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.files import write_atomically
 
@@ -145,14 +146,14 @@ def my_table() -> tuple[dict[str, dict[str, str]], bool]:
 def _check_names(table: Table) -> None:
     for probe, says in table.items():
         if probe not in COSTS:
-            raise ValueError(f"There is no probe {probe!r:.60}. Take one of: {', '.join(COSTS)}.")
+            raise Misuse(f"There is no probe {probe!r:.60}. Take one of: {', '.join(COSTS)}.")
         for suspect, word in says.items():
             if suspect not in PATIENTS:
-                raise ValueError(
+                raise Misuse(
                     f"{probe!r} names {suspect!r:.60}. The patients are: {', '.join(PATIENTS)}."
                 )
             if word not in (LIKE, HIGHER, LOWER):
-                raise ValueError(
+                raise Misuse(
                     f"{probe!r} says {word!r:.60} of {suspect!r}: write "
                     f"{LIKE!r}, {HIGHER!r} or {LOWER!r}."
                 )

@@ -11,6 +11,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
+from transformer_lesson.exercises.engine.misuse import Misuse
+
 WHEN = ("before", "after")
 
 
@@ -76,7 +78,7 @@ def asked(when: str) -> tuple[Item, ...]:
         ValueError: `when` is neither "before" nor "after".
     """
     if when not in WHEN:
-        raise ValueError(f'when is {when!r}, but it is "before" the course or "after" it.')
+        raise Misuse(f'when is {when!r}, but it is "before" the course or "after" it.')
     return tuple(item for item in load_items() if item.before or when == "after")
 
 

@@ -8,6 +8,8 @@ from functools import cache
 from importlib import resources
 from types import MappingProxyType
 
+from transformer_lesson.exercises.engine.misuse import Misuse
+
 
 @dataclass(frozen=True)
 class Option:
@@ -62,4 +64,4 @@ def find_question(name: str) -> Question:
     if name in questions:
         return questions[name]
     close = difflib.get_close_matches(str(name), questions) or list(questions)
-    raise ValueError(f"There is no question {name!r}. Did you mean {' or '.join(close)}?")
+    raise Misuse(f"There is no question {name!r}. Did you mean {' or '.join(close)}?")

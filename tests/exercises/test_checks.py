@@ -288,3 +288,13 @@ def test_a_mistyped_call_is_a_sentence_in_a_notebook_and_no_traceback(call, says
         call()
     assert caught.value._render_traceback_() == [str(caught.value)]
     assert "\n" not in str(caught.value)
+
+
+def test_a_small_difference_is_seen_in_the_example():
+    def a_little_more(Q, K):
+        return attention_scores(Q, K) * (1 + 2e-4 * torch.arange(1.0, K.size(-2) + 1))
+
+    message = check("attention_scores", a_little_more).message
+    shown = message[message.index("expected:") : message.index("Largest difference")]
+    numbers = re.findall(r"-?\d+\.\d+", shown)
+    assert len(set(numbers)) > 1 and any(len(one.split(".")[1]) > 3 for one in numbers), shown

@@ -19,7 +19,6 @@ from transformer_lesson.exercises.engine.families import (
     of_results,
 )
 from transformer_lesson.exercises.engine.specification import Draw, Exercise, Tried
-from transformer_lesson.exercises.engine.wording import words
 
 Taken = frozenset[str]
 SEEDS = range(1001, 1005)  # of further draws, which tell apart what the usual ones do not
@@ -93,9 +92,7 @@ class _Tried:
 
     def own(self, count: int) -> list[tuple[str, ...]]:
         """Return the wrong turns, so many at once, that fit, the fewest other right ways first."""
-        alone = {turn for turn, said in words(self.exercise.name).items() if said.alone}
         for level in _levels(self.exercise.marked, count):
-            level = [one for one in level if count == 1 or not one & alone]
             fitting = [taken for taken in level if self.fits(partial(self.made, taken))]
             exact = [taken for taken in fitting if self._is_exact(taken)]
             if exact or (fitting and self.some_wrong):
@@ -120,8 +117,8 @@ class _Tried:
         """Return the first wrong turn and member of a family that fit together."""
         if not self.some_wrong:
             return ()
-        ours, own = _ours(self.exercise), words(self.exercise.name)
-        for turn in (turn for turn in turns(self.exercise.marked) if not own[turn].alone):
+        ours = _ours(self.exercise)
+        for turn in turns(self.exercise.marked):
             base = partial(self.made, frozenset([turn]))
             for member in _of_results(self.exercise):
                 if self.fits(lambda n, m=member, b=base: ours.under(m, n, b(n))):

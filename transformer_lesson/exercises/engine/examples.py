@@ -24,6 +24,7 @@ from transformer_lesson.exercises.engine.specification import Draw, Exercise
 OTHERS = ((1,), (1, 2), (2, 1), (2,), (2, 3), (3, 2), (3,))
 SMALL = [(batch, *sizes) for batch in (1, 2) for sizes in OTHERS]  # of tiny inputs; see `Draw`
 LONGEST = 40  # numbers of one tensor that are printed in full
+DIGITS = (3, 5, 8)  # of a number; the fewest by which two results differ are shown
 LONGEST_TEXT = 300  # characters of anything else
 WIDEST = 80  # characters of a line
 MOST_LINES = 19  # of an example; in a larger one the inputs are told by their shapes
@@ -95,7 +96,9 @@ def _example(exercise: Exercise, answer: Callable, draw: Draw) -> str | None:
     for (name, axes), right, part in zip(exercise.returns.items(), expected, mine, strict=True):
         yours = match_form(name, right, part, draw.sizes)
         if not same(right, yours):
-            results = [f"{name}, expected:{show(right)}", f"{name}, yours:{show(yours)}"]
+            pairs = ((show(right, digits), show(yours, digits)) for digits in DIGITS)
+            shown = next((pair for pair in pairs if pair[0] != pair[1]), (show(right), show(yours)))
+            results = [f"{name}, expected:{shown[0]}", f"{name}, yours:{shown[1]}"]
             results = [*_packed(results), difference(right, yours, axes, draw.sizes)]
             given = named_inputs(exercise, inputs)
             lines = _packed(f"{argument} ={show(value)}" for argument, value in given)
@@ -118,18 +121,23 @@ def _packed(texts: Iterable[str]) -> list[str]:
     return [line for lines in packed for line in lines]
 
 
-def show(value: Any) -> str:
+def show(value: Any, digits: int = DIGITS[0]) -> str:
     """Return a value as text short enough for a message, after a space or on lines of its own."""
     if isinstance(value, Tensor):
         value = value.detach().float() if value.dtype == torch.bfloat16 else value.detach()
         array = value.numpy()  # which has no bfloat16
         array = array + 0.0 if value.is_floating_point() else array  # -0.0 is 0.0
         text = np.array2string(
-            array, precision=3, suppress_small=True, separator=", ", threshold=LONGEST, edgeitems=1
+            array,
+            precision=digits,
+            suppress_small=True,
+            separator=", ",
+            threshold=LONGEST,
+            edgeitems=1,
         )
         return "\n" + text.replace("\n\n", "\n") if array.ndim > 1 else f" {text}"
     if type(value) is tuple:  # and not one with names, which says itself what it is
-        return "".join(map(show, value))
+        return "".join(show(one, digits) for one in value)
     if isinstance(value, float):
-        return f" {value:.4g}"
+        return f" {value:.{digits + 1}g}"
     return f" {textwrap.shorten(repr(value), LONGEST_TEXT)}"

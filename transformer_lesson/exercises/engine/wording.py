@@ -16,12 +16,10 @@ class Turn(NamedTuple):
     Args:
         name: a noun phrase.
         why: what is wrong, what it does, and a nudge.
-        alone: whether this is true only of an answer that does nothing else wrong.
     """
 
     name: str
     why: str
-    alone: bool = False
 
 
 @cache

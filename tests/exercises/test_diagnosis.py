@@ -97,8 +97,8 @@ def test_each_turn_fails_and_is_named(name, monkeypatch):
 @pytest.mark.slow
 @each_exercise
 def test_two_turns_at_once_are_both_named(name):
-    """Or the one that acts alike; what only raises errors may come from anything."""
-    exercise, found = EXERCISES[name], {"named": 0, "wrongly": 0, "passing": []}
+    """Or the one that acts alike, or none; what only raises errors may come from anything."""
+    exercise, found = EXERCISES[name], {"named": 0, "wrongly": 0, "unsaid": 0, "passing": []}
     pairs = combinations(turns(exercise.marked), 2)
     pairs = [pair for pair in pairs if fit_together(exercise.marked, pair)]
     right = outcomes_of(name)
@@ -110,10 +110,10 @@ def test_two_turns_at_once_are_both_named(name):
             found["passing"].append(pair)
         said = [set(taken) for taken in diagnose(exercise, variant_of(name, *pair)).fits]
         alike = set(pair) in said or any(len(taken) == 1 for taken in said)
-        found["named" if alike else "wrongly"] += 1
-    assert found["passing"] == []
-    assert found["named"] >= 0.95 * (found["named"] + found["wrongly"])
-    assert found["wrongly"] <= 0.01 * (found["named"] + found["wrongly"])
+        found["named" if alike else "wrongly" if said else "unsaid"] += 1
+    assert found["passing"] == [] and found["wrongly"] == 0
+    if not isinstance(right[0].result, bool):  # of a few truths, two turns may make anything
+        assert found["named"] >= 0.9 * (found["named"] + found["unsaid"])
 
 
 @pytest.mark.slow
@@ -142,8 +142,9 @@ def test_the_bug_that_a_learner_starts_from_is_a_turn_and_is_named(name):
 @each_exercise
 def test_what_no_turns_explain_has_no_name(name):
     report = check(name, lambda *inputs: nudged(EXERCISES[name].load_reference()(*inputs)))
-    assert report.status == "failed" and report.mistake is None, report
-    assert not report.message.startswith("This comes from")
+    own = {turn.name for turn in words(name).values()}
+    assert report.status == "failed" and not own & {report.mistake}, report
+    assert not any(one in (report.mistake or "") for one in own), report
 
 
 def nudged(result):

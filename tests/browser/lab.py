@@ -130,7 +130,13 @@ def run_lesson(page, address: str, lesson: str) -> None:
 
 def open_answers(page) -> None:
     """Show what waits for somebody to commit to a prediction."""
-    page.add_style_tag(content=".jp-Cell-outputWrapper { display: flex !important; }")
+    shown = ".jp-Cell-outputWrapper { display: flex !important; }"
+    page.opened = page.add_style_tag(content=shown)
+
+
+def shut_answers(page) -> None:
+    """Hide again what `open_answers` has shown, as a learner meets it."""
+    page.opened.evaluate("style => style.remove()")
 
 
 def shut_down_kernel(page) -> None:

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image, ImageDraw
 from PIL.PngImagePlugin import PngInfo
 
-from tests.browser.lab import REPOSITORY
+from tests.browser.lab import REPOSITORY, open_answers, shut_answers
 from tests.browser.test_learner import REPLACE_AND_RUN
 from tests.explorables.shown import Shown
 from transformer_lesson.explorables import ModelFlow
@@ -47,12 +47,14 @@ class Scene:
 def play(page) -> Scene:
     """Predict wrongly, choose a word, answer wrongly, answer rightly."""
     scene = Scene(page)
+    shut_answers(page)
     question = page.locator(".lesson-prediction", has_text="Which noun gets more weight")
     scene.take(question, question)
     question.locator("input[type=radio]").first.press("Space")
     question.get_by_role("button", name="Commit").press("Enter")
     question.get_by_text("Right: Both get the same").wait_for()
     scene.take(question, question)
+    open_answers(page)
 
     explorable = page.locator(".explorable section", has_text="who looks").first
     scene.take(explorable, explorable)

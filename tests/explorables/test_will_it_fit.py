@@ -93,3 +93,9 @@ def test_a_change_of_writing_is_a_button_and_what_only_training_has_is_gone(show
     assert not page.named("computed twice").is_visible()
     page.click("train")
     assert page.said == "Training is counted with 32 or 16 bits a number: choose one of them."
+
+
+def test_the_bits_that_are_counted_are_those_that_are_pressed(show):
+    page = show(WillItFit(to="train", bits=32))
+    pressed = page.page.get_by_role("group", name="Bits").locator("[aria-pressed=true]")
+    assert pressed.all_inner_texts() == ["32"]

@@ -294,8 +294,9 @@ function checkBox(page, label, trait) {
 function buttonChoice(page, label, trait, options) {
   const group = element("fieldset", {}, element("legend", { text: label })), buttons = [];
   return updated(page, group, () => {
-    const last = options().at(-1)?.[0], given = page.model.get(trait);
-    const now = typeof given === "number" && given > last ? last : given;
+    const values = options().map(([value]) => value), given = page.model.get(trait);
+    const last = typeof given === "number" ? Math.max(...values) : given; // in any order
+    const now = given > last ? last : given;
     options().forEach(([value, word], i) => {
       buttons[i] ??= group.appendChild(element("button", { type: "button" }));
       const chosen = now === value, choose = () => page.set({ [trait]: value });

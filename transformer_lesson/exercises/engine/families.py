@@ -3,6 +3,8 @@
 A family changes what our function is given (an argument left out, two of them exchanged) or what it
 gives (the opposite sign, the first sentence's result for all, one item too few). Its words say how
 an answer's results relate to ours and nothing more, so they are true wherever they fit.
+
+Long because it is tables: what can befall each kind of result, and of argument.
 """
 
 import inspect
@@ -301,6 +303,7 @@ def _at_part(change: Callable, place: int, count: int) -> Callable:
     """Return a change of one returned value as one of the whole result."""
 
     def changed(result: Any, sizes: Mapping[str, int]) -> Any:
+        """Return the result with that value changed."""
         if count == 1:
             return change(result, sizes)
         if not isinstance(result, list) or len(result) != count:

@@ -94,6 +94,7 @@ def in_dtype_of_inputs(function: Callable) -> Callable:
 
     @wraps(function)
     def cast(*arguments, **options):
+        """Return the function's result in the dtype of its first floating-point argument."""
         given = [*arguments, *options.values()]
         floats = [one for one in _flat(given) if one.is_floating_point()]
         return _converted(

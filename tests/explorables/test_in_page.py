@@ -84,8 +84,8 @@ PLAY = f"""(() => {{
 }})()"""
 """Plays to the end, without waiting for the clock, and returns the values that were shown."""
 TO_THE_END = f"""await (async () => {{
-    const ends = root.querySelectorAll(".controls :is([type=range], fieldset button:last-child)");
-    for (const node of ends) {{
+    for (const one of root.querySelectorAll(".controls :is([type=range], fieldset)")) {{
+        const node = one.querySelector("button:last-child") ?? one; // after what was pressed before
         node.value = node.max;
         node.dispatchEvent(new Event(node.max ? "input" : "click"));
         await ({RESTED})();

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.model.positions import sinusoidal_encoding
 from transformer_lesson.text.byte_pairs import apply_byte_pairs as pieces_by
 
@@ -34,13 +34,14 @@ def _apply_byte_pairs_inputs(draw: Draw) -> tuple:
     word, merges = draw.one_of(CUTS)
     order = torch.randperm(len(LETTERS), generator=draw.generator).tolist()
     letters = "".join(LETTERS[i] for i in order[:6])
-    if draw.number == 7:  # characters that mean something else where text is searched
+    if draw.number in (5, 7):  # characters that mean something else where text is searched
         letters = f".\\{letters[2:]}"
     renamed = str.maketrans("abcdef", letters)
     pairs = [tuple(pair.split()) for pair in merges.translate(renamed).split(", ") if pair]
     return word.translate(renamed), pairs
 
 
+@breaks("pieces that do not make the word again")
 def _pieces_make_the_word(answer, inputs: tuple, pieces: list) -> str | None:
     if "".join(pieces) == inputs[0]:
         return None
@@ -341,6 +342,7 @@ def _embed_inputs(draw: Draw) -> tuple:
     return ids, table
 
 
+@breaks("another result at each call")
 def _same_every_time(answer, inputs: tuple, embedding: Tensor) -> str | None:
     if torch.allclose(answer(*inputs).double(), embedding.double()):
         return None
@@ -350,6 +352,7 @@ def _same_every_time(answer, inputs: tuple, embedding: Tensor) -> str | None:
     )
 
 
+@breaks("vectors that are no rows of the table")
 def _each_vector_is_a_row(answer, inputs: tuple, embedding: Tensor) -> str | None:
     ids, table = inputs
     looked_up = F.normalize(table[ids].double(), dim=-1)

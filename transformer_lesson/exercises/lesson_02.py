@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.model.positions import sinusoidal_encoding as encoding_of
 
 SIZES = ((), (3, 2), (1, 3), (13, 2), (), (3, 24))
@@ -26,6 +26,7 @@ def _sinusoidal_inputs(draw: Draw) -> tuple:
     return draw.size("n_positions"), draw.sizes["d_model"], base
 
 
+@breaks("a first row that is not 0, 1, 0, 1")
 def _starts_at_zero(answer, inputs: tuple, encoding: Tensor) -> str | None:
     first = torch.tensor([0.0, 1.0]).repeat(encoding.size(1) // 2)
     if torch.allclose(encoding[0].float(), first, atol=1e-5):
@@ -36,6 +37,7 @@ def _starts_at_zero(answer, inputs: tuple, encoding: Tensor) -> str | None:
     )
 
 
+@breaks("two angles in one pair")
 def _pairs_share_an_angle(answer, inputs: tuple, encoding: Tensor) -> str | None:
     lengths = encoding.double().unflatten(1, (-1, 2)).norm(dim=-1)  # (n_positions, pair)
     if torch.allclose(lengths, torch.ones_like(lengths), atol=1e-4):
@@ -48,6 +50,7 @@ def _pairs_share_an_angle(answer, inputs: tuple, encoding: Tensor) -> str | None
     )
 
 
+@breaks("another angle in the first pair")
 def _first_pair_is_the_position(answer, inputs: tuple, encoding: Tensor) -> str | None:
     angle = torch.arange(len(encoding), dtype=torch.float64)
     wrong = (encoding[:, 0].double() - angle.sin()).abs() > 1e-4
@@ -61,6 +64,7 @@ def _first_pair_is_the_position(answer, inputs: tuple, encoding: Tensor) -> str 
     )
 
 
+@breaks("positions that are not exact")
 def _any_number_of_positions(answer, inputs: tuple, encoding: Tensor) -> str | None:
     if len(encoding) > 1:
         return None  # once is enough
@@ -160,6 +164,7 @@ def _shift_inputs(draw: Draw) -> tuple:
     return draw.unless_unseen(draw.one_of(STEPS), -40, 40), 2 * pairs, draw.one_of(BASES)
 
 
+@breaks("a matrix that does not lead from one place to the other")
 def _takes_every_place_on(answer, inputs: tuple, matrix: Tensor) -> str | None:
     k, d_model, base = inputs
     first = max(0, -k)  # no position stands before 0

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 
 LEADING = ("batch head", "", "batch", "batch head", "batch head beam", "batch head")
 """What "..." stands for, draw by draw."""
@@ -60,6 +60,7 @@ def attention_scores(Q, K):
     )
 
 
+@breaks("a mask that shows later keys")
 def _no_later_key(answer, inputs: tuple, mask: Tensor) -> str | None:
     later = mask[0, 0].triu(diagonal=1).nonzero()
     if len(later) == 0:
@@ -179,6 +180,7 @@ def _attention_inputs(draw: Draw) -> tuple:
     return Q, K, draw.normal(f"{leading} key d_value"), mask
 
 
+@breaks("weights that do not sum to 1")
 def _rows_sum_to_one(answer, inputs: tuple, output: Tensor, weights: Tensor) -> str | None:
     sums, mask = weights.sum(dim=-1), inputs[3]
     if mask is not None:
@@ -192,6 +194,7 @@ def _rows_sum_to_one(answer, inputs: tuple, output: Tensor, weights: Tensor) -> 
     )
 
 
+@breaks("weight on hidden keys")
 def _masked_keys_get_nothing(answer, inputs: tuple, output: Tensor, weights: Tensor) -> str | None:
     mask = inputs[3]
     if mask is None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from transformer_lesson.exercises.engine.attempt import Failed
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.interpretability.programmed_heads import VERB_FORMS, word_vectors
 from transformer_lesson.model.attention import attention_scores
 
@@ -259,6 +259,7 @@ def _multi_head_inputs(draw: Draw) -> tuple:
     return x, *matrices, draw.size("head"), mask
 
 
+@breaks("later tokens that reach earlier outputs")
 def _no_future_leak(answer, inputs: tuple, output: Tensor) -> str | None:
     x, mask = inputs[0], inputs[-1]
     if mask is None or x.size(1) < 2 or mask.dim() < 2 or mask.size(-2) == 1:

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.model import blocks
 
 LEADING = ("batch n", "", "batch", "batch n", "batch head n", "batch n", "n")
@@ -21,6 +21,7 @@ def _tokens(draw: Draw) -> Tensor:
     return x.double().mT.contiguous().mT if draw.number == 4 else x
 
 
+@breaks("tokens that are mixed")
 def _each_token_by_itself(answer, inputs: tuple, result: Tensor) -> str | None:
     x, *weights = inputs
     tokens = x.flatten(0, -2) if x.ndim > 1 else x[None]
@@ -113,10 +114,12 @@ def _layer_norm_inputs(draw: Draw) -> tuple:
     return x, gamma, beta, draw.one_of((1e-5, 0.5, 1e-5, 1e-5, 1e-5, 1e-6))
 
 
+@breaks("a mean that is not 0")
 def _mean_zero(answer, inputs: tuple, result: Tensor) -> str | None:
     _, gamma, beta, _ = inputs
     means = ((result - beta) / gamma).mean(dim=-1)
-    if means.abs().max() < 1e-3:
+    neither = result.mean(dim=-1).abs().max() < 1e-3  # gamma and beta have not come in yet
+    if neither or means.abs().max() < 1e-3:
         return None
     return (
         "Before gamma and beta, each token's own numbers must have mean 0. "

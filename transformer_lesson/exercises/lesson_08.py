@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.compare import gradient_to
-from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.text.batches import Batch
 
 LOSS_SIZES = ((2, 5, 7), (3, 2, 5), (5, 3, 7), (1, 5, 3), (3, 1, 5), (2, 7, 5), (3, 5, 7))
@@ -39,6 +39,7 @@ def _loss_inputs(draw: Draw) -> tuple:
     return logits, labels, draw.one_of((0.1, 0.3, 0.2, 0.1, 0.5, 0.0, 0.1)), pad_id
 
 
+@breaks("padding that counts")
 def _padding_counts_for_nothing(answer, inputs: tuple, loss: float | Tensor) -> str | None:
     logits, labels, smoothing, pad_id = inputs
     padded = labels == pad_id
@@ -53,6 +54,7 @@ def _padding_counts_for_nothing(answer, inputs: tuple, loss: float | Tensor) -> 
     )
 
 
+@breaks("a loss without a way back to the logits")
 def gradients_reach_the_logits(answer, inputs: tuple, loss: Tensor) -> str | None:
     """A loss must be one that logits can be trained by."""
     logits, labels, smoothing, pad_id = inputs
@@ -164,6 +166,7 @@ def _mean(losses, real):
     return choose(mean, number=mean.tolist())
 
 
+@breaks("a gradient at padding")
 def _padding_gets_nothing(answer, inputs: tuple, gradient: Tensor) -> str | None:
     padded = inputs[1] == inputs[3]
     if not gradient[padded].any():
@@ -174,6 +177,7 @@ def _padding_gets_nothing(answer, inputs: tuple, gradient: Tensor) -> str | None
     )
 
 
+@breaks("a gradient that does not sum to 0")
 def _sums_to_nothing(answer, inputs: tuple, gradient: Tensor) -> str | None:
     worst = gradient.double().sum(-1).abs().max().item()
     if worst < 1e-4:
@@ -366,6 +370,7 @@ def _norm_inputs(draw: Draw) -> tuple:
     return *lengths, small_size, large_size
 
 
+@breaks("a noise scale that depends on the loss's unit")
 def _unit_does_not_matter(answer, inputs: tuple, scale: float) -> str | None:
     small, large, *sizes = inputs
     doubled = float(answer(2 * small, 2 * large, *sizes))

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.generation import constrained
 
 
@@ -80,6 +80,7 @@ def _greedy_inputs(draw: Draw) -> tuple:
     return Ending(table, eos_id, tokens), bos_id, eos_id, max_len
 
 
+@breaks("another text at each call")
 def _same_text_again(answer, inputs: tuple, ids: list) -> str | None:
     again = answer(*inputs)
     if again == ids:
@@ -90,6 +91,7 @@ def _same_text_again(answer, inputs: tuple, ids: list) -> str | None:
     )
 
 
+@breaks("a list that does not go from <bos> to <eos>")
 def _bos_first_eos_last(answer, inputs: tuple, ids: list, *score) -> str | None:
     _, bos_id, eos_id, *_, max_len = inputs
     if ids[:1] != [bos_id]:
@@ -176,6 +178,7 @@ def _top_k_inputs(draw: Draw) -> tuple:
     return logits, draw.one_of(((n + 1) // 2, 1, n - 1, n, n + 3, 3))
 
 
+@breaks("another number of tokens kept than k")
 def _k_stay(answer, inputs: tuple, filtered: Tensor) -> str | None:
     logits, k = inputs
     left, wanted = filtered.isfinite().sum(dim=-1), min(k, logits.size(-1))
@@ -268,6 +271,7 @@ def _top_p_inputs(draw: Draw) -> tuple:
     return logits, draw.one_of((0.7, 0.97, 0.05, 0.5, 0.6, 0.8))
 
 
+@breaks("too many or too few tokens kept")
 def _just_enough_stay(answer, inputs: tuple, filtered: Tensor) -> str | None:
     logits, p = inputs
     probabilities = logits.softmax(dim=-1).masked_fill(~filtered.isfinite(), 0.0)
@@ -401,6 +405,7 @@ def _form_inputs(draw: Draw) -> tuple:
     return draw.one_of(WRITTEN), [TOKENS[i] for i in order]
 
 
+@breaks("a token judged wrongly")
 def _each_token_is_judged(answer, inputs: tuple, legal: Tensor) -> str | None:
     written, tokens = inputs
     ours = constrained.legal_next(written, tokens).tolist()
@@ -499,6 +504,7 @@ def _beam_inputs(draw: Draw) -> tuple:
     return Table(table, normalized=True), bos_id, eos_id, width, max_len
 
 
+@breaks("a score that its ids do not have")
 def _score_is_normalized(answer, inputs: tuple, ids: list, score: float) -> str | None:
     model, length = inputs[0], len(ids) - 1
     if not 1 < length or not all(0 <= i < model.table.size(1) for i in ids):
@@ -690,6 +696,7 @@ def _in_hundredths(p: Tensor) -> Tensor:
     return rounded.round(decimals=2)
 
 
+@breaks("a distribution that is not the large model's")
 def _distribution_unchanged(answer, inputs: tuple, accept: Tensor, residual: Tensor) -> str | None:
     p, q = inputs
     as_guess = q * accept

@@ -10,7 +10,7 @@ import torch
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.exercises.lesson_09 import Table
 from transformer_lesson.generation.plain import write_on as our_write_on
 from transformer_lesson.model.attention import multi_head_attention
@@ -296,6 +296,7 @@ def _bits_inputs(draw: Draw) -> tuple:
     return (0.0 if draw.number == 6 else 0.5 + draw.number), n_tokens, n_characters
 
 
+@breaks("bits that depend on the cut into tokens")
 def _cut_does_not_matter(answer, inputs: tuple, bits: float) -> str | None:
     loss, n_tokens, n_characters = inputs
     halved = float(answer(loss / 2, 2 * n_tokens, n_characters))
@@ -308,6 +309,7 @@ def _cut_does_not_matter(answer, inputs: tuple, bits: float) -> str | None:
     )
 
 
+@breaks("fewer bits than none")
 def _is_never_negative(answer, inputs: tuple, bits: float) -> str | None:
     if bits >= 0:
         return None

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 
 
 def _score_inputs(draw: Draw) -> tuple:
@@ -34,6 +34,7 @@ def _score_inputs(draw: Draw) -> tuple:
     return weights, min(draw.one_of((3, n // 2, 2, n - 2, n - 1, 5, 4, 1)), longest or n)
 
 
+@breaks("a perfect head that does not score 1")
 def _perfect_head_scores_1(answer, inputs: tuple, score: Tensor) -> str | None:
     weights, period = inputs
     n, perfect = weights.size(-1), torch.zeros_like(weights)
@@ -120,6 +121,7 @@ def _ablate_inputs(draw: Draw) -> tuple:
     return head_outputs, draw.one_of((1, n_heads - 1, 0, 1, n_heads // 2, 0, 1, 1)) % n_heads
 
 
+@breaks("another change than one head's zeros")
 def _only_that_head_changes(answer, inputs: tuple, ablated: Tensor) -> str | None:
     head_outputs, head = inputs
     others = [i for i in range(head_outputs.size(1)) if i != head]
@@ -231,6 +233,7 @@ def _circuit_inputs(draw: Draw) -> tuple:
     return edges, EdgeAccuracy(right, lost), keep
 
 
+@breaks("too many edges cut, or too few")
 def _enough_is_left_and_nothing_more_can_go(answer, inputs: tuple, circuit: list) -> str | None:
     edges, accuracy, keep = inputs
     if foreign := [edge for edge in circuit if edge not in edges]:
@@ -372,6 +375,7 @@ def _continue_inputs(draw: Draw) -> tuple:
     return (ids,)
 
 
+@breaks("−1 in other places than at new tokens")
 def _new_tokens_have_no_past(answer, inputs: tuple, guess: Tensor) -> str | None:
     (ids,) = inputs
     for row, guesses in zip(ids.tolist(), guess.tolist(), strict=True):
@@ -386,6 +390,7 @@ def _new_tokens_have_no_past(answer, inputs: tuple, guess: Tensor) -> str | None
     return None
 
 
+@breaks("a guess that knows what comes later")
 def _what_comes_later_changes_nothing(answer, inputs: tuple, guess: Tensor) -> str | None:
     (ids,) = inputs
     other = ids.clone()

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.model.attention import (
     merge_heads,
     repeat_kv,
@@ -34,6 +34,7 @@ def _q4_1_inputs(draw: Draw) -> tuple:
     return (torch.cat([header.half().view(torch.uint8), steps], dim=1),)
 
 
+@breaks("more than sixteen levels in a block")
 def _sixteen_levels(answer, inputs: tuple, numbers: Tensor) -> str | None:
     levels = max(len(row.unique()) for row in numbers)
     if levels <= 16:

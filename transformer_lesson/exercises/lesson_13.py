@@ -11,7 +11,7 @@ from torch import Tensor
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 
 
 def _rms_norm_inputs(draw: Draw) -> tuple:
@@ -30,6 +30,7 @@ def _rms_norm_inputs(draw: Draw) -> tuple:
     return x, draw.positive("d_model"), epsilon
 
 
+@breaks("a mean square that is not 1")
 def _mean_square_is_one(answer, inputs: tuple, result: Tensor) -> str | None:
     x, gamma, epsilon = inputs
     if epsilon > 1e-3 or (x * x).mean(dim=-1).min() < 0.01:
@@ -127,6 +128,7 @@ def _rotary_inputs(draw: Draw) -> tuple:
     return x, positions, draw.one_of((10000.0, 10000.0, 100.0, 500000.0, 10.0, 10000.0))
 
 
+@breaks("vectors that change their length")
 def _lengths_stay(answer, inputs: tuple, rotated: Tensor) -> str | None:
     before, after = (t.double().norm(dim=-1) for t in (inputs[0], rotated))
     if torch.allclose(before, after, 1e-3, 1e-4):
@@ -300,6 +302,7 @@ def _stretched_inputs(draw: Draw) -> tuple:
     return d_head, base, trained_length, factor
 
 
+@breaks("a share outside 0 to 1")
 def _between_both(answer, inputs: tuple, frequencies: Tensor) -> str | None:
     d_head, base, _, factor, *_ = inputs
     half = d_head // 2
@@ -437,6 +440,7 @@ def _route_inputs(draw: Draw) -> tuple:
     return (3 * x if draw.number == 2 else x), W_router, k
 
 
+@breaks("another number of experts than k")
 def _k_weights(answer, inputs: tuple, weights: Tensor, balance: Tensor) -> str | None:
     k, chosen = inputs[2], (weights != 0).sum(dim=1)
     if (chosen == k).all():
@@ -448,6 +452,7 @@ def _k_weights(answer, inputs: tuple, weights: Tensor, balance: Tensor) -> str |
     )
 
 
+@breaks("a result that the router cannot learn from")
 def _router_learns(answer, inputs: tuple, weights: Tensor, balance: Tensor) -> str | None:
     x, W_router, k = inputs
     learning = W_router.clone().requires_grad_()

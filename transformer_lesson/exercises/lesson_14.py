@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 
 SUSPECTS = ("labels", "mask", "rate", "dropout", "padding")
 CASES = (  # for each probe what it costs, and what it would say of each of the suspects
@@ -44,6 +44,7 @@ def _probe_inputs(draw: Draw) -> tuple:
     return list(SUSPECTS[first : first + left]), outcomes, costs
 
 
+@breaks("something that is no probe")
 def _is_a_probe(answer, inputs: tuple, probe: str | None) -> str | None:
     if probe is None or probe in inputs[1]:
         return None
@@ -248,6 +249,7 @@ def _rate_inputs(draw: Draw) -> tuple:
     return step, steps_per_epoch, peak, warmup_epochs, epochs
 
 
+@breaks("a rate above the peak or below 0")
 def _never_above_the_peak(answer, inputs: tuple, rate: float) -> str | None:
     step, _, peak, *_ = inputs
     if 0 <= rate <= 1.0001 * peak:

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise, load
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise, load
 from transformer_lesson.model.attention_in_blocks import online_softmax as take_block
 
 
@@ -46,6 +46,7 @@ def _block_inputs(draw: Draw) -> tuple:
     return *state, scores, values
 
 
+@breaks("blocks that do not add up to one softmax")
 def _whole_softmax(answer, inputs: tuple, *state: Tensor) -> str | None:
     """Two blocks, one after the other, are softmax of all their scores."""
     scores, values = inputs[3:]
@@ -62,7 +63,7 @@ def _whole_softmax(answer, inputs: tuple, *state: Tensor) -> str | None:
     return (
         "After two blocks, output / total must be softmax of all scores times the values. "
         f"Yours is off by up to {furthest:.3g}.\n"
-        "What was summed is measured from the old maximum: how do you measure it from the new one?"
+        "Is what was summed measured anew from the new maximum? Is output still a sum, undivided?"
     )
 
 
@@ -164,6 +165,7 @@ class _Largest(TorchDispatchMode):
         return made
 
 
+@breaks("a table of all scores")
 def _no_table(answer, inputs: tuple, output: Tensor) -> str | None:
     """No tensor of query x key numbers is made on the way, not even a mask."""
     if len(inputs[0]) * inputs[0].size(1) < 10:  # a small draw, to be printed
@@ -290,6 +292,7 @@ def _gradient_of(answer, weight, parts, pad_id):
     return loss, gradient, model.most, graph
 
 
+@breaks("several parts in memory at the same time")
 def _one_part_at_once(answer, inputs: tuple, loss, gradient, most: int, graph) -> str | None:
     """No more sentences wait for their backward pass than the largest part has."""
     largest = max(len(ids) for ids, _ in inputs[1])
@@ -407,6 +410,7 @@ def _one_by_one(errors: list[float], n: int) -> int:
     return min(range(first, first + n), key=errors.__getitem__)
 
 
+@breaks("a fit in single precision")
 def _in_double(answer, inputs: tuple, *law: float) -> str | None:
     """In 32 bits, least squares leaves four or five right digits, in 64 more than ten."""
     right = load("transformer_lesson.experiments.scaling:fit_scaling_law")(*inputs)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.model import lora as adapters
 from transformer_lesson.training import preferences
 
@@ -37,6 +37,7 @@ def _text_inputs(draw: Draw) -> tuple:
     return logits, labels, pad_id
 
 
+@breaks("a log-probability that has a limit")
 def _a_worse_logit_costs_more(answer, inputs: tuple, log_prob) -> str | None:
     """No small number or limit keeps the logarithm finite."""
     labels = torch.zeros(1, 1, dtype=torch.long)
@@ -115,6 +116,7 @@ def _pair_inputs(draw: Draw) -> tuple:
     return chosen, rejected, ref_chosen, ref_rejected, draw.one_of((0.5, 0.1, 2.0, 0.5, 1.5))
 
 
+@breaks("a loss that has a limit")
 def _a_worse_margin_costs_more(answer, inputs: tuple, loss) -> str | None:
     """No small number or limit keeps the loss finite."""
     none = torch.zeros(1)
@@ -378,11 +380,19 @@ def _attempt_inputs(draw: Draw) -> tuple:
     return n, int(draw.integers("", 0, n + 1)), int(draw.integers("", 1, n + 1))
 
 
+@breaks("a chance above 1 or below 0")
+def _chances_lie_between_0_and_1(answer, inputs: tuple, chance: float) -> str | None:
+    if -1e-9 <= chance <= 1 + 1e-9:
+        return None
+    return f"A chance lies between 0 and 1. Yours is {chance:.4g}.\nOf which ways is it a share?"
+
+
 @exercise(
     reference="transformer_lesson.generation.attempts:pass_at_k",
     make_inputs=_attempt_inputs,
     draws=len(ATTEMPTS),
     returns={"chance": ""},
+    invariants=(_chances_lie_between_0_and_1,),
     hints=(
         "Of all ways to pick k of the n attempts, which ones are lost? Those that pick wrong "
         "attempts only.",

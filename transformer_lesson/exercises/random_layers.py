@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from transformer_lesson.exercises.engine.compare import gradient_to, same
-from transformer_lesson.exercises.engine.specification import Draw
+from transformer_lesson.exercises.engine.specification import Draw, breaks
 from transformer_lesson.model.forward import BlockWeights, Weights
 from transformer_lesson.model.gpt import GPTWeights
 
@@ -96,6 +96,7 @@ def functions_are_given_the_right_things(reference: Callable, names: str) -> Cal
         names: the functions' names in the order in which they are called, separated by spaces.
     """
 
+    @breaks("a function not called, or not with what it should get")
     def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
         """Return which function is never called, or gets something other than ours gives it."""
         named = dict(zip(inspect.signature(reference).parameters, inputs, strict=True))
@@ -134,6 +135,7 @@ def gradients_are_kept(reference: Callable, *names: str) -> Callable:
         leaf = given[known.index(name)].requires_grad_()
         return gradient_to(leaf, function(*given))
 
+    @breaks("a gradient that is cut off or wrong")
     def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
         """Return that a gradient is wrong although the numbers are right."""
         if not same(result, reference(*inputs)):
@@ -160,6 +162,7 @@ def gradients_are_kept(reference: Callable, *names: str) -> Callable:
     return rule
 
 
+@breaks("another result at each call")
 def the_same_again(answer: Callable, inputs: tuple, result: Any) -> str | None:
     """The rule that the same arguments give the same result."""
     if same(answer(*inputs), result):

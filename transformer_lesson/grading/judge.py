@@ -23,7 +23,13 @@ from transformer_lesson.exercises.engine import checks
 from transformer_lesson.exercises.engine.attempt import NotAttempted, call
 from transformer_lesson.exercises.engine.compare import as_parts, same
 from transformer_lesson.exercises.engine.reports import Report
-from transformer_lesson.exercises.engine.specification import Draw, Exercise, Invariant, Tried
+from transformer_lesson.exercises.engine.specification import (
+    Draw,
+    Exercise,
+    Invariant,
+    Tried,
+    breaks,
+)
 from transformer_lesson.exercises.engine.time_limit import TookTooLong, run_for_at_most
 from transformer_lesson.exercises.lesson_08 import gradients_reach_the_logits
 from transformer_lesson.exercises.program import FUNCTIONS
@@ -91,10 +97,10 @@ def _on_record(rule: Invariant, exercise: Exercise, take: Take) -> Invariant:
         return same_gradient(answer, inputs) if same(list(results), right) else None
 
     if hasattr(rule, "looks_inside"):
-        return lambda *arguments: None
+        return breaks(rule.mistake)(lambda *arguments: None)
     if hasattr(rule, "of_gradients"):
-        return same_gradient_if_right
-    return same_gradient if rule is gradients_reach_the_logits else rule
+        return breaks(rule.mistake)(same_gradient_if_right)
+    return breaks(rule.mistake)(same_gradient) if rule is gradients_reach_the_logits else rule
 
 
 def gradient(function: Callable, *inputs: Any) -> list[Tensor | None]:

@@ -142,8 +142,12 @@ def add_lora(
     return sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
 
 
-def merge_lora(model: nn.Module) -> None:
+def merge_lora(model: nn.Module, function: Callable = merged_lora) -> None:
     """Add each adapter to its layer's matrix, and let learn what learned before `add_lora`.
+
+    Args:
+        model: changed in place.
+        function: computes the one matrix, as `merged_lora`.
 
     Raises:
         ValueError: an adapted matrix is tied to another layer, which would change with it. Nothing
@@ -160,7 +164,7 @@ def merge_lora(model: nn.Module) -> None:
             )
     with torch.no_grad():
         for adapter in adapters:
-            W = merged_lora(adapter.linear.weight, adapter.A, adapter.B, adapter.alpha)
+            W = function(adapter.linear.weight, adapter.A, adapter.B, adapter.alpha)
             adapter.linear.weight = nn.Parameter(W)
     remove_lora(model)
 

@@ -27,7 +27,16 @@ FOREIGN = (  # where code lies that is not the learner's
 
 
 class Failed(Exception):
-    """The answer is wrong; the exception's text is for the learner."""
+    """The answer is wrong; the exception's text is for the learner.
+
+    Args:
+        text: what is wrong.
+        mistake: what that is called, where it has a name.
+    """
+
+    def __init__(self, text: str, mistake: str | None = None):
+        super().__init__(text)
+        self.mistake = mistake
 
 
 class NotAttempted(Exception):

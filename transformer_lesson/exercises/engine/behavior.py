@@ -169,7 +169,9 @@ def _one_change(exercise: Exercise, answer: Callable, number: int) -> Explanatio
                 (one & same_one).nonzero().tolist()
                 for one, same_one in zip(first, again, strict=True)
             ]
-            told = _said(exercise, draw, change, leaks, oversights)
+            leaks = _across(exercise, draw, change, leaks)
+            hidden = bool(leaks) and _is_hidden(exercise, number, change, tuple(leaks[0]))
+            told = _said(exercise, draw, change, leaks, oversights, hidden)
             if told:
                 return told
     return None
@@ -182,8 +184,9 @@ def _differences(
 
     Where it moves anything of both, nothing is overlooked: a number that stays may be at an end.
     """
-    ours = _moves(exercise, exercise.tried_reference(), number, change)
-    yours = _moves(exercise, answer, number, change)
+    functions = exercise.tried_reference(), answer
+    fresh = [exercise.make_inputs(Draw(number)) for _ in functions]
+    ours, yours = (_moves(exercise, *pair, change) for pair in zip(functions, fresh, strict=True))
     if ours is None or yours is None or ours.shape != yours.shape:
         return torch.tensor(False), torch.tensor(False)
     overlooked = bool((yours < STILL).all())
@@ -220,6 +223,8 @@ def _depends_on_order(exercise: Exercise, function: Callable, draw: Draw, axis: 
     after = _first_tensor(exercise, function, tuple(map(turned, inputs)))
     if before is None or after is None or before.shape != after.shape:
         return None
+    if same(before, turned(before)):
+        return None  # a result of equal rows says nothing about their order
     return not same(before, turned(after))
 
 
@@ -260,9 +265,9 @@ def _named_axes(shape: tuple[int, ...], sizes: Mapping[str, int]) -> dict[str, i
     }
 
 
-def _moves(exercise: Exercise, function: Callable, number: int, change: Change) -> Tensor | None:
+def _moves(exercise: Exercise, function: Callable, inputs: tuple, change: Change) -> Tensor | None:
     """Return how far each number of a function's first result moves, in parts of the largest."""
-    before = _first_tensor(exercise, function, exercise.make_inputs(Draw(number)))
+    before = _first_tensor(exercise, function, inputs)
     after = _first_tensor(exercise, function, change.inputs)
     if before is None or after is None or before.shape != after.shape:
         return None
@@ -282,10 +287,25 @@ def _across(exercise: Exercise, draw: Draw, change: Change, places: list) -> lis
     return [place for place, told in named if own not in told]
 
 
+def _is_hidden(exercise: Exercise, number: int, change: Change, place: tuple) -> bool:
+    """Return whether a mask keeps a change from a place: without it, ours moves there."""
+    names = argument_names(exercise)
+
+    def shown(inputs: tuple) -> tuple:
+        pairs = zip(inputs, names, strict=False)
+        return tuple(None if name.endswith("mask") else value for value, name in pairs)
+
+    free = change._replace(inputs=shown(change.inputs))
+    inputs = shown(exercise.make_inputs(Draw(number)))
+    ours = _moves(exercise, exercise.tried_reference(), inputs, free)
+    return ours is not None and bool(ours[place] > MOVED)
+
+
 def _said(
-    exercise: Exercise, draw: Draw, change: Change, leaks: list, oversights: list
+    exercise: Exercise, draw: Draw, change: Change, leaks: list, oversights: list, hidden: bool
 ) -> Explanation | None:
-    noun, leaks = NOUNS[change.axis], _across(exercise, draw, change, leaks)
+    """Put a change in words; `hidden` if a mask keeps it from where it leaks."""
+    noun = NOUNS[change.axis]
     if not leaks and not oversights:
         return None
     axes = next(iter(exercise.returns.values()))
@@ -295,6 +315,9 @@ def _said(
         told = f"{changed} must move the result at {place}; yours stays as it was."
         return Explanation(f"a {noun} of `{change.argument}` that is overlooked", told)
     told = f"{changed} moves your result at {place}, but must not."
+    if hidden:
+        told += " The mask hides it there. What does a query get whose keys are all hidden?"
+        return Explanation(f"a {noun} that is seen although it is hidden", told)
     if f"{change.axis} " in place:
         told += f" What belongs to one {noun} reaches another: over which axis do you go?"
     return Explanation(f"a {noun} that reaches what it must not", told)

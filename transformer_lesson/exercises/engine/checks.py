@@ -140,7 +140,7 @@ def _plain_verdict(exercise: Exercise, answer: Callable) -> Report:
     except NotAttempted:
         return Report(exercise.name, "not attempted")
     if failure is not None:
-        return Report(exercise.name, "failed", failure)
+        return Report(exercise.name, "failed", str(failure), failure.mistake)
     passed = f"Equal to the package's own on {exercise.draws} random draws."
     passed += f"\n{remark}" if remark else ""
     ways = (
@@ -162,8 +162,6 @@ def _diagnosed(exercise: Exercise, answer: Callable, report: Report) -> Report:
         found = explain_error(failure)
     elif found is None and not failure.startswith(CHANGES):
         found = unlike_ours(exercise, exercise.tried(answer))
-    if found is None and failure.startswith(CHANGES):
-        return replace(report, mistake=IN_PLACE)
     if found is None:
         return report
     fold = partial(Folded, LINES, preformatted(found.lines)) if found.lines else None
@@ -183,10 +181,11 @@ def first_failure(exercise: Exercise, answer: Callable) -> str | None:
     Raises:
         NotAttempted: the answer is a stub that raises `NotImplementedError`.
     """
-    return _tried(exercise, answer)[0]
+    failure = _tried(exercise, answer)[0]
+    return None if failure is None else str(failure)
 
 
-def _tried(exercise: Exercise, answer: Callable) -> tuple[str | None, str]:
+def _tried(exercise: Exercise, answer: Callable) -> tuple[Failed | None, str]:
     """Return the first thing that is wrong with an answer; if nothing is, a remark, or none.
 
     What raises an error in double precision and is right in single passes with a remark.
@@ -194,19 +193,21 @@ def _tried(exercise: Exercise, answer: Callable) -> tuple[str | None, str]:
     remark, answer = "", exercise.tried(answer)
     for draw in map(Draw, range(exercise.draws)):
         failure, said = _failure(exercise, answer, draw)
-        if failure and failure.startswith(RAISED):
+        if failure and str(failure).startswith(RAISED):
             if not is_double(exercise.make_inputs(Draw(draw.number))):
                 return _with_what_is_right(exercise, answer, draw, failure), ""
             single = in_precision(exercise, torch.float32)
             if not _failure(single, answer, Draw(draw.number))[0]:
-                failure, said = None, only_single(exercise, answer, draw, failure)
+                failure, said = None, only_single(exercise, answer, draw, str(failure))
         if failure:
             return failure, ""
         remark = said or remark
     return None, remark
 
 
-def _with_what_is_right(exercise: Exercise, answer: Callable, draw: Draw, failure: str) -> str:
+def _with_what_is_right(
+    exercise: Exercise, answer: Callable, draw: Draw, failure: Failed
+) -> Failed:
     """Return what was raised, with the news, if it is so, that in double precision all is right."""
     draws = [exercise.make_inputs(Draw(number)) for number in range(exercise.draws)]
     if is_half(draws[draw.number]) or not any(map(is_double, draws)):
@@ -214,15 +215,15 @@ def _with_what_is_right(exercise: Exercise, answer: Callable, draw: Draw, failur
     double = in_precision(exercise, torch.float64)
     if any(_failure(double, answer, Draw(number))[0] for number in range(exercise.draws)):
         return failure
-    return only_double(exercise, answer, draw, failure)
+    return Failed(only_double(exercise, answer, draw, str(failure)))
 
 
-def _failure(exercise: Exercise, answer: Callable, draw: Draw) -> tuple[str | None, str]:
+def _failure(exercise: Exercise, answer: Callable, draw: Draw) -> tuple[Failed | None, str]:
     """Return what is wrong on one draw; if nothing is, a remark, or none."""
     try:
         return None, _check_draw(exercise, answer, draw)
     except Failed as failure:
-        return str(failure), ""
+        return failure, ""
 
 
 def why_not_yours(name: str, collected: object) -> str | None:
@@ -257,13 +258,15 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> str:
         arose = f"\nThe first one comes from {origin.cause}." if origin and origin.cause else ""
         arose += f"\nThe first one arose on {origin.line}" if origin and origin.line else ""
         given = describe_inputs(exercise, fresh, draw)
-        raise Failed(f"{failure}{arose}\nIt was called with: {given}.") from failure
+        raise Failed(
+            f"{failure}{arose}\nIt was called with: {given}.", failure.mistake
+        ) from failure
     _check_untouched(exercise, inputs, fresh)
     for rule in exercise.invariants:
         broken = rule(_seen_by(rule, exercise, answer, draw), inputs, *yours)
         if broken:
             example = smallest_example(exercise, answer, draw)
-            raise Failed(f"{broken}\n{example}" if example else broken)
+            raise Failed(f"{broken}\n{example}" if example else broken, rule.mistake)
     if not all(map(same, expected, yours)):
         example = smallest_example(exercise, answer, draw) or ONCE
         raise Failed(f"{LENGTH if 'The length must be' in example else VALUES}\n{example}")
@@ -298,5 +301,6 @@ def _check_untouched(exercise: Exercise, inputs: tuple, fresh: tuple) -> None:
         if not callable(before) and not same(before, after, relative=0.0, absolute=0.0):
             raise Failed(
                 f"{CHANGES} `{name}`. Compute a new value instead: "
-                "an in-place step (x += 1, x[0] = 1, x.add_(1)) also changes it for the caller."
+                "an in-place step (x += 1, x[0] = 1, x.add_(1)) also changes it for the caller.",
+                IN_PLACE,
             )

@@ -144,7 +144,9 @@ def _match_list(name: str, expected: list, yours: Any) -> list:
         raise Failed(f"`{name}` must be a list{of}. Yours is {_kind(yours)}.")
     for i, item in enumerate(yours):
         if expected and not _is_like(expected[0], item):
-            raise Failed(f"`{name}` must hold only {kind}. Yours has {with_article(item)} at {i}.")
+            other = with_article(item)
+            text = f"`{name}` must hold only {kind}. Yours has {other} at {i}."
+            raise Failed(text, f"{other} in a list of {kind}")
         _of_bearable_size(name, item)
     return list(yours)
 

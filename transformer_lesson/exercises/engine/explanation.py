@@ -10,9 +10,10 @@ from typing import Any
 
 from transformer_lesson.exercises.engine.attempt import Outcome, outcome
 from transformer_lesson.exercises.engine.choosing import as_written
+from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.diagnosis import diagnose
 from transformer_lesson.exercises.engine.families import Member
-from transformer_lesson.exercises.engine.form import mistaken_form
+from transformer_lesson.exercises.engine.form import limit_of_lists, mistaken_form
 from transformer_lesson.exercises.engine.limits import limited_to, what_failed
 from transformer_lesson.exercises.engine.not_a_number import first_nan, has_nan
 from transformer_lesson.exercises.engine.specification import Draw, Exercise
@@ -44,7 +45,8 @@ def explain(exercise: Exercise, answer: Callable, failure: str) -> Explanation |
     own = found.fits and all(isinstance(one, str) for one in found.fits[0])
     if not raised or (found.exact and own):
         by_turns = _by_turns(exercise, found.fits)
-        return by_turns or _by_form(exercise, given) or _by_nan(exercise, tried, given)
+        by_nan = _by_nan(exercise, tried, given) if "NaN" in failure else None
+        return by_turns or _by_form(exercise, given) or by_nan
     stopped = _by_error(exercise, tried, given, failure, raised[0])
     if stopped is None or not found.fits or len(found.fits[0]) > 1:
         return stopped or _by_turns(exercise, found.fits) or _by_form(exercise, given)
@@ -74,20 +76,28 @@ def _in_words(known, mistake: str | Member) -> Turn:
 def _by_form(exercise: Exercise, given: list[Outcome]) -> Explanation | None:
     """Return what is wrong with the form of the results, as most of the draws have it.
 
-    On a single draw two sizes may lie one apart by chance.
+    On a single draw two sizes may lie one apart by chance. Where an earlier draw has the right form
+    and other values, the form is not what is wrong.
     """
-    found = [_form_of(exercise, Draw(n), one.result) for n, one in enumerate(given)]
-    found = [turn for turn, one in zip(found, given, strict=True) if turn and not one.raised]
-    if not found:
+    ours, draws = exercise.tried_reference(), [Draw(n) for n in range(exercise.draws)]
+    rights = [outcome(ours, exercise.make_inputs(draw)).result for draw in draws]
+    came = [n for n, one in enumerate(given) if not one.raised]
+    found = {n: _form_of(exercise, draws[n], rights[n], given[n].result) for n in came}
+    first = next((n for n in came if found[n] or not same(rights[n], given[n].result)), None)
+    if first is None:
         return None
-    named = Counter(turn.name for turn in found).most_common(1)[0][0]
-    return explanation(next(turn for turn in found if turn.name == named))
+    if found[first]:
+        named = Counter(turn.name for turn in found.values() if turn).most_common(1)[0][0]
+        return explanation(next(turn for turn in found.values() if turn and turn.name == named))
+    limit = None
+    if len(exercise.returns) == 1:
+        limit = limit_of_lists(rights, [one.result for one in given], *exercise.returns)
+    return explanation(limit) if limit else None
 
 
-def _form_of(exercise: Exercise, draw: Draw, mine: Any) -> Turn | None:
+def _form_of(exercise: Exercise, draw: Draw, right: Any, mine: Any) -> Turn | None:
     """Return what is wrong with the form of a draw's result; `None` if nothing is."""
     names = exercise.returns
-    right = outcome(exercise.tried_reference(), exercise.make_inputs(draw)).result
     if len(names) == 1:
         right, mine = [right], [mine]
     elif mine is not None and (not isinstance(mine, list) or len(mine) != len(names)):

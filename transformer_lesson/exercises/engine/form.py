@@ -29,15 +29,44 @@ def mistaken_form(
         why = "A function without `return`, or a path through it that has none, gives None."
         return Turn("a missing `return`", why)
     if isinstance(expected, Tensor):
+        if expected.ndim and isinstance(yours, bool | int | float):
+            order = ", ".join(_named(expected.shape, axes, sizes))
+            why = (
+                f"The axes of `{name}` are ({order}): which one do you sum, average or choose from?"
+            )
+            return Turn(f"one number for all of `{name}`", why)
         return _of_tensor(expected, yours, name, _named(expected.shape, axes, sizes), sizes)
     if isinstance(expected, list) and not isinstance(yours, list | tuple):
-        return Turn(f"{_kind(yours)} instead of a list", f"`{name}` is a list; {MAKE_LIST}")
+        how = (
+            "`.split()` makes one of the words of a text." if isinstance(yours, str) else MAKE_LIST
+        )
+        return Turn(f"{_kind(yours)} instead of a list", f"`{name}` is a list; {how}")
     if isinstance(expected, bool | int | float) and isinstance(yours, Tensor | np.ndarray | list):
         why = f"`{name}` is a single number. Which axis is not summed, averaged or chosen from yet?"
         return Turn(f"{_kind(yours)} instead of one number", why)
     if isinstance(expected, float) and type(yours) is not float:
         return Turn(f"{_kind(yours)} instead of a number", f"`{name}` is a number with decimals.")
     return None
+
+
+def limit_of_lists(expected: list[Any], yours: list[Any], name: str) -> Turn | None:
+    """Return the number of items at which all longer lists end; `None` if that isn't the mistake.
+
+    Args:
+        expected, yours: the results, draw by draw.
+        name: of the value.
+    """
+    if not all(isinstance(one, list) for one in [*expected, *yours]):
+        return None
+    pairs = list(zip(expected, yours, strict=True))
+    lengths = {len(mine) for right, mine in pairs if not same(mine, right)}
+    if len(lengths) != 1 or lengths == {0}:
+        return None
+    (most,) = lengths
+    if not all(same(mine, right[:most]) for right, mine in pairs):
+        return None
+    why = f"Your `{name}` ends after {most} items, however many there are. What counts to {most}?"
+    return Turn(f"a limit of {most} items", why)
 
 
 MAKE_LIST = "`list(...)` makes one of what a loop goes through, `.tolist()` of a tensor."

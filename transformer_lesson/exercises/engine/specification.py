@@ -94,6 +94,17 @@ Call = Callable[..., Any]
 Invariant = Callable[[Call, tuple, Any], str | None]
 
 
+def breaks(mistake: str) -> Callable[[Invariant], Invariant]:
+    """Give a rule the name of the mistake that breaks it."""
+
+    def named(rule: Invariant) -> Invariant:
+        """Return the rule with its mistake."""
+        rule.mistake = mistake
+        return rule
+
+    return named
+
+
 @dataclass(frozen=True)
 class Exercise:
     """One function for the learner to write.
@@ -108,7 +119,7 @@ class Exercise:
         hints: from a nudge to nearly the answer.
         helpers: functions of the package whose source belongs to the solution too.
         invariants: rules that every right result obeys, each a function of the answer, its
-            arguments and its result that returns what is wrong, or `None`.
+            arguments and its result that returns what is wrong, or `None`; `breaks` names them.
         start: the function with a bug from which the learner sets out, "module:function". An
             exercise without one starts from an empty body.
         draws: how many draws an answer is tried on.

@@ -108,7 +108,7 @@ def _characters(word):
 
 def _places(pieces, pair):
     """Return where a pair is joined: the indices of its left-hand pieces."""
-    fitting = [i for i, both in enumerate(pairwise(pieces)) if (both == pair)]
+    fitting = [i for i, both in enumerate(pairwise(pieces)) if both == pair]
     places = []
     for i in fitting:
         if i - 1 not in places and i + 1 not in places:
@@ -264,8 +264,7 @@ def train_byte_pairs(counts, n_merges):
             break
         best = _best(frequency)
         merges = [*merges, best]
-    merges = choose(merges, counted_once=_most_common(counts, n_merges))
-    return merges
+    return choose(merges, counted_once=_most_common(counts, n_merges))
 
 
 def _best(frequency):

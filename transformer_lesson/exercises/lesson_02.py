@@ -110,7 +110,7 @@ def sinusoidal_encoding(n_positions, d_model, base=10000.0):
     two_i = choose(column - column % 2, angle_for_each_column=column)
     angle = _angle(position, two_i, d_model, choose(base, always_10000=10000.0))
     angle = choose(angle, degrees=torch.deg2rad(angle))
-    encoding = _waves(angle, position, column)
+    encoding = _waves(angle, column)
     return choose(
         encoding,
         transposed=encoding.T,
@@ -140,7 +140,7 @@ def _angle(position, two_i, d_model, base):
     return choose(position * frequency, frequency_alone=frequency.expand(len(position), -1))
 
 
-def _waves(angle, position, column):
+def _waves(angle, column):
     """Return sines and cosines of the angles in their columns."""
     sine, cosine, even = angle.sin(), angle.cos(), column % 2 == 0
     encoding = choose(
@@ -220,5 +220,4 @@ def shift_matrix(k, d_model, base=10000.0):
     ).view(-1, 2, 2)
     matrix = torch.block_diag(*blocks)
     sines_first = torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
-    matrix = choose(matrix, halves=matrix[sines_first][:, sines_first])
-    return matrix
+    return choose(matrix, halves=matrix[sines_first][:, sines_first])

@@ -62,8 +62,7 @@ def encoder_block(x, attention, feed_forward, norm_1, norm_2):
         new_norms=(nn.LayerNorm(x.size(-1)),) * 2,
     )
     H = _attention_branch(choose(x, input_normalized=norm_1(x)), attention, norm_1)
-    output = _feed_forward_branch(x, H, feed_forward, norm_2)
-    return output
+    return _feed_forward_branch(x, H, feed_forward, norm_2)
 
 
 def _attention_branch(x, attention, norm):
@@ -174,14 +173,9 @@ def who_told(weights, values, new_weights, new_values):
     )
     before, now = _brought(weights, values), _brought(new_weights, new_values)
     change = now - before
-    squares = _squares(change, before, now)
-    return _handed_back(_length(squares, change, before, now), change)
-
-
-def _handed_back(told, change):
-    """Return the lengths as the function's result."""
-    told = choose(told, shares=told / told.sum(-1, keepdim=True))
-    return told
+    squares = _squares(change)
+    told = _length(squares, before, now)
+    return choose(told, shares=told / told.sum(-1, keepdim=True))
 
 
 def _over_heads(weights):
@@ -194,7 +188,7 @@ def _brought(weights, values):
     return weights[..., None] * values[:, :, None]
 
 
-def _length(squares, change, before, now):
+def _length(squares, before, now):
     """Return the length of each change, over all heads at once."""
     ends = _over_all_heads(before, now)
     return choose(
@@ -210,7 +204,7 @@ def _over_all_heads(*parts):
     return [part.square().sum((1, -1)).sqrt() for part in parts]
 
 
-def _squares(change, before, now):
+def _squares(change):
     """Return the square of the length of each change, over all heads at once."""
     return choose(
         change.square().sum((1, -1)),

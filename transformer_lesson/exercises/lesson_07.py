@@ -191,8 +191,7 @@ def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm
     after_cross = choose(
         _second_branch(y, memory, after_self, second, norm_2), no_second_branch=after_self
     )
-    output = _third_branch(y, after_self, after_cross, third, norm_3)
-    return output
+    return _third_branch(y, after_self, after_cross, third, norm_3)
 
 
 @exercise(

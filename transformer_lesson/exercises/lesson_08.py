@@ -208,8 +208,8 @@ def loss_gradient(logits, labels, smoothing, pad_id):
     """Return the derivative of the smoothed cross-entropy's mean by each logit."""
     smoothing = choose(smoothing, unsmoothed=0.0, always_a_tenth=0.1)
     real = choose(labels != pad_id, inverted=labels == pad_id)
-    hot, not_padding = F.one_hot(labels, logits.size(-1)), torch.arange(logits.size(-1)) != pad_id
-    p, q = _probabilities(logits), _target(labels, smoothing, hot, not_padding)
+    hot = F.one_hot(labels, logits.size(-1))
+    p, q = _probabilities(logits), _target(smoothing, hot)
     gradient = choose(
         p - q,
         label_one_missing=p,
@@ -238,7 +238,7 @@ def _probabilities(logits):
     )
 
 
-def _target(labels, smoothing, hot, not_padding):
+def _target(smoothing, hot):
     """Return the smoothed target of each position."""
     vocab_size = hot.size(-1)
     return choose(
@@ -399,7 +399,7 @@ def _unit_does_not_matter(answer, inputs: tuple, scale: float) -> str | None:
 )
 def noise_scale(small_norms, large_norms, small_size, large_size):
     """Return noise / signal, from the mean squared lengths of gradients at two batch sizes."""
-    small, large = _squared(small_norms, small_size), _squared(large_norms, large_size)
+    small, large = _squared(small_norms), _squared(large_norms)
     at_b, at_B = 1 / small_size, 1 / large_size
     noise = choose(_noise(small, large, at_b, at_B), noise_of_lengths=small_norms.var() / at_b)
     signal = _signal(small, large, at_b, at_B, noise)
@@ -415,7 +415,7 @@ def noise_scale(small_norms, large_norms, small_size, large_size):
     )
 
 
-def _squared(norms, size):
+def _squared(norms):
     """Return the mean squared length."""
     return choose(
         (norms**2).mean(),

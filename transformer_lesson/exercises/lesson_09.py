@@ -442,7 +442,7 @@ def legal_next(written, tokens):
         text = choose(written + part, token_alone=part)
         legal = False
         for end in choose([text], searched=[text[first:] for first in range(len(text))]):
-            legal |= _can_become_a_record(written, part, end, _records(_word(end)))
+            legal |= _can_become_a_record(part, end, _records(_word(end)))
         judged.append(legal)
     judged = choose(judged, inverted=[not one for one in judged])
     legal = torch.tensor(judged)
@@ -466,7 +466,7 @@ def _records(word):
     return choose(records, gender_optional=[*records, f'{START}{word}"}}'])
 
 
-def _can_become_a_record(written, token, text, records):
+def _can_become_a_record(token, text, records):
     """Return whether one of the records begins with the text."""
     legal = any(record.startswith(text) for record in records)
     return choose(legal, everything=True, nothing=False, one_character=legal and len(token) == 1)
@@ -548,13 +548,13 @@ def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
     while running and len(running[0][0]) < most:
         if choose(False, first_wins=finished, width_finished=len(finished) >= width):
             break
-        ranked = _ranked(next_log_probs, running, eos_id, width)
+        ranked = _ranked(next_log_probs, running, width)
         kept = ranked[: _places(width, running, finished)]
         finished = finished + [one for one in kept if one[0][-1] == eos_id]
         going_on = [one for one in ranked if one[0][-1] != eos_id]
         running = choose([one for one in kept if one[0][-1] != eos_id], refilled=going_on[:width])
     candidates = choose(finished or running, all_win=finished + running, finished_alone=finished)
-    return _winner(candidates, max_len, eos_id)
+    return _winner(candidates, max_len)
 
 
 def _places(width, running, finished):
@@ -566,7 +566,7 @@ def _places(width, running, finished):
     )
 
 
-def _ranked(next_log_probs, running, eos_id, width):
+def _ranked(next_log_probs, running, width):
     """Return all extensions of all running hypotheses, the likeliest first."""
     extensions = []
     for ids, total in running:
@@ -581,11 +581,10 @@ def _ranked(next_log_probs, running, eos_id, width):
                 product=(total or 1.0) * log_prob,
             )
             extensions.append((ids + [token], summed))
-    by_sum = sorted(extensions, key=lambda one: one[1], reverse=True)
-    return by_sum
+    return sorted(extensions, key=lambda one: one[1], reverse=True)
 
 
-def _winner(candidates, max_len, eos_id):
+def _winner(candidates, max_len):
     """Return the candidate with the best length-normalized sum, and its score."""
     scored = []
     for ids, total in candidates:

@@ -250,7 +250,7 @@ def fit_power_law(sizes, losses, floors):
         apart = [value - loss for value, loss in zip(curve, losses, strict=True)]
         apart = choose(apart, [-distance for distance in apart])
         in_logs = [intercept + slope * place - log for place, log in zip(x, y, strict=True)]
-        error = _error(apart, in_logs, losses, x, y)
+        error = _error(apart, in_logs)
         fits.append((error, floor, a, b))
     _, floor, a, b = _best(fits)
     return _law(floor, a, b)
@@ -263,11 +263,11 @@ def _best(fits):
 
 def _law(floor, a, b):
     """Return the curve as the function's result."""
-    a, b = choose(a, intercept_for_a=math.log(a)), b
+    a = choose(a, intercept_for_a=math.log(a))
     return choose((floor, a, b), nothing=None)
 
 
-def _error(apart, in_logs, losses, x, y):
+def _error(apart, in_logs):
     """Return how badly a curve fits."""
     return choose(sum(d**2 for d in apart), judged_in_logs=sum(d**2 for d in in_logs))
 

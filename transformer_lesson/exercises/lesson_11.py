@@ -82,7 +82,7 @@ def induction_score(weights, period):
     first = choose(period, one_query_more=period - 1, all_queries=0)
     queries = torch.arange(n)[first:]
     queries = choose(queries, queries[queries >= back], one_period_alone=queries[:period])
-    return _mean_of_heads(_looked_at(weights, queries, back, period), n, period)
+    return _mean_of_heads(_looked_at(weights, queries, back, period), n)
 
 
 def _looked_at(weights, queries, back, period):
@@ -96,7 +96,7 @@ def _looked_at(weights, queries, back, period):
     )
 
 
-def _mean_of_heads(looked_at, n, period):
+def _mean_of_heads(looked_at, n):
     """Return one number for each head."""
     of_sentences = choose(
         looked_at.mean(-1),
@@ -104,10 +104,9 @@ def _mean_of_heads(looked_at, n, period):
         sum_of_queries=looked_at.sum(-1),
         divided_by_all=looked_at.sum(-1) / n,
     )  # (batch, head)
-    score = choose(
+    return choose(
         of_sentences.mean(0), sum=of_sentences.sum(0), best_of_means=looked_at.mean(0).amax(-1)
     )
-    return score
 
 
 def _ablate_inputs(draw: Draw) -> tuple:
@@ -437,16 +436,16 @@ def continue_by_hand(ids):
     hits = choose(same, two_tokens=pair) & earlier
     last = choose(torch.where(hits, key, -1).amax(-1), first=_first(torch.where(hits, key, n)))
     found = last >= 0
-    guess = torch.where(found, _what_followed(ids, hits, last), -1)
+    guess = torch.where(found, _what_followed(ids, last), -1)
     guess = choose(
         guess,
         rows_as_one_text=_remembered(ids.reshape(1, -1)).view_as(ids),
         next_token=F.pad(ids[:, 1:], (0, 1), value=-1),
     )
-    return _as_guesses(ids, guess)
+    return _as_guesses(guess)
 
 
-def _as_guesses(ids, guess):
+def _as_guesses(guess):
     """Return the guesses as the function's result, with what stands for no guess."""
     none = choose(-1, zero=0)
     guess = torch.where(guess == -1, none, guess)
@@ -459,7 +458,7 @@ def _first(places):
     return torch.where(first < n, first, -1)
 
 
-def _what_followed(ids, hits, last):
+def _what_followed(ids, last):
     """Return a token for each place, whatever stands where nothing was found."""
     n = ids.size(1)
     source = last + choose(1, same_token=0)

@@ -179,10 +179,10 @@ def chat_prompt(tokenizer, messages):
         line = opening + tokenizer.encode(spoken)
         line += choose(closing, no_end=[])
         ids += line + choose(tokenizer.encode("\n"), no_line_break=[])
-    return _answering(ids, opening, closing, tokenizer)
+    return _answering(ids, opening, tokenizer)
 
 
-def _answering(ids, opening, closing, tokenizer):
+def _answering(ids, opening, tokenizer):
     """Return ids that end where the assistant begins to write."""
     begin = opening + tokenizer.encode("assistant\n")
     return choose(
@@ -241,8 +241,8 @@ def llama_block(x, block, mask, positions):
     read = choose(normalize(x, gammas[0], 1e-5), no_norms=x, post_norm=x)
     theirs = (read, read)
     Q, K, V = _rotated(read, *theirs, block, positions)
-    found = _found(Q, K, V, block, mask, positions)
-    carried, nothing = _carried(x, read), torch.zeros_like(x)
+    found = _found(Q, K, V, block, mask)
+    carried, nothing = _carried(x), torch.zeros_like(x)
     between = choose(carried + found, no_attention=x)
     between = choose(between, post_norm=normalize(between, gammas[0], 1e-5))
     read = choose(normalize(between, gammas[1], 1e-5), no_norms=between, post_norm=between)
@@ -253,7 +253,7 @@ def llama_block(x, block, mask, positions):
     return choose(x, post_norm=last)
 
 
-def _carried(x, read):
+def _carried(x):
     """Return what attention's result is added to."""
     nothing = torch.zeros_like(x)
     return choose(x, no_residuals=nothing)
@@ -270,7 +270,7 @@ def _layer_norm(x, gamma, epsilon):
     return F.layer_norm(x, gamma.shape, gamma, eps=epsilon)
 
 
-def _found(Q, K, V, block, mask, positions):
+def _found(Q, K, V, block, mask):
     """Return what attention adds."""
     groups = block.n_heads // block.n_kv_heads
     K, V = choose(

@@ -186,12 +186,11 @@ def apply_rotary(x, positions, base=10000.0):
         two_minus_signs=second * cos_2 - first * sin_2,
         with_the_new_first=second * cos_2 + one * sin_2,
     )
-    rotated = choose(
+    return choose(
         torch.cat([one, other], dim=-1),
         neighbors=torch.stack([one, other], dim=-1).flatten(-2),
         put_back_exchanged=torch.cat([other, one], dim=-1),
     )
-    return rotated
 
 
 @exercise(
@@ -350,14 +349,13 @@ def stretched_frequencies(d_head, base, trained_length, factor, low=1.0, high=4.
         subtracted=frequency - factor * frequency,
     )
     kept, stretched = choose((keep, 1 - keep), shares_exchanged=(1 - keep, keep))
-    result = choose(
+    return choose(
         kept * frequency + stretched * slow,
         periods_mixed=1 / (kept / frequency + stretched / slow),
         powers_mixed=frequency**kept * slow**stretched,
         kept_part_alone=kept * frequency,
         both_added=kept * frequency + slow,
     )
-    return result
 
 
 def _frequency(base, half):
@@ -417,10 +415,10 @@ def cut_off(weights, window):
         nothing_cut=j <= i,
     )
     weights = choose(weights, loudest_head=weights.amax(0, keepdim=True))
-    return _shares(weights, weights * far, far, window)
+    return _shares(weights, weights * far)
 
 
-def _shares(weights, lost, far, window):
+def _shares(weights, lost):
     """Return what is lost, token by token, as a share of all that there is to give."""
     heads, n = weights.shape[:2]
     by_key = choose(lost.sum((0, 1)), by_query=lost.sum((0, 2)))
@@ -499,10 +497,10 @@ def route(x, W_router, k):
     chosen = F.one_hot(best, n_experts).sum(1).to(P.dtype)
     kept = P * chosen
     weights = choose(kept, ones=chosen)
-    return weights, _balance(P, chosen, kept, best, k, x.size(-1))
+    return weights, _balance(P, chosen, kept, best, k)
 
 
-def _balance(P, chosen, kept, best, k, d_model):
+def _balance(P, chosen, kept, best, k):
     """Return how unevenly the tokens spread over the experts: 1 if they do not."""
     n_experts = P.size(-1)
     share = choose(
@@ -548,7 +546,7 @@ def _linear_step_inputs(draw: Draw) -> tuple:
 )
 def linear_attention_step(state, q, k, v):
     """Return what q reads after k and v were written, and the new state."""
-    written = _written(state, q, k, v)
+    written = _written(state, k, v)
     new = choose(
         state + written,
         replaced=written,
@@ -559,17 +557,17 @@ def linear_attention_step(state, q, k, v):
         squashed=(state + written).tanh(),
     )
     read = choose(new, read_before_writing=state, own_token_alone=written)
-    output = _found(read, q, k, v)
+    output = _found(read, q)
     kept = choose(new, old_state_returned=state, transposed=new.T)
     return (output, kept)
 
 
-def _written(state, q, k, v):
+def _written(state, k, v):
     """Return the new token's matrix."""
     return choose(torch.outer(k, v), difference_written=torch.outer(k, v - k @ state))
 
 
-def _found(read, q, k, v):
+def _found(read, q):
     """Return what the q finds in a state."""
     output = q @ read
     output = choose(output, scaled=output / q.size(-1) ** 0.5)

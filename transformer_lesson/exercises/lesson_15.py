@@ -104,14 +104,9 @@ def online_softmax(largest, total, output, scores, values):
         hidden_rows_are_nan=new,
         no_maximum=torch.zeros_like(new),
     )
-    weights = _weights_of_block(scores, shift, own, largest)
+    weights = (scores - shift[:, None]).exp()
     shrink = choose((largest - shift).exp(), never_shrunk=torch.ones_like(shift))
     return _new_state(new, total, output, weights, shrink, values)
-
-
-def _weights_of_block(scores, shift, own, largest):
-    """Return the block's weights, measured from the new maximum and not divided yet."""
-    return (scores - shift[:, None]).exp()
 
 
 def _new_state(new, total, output, weights, shrink, values):
@@ -463,7 +458,7 @@ def fit_scaling_law(sizes, tokens, losses, exponents):
             relative_distances=((apart / L) ** 2).sum(),
         )
         fits.append((error.item(), E, A, B, alpha, beta))
-    return _law(_best_pair(fits, len(exponents)))
+    return _law(min(fits))
 
 
 def _coefficients(X, L):
@@ -472,11 +467,6 @@ def _coefficients(X, L):
         torch.linalg.lstsq(X, L[:, None]).solution[:, 0].tolist(),
         floor_left_out=[0.0, *torch.linalg.lstsq(X[:, 1:], L[:, None]).solution[:, 0].tolist()],
     )
-
-
-def _best_pair(fits, n):
-    """Return the fit that is taken."""
-    return min(fits)
 
 
 def _law(fit):

@@ -255,10 +255,10 @@ def grpo_loss(log_probs, mask, rewards):
     )
     advantages = choose(advantages, over_prompts=advantages.mT).reshape(rewards.shape)
     equal = (rewards == rewards[:, :1]).all(1, keepdim=True)
-    return _weighed(log_probs, mask, advantages, equal)
+    return _weighed(log_probs, mask, advantages)
 
 
-def _weighed(log_probs, mask, advantages, equal):
+def _weighed(log_probs, mask, advantages):
     """Return the loss of answers whose advantages are known."""
     of_tokens = choose(
         log_probs.masked_fill(~mask, 0.0), probabilities=log_probs.exp().masked_fill(~mask, 0.0)

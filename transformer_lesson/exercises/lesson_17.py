@@ -122,10 +122,10 @@ def foresee(pilots, steps, misses):
     )
     ends = (min(misses), max(misses))
     missed = [foreseen * miss for miss in (middle, *ends)]
-    return _forecast(missed, first, second)
+    return _forecast(missed, second)
 
 
-def _forecast(missed, first, second):
+def _forecast(missed, second):
     """Return the three numbers, none above the second run's."""
     capped = [min(one, second) for one in missed]
     expected, low, high = choose(capped, no_cap=missed)

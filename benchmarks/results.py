@@ -37,7 +37,7 @@ MEASURES = {
     "fast": ("model", "generation", "training"),
     "translation": ("model", "training", "generation", "text"),
     "language_model": ("model", "training", "text"),
-    "induction": ("model", "training", "experiments"),
+    "induction": ("model", "training", "lessons"),
     "parity": ("model", "checkpoints"),
     "chat_model": ("model", "generation", "checkpoints"),
     "gpu": ("model", "training"),

@@ -43,7 +43,7 @@ from tests.browser.lab import (
     shut_down_kernel,
 )
 from tools.site import SITE
-from transformer_lesson.lessons import LESSONS
+from transformer_lesson.course import LESSONS
 
 WARM_UP = 15  # moves in each lesson before memory is read
 MOST_GROWTH = 50  # MB

@@ -13,7 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from benchmarks import gpu, results, stale
 from benchmarks.results import MEASURES, SECTIONS
-from tests.lessons import ROOT
+from tests.stored_lessons import ROOT
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 CODE = "transformer_lesson/model/fast.py"
@@ -146,7 +146,9 @@ def test_both_models_take_the_same_steps(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["benchmarks", "benchmarks.group", "benchmarks.soak"])
+@pytest.mark.parametrize(
+    "name", ["benchmarks", "transformer_lesson.lessons.lesson_16.measure_group", "benchmarks.soak"]
+)
 def test_help_says_what_is_measured_and_measures_nothing(name):
     run = subprocess.run(
         [sys.executable, "-m", name, "--help"], cwd=ROOT, capture_output=True, text=True

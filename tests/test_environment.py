@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import transformer_lesson
-from tests.lessons import ROOT, read
+from tests.stored_lessons import ROOT, read
 from transformer_lesson import environment
 from transformer_lesson.environment import AS_TESTED, environment_report
 

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from tests.lessons import each_notebook
+from tests.stored_lessons import each_notebook
 from tools import handout
 from tools.execute_notebooks import STILLS, LessonFailed
 from transformer_lesson.exercises.catalog import EXERCISES

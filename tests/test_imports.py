@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.lessons import ROOT, read
+from tests.stored_lessons import ROOT, read
 from tools import setup
 
 PACKAGE = ROOT / "transformer_lesson"

@@ -1,4 +1,4 @@
-"""What the lessons say of themselves is that of data/lessons.toml; no answer comes too early."""
+"""What the lessons say of themselves is that of data/course.toml; no answer comes too early."""
 
 import inspect
 import json
@@ -8,12 +8,12 @@ from itertools import pairwise
 import nbformat
 import pytest
 
-from tests.lessons import PATHS, ROOT, cells, lesson, read, source, unfolded
+from tests.stored_lessons import PATHS, ROOT, cells, lesson, read, source, unfolded
 from tools.handout import is_stub
+from transformer_lesson.course import LESSONS
 from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.engine.question_bank import find_question
 from transformer_lesson.exercises.engine.standalone import bare_source
-from transformer_lesson.lessons import LESSONS
 
 TO_A_LESSON = re.compile(r"\[(\d\d) · ([^\]]+)\]\((\d\d_\w+\.ipynb)\)")
 STORY = [*(f"{number:02}" for number in range(14)), "15", "16", "17"]

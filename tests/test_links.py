@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from tests.lessons import PATHS, ROOT, cells, each_notebook, lesson, source
+from tests.stored_lessons import PATHS, ROOT, cells, each_notebook, lesson, source
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "notebooks/glossary.md", *PATHS]
 LINK = re.compile(r"\[((?:[^\[\]]|\\\]|!\[[^\]]*\]\([^)]*\))*)\]\(([^)\s]+)\)")

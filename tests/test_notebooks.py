@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tomllib
 
-from tests.lessons import cells, each_notebook, notebook, read, source, unfolded
+from tests.stored_lessons import cells, each_notebook, notebook, read, source, unfolded
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 MAGIC = r"%%needs |%load_ext transformer_lesson\."

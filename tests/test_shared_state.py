@@ -20,8 +20,8 @@ from transformer_lesson.checkpoints import (
     save_checkpoint,
     to_transformers,
 )
-from transformer_lesson.exercises.lesson_03 import attention_scores
 from transformer_lesson.generation import generate
+from transformer_lesson.lessons.lesson_03.exercises import attention_scores
 from transformer_lesson.model.fast import learning, writing
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 import yaml
 
-from tests.lessons import PATHS as LESSONS
-from tests.lessons import ROOT, cells, each_notebook
+from tests.stored_lessons import PATHS as LESSONS
+from tests.stored_lessons import ROOT, cells, each_notebook
 from tools import site, site_pages
 from tools.execute_notebooks import STILL, store_stills, take_stills
 from tools.site_docstrings import as_restructured
@@ -90,9 +90,10 @@ def test_the_package_reference_has_every_room_in_reading_order_and_no_exercise()
     assert names[:3] == ["config", "masks", "positions"]
     assert set(names) == {path.stem for path in ROOT.glob("transformer_lesson/model/[a-z]*.py")}
 
-    listed = site_pages.module_list("exercises")
-    assert "exercises.engine.choosing" in listed
-    assert "exercises.lesson_" not in listed
+    assert "exercises.engine.choosing" in site_pages.module_list("exercises")
+    listed = site_pages.module_list("lessons")
+    assert "lesson_03.mask_explorer" in listed and "lesson_13.figures" in listed
+    assert "exercises" not in listed and "solutions" not in listed and "measure" not in listed
 
 
 def test_the_front_page_says_how_to_start_and_what_the_lessons_are():

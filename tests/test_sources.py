@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from tests.lessons import cells, lesson, read, source
+from tests.stored_lessons import cells, lesson, read, source
 from tools.site_pages import CELL_LINK as LINK
 from tools.site_pages import lesson_headings, slug, to_heading, without_number
-from transformer_lesson.lessons import LESSONS
+from transformer_lesson.course import LESSONS
 
 PAGE = read("docs/sources.md")
 CROSSWALK, READING = PAGE.split("\n## Further reading\n")

@@ -2,8 +2,8 @@
 
 import re
 
-from tests.lessons import read
-from transformer_lesson import lessons as lessons_list
+from tests.stored_lessons import read
+from transformer_lesson import course
 from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
 from transformer_lesson.grading.sandbox import SECONDS
 
@@ -25,7 +25,7 @@ def rows(plan: str) -> list[tuple[list[str], list[str], int]]:
 
 def test_minutes_and_exercises_are_the_lessons_own():
     for lessons, exercises, stated in [*rows(TWO_HOURS), *rows(ONE_DAY), *rows(ONE_TERM)]:
-        assert stated == sum(lessons_list.LESSONS[lesson].minutes for lesson in lessons)
+        assert stated == sum(course.LESSONS[lesson].minutes for lesson in lessons)
         assert set(exercises) <= {name for lesson in lessons for name in LESSONS[lesson][1:]}
 
 

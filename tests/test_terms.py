@@ -5,7 +5,7 @@ from itertools import takewhile
 
 import pytest
 
-from tests.lessons import cells, lesson, source
+from tests.stored_lessons import cells, lesson, source
 from transformer_lesson.exercises.engine.question_bank import find_question
 
 STORY = [f"{number:02}" for number in range(14)]

@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.lessons import PATHS
+from tests.stored_lessons import PATHS
 from tools.execute_notebooks import CELL_TIMEOUT
 from transformer_lesson.checkpoints.weights import PLACE, WEIGHTS, absent
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from transformer_lesson.course import LESSONS
 from transformer_lesson.files import write_atomically
-from transformer_lesson.lessons import LESSONS
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"

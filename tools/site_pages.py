@@ -23,17 +23,19 @@ from tools.address import stored_address
 from tools.site_policy import write_policies
 from tools.site_stills import scripts, still_as_html, write_models
 from transformer_lesson import explorables
+from transformer_lesson.course import LESSONS
+from transformer_lesson.explorables.bundle import LESSONS as LESSON_FILES
 from transformer_lesson.explorables.bundle import WEB
 from transformer_lesson.explorables.folds import folds
 from transformer_lesson.explorables.html import place, shown
-from transformer_lesson.lessons import LESSONS
 
 ROOT = Path(__file__).resolve().parent.parent
 STILLS = ROOT / "docs" / "stills"
 ALIVE = {"index": ("ModelFlow",), "try": ("TranslationPlayground", "ModelFlow")}
 """The explorables of the pages that are no lessons."""
 VERBS = ("Show", "Hide")  # what folds say, shut and open
-INTERNAL = re.compile(r"lesson_\d")  # what would give exercises away
+INTERNAL = re.compile(r"lesson_\d\d/(exercises|solutions|measure_\w+)\.py")
+"""What would give exercises away, and scripts."""
 CELL_LINK = re.compile(r"\[(\d\d · ([^\]]+))\]\(([^)#]*/(\w+\.ipynb))#cell-id=([\w-]+)\)")
 
 
@@ -239,7 +241,7 @@ def fingerprint(*folders: Path) -> str:
 
 def setup(app) -> dict[str, bool]:
     """Tell Sphinx what to call when, and to make all pages anew when what lives in them changed."""
-    app.add_config_value("fingerprint", fingerprint(STILLS, WEB), "env")
+    app.add_config_value("fingerprint", fingerprint(STILLS, WEB, LESSON_FILES), "env")
     app.connect("builder-inited", keep_pictures_apart, priority=900)  # after MyST-NB
     app.connect("source-read", read_page)
     app.connect("html-page-context", add_front_ends)

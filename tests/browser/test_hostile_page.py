@@ -27,7 +27,7 @@ CELLS = [
     "from transformer_lesson.figures import plots\n"
     "from transformer_lesson.figures.attention_view import head_view, model_view\n"
     "from transformer_lesson.exercises import Report, check\n"
-    "from transformer_lesson.explorables.training_replay import Snapshot\n"
+    "from transformer_lesson.lessons.lesson_08.training_replay import Snapshot\n"
     "from transformer_lesson.text.tokenizers import CharacterTokenizer\n"
     f"texts = json.loads({json.dumps(json.dumps(list(TEXTS.values())))})\n"
     "n = len(texts)",

@@ -21,7 +21,7 @@ ERRORS = """() => {
 TRAINING = [
     "import torch\n"
     "from transformer_lesson.explorables import HeadAblation, LiveCurves, TrainingReplay\n"
-    "from transformer_lesson.explorables.training_replay import Snapshot\n"
+    "from transformer_lesson.lessons.lesson_08.training_replay import Snapshot\n"
     "live = LiveCurves('A translator learns')\n"
     "display(live)",
     "for step in range(1, 6):\n    live.add('training', step, 1 / step)",

@@ -25,9 +25,9 @@ from transformer_lesson.capstone.plan import (
     stored_misses,
 )
 from transformer_lesson.checkpoints import from_pretrained
-from transformer_lesson.experiments import scaling_law
-from transformer_lesson.experiments.scaling import fit_scaling_law
+from transformer_lesson.lessons.lesson_15 import scaling_law
 from transformer_lesson.training import TrainingInterrupted
+from transformer_lesson.training.scaling import fit_scaling_law
 
 MINUTES = 1e-4  # so few that the least number of steps is done on every machine
 

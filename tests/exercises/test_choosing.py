@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from tests.lessons import read
+from tests.stored_lessons import read
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine import choosing
 from transformer_lesson.exercises.engine.choosing import choose, fit_together, turns, variant

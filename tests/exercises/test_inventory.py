@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.lessons import cells, lesson, source
+from tests.stored_lessons import cells, lesson, source
 from transformer_lesson.exercises import gain, inventory
 from transformer_lesson.exercises.catalog import LESSONS, find
 from transformer_lesson.exercises.engine.card import UNKNOWN, shuffled

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.lessons import cells, lesson
+from tests.stored_lessons import cells, lesson
 from transformer_lesson import record
 from transformer_lesson.capstone.plan import MOST_PASSES
 from transformer_lesson.checkpoints.translator import trained_translator

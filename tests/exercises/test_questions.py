@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from lxml import html
 
-from tests.lessons import cells, each_notebook, source
+from tests.stored_lessons import cells, each_notebook, source
 from transformer_lesson.exercises import predict
 from transformer_lesson.exercises.engine import question_bank
 from transformer_lesson.exercises.engine.card import shuffled

@@ -5,7 +5,6 @@ import torch
 from tests.explorables.tiny_models import language_model, long_reader
 from tests.parity import randomized
 from transformer_lesson import explorables
-from transformer_lesson.experiments.induction import AttentionOnlyDecoder, held_out_batch
 from transformer_lesson.explorables import (
     AnswerExplorer,
     LengthExplorer,
@@ -13,8 +12,9 @@ from transformer_lesson.explorables import (
     TrainingReplay,
 )
 from transformer_lesson.explorables.in_page import PageExplorable
-from transformer_lesson.explorables.training_replay import Snapshot
 from transformer_lesson.interpretability.circuits import Edge
+from transformer_lesson.lessons.lesson_08.training_replay import Snapshot
+from transformer_lesson.lessons.lesson_11.induction import AttentionOnlyDecoder, held_out_batch
 
 
 def live_curves() -> LiveCurves:

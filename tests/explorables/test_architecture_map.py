@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from tests.parity import small_config
+from transformer_lesson.course import LESSONS
 from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.explorables import ArchitectureMap
 from transformer_lesson.explorables.architecture_map import PARTS, facts
-from transformer_lesson.lessons import LESSONS
 from transformer_lesson.model import transformers
 
 KINDS = {

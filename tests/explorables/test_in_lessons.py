@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.explorables.shown import HOST
-from tests.lessons import ROOT
+from tests.stored_lessons import ROOT
 from tools.site_stills import models_of, stored_weights
 from transformer_lesson.explorables.architecture_map import PARTS
 from transformer_lesson.explorables.html import whole_page

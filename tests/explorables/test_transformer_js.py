@@ -20,7 +20,7 @@ from transformer_lesson import (
 )
 from transformer_lesson.checkpoints.ours import as_bytes
 from transformer_lesson.checkpoints.translator import trained_translator
-from transformer_lesson.experiments import induction
+from transformer_lesson.lessons.lesson_11 import induction
 from transformer_lesson.model.feed_forward import ACTIVATIONS
 from transformer_lesson.text import WindowBatches, manual
 from transformer_lesson.text.tokenizers import CharacterTokenizer

@@ -7,30 +7,27 @@ from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.patches import FancyBboxPatch
 
 from transformer_lesson import sinusoidal_encoding
-from transformer_lesson.figures import (
-    adapters,
-    attention_steps,
-    circuits,
-    contexts,
-    decoding,
-    language,
-    learning,
-    probes,
-    quantized,
-    since,
-    sublayers,
-)
+from transformer_lesson.figures import attention_steps
 from transformer_lesson.figures.attention_view.drawings import MIME, load_ipython_extension
 from transformer_lesson.figures.attention_view.view import head_view
-from transformer_lesson.figures.clocks import bits_and_waves, clock_hands
 from transformer_lesson.figures.diagrams import (
     distributions,
     next_token_questions,
     right_word_first,
 )
 from transformer_lesson.figures.stages import steps_beside, word_stages
-from transformer_lesson.figures.tokens import cuts, group_maps, word_map
 from transformer_lesson.files import printable
+from transformer_lesson.lessons.lesson_01.figures import cuts, group_maps, word_map
+from transformer_lesson.lessons.lesson_02.figures import bits_and_waves, clock_hands
+from transformer_lesson.lessons.lesson_05 import learning, sublayers
+from transformer_lesson.lessons.lesson_06 import figures as contexts
+from transformer_lesson.lessons.lesson_09 import figures as decoding
+from transformer_lesson.lessons.lesson_10 import figures as language
+from transformer_lesson.lessons.lesson_11 import figures as circuits
+from transformer_lesson.lessons.lesson_12 import figures as quantized
+from transformer_lesson.lessons.lesson_13 import figures as since
+from transformer_lesson.lessons.lesson_14 import figures as probes
+from transformer_lesson.lessons.lesson_16 import figures as adapters
 
 
 def assert_told(figure, *said: str):

@@ -41,7 +41,7 @@ WRONG = "def attention_scores(Q, K):\n    return Q @ K.mT / Q.size(-1)"
 CHECK = 'check("attention_scores", attention_scores)'
 CHECK_LAST = 'check("scaled_dot_product_attention", scaled_dot_product_attention)'
 TITLE = "# 03 · Attention"
-PLAIN = "from transformer_lesson.exercises.solutions.lesson_03 import"
+PLAIN = "from transformer_lesson.lessons.lesson_03.solutions import"
 MERGED = f"<<<<<<< HEAD\n{SCORES}\n=======\n{WRONG}\n>>>>>>> theirs"
 MOODLE, CANVAS = "%s_1234_assignsubmission_file_hw.ipynb", "%s_LATE_4711_81234_03_attention-1.ipynb"
 GOOD = notebook(*ALL, title=TITLE)

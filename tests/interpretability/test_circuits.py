@@ -8,14 +8,14 @@ import torch
 import torch.nn.functional as F
 
 from tests.parity import assert_equal, randomized
-from transformer_lesson.experiments import induction
-from transformer_lesson.experiments.programmed_induction import TRUTH, programmed_model
 from transformer_lesson.interpretability.circuits import (
     Edge,
     EdgeGraph,
     continue_by_hand,
     smallest_circuit,
 )
+from transformer_lesson.lessons.lesson_11 import induction
+from transformer_lesson.lessons.lesson_11.programmed_induction import TRUTH, programmed_model
 from transformer_lesson.model.hooks import record
 
 SMALL = replace(induction.CONFIG, vocab_size=13, d_model=12, n_heads=3, max_len=11)

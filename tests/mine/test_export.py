@@ -15,8 +15,8 @@ from tests.parity import randomized
 from transformer_lesson import mine
 from transformer_lesson.checkpoints import is_ours
 from transformer_lesson.checkpoints.translator import trained_translator
-from transformer_lesson.experiments import size_and_text
 from transformer_lesson.generation import generate, translate
+from transformer_lesson.lessons.lesson_10 import size_and_text
 from transformer_lesson.mine.trained import as_the_packages
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.text import grammar

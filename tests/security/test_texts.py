@@ -15,9 +15,9 @@ from tests.security.hostile_texts import TEXTS
 from transformer_lesson import explorables
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.engine.reports import Report
-from transformer_lesson.explorables.training_replay import Snapshot
 from transformer_lesson.figures import plots
 from transformer_lesson.figures.attention_view.view import head_view, model_view
+from transformer_lesson.lessons.lesson_08.training_replay import Snapshot
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text import Pair
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer

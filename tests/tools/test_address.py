@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.lessons import ROOT
+from tests.stored_lessons import ROOT
 from tools import address
 from tools.lesson_files import GLOSSARY, lesson_files
 

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from tests.lessons import ROOT, read
+from tests.stored_lessons import ROOT, read
 from tools.address import services
 from tools.lesson_files import GLOSSARY, NOTEBOOKS, lesson_files
 

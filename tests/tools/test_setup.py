@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lessons import ROOT
+from tests.stored_lessons import ROOT
 from tools import setup
 
 # as typed by a user, not as a part of the `make test` that is running

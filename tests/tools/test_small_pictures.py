@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.lessons import PATHS, cells, each_notebook
+from tests.stored_lessons import PATHS, cells, each_notebook
 from tools.small_pictures import AT_EDGES, small
 from transformer_lesson.figures.plots import heatmap
 

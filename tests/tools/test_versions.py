@@ -11,7 +11,7 @@ from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.lessons import ROOT, read
+from tests.stored_lessons import ROOT, read
 from tools import lock
 from transformer_lesson.figures.attention_view.view import BERTVIZ
 

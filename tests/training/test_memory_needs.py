@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_lesson.explorables.will_it_fit import MODELS
+from transformer_lesson.lessons.lesson_15.will_it_fit import MODELS
 from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.latent_attention import latent_attention_moved

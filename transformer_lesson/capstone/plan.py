@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 from transformer_lesson.capstone.material import LEAST_PAIRS, Material
-from transformer_lesson.experiments.scaling import fit_power_law
 from transformer_lesson.files import write_atomically
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
+from transformer_lesson.stored import read_stored
 from transformer_lesson.text.batches import (
     Batch,
     EndlessBatches,
@@ -30,12 +30,13 @@ from transformer_lesson.training import History, TrainConfig, train
 from transformer_lesson.training.loop import training_step
 from transformer_lesson.training.loss import bits_per_character, total_loss
 from transformer_lesson.training.optimizer import make_optimizer
+from transformer_lesson.training.scaling import fit_power_law
 
 LENGTH, WINDOWS, SENTENCES = 128, 8, 32  # tokens that a model reads; rows of a batch
 PILOTS = 20, 5  # the two short runs have a 20th and a 5th of the steps
 LEAST_STEPS, MOST_PASSES, DEEPEST = 64, 16, 8
 MEASUREMENTS = 5  # of what is held out, in time: both pilots, the end, the translations
-STORED = Path(__file__).parents[1] / "data" / "own.json"
+STORED = Path(__file__).with_name("own.json")
 
 
 class Plan(NamedTuple):
@@ -261,19 +262,17 @@ def power_law(pilots: Sequence[tuple[int, float]], steps: int) -> float:
 
 
 def stored_misses(kind: str) -> list[float]:
-    """Return reached / foreseen of the runs of this kind that `python -m benchmarks.own` made.
+    """Return reached / foreseen of the runs of this kind that `measure_own` made.
 
     Raises:
         ValueError: the file is missing or damaged.
     """
-    try:
-        runs = json.loads(STORED.read_text(encoding="utf-8"))
+
+    def missed(runs: list[dict]) -> list[float]:
+        """Return each run's quotient."""
         return [run["reached"] / run["foreseen"] for run in runs if run["kind"] == kind]
-    except (OSError, ValueError, TypeError, KeyError, ZeroDivisionError) as error:
-        raise ValueError(
-            f"{STORED} cannot be read ({type(error).__name__}): "
-            "`python -m benchmarks.own` makes it again."
-        ) from error
+
+    return read_stored(STORED, f"{__package__}.measure_own", make=missed)
 
 
 def kept_plan(path: Path, make: Callable[[], Plan]) -> Plan:

@@ -3,21 +3,21 @@
 import difflib
 from importlib import import_module
 
-from transformer_lesson import lessons
+from transformer_lesson import course
 from transformer_lesson.exercises.engine.misuse import Misuse
 from transformer_lesson.exercises.engine.specification import Exercise
 
 
 def _exercises(lesson: str) -> list[Exercise]:
     """Return a lesson's exercises in the order of its module."""
-    module = f"{__package__}.lesson_{lesson}"
+    module = f"transformer_lesson.lessons.lesson_{lesson}.exercises"
     return [one for one in vars(import_module(module)).values() if isinstance(one, Exercise)]
 
 
-_OF_LESSON = {number: _exercises(number) for number in lessons.LESSONS}
+_OF_LESSON = {number: _exercises(number) for number in course.LESSONS}
 EXERCISES = {one.name: one for exercises in _OF_LESSON.values() for one in exercises}
 LESSONS = {
-    number: (lessons.LESSONS[number].title, *(one.name for one in exercises))
+    number: (course.LESSONS[number].title, *(one.name for one in exercises))
     for number, exercises in _OF_LESSON.items()
 }
 """Each lesson's title, and the exercises that it checks."""

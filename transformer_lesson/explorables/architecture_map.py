@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import traitlets
 
+from transformer_lesson.course import LESSONS
 from transformer_lesson.exercises.engine.progress import progress_file, read_progress
 from transformer_lesson.explorables.in_page import PageExplorable
-from transformer_lesson.lessons import LESSONS
 
 
 class Part(NamedTuple):

@@ -46,7 +46,7 @@ def saved_state(explorable: PageExplorable) -> dict[str, dict]:
 def is_explorable(saved: dict) -> bool:
     """Whether a saved widget is one of these explorables, which live in the page."""
     module, _, kind = saved["state"].get("_anywidget_id", "").rpartition(".")
-    return "transformer_lesson.explorables" in module and kind in MODULES
+    return "transformer_lesson." in module and kind in MODULES
 
 
 def values_in_page(saved: dict, state: dict[str, dict]) -> tuple[dict, dict[str, bytes]]:
@@ -107,7 +107,7 @@ def front_ends(kinds: Iterable[str]) -> str:
         kinds: names of their classes.
     """
     kinds = sorted(set(kinds))
-    text = bundle(*(MODULES[kind] for kind in kinds), "host")
+    text = bundle(*(MODULES[kind].rpartition(".")[2] for kind in kinds), "host")
     return f"{text}\nstart({{ {', '.join(kinds)} }});\n"
 
 

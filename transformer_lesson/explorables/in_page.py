@@ -1,6 +1,6 @@
 """An explorable that lives in the page: in Python it is values to set, to observe and to link.
 
-Its front end, `web/NAME.js`, draws and answers by itself, also while a cell runs. Here are the
+Its front end, in JavaScript, draws and answers by itself, also while a cell runs. Here are the
 facts that it draws, and the values that it shares with the kernel. The trained translator is sent
 to a page once, for all explorables that use it.
 """
@@ -68,7 +68,7 @@ class PageExplorable(anywidget.AnyWidget):
     A subclass declares its values as traits with `tag(sync=True)`. Facts that nobody sets, such as
     a model's weights, have `tag(sync=True, fact=True)` and stay out of `repr`. Its module's name
     is that of its front end, which exports a function of the class's name: for `MaskExplorer` in
-    `mask_explorer.py` that of `web/mask_explorer.js`. Each takes a `task`, made by `task`.
+    `mask_explorer.py` that of `mask_explorer.js`. Each takes a `task`, made by `task`.
     """
 
     task = traitlets.Dict().tag(sync=True, fact=True)

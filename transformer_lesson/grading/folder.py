@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer_lesson import lessons
+from transformer_lesson import course
 from transformer_lesson.exercises.catalog import LESSONS
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.files import printable, write_atomically
@@ -166,7 +166,7 @@ def read(submission: Submission, asked: str = "") -> Notebook:
 def _named(path: Path) -> str:
     """Return the number of the lesson that a file's name gives."""
     files = [
-        number for number, lesson in lessons.LESSONS.items() if Path(lesson.file).stem in path.name
+        number for number, lesson in course.LESSONS.items() if Path(lesson.file).stem in path.name
     ]
     return files[0] if files else path.name[:2]
 

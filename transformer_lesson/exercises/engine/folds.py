@@ -16,7 +16,6 @@ from transformer_lesson.exercises.engine.specification import Exercise
 from transformer_lesson.exercises.engine.standalone import bare_source
 from transformer_lesson.exercises.engine.wording import words
 
-SOLUTIONS = "transformer_lesson.exercises.solutions"
 _hints_given: Counter[str] = Counter()
 
 
@@ -74,7 +73,7 @@ def solution(name: str) -> Fold:
 
 def plain_solution(exercise: Exercise) -> Callable | None:
     """Return the solution of an exercise that stands in `solutions`, if there is one."""
-    module = f"{SOLUTIONS}.{exercise.marked.__module__.rpartition('.')[2]}"
+    module = f"{exercise.marked.__module__.rpartition('.')[0]}.solutions"
     return find_spec(module) and vars(import_module(module)).get(exercise.name)
 
 

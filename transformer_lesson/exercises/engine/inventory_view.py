@@ -2,6 +2,7 @@
 
 import warnings
 
+from transformer_lesson.course import LESSONS
 from transformer_lesson.exercises.engine.card import Card, shuffled
 from transformer_lesson.exercises.engine.inventory import Choice, Item, asked, given, share
 from transformer_lesson.exercises.engine.progress import (
@@ -11,7 +12,6 @@ from transformer_lesson.exercises.engine.progress import (
     remember,
 )
 from transformer_lesson.exercises.engine.reports import to_html
-from transformer_lesson.lessons import LESSONS
 
 
 class Inventory(Card):

@@ -5,9 +5,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from types import MappingProxyType
 
+from transformer_lesson.course import files_of_lessons
 from transformer_lesson.exercises.engine.misuse import Misuse
 
 
@@ -44,9 +44,7 @@ class Question:
 def load_questions() -> Mapping[str, Question]:
     """Return every question by name, lessons in order."""
     questions = {}
-    folder = resources.files("transformer_lesson.exercises") / "questions"
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
-        lesson = file.name.removesuffix(".toml")
+    for lesson, file in files_of_lessons("questions.toml").items():
         for entry in tomllib.loads(file.read_text(encoding="utf-8"))["question"]:
             name = f"{lesson}.{entry['id']}"
             options = tuple(Option(**option) for option in entry["option"])

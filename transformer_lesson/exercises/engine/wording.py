@@ -7,6 +7,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import NamedTuple
 
+from transformer_lesson.course import files_of_lessons
+
 CONTENT = files("transformer_lesson.exercises")  # what lessons say, beside the engine
 
 
@@ -30,7 +32,7 @@ def words(name: str) -> Mapping[str, Turn]:
 
 @cache
 def _said() -> dict[str, dict]:
-    texts = [file.read_text(encoding="utf-8") for file in CONTENT.joinpath("words").iterdir()]
+    texts = [file.read_text("utf-8") for file in files_of_lessons("words.toml").values()]
     return {name: said for text in texts for name, said in tomllib.loads(text).items()}
 
 

@@ -1,0 +1,147 @@
+"""What a norm does to six tokens, in the page: every number against PyTorch's norms."""
+
+from itertools import product
+
+import torch
+
+from tests.explorables.shown import agree, lines, same_numbers
+from transformer_lesson.explorables import NormExplorer
+from transformer_lesson.lessons.lesson_05.norm_explorer import BLOCK, TOKENS
+from transformer_lesson.model.norm import layer_norm, rms_norm
+
+NORMS = ["layer", "rms", "batch"]
+BOTH = "{}: mean {:.2f}, deviation {:.2f}"
+NAMES = ["as they come in", "minus the mean", "divided", "times gamma", "plus beta"]
+STATES = [
+    {"shift": 0.0, "scale": 1.0, "gamma": 1.0, "beta": 0.0, "epsilon": 1e-5, "token": 1},
+    {"shift": 3.0, "scale": 2.5, "gamma": -1.5, "beta": 0.75, "epsilon": 0.1, "token": 5},
+    {"shift": -5.0, "scale": 0.0, "gamma": 2.0, "beta": -2.0, "epsilon": 1e-8, "token": 0},
+    {"shift": 5.0, "scale": 5.0, "gamma": 0.0, "beta": 2.0, "epsilon": 10.0, "token": 3},
+]
+
+
+def normalized(norm: str, x, gamma: float, beta: float, epsilon: float):
+    """The norm carried out by the package, or by PyTorch's batch norm in training."""
+    weights = torch.full((4,), gamma, dtype=x.dtype), torch.full((4,), beta, dtype=x.dtype)
+    if norm == "layer":
+        return layer_norm(x, *weights, epsilon)
+    if norm == "rms":
+        return rms_norm(x, weights[0], epsilon)
+    return torch.nn.functional.batch_norm(x, None, None, *weights, training=True, eps=epsilon)
+
+
+def measured(norm: str, x):
+    """The mean and the deviation that a norm uses, one of each for every number of x."""
+    if norm == "rms":
+        return torch.zeros_like(x), (x * x).mean(-1, keepdim=True).sqrt().expand_as(x)
+    axis = -1 if norm == "layer" else 0
+    deviation, mean = torch.std_mean(x, dim=axis, correction=0, keepdim=True)
+    return mean.expand_as(x), deviation.expand_as(x)
+
+
+def steps(norm: str, x, gamma: float, beta: float, epsilon: float) -> list:
+    """The block before the norm and after each step; the last is the package's own."""
+    weights = ((1.0, 0.0), (gamma, 0.0), (gamma, beta))
+    return [x, x - measured(norm, x)[0], *(normalized(norm, x, *two, epsilon) for two in weights)]
+
+
+def expected(norm: str, dimension: int, step: int, shift, scale, token, **options) -> dict:
+    block = torch.tensor(BLOCK, dtype=torch.float64)
+    changed = block.clone()
+    changed[token] = changed[token] * scale + shift
+    levels, unchanged = steps(norm, changed, **options), steps(norm, block, **options)
+    moved = [(a - b).abs().amax(-1).tolist() for a, b in zip(levels, unchanged, strict=True)]
+    one = [(i, dimension) for i in range(6)] if norm == "batch" else product([token], range(4))
+    group, told = list(one), []
+    for heading, level in (("before", 0), (f"after: {NAMES[step]}", step)):
+        cells = product(enumerate(TOKENS), range(4))
+        told += [f"change “{name}”" for name in TOKENS]
+        told += [f"“{name}”, dimension {j}, {heading}: {levels[level][i, j]:.2f}"
+                 for (i, name), j in cells]  # fmt: skip
+        far = zip(TOKENS, moved[level], strict=True)
+        told += lines(f"“{{}}”, {heading}: moved by {{:.2f}}", far)
+    marks = [[part[group[0]] for part in measured(norm, level)] for level in levels]
+    shown = "{0}: root mean square {2:.2f}" if norm == "rms" else BOTH
+    told += [shown.format(NAMES[i], *marks[i]) for i in range(step + 1)]
+    told += [f"“{TOKENS[i]}”, dimension {j}, {NAMES[level]}: {levels[level][i, j]:.2f}"
+             for level, (i, j) in product(range(step + 1), group)]  # fmt: skip
+    return {"told": told, "marks": marks, "moved": moved, "levels": levels}
+
+
+def step_words(norm: str, marks: list, gamma: float, beta: float, epsilon: float) -> list[str]:
+    mean, deviation = marks[0]
+    name, root = "mean square" if norm == "rms" else "variance", (deviation**2 + epsilon) ** 0.5
+    shown = {1e-8: "1e-8", 1e-5: "0.00001"}.get(epsilon, f"{epsilon:g}")
+    return [
+        NAMES[0],
+        "no mean is subtracted" if norm == "rms" else f"− mean {mean:.2f}",
+        f"÷ √({name} {deviation**2:.2f} + epsilon {shown}) = {root:.2f}",
+        f"× gamma {gamma:g}",
+        "no beta is added" if norm == "rms" else f"+ beta {beta:g}",
+    ]
+
+
+def test_every_number_is_that_of_the_norm(show):
+    page = show(NormExplorer())
+    cases = list(product(NORMS, range(4), (None, 4)))
+    cases = [(norm, i, i if step is None else step) for norm, i, step in cases]
+    states = [STATES[i] | {"norm": norm, "step": step, "dimension": i} for norm, i, step in cases]
+    for (norm, number, step), shown in zip(cases, page.states(states), strict=True):
+        state, written = STATES[number], shown["written"]
+        wanted = expected(norm, number, step, **state)
+        # a dot that moves was made earlier than the traces that it leaves
+        agree(sorted(shown["told"]), sorted(wanted["told"]))
+        options = {name: state[name] for name in ("gamma", "beta", "epsilon")}
+        agree(written[-step - 1 :], step_words(norm, wanted["marks"], **options)[: step + 1])
+        for level, heading in ((0, "before"), (step, f"after: {NAMES[step]}")):
+            at = written.index(heading) + 11
+            numbers = [f"{x:.2f}" for x in wanted["levels"][level].flatten().tolist()]
+            moved = [f"{x:.2f}" for x in wanted["moved"][level]]
+            agree(written[at : at + 31], [*numbers, "moved by", *moved])
+        if step == 4:
+            sentence = said(norm, state, wanted, number)
+            assert same_numbers(shown["said"].partition(" Gamma")[0], sentence)
+
+
+def said(norm: str, state: dict, wanted: dict, dimension: int) -> str:
+    """The sentence of the last step, which is made of the picture's numbers."""
+    (mean, deviation), (after, spread) = wanted["marks"][0], wanted["marks"][4]
+    name = TOKENS[state["token"]]
+    whose = f"dimension {dimension}" if norm == "batch" else f"“{name}”"
+    measure = f"Root mean square of {whose}: {deviation:.2f} before, {spread:.2f} after."
+    if norm != "rms":
+        measure = f"Mean and deviation of {whose}: {mean:.2f} and {deviation:.2f} before, "
+        measure += f"{after:.2f} and {spread:.2f} after."
+    change = f"its old numbers × {state['scale']:g} + {state['shift']:g}, and its output moves"
+    moved = wanted["moved"][4][state["token"]]
+    return f"“{name}” is {change} by {moved:.2f}. {measure}"
+
+
+def test_a_norm_says_whom_a_change_reaches_or_what_is_measured_and_a_click_chooses(show):
+    page = show(NormExplorer())
+    assert page.title == "Layer norm: changing “child” moves no output, not even its own"
+    page.set(epsilon=10.0)
+    assert page.title == "Layer norm: changing “child” moves no output but its own"
+    page.set(norm="rms", epsilon=1e-5)
+    assert page.title == "RMS norm: changing “child” moves no output but its own"
+    page.set(norm="batch")
+    wanted = expected("batch", 0, 4, 2.0, 2.0, 1, gamma=1.0, beta=0.0, epsilon=1e-5)
+    _, *others = sorted(wanted["moved"][4], reverse=True)  # its own output moves farthest
+    title = f"Batch norm: changing “child” moves other outputs by up to {max(others):.2f}"
+    assert same_numbers(page.title, title)
+    page.set(step=2)
+    assert page.title == "Batch norm, step 2 of 4: divided"
+    page.set(step=4, shift=0.0, scale=1.0)
+    for norm, claim in {
+        "layer": "Layer norm: each token is measured against its own mean and deviation",
+        "rms": "RMS norm: each token is measured against its own root mean square",
+        "batch": "Batch norm: each token is measured against all tokens’ mean and deviation",
+    }.items():
+        page.set(norm=norm)
+        assert page.title == claim
+    page.named("change “.”").first.click()
+    assert page.get("token") == 5
+    page.set(norm="layer", token=1)
+    page.click("“the”, dimension 3, before: 0.40")
+    assert page.get("token", "dimension") == [3, 3]
+    assert len(page.lit()) == 2 + 4 + 5  # both blocks, its paths and its dots

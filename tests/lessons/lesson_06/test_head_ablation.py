@@ -1,0 +1,224 @@
+"""Heads switched off in the page: every loss is what the package's model gives without them."""
+
+import re
+
+import pytest
+import torch
+
+from tests.explorables.shown import Shown, agree, assert_refused, same_numbers
+from tests.explorables.tiny_models import grammar_translator, language_model
+from tests.parity import randomized
+from transformer_lesson.checkpoints.translator import trained_translator
+from transformer_lesson.explorables import HeadAblation
+from transformer_lesson.interpretability.interventions import heads_of, token_losses, without_heads
+from transformer_lesson.lessons.lesson_06 import head_ablation
+from transformer_lesson.lessons.lesson_11.induction import (
+    CONFIG,
+    AttentionOnlyDecoder,
+    held_out_batch,
+)
+from transformer_lesson.model.transformers import EncoderOnlyTransformer
+from transformer_lesson.ranking import first_largest
+from transformer_lesson.text import grammar
+from transformer_lesson.text.batches import Batch, epoch, shift_right
+
+DOTS = '[...root.querySelectorAll("svg circle")].map(dot => Number(dot.getAttribute("cy")))'
+LINES = """[...root.querySelectorAll("svg path.axis")].map(path => path.getAttribute("d"))
+    .filter(line => line.includes("V"))"""
+MAPS = '[...root.querySelectorAll("svg path.still")].map(path => path.getAttribute("d"))'
+
+
+def of_language_model():
+    model = randomized(language_model()[0])
+    inputs, labels = shift_right(torch.randint(model.config.vocab_size, (3, 8)))
+    counted = torch.ones_like(labels, dtype=torch.bool)
+    counted[:, :2] = counted[1] = False
+    return model, Batch((inputs,), labels), "", counted
+
+
+def of_untrained_translator():
+    model, tokenizer = grammar_translator()
+    batch = epoch(grammar.generate(3, seed=2), tokenizer, 3)[0]
+    return randomized(model), batch, "cross", batch.labels != tokenizer.pad_id
+
+
+def of_induction():
+    model, batch = randomized(AttentionOnlyDecoder()).eval(), held_out_batch(batch_size=2)
+    return model, batch, "", torch.ones_like(batch.labels, dtype=torch.bool)
+
+
+def of_trained_translator():
+    model, tokenizer, _ = trained_translator()
+    batch = epoch(grammar.generate(8, seed=5), tokenizer, 8)[0]
+    return model, batch, "decoder.1.cross", batch.labels != tokenizer.pad_id
+
+
+def measured(model, batch, counted, gone) -> tuple[str, list[str], float]:
+    """Of a model without some heads: what is said, the loss at each position, and the loss."""
+    losses = token_losses(model, batch, gone)
+    with torch.no_grad(), without_heads(model, gone):
+        right = model(*batch.inputs).argmax(-1) == batch.labels
+    loss = float(losses[counted].mean())
+    means = (losses * counted).sum(0) / counted.sum(0)  # nan where no label counts
+    said = f"{loss:.2f} nats ({int(right[counted].sum())} of {int(counted.sum())} right)"
+    return said, [f"{mean:.2f}" for mean in means.tolist()], loss
+
+
+def named(head) -> str:
+    stack, layer, kind = head.attention.split(".")
+    where = f"layer {layer}" if stack == "decoder" else f"{stack} {layer}"
+    return f"{where}, {kind.removesuffix('_attention')} head {head.number}"
+
+
+def short(heads, i: int) -> str:
+    """Layer and number of a head, or its whole name where several kinds are offered."""
+    kinds = {(head.attention.split(".")[0], head.attention.split(".")[2]) for head in heads}
+    layer = heads[i].attention.split(".")[1]
+    return named(heads[i]) if len(kinds) > 1 else f"head {layer}.{heads[i].number}"
+
+
+def check(page: Shown, model, batch, attention, counted, gone) -> None:
+    heads, shown = heads_of(model, attention), page.all()
+    all_, all_curve, all_loss = measured(model, batch, counted, [])
+    now, curve, loss = measured(model, batch, counted, gone)
+    then = [measured(model, batch, counted, sorted({*gone} ^ {head})) for head in heads]
+    ways = {True: "off; loss with it again", False: "on; loss without it"}
+    told = [
+        f"{named(h)} is {ways[h in gone]}: {one[0]}" for h, one in zip(heads, then, strict=True)
+    ]
+    told += [
+        f"position {place}: all heads {before}" + f", now {after}" * bool(gone)
+        for place, (before, after) in enumerate(zip(all_curve, curve, strict=True))
+        if before != "nan"
+    ]
+    agree(shown["told"], told)
+    for head, (*_, one) in zip(heads, then, strict=True):
+        name = f"{head.attention.split('.')[1]}.{head.number}: {one:.3f}"
+        texts = (text.removeprefix("head ") for text in shown["written"])
+        assert any(same_numbers(text, name) or same_numbers(text, name[:-1]) for text in texts)
+    alone = torch.tensor([measured(model, batch, counted, [head])[2] for head in heads])
+    title = f"With all heads the loss is {loss:.2f}, without "
+    title += f"{short(heads, int(first_largest(alone)))} {float(alone.max()):.2f}"
+    said = "Nothing is taken away."
+    if gone:
+        plural = "s" * (len(gone) > 1)
+        title = f"Without {len(gone)} head{plural}: loss {loss:.2f}, with all {all_loss:.2f}"
+        said = f"Taken away: {'; '.join(map(named, gone))}."
+    said += f" Mean loss {now}, with all heads {all_}. "
+    if left := [i for i, head in enumerate(heads) if head not in gone]:
+        most = left[int(first_largest(torch.tensor([then[i][2] for i in left])))]
+        said += f"Of those left, {named(heads[most])} is needed most: without it too, "
+        said += f"{then[most][0]}."
+    agree([shown["title"], shown["said"]], [title, said if left else said + "No head is left."])
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        of_language_model,
+        pytest.param(of_untrained_translator, marks=pytest.mark.everything),
+        of_induction,
+        of_trained_translator,
+    ],
+)
+def test_every_loss_is_that_of_the_packages_model(show, example):
+    model, batch, attention, counted = example()
+    heads = heads_of(model, attention)
+    own = () if example is of_trained_translator else (model, batch, attention, counted)
+    page = show(HeadAblation(*own, tried=True))
+    for gone in ([], heads[:1], heads[1::2], heads):
+        page.set(removed=[list(head) for head in gone])
+        check(page, model, batch, attention, counted, gone)
+
+
+def test_a_head_is_switched_by_click_and_by_key_and_shown_beforehand_under_the_pointer(show):
+    model, batch, _, counted = of_language_model()
+    page, heads = show(HeadAblation(model, batch, counted=counted, tried=True)), heads_of(model)
+    head = page.named("layer 1, self head 1")
+    head.hover()
+    curve = measured(model, batch, counted, heads[4:5])[1]
+    assert same_numbers(page.told()[-1].partition("once switched ")[2], curve[6])
+    assert page.get("removed") == []  # pointing switches nothing
+    head.click()
+    assert page.get("removed") == [["decoder.1.self_attention", 1]]
+    assert head.get_attribute("aria-pressed") == "true"
+    assert "layer 1, self head 1 is off" in page.press("ArrowLeft", "ArrowRight")
+    page.press("ArrowLeft", "Enter")
+    assert page.get("removed") == [[one, i] for one, i in reversed(heads[3:5])]
+    page.click("All heads on")
+    assert page.get("removed") == [] and page.title.startswith("With all heads")
+
+
+def test_a_position_has_a_dot_as_high_as_its_loss_and_a_line_to_what_it_was(show):
+    model, batch, _, counted = of_language_model()
+    heads = heads_of(model)[:2]
+    page = show(HeadAblation(model, batch, counted=counted, tried=True))
+    page.set(removed=[list(head) for head in heads])
+    curves = [measured(model, batch, counted, gone)[1] for gone in ([], heads)]
+    losses = torch.tensor([[float(loss) for loss in curve if loss != "nan"] for curve in curves])
+    dots = page.read(DOTS)[2:]  # the first two are the legend's
+    heights = torch.tensor(dots).reshape(2, -1)
+    slope = torch.corrcoef(torch.stack([losses.flatten(), heights.flatten()]))[0, 1]
+    assert heights.shape == losses.shape and slope < -0.999
+    lines = page.read(LINES)  # "M x top V bottom"
+    tops = torch.tensor([float(re.split("[ MV]+", line)[2]) for line in lines])
+    assert torch.allclose(tops, heights.amin(0), atol=0.1)
+
+
+def test_what_a_head_costs_is_told_once_it_was_switched_off(show):
+    model, batch, _, counted = of_language_model()
+    heads = [list(head) for head in heads_of(model)]
+    page, alone = show(HeadAblation(model, batch, counted=counted)), []
+    assert page.title.endswith("none is off yet")
+    assert sum("not tried yet" in words for words in page.told()) == 6
+    page.named("layer 1, self head 1").hover()
+    assert not any("once switched " in words for words in page.told())
+    for n, head in enumerate(heads):
+        page.set(removed=[])
+        page.set(removed=[head])
+        alone.append(measured(model, batch, counted, [heads_of(model)[n]])[2])
+        if n < 5:
+            most = short(heads_of(model), alone.index(max(alone)))
+            wanted = f"Tried {n + 1} of 6 heads: without {most} the loss is {max(alone):.2f}"
+            assert same_numbers(page.title, wanted + ", the largest so far" * (n > 0))
+            assert "needed most" not in page.said
+    assert page.get("tried") == heads and "is needed most" in page.said
+
+
+def test_bad_input_says_what_to_change(monkeypatch):
+    model, batch, _, counted = of_language_model()
+    assert_refused("batch is missing", HeadAblation, model)
+    assert_refused("no attention has 'corss'", HeadAblation, model, batch, "corss")
+    assert_refused("no label counts", HeadAblation, model, batch, counted=counted & False)
+    many = Batch((batch.inputs[0].repeat(200, 1),), batch.labels.repeat(200, 1))
+    assert_refused("4,200 tokens, and a page reads at most 4,096", HeadAblation, model, many)
+    wrong = Batch((batch.inputs[0] * 0 + 99,), batch.labels)
+    assert_refused("token id 99", HeadAblation, model, wrong)
+    in_stream = AttentionOnlyDecoder(positions_in_stream=True).eval()
+    assert_refused("has positions_in_stream", HeadAblation, in_stream, held_out_batch(batch_size=2))
+    encoder = EncoderOnlyTransformer(CONFIG)
+    assert_refused("EncoderOnlyTransformer does not predict", HeadAblation, encoder, batch)
+    assert_refused("in training mode", HeadAblation, model.train(), batch)
+    monkeypatch.setattr(head_ablation, "MOST_HEADS", 5)
+    many = "6 heads do not fit the picture, 5 do: choose some"
+    assert_refused(many, HeadAblation, model.eval(), batch)
+
+
+@pytest.mark.slow
+def test_maps_are_those_of_the_case_and_the_translator_reads_another_batch_unless_it_is_missing(
+    show, monkeypatch
+):
+    model, batch, _, counted = of_induction()
+    page, maps = show(HeadAblation(model, batch, counted=counted, tried=True)), []
+    for layer in (None, 1, 0):
+        if layer is not None:
+            page.named(f"layer {layer}, self head 0").hover()
+        maps.append(page.read(MAPS))
+    assert maps[0] == maps[1] != maps[2]  # nothing comes after the last layer
+    tokenizer = trained_translator().tokenizer
+    batch = epoch(grammar.generate(3, seed=1), tokenizer, 3)[0]
+    made = HeadAblation(batch=batch, attention="encoder.1")
+    assert [row["source"] for row in made.rows] == batch.inputs[0].tolist()
+    assert {head.attention for head in made.heads} == {"encoder.1.self_attention"}
+    monkeypatch.setattr(head_ablation, "trained_translator", lambda: None)
+    assert HeadAblation().heads == []

@@ -1,0 +1,272 @@
+"""The answer explorer in the page: every number is what the package's model computes anew."""
+
+import re
+
+import pytest
+import torch
+
+from tests.explorables.shown import Shown, agree, assert_refused, lines
+from tests.explorables.tiny_models import language_model, translator
+from tests.parity import randomized, small_config
+from transformer_lesson.explorables import AnswerExplorer
+from transformer_lesson.generation import generate
+from transformer_lesson.lessons.lesson_12 import answer_explorer
+from transformer_lesson.model.hooks import record
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.ranking import first_largest, from_largest
+from transformer_lesson.text.tokenizers import BytePairTokenizer
+
+LINES = "the value\nof the thing\nis the other thing"
+
+
+def letters():
+    model, tokenizer = language_model(4)
+    return randomized(model), tokenizer, tokenizer.encode("bad cafe hi")
+
+
+def lines_of_text():
+    """A Llama in small: rotary positions, shared keys and values, and tokens of whole words."""
+    tokenizer = BytePairTokenizer.train([LINES], 275)
+    choices = {"positions": "rotary", "norm": "rms", "norm_position": "pre", "n_kv_heads": 1}
+    choices |= {"max_len": 60, "tie_embeddings": False}
+    torch.manual_seed(4)
+    config = small_config(vocab_size=tokenizer.vocab_size, **choices)
+    model = randomized(DecoderOnlyTransformer(config)).eval()
+    with torch.no_grad():
+        model.projection.weight.mul_(4)  # some tokens are likely
+    return model, tokenizer, tokenizer.encode(LINES)
+
+
+class Step:
+    """What the package computes for one step, from 0, by reading the text before it alone.
+
+    Args:
+        explorable: whose texts and sizes it shows.
+        head: whose weights are shown, as (layer, head).
+        watched: the token of the map; by default the one that the head looks at most.
+    """
+
+    def __init__(self, model, tokenizer, prompt, explorable, at, head=(0, 0), watched=None):
+        self.tokens, self.at, self.head = explorable.tokens, at, head
+        self.before, self.n = len(prompt) + at, len(explorable.choices)
+        self.written = generate(model, prompt, self.n).ids[0]
+        ids = [*prompt, *self.written][: self.before]
+        with torch.no_grad(), record(model) as run:
+            logits = model(torch.tensor([ids]))[0, -1]
+        if model.config.pad_id is not None:
+            logits[model.config.pad_id] = -torch.inf
+        self.P, self.token = logits.softmax(-1), tokenizer.token
+        points = [f"decoder.{i}.self_attention.weights" for i in range(model.config.n_layers)]
+        self.weights = torch.stack([run[point][0, :, -1] for point in points])  # (layer, head, key)
+        self.own = self.weights[head]
+        self.favorite = int(first_largest(self.own))
+        self.watched = self.favorite if watched is None else watched
+        self.heads = [(i, j) for i in range(len(self.weights)) for j in range(self.weights.size(1))]
+        self.given = self.weights[..., self.watched].flatten()
+
+    def word(self, i: int) -> str:
+        return f"“{self.tokens[i]}”"
+
+    def candidates(self) -> list[str]:
+        shown, chosen = from_largest(self.P, 10), self.written[self.at]
+        told = [
+            f"“{self.token(i)}”: {chance(self.P[i])}" + ", written" * (i == chosen) for i in shown
+        ]
+        return [*told, f"{len(self.P) - len(shown)} others: {chance(1 - self.P[shown].sum())}"]
+
+    def text(self) -> list[str]:
+        return [f"token {i}, {self.word(i)}: weight {one:.3f}" for i, one in enumerate(self.own)]
+
+    def map(self) -> list[str]:
+        at = f"block {{}}, head {{}}: {{:.3f}} of its attention at {self.word(self.watched)}"
+        return lines(
+            at, ((*head, given) for head, given in zip(self.heads, self.given, strict=True))
+        )
+
+    def lookers(self, most: int) -> list[tuple]:
+        return [(*self.heads[k], self.given[k]) for k in from_largest(self.given, most)]
+
+    def told(self) -> list[str]:
+        lookers = (one for one in self.lookers(5) if one[2] >= 0.005)
+        named = lines("block {}, head {}: {:.3f}", lookers)
+        return [*self.candidates(), *self.text(), *self.map(), *named]
+
+    def said(self) -> str:
+        (i, j), p = self.head, self.P[self.written[self.at]]
+        own = ((self.word(k), k, self.own[k]) for k in from_largest(self.own, 3))
+        return (
+            f"Token {self.at + 1} of {self.n}, {self.word(self.before)}, had the probability "
+            f"{p:.3f}. From {self.word(self.before - 1)}, head {i}.{j} looked at "
+            f"{', '.join(lines('{} (token {}) {:.2f}', own))}. Token {self.watched} got "
+            f"most from {', '.join(lines('head {}.{} {:.2f}', self.lookers(3)))}. From all "
+            f"{len(self.heads)} heads together, token 0 got "
+            f"{self.weights[..., 0].mean():.2f} of the attention."
+        )
+
+    def title(self) -> str:
+        written, (i, j) = self.word(self.before), self.head
+        looked = f"{self.word(self.favorite)} ({self.own[self.favorite]:.2f})"
+        return f"Before {written}, head {i}.{j} looked most at {looked}"
+
+
+def chance(p) -> str:
+    return "probability " + ("under 0.0001" if p < 0.0001 else f"{p:.4f}")
+
+
+def check(page: Shown, *given) -> Step:
+    shown, step = page.all(), Step(*given)
+    told, p = shown["told"], chance(step.P[step.written[step.at]])
+    own = f"token {step.at + 1} of the answer, {step.word(step.before)}: {p}"
+    agree([told[step.at], *told[step.n :]], [own, *step.told()])
+    agree([shown["said"], shown["title"]], [step.said(), step.title()])
+    return step
+
+
+@pytest.mark.parametrize("example", [letters, lines_of_text])
+def test_every_number_is_that_of_the_packages_model(show, example):
+    model, tokenizer, prompt = example()
+    explorable = AnswerExplorer(model, tokenizer, prompt, 8, step=99, layer=99, head=99)
+    written = [tokenizer.token(i) for i in generate(model, prompt, 8).ids[0]]
+    assert explorable.tokens[len(prompt) :] == written and len(set(written)) > 2
+    page, given = show(explorable), (model, tokenizer, prompt, explorable)
+    last = (model.config.n_layers - 1, model.config.n_heads - 1)
+    check(page, *given, len(written) - 1, last)
+    page.set(step=1, watched=len(prompt) + 1)  # not there yet
+    check(page, *given, 0, last)
+    for at, head, watched in [(0, (0, 1), None), (3, last, None), (len(written) - 1, (1, 0), 2)]:
+        page.set(step=at + 1, layer=head[0], head=head[1], watched=watched)
+        check(page, *given, at, head, watched)
+    one = AnswerExplorer(model, tokenizer, prompt[:1], 1)
+    check(show(one), model, tokenizer, prompt[:1], one, 0)
+
+
+def test_numbers_stand_in_the_picture_and_bars_and_shades_are_as_large(show):
+    model, tokenizer, prompt = letters()
+    explorable = AnswerExplorer(model, tokenizer, prompt, 6, step=4, layer=1, head=2)
+    page = show(explorable)
+    step = check(page, model, tokenizer, prompt, explorable, 3, (1, 2))
+    chances = [one["probabilities"][one["chosen"]] for one in explorable.choices]
+    likely = step.P[from_largest(step.P, 10)]
+    wanted = [f"{p:.2f}" for p in chances]
+    wanted += ["<0.001" if p < 0.0005 else f"{p:.3f}" for p in [*likely, 1 - likely.sum()]]
+    wanted += [f"{weight:.2f}" for weight in step.own if weight >= 0.005]
+    written = page.written()
+    agree([text for text in written if re.fullmatch(r"<?\d\.\d+", text)], wanted)
+    assert "where head 1.2 looked" in written
+    assert f"who looked at {step.word(step.watched)}?" in written
+
+    def drawn(selector: str, attribute: str = "width") -> torch.Tensor:
+        read = f"nodes => nodes.map(node => node.getAttribute('{attribute}'))"
+        sizes = page.page.locator(f"svg rect{selector}").evaluate_all(read)
+        return torch.tensor([float(size.split("%")[0].split()[-1]) for size in sizes])
+
+    bars = drawn("[aria-label*=': prob'][role=img]")[:10]
+    assert torch.allclose(bars, (likely * bars[0] / likely[0]).clamp(min=1.5), atol=0.1)
+    assert torch.allclose(drawn("[fill*='38%']", "height") / 28, step.own, atol=1e-3)
+    boxes, sure = drawn("[aria-label*='of the answer']"), drawn("[fill='var(--value)']:not([role])")
+    assert torch.allclose(sure / (boxes - 8), torch.tensor(chances), atol=1e-3)
+    shades = drawn("[aria-label*='of its']", "fill")
+    assert torch.allclose(shades, 100 * step.given.sqrt(), atol=0.2)
+
+
+def test_pointing_asks_all_heads_about_a_token_or_a_head_about_all_and_clicks_and_keys_choose(show):
+    model, tokenizer, prompt = letters()
+    explorable = AnswerExplorer(model, tokenizer, prompt, 6, step=3)
+    given, page = (model, tokenizer, prompt, explorable, 2), show(explorable)
+    page.named("token 4, ").hover()
+    told = [words for words in page.told() if "of its attention" in words]
+    agree(told, Step(*given, watched=4).map())
+    page.named("block 1, head 2: ").first.hover()
+    told = [words for words in page.told() if ": weight " in words]
+    agree(told, Step(*given, (1, 2)).text())
+    assert "where head 1.2 looked" in page.written()
+    assert page.get("layer", "head", "watched") == [0, 0, None]
+    page.page.mouse.move(2, 2)
+    check(page, *given)
+    page.click("token 5 of the answer")
+    page.named("block 1, head 1: ").first.click()
+    assert page.get("step", "layer", "head") == [5, 1, 1]
+    assert page.press("ArrowLeft").startswith("block 0, head 1: ")
+    assert page.press("ArrowDown").startswith("block 0, head 2: ")
+    page.press("Enter")
+    assert page.get("layer", "head") == [0, 2]
+    token = page.named("token 6, ")
+    token.click()
+    assert page.get("watched") == 6 and token.get_attribute("aria-pressed") == "true"
+    assert "token 6, kept until you click it again" in page.written()
+    token.click()
+    assert page.get("watched") is None
+    page.page.get_by_role("slider").nth(1).press("End")
+    assert page.get("layer") == 1
+
+
+def test_a_line_of_the_text_begins_a_line_of_the_picture(show):
+    model, tokenizer, prompt = lines_of_text()
+    explorable = AnswerExplorer(model, tokenizer, prompt, 2)
+    ends = [i for i in explorable.line_ends if i < len(prompt)]
+    assert [tokenizer.decode([prompt[i]]).endswith("\n") for i in ends] == [True, True]
+    tokens = show(explorable).named(": weight ")
+    left = [tokens.nth(i).get_attribute("x") for i in (0, *(end + 1 for end in ends), ends[0])]
+    assert left[0] == left[1] == left[2] != left[3]
+    texts = {prompt[0]: "a\n", prompt[1]: "\na"}
+    tokenizer.decode = lambda ids: texts.get(ids[0], "a")
+    assert AnswerExplorer(model, tokenizer, prompt, 1).line_ends == [0]
+
+
+def test_of_equals_the_first_is_named_and_the_written_one_is_shown(show):
+    model, tokenizer, prompt = letters()
+    with torch.no_grad():
+        for part in (*(block.self_attention.W_Q for block in model.decoder), model.projection):
+            for parameter in part.parameters():
+                parameter.zero_()
+    late = torch.zeros(tokenizer.vocab_size)
+    late[-1] = 1e-6  # the largest, but for rounding
+    model.projection.register_forward_hook(lambda _module, _inputs, logits: logits + late)
+    explorable = AnswerExplorer(model, tokenizer, prompt, 2)
+    texts = [tokenizer.token(i) for i in range(tokenizer.vocab_size)]
+    shown, possible = explorable.choices[0], [i for i in range(9 + 1) if i != model.config.pad_id]
+    assert shown["tokens"][:9] == [texts[i] for i in possible][:9]
+    assert shown["chosen"] == 9 and shown["tokens"][9] == texts[-1] == explorable.tokens[-1]
+    page, share = show(explorable), f"{1 / len(prompt):.2f}"
+    assert page.title.endswith(f"looked most at “{texts[prompt[0]]}” ({share})")
+    assert f"got most from head 0.0 {share}, head 0.1 {share}, head 0.2 {share}." in page.said
+
+
+def test_of_weights_that_differ_by_rounding_the_first_is_named(show, monkeypatch):
+    model, tokenizer, prompt = letters()
+    nearly = torch.tensor([0.49999, 0.50001]).expand(2, 3, 2, 2)  # two steps of a record apart
+    monkeypatch.setattr(answer_explorer, "_weights", lambda model, ids: nearly)
+    page = show(AnswerExplorer(model, tokenizer, prompt[:2], 1))
+    assert page.title.endswith(f"looked most at “{tokenizer.token(prompt[0])}” (0.50)")
+    assert sum(words.endswith(": 0.500") for words in page.told()) == 5
+    alone = torch.tensor([0.996, 0.004]).expand(2, 3, 2, 2)
+    monkeypatch.setattr(answer_explorer, "_weights", lambda model, ids: alone)
+    page = show(AnswerExplorer(model, tokenizer, prompt[:2], 1, watched=1))
+    assert "most:" not in page.written()  # nobody who is worth naming
+
+
+def test_what_cannot_be_shown_or_is_too_large_is_refused_and_a_model_left_as_it_was(
+    unchecked, monkeypatch
+):
+    model, tokenizer, prompt = letters()
+    known = AnswerExplorer(model, tokenizer, torch.tensor([prompt]), 4)
+    model.train()
+    again = AnswerExplorer(model, tokenizer, prompt, 4)
+    assert all(part.training for part in model.modules())
+    assert again.weights == known.weights and again.choices == known.choices
+    kind = "EncoderDecoderTransformer is the model's kind, but"
+    assert_refused(kind, AnswerExplorer, *translator(), prompt)
+    for message, *given in (
+        ("2 prompts were given, but one answer is shown", [prompt, prompt]),
+        ("has no tokens", [[]]),
+        ("max_new_tokens", prompt, 0),
+        ("max_len of 40: ask for at most 29 new tokens", prompt, 30),
+    ):
+        assert_refused(message, AnswerExplorer, model, tokenizer, *given)
+    assert 2 * 270 * sum(range(60, 100)) <= answer_explorer.LARGEST_RECORD == 2 * 2**20
+    size = 2 * 6 * sum(range(len(prompt), len(prompt) + 3))
+    monkeypatch.setattr(answer_explorer, "LARGEST_RECORD", size)
+    assert len(AnswerExplorer(model, tokenizer, prompt, 3).choices) == 3
+    monkeypatch.setattr(answer_explorer, "LARGEST_RECORD", size - 1)
+    large = "2 layers of 3 heads over an answer of 3 tokens to a "
+    assert_refused(large, AnswerExplorer, model, tokenizer, prompt, 3)

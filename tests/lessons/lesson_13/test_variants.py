@@ -1,0 +1,149 @@
+"""Each change does what it says, alone, and what is stored is whole."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.parity import assert_equal
+from transformer_lesson.lessons.lesson_13 import variants
+from transformer_lesson.lessons.lesson_13.variants import (
+    CHANGES,
+    Recipe,
+    build,
+    optimizers,
+    rate_at,
+)
+from transformer_lesson.model.experts import route
+from transformer_lesson.model.hooks import record
+from transformer_lesson.model.linear_attention import linear_attention_step
+
+IDS = torch.arange(40)[None] * 7 % 90
+
+
+@pytest.fixture(scope="module")
+def base():
+    return build(Recipe(), seed=3).eval()
+
+
+@pytest.mark.parametrize("change", [*CHANGES, "sinusoids"])
+def test_all_models_begin_with_the_same_weights_and_predict(base, change):
+    model = build(Recipe(change), seed=3).eval()
+    assert torch.equal(model.embedding.weight, base.embedding.weight)
+    for ours, theirs in zip(model.decoder, base.decoder, strict=True):
+        assert torch.equal(ours.self_attention.W_V.weight, theirs.self_attention.W_V.weight)
+    with torch.no_grad():
+        same = torch.allclose(model(IDS), base(IDS), atol=1e-6)
+    assert same == (change == "nothing") or change == "logit cap"  # which touches large ones only
+
+
+def test_a_local_layer_sees_sixteen():
+    for layer in (0, 1):
+        model = build(Recipe(f"block {layer} local"), seed=3).eval()
+        block, x = model.decoder[layer], torch.randn(1, 40, 64)
+        other = torch.cat([torch.randn(1, 1, 64), x[:, 1:]], dim=1)
+        changed = (block(x, None) - block(other, None)).abs().amax((0, 2)) > 1e-6
+        assert changed.tolist() == [True] * 16 + [False] * 24
+
+
+@torch.no_grad()
+def test_norms_stand_where_they_should():
+    x, norm = torch.randn(1, 5, 64), torch.nn.RMSNorm(64, eps=1e-5)
+    assert_equal(variants.norm_after(x, torch.sin, norm), x + norm(x.sin()))
+    both = torch.nn.ModuleList([norm, torch.nn.RMSNorm(64)])
+    both[1].weight.fill_(3.0)
+    assert_equal(variants.norms_around(x, torch.sin, both), x + both[1](norm(x).sin()))
+
+
+@torch.no_grad()
+def test_every_query_and_key_has_one_size_and_every_logit_a_limit():
+    model = build(Recipe("QK-norm"), seed=3).eval()
+    with record(model) as run:
+        model(IDS)
+    for name in ("queries", "keys"):
+        sizes = run[f"decoder.1.self_attention.{name}"].square().mean(-1)
+        assert_equal(sizes, torch.ones_like(sizes))
+    capped = build(Recipe("logit cap"), seed=3).eval()
+    capped.embedding.weight.mul_(50)
+    assert 20 < capped(IDS).abs().max() <= 30
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@torch.no_grad()
+def test_experts_add_what_the_chosen_ones_say(k):
+    layer, x = variants.Experts(12, 7, k), torch.randn(2, 5, 12)
+    weights, _ = route(x.flatten(0, 1), layer.W_router, k)
+    expected = torch.zeros(10, 12)
+    for i, token in enumerate(x.flatten(0, 1)):
+        for e in range(variants.N_EXPERTS):
+            hidden = F.silu(token @ layer.W_gate[e]) * (token @ layer.W_up[e])
+            expected[i] += weights[i, e] * (hidden @ layer.W_down[e])
+    assert_equal(layer(x), expected.view(2, 5, 12))
+    assert layer.share.sum().item() == pytest.approx(1)
+
+
+@torch.no_grad()
+def test_a_linear_layer_is_its_steps(base):
+    model = build(Recipe("linear attention"), seed=3).eval()
+    with record(model) as run:
+        model(IDS)
+    read = {n: run[f"decoder.0.self_attention.{n}"][0] for n in ("queries", "keys", "values")}
+    K, V = (read[name].repeat_interleave(2, dim=0) for name in ("keys", "values"))
+    for head in range(4):
+        state = torch.zeros(16, 16)
+        for t in range(40):
+            output, state = linear_attention_step(
+                state, read["queries"][head, t], K[head, t], V[head, t]
+            )
+            ours = run["decoder.0.self_attention.heads"][0, head, t]
+            assert_equal(ours, F.rms_norm(output, (16,)))
+
+
+def test_the_rate_rises_stays_and_falls():
+    rates = [rate_at(step, Recipe(steps=100, schedule="wsd")) for step in range(1, 101)]
+    assert rates[:2] == [1 / 20, 2 / 20] and rates[19:80] == [1.0] * 61
+    assert rates[80:82] == [20 / 21, 19 / 21] and rates[-1] == 1 / 21
+    assert rate_at(90, Recipe(steps=100, schedule="constant")) == 1
+    assert rate_at(100, Recipe(steps=100)) < 0.11
+
+
+def test_muon_moves_the_matrices_of_the_blocks_and_nothing_else(base):
+    adamw, muon = optimizers(base, Recipe(muon=0.02))
+    moved = [id(w) for group in muon.param_groups for w in group["params"]]
+    matrices = [w for w in base.decoder.parameters() if w.dim() == 2]
+    assert moved == [id(w) for w in matrices] and len(matrices) == 14
+    others = [id(w) for group in adamw.param_groups for w in group["params"]]
+    assert sorted(moved + others) == sorted(map(id, base.parameters()))
+    assert len(optimizers(base, Recipe())) == 1
+
+
+@pytest.mark.slow
+def test_what_is_added_to_a_loss():
+    batch = variants.since_2017.text().validation[0]
+    second = torch.nn.Linear(64, batch.labels.max() + 90, bias=False)
+
+    def loss(**choices):
+        recipe = Recipe(**choices)
+        return variants.loss_of(build(recipe, seed=3), batch, recipe, second).item()
+
+    plain = loss()
+    assert loss(z_loss=0.1) - plain > 0.1  # ln 90 squared, about 20, times 0.1
+    assert loss(second=0.5) - plain == pytest.approx(0.5 * 5, abs=1)
+    change = "8 experts, top 1"
+    assert loss(change=change, balance=1.0) - loss(change=change, balance=0.0) > 2  # two layers
+
+
+@pytest.mark.slow
+def test_a_run_is_repeated_to_the_digit():
+    torch.set_num_threads(1)
+    recipe = Recipe("8 experts, top 2", steps=2, muon=0.02)
+    one, other = (variants.trained(recipe, seed=1).projection.weight for _ in range(2))
+    assert torch.equal(one, other)
+    assert not torch.equal(one, variants.trained(recipe, seed=2).projection.weight)
+
+
+def test_what_is_stored_is_whole():
+    assert list(variants.stored()) == list(variants.RECIPES)
+    for name, kept in variants.stored().items():
+        assert len(kept.losses) == 3
+        assert len(kept.shares) == 2 * ("experts" in name)
+        assert all(sum(shares) == pytest.approx(1, abs=0.01) for shares in kept.shares)

@@ -1,0 +1,117 @@
+"""The clinic: faults that are what they say, stored numbers that come again, a table to keep."""
+
+from collections import Counter
+from itertools import combinations
+
+import pytest
+
+from tests.stored_lessons import read
+from transformer_lesson.lessons.lesson_14 import symptoms
+from transformer_lesson.lessons.lesson_14.probes import MEASURES, measured
+from transformer_lesson.lessons.lesson_14.sick_runs import (
+    CASES,
+    FAULTS,
+    HEALTHY,
+    PATIENTS,
+    source,
+    trained,
+    wrong_lines,
+)
+from transformer_lesson.lessons.lesson_14.symptoms import (
+    COSTS,
+    LIKE,
+    cheapest,
+    check_table,
+    my_table,
+    outcomes,
+    said,
+    stored,
+)
+
+FEW = (HEALTHY, "mask added", "<bos> twice")
+RUN = [*FEW, *(pytest.param(one, marks=pytest.mark.everything) for one in FAULTS if one not in FEW)]
+TABLE = {
+    probe: {one: word for one, word in says.items() if word != LIKE}
+    for probe, says in outcomes().items()
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUN)
+def test_a_program_that_is_run_again_gives_what_is_stored(name, unchecked):
+    run, kept = trained(name), stored()[name]
+    assert run.losses[:20:2] == pytest.approx(kept["losses"][:10], abs=0.02)
+    assert sum(run.losses[-10:]) / 10 == pytest.approx(sum(kept["losses"][-5:]) / 5, abs=0.2)
+    assert run.evaluation == pytest.approx(kept["evaluation"], abs=0.2)
+    for probe, number in measured(name).items():
+        word = said(probe, name)
+        difference = number - stored()[HEALTHY]["probes"][probe]
+        now = LIKE if abs(difference) <= MEASURES[probe].near else difference > 0
+        assert now == (word if word == LIKE else word == "higher"), (probe, number)
+
+
+def test_everything_is_stored_and_no_outcome_hangs_on_a_last_digit():
+    assert set(stored()) == {HEALTHY, *FAULTS}
+    for name in FAULTS:
+        assert set(stored()[name]["probes"]) == set(MEASURES)
+        for probe, measure in MEASURES.items():
+            value, healthy = (stored()[one]["probes"][probe] for one in (name, HEALTHY))
+            assert not 0.75 < abs(value - healthy) / (measure.near or 0.5) < 1.25, (name, probe)
+
+
+def test_a_fault_stands_in_its_function_and_nowhere_else():
+    for name, fault in FAULTS.items():
+        wrong, right = wrong_lines(name)
+        assert wrong and right, name
+        place = f"{fault.function} = " if fault.function.isupper() else f"def {fault.function}("
+        part = next(one for one in source(name).split("\n\n\n") if place in one)
+        assert wrong[-1] in part or fault.turn, name
+    with pytest.raises(ValueError, match="no fault 'flu'; it has keys as values"):
+        source("flu")
+
+
+def test_cases_of_every_kind_can_be_told_from_their_suspects():
+    kinds = Counter(FAULTS[one].kind for one in PATIENTS)
+    assert len(set(PATIENTS)) == len({case.symptom for case in CASES}) == 12
+    assert len(kinds) == 5 and min(kinds.values()) >= 2
+    lesson = read("notebooks/14_bug_hunt.ipynb")
+    assert ", ".join(f"`{one}`" for one in PATIENTS) in lesson
+    for case in CASES:
+        says = outcomes(case.suspects)
+        assert case.guilty in case.suspects and 4 <= len(case.suspects) <= 5
+
+        def tells(probes, case=case, says=says):
+            alike = {one: [says[probe][one] for probe in probes] for one in case.suspects}
+            return [one for one in alike if alike[one] == alike[case.guilty]] == [case.guilty]
+
+        minutes = sum(COSTS[probe] for probe in cheapest(case))
+        sets = [chosen for n in (1, 2, 3) for chosen in combinations(MEASURES, n) if tells(chosen)]
+        assert tells(cheapest(case))
+        assert minutes == min(sum(COSTS[probe] for probe in chosen) for chosen in sets)
+
+
+def test_a_table_is_corrected_entry_by_entry_and_kept_once_it_is_right(monkeypatch, tmp_path):
+    monkeypatch.setattr(symptoms, "collection_folder", lambda: tmp_path / "mine")
+    assert my_table() == (outcomes(), False)
+    report = check_table(TABLE | {"leak": {"mask added": "lower", "<bos> twice": LIKE}})
+    assert report.status == "failed" and not (tmp_path / "mine").exists()
+    assert "`leak` of `mask added`: 0.21 (moved by)" in report.message
+    assert "has 0.00. That is “higher”." in report.message and "Not named" not in report.message
+    report = check_table(TABLE | {"order": {}})
+    assert report.message.startswith("28 of 30 entries are right, and 0 of yours are wrong.")
+    assert report.message.endswith("\nNot named yet: 2 of `order`.")
+    report = check_table(TABLE)
+    assert report.status == "passed" and "my_transformer/symptoms.json" in report.message
+    assert my_table() == (outcomes(), True)
+    (tmp_path / "mine" / "symptoms.json").write_text("[1]")
+    assert my_table() == (outcomes(), False)
+
+
+def test_what_a_table_cannot_hold_gets_a_sentence():
+    for message, table in {
+        "no probe 'x-ray'. Take one of: initial loss": {"x-ray": {}},
+        "'leak' names 'flu'. The patients are: weights left out": {"leak": {"flu": "higher"}},
+        "'up' of 'mask added': write 'as healthy', 'higher'": {"leak": {"mask added": "up"}},
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            check_table(table)

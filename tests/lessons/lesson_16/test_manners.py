@@ -1,0 +1,68 @@
+"""The trainings of the lesson after pretraining: what they draw, and that nothing moves unasked."""
+
+import copy
+
+import pytest
+import torch
+
+from tests.training.small import weights
+from transformer_lesson.checkpoints.translator import trained_translator
+from transformer_lesson.lessons.lesson_16 import manners
+from transformer_lesson.text.grammar import habits
+
+pytestmark = pytest.mark.slow
+TRANSLATOR, TOKENIZER, *_ = trained_translator()
+CORPUS = manners.short_sentences((40, 40, 20), seed=0)
+
+
+def test_no_sentence_stands_in_two_parts_and_english_order_would_spoil_each():
+    sources = [pair.source for part in CORPUS for _, pair in part]
+    assert len(sources) == len(set(sources)) == 100
+    for meaning, pair in CORPUS.test:
+        assert len(pair.target.split()) <= manners.SHORT
+        assert habits.english_order(meaning) != pair.target
+    others = manners.other_sentences(5, 0, CORPUS.test)
+    assert list(others) == ["one clause", "wenn", "dass, weil", "und, aber"]
+    assert all(len(part) == 5 for part in others.values())
+
+
+def test_a_share_of_the_sentences_has_the_habit():
+    right = [pair.target for _, pair in CORPUS.tuning]
+    for share, few, many in ((0.0, 0, 0), (0.5, 10, 30), (1.0, 40, 40)):
+        pairs = manners.with_habit(CORPUS.tuning, share)
+        changed = sum(a.target != b for a, b in zip(pairs, right, strict=True))
+        assert few <= changed <= many
+
+
+def test_rewards_that_are_all_equal_move_no_weight_and_others_do():
+    pairs = [pair for _, pair in CORPUS.practice]
+    model = copy.deepcopy(TRANSLATOR)
+    rewards = manners.reinforce(model, TOKENIZER, pairs, 2, reward=lambda text, right: 0.0)
+    assert rewards == [0, 0] and torch.equal(weights(model), weights(TRANSLATOR))
+    rewards = manners.reinforce(model, TOKENIZER, pairs, 1)
+    assert 0.2 < rewards[0] < 0.6 and not torch.equal(weights(model), weights(TRANSLATOR))
+
+
+def test_comparisons_begin_at_the_reference_and_move_the_two_apart():
+    pairs = manners.preferences(manners.two_orders((20, 0, 0)).tuning)
+    model = copy.deepcopy(TRANSLATOR)
+    gains = manners.prefer(model, TRANSLATOR, TOKENIZER, pairs, steps=8, learning_rate=1e-4)
+    assert max(map(abs, gains[0])) < 1e-5 and gains[-1][0] > gains[-1][1] + 1
+
+
+def test_the_probability_of_an_answer_is_that_of_its_tokens():
+    pair = CORPUS.test[0][1]
+    whole = manners.answer_log_probs(TRANSLATOR, TOKENIZER, [pair.source], [pair.target])
+    tried = manners.attempts(TRANSLATOR, TOKENIZER, [pair.source], 3, seed=1)
+    source = manners.sources_of(TOKENIZER, [pair.source] * 3)
+    log_p, mask = manners.token_log_probs(TRANSLATOR, source, tried.ids, TOKENIZER.pad_id)
+    sums = manners.answer_log_probs(TRANSLATOR, TOKENIZER, [pair.source] * 3, tried.texts[0])
+    assert torch.allclose((log_p * mask).sum(1), sums, atol=1e-4) and whole < 0
+    assert manners.passes(tried, [pair], (1, 3))[3] >= manners.passes(tried, [pair], (1,))[1]
+
+
+def test_the_hasty_reward_does_not_see_order_nor_what_is_missing():
+    right = "heute sieht der Hund die alte Katze ."
+    assert manners.words_found("heute der Hund sieht die alte Katze .", right) == 1
+    assert manners.words_found("der Hund .", right) == 1 > manners.words_found("ein Hund .", right)
+    assert manners.exactly("der Hund .", right) == 0 < manners.exactly(right, right)

@@ -1,1 +1,0 @@
-"""Small trainings that a lesson and a benchmark share."""

@@ -1,0 +1,1 @@
+"""The lessons: a folder for each, with all that only it uses. None imports from another."""

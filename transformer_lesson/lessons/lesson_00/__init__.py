@@ -1,0 +1,6 @@
+"""Lesson 00, Start here: what only this lesson uses.
+
+- `exercises.py`: its exercises, each with its wrong turns
+- `questions.toml`: its predictions
+- `words.toml`: what is said of each wrong turn
+"""

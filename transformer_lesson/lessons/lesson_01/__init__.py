@@ -1,0 +1,7 @@
+"""Lesson 01, Tokens and embeddings: what only this lesson uses.
+
+- `exercises.py`: its exercises, each with its wrong turns
+- `figures.py`: its figures
+- `questions.toml`: its predictions
+- `words.toml`: what is said of each wrong turn
+"""

@@ -1,0 +1,214 @@
+// One text as words, characters and byte pairs; the byte pairs' merges one after the other.
+
+import { fitted, join, layer, set, textWidth, told } from "../../explorables/web/draw.js";
+import { frame, remembered } from "../../explorables/web/frame.js";
+import { BytePairTokenizer, tokenizerFromJson, visible } from "../../explorables/web/tokenizers.js";
+
+export function TokenizerExplorer(view) {
+  const { model } = view;
+  const sizes = () => ({ min: model.get("sizes")[0], max: model.get("sizes")[1], step: 10 });
+  return frame(view, {
+    name: "Tokenizer explorer",
+    traits: ["text", "bpe_size", "step", "most", "sizes", "tokenizers"],
+    controls: (make, page) => {
+      const ends = () => ({ min: 0, max: page.steps ?? 0 });
+      const words = (step) => `${step} of ${page.steps ?? 0}`;
+      return [
+        make.text("Text", "text", { size: 46 }),
+        make.slider("Byte-pair vocabulary", "bpe_size", sizes),
+        make.slider("Merges made", "step", ends, words),
+        make.play("step", ends, 600),
+      ];
+    },
+    draw: drawTokenizers,
+  });
+}
+
+const ROW_COLORS = { "words": "--value", "characters": "--query", "byte pairs": "--key" };
+
+function drawTokenizers(state, page) {
+  const typed = state.text.replace(/\p{Surrogate}/gu, "?"), { svg, width } = page;
+  if (!typed.trim()) return "There is nothing to split: type a few words.";
+  const length = [...typed].length;
+  if (length > state.most) {
+    return `This text has ${length.toLocaleString("en")} characters and the picture has room ` +
+      `for ${state.most}: shorten it.`;
+  }
+  const made = tokenizersOf(page, state), steps = mergeSteps(made["byte pairs"], typed);
+  page.steps = steps.length - 1;
+  const now = Math.min(state.step, page.steps);
+  const known = ["words", "characters"].map((name) => knownTokens(name, made[name], typed));
+  const pairs = remembered(page, "merged", [typed, state.bpe_size], () =>
+    steps.map((step) => pairTokens(made["byte pairs"], typed, step)));
+  const rows = [...known, { ...pairs[now], played: pairs }];
+  const longest = pairs.map((one, step) => tokenFacts([...known, one], steps, step,
+    made["byte pairs"]));
+  const most = rows.map(({ tokens, tokenizer }) => [tokens.length, tokenizer.vocabSize]);
+  const largest = [0, 1].map((i) => Math.max(...most.map((pair) => pair[i])));
+  let top = 0;
+  for (const { name } of rows) layer(svg, name);
+  const order = width < 620 ? [2, 0, 1] : [0, 1, 2]; // on a phone first what the sliders move
+  for (const i of order) {
+    top = drawTokenRow(layer(svg, rows[i].name), rows[i], top, width, largest);
+  }
+  set(svg, { width, height: top });
+  return { ...longest[now], longest };
+}
+
+// The three tokenizers, the byte pairs' with as many merges as its vocabulary has room for.
+function tokenizersOf(page, { tokenizers, bpe_size: size, sizes }) {
+  page.made ??= Object.fromEntries(Object.entries(tokenizers).map(([name, json]) =>
+    [name, tokenizerFromJson(json)]));
+  const merges = [...page.made["byte pairs"].ranks.keys()].slice(0, size - sizes[0]);
+  const pairs = remembered(page, "pairs", size, () => new BytePairTokenizer(merges));
+  return { ...page.made, "byte pairs": pairs };
+}
+
+// The tokens of a text that are whole stretches of it, unknown ones as they were typed.
+function knownTokens(name, tokenizer, text) {
+  const ids = tokenizer.encode(text);
+  let end = 0;
+  const tokens = tokenizer.split(text).map((piece, i) => {
+    const from = text.indexOf(piece, end);
+    end = from + piece.length;
+    return { key: i, text: visible(piece), id: ids[i], from, to: end,
+      unknown: ids[i] === tokenizer.unkId };
+  });
+  const back = tokenizer.decode(ids);
+  return { name, tokenizer, tokens, back, kept: back === text };
+}
+
+// All states of a text's byte pairs: single bytes, then after each merge that it needs.
+function mergeSteps(tokenizer, text) {
+  let byte = 0;
+  let pieces = tokenizer.split(text).map((parts) => parts.map((part) => ({ part, from: byte++ })));
+  const steps = [{ pieces }];
+  for (;;) {
+    const pairs = pieces.flatMap((parts) =>
+      parts.slice(1).map(({ part }, i) => [parts[i].part, part]));
+    const rank = (pair) => tokenizer.ranks.get(pair.join(" ")) ?? Infinity;
+    const pair = pairs.reduce((best, one) => (rank(one) < rank(best) ? one : best), ["", ""]);
+    if (rank(pair) === Infinity) return steps;
+    pieces = pieces.map((parts) => joinedAt(parts, pair));
+    steps.push({ pieces, pair, merge: rank(pair) });
+  }
+}
+
+// A piece's parts with all neighbors that are this pair made one, from the left.
+function joinedAt(parts, [left, right]) {
+  const result = [];
+  for (let i = 0; i < parts.length; i++) {
+    const found = parts[i].part === left && parts[i + 1]?.part === right;
+    result.push(found ? { ...parts[i], part: left + right } : parts[i]);
+    if (found) i++;
+  }
+  return result;
+}
+
+function pairTokens(tokenizer, text, { pieces, pair }) {
+  const encoder = new TextEncoder(); // where the character of each byte begins
+  const starts = [...text.matchAll(/./gsu)].flatMap(({ 0: letter, index }) =>
+    Array(encoder.encode(letter).length).fill(index));
+  const parts = pieces.flat(), ids = parts.map(({ part }) => tokenizer.ids.get(part));
+  const tokens = parts.map(({ part, from }, i) => ({
+    key: from, text: tokenizer.token(ids[i]), id: ids[i], bytes: part.length,
+    from: starts[from], to: starts[from + part.length - 1] + 1, fresh: part === pair?.join(""),
+  }));
+  const back = tokenizer.decode(ids);
+  return { name: "byte pairs", tokenizer, tokens, back, kept: back === text };
+}
+
+// One tokenizer's heading, costs, tokens and round trip; returns where the next one begins, as low
+// as with the most lines of what is played.
+function drawTokenRow(group, row, top, width, [mostTokens, mostWords]) {
+  const { name, tokens, tokenizer, back, kept, played = [row] } = row;
+  const color = `var(${ROW_COLORS[name]})`;
+  const costs = [
+    { text: `${tokens.length} tokens`, part: tokens.length / mostTokens },
+    { text: `vocabulary ${tokenizer.vocabSize}`, part: tokenizer.vocabSize / mostWords },
+  ];
+  const wide = width >= 620, start = wide ? 100 : 0, half = (width - start) / 2;
+  const y = wide ? top + 14 : top + 32, label = (i) => (wide ? [72, 114][i] : 0);
+  join(layer(group, "name"), "text", [name], () => 0, () => ({
+    text: name, x: 0, y: top + 14, class: "strong",
+  }));
+  join(layer(group, "bars"), "rect", costs, (_, i) => i, ({ text, part }, i) => ({
+    x: start + i * half + label(i), y: wide ? y - 9 : y + 5, height: wide ? 9 : 6, rx: 3,
+    width: Math.max(2, part * (half - 16 - label(i))), fill: color,
+    ...told(`${name}: ${text}`),
+  }));
+  join(layer(group, "costs"), "text", costs, (_, i) => i, ({ text }, i) => ({
+    text, x: start + i * half, y, class: "small", "aria-hidden": "true",
+  }));
+  const place = (tokens) => inLines(tokens, y + (wide ? 10 : 18), width);
+  const placed = place(tokens), bottom = placed.at(-1).y + 48;
+  const lowest = Math.max(...played.map(({ tokens }) => place(tokens).at(-1).y)) + 48;
+  drawTokenBoxes(group, row, placed, color);
+  const mark = kept ? "✓ the same text" : "✗ not the same text";
+  join(layer(group, "back"), "text", [back], () => 0, () => ({
+    text: fitted(`decoded, ${mark}: ${visible(back).replaceAll("␣", " ")}`, width, 12), x: 0,
+    y: bottom + 11, class: "small",
+  }));
+  return lowest + 32;
+}
+
+const UNTOLD = { "aria-label": null, role: null, tabindex: null, "data-links": null };
+const captionOf = ({ id, unknown }) => (unknown ? `? unknown ${id}` : String(id));
+
+// A place for each token, line below line as words on a page.
+function inLines(tokens, top, width) {
+  let x = 0, y = top;
+  return tokens.map((token) => {
+    const words = Math.max(textWidth(token.text, 14), textWidth(captionOf(token), 12));
+    const wide = Math.min(width, Math.ceil(words) + 10);
+    if (x + wide > width) [x, y] = [0, y + 48];
+    const place = { ...token, x, y, wide };
+    x += wide + 2;
+    return place;
+  });
+}
+
+// The boxes; one that a merge took in stays where it went, unseen, so that pieces move together.
+function drawTokenBoxes(group, { name }, placed, color) {
+  const taken = placed.flatMap((token) => Array.from({ length: (token.bytes ?? 1) - 1 }, (_, i) =>
+    ({ ...token, key: token.key + i + 1, taken: true })));
+  const boxes = [...taken, ...placed].sort((a, b) => a.key - b.key); // read aloud in this order
+  join(layer(group, "boxes"), "rect", boxes, ({ key }) => key, (token) => ({
+    x: token.x, y: token.y, width: token.wide, height: 44, rx: 6, opacity: token.taken ? 0 : 1,
+    fill: `color-mix(in oklab, ${color} ${token.unknown ? 0 : 16}%, var(--paper))`,
+    stroke: token.fresh ? "var(--focus)" : color, "stroke-width": token.fresh ? 3 : 1,
+    "stroke-dasharray": token.unknown ? "4 3" : null, "pointer-events": token.taken ? "none" : null,
+    ...(token.taken ? UNTOLD : told(tokenWords(name, token), charLinks(token))),
+  }));
+  const texts = placed.flatMap(({ key, x, y, wide, text, ...token }) => [
+    { key: `${key}`, text: fitted(text, wide - 6), x: x + wide / 2, y: y + 20, class: "middle" },
+    { key: `${key} id`, text: captionOf(token), x: x + wide / 2, y: y + 37, class: "small middle" },
+  ]);
+  join(layer(group, "texts"), "text", texts, ({ key }) => key, ({ key, ...text }) => ({
+    ...text, "aria-hidden": "true", "pointer-events": "none",
+  }));
+}
+
+const tokenWords = (name, { text, id, unknown, fresh }) =>
+  `${name}: “${text}”, ${unknown ? "unknown, " : ""}id ${id}${fresh ? ", just joined" : ""}`;
+
+// Tokens of any kind that hold the same character light up together.
+const charLinks = ({ from, to }) =>
+  Array.from({ length: to - from }, (_, i) => `char${from + i}`).join(" ");
+
+function tokenFacts(rows, steps, now, pairs) {
+  const counts = rows.map(({ name, tokens }) => `${tokens.length} as ${name}`);
+  const title = `Tokens: ${counts.join(", ")}`;
+  const lost = rows.map(({ name, tokens, kept }) =>
+    `${name}: ${tokens.filter(({ unknown }) => unknown).length} unknown, ` +
+    `decoded as ${kept ? "the same" : "another"} text`);
+  return { title, said: `${mergeWords(steps, now, pairs)} ${lost.join("; ")}.` };
+}
+
+function mergeWords(steps, now, pairs) {
+  if (!now) return `No merge yet: every byte is a token; ${steps.length - 1} merges follow.`;
+  const { pair, merge } = steps[now], id = (part) => pairs.ids.get(part);
+  const [left, right, both] = [...pair, pair.join("")].map((part) => `“${pairs.token(id(part))}”`);
+  return `Step ${now} of ${steps.length - 1}: ${left} and ${right} become ${both}, ` +
+    `merge ${merge + 1} of ${pairs.ranks.size}, id ${id(pair.join(""))}.`;
+}

@@ -1,0 +1,299 @@
+// Sinusoidal positions as clocks: two dimensions are a hand, and the hands of two positions
+// stand at angles that depend on their distance only.
+
+import { choosable, fitted, fixed, join, layer, set, signed, told } from "../../explorables/web/draw.js";
+import { frame } from "../../explorables/web/frame.js";
+import { inPieces } from "../../explorables/web/in_pieces.js";
+
+const SINUSOID_BASES = [10, 100, 1000, 10000, 100000];
+const PLACES = { least: 140, most: 202 }; // how tall the table of all positions is
+
+export function PositionalEncodingExplorer(view) {
+  return frame(view, {
+    name: "Positional encoding explorer",
+    traits: ["d_model", "length", "base", "dimension", "position", "distance"],
+    controls: (make, { model, controls }) => {
+      controls.classList.add("dense");
+      const last = (trait) => ({ min: 0, max: model.get(trait) - 1, step: 1 });
+      const positions = () => ({ min: 0, max: twoPlaces(model).last, step: 1 });
+      return [
+        make.slider("d_model", "d_model", () => ({ min: 2, max: 64, step: 2 })),
+        make.slider("length", "length", () => ({ min: 2, max: 64, step: 1 })),
+        make.choice("base", "base", () => SINUSOID_BASES.map((base) => [base, withCommas(base)])),
+        make.slider("dimension", "dimension", () => last("d_model")),
+        make.slider("distance", "distance", () => last("length")),
+        make.slider("position", "position", positions),
+        make.play("position", positions, 400),
+      ];
+    },
+    draw: drawPositions,
+  });
+}
+
+function withCommas(number) {
+  return number.toLocaleString("en-US", { maximumFractionDigits: 0 });
+}
+
+// What is chosen, inside of what is drawn.
+function twoPlaces(model) {
+  const length = model.get("length"), distance = Math.min(model.get("distance"), length - 1);
+  const last = length - 1 - distance, position = Math.min(model.get("position"), last);
+  const dimension = Math.min(model.get("dimension"), model.get("d_model") - 1);
+  return { distance, last, position, dimension, other: position + distance };
+}
+
+// The encoding, its hands' speeds in radians per token, and one position's dot products.
+function sinusoids({ d_model: dModel, length, base }, { position }) {
+  const speeds = [...Array(dModel / 2).keys()].map((i) =>
+    Math.exp((2 * i * -Math.log(base)) / dModel));
+  const encoding = [...Array(length).keys()].map((p) =>
+    speeds.flatMap((speed) => [Math.sin(p * speed), Math.cos(p * speed)]));
+  const products = encoding.map((row) =>
+    row.reduce((sum, x, i) => sum + x * encoding[position][i], 0));
+  return { speeds, encoding, products };
+}
+
+// Where the largest number stands; of those that are equal but for rounding, the first.
+function firstLargestNumber(numbers) {
+  const top = Math.max(...numbers);
+  return numbers.findIndex((one) => one >= top * (1 - 1e-4 * Math.sign(top)));
+}
+
+function drawPositions(state, page) {
+  const { svg, width } = page, chosen = twoPlaces(page.model), wide = width >= 620;
+  const parts = { ...sinusoids(state, chosen), chosen, state, page };
+  const most = wide ? page.high - PLACES.least - 50 : Infinity; // for the clocks
+  const top = drawClocks(layer(svg, "clocks"), parts, most) + 8, room = wide ? width * 0.4 : width;
+  const right = wide ? { left: room + 56, width: width - room - 74, top }
+    : { left: 36, width: width - 54, top };
+  const tall = wide ? Math.max(PLACES.least, Math.min(PLACES.most, page.high - top - 42)) :
+    PLACES.most;
+  const field = { left: 34, top: wide ? top + 26 : top + 282, width: room - 38, height: tall };
+  const cells = layer(svg, "cells", { class: "still" }); // thousands that glide at once are slow
+  drawCells(cells, parts, field);
+  drawStripes(layer(svg, "matrix"), parts, field);
+  const height = tall / 2 - 25, upper = { ...right, top: right.top + 26, height };
+  const lower = { ...right, top: right.top + 72 + height, height };
+  drawByPosition(layer(svg, "wave"), parts, upper, waveOf(parts));
+  drawByPosition(layer(svg, "products"), parts, lower, likePositions(parts));
+  set(svg, { width, height: field.top + field.height + 16 });
+  return positionFacts(parts);
+}
+
+// Where the clocks stand: in as few rows as leave each 48 pixels, its words beside or below it.
+function clockPlan(n, width, most) {
+  let rows = 1;
+  while (rows < n && width / Math.ceil(n / rows) < 48) rows++;
+  const columns = Math.ceil(n / rows), room = Math.min(240, width / columns);
+  const radius = Math.min(42, room / 2 - 7, (most - 24) / rows / 2 - 13), beside = room >= 216;
+  const high = 2 * radius + (beside ? 12 : 26);
+  return { radius, beside, room, end: 24 + rows * high,
+    x: (i) => (i % columns) * room + (beside ? radius + 4 : room / 2),
+    y: (i) => Math.floor(i / columns) * high + radius + 26 };
+}
+
+// One clock for two dimensions: to the right is the sine, up is the cosine.
+function drawClocks(group, { speeds, encoding, chosen, page }, most) {
+  const plan = clockPlan(speeds.length, page.width, most), { x, y, radius } = plan;
+  drawDials(group, { speeds, chosen, page, ...plan });
+  const places = [["other", chosen.other], ["position", chosen.position]];
+  const hands = speeds.flatMap((_, i) => places.map(([name, p]) => {
+    const [sine, cosine] = encoding[p].slice(2 * i, 2 * i + 2);
+    return { name, p, i, sine, cosine, x: x(i) + radius * sine, y: y(i) - radius * cosine };
+  }));
+  const key = ({ name, i }) => `${name}${i}`;
+  const color = ({ name }) => (name === "position" ? "var(--query)" : "var(--key)");
+  join(layer(group, "hands"), "path", hands, key, (hand) => ({
+    d: `M${x(hand.i)} ${y(hand.i)}L${hand.x} ${hand.y}`, stroke: color(hand), "stroke-width": 3,
+    "stroke-dasharray": hand.name === "other" ? "4 3" : null, "pointer-events": "none",
+  }));
+  join(layer(group, "tips"), "circle", hands, key, (hand) => ({
+    cx: hand.x, cy: hand.y, r: Math.min(hand.name === "position" ? 5 : 7, radius / 4),
+    fill: hand.name === "position" ? color(hand) : "var(--paper)",
+    stroke: color(hand), "stroke-width": 2.5,
+    ...told(`position ${hand.p}: dimension ${2 * hand.i} is ${fixed(hand.sine, 2)}, ` +
+      `dimension ${2 * hand.i + 1} is ${fixed(hand.cosine, 2)}`,
+    `at${hand.p}-${2 * hand.i} at${hand.p}-${2 * hand.i + 1}`),
+  }));
+  return plan.end;
+}
+
+function drawDials(group, { speeds, chosen, page, x, y, radius, beside, room }) {
+  const { position, other, distance, dimension } = chosen;
+  const heading = page.width < 540 ? `position ${position} (full hand) and ${other} (dashed)` :
+    `Clocks: position ${position} is the full hand, ${other} the dashed one, the arc is the turn ` +
+    "between them";
+  join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
+    text, class: "small", x: 0, y: 13,
+  }));
+  const turns = (speed) => turnsOf(speed, distance);
+  join(layer(group, "dials"), "circle", speeds, (_, i) => i, (speed, i) => ({
+    cx: x(i), cy: y(i), r: radius, class: "box",
+    ...choosable(`dimensions ${2 * i} and ${2 * i + 1}: once around in ${period(speed)} tokens, ` +
+      `${turns(speed)} turns in ${distance}`, i === Math.floor(dimension / 2),
+    () => page.set({ dimension: 2 * i })),
+  }));
+  join(layer(group, "arcs"), "path", speeds, (_, i) => i, (speed, i) => ({
+    d: clockArc(x(i), y(i), radius * 0.5, position * speed, (position + distance) * speed),
+    fill: "none", stroke: "var(--focus)", "stroke-width": 3, "pointer-events": "none",
+  }));
+  join(layer(group, "turns"), "text", speeds, (_, i) => i, (speed, i) => ({
+    text: room < 70 ? turns(speed) : `${turns(speed)} turns`, "aria-hidden": "true",
+    ...(beside ? { x: x(i) + radius + 10, y: y(i) + 22, class: "number strong" } :
+      { x: x(i), y: y(i) + radius + 17, class: "number middle" }),
+  }));
+  const words = beside ? speeds.flatMap((speed, i) => [
+    [`dimensions ${2 * i}, ${2 * i + 1}`, i, -14], [`around in ${period(speed)}`, i, 4]]) : [];
+  join(layer(group, "words"), "text", words, (_, i) => i, ([text, i, dy]) => ({
+    text, class: "small", x: x(i) + radius + 10, y: y(i) + dy, "aria-hidden": "true",
+  }));
+}
+
+// How often a hand comes around in so many tokens.
+function turnsOf(speed, distance) {
+  return fixed((distance * speed) / (2 * Math.PI), 2);
+}
+
+// How many tokens a hand needs to come around.
+function period(speed) {
+  return ((2 * Math.PI) / speed).toLocaleString("en-US",
+    { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+}
+
+// An arc of a clock, both angles from the top, less its full turns.
+function clockArc(x, y, radius, from, to) {
+  const turn = (to - from) % (2 * Math.PI), end = from + turn;
+  const at = (angle) => `${x + radius * Math.sin(angle)} ${y - radius * Math.cos(angle)}`;
+  return `M${at(from)}A${radius} ${radius} 0 ${turn > Math.PI ? 1 : 0} 1 ${at(end)}`;
+}
+
+function drawCells(group, { encoding, state, page }, { left, top, width, height }) {
+  const { length, d_model: dModel, base } = state;
+  const known = [length, dModel, base, top, width, height].join();
+  if (group.shows === known) return; // moving a hand changes none
+  group.shows = known;
+  const across = width / dModel, down = height / length;
+  inPieces(page, drawEncoding(group, encoding, { left, top, across, down, page }));
+}
+
+function drawStripes(group, { chosen, state }, { left, top, width, height }) {
+  const { length, d_model: dModel } = state, { position, other, dimension } = chosen;
+  const across = width / dModel, down = height / length;
+  join(layer(group, "heading"), "text", ["position ↓   dimension →"], () => 0, (text) => ({
+    text, class: "small", x: left, y: top - 13,
+  }));
+  const far = (one) => [position, other].every((mark) => Math.abs(one - mark) * down > 13);
+  const names = [...new Set([position, other]), ...[0, length - 1].filter(far)];
+  const y = (name) => top + (name + 0.5) * down + 4;
+  join(layer(group, "names"), "text", names, (name) => name, (name) => ({
+    text: String(name), class: far(name) ? "small end" : "small end strong", x: left - 6,
+    y: name === other ? Math.max(y(other), y(position) + 12 * (other > position)) : y(name),
+    "aria-hidden": "true",
+  }));
+  const rows = [{ row: other, color: "var(--key)" }, { row: position, color: "var(--query)" }];
+  const marks = rows.map(({ row, color }) =>
+    ({ x: left - 2, y: top + row * down - 1, width: width + 4, height: down + 2, color }));
+  marks.push({ x: left + dimension * across - 1, y: top - 2, width: across + 2,
+    height: height + 4, color: "var(--ink)" });
+  join(layer(group, "marks"), "rect", marks, (_, i) => i, ({ color, ...place }) => ({
+    ...place, fill: "none", stroke: color, "stroke-width": 2, "pointer-events": "none",
+  }));
+}
+
+// Row after row; those of another encoding are hidden until their turn comes.
+function* drawEncoding(group, encoding, { left, top, across, down, page }) {
+  const rows = encoding.map((_, p) => layer(group, `row${p}`, { display: "none" }));
+  for (const [name, row] of group.layers) {
+    if (!rows.includes(row)) row.remove();
+    if (!rows.includes(row)) group.layers.delete(name);
+  }
+  for (const [p, row] of rows.entries()) {
+    join(row, "rect", encoding[p], (_, i) => i, (x, i) => ({
+      x: left + i * across, y: top + p * down, width: across, height: down, fill: signed(x, 1),
+      ...told(`position ${p}, dimension ${i}: ${fixed(x, 2)}`, `at${p}-${i}`),
+      onclick: () => page.set({ ...movedTo(page.model, p), dimension: i }),
+    }));
+    set(row, { display: null });
+    yield;
+  }
+}
+
+// The first position moves to `p`; the second follows at its distance where there is room.
+function movedTo(model, p) {
+  const distance = Math.min(twoPlaces(model).distance, model.get("length") - 1 - p);
+  return { position: p, distance };
+}
+
+// The two curves: their numbers, what they tell, and what a click on a point does.
+function waveOf({ encoding, chosen: { dimension }, page }) {
+  return {
+    heading: `dimension ${dimension} at each position`,
+    numbers: encoding.map((row) => row[dimension]), ends: [-1, 1],
+    tell: (number, p) => `dimension ${dimension} at position ${p}: ${fixed(number, 2)}`,
+    link: (p) => `at${p}-${dimension} like${p}`,
+    choose: (p) => page.set(movedTo(page.model, p)),
+  };
+}
+
+function likePositions({ products, chosen: { position }, page }) {
+  return {
+    heading: `dot product of position ${position} with each position`,
+    numbers: products, ends: [Math.min(0, ...products), Math.max(...products)],
+    tell: (number, p) => `position ${position} · position ${p}: dot product ${fixed(number, 2)}`,
+    link: (p) => `like${p}`,
+    choose: (p) => page.set({ position: Math.min(p, position), distance: Math.abs(p - position) }),
+  };
+}
+
+function drawByPosition(group, { chosen, state }, { left, top, width, height }, curve) {
+  const { position, other } = chosen, { numbers, ends: [low, high] } = curve;
+  const x = (p) => left + (p / (state.length - 1)) * width;
+  const y = (number) => top + ((high - number) / (high - low)) * height;
+  join(layer(group, "heading"), "text", [curve.heading], () => 0, (text) => ({
+    text: fitted(text, width, 13, 600), class: "strong size-13", x: left, y: top - 13,
+  }));
+  const apart = (tick) => tick === 0 || Math.abs(y(tick) - y(0)) > 12;
+  const ticks = [...new Set([low, 0, high])].filter(apart);
+  join(layer(group, "lines"), "path", ticks, (_, i) => i, (tick) => ({
+    d: `M${left} ${y(tick)}H${left + width}`, class: "axis",
+  }));
+  join(layer(group, "ticks"), "text", ticks, (_, i) => i, (tick) => ({
+    text: fixed(tick, 1), class: "small end", x: left - 8, y: y(tick) + 4, "aria-hidden": "true",
+  }));
+  join(layer(group, "curve"), "path", [numbers], () => 0, () => ({
+    d: `M${numbers.map((one, p) => `${x(p)} ${y(one)}`).join("L")}`, fill: "none",
+    stroke: "var(--soft)", "stroke-width": 1.5, "pointer-events": "none",
+  }));
+  const color = { [other]: "var(--key)", [position]: "var(--query)" };
+  join(layer(group, "points"), "circle", numbers, (_, p) => p, (number, p) => ({
+    cx: x(p), cy: y(number), r: color[p] ? 6 : 3, fill: color[p] ?? "var(--soft)",
+    ...choosable(curve.tell(number, p), p === position || p === other, () => curve.choose(p),
+      curve.link(p)),
+  }));
+  join(layer(group, "names"), "text", [...new Set([position, other])], (_, i) => i, (p, i) => ({
+    text: String(p), class: i ? "number strong" : "number strong end", x: x(p) + (i ? 2 : -2),
+    y: top + height + 16, "aria-hidden": "true",
+  }));
+  const free = [left + width, left, left + width / 2] // where no chosen position's number stands
+    .find((at) => [position, other].every((p) => Math.abs(x(p) - at) > 90));
+  join(layer(group, "axis"), "text", free === undefined ? [] : ["position →"], () => 0, (text) => ({
+    text, class: free === left ? "small" : "small end", x: free, y: top + height + 16,
+  }));
+}
+
+function positionFacts({ speeds, encoding, products, chosen }) {
+  const { position, other, distance, dimension } = chosen;
+  const least = firstLargestNumber(products.map((one) => -one)), two = (p) => fixed(products[p], 2);
+  const [fastest, slowest] = [speeds[0], speeds.at(-1)].map((one) => turnsOf(one, distance));
+  const slow = speeds.length > 1 ? `, the slowest ${slowest}` : "";
+  const title = distance
+    ? `From position ${position} to ${other} the fastest hand makes ${fastest} turns${slow}`
+    : `Position ${position} is most like itself; which other comes close?`;
+  const wave = dimension % 2 ? "cosine" : "sine";
+  const said = `Dimension ${dimension} is a ${wave} that repeats every ` +
+    `${period(speeds[Math.floor(dimension / 2)])} tokens; at position ${position} it is ` +
+    `${fixed(encoding[position][dimension], 2)}. The dot product of position ${position} is ` +
+    `${two(position)} with itself, ${distance ? `${two(other)} with position ${other}, ` : ""}` +
+    `and ${two(least)} with position ${least} (the least).`;
+  return { title, said };
+}

@@ -1,0 +1,7 @@
+"""Lesson 03, Attention: what only this lesson uses.
+
+- `exercises.py`: its exercises, each with its wrong turns
+- `questions.toml`: its predictions
+- `solutions.py`: solutions as the lesson shows them, where the package's own say more
+- `words.toml`: what is said of each wrong turn
+"""

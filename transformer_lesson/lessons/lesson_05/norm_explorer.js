@@ -1,0 +1,272 @@
+// A norm step by step: the numbers of six tokens before and after, and one mean and deviation.
+
+import { choosable, fixed, inkOn, join, layer, set, signed, told } from "../../explorables/web/draw.js";
+import { frame } from "../../explorables/web/frame.js";
+import { fromLargest } from "../../explorables/web/ranking.js";
+
+const NORM_STEPS = { min: 0, max: 4, step: 1 };
+const NORM_STAGES = ["as they come in", "minus the mean", "divided", "times gamma", "plus beta"];
+const NORM_BLOCK = { high: 180, row: 22, numbers: 38 }; // pixels
+const NORM_NAMES = { layer: "Layer norm", rms: "RMS norm", batch: "Batch norm" };
+
+export function NormExplorer(view) {
+  return frame(view, {
+    name: "Norm explorer",
+    traits: ["tokens", "block", "norm", "shift", "scale", "gamma", "beta", "epsilon", "token",
+      "dimension", "step"],
+    controls: (make) => [
+      make.choice("Norm", "norm", () => Object.entries(NORM_NAMES)
+        .map(([norm, name]) => [norm, name.replace(" norm", "")])),
+      make.slider("shift", "shift", () => ({ min: -5, max: 5, step: 0.5 })),
+      make.slider("scale", "scale", () => ({ min: 0, max: 5, step: 0.25 })),
+      make.slider("gamma", "gamma", () => ({ min: -2, max: 2, step: 0.25 })),
+      make.slider("beta", "beta", () => ({ min: -2, max: 2, step: 0.25 })),
+      make.choice("epsilon", "epsilon", () =>
+        [1e-5, 0.01, 0.1, 1, 10].map((epsilon) => [epsilon, String(epsilon)])),
+      make.slider("Step", "step", () => NORM_STEPS, (step) => NORM_STAGES[step]),
+      make.play("step", () => NORM_STEPS, 1200),
+    ],
+    draw: drawNorm,
+  });
+}
+
+function normAverage(numbers) {
+  return numbers.reduce((a, b) => a + b) / numbers.length;
+}
+
+// What numbers share: RMSNorm measures them from 0, the others from their mean.
+function normMoments(numbers, norm) {
+  const center = norm === "rms" ? 0 : normAverage(numbers);
+  return { center, variance: normAverage(numbers.map((one) => (one - center) ** 2)) };
+}
+
+// The numbers that share mean and deviation with one of them.
+function normPeers(block, norm, token, dimension) {
+  return norm === "batch" ? block.map((row) => row[dimension]) : block[token];
+}
+
+// The block before the norm and after each of its four steps: [step][token][dimension].
+function normSteps(block, { norm, gamma, beta, epsilon }) {
+  const steps = [
+    (x, { center }) => x - center,
+    (x, { variance }) => x / Math.sqrt(variance + epsilon),
+    (x) => x * gamma,
+    (x) => (norm === "rms" ? x : x + beta),
+  ];
+  const levels = [block];
+  for (const step of steps) {
+    levels.push(levels.at(-1).map((row, token) => row.map((x, dimension) =>
+      step(x, normMoments(normPeers(block, norm, token, dimension), norm)))));
+  }
+  return levels;
+}
+
+function drawNorm(state, page) {
+  const { block, norm, shift, scale, token, dimension, step } = state;
+  const change = (x) => x * scale + shift;
+  const changed = block.map((row, i) => (i === token ? row.map(change) : row));
+  const levels = normSteps(changed, state), unchanged = normSteps(block, state);
+  const moved = levels.map((rows, level) => rows.map((row, i) =>
+    Math.max(...row.map((x, j) => Math.abs(x - unchanged[level][i][j])))));
+  const shared = normMoments(normPeers(changed, norm, token, dimension), norm);
+  const { svg, width } = page, wide = width >= 720;
+  const cell = Math.min(64, ((wide ? 0.38 * width : width) - 118) / 4);
+  const parts = { levels, moved, cell, shared, state, page };
+  drawNormBlock(layer(svg, "before"), parts, 0, { left: 0, top: 0, heading: "before" });
+  const after = { left: 0, top: NORM_BLOCK.high, heading: `after: ${NORM_STAGES[step]}` };
+  drawNormBlock(layer(svg, "after"), parts, step, after);
+  const left = wide ? 118 + 4 * cell + 34 : 0, top = wide ? 6 : 2 * NORM_BLOCK.high + 8;
+  const place = { left, top, width: width - left, apart: wide ? 61 : 48 };
+  const low = drawNormSteps(layer(svg, "steps"), parts, place);
+  set(svg, { width, height: Math.max(low, 2 * NORM_BLOCK.high) });
+  return normFacts(parts);
+}
+
+// All tokens' numbers at one step; a frame holds those that share mean and deviation.
+function drawNormBlock(group, { levels, moved, cell, state, page }, level, { left, top, heading }) {
+  const { tokens, norm, token } = state, high = NORM_BLOCK.row;
+  const first = { x: left + 64, y: top + NORM_BLOCK.numbers };
+  const y = (row) => first.y + row * high + 15;
+  join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
+    text, class: "strong", x: left, y: top + 14,
+  }));
+  const columns = ["dim 0", "1", "2", "3"];
+  join(layer(group, "columns"), "text", columns, (_, i) => i, (text, i) => ({
+    text, class: "small middle", x: first.x + (i + 0.5) * cell, y: first.y - 8,
+    "aria-hidden": "true",
+  }));
+  join(layer(group, "names"), "text", tokens, (_, i) => i, (text, i) => ({
+    text, class: i === token ? "small end strong" : "small end", x: first.x - 8, y: y(i),
+    ...choosable(`change “${text}”`, i === token, () => page.set({ token: i })),
+  }));
+  drawNormNumbers(group, levels[level], { cell, high, first, heading, state, page });
+  const framed = norm === "batch"
+    ? { x: first.x + state.dimension * cell, y: first.y, width: cell, height: tokens.length * high }
+    : { x: first.x, y: first.y + token * high, width: 4 * cell, height: high };
+  join(layer(group, "frame"), "rect", [framed], () => 0, (place) => ({
+    ...place, fill: "none", stroke: "var(--query)", "stroke-width": 2.5, "pointer-events": "none",
+  }));
+  const right = first.x + 4 * cell + 50;
+  join(layer(group, "moved"), "text", ["moved by", ...moved[level]], (_, i) => i, (one, i) => ({
+    text: i ? fixed(one, 2) : one, x: right, y: i ? y(i - 1) : first.y - 8,
+    class: one >= 0.005 ? "small end strong" : "small end",
+    ...(i ? told(`“${tokens[i - 1]}”, ${heading}: moved by ${fixed(one, 2)}`) : {}),
+  }));
+}
+
+function drawNormNumbers(group, rows, { cell, high, first, heading, state, page }) {
+  const numbers = rows.flatMap((row, token) =>
+    row.map((x, dimension) => ({ x, token, dimension })));
+  const name = ({ token, dimension }) => `${token}-${dimension}`;
+  join(layer(group, "cells"), "rect", numbers, name, ({ x, token, dimension }) => ({
+    x: first.x + dimension * cell, y: first.y + token * high, width: cell, height: high,
+    class: "cell", fill: signed(x, 12),
+    ...choosable(`“${state.tokens[token]}”, dimension ${dimension}, ${heading}: ${fixed(x, 2)}`,
+      token === state.token && dimension === state.dimension,
+      () => page.set({ token, dimension }), `number${token}-${dimension}`),
+  }));
+  join(layer(group, "numbers"), "text", numbers, name, ({ x, token, dimension }) => ({
+    text: fixed(x, 2), class: "middle number", fill: inkOn(signed(x, 12)),
+    x: first.x + (dimension + 0.5) * cell,
+    y: first.y + token * high + 15, "aria-hidden": "true", "pointer-events": "none",
+  }));
+}
+
+// What each step does, in words, with the mean and the deviation that the numbers share.
+function normStepWords({ shared, state }) {
+  const { norm, gamma, beta, epsilon } = state, rms = norm === "rms";
+  const variance = `${rms ? "mean square" : "variance"} ${fixed(shared.variance, 2)}`;
+  const root = fixed(Math.sqrt(shared.variance + epsilon), 2);
+  return [
+    NORM_STAGES[0],
+    rms ? "no mean is subtracted" : `− mean ${fixed(shared.center, 2)}`,
+    `÷ √(${variance} + epsilon ${epsilon}) = ${root}`,
+    `× gamma ${gamma}`,
+    rms ? "no beta is added" : `+ beta ${beta}`,
+  ];
+}
+
+// The numbers that share mean and deviation, on one axis for each step that is done.
+function drawNormSteps(group, parts, { left, top, width, apart: between }) {
+  const { levels, state } = parts, { norm, token, dimension } = state;
+  const chosen = levels.map((rows) => normPeers(rows, norm, token, dimension));
+  const marks = chosen.map((numbers) => normMoments(numbers, norm));
+  const drawn = marks.flatMap(({ center, variance }) =>
+    [center - Math.sqrt(variance), center + Math.sqrt(variance)]).concat(...chosen);
+  const low = Math.min(-1, ...drawn), high = Math.max(1, ...drawn);
+  const x = (number) => left + 14 + ((number - low) / (high - low)) * (width - 28);
+  const y = (level) => top + 50 + level * between;
+  const whose = norm === "batch"
+    ? `dimension ${dimension}: a dot is a token`
+    : `“${state.tokens[token]}”: a dot is a dimension`;
+  join(layer(group, "heading"), "text", [whose], () => 0, (text) => ({
+    text, class: "strong", x: left, y: top + 8,
+  }));
+  join(layer(group, "zero"), "path", [0], () => 0, () => ({
+    d: `M${x(0)} ${y(0) - 16}V${y(4) + 16}`, class: "axis", "stroke-dasharray": "3 4",
+  }));
+  join(layer(group, "zero name"), "text", ["0"], () => 0, (text) => ({
+    text, class: "small middle", x: x(0), y: y(4) + 29, "aria-hidden": "true",
+  }));
+  const axes = normStepWords(parts).slice(0, state.step + 1);
+  join(layer(group, "axes"), "path", axes, (_, i) => i, (_, i) => ({
+    d: `M${left} ${y(i)}H${left + width}`, class: "axis",
+  }));
+  drawNormMarks(group, marks, { x, y, state });
+  drawNormDots(group, chosen, { x, y, state, apart: between });
+  join(layer(group, "words"), "text", axes, (_, i) => i, (text, i) => ({
+    text, class: "small", x: left, y: y(i) - 17, "pointer-events": "none",
+    stroke: "var(--paper)", "stroke-width": 5, "paint-order": "stroke", // to be read on a path
+  }));
+  return y(4) + 36;
+}
+
+function drawNormMarks(group, marks, { x, y, state }) {
+  const shown = marks.slice(0, state.step + 1);
+  const tell = ({ center, variance }, i) => {
+    const deviation = fixed(Math.sqrt(variance), 2);
+    const words = `mean ${fixed(center, 2)}, deviation ${deviation}`;
+    return `${NORM_STAGES[i]}: ${state.norm === "rms" ? `root mean square ${deviation}` : words}`;
+  };
+  join(layer(group, "deviations"), "rect", shown, (_, i) => i, (mark, i) => ({
+    x: x(mark.center - Math.sqrt(mark.variance)), y: y(i) - 12, height: 24, rx: 4,
+    width: x(mark.center + Math.sqrt(mark.variance)) - x(mark.center - Math.sqrt(mark.variance)),
+    fill: "var(--hidden)", ...told(tell(mark, i)),
+  }));
+  join(layer(group, "means"), "rect", shown, (_, i) => i, ({ center }, i) => ({
+    x: x(center) - 1.5, y: y(i) - 15, width: 3, height: 30, fill: "var(--ink)",
+    "pointer-events": "none",
+  }));
+}
+
+// How far below its axis each dot stands: those that would hide each other go side by side.
+function normSinks(places, room) {
+  const order = fromLargest(places, places.length), lines = [], chosen = [];
+  for (const i of order) {
+    const free = lines.findIndex((last) => last - places[i] >= 17);
+    chosen[i] = free < 0 ? lines.length : free;
+    lines[chosen[i]] = places[i];
+  }
+  return chosen.map((line) => line * Math.min(11, room / Math.max(1, lines.length - 1)));
+}
+
+// A number's dot slides to its next place and leaves a trace where it was.
+function drawNormDots(group, chosen, { x, y: axis, state, apart }) {
+  const { norm, step, tokens } = state;
+  const dots = chosen.slice(0, step + 1).flatMap((numbers, level) =>
+    numbers.map((number, i) => ({ number, level, i })));
+  const sinks = chosen.map((numbers) => normSinks(numbers.map(x), apart - (apart > 50 ? 50 : 40)));
+  const y = (level, i) => axis(level) + sinks[level][i];
+  const place = (i) => (norm === "batch" ? [i, state.dimension] : [state.token, i]);
+  const name = ({ level, i }) => `${norm === "batch"}.${i}.${level === step ? "now" : level}`;
+  const color = (i) => (place(i)[0] === state.token ? "var(--query)" : "var(--key)");
+  const link = (i) => `number${place(i).join("-")}`;
+  join(layer(group, "paths"), "path", dots.filter(({ level }) => level), name, ({ level, i }) => ({
+    d: `M${x(chosen[level - 1][i])} ${y(level - 1, i)}L${x(chosen[level][i])} ${y(level, i)}`,
+    stroke: color(i), opacity: 0.5, "data-links": link(i), "pointer-events": "none",
+  }));
+  join(layer(group, "dots"), "circle", dots, name, ({ number, level, i }) => ({
+    cx: x(number), cy: y(level, i), r: 9, fill: color(i),
+    ...told(`“${tokens[place(i)[0]]}”, dimension ${place(i)[1]}, ${NORM_STAGES[level]}: ` +
+      fixed(number, 2), link(i)),
+  }));
+  const covers = (one, other) => other.level === one.level && other.i > one.i &&
+    Math.abs(x(other.number) - x(one.number)) < 12 &&
+    Math.abs(y(other.level, other.i) - y(one.level, one.i)) < 11;
+  const named = dots.filter((one) => !dots.some((other) => covers(one, other)));
+  join(layer(group, "names"), "text", named, name, ({ number, level, i }) => ({
+    text: String(i), class: "number middle", fill: inkOn(color(i)), x: x(number),
+    y: y(level, i) + 4,
+    "aria-hidden": "true", "pointer-events": "none",
+  }));
+}
+
+function normFacts({ levels, moved, state }) {
+  const { norm, shift, scale, gamma, beta, epsilon, tokens, token, dimension, step } = state;
+  const claim = normClaim(moved[4], state), at = (level) => {
+    const peers = normPeers(levels[level], norm, token, dimension);
+    const { center, variance } = normMoments(peers, norm);
+    const deviation = fixed(Math.sqrt(variance), 2);
+    return norm === "rms" ? deviation : `${fixed(center, 2)} and ${deviation}`;
+  };
+  const title = step === 4 ? claim : `${NORM_NAMES[norm]}, step ${step} of 4: ${NORM_STAGES[step]}`;
+  const what = norm === "rms" ? "Root mean square" : "Mean and deviation";
+  const whose = norm === "batch" ? `dimension ${dimension}` : `“${tokens[token]}”`;
+  const said = `“${tokens[token]}” is its old numbers × ${scale} + ${shift}, and its ` +
+    `output moves by ${fixed(moved[4][token], 2)}. ${what} of ${whose}: ${at(0)} before, ` +
+    `${at(4)} after. ` +
+    `Gamma ${gamma}${norm === "rms" ? "" : `, beta ${beta}`}, epsilon ${epsilon}.`;
+  return { title, said };
+}
+
+function normClaim(moved, { norm, shift, scale, tokens, token }) {
+  const name = NORM_NAMES[norm], farthest = Math.max(...moved.filter((_, i) => i !== token));
+  if (shift === 0 && scale === 1) {
+    const whose = norm === "batch" ? "all tokens’" : "its own";
+    const measure = norm === "rms" ? "root mean square" : "mean and deviation";
+    return `${name}: each token is measured against ${whose} ${measure}`;
+  }
+  const change = `${name}: changing “${tokens[token]}” moves`;
+  if (farthest >= 0.005) return `${change} other outputs by up to ${fixed(farthest, 2)}`;
+  return `${change} no output${moved[token] < 0.005 ? ", not even its own" : " but its own"}`;
+}

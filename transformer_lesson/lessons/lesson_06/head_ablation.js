@@ -1,0 +1,391 @@
+// Heads switched off, one or several: what that costs, where, and which head is needed then. What
+// a head costs is told once it was switched off.
+
+import { choosable, element, fitted, join, layer, set, shade, textWidth, told } from "../../explorables/web/draw.js";
+import { frame, remembered } from "../../explorables/web/frame.js";
+import { likeliest, logSoftmax } from "../../explorables/web/generation.js";
+import { inPieces } from "../../explorables/web/in_pieces.js";
+import { firstLargest } from "../../explorables/web/ranking.js";
+import { mapShades } from "../../explorables/web/small_map.js";
+import { watched } from "../../explorables/web/transformer.js";
+import { modelOf } from "../../explorables/web/weights.js";
+
+const MOST_CASES = 200; // whose results are kept
+const SWITCHES_HIGH = 380; // pixels for all heads, where they are not many
+
+export function HeadAblation(view) {
+  return frame(view, {
+    name: "Head ablation",
+    traits: ["removed", "tried"],
+    controls: ablationControls,
+    load: modelOf,
+    draw: drawAblation,
+  });
+}
+
+function ablationControls(make, page) {
+  const onclick = () => page.set({ removed: [] });
+  const all = element("button", { type: "button", text: "All heads on", onclick });
+  page.updates.push(() => set(all, { disabled: !page.model.get("removed").length }));
+  return [all];
+}
+
+function drawAblation({ removed, tried = [] }, page, { model }) {
+  const heads = page.model.get("heads"), off = removed.map(String);
+  const fresh = removed.filter((head) => !tried.map(String).includes(String(head)));
+  if (fresh.length) page.set({ tried: [...tried, ...fresh] });
+  const all = [...tried, ...removed].map(String);
+  page.study ??= studyOf(model, heads, page.model.get("rows"));
+  const [gone, known] = [off, all].map((names) =>
+    [...heads.keys()].filter((i) => names.includes(String(heads[i]))));
+  const key = [gone, known];
+  remembered(page, "cases", key, () => inPieces(page, readCases(page.study, page, gone, known)));
+  const look = lookOfCase(page.study, gone, known, page.preview);
+  const { svg, width } = page, beside = width >= 700;
+  const switches = switchPlaces(heads, beside ? width * 0.52 : width), { tall } = switches;
+  drawSwitches(layer(svg, "switches"), look, page, switches);
+  const left = switches.wide + 66;
+  const chart = beside ? { x: left, y: 0, width: width - left, high: Math.max(170, tall - 100) } :
+    { x: 34, y: tall, width: width - 34, high: 130 };
+  const end = drawLossCurves(layer(svg, "curves"), look, chart);
+  set(svg, { width, height: Math.max(tall, end) });
+  return ablationFacts(look, page);
+}
+
+// What the model does without some heads: of all cases, those read so far
+
+function studyOf(model, heads, rows) {
+  return { model, heads, rows: rows.map((row) => ({ ...row })), layers: layersOf(model),
+    results: new Map() };
+}
+
+function caseName(gone) {
+  return [...gone].sort((a, b) => a - b).join();
+}
+
+function toggledHead(gone, i) {
+  return gone.includes(i) ? gone.filter((one) => one !== i) : [...gone, i];
+}
+
+// Reads what a picture needs, first what is pointed at: the whole model, this case, each known head
+// alone, and each with one head switched.
+function* readCases(study, page, gone, known) {
+  const { heads, results } = study, switched = [...heads.keys()].map((i) => toggledHead(gone, i));
+  if (results.size > MOST_CASES) results.clear();
+  const next = () => {
+    const pointed = page.preview === null ? [] : [switched[page.preview]];
+    const alone = known.map((i) => [i]);
+    return [[], gone, ...pointed, ...alone, ...switched].find((one) => !results.has(caseName(one)));
+  };
+  for (let one = next(); one; one = next()) yield* readCase(study, one);
+}
+
+// The model's loss without some heads, mean and at each position, and where the heads look.
+function* readCase(study, gone) {
+  const { heads, rows, results } = study, n = Math.max(...rows.map(({ labels }) => labels.length));
+  const sums = Array(n).fill(0), counts = Array(n).fill(0), weights = [];
+  let right = 0;
+  for (const row of rows) {
+    const { seen, logits } = readRow(study, row, gone.map((i) => heads[i]));
+    row.labels.forEach((label, i) => {
+      if (label < 0) return; // does not count
+      sums[i] -= logSoftmax(logits.row(i))[label];
+      counts[i] += 1;
+      right += likeliest(logits.row(i)) === label ? 1 : 0;
+    });
+    const whole = results.get(caseName([]))?.weights;
+    if (row === rows[0]) {
+      weights.push(...heads.map(([name], i) => seen.get(`${name}.weights`) ?? whole[i]));
+    }
+    yield;
+  }
+  const places = [...counts.keys()].filter((i) => counts[i]);
+  const [loss, count] = [sums, counts].map((numbers) => numbers.reduce((a, b) => a + b));
+  results.set(caseName(gone), {
+    weights, loss: loss / count, right, count,
+    curve: new Map(places.map((i) => [i, sums[i] / counts[i]])),
+  });
+}
+
+// One row without these heads. Layers before them do what they do in the whole model, whose
+// outputs are kept.
+function readRow({ model, layers }, row, heads) {
+  const { source, target } = row, seen = new Map(), off = heads.map(([name]) => layerOf(name));
+  const first = layers.findIndex((name) => off.includes(name));
+  const known = new Map(layers.slice(0, Math.max(0, first)).map((name) => [name, row.kept[name]]));
+  const logits = watched(model, { seen, replace: withoutHeads(heads), known }, () => {
+    return model.decode(target, source && model.encode(source), source);
+  });
+  row.kept ??= Object.fromEntries(layers.map((name) => [name, seen.get(`${name}.output`)]));
+  return { seen, logits };
+}
+
+function layerOf(attention) {
+  return attention.split(".", 2).join(".");
+}
+
+// The names of a model's layers, in the order in which they are computed.
+function layersOf({ kind, source, config }) {
+  const names = (stack, { n_layers: n }) => Array.from({ length: n }, (_, i) => `${stack}.${i}`);
+  const reads = kind === "EncoderDecoderTransformer" ? names("encoder", source) : [];
+  return [...reads, ...names("decoder", config)];
+}
+
+// What sets these heads' outputs to zero, by hook point.
+function withoutHeads(heads) {
+  const replaced = {};
+  for (const [attention] of heads) {
+    const numbers = heads.filter(([name]) => name === attention).map(([, number]) => number);
+    replaced[`${attention}.heads`] = (outputs) => {
+      const each = outputs.data.length / outputs.shape[0];
+      for (const number of numbers) outputs.data.fill(0, number * each, (number + 1) * each);
+      return outputs;
+    };
+  }
+  return replaced;
+}
+
+// What the picture shows; what is not read yet, or of a head that was not tried, is undefined.
+function lookOfCase({ heads, results }, gone, known, preview) {
+  const result = (one) => results.get(caseName(one)), now = result(gone);
+  const then = heads.map((_, i) => (known.includes(i) ? result(toggledHead(gone, i)) : undefined));
+  const pointed = preview === null ? null : Number(preview);
+  return { heads, gone, known, then, now, pointed, all: result([]),
+    alone: known.map((i) => ({ ...result([i]), i })), complete: known.length === heads.length,
+    shown: pointed === null ? now : then[pointed] };
+}
+
+function attentionName(attention) {
+  const [stack, number, kind] = attention.split(".");
+  const where = stack === "decoder" ? `layer ${number}` : `${stack} ${number}`;
+  return `${where}, ${kind.replace("_attention", "")}`;
+}
+
+function headName([attention, number]) {
+  return `${attentionName(attention)} head ${number}`;
+}
+
+// Layer and number, where all heads are of one kind; else the whole name.
+function shortHeadName(heads, i) {
+  const kinds = new Set(heads.map(([name]) => name.replace(/\d+/, "")));
+  const [attention, number] = heads[i];
+  return kinds.size > 1 ? headName(heads[i]) : `head ${attention.split(".")[1]}.${number}`;
+}
+
+function lossAndRight({ loss, right, count }) {
+  return `${loss.toFixed(2)} nats (${right} of ${count} right)`;
+}
+
+// Where the heads stand: an attention after the other, each with its heads side by side.
+function switchPlaces(heads, width) {
+  const gap = 12, names = [...new Set(heads.map(([name]) => name))];
+  const most = Math.max(...heads.map(([, number]) => number)) + 1, narrow = width < 340;
+  const columns = Math.min(most, width >= 400 && names.length > 1 ? 8 : 4);
+  const rows = Math.ceil(most / columns) * names.length, largest = narrow ? 92 : 150;
+  const side = Math.max(28, Math.min(largest, (width - 4 - gap * (columns - 1)) / columns,
+    (SWITCHES_HIGH - 26 * names.length) / rows - 40)), line = side + 40;
+  const block = Math.ceil(most / columns) * line + 26, top = (name) => names.indexOf(name) * block;
+  return { names, top, side, tall: 24 + names.length * block, wide: columns * (side + gap) - gap,
+    place: (i) => {
+      const [name, number] = heads[i], row = Math.floor(number / columns);
+      return [2 + (number % columns) * (side + gap), 44 + top(name) + row * line];
+    } };
+}
+
+// Each head a button with its map, and below it the loss if it is switched.
+function drawSwitches(group, look, page, { names, top, side, place }) {
+  const { heads, gone, pointed } = look;
+  const start = switchedStart(look), from = start ? `, bars from ${start.toFixed(2)}` : "";
+  const note = `under each: the loss if you switch it${from}; line: the loss now`;
+  join(layer(group, "names"), "text", [note, ...names], String, (name, i) => ({
+    text: i ? attentionName(name) : fitted(name, page.width, 12),
+    class: i ? "strong" : "small", x: 0,
+    y: i ? 36 + top(name) : 12,
+  }));
+  const all = [...heads.keys()], click = (i) => () => {
+    const off = page.model.get("removed"), name = String(heads[i]);
+    const others = off.filter((head) => String(head) !== name);
+    page.set({ removed: others.length < off.length ? others : [...off, heads[i]] });
+  };
+  join(layer(group, "boxes"), "rect", all, String, (i) => ({
+    x: place(i)[0], y: place(i)[1], width: side, height: side, rx: 8, class: "box",
+    ...choosable(switchWords(look, i), gone.includes(i), click(i), `head${i}`),
+    "data-preview": look.known.includes(i) ? i : null,
+  }));
+  drawHeadMaps(group, look, place, side);
+  drawSwitchedLosses(group, look, place, side);
+  const off = all.filter((i) => gone.includes(i) !== (i === pointed));
+  join(layer(group, "crosses"), "path", off, String, (i) => ({
+    d: `M${place(i)[0] + 6} ${place(i)[1] + 6}l${side - 12} ${side - 12}m0 ${12 - side}` +
+      `l${12 - side} ${side - 12}`,
+    stroke: "var(--query)", "stroke-width": 3, "pointer-events": "none",
+    "stroke-dasharray": i === pointed ? "7 5" : "none",
+  }));
+}
+
+function switchWords({ heads, gone, known, then }, i) {
+  const off = gone.includes(i), name = `${headName(heads[i])} is ${off ? "off" : "on"}`;
+  if (!known.includes(i)) return `${name}; not tried yet`;
+  if (!then[i]) return `${name}; not read yet`;
+  return `${name}; loss ${off ? "with it again" : "without it"}: ${lossAndRight(then[i])}`;
+}
+
+// Where each head looks in the first row, in the case that is pointed at.
+function drawHeadMaps(group, { heads, gone, now, all, shown }, place, side) {
+  const { weights = [] } = shown ?? now ?? all ?? {};
+  const levels = weights.flatMap((one, i) => {
+    return mapShades(heads[i], one, place(i), side).map((path) => ({ ...path, i }));
+  });
+  join(layer(group, "maps"), "path", levels, ({ name }) => name, ({ d, level, i }) => ({
+    d, fill: shade(level), opacity: gone.includes(i) ? 0.35 : 1, class: "still",
+    "pointer-events": "none",
+  }));
+}
+
+// Where an axis begins: at 0, or where all losses are nearly equal just below them.
+function lossStart(losses) {
+  const low = Math.min(...losses), high = Math.max(...losses);
+  const close = losses.length > 1 && low > 0.7 * high && high > low;
+  return close ? Math.max(0, Math.floor(100 * (low - (high - low) / 4)) / 100) : 0;
+}
+
+function switchedStart({ now, then }) {
+  return lossStart([now, ...then].filter(Boolean).map(({ loss }) => loss));
+}
+
+// A bar for the loss after each switch, on one scale; a mark shows the loss as it is now.
+function drawSwitchedLosses(group, look, place, side) {
+  const { heads, known, now, then } = look, read = [...then.keys()].filter((i) => then[i] && now);
+  const worst = Math.max(1e-9, ...read.map((i) => then[i].loss), now?.loss ?? 0);
+  const start = switchedStart(look), below = (i) => place(i)[1] + side;
+  const wide = (loss) => Math.max(1, ((loss - start) / (worst - start)) * side);
+  join(layer(group, "bars"), "rect", read, String, (i) => ({
+    x: place(i)[0], y: below(i) + 5, width: wide(then[i].loss), height: 8, rx: 2,
+    fill: then[i].loss > now.loss ? "var(--minus)" : "var(--plus)", "data-links": `head${i}`,
+  }));
+  join(layer(group, "marks"), "rect", read, String, (i) => ({
+    x: place(i)[0] + wide(now.loss) - 1, y: below(i) + 3, width: 2, height: 12,
+    fill: "var(--ink)", "pointer-events": "none",
+  }));
+  const digits = start ? 3 : 2, longest = `head 0.0: ${worst.toFixed(digits)}`;
+  const named = textWidth(longest, 12) <= side ? "head " : "";
+  const number = (i) => (then[i] ? then[i].loss.toFixed(digits) : known.includes(i) ? "…" : "?");
+  const label = ([attention, one]) => `${named}${attention.split(".")[1]}.${one}`;
+  join(layer(group, "numbers"), "text", [...then.keys()], String, (i) => ({
+    text: `${label(heads[i])}: ${number(i)}`, class: "number", x: place(i)[0], y: below(i) + 27,
+    "aria-hidden": "true", "data-links": `head${i}`,
+  }));
+}
+
+// The loss at each position: of the whole model, of this case, and of what is pointed at. Positions
+// are apart from each other, so what is joined is what one of them was and is.
+function drawLossCurves(group, look, { x, y, width, high }) {
+  const curves = curvesOf(look), top = y + 66;
+  const places = [...(curves[0]?.curve.keys() ?? [])];
+  const losses = curves.flatMap(({ curve }) => [...curve.values()]);
+  const low = curves.length > 1 ? lossStart(losses) : 0;
+  const most = Math.max(1e-9, ...losses), from = low ? `, from ${low.toFixed(2)}` : "";
+  const last = Math.max(1, places.at(-1) - places[0]), step = width / (last + 1);
+  const across = (place) => x + (place - places[0] + 0.5) * step;
+  const up = (loss) => top + high * (1 - (loss - low) / (most - low));
+  join(layer(group, "title"), "text", [0], () => 0, () => ({
+    text: `loss at each position, in nats${from}`, class: "strong", x: x - 30, y: y + 14,
+  }));
+  drawLossNames(group, curves, x - 30, y + 36);
+  join(layer(group, "changes"), "path", places, String, (at) => {
+    const heights = curves.map(({ curve }) => up(curve.get(at)));
+    return { class: "axis",
+      d: `M${across(at)} ${Math.min(...heights)}V${Math.max(...heights)}` };
+  });
+  const dots = curves.flatMap(({ name, color, hollow, curve }) =>
+    [...curve].map(([at, loss]) => ({ name: `${name} ${at}`, color, hollow, at, loss })));
+  join(layer(group, "dots"), "circle", dots, ({ name }) => name, ({ color, hollow, at, loss }) => ({
+    cx: across(at), cy: up(loss), ...lossDot(color, hollow), "pointer-events": "none",
+  }));
+  const ends = places.length ? [[most, "high"], [low, "low"]] : [];
+  join(layer(group, "ticks"), "text", ends, ([, name]) => name, ([loss]) => ({
+    text: loss.toFixed(low ? 2 : loss ? 1 : 0), class: "small end", x: x - 6, y: up(loss) + 4,
+    "aria-hidden": "true",
+  }));
+  join(layer(group, "axis"), "path", [0], () => 0, () => ({
+    d: `M${x} ${top + high}h${width}`, class: "axis",
+  }));
+  drawPlaces(group, curves, places, { across, step, top, high });
+  return top + high + 30;
+}
+
+function drawLossNames(group, curves, x, y) {
+  const left = (i) => x + 92 * i, name = (curve) => curve.name;
+  join(layer(group, "signs"), "circle", curves, name, ({ color, hollow }, i) => ({
+    cx: left(i) + 5, cy: y - 4, ...lossDot(color, hollow),
+  }));
+  join(layer(group, "legend"), "text", curves, name, ({ name: text }, i) => ({
+    text, class: "small", x: left(i) + 14, y,
+  }));
+}
+
+function lossDot(color, hollow) {
+  return { r: 4.5, fill: hollow ? "var(--paper)" : color, stroke: color, "stroke-width": 2 };
+}
+
+function curvesOf({ all, now, shown, gone, pointed }) {
+  const curves = [
+    { name: "all heads", ...all, color: "var(--key)" },
+    ...(gone.length ? [{ name: "now", ...now, color: "var(--query)" }] : []),
+    ...(pointed === null ? [] : [{ name: "once switched", ...shown, color: "var(--value)",
+      hollow: true }]),
+  ];
+  return curves.filter(({ curve }) => curve);
+}
+
+// What the pointer and the keyboard reach in the curves: one column for each position.
+function drawPlaces(group, curves, places, { across, step, top, high }) {
+  const words = (place) => {
+    const losses = curves.map(({ name, curve }) => `${name} ${curve.get(place).toFixed(2)}`);
+    return `position ${place}: ${losses.join(", ")}`;
+  };
+  join(layer(group, "places"), "rect", places, String, (place) => ({
+    x: across(place) - step / 2, y: top, width: step, height: high, fill: "transparent",
+    ...told(words(place)),
+  }));
+  const every = Math.ceil(24 / step), named = places.filter((place) => place % every === 0);
+  join(layer(group, "place names"), "text", named, String, (place) => ({
+    text: place, class: "small middle", x: across(place), y: top + high + 18, "aria-hidden": "true",
+  }));
+}
+
+function ablationFacts(look, page) {
+  const { heads, gone, all, now } = look;
+  if (!now) return { title: "The model reads", said: "The model reads without these heads." };
+  const names = gone.map((i) => headName(heads[i])).join("; ");
+  const begin = gone.length ? `Taken away: ${names}.` : "Nothing is taken away.";
+  const means = `Mean loss ${lossAndRight(now)}, with all heads ${lossAndRight(all)}.`;
+  return { title: ablationTitle(look), said: `${begin} ${means} ${neededWords(look, page)}` };
+}
+
+// Until each head was switched off once, what those cost that were.
+function ablationTitle({ heads, gone, known, all, now, alone, complete }) {
+  const whole = all.loss.toFixed(2), loss = now.loss.toFixed(2), n = heads.length;
+  if (gone.length > 1 || (gone.length && complete)) {
+    const plural = gone.length > 1 ? "s" : "";
+    return `Without ${gone.length} head${plural}: loss ${loss}, with all ${whole}`;
+  }
+  const read = alone.filter((one) => one.loss !== undefined);
+  if (!read.length) return `With all ${n} heads the loss is ${whole}; none is off yet`;
+  const most = read[firstLargest(read.map((one) => one.loss))], name = shortHeadName(heads, most.i);
+  const cost = most.loss.toFixed(2), largest = known.length > 1 ? ", the largest so far" : "";
+  if (complete) return `With all heads the loss is ${whole}, without ${name} ${cost}`;
+  return `Tried ${known.length} of ${n} heads: without ${name} the loss is ${cost}${largest}`;
+}
+
+// Which of the heads that are left is missed most: told once all were tried.
+function neededWords({ heads, gone, known, then, complete }, page) {
+  const left = [...heads.keys()].filter((i) => !gone.includes(i));
+  const open = heads.length - known.length;
+  if (!left.length) return "No head is left.";
+  if (!complete) return `${open} head${open > 1 ? "s are" : " is"} left to try.`;
+  if (page.work) return "Now it reads what each of the others costs.";
+  const most = left[firstLargest(left.map((i) => then[i].loss))];
+  return `Of those left, ${headName(heads[most])} is needed most: without it too, ` +
+    `${lossAndRight(then[most])}.`;
+}

@@ -1,0 +1,337 @@
+// A training run, snapshot by snapshot: the loss, what the model wrote, and where it looked.
+
+import { curveNumber, curveStep, drawCurves } from "../../explorables/web/curves.js";
+import { choosable, fitted, join, layer, set, shade, textLines, textWidth, told } from "../../explorables/web/draw.js";
+import { frame } from "../../explorables/web/frame.js";
+import { firstLargest } from "../../explorables/web/ranking.js";
+
+const NOTHING_TO_REPLAY = "There is nothing to replay yet: train with on_step=recorder, a " +
+  "ReplayRecorder, then show TrainingReplay(recorder.snapshots).";
+const MOST_REPLAYED = 40; // words of a row
+const REPLAY_HIGH = 430; // pixels for words, curves and map, where they are side by side
+const NO_WEIGHT = 65535;
+const unpackedWeights = new WeakMap();
+
+export function TrainingReplay(view) {
+  const steps = () => view.model.get("snapshots").map(({ step }) => step);
+  const ends = () => ({ min: 1, max: Math.max(1, steps().length), step: 1 });
+  const name = (number) => (steps().length ? `step ${curveStep(replayed(steps(), number))}` : "");
+  return frame(view, {
+    name: "Training replay",
+    traits: ["snapshots", "number", "layer", "head"],
+    controls: (make) => [
+      make.slider("Snapshot", "number", ends, name),
+      make.play("number", ends, 350),
+    ],
+    draw: drawReplay,
+  });
+}
+
+// Curves, map and heads side by side where there is room, else below each other.
+function replayPlaces(width) {
+  if (width < 700) {
+    return { curves: { x: 0, width }, map: { x: 0, width }, heads: { x: 2, width: width - 4 } };
+  }
+  const first = Math.round(width * 0.3), last = Math.round(width * 0.25);
+  return { curves: { x: 0, width: first }, heads: { x: width - last, width: last - 2 },
+    map: { x: first + 20, width: width - first - last - 40 } };
+}
+
+function replayed(all, number) {
+  return all[Math.min(number, all.length) - 1];
+}
+
+function drawReplay(state, page) {
+  const { snapshots, number } = state, { svg, width } = page;
+  if (!snapshots.length) return NOTHING_TO_REPLAY;
+  const now = replayed(snapshots, number), look = lookAtSnapshot(now, state);
+  const wide = width >= 700, places = replayPlaces(width);
+  for (const name of ["words", "curves", "map", "heads"]) layer(svg, name); // to be read so
+  const top = drawReplayedWords(layer(svg, "words"), now, width, wide);
+  const numberOf = (step) => 1 + snapshots.findIndex((one) => one.step === step);
+  const map = { ...places.map, y: top, high: wide ? REPLAY_HIGH - top : 300 };
+  const mapEnds = drawReplayMap(layer(svg, "map"), now, look, map);
+  const heads = { ...places.heads, y: wide ? top : mapEnds + 4, high: map.high, page };
+  const headsEnd = drawReplayHeads(layer(svg, "heads"), now, look, heads);
+  const high = wide ? (REPLAY_HIGH - top - 170) / 2 : 70;
+  const below = drawCurves(layer(svg, "curves"), replayCurves(snapshots, state, high), {
+    ...places.curves, y: wide ? top : headsEnd + 8, chosen: now.step,
+    choose: (step) => page.set({ number: numberOf(step) }),
+  });
+  set(svg, { width, height: Math.max(below, mapEnds, headsEnd) });
+  return replayFacts(snapshots.at(-1).step, now, look);
+}
+
+// A snapshot's weights as whole numbers, 10,000 for 1.
+function unpacked(snapshot) {
+  if (!unpackedWeights.has(snapshot)) {
+    const bytes = Uint8Array.from(atob(snapshot.weights), (letter) => letter.charCodeAt(0));
+    unpackedWeights.set(snapshot, new Uint16Array(bytes.buffer));
+  }
+  return unpackedWeights.get(snapshot);
+}
+
+// One head's weights, [query][key]; where `head` is null, the mean over the layer's heads.
+function replayWeights(snapshot, layer, head) {
+  const [, heads, queries, keys] = snapshot.shape, units = unpacked(snapshot);
+  const asked = head === null ? [...Array(heads).keys()] : [head];
+  const at = (one, query, key) => units[((layer * heads + one) * queries + query) * keys + key];
+  return Array.from({ length: queries }, (_, query) => Array.from({ length: keys }, (_, key) => {
+    const found = asked.map((one) => at(one, query, key));
+    if (found.includes(NO_WEIGHT)) return NaN;
+    return found.reduce((a, b) => a + b) / (10000 * asked.length);
+  }));
+}
+
+// For each row the key with its largest weight (-1: none), and whether that is in a frame.
+function strongestKeys(weights, { true_cells: cells }) {
+  return weights.map((row, query) => {
+    const best = firstLargest(row), own = cells.filter(([one]) => one === query);
+    return { best, framed: own.length > 0, hit: own.some(([, key]) => key === best) };
+  });
+}
+
+function hitsOf(strongest) {
+  const framed = strongest.filter((row) => row.framed);
+  return { hits: framed.filter(({ hit }) => hit).length, rows: framed.length };
+}
+
+function lookAtSnapshot(snapshot, { layer, head }) {
+  const [layers, heads] = snapshot.shape, row = Math.min(layer, layers - 1);
+  const column = head === null ? null : Math.min(head, heads - 1);
+  const weights = replayWeights(snapshot, row, column);
+  const strongest = strongestKeys(weights, snapshot);
+  const name = column === null ? `mean of ${heads} heads` : `head ${column}`;
+  return { layer: row, head: column, weights, strongest, ...hitsOf(strongest),
+    name: `block ${row}, ${name}` };
+}
+
+// The loss, and below it the shares of right words and of rows that look into their frame.
+function replayCurves(snapshots, state, low) {
+  const points = (measure) => snapshots.map((one) => [one.step, measure(one)])
+    .filter(([, value]) => value !== null);
+  const hitShare = (one) => {
+    const { hits, rows } = lookAtSnapshot(one, state);
+    return rows ? hits / rows : null;
+  };
+  const rightShare = ({ right, expected }) =>
+    (expected.length ? rightOf(right) / expected.length : null);
+  const loss = { name: "loss", look: 0, points: points((one) => one.loss) };
+  const shares = [
+    { name: "words right", look: 1, points: points(rightShare) },
+    { name: "rows in frame", look: 2, points: points(hitShare) },
+  ].filter((curve) => curve.points.length);
+  const high = shares.length ? low : 2 * low;
+  const frames = [{ heading: "loss, nats per token", log: false, high, curves: [loss] }];
+  if (shares.length) frames.push({ heading: "share", log: false, high: low, curves: shares });
+  return frames;
+}
+
+function rightOf(right) {
+  return right.filter(Boolean).length;
+}
+
+// What was written, each word with a sign, above what was expected; returns where they end.
+function drawReplayedWords(group, { written, expected, right, query_tokens: rows }, width, wide) {
+  const wrote = written.map((word, i) => ({
+    text: `${right[i] ? "✓" : "✗"} ${word}`, right: right[i], key: `wrote ${i}`, links: "",
+    words: `written word ${i}, “${word}”: ${right[i] ? "right" : "not right here"}`,
+  }));
+  const wanted = expected.map((word, i) => ({
+    text: word, right: null, key: `expected ${i}`, links: rows[i] === word ? `row${i}` : "",
+    words: `expected word ${i}: “${word}”`,
+  }));
+  const inMap = !wide && String(expected) === String(rows); // the map's rows are these words
+  const rowsOfChips = [["wrote", wrote], ["expected", inMap ? [] : wanted]]
+    .filter(([, row]) => row.length);
+  const chips = [], names = [];
+  let y = 1;
+  for (const [name, row] of rowsOfChips) {
+    names.push({ name, y });
+    y = placeChips(row, name, { y, width }, chips);
+  }
+  join(layer(group, "names"), "text", names, ({ name }) => name, ({ name, y }) => ({
+    text: name, class: "small end", x: 60, y: y + 16,
+  }));
+  drawReplayChips(group, chips);
+  return chips.length ? y + 6 : 0;
+}
+
+// Sets words in lines, adds them to `chips`, and returns where they end.
+function placeChips(row, name, { y, width }, chips) {
+  const shown = row.slice(0, MOST_REPLAYED), more = row.length - shown.length;
+  const rest = { text: `and ${more} more`, key: `${name} more`, links: "", words: `${more} more` };
+  let x = 70;
+  for (const chip of more ? [...shown, rest] : shown) {
+    const text = fitted(chip.text, Math.min(150, width - 90), 13);
+    const wide = textWidth(text, 13) + 12;
+    if (x + wide > width && x > 70) [x, y] = [70, y + 26];
+    chips.push({ ...chip, text, x, y, wide });
+    x += wide + 4;
+  }
+  return y + 28;
+}
+
+function drawReplayChips(group, chips) {
+  const strokes = new Map([[true, "var(--value)"], [false, "var(--minus)"]]);
+  join(layer(group, "chips"), "rect", chips, ({ key }) => key, (chip) => ({
+    x: chip.x, y: chip.y, width: chip.wide, height: 22, rx: 7, fill: "var(--card)",
+    stroke: strokes.get(chip.right) ?? "var(--line)", "stroke-width": 1.5,
+    "stroke-dasharray": chip.right === false ? "4 3" : null, ...told(chip.words, chip.links),
+  }));
+  join(layer(group, "texts"), "text", chips, ({ key }) => key, ({ text, x, y }) => ({
+    text, class: "size-13", x: x + 6, y: y + 15, "aria-hidden": "true", "pointer-events": "none",
+  }));
+}
+
+// The chosen weights as a map: rows look at columns.
+function drawReplayMap(group, now, look, { x, y, width, high }) {
+  const { weights } = look, rows = weights.length, columns = weights[0].length;
+  const longest = (words) => Math.max(...words.map((word) => textWidth(fitted(word, 80, 12), 12)));
+  const notes = ["rows look at columns; dot: the largest of a row",
+    ...(look.rows ? [`framed: ${now.framed}; ✓: the dot is in it`] : [])];
+  const heading = [look.name, ...notes.flatMap((text) => textLines(text, width, 12))];
+  const names = Math.min(longest(now.query_tokens) + 14, width * 0.28), left = x + names;
+  const top = y + 8 + 16 * heading.length, low = 18 + 0.71 * longest(now.key_tokens); // aslant
+  const wide = Math.min(44, (width - names - 24) / columns);
+  const tall = Math.max(12, Math.min(28, (high - (top - y) - low) / rows));
+  const bottom = top + tall * rows, at = { left, top, wide, tall, bottom, names };
+  join(layer(group, "heading"), "text", heading, (_, i) => i, (text, i) => ({
+    text: fitted(text, width, i ? 12 : 14, i ? 400 : 600), class: i ? "small" : "strong", x,
+    y: y + 14 + 16 * i,
+  }));
+  drawReplayCells(group, now, look, at);
+  drawReplayRows(layer(group, "rows"), now, look, at);
+  drawReplayColumns(layer(group, "columns"), now, look, at);
+  return bottom + low;
+}
+
+function drawReplayCells(group, now, { weights, strongest }, { left, top, wide, tall }) {
+  const framed = new Set(now.true_cells.map(([query, key]) => `${query}-${key}`));
+  const { query_tokens: rows, key_tokens: columns } = now;
+  const cells = weights.flatMap((row, query) => row.map((weight, key) => {
+    const name = `${query}-${key}`, frame = framed.has(name) ? `, framed: ${now.framed}` : "";
+    const words = `“${rows[query]}” looks at “${columns[key]}”: ${weightWords(weight)}${frame}`;
+    return { query, key, weight, name, words };
+  }));
+  join(layer(group, "cells"), "rect", cells, ({ name }) => name, (cell) => ({
+    x: left + wide * cell.key, y: top + tall * cell.query, width: wide, height: tall,
+    class: "cell", fill: Number.isNaN(cell.weight) ? "var(--hidden)" : shade(cell.weight),
+    ...told(cell.words, `cell${cell.name}`),
+  }));
+  join(layer(group, "frames"), "rect", now.true_cells, String, ([query, key]) => ({
+    x: left + wide * key, y: top + tall * query, width: wide, height: tall, fill: "none",
+    stroke: "var(--query)", "stroke-width": 2.5, "pointer-events": "none",
+  }));
+  const dots = strongest.map((row, query) => ({ ...row, query })).filter(({ best }) => best >= 0);
+  join(layer(group, "dots"), "circle", dots, ({ query }) => query, ({ best, query }) => ({
+    cx: left + wide * (best + 0.5), cy: top + tall * (query + 0.5),
+    r: Math.max(1.5, Math.min(4, wide / 4, tall / 4)), fill: "var(--paper)", stroke: "var(--ink)",
+    "pointer-events": "none",
+  }));
+}
+
+function weightWords(weight) {
+  return Number.isNaN(weight) ? "no number" : weight.toFixed(3);
+}
+
+// The words that look, and behind a row with a frame whether its largest weight is in it.
+function drawReplayRows(group, now, { weights, strongest }, { left, top, wide, tall, names }) {
+  const { query_tokens: rows, key_tokens: columns } = now;
+  const y = (query) => top + tall * (query + 0.5) + 4, end = left + wide * columns.length;
+  const tells = ({ best, framed, hit }, query) => {
+    if (best < 0) return `“${rows[query]}” looks nowhere: its weights are no numbers`;
+    const most = `“${columns[best]}”, ${weights[query][best].toFixed(3)}`;
+    const found = framed ? `, ${hit ? "in" : "outside of"} its frame` : "";
+    return `“${rows[query]}” looks most at ${most}${found}`;
+  };
+  const links = (query) => columns.map((_, key) => `cell${query}-${key}`).join(" ");
+  join(layer(group, "words"), "text", strongest, (_, query) => query, (row, query) => ({
+    text: fitted(rows[query], names - 10, 12), class: "small end", x: left - 7, y: y(query),
+    ...told(tells(row, query), `row${query} ${links(query)}`),
+  }));
+  const signs = strongest.map((row, query) => ({ ...row, query })).filter(({ framed }) => framed);
+  join(layer(group, "signs"), "text", signs, ({ query }) => query, ({ hit, query }) => ({
+    text: hit ? "✓" : "✗", class: "small", x: end + 6, y: y(query), "aria-hidden": "true",
+  }));
+}
+
+function drawReplayColumns(group, now, { weights }, { left, wide, bottom }) {
+  const { key_tokens: columns } = now, apart = Math.ceil(13 / wide);
+  const shown = columns.map((word, key) => ({ word, key })).filter(({ key }) => key % apart === 0);
+  const links = (key) => weights.map((_, query) => `cell${query}-${key}`).join(" ");
+  join(layer(group, "words"), "text", shown, ({ key }) => key, ({ word, key }) => {
+    const x = left + wide * (key + 0.5) + 4, y = bottom + 14;
+    const total = weights.reduce((sum, row) => sum + row[key], 0);
+    return {
+      text: fitted(word, 80, 12), class: "small end", x, y, transform: `rotate(-45 ${x} ${y})`,
+      ...told(`“${word}” gets ${weightWords(total / weights.length)} of a row, on average`,
+        links(key)),
+    };
+  });
+}
+
+// A small map of every head and of each layer's mean, as buttons; returns where they end.
+function drawReplayHeads(group, now, look, { x, y, width, high, page }) {
+  const [layers, heads] = now.shape, gap = 5, names = [null, ...Array(heads).keys()];
+  const least = heads > 3 ? 31 : 44, most = Math.floor((width + gap) / (least + gap));
+  const lines = Math.ceil((heads + 1) / most), columns = Math.ceil((heads + 1) / lines);
+  const room = (high - 20) / (layers * lines) - (look.rows ? 36 : 22);
+  const side = Math.max(28, Math.min(72, room, (width - gap * (columns - 1)) / columns));
+  const line = side + (look.rows ? 36 : 22);
+  const all = [...Array(layers).keys()].flatMap((row) => names.map((head, i) => ({
+    ...lookAtSnapshot(now, { layer: row, head }), x: x + (i % columns) * (side + gap),
+    label: head === null ? (side > 44 ? `${row}.mean` : "mean") : `${row}.${head}`,
+    y: y + 20 + (row * lines + Math.floor(i / columns)) * line,
+  })));
+  join(layer(group, "title"), "text", ["all heads"], () => 0, (text) => ({
+    text, class: "strong", x, y: y + 14,
+  }));
+  join(layer(group, "boxes"), "rect", all, ({ name }) => name, (one) => ({
+    class: "box", x: one.x, y: one.y, width: side, height: side, rx: 6,
+    ...choosable(headTells(one), one.layer === look.layer && one.head === look.head,
+      () => page.set({ layer: one.layer, head: one.head })),
+  }));
+  const shades = all.flatMap((one) => replayShades(one, side));
+  join(layer(group, "maps"), "path", shades, ({ name }) => name, ({ d, level }) => ({
+    d, fill: shade(level), "pointer-events": "none", class: "still",
+  }));
+  const lined = all.flatMap((one) => [
+    { ...one, key: `${one.name} name`, text: one.label },
+    { ...one, key: `${one.name} hits`, text: `${one.hits}/${one.rows}`, low: 13 },
+  ]).filter(({ low, rows }) => !low || rows);
+  join(layer(group, "names"), "text", lined, ({ key }) => key, ({ text, x, y, low = 0 }) => ({
+    text, class: "small middle", x: x + side / 2, y: y + side + 12 + low, "aria-hidden": "true",
+  }));
+  return y + 20 + layers * lines * line;
+}
+
+function headTells({ name, hits, rows }) {
+  return rows ? `${name}: ${hits} of ${rows} rows in frame` : name;
+}
+
+// The cells of one small map, those of about the same weight as one path.
+function replayShades({ name, weights, x, y }, side) {
+  const inner = side - 8, wide = inner / weights[0].length, high = inner / weights.length;
+  const paths = new Map();
+  weights.forEach((row, i) => row.forEach((weight, j) => {
+    const level = Math.ceil(Math.min(1, weight) * 6 - 0.12) / 6;
+    const cell = `M${x + 4 + j * wide} ${y + 4 + i * high}h${wide}v${high}h${-wide}z`;
+    if (level > 0) paths.set(level, (paths.get(level) ?? "") + cell);
+  }));
+  return [...paths].map(([level, d]) => ({ name: `${name}.${level}`, level, d }));
+}
+
+function replayFacts(last, now, look) {
+  const { step, loss, expected, right, framed } = now;
+  const words = expected.length ? `, ${rightOf(right)} of ${expected.length} words right` : "";
+  const hits = look.rows ? `, ${look.hits} of ${look.rows} rows look most into their frame` : "";
+  const order = expected.length ? " (✓: expected, in this order)" : "";
+  const where = look.rows ? `: in ${look.hits} of ${look.rows} rows with a frame (${framed}) ` +
+    "the largest weight is inside it" : "";
+  const said = `Step ${curveStep(step)} of ${curveStep(last)}, ` +
+    `loss ${curveNumber(loss)}${words}${order}. Block ${look.layer}, ` +
+    `${look.name.replace(/^block \d+, /, "")}${where}.`;
+  return { title: `Step ${curveStep(step)}: loss ${curveNumber(loss)}${words || hits}`,
+    said };
+}

@@ -1,0 +1,159 @@
+"""Make what lesson 11 shows of three seeds: how circuits form, what they are, and where they fail.
+
+python -m transformer_lesson.lessons.lesson_11.measure_circuits
+    some five minutes; writes transformer_lesson/lessons/lesson_11/circuits.json
+"""
+
+import json
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from transformer_lesson.interpretability import circuits, head_matrices, head_scores
+from transformer_lesson.lessons.lesson_11 import induction
+from transformer_lesson.lessons.lesson_11.induction import AttentionOnlyDecoder, RepeatedSequences
+from transformer_lesson.model.hooks import record
+from transformer_lesson.training import StepReport, train
+
+SEEDS, WARM_UPS, PREFIXES = (0, 1, 2), (50, 5), (0, 8, 16, 20, 24, 32)
+NEEDED = 24  # queries 1 to 24: what the circuit needs of previous-token heads
+
+
+def new_model(seed: int, n_layers: int = 2) -> AttentionOnlyDecoder:
+    torch.manual_seed(seed)
+    return AttentionOnlyDecoder(replace(induction.CONFIG, n_layers=n_layers))
+
+
+def previous_and_induction(model: nn.Module) -> tuple[float, float]:
+    """Return the best head's mean weight on the token before, queries 1 to 24; and on the match."""
+    (ids,) = induction.held_out_batch().inputs
+    with torch.no_grad(), record(model) as run:
+        model(ids)
+    first, second = (run[f"decoder.{i}.self_attention.weights"] for i in (0, 1))
+    needed = first.diagonal(-1, dim1=-2, dim2=-1)[..., :NEEDED].mean(dim=(0, 2))  # (head,)
+    return needed.max().item(), head_scores.induction_score(second, 24).max().item()
+
+
+def formed(seed: int, warm_up: int) -> tuple[AttentionOnlyDecoder, list[list[float]]]:
+    """Train one model; return it, and every five steps [step, previous, induction, right]."""
+    model, curve, test = new_model(seed), [], induction.held_out_batch()
+
+    def look(report: StepReport) -> None:
+        if report.step == 1 or report.step % 5 == 0:
+            right = induction.repeated_accuracy(report.model, test)
+            seen = [*previous_and_induction(report.model), right]
+            curve.append([report.step, *(round(one, 4) for one in seen)])
+
+    recipe = replace(induction.TRAINING, warmup_steps=warm_up)
+    train(model, RepeatedSequences(seed=seed), recipe, on_step=look)
+    return model.requires_grad_(False), curve
+
+
+def read_weights(model: AttentionOnlyDecoder) -> dict:
+    """Return each head's copying score, and how much block 1 reads of what block 0 writes."""
+    W_E, W_U = model.embedding.weight * 128**0.5, model.projection.weight.T
+    heads = {
+        f"{i}.{head}": head_matrices.head_matrices(model.decoder[i].self_attention, head)
+        for i in (0, 1)
+        for head in (0, 1)
+    }
+    composed = {"K": [], "Q": [], "V": []}
+    for one in ("0.0", "0.1"):
+        for two in ("1.0", "1.1"):
+            OV, QK = heads[one].OV, heads[two].QK
+            for name, reads in (("K", QK.T), ("Q", QK), ("V", heads[two].OV)):
+                composed[name].append(round(head_matrices.composition(OV, reads), 4))
+    copying = {
+        name: round(head_matrices.copying_score(W_E @ head.OV @ W_U), 4)
+        for name, head in heads.items()
+    }
+    return {"copying": copying, "composition": composed}
+
+
+def circuit_of(model: AttentionOnlyDecoder) -> dict:
+    """Return the edges found on 16 rows, as the lesson finds them, and what they are worth on 64.
+
+    They must keep 95 % of the right token's mean probability; the worth is the share right.
+    """
+    few = induction.held_out_batch(batch_size=16, seed=10**6 + 1)
+    test = induction.held_out_batch(seed=10**6 + 2)  # neither those of the search nor of the means
+    graph = circuits.EdgeGraph(model, *induction.held_out_batch().inputs)
+    known = induction.repeated_part(few)
+
+    def sure(edges: list[circuits.Edge]) -> float:
+        probabilities = graph.logits(few.inputs[0], edges).softmax(dim=-1)
+        return probabilities.gather(-1, few.labels[..., None])[..., 0][known].mean().item()
+
+    def right(edges: list[circuits.Edge]) -> float:
+        accuracy = induction.repeated_accuracy(lambda ids: graph.logits(ids, edges), test)
+        return round(accuracy, 4)
+
+    found = circuits.smallest_circuit(graph.edges, sure)
+    others = [edge for edge in graph.edges if edge not in found]
+    return {"edges": found, "all": right(graph.edges), "alone": right(found),
+            "without": right(others)}  # fmt: skip
+
+
+def agreement(model: nn.Module, batch: induction.Batch) -> float:
+    """Return how often the model's likeliest token is the one that the rule names."""
+    (ids,) = batch.inputs
+    same = model(ids).argmax(dim=-1) == circuits.continue_by_hand(ids)
+    return round(same[induction.repeated_part(batch)].float().mean().item(), 4)
+
+
+def by_prefix(model: nn.Module) -> list[list[float]]:
+    """Return the share right in the second copy of a segment behind so many foreign tokens."""
+    batches = {prefix: induction.after_foreign_tokens(prefix, 256) for prefix in PREFIXES}
+    return [
+        [prefix, round(induction.repeated_accuracy(model, batch), 4)]
+        for prefix, batch in batches.items()
+    ]
+
+
+def mend(model: AttentionOnlyDecoder, seed: int) -> None:
+    """Train 150 steps more, behind 0 to 24 foreign tokens."""
+    more = RepeatedSequences(seed=seed + 10, longest_prefix=24)
+    recipe = replace(induction.TRAINING, steps=150, warmup_steps=20)
+    train(model.requires_grad_(True), more, recipe)
+    model.requires_grad_(False)
+
+
+def one_block(seed: int) -> float:
+    model = new_model(seed, n_layers=1)
+    train(model, RepeatedSequences(seed=seed), induction.TRAINING)
+    return round(induction.repeated_accuracy(model, induction.held_out_batch()), 4)
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    mixed = next(iter(RepeatedSequences(batch_size=256, seed=10**6)))
+    stored: dict[str, list] = {"curves": [], "seeds": []}
+    for warm_up in WARM_UPS:
+        for seed in SEEDS:
+            model, curve = formed(seed, warm_up)
+            stored["curves"].append({"seed": seed, "warm_up": warm_up, "points": curve})
+            if warm_up != induction.TRAINING.warmup_steps:
+                continue
+            one = {"seed": seed, "right": round(induction.repeated_accuracy(model, mixed), 4)}
+            one |= {"one_block": one_block(seed), **read_weights(model)}
+            one |= {"agreement": agreement(model, mixed), "prefix": by_prefix(model)}
+            one["circuit"] = circuit_of(model)
+            mend(model, seed)
+            one["mended"] = by_prefix(model)
+            stored["seeds"].append(one)
+            print(json.dumps(one, indent=1))
+    induction.STORED.write_text(dumped(stored), encoding="utf-8")
+
+
+def dumped(stored: dict[str, list]) -> str:
+    """Return JSON with one line for each run."""
+    parts = [
+        f'"{name}": [\n' + ",\n".join(json.dumps(one) for one in runs) + "\n]"
+        for name, runs in stored.items()
+    ]
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,399 @@
+// Two prompts that differ: which vector of the clean run brings the clean answer back?
+
+import { choosable, fitted, fixed, inkOn, join, layer, set, signed } from "../../explorables/web/draw.js";
+import { textWidth, told } from "../../explorables/web/draw.js";
+import { frame, remembered } from "../../explorables/web/frame.js";
+import { generate, logSoftmax } from "../../explorables/web/generation.js";
+import { inPieces } from "../../explorables/web/in_pieces.js";
+import { firstLargest, fromLargest } from "../../explorables/web/ranking.js";
+import { watched } from "../../explorables/web/transformer.js";
+import { notesOn, readSentence, sourceIds } from "../../explorables/web/typed_sentence.js";
+import { modelOf } from "../../explorables/web/weights.js";
+
+const LONGEST_PROMPT = { sentence: 14, ids: 48 }; // words and marks, or ids
+const WORTH_TRACING = 0.05; // nats: below that there is nothing to trace
+const MOST_ANSWERS = 4; // tokens whose probabilities are drawn
+
+export function PatchingGrid(view) {
+  return frame(view, {
+    name: "Patching grid",
+    traits: ["clean", "corrupted", "answer", "heads"],
+    controls: (make, page) => patchControls(make, page, { size: 30 }),
+    load: modelOf,
+    draw: drawPatching,
+  });
+}
+
+function patchControls(make, page, field) {
+  const last = () => (page.read?.length ?? 1) - 1;
+  const name = (i) => (page.read ? `“${page.read[i]}”` : String(i));
+  return [
+    make.text("Clean", "clean", field),
+    make.text("Corrupted", "corrupted", field),
+    make.slider("Answer after", "answer", () => ({ min: 0, max: last(), step: 1 }), name),
+    make.choice("Patch", "heads", () => [[false, "residual stream"], [true, "heads"]]),
+  ];
+}
+
+function drawPatching(state, page, { model, tokenizer }) {
+  const read = (text) => {
+    return tokenizer ? readWords(text, page, tokenizer) : readIds(text, model.config);
+  };
+  const clean = read(state.clean), corrupted = read(state.corrupted);
+  const problem = clean.problem ?? corrupted.problem ?? unpatchable(clean, corrupted);
+  if (problem) return problem;
+  const key = [clean.ids, corrupted.ids, state.answer, state.heads];
+  const trace = remembered(page, "trace", key, () => {
+    const written = remembered(page, "written", clean.ids, () => writtenFor(model, clean.ids));
+    const begun = traceOf(model, tokenizer, { clean, corrupted, written }, state);
+    inPieces(page, begun.traced ? patchCells(begun) : [].values());
+    return begun;
+  });
+  page.read = trace.read;
+  const look = lookOfPatch(trace, page);
+  const { svg, width } = page, place = patchPlaces(width, look);
+  drawPromptTokens(layer(svg, "tokens"), look, place, page);
+  drawSites(layer(svg, "sites"), look, place);
+  drawPatchCells(layer(svg, "cells"), look, place);
+  const end = drawAnswers(layer(svg, "answers"), look, place.answers);
+  set(svg, { width, height: Math.max(place.bottom + 4, end) });
+  return patchFacts(look);
+}
+
+// Prompts
+
+function readWords(text, page, tokenizer) {
+  const reading = readSentence(text, new Set(page.model.get("source_words")), ".");
+  const { length } = reading.tokens;
+  if (!length) return { problem: "A sentence is empty: type one." };
+  if (length > LONGEST_PROMPT.sentence) {
+    return { problem: `The picture has room for ${LONGEST_PROMPT.sentence} words and marks, and ` +
+      `a sentence has ${length}: shorten it.` };
+  }
+  return { notes: notesOn(reading), tokens: [...reading.tokens, "<eos>"],
+    ids: sourceIds(tokenizer, reading) };
+}
+
+function readIds(text, { vocab_size: n, max_len: maxLen }) {
+  const tokens = text.split(/[\s,]+/).filter(Boolean);
+  const most = Math.min(LONGEST_PROMPT.ids, maxLen);
+  const wrong = tokens.find((token) => !(/^\d{1,9}$/.test(token) && Number(token) < n));
+  if (!tokens.length) return { problem: "A prompt is empty: type ids with spaces between them." };
+  if (wrong !== undefined) {
+    return { problem: `“${[...wrong].slice(0, 30).join("")}” is no id of this model: type whole ` +
+      `numbers from 0 to ${n - 1} with spaces between them.` };
+  }
+  if (tokens.length > most) {
+    return { problem: `There is room for ${most} ids, and a prompt has ${tokens.length}: ` +
+      "shorten it." };
+  }
+  const ids = tokens.map(Number);
+  return { ids, tokens: ids.map(String), notes: [] };
+}
+
+function unpatchable(clean, corrupted) {
+  const [n, m] = [clean.tokens.length, corrupted.tokens.length];
+  return n === m ? undefined : `The clean prompt has ${n} tokens and the corrupted one ${m}: a ` +
+    "vector is put back at its own place, so make them equally long.";
+}
+
+// Runs
+
+// Both runs, and what is needed to patch one into the other.
+function traceOf(model, tokenizer, { clean, corrupted, written }, { answer, heads }) {
+  const translates = model.kind === "EncoderDecoderTransformer";
+  const at = Math.min(answer, written.length - 1), before = written.slice(0, at + 1);
+  const run = (ids, changes = {}) => {
+    const seen = new Map(), logits = watched(model, { seen, ...changes }, () => {
+      return translates ? model.decode(before, model.encode(ids), ids)
+        : model.decode(ids.slice(0, at + 1));
+    });
+    return { seen, logs: logSoftmax(logits.row(at)) };
+  };
+  const right = run(clean.ids), wrong = run(corrupted.ids), best = firstLargest([...right.logs]);
+  const name = (id) => (tokenizer ? tokenizer.token(id) : String(id));
+  return { run, clean, corrupted, right, wrong, best, name, at, read: written.map(name),
+    sites: heads ? headSites(model, translates) : streamSites(model, translates), cells: [],
+    columns: translates ? clean.ids.length : at + 1, heads,
+    traced: Math.abs(right.logs[best] - wrong.logs[best]) > WORTH_TRACING };
+}
+
+// What a translator writes for the clean sentence, and what it begins with; else the prompt.
+function writtenFor(model, ids) {
+  if (model.kind !== "EncoderDecoderTransformer") return ids;
+  const written = generate(model, ids, Math.min(30, model.config.max_len - 1)).ids;
+  const ends = model.config.eos_ids.includes(written.at(-1));
+  return [model.config.bos_id, ...(ends ? written.slice(0, -1) : written)];
+}
+
+function streamSites({ config }, translates) {
+  const stack = translates ? "encoder" : "decoder";
+  const embedding = translates ? "source_embedding" : "embedding";
+  return [{ label: "embedding", short: "embedding", point: `${embedding}.output` },
+    ...Array.from({ length: config.n_layers }, (_, i) => ({
+      label: `after block ${i}`, short: `block ${i}`, point: `${stack}.${i}.output`,
+    }))];
+}
+
+function headSites({ config }, translates) {
+  const stack = translates ? "encoder" : "decoder";
+  return Array.from({ length: config.n_layers * config.n_heads }, (_, i) => {
+    const number = Math.floor(i / config.n_heads), head = i % config.n_heads;
+    return { label: `block ${number}, head ${head}`, group: `block ${number}`,
+      short: String(head), head, point: `${stack}.${number}.self_attention.heads` };
+  });
+}
+
+// Each cell is one run of the corrupted prompt with one vector of the clean run.
+function* patchCells({ run, corrupted, right, wrong, best, sites, columns, cells }) {
+  const low = wrong.logs[best], high = right.logs[best];
+  for (let site = 0; site < sites.length; site++) {
+    for (let position = 0; position < columns; position++) {
+      const { logs } = run(corrupted.ids, patchOf(sites[site], position, right.seen, wrong.seen));
+      cells.push({ site, position, logs, share: (logs[best] - low) / (high - low) });
+      yield;
+    }
+  }
+}
+
+// One vector of the clean run in the corrupted one, whose layers before it need no second run.
+function patchOf({ point, head = 0 }, position, right, wrong) {
+  const stored = right.get(point), patch = (x) => {
+    const patched = x.map((value) => value), row = head * x.shape.at(-2) + position;
+    patched.row(row).set(stored.row(row));
+    return patched;
+  };
+  const [stack, layer] = point.split("."), after = point === `${stack}.${layer}.output`;
+  const before = Array.from({ length: Number(layer) || 0 }, (_, i) => `${stack}.${i}`);
+  const known = new Map(before.map((name) => [name, wrong.get(`${name}.output`)]));
+  if (after) known.set(`${stack}.${layer}`, patch(wrong.get(point)));
+  return { known, replace: after ? {} : { [point]: patch } };
+}
+
+// What the picture shows: of the cells those that are there, and the one that is pointed at.
+function lookOfPatch(trace, page) {
+  const { cells, columns, sites, heads } = trace, ready = Math.floor(cells.length / columns);
+  const rows = sites.slice(0, ready).map((_, i) => cells.slice(i * columns, (i + 1) * columns));
+  const tops = rows.map((row) => row[firstLargest(row.map(({ share }) => share))]);
+  const best = heads ? tops[tops.length && firstLargest(tops.map(({ share }) => share))] : tops[1];
+  const shown = cells.find((cell) => patchCellName(cell) === page.preview) ?? best;
+  return { ...trace, tops, shown, works: Boolean(page.work) };
+}
+
+function patchCellName({ site, position }) {
+  return `${site}.${position}`;
+}
+
+// Picture
+
+// Where everything stands: tokens in a row above the grid, or where that is too narrow in a column
+// at its left. The answers stand below, or beside many heads.
+function patchPlaces(width, { clean, sites, heads }) {
+  const n = clean.tokens.length, label = 104, gap = heads ? 0 : 16, m = sites.length;
+  const least = Math.min(40, 4 + Math.max(...clean.tokens.map((token) => textWidth(token, 12))));
+  const beside = m > 6 && 0.6 * width - label >= least * n, room = beside ? 0.6 * width : width;
+  if ((room - label) / n >= least) {
+    const wide = Math.min(84, (room - label) / n), high = !heads ? 28 : m > 6 ? 19 : 24, top = 54;
+    const bottom = top + m * (high + gap) - gap, x = label + n * wide + 28;
+    return { across: true, wide, high, label, bottom,
+      answers: beside ? { x, y: 0, width: width - x } : { x: 0, y: bottom + 14, width },
+      token: (i) => ({ x: label + i * wide, y: 2, width: wide - 2, height: 44 }),
+      cell: ({ site, position }) => ({ x: label + wide * position, y: top + (high + gap) * site }),
+    };
+  }
+  const left = 92, high = n > 16 ? 17 : 22, top = heads ? 40 : 22;
+  const wide = Math.min(84, (width - left + gap) / m - gap), bottom = top + n * high;
+  return { across: false, wide, high, room: wide + gap, bottom, top,
+    answers: { x: 0, y: bottom + 12, width },
+    token: (i) => ({ x: 2, y: top + i * high, width: left - 8, height: high - 2 }),
+    cell: ({ site, position }) => ({ x: left + site * (wide + gap), y: top + position * high }) };
+}
+
+function drawPromptTokens(group, { clean, corrupted }, place, page) {
+  const others = page.model.get("others"), pairs = clean.tokens.map((token, i) => ({
+    token, i, now: corrupted.tokens[i], differs: token !== corrupted.tokens[i],
+  }));
+  const replace = (i) => () => page.set({
+    corrupted: clean.tokens.filter((token) => token !== "<eos>")
+      .map((token, j) => (i === j ? others[i] : token)).join(" "),
+  });
+  const words = ({ token, now, differs, i }) => {
+    const name = `token ${i}, “${token}”`;
+    return differs ? `${name}, became “${now}”` : name;
+  };
+  const can = ({ token, i }) => others[i] !== undefined && token !== "<eos>";
+  join(layer(group, "boxes"), "rect", pairs, ({ i }) => i, (pair) => ({
+    ...place.token(pair.i), rx: 6, class: "box", ...(can(pair)
+      ? choosable(pair.differs ? words(pair) : `${words(pair)}: replace it by “${others[pair.i]}”`,
+        pair.differs, replace(pair.i), `at${pair.i}`)
+      : told(words(pair), `at${pair.i}`)),
+  }));
+  const texts = pairs.flatMap((pair) => tokenTexts(pair, place));
+  join(layer(group, "words"), "text", texts, ({ name }) => name, ({ name, ...text }) => ({
+    ...text, "aria-hidden": "true", "pointer-events": "none",
+  }));
+}
+
+// The clean token and what it became, below each other or in one line.
+function tokenTexts({ token, now, differs, i }, { across, token: placeOf }) {
+  const { x, y, width, height } = placeOf(i), middle = x + width / 2;
+  const became = `${fitted(token, 34, 12)} → ${fitted(now, 34, 12)}`;
+  if (!across) {
+    return [{ name: i, text: differs ? became : fitted(token, width - 8, 12), x: middle,
+      y: y + height / 2 + 4,
+      class: differs ? "number strong middle" : "small middle" }];
+  }
+  const line = (text) => ({ text: fitted(text, width, 12), x: middle });
+  return [{ name: `${i}.clean`, ...line(token), y: y + 17, class: "small middle" },
+    ...(differs ? [{ name: `${i}.now`, ...line(now), y: y + 36, class: "number strong middle" }] :
+      [])];
+}
+
+function drawSites(group, { sites }, { across, cell, wide, high, label, room, top }) {
+  const at = (site) => cell({ site, position: 0 });
+  const names = across
+    ? sites.map(({ label: text }, i) => ({ text, x: label - 8, y: at(i).y + high / 2 + 4,
+      class: "small end" }))
+    : sites.map(({ short }, i) => ({ text: fitted(short, room, 12), x: at(i).x + wide / 2,
+      y: top - 8, class: "small middle" }));
+  const groups = across ? [] : sites.filter(({ head }) => head === 0).map(({ group: text }) => {
+    return { text, x: at(sites.findIndex(({ group: other }) => other === text)).x, y: 16,
+      class: "small" };
+  });
+  join(layer(group, "names"), "text", [...names, ...groups], (_, i) => i, (name) => ({
+    ...name, "aria-hidden": "true",
+  }));
+  const lines = across ? [{ text: "clean", y: 19 }, { text: "corrupted", y: 38 }] : [];
+  join(layer(group, "lines"), "text", lines, ({ text }) => text, ({ text, y }) => ({
+    text, x: label - 8, y, class: "small end", "aria-hidden": "true",
+  }));
+}
+
+function drawPatchCells(group, look, place) {
+  const { cells, sites, clean, shown } = look, { cell, wide, high } = place;
+  const large = cells.filter(({ share }) => Math.abs(share) >= 0.05 && high >= 16 &&
+    wide >= (share < 0 ? 25 : 19));
+  join(layer(group, "shares"), "rect", cells, patchCellName, (one) => ({
+    ...cell(one), width: wide, height: high, class: "cell", fill: signed(one.share, 1),
+    ...told(`${sites[one.site].label}, token ${one.position} “${clean.tokens[one.position]}”: ` +
+      `${fixed(one.share, 2)} comes back`, `at${one.position}`),
+    "data-preview": patchCellName(one),
+  }));
+  join(layer(group, "numbers"), "text", large, patchCellName, (one) => ({
+    text: fixed(one.share, wide >= 34 ? 2 : 1), x: cell(one).x + wide / 2,
+    y: cell(one).y + high / 2 + 4, "aria-hidden": "true", "pointer-events": "none",
+    class: "number middle", fill: inkOn(signed(one.share, 1)),
+  }));
+  join(layer(group, "shown"), "rect", shown ? [shown] : [], () => 0, (one) => ({
+    ...cell(one), width: wide, height: high, fill: "none", stroke: "var(--ink)",
+    "stroke-width": 2, "pointer-events": "none",
+  }));
+  const steps = look.heads ? [] : carriers(look).slice(1).map((to, i) => [carriers(look)[i], to]);
+  join(layer(group, "path"), "path", steps, ([, to]) => to.site, ([from, to]) => ({
+    d: stepBetween(cell(from), cell(to), place), fill: "none", stroke: "var(--value)",
+    "stroke-width": 3, "pointer-events": "none",
+  }));
+}
+
+// In each row the cell that brings most back, where that is at least half.
+function carriers({ tops }) {
+  return tops.filter(({ share }) => share >= 0.5);
+}
+
+// A curve from the end of one cell to the beginning of a later one.
+function stepBetween(from, to, { across, wide, high }) {
+  const [x, y, u, v] = across ? [from.x + wide / 2, from.y + high, to.x + wide / 2, to.y]
+    : [from.x + wide, from.y + high / 2, to.x, to.y + high / 2];
+  const [a, b] = [(x + u) / 2, (y + v) / 2];
+  return across ? `M${x} ${y}C${x} ${b} ${x} ${b} ${a} ${b}S${u} ${b} ${u} ${v}`
+    : `M${x} ${y}C${a} ${y} ${a} ${y} ${a} ${b}S${a} ${v} ${u} ${v}`;
+}
+
+// The likeliest tokens of the clean and the corrupted run, and what the patched run makes of them.
+function drawAnswers(group, look, { x: edge, y, width }) {
+  const { right, wrong, shown, name, at, read, best, sites } = look;
+  const both = [...right.logs].map((log, id) => Math.exp(Math.max(log, wrong.logs[id])));
+  const others = fromLargest(both, MOST_ANSWERS).filter((id) => id !== best);
+  const ids = [best, ...others.slice(0, MOST_ANSWERS - 1)], low = width < 540;
+  const first = edge + (low ? 66 : 96), wide = (edge + width - first) / 3, high = low ? 36 : 22;
+  const runs = [["clean", right, "var(--key)"], ["corrupted", wrong, "var(--query)"],
+    ["patched", shown, "var(--value)"]];
+  const where = shown && `patched: ${sites[shown.site].label}, token ${shown.position}`;
+  const notes = low && shown ? [where] : [], top = y + 18 * notes.length;
+  join(layer(group, "title"), "text", [`after “${read[at]}” comes`], () => 0, (text) => ({
+    text: fitted(text, width, 14, 600), class: "strong", x: edge, y: y + 14,
+  }));
+  join(layer(group, "notes"), "text", notes, () => 0, (text) => ({
+    text: fitted(text, width, 12), class: "small", x: edge, y: y + 32,
+  }));
+  join(layer(group, "runs"), "text", runs, ([run]) => run, ([run, one], i) => ({
+    text: fitted(!low && run === "patched" && one ? where : run, wide - 4, 12), class: "small",
+    x: first + i * wide, y: top + 34,
+  }));
+  join(layer(group, "words"), "text", ids, String, (id, row) => ({
+    text: fitted(`${id === best ? "▶ " : ""}${name(id)}`, first - edge - 12), class: "end",
+    x: first - 10, y: top + 56 + high * row, "aria-hidden": "true",
+  }));
+  const cells = ids.flatMap((id, row) => runs.map(([run, one, color], i) => ({
+    id, run, color, x: first + i * wide, y: top + 43 + high * row,
+    share: one ? Math.exp(one.logs[id]) : null,
+  }))).filter(({ share }) => share !== null);
+  const key = ({ run, id }) => `${run}.${id}`, most = wide - (low ? 8 : 52);
+  join(layer(group, "bars"), "rect", cells, key, ({ id, run, color, share, x, y: above }) => ({
+    x, y: above, height: 16, rx: 2, width: Math.max(2, share * most), fill: color,
+    ...told(`“${name(id)}”, ${run} run: ${share.toFixed(3)}`, `answer${id}`),
+  }));
+  join(layer(group, "numbers"), "text", cells, key, ({ share, x, y: above }) => ({
+    text: share.toFixed(3), class: "small", "aria-hidden": "true",
+    x: low ? x : x + 6 + share * most, y: above + (low ? 28 : 13),
+  }));
+  return top + 44 + high * ids.length;
+}
+
+function patchFacts(look) {
+  const { clean, corrupted, right, wrong, best, name, at, read, traced, cells } = look;
+  const answer = `“${name(best)}”`, [high, low] = [right, wrong].map(({ logs }) => {
+    return Math.exp(logs[best]).toFixed(2);
+  });
+  const said = (text) => [replacedWords(look), `The probability of ${answer} after “${read[at]}” ` +
+    `goes from ${high} to ${low}.`, text,
+    ...new Set([...clean.notes, ...corrupted.notes])].join(" ");
+  if (!traced) {
+    const title = `${answer} does not need what differs: nothing to trace`;
+    return { title, said: said("That is too little to trace: replace another token.") };
+  }
+  if (look.works) {
+    const count = `${cells.length} of ${look.sites.length * look.columns}`;
+    const text = `One vector after the other is put back: ${count}.`;
+    return { title: `What brings ${answer} back?`, said: said(text) };
+  }
+  const { title, text } = comesBack(look, answer);
+  return { title, said: said(text) };
+}
+
+function replacedWords({ clean, corrupted }) {
+  const places = [...clean.ids.keys()].filter((i) => clean.tokens[i] !== corrupted.tokens[i]);
+  if (!places.length) return "Both prompts are the same.";
+  const words = (i) => `token ${i}, “${clean.tokens[i]}”, by “${corrupted.tokens[i]}”`;
+  return `Replaced: ${places.map(words).join("; ")}.`;
+}
+
+// Which vectors bring the answer back.
+function comesBack({ tops, sites, clean, heads }, answer) {
+  const order = fromLargest(tops.map(({ share }) => share), 4), best = tops[order[0]];
+  const places = order.map((i) => {
+    const { share, position } = tops[i];
+    return `${sites[i].label}: ${fixed(share, 2)} at ${position} “${clean.tokens[position]}”`;
+  });
+  const text = `One vector of the clean run brings back, at most: ${places.join("; ")}.`;
+  const path = carriers({ tops }).map(({ position }) => position);
+  const stops = path.filter((position, i) => position !== path[i - 1]);
+  if (heads) {
+    const title = `${sites[order[0]].label} alone brings ${fixed(best.share, 2)} of ${answer} back`;
+    return { title: title.replace(/^b/, "B"), text };
+  }
+  const title = path.length === tops.length
+    ? `${answer} is carried by position ${stops.join(", then ")}`
+    : `${answer}: no single position carries it through every block`;
+  return { title, text };
+}

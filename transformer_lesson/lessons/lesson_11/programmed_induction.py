@@ -1,0 +1,73 @@
+"""An induction model whose weights are written down: the truth is known, so a search can be tested.
+
+Its stream has a place for each fact: the token that stands here, the one before it, the answer.
+"""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from transformer_lesson.lessons.lesson_11.induction import CONFIG, AttentionOnlyDecoder
+
+V, PLACES = CONFIG.vocab_size, 64  # tokens; columns of positions, the fastest waves
+ANSWER, TOKEN, BEFORE = range(V), range(PLACES, PLACES + V), range(PLACES + V, PLACES + 2 * V)
+D_MODEL = PLACES + 2 * V
+TRUTH = (
+    ("embedding", "0.0.v"),  # head 0.0 looks one back and notes that token ...
+    ("0.0", "1.0.k"),  # ... in the keys of head 1.0,
+    ("embedding", "1.0.q"),  # which asks for its own token
+    ("embedding", "1.0.v"),  # and reads the token that stands there:
+    ("1.0", "logits"),  # the answer
+)
+"""Sender and receiver of every edge that the answer needs."""
+
+
+def one_back() -> Tensor:
+    """Return the matrix that turns the sinusoids of a position into those of the one before."""
+    angle = 10_000.0 ** (-torch.arange(0, PLACES, 2) / D_MODEL)
+    turn, even = torch.zeros(PLACES, PLACES), torch.arange(0, PLACES, 2)
+    turn[even, even] = turn[even + 1, even + 1] = angle.cos()
+    turn[even, even + 1] = angle.sin()  # a row vector (sin, cos) times this is one step back
+    turn[even + 1, even] = -angle.sin()
+    return turn
+
+
+def programmed_model(noise: float = 0.003, seed: int = 0) -> AttentionOnlyDecoder:
+    """Return a model with two working heads and two that look somewhere for nothing.
+
+    Head 0.0 looks at the token before, head 1.0 does induction. Head 0.1 looks three back, head
+    1.1 at where its own token stood; what they add to the stream helps nobody.
+
+    Args:
+        noise: standard deviation of random numbers that are added to every weight of a head.
+        seed: of the noise and of what the two idle heads write.
+
+    Source: Elhage et al., "A Mathematical Framework for Transformer Circuits" (2021): the circuit.
+    """
+    torch.manual_seed(seed)
+    model = AttentionOnlyDecoder(replace(CONFIG, d_model=D_MODEL)).requires_grad_(False)
+    for parameter in model.parameters():
+        parameter.zero_()
+    one = torch.eye(V)
+    model.embedding.weight[:, TOKEN] = 8 * one / D_MODEL**0.5
+    model.projection.weight[:, ANSWER] = 1.5 * one
+    first, second = (block.self_attention for block in model.decoder)
+    steps = torch.linalg.matrix_power(one_back(), 3)
+    for head, turn in ((0, one_back()), (1, steps)):  # in block 0, by position
+        rows = range(head * D_MODEL // 2, head * D_MODEL // 2 + PLACES)
+        first.W_Q.weight[rows, :PLACES] = 8 * turn.T
+        first.W_K.weight[rows, :PLACES] = 8 * torch.eye(PLACES)
+    for head, key in ((0, BEFORE), (1, TOKEN)):  # in block 1, by token
+        rows = torch.arange(V) + head * D_MODEL // 2
+        second.W_Q.weight[rows[:, None], list(TOKEN)] = 2 * one
+        second.W_K.weight[rows[:, None], list(key)] = 2 * one
+    for attention, write in ((first, BEFORE), (second, ANSWER)):
+        attention.W_V.weight[:V, TOKEN] = one
+        attention.W_O.weight[list(write), :V] = one
+        idle = slice(D_MODEL // 2, D_MODEL // 2 + V)
+        attention.W_V.weight[idle, TOKEN] = one
+        attention.W_O.weight[:, idle] = 0.02 * torch.randn(D_MODEL, V)
+        for part in attention.parameters():
+            part += noise * torch.randn_like(part)
+    return model

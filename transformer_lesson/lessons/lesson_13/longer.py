@@ -1,0 +1,150 @@
+"""A model that learned on 64 characters reads 256: what becomes of it, and what helps.
+
+Every quarter of the 256 is as hard as the others: only the distance to the beginning grows. The
+stored model is the ladder's last one after 300 steps; `measure_longer` makes it, and the table
+of all the ways to place tokens.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from transformer_lesson.caching import copied
+from transformer_lesson.checkpoints import load_checkpoint
+from transformer_lesson.lessons.lesson_13 import since_2017
+from transformer_lesson.lessons.lesson_13.since_2017 import LENGTH
+from transformer_lesson.lessons.lesson_13.variants import Recipe
+from transformer_lesson.model.positions import rotary_angles, turn_pairs
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.stored import read_stored
+from transformer_lesson.text import WindowBatches, manual
+from transformer_lesson.text.batches import windows
+from transformer_lesson.training.interrupt import load_whole
+
+READ, STEPS = 4 * LENGTH, 300  # characters, steps of training
+STORED = Path(__file__).with_name("reader.safetensors")
+RECIPES = {
+    "rotary": Recipe(),
+    "sinusoids": Recipe("sinusoids"),
+    "no positions": Recipe("no positions"),
+    "rotary, base 500": Recipe(base=500.0),
+    "rotary, base 500,000": Recipe(base=500_000.0),
+}
+"""Ways to place tokens, all learned on windows of 64."""
+
+
+def recipe_of(name: str) -> Recipe:
+    """Return one of `RECIPES` with the steps and the room that reading 256 takes."""
+    return RECIPES[name]._replace(steps=STEPS, max_len=READ)
+
+
+@copied
+def stored_reader() -> DecoderOnlyTransformer:
+    """Return the rotary model, base 10,000, that learned on windows of 64.
+
+    Raises:
+        ValueError: the file is missing or damaged.
+    """
+    return load_checkpoint(STORED).model.float().requires_grad_(False)
+
+
+def frequencies_of(model: DecoderOnlyTransformer) -> Float[Tensor, " half"]:
+    """Return how fast each pair of a rotary model's queries turns, in radians per token."""
+    return rotary_angles(torch.tensor([1]), model.config.d_head, model.config.rotary_base)[0]
+
+
+@copied
+def unseen_windows() -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n"]]:
+    """Return 64 windows of 256 characters that no model here has learned from, and their labels."""
+    ids = since_2017.text().tokenizer.encode(manual.split().validation)
+    return windows(torch.tensor(ids), READ, range(0, 64 * READ, READ))
+
+
+class Turning(nn.Module):
+    """Turns each pair of a query or key by its own frequency, in radians per token."""
+
+    def __init__(self, frequencies: Float[Tensor, " half"]):
+        super().__init__()
+        self.frequencies = frequencies
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """Rotate tokens that stand at the positions start, start + 1, ..."""
+        positions = torch.arange(start, start + x.size(-2), device=x.device)
+        angle = positions[:, None] * self.frequencies  # (n, d_head / 2)
+        return turn_pairs(x, angle.cos().to(x.dtype), angle.sin().to(x.dtype))
+
+
+def read_otherwise(
+    model: DecoderOnlyTransformer,
+    frequencies: Float[Tensor, " half"] | None = None,
+    window: int | None = None,
+) -> DecoderOnlyTransformer:
+    """Return a copy of a model that reads with other frequencies, or through a window.
+
+    Args:
+        model: rotary; its weights are copied, so that training the copy leaves it alone.
+        frequencies: radians per token of each pair; by default those of its base.
+        window: how many tokens each one sees, itself included; by default all before it.
+    """
+    copy = DecoderOnlyTransformer(replace(model.config, attention_window=window)).eval()
+    copy.load_state_dict(model.state_dict())
+    if frequencies is not None:
+        for block in copy.decoder:
+            block.self_attention.rotate = Turning(frequencies)
+    return copy
+
+
+@contextmanager
+def seeing(model: DecoderOnlyTransformer, mask: Bool[Tensor, "1 1 n n"]) -> Iterator[None]:
+    """Let every block of a model see only what a mask allows, inside the `with` block."""
+
+    def exchange(block: nn.Module, inputs: tuple) -> tuple:
+        x, _, *rest = inputs
+        return x, mask, *rest
+
+    hooks = [block.register_forward_pre_hook(exchange) for block in model.decoder]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@torch.no_grad()
+def loss_by_position(model: DecoderOnlyTransformer) -> Float[Tensor, " n"]:
+    """Return the mean loss at each of 256 positions, over 64 unseen windows, in nats."""
+    inputs, labels = unseen_windows()
+    return F.cross_entropy(model(inputs).mT, labels, reduction="none").mean(0)  # (n,)
+
+
+def quarters(losses: Float[Tensor, " n"]) -> list[float]:
+    """Return the mean over each 64 of 256 positions."""
+    return losses.view(4, -1).mean(1).tolist()
+
+
+def practice(model: DecoderOnlyTransformer, steps: int = 30, seed: int = 99) -> None:
+    """Let a model learn on windows of 256 for a few steps, four windows each: about a second."""
+    load_whole("torch._dynamo")  # PyTorch's optimizers do at their first use
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    for batch in islice(WindowBatches(since_2017.text().training, 4, READ, seed=seed), steps):
+        optimizer.zero_grad()
+        F.cross_entropy(model(*batch.inputs).mT, batch.labels).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+
+@copied
+def stored() -> dict[str, list[list[float]]]:
+    """Return the loss of each quarter, one list per seed, for each way to read 256 characters.
+
+    Raises:
+        ValueError: the file is missing or damaged.
+    """
+    return read_stored(Path(__file__).with_name("longer.json"), f"{__package__}.measure_longer")

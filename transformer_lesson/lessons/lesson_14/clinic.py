@@ -1,0 +1,57 @@
+"""The clinic: programs that run and are wrong, suspects, and probes that cost minutes."""
+
+import traitlets
+
+from transformer_lesson.explorables.in_page import PageExplorable
+from transformer_lesson.lessons.lesson_14.probes import MEASURES
+from transformer_lesson.lessons.lesson_14.sick_runs import CASES, FAULTS, HEALTHY, Case, wrong_lines
+from transformer_lesson.lessons.lesson_14.symptoms import cheapest, stored
+
+
+def facts(case: Case) -> dict:
+    """Return what a page knows of a case: what was stored of it, its suspects, the lines."""
+    guilty, (wrong, right) = FAULTS[case.guilty], wrong_lines(case.guilty)
+    return {
+        "symptom": case.symptom,
+        "suspects": [{"name": one, "says": FAULTS[one].suspicion} for one in case.suspects],
+        "guilty": case.guilty,
+        "cheapest": cheapest(case),
+        "sample": case.sample,
+        "place": guilty.function,
+        "reason": guilty.reason,
+        "wrong": wrong,
+        "right": right,
+        **stored()[case.guilty],
+    }
+
+
+class Clinic(PageExplorable):
+    """Choose a case, press probes, and accuse a suspect; then see the line.
+
+    What is shown was measured by `measure_sick_runs`: each program was trained once, healthy and
+    with each fault.
+
+    Args:
+        case: its number, from 1.
+        taken: the probes that were pressed, by case.
+        verdicts: the suspect that was accused, by case.
+    """
+
+    case = traitlets.Int(1, min=1, max=len(CASES)).tag(sync=True)
+    taken = traitlets.Dict().tag(sync=True)
+    verdicts = traitlets.Dict().tag(sync=True)
+    cases = traitlets.List().tag(sync=True, fact=True)
+    healthy = traitlets.Dict().tag(sync=True, fact=True)
+    probes = traitlets.List().tag(sync=True, fact=True)
+    missing = traitlets.Unicode().tag(sync=True, fact=True)
+
+    def __init__(self, **values):
+        try:
+            given = {"cases": [facts(case) for case in CASES], "healthy": stored()[HEALTHY]}
+        except ValueError as error:
+            given = {"missing": str(error)}
+        probes = [
+            {"name": name, **{key: getattr(one, key) for key in ("cost", "asks", "unit", "digits")}}
+            for name, one in MEASURES.items()
+        ]
+        super().__init__(probes=probes, **given, **values)

@@ -1,0 +1,40 @@
+"""Run the boss's program healthy and with each fault of the clinic, and take all its probes.
+
+python -m transformer_lesson.lessons.lesson_14.measure_sick_runs
+    half a minute on one core; writes transformer_lesson/lessons/lesson_14/sick_runs.json
+"""
+
+import json
+
+import torch
+
+from transformer_lesson.lessons.lesson_14.probes import measured
+from transformer_lesson.lessons.lesson_14.sick_runs import FAULTS, HEALTHY, trained
+from transformer_lesson.lessons.lesson_14.symptoms import STORED
+
+EVERY = 2  # steps of which a loss is stored
+
+
+def record(name: str) -> dict:
+    """Return what is stored of one program."""
+    run = trained(name)
+    return {
+        "losses": [round(loss, 3) for loss in run.losses[::EVERY]],
+        "evaluation": round(run.evaluation, 3),
+        "sentences": run.sentences,
+        "probes": {probe: round(number, 4) + 0.0 for probe, number in measured(name).items()},
+    }
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    lines = []
+    for name in (HEALTHY, *FAULTS):
+        found = record(name)
+        print(f"{name:26} {found['losses'][-1]:.2f} {found['evaluation']:.2f}", flush=True)
+        lines.append(f" {json.dumps(name)}: {json.dumps(found, ensure_ascii=False)}")
+    STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The clinic: the boss's program with an evaluation, single faults of it, and the cases.
+
+`clinic_probes` measures, `symptoms` holds what was measured of each fault, and the learner's table.
+"""
+
+import difflib
+import tomllib
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from transformer_lesson.exercises.engine.checks import one_thread
+from transformer_lesson.exercises.engine.misuse import Misuse
+from transformer_lesson.exercises.program import program, started
+
+HERE = Path(__file__).parent
+HEALTHY = "healthy"
+EVALUATED = 7  # of the texts, each seventh is evaluated after training
+BEGINNINGS = ("<bos> das Kind macht", "<bos> die Frau sieht heute", "<bos> die Katze lädt")
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong with a program.
+
+    Args:
+        kind: "model", "data", "optimization", "evaluation", "decoding", or "none".
+        function: where it is.
+        suspicion: what a suspect's card says of it.
+        reason: what the line does, told after the verdict.
+        turn: the wrong turn of that function's exercise; empty where text is replaced.
+        right, wrong: what stands in the program, and what stands there instead.
+        before: a line that the program then begins with.
+    """
+
+    kind: str
+    function: str
+    suspicion: str
+    reason: str
+    turn: str = ""
+    right: str = ""
+    wrong: str = ""
+    before: str = ""
+
+
+class Case(NamedTuple):
+    """A patient: what one sees, who could be guilty, who is, and which sentence shows it."""
+
+    symptom: str
+    suspects: tuple[str, ...]
+    guilty: str
+    sample: int
+
+
+_READ = tomllib.loads((HERE / "sick_runs.toml").read_text("utf-8"))
+FAULTS = {name: Fault(**fault) for name, fault in _READ["faults"].items()}
+CASES = tuple(Case(**case | {"suspects": tuple(case["suspects"])}) for case in _READ["cases"])
+PATIENTS = tuple(case.guilty for case in CASES)
+"""The faults that the cases are about, in their order."""
+
+
+@cache
+def source(name: str = HEALTHY) -> str:
+    """Return the whole program, with this fault.
+
+    Raises:
+        ValueError: there is no such fault.
+    """
+    more = (HERE / "sick_program.txt").read_text("utf-8")
+    if name == HEALTHY:
+        return program() + more
+    if name not in FAULTS:
+        raise Misuse(f"The clinic has no fault {name!r:.60}; it has {', '.join(FAULTS)}.")
+    fault = FAULTS[name]
+    if fault.turn:
+        return program(((fault.function, fault.turn),)) + more
+    changed = (program() + more).replace(fault.right, fault.wrong, 1)
+    return changed.replace("\n\n\n", f"\n\n\n{fault.before}\n\n\n", 1) if fault.before else changed
+
+
+def wrong_lines(name: str) -> tuple[list[str], list[str]]:
+    """Return the lines of the program that a fault changed, and those that stood there."""
+    right, wrong = (text.splitlines() for text in (source(), source(name)))
+    lines = [one for one in difflib.ndiff(right, wrong) if one[0] in "+-" and one[2:].strip()]
+    lines = [one for one in lines if not one[2:].startswith(("import ", "from "))]
+    return [one[2:] for one in lines if one[0] == "+"], [one[2:] for one in lines if one[0] == "-"]
+
+
+class Trained(NamedTuple):
+    """A program that was run: its names, the weights it learned, its losses, what it wrote."""
+
+    names: dict
+    weights: dict[str, Tensor]
+    losses: list[float]
+    evaluation: float
+    sentences: list[str]
+
+
+@lru_cache(maxsize=4)
+def trained(name: str = HEALTHY) -> Trained:
+    """Run a program of the clinic: train, evaluate and write, all as its `run` does.
+
+    Raises:
+        ValueError: there is no such fault.
+    """
+    names = started(source(name))
+    with one_thread(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1 if name == "another seed" else 0)
+        weights = names["new_weights"]()
+        losses = names["learn"](weights, names["TEXTS"])
+        evaluation = names["evaluate"](weights, names["TEXTS"][::EVALUATED])
+        sentences = [names["write"](weights, beginning) for beginning in BEGINNINGS]
+    return Trained(names, weights, losses, evaluation, sentences)

@@ -1,0 +1,6 @@
+"""Lesson 15, Scaling up: what only this lesson uses.
+
+- `exercises.py`: its exercises, each with its wrong turns
+- `questions.toml`: its predictions
+- `words.toml`: what is said of each wrong turn
+"""

@@ -1,0 +1,479 @@
+"""Lesson 15: a softmax in one pass, attention without its table, a batch in parts, a scaling law.
+
+Long because it is data: four exercises whole, with their inputs and all their wrong turns.
+"""
+
+import math
+from itertools import combinations_with_replacement, permutations, product
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise, load
+from transformer_lesson.model.attention_in_blocks import online_softmax as take_block
+
+
+def _empty_state(Q: Tensor, V: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the state of queries (or of their scores) that have seen no key yet."""
+    rows = Q.shape[:-1]
+    return Q.new_full(rows, -math.inf), Q.new_zeros(rows), Q.new_zeros(*rows, V.size(-1))
+
+
+def _block_inputs(draw: Draw) -> tuple:
+    """The first block and later ones; a maximum before and in the block; hidden keys; one key."""
+    if draw.number == 5:
+        draw.sizes["key"] = 1
+    blocks = [(draw.normal("query key"), draw.normal("key d_value")) for _ in range(2)]
+    (before, old_values), (scores, values) = blocks
+    if draw.number in (2, 4):
+        before = before + 3
+    if draw.number == 3:
+        scores = scores + 3
+    if draw.number == 4:  # the first query sees nothing here, the last one saw nothing before
+        scores[0], before[-1] = -math.inf, -math.inf
+        scores[-1, 0] = -math.inf
+    if draw.number == 6:  # exp(300) is no number of 32 bits
+        before, scores = 100 * before, 100 * scores
+    if draw.number == 7:  # nothing but hidden keys, in both
+        before[0] = scores[0] = -math.inf
+    state = _empty_state(before, old_values)
+    if draw.number:
+        state = take_block(*state, before, old_values)
+    return *state, scores, values
+
+
+@breaks("blocks that do not add up to one softmax")
+def _whole_softmax(answer, inputs: tuple, *state: Tensor) -> str | None:
+    """Two blocks, one after the other, are softmax of all their scores."""
+    scores, values = inputs[3:]
+    if not scores.isfinite().all():
+        return None
+    given = _empty_state(scores, values)
+    for block in ((scores, values), (scores + 1, -values)):
+        given = answer(*(part.to(scores.dtype) for part in given), *block)
+    weights = torch.cat([scores, scores + 1], dim=-1).softmax(dim=-1)
+    wanted = weights @ torch.cat([values, -values])
+    furthest = (given[2] / given[1][..., None] - wanted).abs().max()
+    if furthest < 1e-3:
+        return None
+    return (
+        "After two blocks, output / total must be softmax of all scores times the values. "
+        f"Yours is off by up to {furthest:.3g}.\n"
+        "Is what was summed measured anew from the new maximum? Is output still a sum, undivided?"
+    )
+
+
+@exercise(
+    reference="transformer_lesson.model.attention_in_blocks:online_softmax",
+    make_inputs=_block_inputs,
+    draws=8,
+    returns={"largest": "query", "total": "query", "output": "query d_value"},
+    hints=(
+        "The new maximum is the larger of the old one and the block's own: "
+        "`torch.maximum(largest, scores.amax(dim=-1))`.",
+        "exp(s - new) = exp(s - old) * exp(old - new). So what was summed with the old maximum "
+        "is multiplied by `(largest - new).exp()`, both total and output, and then the block's "
+        "own part is added.",
+        "Where all keys so far are hidden, new is -inf, and -inf - (-inf) is NaN. There, subtract "
+        "a finite number: `new.clamp(min=torch.finfo(new.dtype).min)`.",
+    ),
+    invariants=(_whole_softmax,),
+)
+def online_softmax(largest, total, output, scores, values):
+    """Return the state after one more block of keys: the maximum, the total, the weighted sum."""
+    own = choose(
+        scores.amax(dim=-1),
+        over_queries=scores.amax(0),
+        over_everything=scores.max().expand_as(total),
+        smallest=scores.amin(-1),
+    )
+    new = choose(
+        torch.maximum(largest, own),
+        block_alone=own,
+        old_alone=largest,
+        smaller_one=torch.minimum(largest, own),
+        added=largest + own,
+    )
+    shift = choose(
+        new.clamp(min=torch.finfo(new.dtype).min),
+        torch.where(new == -math.inf, 0.0, new),
+        hidden_rows_are_nan=new,
+        no_maximum=torch.zeros_like(new),
+    )
+    weights = (scores - shift[:, None]).exp()
+    shrink = choose((largest - shift).exp(), never_shrunk=torch.ones_like(shift))
+    return _new_state(new, total, output, weights, shrink, values)
+
+
+def _new_state(new, total, output, weights, shrink, values):
+    """Return maximum, total and weighted sum."""
+    block_total = weights.sum(-1)
+    new_total = choose(total * shrink + block_total, total_not_shrunk=total + block_total)
+    block_output = weights @ values
+    new_output = choose(
+        output * shrink[:, None] + block_output,
+        output_not_shrunk=output + block_output,
+        output_times_total=output * (total * shrink)[:, None] + block_output,
+    )
+    return choose(
+        (new, new_total, new_output),
+        divided_at_every_step=(
+            new,
+            new_total,
+            (output * (total * shrink)[:, None] + block_output) / new_total[:, None],
+        ),
+    )
+
+
+def _attention_inputs(draw: Draw) -> tuple:
+    """Causal and not; blocks that fit and that don't, of one key, and longer than the text."""
+    causal = draw.number % 2 == 0
+    if draw.number == 5:
+        draw.sizes["head"] = 1
+    Q, block_size = draw.normal("head query d_head"), draw.one_of((2, 3, 40, 1, 5, 4))
+    n_keys = "query" if causal else "key"
+    K, V = draw.normal(f"head {n_keys} d_head"), draw.normal(f"head {n_keys} d_value")
+    if draw.number == 2:
+        Q, K = 10 * Q, 10 * K
+    if draw.number == 3:
+        Q, K, V = Q.double(), K.double(), V.double()
+    return Q, K, V, block_size, causal
+
+
+class _Largest(TorchDispatchMode):
+    """Notes the size of the largest tensor that anything makes, and PyTorch's own attention."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers, self.fused = 0, False
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        """Call a function of PyTorch, and look at what it returns."""
+        self.fused |= "scaled_dot_product" in str(function)
+        made = function(*args, **(kwargs or {}))
+        sizes = [one.numel() for one in tree_leaves(made) if isinstance(one, Tensor)]
+        self.numbers = max([self.numbers, *sizes])
+        return made
+
+
+@breaks("a table of all scores")
+def _no_table(answer, inputs: tuple, output: Tensor) -> str | None:
+    """No tensor of query x key numbers is made on the way, not even a mask."""
+    if len(inputs[0]) * inputs[0].size(1) < 10:  # a small draw, to be printed
+        return None
+    n, causal = 128, inputs[-1]
+    numbers = torch.Generator().manual_seed(0)
+    Q, K, V = (torch.randn(1, n, 2, generator=numbers) for _ in range(3))
+    with _Largest() as largest:
+        answer(Q, K, V, 8, causal)
+    if largest.fused:
+        return (
+            "The numbers are right, but PyTorch's own attention reads all keys in one call.\n"
+            "Read them yourself, `block_size` at a time."
+        )
+    if largest.numbers < n * n:
+        return None
+    return (
+        f"The numbers are right, but for {n} queries and {n} keys in blocks of 8 you make a tensor "
+        f"of {largest.numbers:,} numbers: that is the table of scores, or a mask as large.\n"
+        f"Each block needs {n} x 8 scores. Which line looks at all keys at once?"
+    )
+
+
+@exercise(
+    reference="transformer_lesson.model.attention_in_blocks:attention_in_blocks",
+    make_inputs=_attention_inputs,
+    draws=6,
+    returns={"output": "head query d_value"},
+    hints=(
+        "Begin with an empty state (-inf, 0, 0), go through the keys from `start` to "
+        "`start + block_size`, and hand each block's scores and values to `online_softmax`. "
+        "Divide once, at the end.",
+        "`scores = Q @ K[:, start:stop].mT / math.sqrt(Q.size(-1))` has shape (head, query, key of "
+        "this block).",
+        "The block's keys are number start to stop - 1: "
+        "`later = torch.arange(start, stop) > torch.arange(n)[:, None]`.",
+    ),
+    invariants=(_no_table,),
+    helpers=("transformer_lesson.model.attention_in_blocks:online_softmax",),
+)
+def attention_in_blocks(Q, K, V, block_size, causal):
+    """Return attention's output without ever making the table of all scores."""
+    n_keys = K.size(1)
+    state = _empty_state(Q, V)
+    starts = choose(
+        range(0, n_keys, block_size),
+        first_block_alone=[0],
+        last_block_missing=range(0, max(1, n_keys - block_size), block_size),
+        short_block_missing=range(0, n_keys // block_size * block_size, block_size),
+        one_key_a_block=range(0, n_keys, block_size + 1),
+        blocks_overlap=range(0, n_keys, max(1, block_size - 1)),
+    )
+    for start in starts:
+        stop = min(start + block_size, n_keys)
+        scores = _block_scores(Q, K[:, start:stop], start, causal)
+        values = choose(V[:, start:stop], first_values=V[:, : stop - start])
+        state = choose(
+            take_block(*state, scores, values), no_maximum=_added(state, scores.exp(), values)
+        )
+    total, output = state[1:]
+    return choose(output / total[..., None], not_divided=output, divided_by_keys=output / n_keys)
+
+
+def _added(state, weights, values):
+    """Return a state to which weights are added as they are."""
+    largest, total, output = state
+    return largest, total + weights.sum(-1), output + weights @ values
+
+
+def _block_scores(Q, K, start, causal):
+    """Return the scores of a block's keys, those that come later hidden."""
+    scores = Q @ K.mT / choose(math.sqrt(Q.size(-1)), unscaled=1.0, d_head_not_root=Q.size(-1))
+    query, key = torch.arange(Q.size(1))[:, None], torch.arange(K.size(1))
+    key = choose(start + key, counted_in_the_block=key)
+    hidden = choose(key > query, one_later_seen=key > query + 1)
+    causal = choose(causal, never_causal=False)
+    fill = -math.inf
+    return scores.masked_fill(hidden, fill) if causal else scores
+
+
+def _part_inputs(draw: Draw) -> tuple:
+    """Parts of unequal length, with padding; one that is all padding; one part alone."""
+    vocab_size, n = draw.size("vocab_size", at_least=3), draw.size("n", at_least=3)
+    pad_id = draw.one_of((0, 2, 1, 0, 2))
+    rows = draw.one_of(((1, 3), (2, 1, 2), (2, 2), (3,), (1, 2, 1)))
+    parts = []
+    for number, count in enumerate(rows):
+        ids, labels = (draw.integers(f"{count} n", 0, vocab_size) for _ in range(2))
+        labels[0, 0] = (pad_id + 1) % vocab_size  # one counts
+        labels[:, n - 1 - number % 2 :] = pad_id
+        if draw.number == 2 and number == 1:
+            labels[:] = pad_id
+        parts.append((ids, labels))
+    return draw.normal("vocab_size vocab_size"), parts, pad_id
+
+
+class _Table(nn.Module):
+    """A row of logits for each token; counts how many sentences wait for their backward pass."""
+
+    def __init__(self, weight: Tensor):
+        super().__init__()
+        self.weight, self.waiting, self.most = nn.Parameter(weight.clone()), 0, 0
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return logits, shape (batch, n, vocab_size)."""
+        self.waiting += len(ids)
+        self.most = max(self.most, self.waiting)
+        logits = self.weight[ids]
+        if logits.requires_grad:
+            logits.register_hook(self._answered)
+        return logits
+
+    def _answered(self, gradient: Tensor) -> None:
+        self.waiting = 0
+
+
+def _gradient_of(answer, weight, parts, pad_id):
+    """Call an answer on a tiny model; return its loss, the gradient, and what it kept."""
+    model = _Table(weight)
+    loss = answer(model, parts, pad_id)
+    graph = isinstance(loss, Tensor) and loss.requires_grad
+    loss = math.nan if loss is None else float(torch.as_tensor(loss).detach())
+    gradient = torch.zeros_like(weight) if model.weight.grad is None else model.weight.grad.clone()
+    return loss, gradient, model.most, graph
+
+
+@breaks("several parts in memory at the same time")
+def _one_part_at_once(answer, inputs: tuple, loss, gradient, most: int, graph) -> str | None:
+    """No more sentences wait for their backward pass than the largest part has."""
+    largest = max(len(ids) for ids, _ in inputs[1])
+    if most <= largest:
+        return None
+    return (
+        f"The largest part has {largest} sentence{'s' * (largest > 1)}, but in yours {most} wait "
+        "for their backward pass at the same time. That takes the memory of a larger batch.\n"
+        "When do you call `backward`, after each part or after all of them?"
+    )
+
+
+@exercise(
+    reference="transformer_lesson.training.one_step:accumulate",
+    make_inputs=_part_inputs,
+    trial=_gradient_of,
+    returns={"loss": "", "gradient": "vocab_size vocab_size", "at_once": "", "holds_graph": ""},
+    invariants=(_one_part_at_once,),
+    hints=(
+        "Count first: how many labels of all parts are not `pad_id`? Every part's loss "
+        "is divided by that number.",
+        "`F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id, "
+        'reduction="sum")` is the sum over a part\'s labels.',
+        "Divide that sum by the count of all parts and call `backward()` at once: gradients add up "
+        "in the weights by themselves. Sum up `.item()` for the loss.",
+    ),
+)
+def accumulate(model, parts, pad_id):
+    """Add up the gradient of the mean loss over all parts' labels; return that loss."""
+    loss, shares = 0.0, []
+    for ids, labels in choose(parts, first_part_alone=parts[:1], last_part_missing=parts[:-1]):
+        choose(None, zeroed_each_time=model.zero_grad())
+        share = _share(model(ids), labels, parts, pad_id)
+        choose(share.backward(), one_backward=shares.append(share), no_backward=None)
+        loss = choose(loss + share.item(), last_loss=share.item())
+    choose(None, one_backward=sum(shares).backward())
+    return choose(loss, graph=share, nothing=None)
+
+
+def _share(logits, labels, parts, pad_id):
+    """Return a part's share of the batch's mean loss."""
+    logits = choose(logits, second_softmax=logits.softmax(-1))
+    summed = F.cross_entropy(
+        logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id, reduction="sum"
+    )
+    count = (labels != pad_id).sum()
+    total = sum((labels != pad_id).sum() for _, labels in parts)
+    return choose(
+        summed / total,
+        mean_of_means=summed / count / len(parts),
+        sum_of_means=summed / count,
+        means_without_nan=summed / count.clamp(min=1) / len(parts),
+        not_divided=summed,
+        divided_by_parts=summed / len(parts),
+    )
+
+
+def _law_inputs(draw: Draw) -> tuple:
+    """Runs of some sizes and some amounts, not all pairs, in no order; losses near the law.
+
+    In each draw one pair of exponents fits best by far, and another way to choose takes another.
+    """
+    exponents = draw.one_of(([0.5, 0.3], [0.2, 0.8, 0.5], [0.9, 0.4], [0.7, 0.3, 0.1]))
+    for _ in range(2000):
+        n_sizes, n_amounts = (3, 3) if draw.small else draw.one_of(((3, 4), (4, 3), (3, 3)))
+        numbers = torch.rand(n_sizes + n_amounts + 5, generator=draw.generator).tolist()
+        sizes = _spread(100, 60, [numbers.pop() for _ in range(n_sizes)])
+        amounts = _spread(200, 40, [numbers.pop() for _ in range(n_amounts)])
+        E, A, B = 0.5 + 2 * numbers.pop(), 5 + 20 * numbers.pop(), 5 + 20 * numbers.pop()
+        alpha, beta = (0.2 + 0.6 * numbers.pop() for _ in range(2))
+        grid = [(size, amount) for size in sizes for amount in amounts]
+        order = torch.randperm(len(grid), generator=draw.generator).tolist()
+        grid = [grid[i] for i in order[: 6 if draw.small else len(grid) - 2]]
+        noise = torch.rand(len(grid), generator=draw.generator).tolist()
+        losses = [
+            round((E + A * n**-alpha + B * d**-beta) * (0.95 + 0.1 * number), 2)
+            for (n, d), number in zip(grid, noise, strict=True)
+        ]
+        if _telling(grid, losses, exponents, None if draw.small else draw.number):
+            break
+    return *map(list, zip(*grid, strict=True)), losses, exponents
+
+
+def _spread(least: int, times: int, numbers: list[float]) -> list[int]:
+    """Return integers from the least to so many times as much, none of them near another."""
+    count = len(numbers)
+    return [round(least * times ** ((i + 0.7 * z) / count)) for i, z in enumerate(numbers)]
+
+
+def _telling(grid, losses, exponents, number: int | None) -> bool:
+    """Return whether the squares' choice is clear, and another judge, by number, takes another."""
+    L = torch.tensor(losses, dtype=torch.float64)
+    N, D = torch.tensor(grid, dtype=torch.float64).T
+    judged, coefficients = [], []
+    for alpha, beta in product(exponents, repeat=2):
+        X = torch.stack([torch.ones_like(L), N**-alpha, D**-beta], dim=1)
+        solved = torch.linalg.lstsq(X, L[:, None]).solution
+        apart = (X @ solved)[:, 0] - L
+        relative = apart / L
+        judges = apart @ apart, apart.abs().sum(), apart.abs().max(), relative @ relative
+        judged.append([judge.item() for judge in judges])
+        coefficients.append(solved[:, 0].tolist())
+    best, second = sorted(one[0] for one in judged)[:2]
+    picks = [min(range(len(judged)), key=lambda i: judged[i][k]) for k in range(4)]
+    one_by_one = _one_by_one([one[0] for one in judged], len(exponents))
+    others = [*picks[1:], one_by_one]
+    sensible = min(coefficients[picks[0]]) > 0.1
+    told = number is None or others[number % 4] != picks[0]
+    return sensible and second > 1.1 * best and told
+
+
+def _one_by_one(errors: list[float], n: int) -> int:
+    """Return the pair that is found by choosing the first exponent, and then the second for it."""
+    first = min(range(0, n * n, n), key=errors.__getitem__)
+    return min(range(first, first + n), key=errors.__getitem__)
+
+
+@breaks("a fit in single precision")
+def _in_double(answer, inputs: tuple, *law: float) -> str | None:
+    """In 32 bits, least squares leaves four or five right digits, in 64 more than ten."""
+    right = load("transformer_lesson.training.scaling:fit_scaling_law")(*inputs)
+    if not all(math.isclose(*pair, rel_tol=1e-3) for pair in zip(law, right, strict=True)):
+        return None  # another law, which has its own mistake
+    if all(math.isclose(*pair, rel_tol=1e-6) for pair in zip(law, right, strict=True)):
+        return None
+    return (
+        "Your law is the right one, but only to four or five digits, as in float32.\n"
+        "Make all your tensors with `dtype=torch.float64`: least squares loses digits."
+    )
+
+
+@exercise(
+    reference="transformer_lesson.training.scaling:fit_scaling_law",
+    make_inputs=_law_inputs,
+    draws=8,
+    returns={"E": "", "A": "", "B": "", "alpha": "", "beta": ""},
+    hints=(
+        "Take one pair (alpha, beta). Then N^-alpha and D^-beta are known numbers, and the loss is "
+        "E times 1, plus A times the first, plus B times the second. What shape does the matrix "
+        "have?",
+        "`X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)` has a row for each "
+        "run, and `torch.linalg.lstsq(X, L[:, None]).solution` has E, A and B, shape (3, 1).",
+        "For each pair of `itertools.product(exponents, repeat=2)`, append `(sum of squared "
+        "distances, E, A, B, alpha, beta)` to a list. Then `min(fits)[1:]` is the result.",
+    ),
+    invariants=(_in_double,),
+)
+def fit_scaling_law(sizes, tokens, losses, exponents):
+    """Return E, A, B, alpha and beta of loss = E + A / N^alpha + B / D^beta."""
+    N, D = choose((sizes, tokens), sizes_sorted=(sorted(sizes), tokens))
+    N, D, L = (torch.tensor(one, dtype=torch.float64) for one in (N, D, losses))
+    N, D = choose((N, D), logarithms_of_sizes=(N.log(), D.log()))
+    L = choose(L, logarithms_of_losses=L.log())
+    fits = []
+    for alpha, beta in choose(
+        list(product(exponents, repeat=2)),
+        one_exponent_for_both=[(one, one) for one in exponents],
+        each_pair_once=list(combinations_with_replacement(exponents, 2)),
+        never_alike=list(permutations(exponents, 2)),
+    ):
+        terms = choose((N**-alpha, D**-beta), exponents_without_minus=(N**alpha, D**beta))
+        E, A, B = _coefficients(torch.stack([torch.ones_like(L), *terms], dim=1), L)
+        apart = E + A * terms[0] + B * terms[1] - L
+        error = choose(
+            (apart**2).sum(),
+            absolute_distances=apart.abs().sum(),
+            largest_distance=apart.abs().max(),
+            relative_distances=((apart / L) ** 2).sum(),
+        )
+        fits.append((error.item(), E, A, B, alpha, beta))
+    return _law(min(fits))
+
+
+def _coefficients(X, L):
+    """Return E, A and B for one pair of exponents."""
+    return choose(
+        torch.linalg.lstsq(X, L[:, None]).solution[:, 0].tolist(),
+        floor_left_out=[0.0, *torch.linalg.lstsq(X[:, 1:], L[:, None]).solution[:, 0].tolist()],
+    )
+
+
+def _law(fit):
+    """Return the law as the function's result."""
+    E, A, B, alpha, beta = fit[1:]
+    return choose(
+        (E, A, B, alpha, beta),
+        alpha_and_beta_exchanged=(E, A, B, beta, alpha),
+        A_and_B_exchanged=(E, B, A, alpha, beta),
+    )

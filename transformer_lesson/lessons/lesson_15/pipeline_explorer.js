@@ -1,0 +1,251 @@
+// A model over several devices, as time goes on: a row for each device, a box for each piece of
+// work, and hatched what a device waits. In a pipeline a device has some of the layers, and parts
+// of a batch go through all of them; with experts it has some of these, and tokens go to theirs.
+
+import { inkOn, join, layer, set, told } from "../../explorables/web/draw.js";
+import { frame, shownWhile } from "../../explorables/web/frame.js";
+
+const PASS_LENGTH = { forward: 1, backward: 2 }; // steps, as in training/pipeline.py
+const HATCH = 7; // pixels between two lines
+
+export function PipelineExplorer(view) {
+  const numbers = (values) => values.map((one) => [one, `${one}`]);
+  const sizes = ["stages", "parts", "order", "devices", "chosen", "favorites"];
+  const traits = ["view", ...sizes, "time", "affinity", "popularity"];
+  const now = () => Object.fromEntries(traits.map((name) => [name, view.model.get(name)]));
+  const ends = () => ({ min: 0, max: workOf(now()).end, step: 1 });
+  const some = (min, max, step = 1) => () => ({ min, max, step });
+  return frame(view, {
+    name: "Pipeline explorer",
+    traits,
+    controls: (make, page) => {
+      const only = (name, ...nodes) => nodes.map((node) => shownWhile(page, "view", name, node));
+      return [
+        make.choice("View", "view", () => ["pipeline", "experts"].map((one) => [one, one])),
+        ...only("pipeline", make.slider("Stages", "stages", some(1, 8)),
+          make.slider("Parts of a batch", "parts", some(1, 16)),
+          make.choice("Order", "order", () => ["GPipe", "1F1B"].map((one) => [one, one]))),
+        ...only("experts", make.choice("Devices", "devices", () => numbers([2, 4, 8])),
+          make.choice("Experts a token", "chosen", () => numbers([1, 2])),
+          make.slider("Router’s favorites", "favorites", some(0, 1, 0.25))),
+        make.slider("Time", "time", ends),
+        make.play("time", ends, 250),
+      ];
+    },
+    draw: drawPipeline,
+  });
+}
+
+// As order_of_work in training/pipeline.py: [part, kind] of what a stage does, in its order.
+function orderOfWork(stage, { stages, parts, order }) {
+  const all = Array.from({ length: parts }, (_, part) => part);
+  const forward = all.map((part) => [part, "forward"]);
+  const backward = all.map((part) => [part, "backward"]);
+  if (order === "GPipe") return [...forward, ...backward.reverse()];
+  const first = Math.min(parts, stages - stage - 1);
+  const turns = forward.slice(first).flatMap((one, i) => [one, backward[i]]);
+  return [...forward.slice(0, first), ...turns, ...backward.slice(parts - first)];
+}
+
+// What has to be done before a piece of work can begin; the first of a part needs nothing.
+function neededWork(stage, stages, part, kind) {
+  if (kind === "forward") return stage ? `${stage - 1} ${part} forward` : null;
+  return stage < stages - 1 ? `${stage + 1} ${part} backward` : `${stage} ${part} forward`;
+}
+
+// As pipeline in training/pipeline.py: all pieces of work, each as soon as it can begin.
+function pipelineWork(state) {
+  const { stages } = state, ends = new Map([[null, 0]]), free = Array(stages).fill(0), blocks = [];
+  const todo = free.map((_, stage) => orderOfWork(stage, state));
+  while (todo.some((left) => left.length)) {
+    todo.forEach((left, row) => {
+      const [part, kind] = left[0] ?? [], needed = neededWork(row, stages, part, kind);
+      if (!left.length || !ends.has(needed)) return;
+      const start = Math.max(free[row], ends.get(needed)), length = PASS_LENGTH[kind];
+      left.shift();
+      free[row] = start + length;
+      ends.set(`${row} ${part} ${kind}`, free[row]);
+      blocks.push({ key: `${row} ${part} ${kind}`, row, start, length, kind, name: part,
+        link: `part${part}`, words: `stage ${row}, part ${part} ${kind}` });
+    });
+  }
+  return { blocks, end: Math.max(...free), rows: free.map((_, stage) => `stage ${stage}`) };
+}
+
+// The experts with the highest scores; of equal ones the first.
+function chosenExperts(own, { chosen, favorites, popularity }) {
+  const scores = own.map((score, expert) => score + favorites * popularity[expert]);
+  const ranked = scores.map((_, expert) => expert).sort((a, b) => scores[b] - scores[a] || a - b);
+  return ranked.slice(0, chosen).sort((a, b) => a - b);
+}
+
+// As sent_to_devices in training/pipeline.py: tokens, one after the other, where their experts are.
+function expertWork(state) {
+  const { affinity, devices } = state, free = Array(devices).fill(0), blocks = [];
+  const each = affinity[0].length / devices;
+  affinity.forEach((own, token) => {
+    for (const expert of chosenExperts(own, state)) {
+      const row = Math.floor(expert / each), start = free[row]++;
+      blocks.push({ key: `${token} ${expert}`, row, start, length: 1, name: token,
+        kind: "forward", link: `token${token} expert${expert}`,
+        words: `device ${row}, token ${token} at expert ${expert}` });
+    }
+  });
+  const rows = free.map((_, row) => (each === 1 ? `expert ${row}` :
+    `experts ${row * each}–${(row + 1) * each - 1}`));
+  return { blocks, end: Math.max(...free), rows };
+}
+
+function workOf(state) {
+  const found = state.view === "pipeline" ? pipelineWork(state) : expertWork(state);
+  const busy = found.rows.map((_, row) => found.blocks.filter((one) => one.row === row)
+    .reduce((sum, { length }) => sum + length, 0));
+  const all = found.end * busy.length;
+  return { ...found, busy, waiting: 1 - busy.reduce((a, b) => a + b) / all };
+}
+
+// Where each row has nothing to do: [row, start, end].
+function gapsOf({ blocks, rows, end }) {
+  return rows.flatMap((_, row) => {
+    const own = blocks.filter((one) => one.row === row).sort((a, b) => a.start - b.start);
+    const starts = [0, ...own.map(({ start, length }) => start + length)];
+    const stops = [...own.map(({ start }) => start), end];
+    return starts.map((start, i) => [row, start, stops[i]]).filter(([, a, b]) => b > a);
+  });
+}
+
+function drawPipeline(state, page) {
+  const { svg, width } = page, work = workOf(state), beside = width >= 640;
+  const left = beside ? 92 : 0, right = width - (beside ? 96 : 2), pitch = beside ? 40 : 46;
+  const high = beside ? 30 : 24, step = (right - left) / work.end;
+  const time = Math.min(state.time, work.end);
+  const place = { beside, left, right, width, high, step, time, x: (at) => left + at * step,
+    y: (row) => (beside ? 4 : 20) + row * pitch };
+  drawGaps(layer(svg, "gaps"), work, state, place);
+  drawWork(layer(svg, "work"), work, place);
+  drawRowNames(layer(svg, "rows"), work, state, place);
+  const bottom = place.y(work.rows.length - 1) + high + 4;
+  drawClock(layer(svg, "clock"), work, bottom, place);
+  drawKinds(layer(svg, "kinds"), state, bottom + 26, place);
+  set(svg, { width, height: bottom + 46 });
+  return state.view === "pipeline" ? pipelineFacts(work, state) : expertFacts(work, state);
+}
+
+// What a device waits, hatched.
+function drawGaps(group, work, { view }, { x, y, step, high }) {
+  const who = view === "pipeline" ? "stage" : "device";
+  join(group, "path", gapsOf(work), ([row, start]) => `${row} ${start}`, ([row, start, end]) => ({
+    d: hatching(x(start), y(row), (end - start) * step - 1, high),
+    class: "still", stroke: "var(--soft)", "stroke-width": 1, fill: "none",
+    ...told(`${who} ${row} waits from ${start} to ${end}`, "wait"),
+  }));
+}
+
+// A box with slanted lines.
+function hatching(x, y, wide, high) {
+  const lines = [`M${x} ${y}h${wide}v${high}h${-wide}z`];
+  for (let at = HATCH; at < wide + high; at += HATCH) {
+    const [top, bottom] = [Math.min(at, wide), Math.max(0, at - high)];
+    lines.push(`M${x + bottom} ${y + Math.min(at, high)}L${x + top} ${y + Math.max(0, at - wide)}`);
+  }
+  return lines.join("");
+}
+
+// Each piece of work; what is still to come is pale.
+function drawWork(group, { blocks }, { x, y, step, high, time }) {
+  const color = { forward: "--key", backward: "--query" };
+  join(layer(group, "blocks"), "rect", blocks, ({ key }) => key, (one) => ({
+    x: x(one.start), y: y(one.row), width: Math.max(1, one.length * step - 1), height: high,
+    rx: Math.min(3, step / 4), fill: `var(${color[one.kind]})`,
+    opacity: one.start < time ? 1 : 0.25,
+    ...told(`${one.words}, from ${one.start} to ${one.start + one.length}`, one.link),
+  }));
+  const named = blocks.filter((one) => one.length * step >= 9 * `${one.name}`.length);
+  join(layer(group, "names"), "text", named, ({ key }) => key, (one) => ({
+    text: `${one.name}`, class: `${step < 14 ? "size-10" : "number"} middle`,
+    fill: one.start < time ? inkOn(`var(${color[one.kind]})`) : null,
+    x: x(one.start + one.length / 2) - 0.5, y: y(one.row) + high / 2 + 4,
+    "aria-hidden": "true", "pointer-events": "none",
+  }));
+}
+
+// Which device a row is, and beside it what it has to keep, or to do.
+function drawRowNames(group, work, state, { beside, width, y, high }) {
+  const at = (row) => (beside ? y(row) + high / 2 + 5 : y(row) - 5);
+  join(layer(group, "names"), "text", work.rows, (_, i) => i, (text, row) => ({
+    text, class: "size-13", x: 0, y: at(row),
+  }));
+  const words = work.rows.map((_, row) => (state.view === "pipeline" ?
+    `keeps ${countOf(partsKept(work, row), "part")}` :
+    `${work.busy[row]} of ${work.blocks.length}`));
+  join(layer(group, "words"), "text", words, (_, i) => i, (text, row) => ({
+    text, class: "small end", x: width, y: at(row),
+  }));
+}
+
+// As parts_kept in training/pipeline.py.
+function partsKept({ blocks }, row) {
+  const own = blocks.filter((one) => one.row === row).sort((a, b) => a.start - b.start);
+  let kept = 0, most = 0;
+  for (const { kind } of own) {
+    kept += kind === "forward" ? 1 : -1;
+    most = Math.max(most, kept);
+  }
+  return most;
+}
+
+// How far the work is done.
+function drawClock(group, { end }, bottom, { x, y, time, left, right }) {
+  join(layer(group, "line"), "path", [0], String, () => ({
+    d: `M${x(time)} ${y(0) - 4}V${bottom + 4}`, stroke: "var(--ink)", "stroke-width": 2,
+    fill: "none", "pointer-events": "none",
+  }));
+  const late = x(time) > (left + right) / 2;
+  join(layer(group, "time"), "text", [0], String, () => ({
+    text: `${time} of ${end} steps`, class: late ? "small end" : "small",
+    x: x(time) + (late ? -4 : 4), y: bottom + 12, "aria-hidden": "true",
+  }));
+}
+
+// What the colors mean.
+function drawKinds(group, { view }, y, { left }) {
+  const waits = ["waits", null], kinds = view === "experts" ? [["a token", "--key"], waits] :
+    [["forward", "--key"], ["backward, twice as long", "--query"], waits];
+  const starts = kinds.map((_, i) => left + kinds.slice(0, i)
+    .reduce((sum, [text]) => sum + 34 + 6.3 * text.length, 0));
+  join(layer(group, "marks"), "path", kinds, ([text]) => text, ([, color], i) => ({
+    d: color ? `M${starts[i]} ${y}h16v12h-16z` : hatching(starts[i], y, 16, 12), class: "still",
+    fill: color ? `var(${color})` : "none", stroke: color ? null : "var(--soft)",
+  }));
+  join(layer(group, "words"), "text", kinds, ([text]) => text, ([text], i) => ({
+    text, class: "small", x: starts[i] + 22, y: y + 10,
+  }));
+}
+
+function percentOf(share) {
+  return `${Math.round(100 * share)} %`;
+}
+
+function countOf(n, one) {
+  return `${n} ${one}${n === 1 ? "" : "s"}`;
+}
+
+function pipelineFacts(work, { stages, parts, order }) {
+  const title = `With ${countOf(stages, "stage")} and ${countOf(parts, "part")}, the bubble is ` +
+    `${percentOf(work.waiting)} of the time`;
+  const most = Math.max(...work.rows.map((_, row) => partsKept(work, row)));
+  const said = `Each stage works for ${work.busy[0]} of ${work.end} steps and waits for ` +
+    `${work.end - work.busy[0]}: (p − 1) / (m + p − 1) = ${stages - 1}/${parts + stages - 1}. ` +
+    `In the order ${order}, a stage keeps what ${countOf(most, "part")} left behind, at most.`;
+  return { title, said };
+}
+
+function expertFacts({ busy, end, waiting, blocks }, { devices, chosen, affinity }) {
+  const fullest = busy.indexOf(end), even = blocks.length / devices;
+  const title = `Device ${fullest} has ${end} of the ${blocks.length} passes, and on average a ` +
+    `device waits ${percentOf(waiting)} of the time`;
+  const said = `${affinity.length} tokens go through ${countOf(chosen, "expert")} each. The ` +
+    `devices get ${busy.join(", ")} passes. With ${even} each the layer would take ${even} ` +
+    `steps, not ${end}.`;
+  return { title, said };
+}

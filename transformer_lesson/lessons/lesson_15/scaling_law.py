@@ -1,0 +1,150 @@
+"""Small GPTs of several sizes, each trained on several amounts of text: what a law is fitted to.
+
+Each run is a training of its own, whose learning rate falls to 0 as its text ends. A loss that is
+read off in the middle of a longer run is higher, because its rate has not come down yet.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from transformer_lesson.caching import copied
+from transformer_lesson.model.parameters import count_product_weights
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.stored import read_stored
+from transformer_lesson.text import manual
+from transformer_lesson.text.batches import Batch, windows, windows_in_order
+from transformer_lesson.text.tokenizers import CharacterTokenizer
+from transformer_lesson.training import TrainConfig, train
+from transformer_lesson.training.loss import validation_loss
+from transformer_lesson.training.recipes import MANUAL
+
+WIDTHS, TOKENS, SEEDS = (24, 32, 40, 64), (51_200, 102_400, 204_800, 409_600), (0, 1, 2)
+HELD_OUT = (96, 102_400), (96, 409_600)
+"""Width and tokens of runs that are no part of the grid, of a model larger than all in it."""
+ROWS, LENGTH = 2, 64  # of a batch: many small steps, or the little text would be over too soon
+STORED = Path(__file__).with_name("scaling_law.json")
+
+
+class Run(NamedTuple):
+    """What one model came to.
+
+    Args:
+        d_model: its width.
+        size: weights that take part in a matrix product, N.
+        tokens: characters that it read, each once, D.
+        seed: of its weights and of the text's order.
+        loss: mean in nats per character, on topics that it did not read.
+    """
+
+    d_model: int
+    size: int
+    tokens: int
+    seed: int
+    loss: float
+
+
+class Texts(NamedTuple):
+    """The manual in characters: what is read, and what is measured on."""
+
+    tokenizer: CharacterTokenizer
+    training: Tensor
+    validation: Tensor
+
+
+@copied
+def texts() -> Texts:
+    """Return both texts as ids."""
+    training, validation = manual.split()
+    tokenizer = CharacterTokenizer.train([training])
+    return Texts(
+        tokenizer, *(torch.tensor(tokenizer.encode(part)) for part in (training, validation))
+    )
+
+
+def build(d_model: int, seed: int = 0) -> DecoderOnlyTransformer:
+    """Return an untrained GPT of two blocks and four heads, d_model a multiple of 8."""
+    sizes = {"d_model": d_model, "d_ff": 4 * d_model, "max_len": LENGTH}
+    torch.manual_seed(seed)
+    recipe = replace(MANUAL, sizes=MANUAL.sizes | sizes)
+    return DecoderOnlyTransformer(recipe.model_config(texts().tokenizer))
+
+
+def batches(ids: Tensor, tokens: int, seed: int) -> Iterator[Batch]:
+    """Windows of a text in random order, none of them twice, until so many tokens are read.
+
+    Raises:
+        ValueError: the text has fewer tokens.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    starts = LENGTH * torch.randperm((len(ids) - 1) // LENGTH, generator=generator)
+    steps = tokens // (ROWS * LENGTH)
+    if ROWS * steps > len(starts):
+        raise ValueError(
+            f"The text has {LENGTH * len(starts):,} tokens, fewer than {tokens:,}: read fewer."
+        )
+    for places in starts.split(ROWS)[:steps]:
+        inputs, labels = windows(ids, LENGTH, places.tolist())
+        yield Batch((inputs,), labels)
+
+
+def run(d_model: int, tokens: int, seed: int = 0) -> Run:
+    """Train a model on so many tokens and measure it.
+
+    The highest learning rate is 0.4 / d_model, and falls to zero.
+
+    Source: Yang and others, "Tensor Programs V" (2022), for a rate that falls with the width.
+    Differs: they let the output's weights begin smaller, too.
+    """
+    model, steps = build(d_model, seed), tokens // (ROWS * LENGTH)
+    config = TrainConfig(
+        steps=steps,
+        learning_rate=0.4 / d_model,
+        schedule="linear",
+        warmup_steps=max(1, steps // 10),
+        weight_decay=0.1,
+        seed=seed,
+    )
+    train(model, batches(texts().training, tokens, seed), config)
+    loss = validation_loss(model, windows_in_order(texts().validation, 64, LENGTH))
+    return Run(d_model, count_product_weights(model), tokens, seed, loss)
+
+
+class Runs(NamedTuple):
+    """What a law is fitted to, and what it is tested on."""
+
+    grid: list[Run]
+    held_out: list[Run]
+
+
+def stored() -> Runs:
+    """Return the runs of `measure_scaling_law.py`.
+
+    Raises:
+        ValueError: the file is missing or damaged.
+    """
+    runs = read_stored(
+        STORED, f"{__package__}.measure_scaling_law", make=lambda rows: [Run(*one) for one in rows]
+    )
+    parts = [], []
+    for one in runs:
+        parts[(one.d_model, one.tokens) in HELD_OUT].append(one)
+    return Runs(*parts)
+
+
+def resampled(runs: Sequence[Run], number: int) -> list[Run]:
+    """Return as many runs as there are, drawn with replacement: some twice, some not at all.
+
+    Fitted to many such samples, a constant that depends on a few of the runs moves a lot.
+
+    Args:
+        number: of the sample; the same number gives the same one.
+
+    Source: Efron, "Bootstrap Methods: Another Look at the Jackknife" (1979).
+    """
+    return random.Random(number).choices(runs, k=len(runs))

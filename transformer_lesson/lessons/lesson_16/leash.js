@@ -1,0 +1,180 @@
+// A reward that can be fooled: what the grader gives, what is written, and, once the learner has
+// said where to stop, how much of it is right.
+
+import { choosable, element, fitted, fixed, join, layer, set, textLines, told } from "../../explorables/web/draw.js";
+import { frame } from "../../explorables/web/frame.js";
+
+export function Leash(view) {
+  const { model } = view, runs = model.get("runs");
+  const last = Math.max(0, (runs[0]?.points[0].length ?? 1) - 1);
+  return frame(view, {
+    name: "Leash",
+    traits: ["leashes", "runs", "every", "noise", "missing", "run", "leash", "stop", "committed"],
+    controls: (make, page) => [
+      make.choice("Run", "run", () => runs.map((_, i) => [i, String(i + 1)])),
+      make.choice("Leash", "leash", () => model.get("leashes").map((_, i) =>
+        [i, leashName(model.get("leashes"), i)])),
+      make.slider("Stop at step", "stop", () => ({ min: 0, max: last, step: 1 }),
+        (stop) => String(stop * model.get("every"))),
+      make.play("stop", () => ({ min: 0, max: last }), 500),
+      stopHere(page),
+    ],
+    draw: drawLeash,
+  });
+}
+
+function leashName(leashes, i) {
+  return leashes[i] === 0 ? "none" : String(leashes[i]);
+}
+
+function leashWords(leashes, i) {
+  return leashes[i] === 0 ? "without a leash" : `on leash ${leashes[i]}`;
+}
+
+// The button that commits to a leash and a stop, once in each run.
+function stopHere(page) {
+  const { model } = page, button = element("button", { type: "button" });
+  button.onclick = () => page.set({ committed: { ...model.get("committed"),
+    [model.get("run")]: [model.get("leash"), model.get("stop")] } });
+  page.updates.push(() => set(button, { text: "Stop here",
+    disabled: String(model.get("run")) in model.get("committed") }));
+  return button;
+}
+
+// What a learner sees: the run, the leash and the stop that are looked at, and, once it is shown,
+// the place that was committed to and the best one, the earliest of equals.
+function leashNow({ leashes, runs, every, run, leash: asked, stop: at, committed }) {
+  const { points, sentences } = runs[Math.min(run, runs.length - 1)];
+  const leash = Math.min(asked, points.length - 1), curve = points[leash];
+  const stop = Math.min(at, curve.length - 1), now = curve[stop];
+  const [chosen, end] = committed[run] ?? [], shown = chosen !== undefined;
+  let best = [0, 0];
+  points.forEach((line, i) => line.forEach(({ truth }, k) => {
+    if (truth > points[best[0]][best[1]].truth) best = [i, k];
+  }));
+  return { leashes, points, sentences, curve, now, shown, best, every, leash, stop,
+    mine: shown ? points[chosen][end] : null, chosen, end };
+}
+
+function drawLeash(state, page) {
+  if (state.missing) return state.missing;
+  const { svg, width } = page, all = leashNow(state), beside = width >= 700;
+  const wide = beside ? 0.56 * width : width, last = all.curve.length - 1;
+  const left = 34, right = wide - 14, tall = 134;
+  const across = (k) => left + (k / last) * (right - left);
+  const values = state.runs.flatMap(({ points }) => points.flat().map(({ reward }) => reward));
+  const by = beside ? "by training step" : "by step";
+  const reward = { name: "reward", heading: `reward: points from the grader, ${by}`,
+    top: 24, low: Math.floor(Math.min(...values) / 5) * 5,
+    high: Math.ceil(Math.max(...values) / 5) * 5,
+    ticks: 5, words: (one) => `${fixed(one.reward, 2)} points` };
+  const chart = { left, right, tall, across, page };
+  drawLeashChart(layer(svg, "reward"), all, reward, { ...chart, until: all.stop });
+  const text = { x: beside ? wide + 18 : 0, y: beside ? 12 : 24 + tall + 44 };
+  const low = drawLeashTexts(layer(svg, "texts"), all, { ...text, wide: width - text.x });
+  const top = beside ? 24 + tall + 52 : low + 24;
+  const truth = { name: "truth", heading: `truth: share of right answers, ${by}`,
+    top, low: 0, high: 1, ticks: 0.25, words: (one) => `${fixed(one.truth, 3)} right` };
+  drawLeashChart(layer(svg, "truth"), all, truth, { ...chart, until: all.shown ? last : -1 });
+  drawLeashMarks(layer(svg, "marks"), all, truth, chart);
+  set(svg, { width, height: Math.max(top + tall + 36, beside ? low : 0) });
+  const longest = all.curve.map((_, stop) => leashFacts(leashNow({ ...state, stop }), state));
+  return { ...leashFacts(all, state), longest };
+}
+
+// One quantity on all leashes, the chosen one in front, up to a point.
+function drawLeashChart(group, all, quantity, { left, right, tall, across, until, page }) {
+  const { name, heading, top, low, high, ticks, words } = quantity, { points, leash } = all;
+  const up = (value) => top + tall * (1 - (value - low) / (high - low));
+  const marks = Array.from({ length: Math.round((high - low) / ticks) + 1 }, (_, i) =>
+    low + i * ticks);
+  join(layer(group, "grid"), "path", marks, String, (mark) => ({
+    d: `M${left} ${up(mark)}H${right}`, class: "axis",
+  }));
+  join(layer(group, "marks"), "text", marks, String, (mark) => ({
+    text: String(mark), class: "small end", x: left - 6, y: up(mark) + 4, "aria-hidden": "true",
+  }));
+  const steps = [0, 3, 6, 9, 12].filter((k) => k < all.curve.length);
+  join(layer(group, "steps"), "text", steps, String, (k) => ({
+    text: String(k * all.every), class: "small middle", x: across(k), y: top + tall + 15,
+    "aria-hidden": "true",
+  }));
+  join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
+    text: fitted(text, page.width, 13, 600), class: "strong size-13", x: 0, y: top - 9,
+  }));
+  const line = (i) => points[i].slice(0, until + 1), end = Math.max(0, until) * all.every;
+  const others = points.map((_, i) => i).filter((i) => i !== leash && until >= 0);
+  const path = (i) => line(i).map((one, k) => `${across(k)} ${up(one[name])}`).join("L");
+  join(layer(group, "others"), "path", others, String, (i) => ({
+    d: `M${path(i)}`, fill: "none", stroke: "var(--soft)", "stroke-width": 1.5, opacity: 0.55,
+    ...choosable(`${name} ${leashWords(all.leashes, i)} at step ${end}: ${words(line(i).at(-1))}`,
+      false, () => page.set({ leash: i })),
+  }));
+  const own = until >= 0 ? [leash] : [];
+  join(layer(group, "own"), "path", own, () => 0, (i) => ({
+    d: `M${path(i)}`, fill: "none", stroke: "var(--key)", "stroke-width": 2.5,
+    "pointer-events": "none",
+  }));
+  const dots = own.flatMap((i) => line(i).map((one, k) => ({ one, k })));
+  join(layer(group, "dots"), "circle", dots, ({ k }) => k, ({ one, k }) => ({
+    cx: across(k), cy: up(one[name]), r: k === all.stop ? 5.5 : 3.5, fill: "var(--key)",
+    ...told(`${name} at step ${k * all.every}: ${words(one)}`, `step${k}`),
+  }));
+}
+
+// What lies over the truth: a question as long as it is hidden, then where you and the best stop.
+function drawLeashMarks(group, all, { top }, { left, right, tall, across }) {
+  const { shown, points, chosen, end, best } = all, up = (value) => top + tall * (1 - value);
+  const hidden = shown ? [] : ["hidden until you press “Stop here”"];
+  join(layer(group, "hidden"), "text", hidden, () => 0, (text) => ({
+    text, class: "middle halo", x: (left + right) / 2, y: top + tall / 2 + 5,
+  }));
+  const marks = shown ? [["you", chosen, end], ["best", ...best]] : [];
+  const place = ([, i, k]) => [across(k), up(points[i][k].truth)];
+  join(layer(group, "rings"), "circle", marks, ([name]) => name, (mark) => ({
+    cx: place(mark)[0], cy: place(mark)[1], r: mark[0] === "you" ? 8 : 11, fill: "none",
+    stroke: "var(--query)", "stroke-width": 2, "pointer-events": "none",
+  }));
+  join(layer(group, "names"), "text", marks, ([name]) => name, (mark) => ({
+    text: mark[0], class: "strong size-13 middle halo", x: place(mark)[0],
+    y: place(mark)[1] + (mark[0] === "you" ? 25 : -15), "aria-hidden": "true",
+  }));
+}
+
+// What the model writes at the stop, below what it read; returns where it ends.
+function drawLeashTexts(group, { sentences, curve, now, every, stop, shown }, { x, y, wide }) {
+  const lines = [{ key: "heading", text: `written at step ${stop * every}`, y,
+    class: "strong size-13" }];
+  let low = y + 8;
+  const inLines = (words, size) => textLines(words, wide, size).slice(0, 5);
+  const add = (key, words, size, style, all) => { // as high as the longest of `all`
+    inLines(words, size).forEach((text, k) =>
+      lines.push({ key: `${key}.${k}`, text, y: low + 18 * (k + 1), class: style }));
+    low += 18 * Math.max(...all.map((one) => inLines(one, size).length));
+  };
+  sentences.forEach(([source, right], i) => {
+    const marked = ({ texts }) => (shown ? texts[i] === right ? "✓ " : "✗ " : "") + texts[i];
+    add(`source${i}`, source, 12, "small", [source]);
+    add(`text${i}`, marked(now), 14, null, curve.map(marked));
+    low += 6;
+  });
+  join(group, "text", lines, ({ key }) => key, ({ text, y: height, class: style }) => ({
+    text, x, y: height, class: style,
+  }));
+  return low + 10;
+}
+
+function leashFacts(all, { noise }) {
+  const { now, leashes, leash, stop, every, shown, mine, best, points, chosen, end } = all;
+  const where = `Step ${stop * every} ${leashWords(leashes, leash)}`;
+  const right = shown ? `, ${fixed(now.truth, 3)} right` : "";
+  const title = `${where}: ${fixed(now.reward, 2)} points${right}`;
+  const means = `An answer has ${fixed(now.words, 1)} words and is ${fixed(now.drift, 1)} nats ` +
+    "likelier than before the training. ";
+  if (!shown) return { title, said: `${means}How many are right stays hidden until you stop.` };
+  const top = points[best[0]][best[1]].truth, good = mine.truth >= top - noise;
+  const peak = `${fixed(top, 3)} (step ${best[1] * every} ${leashWords(leashes, best[0])})`;
+  const verdict = good ? `as good as the best, ${peak}` : `the best was ${peak}`;
+  return { title, said: `${means}You stopped at step ${end * every} ` +
+    `${leashWords(leashes, chosen)}: ${fixed(mine.truth, 3)} right, ${verdict}.` };
+}

@@ -1,0 +1,51 @@
+"""A grader that can be fooled, and a leash: where to stop when nobody shows you the truth."""
+
+from pathlib import Path
+
+import traitlets
+
+from transformer_lesson.explorables.in_page import PageExplorable
+from transformer_lesson.stored import read_stored
+
+NOISE = 0.03
+"""A share of right answers that is lower by less is as good: each is measured on 200 answers."""
+
+STORED = Path(__file__).with_name("leash.json")
+
+
+class Leash(PageExplorable):
+    """Choose how short the leash is and when to stop; how many answers were right comes after that.
+
+    Three runs were stored by `measure_leash`, each on five leashes. The grader gives points for
+    right neighbors and for every word. A leash takes away so many points for each nat by which an
+    answer became likelier than the reference model finds it.
+
+    Args:
+        run: which of the stored runs, counted from 0.
+        leash: which leash, counted from 0, the longest, which is none.
+        stop: the point at which training stops, each `every` steps after the one before.
+        committed: for each run, by its number as a text, [leash, stop] as the learner chose them;
+            the truth of a run is shown once it is there.
+
+    Source: Ouyang et al., "Training language models to follow instructions with human feedback"
+        (2022), equation 2; Gao et al., "Scaling Laws for Reward Model Overoptimization" (2022).
+    """
+
+    leashes = traitlets.List().tag(sync=True, fact=True)
+    runs = traitlets.List().tag(sync=True, fact=True)
+    every = traitlets.Int().tag(sync=True, fact=True)
+    noise = traitlets.Float(NOISE).tag(sync=True, fact=True)
+    missing = traitlets.Unicode().tag(sync=True, fact=True)
+    run = traitlets.Int(0, min=0).tag(sync=True)
+    leash = traitlets.Int(0, min=0).tag(sync=True)
+    stop = traitlets.Int(0, min=0).tag(sync=True)
+    committed = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, **values):
+        try:
+            facts = read_stored(STORED, f"{__package__}.measure_leash")
+        except ValueError as error:
+            facts = {"leashes": [], "runs": [], "every": 0, "missing": str(error)}
+        if facts["runs"]:
+            values = {"stop": len(facts["runs"][0]["points"][0]) - 1, **values}
+        super().__init__(**facts, **values)

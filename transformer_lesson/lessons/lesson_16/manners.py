@@ -1,0 +1,365 @@
+"""A translator that picks up a habit, and three ways to teach it another one.
+
+Examples, comparisons, rewards: `tune` imitates sentences, `prefer` learns from pairs of which one
+is better, `reinforce` from what the model writes itself and a program judges. Lesson 16 does them
+live; `measure_after_pretraining` repeats them with three seeds.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from transformer_lesson import generation
+from transformer_lesson.caching import copied
+from transformer_lesson.generation.attempts import pass_at_k
+from transformer_lesson.model.transformers import EncoderDecoderTransformer
+from transformer_lesson.stored import read_stored
+from transformer_lesson.text.batches import TranslationBatches, pad_batch
+from transformer_lesson.text.grammar import draw, habits
+from transformer_lesson.text.grammar.meaning import Sentence
+from transformer_lesson.text.pairs import Pair
+from transformer_lesson.text.tokenizers import Tokenizer
+from transformer_lesson.training import History, TrainConfig, train
+from transformer_lesson.training.interrupt import load_whole
+from transformer_lesson.training.preferences import dpo_loss, grpo_loss, sequence_log_prob
+
+SHORT = 10  # words of German, with the period
+ROOM = SHORT + 4  # tokens that a short sentence is given
+STORED = Path(__file__).with_name("after_pretraining.json")
+
+Meaning = tuple[Sentence, Pair]
+Reward = Callable[[str, str], float]
+
+
+class Corpus(NamedTuple):
+    """Meanings of which none occurs twice: to pick up a habit, to practice, to be tested on."""
+
+    tuning: list[Meaning]
+    practice: list[Meaning]
+    test: list[Meaning]
+
+
+class Preference(NamedTuple):
+    """An English sentence, and two ways to say it in German."""
+
+    source: str
+    chosen: str
+    rejected: str
+
+
+def _parts(found: Iterator[Meaning], sizes: Sequence[int]) -> Corpus:
+    return Corpus(*(list(islice(found, size)) for size in sizes))
+
+
+def short_sentences(sizes: Sequence[int] = (2000, 1500, 200), seed: int = 0) -> Corpus:
+    """Return short sentences that English order would spoil.
+
+    Args:
+        sizes: of the three parts.
+        seed: another seed, other sentences.
+    """
+    found = (
+        (meaning, pair)
+        for meaning, pair in draw.meanings(77 + seed)
+        if len(pair.target.split()) <= SHORT and habits.english_order(meaning) != pair.target
+    )
+    return _parts(found, sizes)
+
+
+def with_habit(meanings: Sequence[Meaning], share: float, seed: int = 0) -> list[Pair]:
+    """Return pairs of which a share has English order and the others are right.
+
+    Args:
+        meanings: what is said.
+        share: from 0, all of them right, to 1.
+        seed: of the draw which sentences are spoiled.
+    """
+    rng = Random(seed)
+    return [
+        pair._replace(target=habits.english_order(meaning)) if rng.random() < share else pair
+        for meaning, pair in meanings
+    ]
+
+
+def two_orders(sizes: Sequence[int] = (1000, 0, 150), seed: int = 0) -> Corpus:
+    """Return sentences with an adverb, which German may put first or behind the verb."""
+    found = (one for one in draw.meanings(21 + seed) if habits.subject_first(one[0]))
+    return _parts(found, sizes)
+
+
+def preferences(meanings: Sequence[Meaning]) -> list[Preference]:
+    """Return the two orders of each sentence; the one with the subject first is the better one."""
+    return [
+        Preference(pair.source, habits.subject_first(meaning), pair.target)
+        for meaning, pair in meanings
+    ]
+
+
+def other_sentences(n: int, seed: int, without: Sequence[Meaning] = ()) -> dict[str, list[Pair]]:
+    """Return n sentences of each kind but those with an adverb, to see what becomes of them.
+
+    Args:
+        n: of each kind.
+        seed: other than those of the tuning.
+        without: meanings that must not be among them.
+    """
+    known = {pair.source for _, pair in without}
+    found = {name: [] for name in habits.KINDS if name != "adverb"}
+    for meaning, pair in draw.meanings(seed):
+        name = habits.kind(meaning)
+        if name in found and len(found[name]) < n and pair.source not in known:
+            found[name].append(pair)
+        if all(len(pairs) == n for pairs in found.values()):
+            return found
+    return found
+
+
+def tune(
+    model: EncoderDecoderTransformer,
+    tokenizer: Tokenizer,
+    pairs: Sequence[Pair],
+    steps: int = 100,
+    learning_rate: float = 3e-4,
+    seed: int = 0,
+) -> History:
+    """Supervised tuning: the same `train` as always, a low rate, few steps.
+
+    Args:
+        model: changed in place; frozen weights stay.
+        tokenizer: the model's.
+        pairs: what it is to imitate.
+        seed: of the order of the pairs.
+    """
+    config = TrainConfig(
+        steps=steps, learning_rate=learning_rate, warmup_steps=10, precision="float32", seed=seed
+    )
+    return train(model, TranslationBatches(pairs, tokenizer, 32, seed=seed), config)
+
+
+def token_log_probs(
+    model: EncoderDecoderTransformer,
+    source: Int[Tensor, "batch source"],
+    target: Int[Tensor, "batch n"],
+    pad_id: int,
+) -> tuple[Float[Tensor, "batch n-1"], Bool[Tensor, "batch n-1"]]:
+    """Return the log-probability of each token after <bos>, and where there is one."""
+    labels = target[:, 1:]
+    log_p = model(source, target[:, :-1]).log_softmax(dim=-1)  # (batch, n - 1, vocab_size)
+    return log_p.gather(-1, labels[..., None]).squeeze(-1), labels != pad_id
+
+
+def answer_log_probs(
+    model: EncoderDecoderTransformer,
+    tokenizer: Tokenizer,
+    sources: Sequence[str],
+    answers: Sequence[str],
+    log_prob: Callable = sequence_log_prob,
+) -> Float[Tensor, " batch"]:
+    """Return log P(answer | source) for each pair, in nats.
+
+    Args:
+        log_prob: as `sequence_log_prob`.
+    """
+    source = sources_of(tokenizer, sources)
+    texts = [tokenizer.encode(answer, add_special=True) for answer in answers]
+    target = pad_batch(texts, tokenizer.pad_id)
+    logits = model(source, target[:, :-1])  # (batch, n - 1, vocab_size)
+    return log_prob(logits, target[:, 1:], tokenizer.pad_id)
+
+
+def sources_of(tokenizer: Tokenizer, texts: Sequence[str]) -> Int[Tensor, "batch source"]:
+    """Return English sentences as ids, each with its <eos>, padded on the right."""
+    ids = [[*tokenizer.encode(text), tokenizer.eos_id] for text in texts]
+    return pad_batch(ids, tokenizer.pad_id)
+
+
+def _optimizer(model: nn.Module, learning_rate: float) -> torch.optim.Optimizer:
+    load_whole("torch._dynamo")  # PyTorch's optimizers do at their first use
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    return torch.optim.AdamW(
+        weights, lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True
+    )
+
+
+def _update(
+    model: nn.Module, optimizer: torch.optim.Optimizer, loss: Tensor, learning_rate: float
+) -> None:
+    """Take one step, with a gradient no longer than 1."""
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+    optimizer.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+
+
+def prefer(
+    model: EncoderDecoderTransformer,
+    reference: EncoderDecoderTransformer,
+    tokenizer: Tokenizer,
+    pairs: Sequence[Preference],
+    steps: int = 60,
+    beta: float = 0.1,
+    learning_rate: float = 2e-5,
+    seed: int = 0,
+    also_likelier: float = 0.0,
+    loss_function: Callable = dpo_loss,
+    log_prob: Callable = sequence_log_prob,
+    on_step: Callable[[int], object] | None = None,
+) -> list[tuple[float, float]]:
+    """Learn from comparisons, 16 a step.
+
+    Args:
+        model: changed in place.
+        reference: what the model was before; it is left alone.
+        beta: as `dpo_loss`.
+        also_likelier: share of the chosen answers' own loss, per token, that is added.
+        loss_function, log_prob: as `dpo_loss` and `sequence_log_prob`.
+        on_step: called after each step with its number.
+
+    Returns:
+        For each step how much likelier the chosen and the rejected answers are than by the
+        reference, in nats, on average over the batch.
+    """
+    optimizer, rng, gains = _optimizer(model, learning_rate), Random(seed), []
+    for step in range(1, steps + 1):
+        batch = rng.sample(list(pairs), 16)
+        sources = [pair.source for pair in batch] * 2
+        answers = [pair.chosen for pair in batch] + [pair.rejected for pair in batch]
+        both = answer_log_probs(model, tokenizer, sources, answers, log_prob)  # (2 * batch,)
+        with torch.no_grad():
+            before = answer_log_probs(reference, tokenizer, sources, answers, log_prob)
+        (chosen, rejected), (ref_chosen, ref_rejected) = both.chunk(2), before.chunk(2)
+        loss = loss_function(chosen, rejected, ref_chosen, ref_rejected, beta)
+        if also_likelier:
+            n_tokens = sum(len(tokenizer.encode(pair.chosen)) + 1 for pair in batch)
+            loss = loss - also_likelier * chosen.sum() / n_tokens
+        _update(model, optimizer, loss, learning_rate * min(1, step / 10))
+        gains.append(tuple(side.mean().item() for side in (both - before).detach().chunk(2)))
+        if on_step:
+            on_step(step)
+    return gains
+
+
+class Attempts(NamedTuple):
+    """What a model wrote for each sentence, several times each.
+
+    Args:
+        texts: a list for each sentence.
+        ids: <bos> and the tokens of all of them, one text after the other, (sentence * k, n).
+    """
+
+    texts: list[list[str]]
+    ids: Int[Tensor, "rows n"]
+
+
+def attempts(
+    model: EncoderDecoderTransformer,
+    tokenizer: Tokenizer,
+    sources: Sequence[str],
+    k: int,
+    seed: int = 0,
+    room: int = ROOM,
+) -> Attempts:
+    """Let a model translate each sentence k times, each token drawn by chance at temperature 1."""
+    rows = sources_of(tokenizer, sources).repeat_interleave(k, dim=0)
+    strategy = generation.Sample(seed=seed)
+    written = generation.generate(
+        model, rows, room, strategy, eos_id=tokenizer.eos_id, bos_id=tokenizer.bos_id
+    ).ids
+    texts = [tokenizer.decode(ids) for ids in written]
+    ids = pad_batch([[tokenizer.bos_id, *row] for row in written], tokenizer.pad_id)
+    return Attempts([texts[i : i + k] for i in range(0, len(texts), k)], ids)
+
+
+def exactly(text: str, reference: str) -> float:
+    """1 for the one right sentence, 0 for all others. The grammar knows which is right."""
+    return float(text == reference)
+
+
+def words_found(text: str, reference: str) -> float:
+    """The share of the written words that stand in the reference: no price for what is missing."""
+    written, right = Counter(text.split()), Counter(reference.split())
+    return (written & right).total() / max(1, written.total())
+
+
+def reinforce(
+    model: EncoderDecoderTransformer,
+    tokenizer: Tokenizer,
+    pairs: Sequence[Pair],
+    steps: int = 80,
+    reward: Reward = exactly,
+    learning_rate: float = 2e-4,
+    seed: int = 0,
+    loss_function: Callable = grpo_loss,
+    group: int = 8,
+    room: int = ROOM,
+    on_step: Callable[[int], object] | None = None,
+) -> list[float]:
+    """Learn from the model's own translations: 16 sentences a step, a group of each.
+
+    Args:
+        model: changed in place.
+        pairs: sentences; their translations are only shown to the reward.
+        reward: takes what was written and the reference.
+        seed: of the choice of sentences, and of what the model writes.
+        loss_function: as `grpo_loss`.
+        group: translations of one sentence, which are compared with each other.
+        room: most tokens of a translation.
+        on_step: called after each step with its number.
+
+    Returns:
+        The mean reward of each step.
+    """
+    optimizer, rng, rewards = _optimizer(model, learning_rate), Random(seed), []
+    for step in range(1, steps + 1):
+        batch = rng.sample(list(pairs), 16)
+        sources = [pair.source for pair in batch]
+        tried = attempts(model, tokenizer, sources, group, 100_000 * seed + step, room)
+        judged = [
+            [reward(text, pair.target) for text in texts]
+            for texts, pair in zip(tried.texts, batch, strict=True)
+        ]
+        rewards.append(sum(map(sum, judged)) / (16 * group))
+        source = sources_of(tokenizer, sources).repeat_interleave(group, dim=0)
+        log_p, mask = token_log_probs(model, source, tried.ids, tokenizer.pad_id)
+        in_groups = (16, group, -1)
+        loss = loss_function(log_p.view(in_groups), mask.view(in_groups), torch.tensor(judged))
+        _update(model, optimizer, loss, learning_rate * min(1, step / 5))
+        if on_step:
+            on_step(step)
+    return rewards
+
+
+def share_right(
+    model: EncoderDecoderTransformer, tokenizer: Tokenizer, pairs: Sequence[Pair]
+) -> float:
+    """Return the share of sentences that greedy decoding translates word for word."""
+    written = generation.translate(
+        model, tokenizer, [pair.source for pair in pairs], max_new_tokens=24, batch_size=128
+    )
+    return generation.exact_match(written, [pair.target for pair in pairs])
+
+
+def passes(tried: Attempts, pairs: Sequence[Pair], ks: Sequence[int]) -> dict[int, float]:
+    """Return pass@k for each k, the mean over all sentences."""
+    n = len(tried.texts[0])
+    right = [texts.count(pair.target) for texts, pair in zip(tried.texts, pairs, strict=True)]
+    return {k: sum(pass_at_k(n, c, k) for c in right) / len(right) for k in ks}
+
+
+@copied
+def stored() -> dict[str, Any]:
+    """Return what `measure_after_pretraining` has measured with three seeds.
+
+    Raises:
+        ValueError: the file is missing or damaged.
+    """
+    return read_stored(STORED, f"{__package__}.measure_after_pretraining")

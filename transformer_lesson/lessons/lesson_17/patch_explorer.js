@@ -1,0 +1,132 @@
+// A picture on its way to tokens: squares are cut out, and each is laid out as a row of numbers.
+
+import { choosable, fixed, join, layer, set, shade } from "../../explorables/web/draw.js";
+import { frame } from "../../explorables/web/frame.js";
+
+const PATCH_STAGES = [[0, "picture"], [1, "squares"], [2, "rows"]];
+
+export function PatchExplorer(view) {
+  const last = view.model.get("pictures")[0].length - 1;
+  return frame(view, {
+    name: "Patch explorer",
+    traits: ["pictures", "digit", "size", "stage", "row", "column"],
+    controls: (make) => [
+      make.choice("Squares of", "size", () => [2, 4, 8].map((one) => [one, `${one} × ${one}`])),
+      make.choice("On the right", "stage", () => PATCH_STAGES),
+      make.play("stage", () => ({ min: 0, max: 2 }), 1400),
+      make.slider("Digit", "digit", () => ({ min: 0, max: 9, step: 1 })),
+      make.slider("Row", "row", () => ({ min: 0, max: last, step: 1 })),
+      make.slider("Column", "column", () => ({ min: 0, max: last, step: 1 })),
+    ],
+    draw: drawPatchExplorer,
+  });
+}
+
+// Where a pixel goes: the number of its token, and its number there.
+function placeOf(row, column, { size, side }) {
+  const token = Math.floor(row / size) * (side / size) + Math.floor(column / size);
+  return { token, number: (row % size) * size + (column % size) };
+}
+
+function drawPatchExplorer(state, page) {
+  const { svg, width } = page, picture = state.pictures[state.digit], side = picture.length;
+  const cut = { ...state, side, tokens: (side / state.size) ** 2, numbers: state.size ** 2 };
+  const pixels = picture.flatMap((line, row) => line.map((ink, column) =>
+    ({ row, column, ink, key: `${row}.${column}`, ...placeOf(row, column, cut) })));
+  const chosen = pixels[state.row * side + state.column];
+  const beside = width >= 620, cell = Math.floor((beside ? 272 : 200) / side);
+  const left = { x: 0, y: 22, cell, size: cell * side };
+  const right = beside ? { x: left.size + 92, y: 22, high: 320 } :
+    { x: 68, y: left.size + 52, high: 250 };
+  right.wide = Math.min(width - right.x, 560);
+  drawPixels(layer(svg, "picture"), pixels, chosen, cut, left, page);
+  drawPatchTokens(layer(svg, "tokens"), pixels, chosen, cut, right);
+  set(svg, { width, height: Math.max(left.y + left.size, right.y + right.high) + 6 });
+  return cutFacts(chosen, cut);
+}
+
+// The picture as it is, a button for each pixel, with the lines along which it is cut.
+function drawPixels(group, pixels, chosen, { size, side }, { x, y, cell, size: whole }, page) {
+  join(layer(group, "heading"), "text", [0], String, () => ({
+    text: `the picture, ${side} × ${side}`, class: "strong size-13", x, y: y - 8,
+  }));
+  join(layer(group, "pixels"), "rect", pixels, ({ key }) => key, (one) => ({
+    x: x + one.column * cell, y: y + one.row * cell, width: cell, height: cell,
+    fill: shade(one.ink), ...choosable(pixelWords(one), one === chosen,
+      () => page.set({ row: one.row, column: one.column }), `pixel${one.key}`),
+  }));
+  const lines = Array.from({ length: side / size + 1 }, (_, i) => i * size * cell);
+  join(layer(group, "lines"), "path", lines, (_, i) => i, (at) => ({
+    d: `M${x} ${y + at}h${whole}M${x + at} ${y}v${whole}`, stroke: "var(--query)",
+    "stroke-width": 1.2, "pointer-events": "none",
+  }));
+  const square = { x: x + Math.floor(chosen.column / size) * size * cell,
+    y: y + Math.floor(chosen.row / size) * size * cell, wide: size * cell };
+  const own = { x: x + chosen.column * cell, y: y + chosen.row * cell, wide: cell };
+  drawFrames(layer(group, "frames"), [{ ...square, high: square.wide }, { ...own, high: cell }]);
+}
+
+// A wide frame around the chosen pixel's square, and a narrow one around the pixel.
+function drawFrames(group, frames) {
+  join(group, "rect", frames, (_, i) => i, ({ x, y, wide, high }, i) => ({
+    x, y, width: wide, height: high, fill: "none", "pointer-events": "none",
+    stroke: i ? "var(--focus)" : "var(--query)", "stroke-width": 3,
+  }));
+}
+
+function pixelWords({ row, column, ink, token, number }) {
+  return `row ${row}, column ${column}, ink ${fixed(ink, 1)}: number ${number} of token ${token}`;
+}
+
+// Where a pixel stands on the right, at each stage.
+function tokenPlace({ row, column, token, number }, cut, { x, y, wide, high }) {
+  const { size, side, stage, tokens, numbers } = cut, squares = side / size;
+  if (stage < 2) {
+    const gap = stage ? 8 : 0, cell = (Math.min(wide, high) - gap * (squares - 1)) / side;
+    const apart = (at) => at * cell + gap * Math.floor(at / size);
+    return { x: x + apart(column), y: y + apart(row), wide: cell, high: cell };
+  }
+  const cell = { wide: Math.min(22, wide / numbers), high: Math.min(22, high / tokens) };
+  return { x: x + number * cell.wide, y: y + token * cell.high, ...cell };
+}
+
+// The same pixels on their way: together, in squares, and as a row for each square.
+function drawPatchTokens(group, pixels, chosen, cut, place) {
+  const { stage, tokens, numbers, size } = cut, rows = stage === 2;
+  const heading = [`the same ${pixels.length} pixels`, `${tokens} squares`,
+    `${tokens} tokens: a row for each`][stage];
+  join(layer(group, "heading"), "text", [0], String, () => ({
+    text: heading, class: "strong size-13", x: place.x, y: place.y - 8,
+  }));
+  join(layer(group, "pixels"), "rect", pixels, ({ key }) => key, (one) => {
+    const { x, y, wide, high } = tokenPlace(one, cut, place), thin = rows && high > 8 ? 1.5 : 0;
+    return { x, y, width: Math.max(1, wide), height: Math.max(1, high - thin),
+      fill: shade(one.ink), "data-links": `pixel${one.key}`, "data-of": `pixel${one.key}` };
+  });
+  const own = tokenPlace(chosen, cut, place), first = pixels.find(({ token, number }) =>
+    token === chosen.token && number === 0), corner = tokenPlace(first, cut, place);
+  const square = rows ? { ...corner, wide: corner.wide * numbers } :
+    { ...corner, wide: corner.wide * size, high: corner.high * size };
+  drawFrames(layer(group, "frames"), [square, own]);
+  const named = rows ? [...new Set([0, chosen.token, tokens - 1])].filter((token) =>
+    token === chosen.token || Math.abs(token - chosen.token) * own.high >= 14) : [];
+  join(layer(group, "names"), "text", named, String, (token) => ({
+    text: `token ${token}`, x: place.x - 8, class: token === chosen.token ? "end number strong" :
+      "end small", y: place.y + (token + 0.5) * own.high + 4, "aria-hidden": "true",
+  }));
+}
+
+function cutFacts(chosen, cut) {
+  const { tokens, numbers, size } = cut, { row, column, token, number } = chosen;
+  const all = tokens + 1, last = cut.side - 1;
+  const right = column === last ? "To its right the picture ends" :
+    `The pixel to its right goes to token ${placeOf(row, column + 1, cut).token}`;
+  const below = row === last ? "below it the picture ends" :
+    `the one below to token ${placeOf(row + 1, column, cut).token}`;
+  return {
+    title: `Squares of ${size} × ${size} make ${tokens} tokens of ${numbers} numbers each`,
+    said: `Row ${row}, column ${column} becomes number ${number} of token ${token}. ${right}, ` +
+      `${below}. With a class token each head has ${all} × ${all} = ` +
+      `${(all * all).toLocaleString("en-US")} weights to compute.`,
+  };
+}

@@ -16,6 +16,7 @@ RUNS = [(depth, minutes) for depth in (1, 2) for minutes in (0.3, 0.6, 1.2)]
 
 
 def main() -> None:
+    """Plan and train on every material, and store what was foreseen and what was reached."""
     torch.set_num_threads(1)
     lines = []
     with TemporaryDirectory() as folder:

@@ -139,6 +139,8 @@ def calls(names: dict, watched: tuple[str, ...] = FUNCTIONS) -> list[tuple[str, 
     made, kept = [], {name: names[name] for name in watched}
 
     def noted(name: str) -> Callable:
+        """Return a function that keeps its inputs when it has been called."""
+
         def call(*inputs):
             result = kept[name](*inputs)
             made.append((name, inputs))

@@ -131,6 +131,7 @@ def read_together(
     for layer, block in enumerate(model.decoder):
 
         def attend(h, layer=layer, attention=block.self_attention):
+            """Let each request's new tokens attend to all of its own."""
             Q, K, V = (split_heads(W(h), heads).split(new, dim=2) for W, heads in (
                 (attention.W_Q, attention.n_heads),
                 (attention.W_K, attention.n_kv_heads),

@@ -14,6 +14,7 @@ from transformer_lesson.text.tokenizers import BytePairTokenizer
 
 
 def main() -> None:
+    """Train every width on every amount of text, and store what each came to."""
     torch.set_num_threads(1)
     text = manual.split()
     pieces = BytePairTokenizer.train([text.training], vocab_size=1000)

@@ -126,6 +126,7 @@ def one_block(seed: int) -> float:
 
 
 def main() -> None:
+    """Train, search and break the circuits of every seed, and store what came of it."""
     torch.set_num_threads(1)
     mixed = next(iter(RepeatedSequences(batch_size=256, seed=10**6)))
     stored: dict[str, list] = {"curves": [], "seeds": []}

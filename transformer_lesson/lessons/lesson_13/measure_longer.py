@@ -39,6 +39,7 @@ def ways(model) -> dict:
 
 
 def main() -> None:
+    """Train every way to place tokens, and store its losses along a text."""
     torch.set_num_threads(1)
     kept: dict[str, list[list[float]]] = {}
     for seed in SEEDS:

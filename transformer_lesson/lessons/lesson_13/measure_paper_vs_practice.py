@@ -55,6 +55,7 @@ def _write(name: str, curves: dict[str, list[list[float]]]) -> None:
 
 
 def main() -> None:
+    """Train the grid and the ladder, or the one that was asked for, and store the curves."""
     torch.set_num_threads(1)
     for name, write in {"ladder": write_ladder, "grid": write_grid}.items():
         if name in (sys.argv[1:] or [name]):

@@ -32,6 +32,7 @@ def shares_of(model) -> list[list[float]]:
 
 
 def main() -> None:
+    """Train the recipes that were asked for, or all, and store their losses."""
     torch.set_num_threads(1)
     for name in sys.argv[1:] or RECIPES:
         found = outcome(name)

@@ -27,6 +27,7 @@ def record(name: str) -> dict:
 
 
 def main() -> None:
+    """Run every faulty program, and store what it gave and what each probe finds."""
     torch.set_num_threads(1)
     lines = []
     for name in (HEALTHY, *FAULTS):

@@ -53,6 +53,7 @@ def _moved(change: Callable, kept: slice) -> Callable[[Trained, Trained], float]
     """Return what measures how far logits move, with the healthy program's weights and texts."""
 
     def take(sick: Trained, right: Trained) -> float:
+        """Return how far the logits of a sick program move."""
         given = {
             "batch_of": right.names["batch_of"],
             "new_weights": lambda: {name: one.detach() for name, one in right.weights.items()},

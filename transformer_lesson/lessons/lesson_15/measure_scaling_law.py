@@ -20,6 +20,7 @@ from transformer_lesson.lessons.lesson_15.scaling_law import (
 
 
 def main() -> None:
+    """Train every size on every amount of text, and store the losses."""
     torch.set_num_threads(1)
     lines = []
     for seed, (d_model, tokens) in product(SEEDS, [*product(WIDTHS, TOKENS), *HELD_OUT]):

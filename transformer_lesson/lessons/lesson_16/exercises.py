@@ -302,6 +302,17 @@ def _layer_inputs(draw: Draw) -> tuple:
 )
 def lora(x, W, A, B, alpha):
     """Return x W^T + alpha / r * (x A^T) B^T."""
+    scale = _loudness(A, B, alpha)
+    before = choose(x @ W.mT, W_reshaped=x @ W.reshape(W.size(1), W.size(0)))
+    narrow = choose(x @ A.mT, A_reshaped=x @ A.reshape(A.size(1), A.size(0)))
+    adapter = narrow @ B.mT
+    return choose(
+        before + scale * adapter, x @ (W + scale * B @ A).mT, multiplied=before * scale * adapter
+    )
+
+
+def _loudness(A, B, alpha):
+    """Return alpha / r, by which an adapter is multiplied."""
     rank = choose(
         A.size(0),
         rank_left_out=1,
@@ -309,18 +320,12 @@ def lora(x, W, A, B, alpha):
         by_d_out=B.size(0),
         root_of_rank=math.sqrt(A.size(0)),
     )
-    scale = choose(
+    return choose(
         alpha / rank,
         times_rank=alpha * rank,
         no_scale=1.0,
         upside_down=rank / alpha,
         whole_division=alpha // rank,
-    )
-    before = choose(x @ W.mT, W_reshaped=x @ W.reshape(W.size(1), W.size(0)))
-    narrow = choose(x @ A.mT, A_reshaped=x @ A.reshape(A.size(1), A.size(0)))
-    adapter = narrow @ B.mT
-    return choose(
-        before + scale * adapter, x @ (W + scale * B @ A).mT, multiplied=before * scale * adapter
     )
 
 
@@ -341,20 +346,7 @@ def _matrix_inputs(draw: Draw) -> tuple:
 )
 def merged_lora(W, A, B, alpha):
     """Return W + alpha / r * B A."""
-    rank = choose(
-        A.size(0),
-        rank_left_out=1,
-        by_d_in=A.size(1),
-        by_d_out=B.size(0),
-        root_of_rank=math.sqrt(A.size(0)),
-    )
-    scale = choose(
-        alpha / rank,
-        times_rank=alpha * rank,
-        no_scale=1.0,
-        upside_down=rank / alpha,
-        whole_division=alpha // rank,
-    )
+    scale = _loudness(A, B, alpha)
     change = choose(B @ A, (A.mT @ B.mT).mT, first_rank_alone=B[:, :1] @ A[:1])
     merged = choose(W + scale * change, multiplied=W * scale * change)
     return choose(merged, transposed=merged.mT)

@@ -157,6 +157,7 @@ def taste(seed) -> dict:
     train, test = manners.preferences(corpus.tuning), manners.preferences(corpus.test)
 
     def look(model, kinds) -> dict:
+        """Return how often the chosen answer is likelier, and what the model writes."""
         sources = [pair.source for pair in test] * 2
         answers = [pair.chosen for pair in test] + [pair.rejected for pair in test]
         with torch.no_grad():
@@ -254,6 +255,7 @@ def rounded(value):
 
 
 def main() -> None:
+    """Measure the parts that were asked for, or all, and store them."""
     torch.set_num_threads(1)
     kept = manners.stored() if manners.STORED.exists() else {}
     for name in sys.argv[1:] or PARTS:

@@ -69,6 +69,7 @@ def group(model, tokenizer, source: str, right: str) -> dict:
 
 
 def main() -> None:
+    """Draw a group of answers for each prompt, and store them."""
     torch.set_num_threads(1)
     translator, corpus = trained_translator(), manners.short_sentences()
     tokenizer, model = translator.tokenizer, copy.deepcopy(translator.model)

@@ -108,6 +108,7 @@ def start(seed: int) -> tuple:
 
 
 def main() -> None:
+    """Train on every leash with every seed, and store the runs."""
     torch.set_num_threads(1)
     kept = []
     for seed in SEEDS:

@@ -56,6 +56,7 @@ def look(model, test, wenn) -> dict:
 
 
 def main() -> None:
+    """Train with three seeds, and store the runs."""
     torch.set_num_threads(1)
     runs = []
     for seed in SEEDS:

@@ -30,6 +30,7 @@ def trained(drawings: Drawings, seed: int) -> captions.Captioner:
 
 
 def main() -> None:
+    """Train three seeds, and store how well each kind of caption is read."""
     kinds = {"known": KNOWN, "apart": APART, "never": NEVER}
     tests = {kind: draw(N_TEST, seed, kinds[kind]) for seed, kind in enumerate(kinds, start=2)}
     some, all_of_them = (draw(N_TRAIN, seed=1, scenes=scenes) for scenes in (KNOWN, SCENES))

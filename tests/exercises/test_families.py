@@ -8,8 +8,9 @@ import torch
 
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.engine import families
+from transformer_lesson.exercises.engine import behavior, families
 from transformer_lesson.exercises.engine.families import of_arguments, of_results
+from transformer_lesson.exercises.engine.specification import Draw
 from transformer_lesson.model import attention, gpt, masks, norm, positions
 from transformer_lesson.text import byte_pairs
 
@@ -186,7 +187,22 @@ def test_the_order_of_equal_rows_says_nothing(unchecked):
     def equal_rows(ids, weights):
         return gpt.gpt_forward(ids, weights).mean(1, keepdim=True).expand(-1, ids.size(1), -1) + 0
 
-    assert "order" not in (check("gpt_forward", equal_rows).mistake or "")
+    exercise, draw = EXERCISES["gpt_forward"], Draw(0)
+    exercise.make_inputs(draw)  # names the axes
+    orders = [
+        behavior._depends_on_order(exercise, function, draw, "n")
+        for function in (gpt.gpt_forward, equal_rows)
+    ]
+    assert orders == [True, None]
+
+
+def test_a_form_is_blamed_only_where_the_first_wrong_draw_has_it(unchecked):
+    """On the first draw the values are wrong, and only without axes in front is one too many."""
+
+    def answer(Q, K):
+        return Q_K(Q, K).tanh() if Q.ndim > 2 else Q_K(Q, K)[None]
+
+    assert "axis" not in (check("attention_scores", answer).mistake or "")
 
 
 def test_each_rule_has_a_name_for_what_breaks_it():

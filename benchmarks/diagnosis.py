@@ -9,7 +9,7 @@ import time
 from itertools import combinations
 
 from transformer_lesson.exercises import check
-from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.choosing import fit_together, turns, variant
 from transformer_lesson.exercises.engine.diagnosis import forget
 

@@ -16,7 +16,7 @@ from nbformat.v4 import new_markdown_cell
 
 from tools.execute_notebooks import LessonFailed, execute
 from tools.lesson_files import ROOT, lesson_files, of_number
-from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.folds import solution_code
 
 HANDOUTS = ROOT / "handouts"

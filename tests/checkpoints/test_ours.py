@@ -1,7 +1,6 @@
 """What was saved comes back; what was cut off, changed or written by others is refused by name."""
 
 import errno
-import json
 import os
 import pickle
 import stat
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 
 from tests.checkpoints.cost import Bomb, little_memory
+from tests.checkpoints.signed import facts_of, signed, with_facts
 from tests.parity import small_config
 from transformer_lesson import (
     DecoderOnlyTransformer,
@@ -30,7 +30,6 @@ from transformer_lesson.checkpoints import (
     save_checkpoint,
     to_transformers,
 )
-from transformer_lesson.checkpoints.ours import _checksum
 from transformer_lesson.files import write_atomically
 from transformer_lesson.model.packed import EightBitLinear
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
@@ -209,22 +208,6 @@ def test_a_huge_header_is_refused_without_being_read(claimed, tmp_path):
         file.truncate(6 * 10**9)  # sparse: takes no room on the disk
     with little_memory(), pytest.raises(ValueError, match="huge is no checkpoint"):
         load_checkpoint(path)
-
-
-def facts_of(data: bytes) -> dict:
-    n = int.from_bytes(data[:8], "little")
-    return json.loads(json.loads(data[8 : 8 + n])["__metadata__"][KEY])
-
-
-def with_facts(facts: dict, tensors: dict) -> bytes:
-    return safetensors.torch.save(tensors, metadata={KEY: json.dumps(facts)})
-
-
-def signed(data: bytes, **changes) -> bytes:
-    """The same checkpoint with other facts and a checksum that fits."""
-    facts, tensors = facts_of(data) | changes, safetensors.torch.load(data)
-    del facts["checksum"]
-    return with_facts(facts | {"checksum": _checksum(facts, tensors)}, tensors)
 
 
 def test_a_later_format_other_weights_edited_facts_and_no_checksum_are_refused(whole):

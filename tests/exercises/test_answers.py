@@ -4,7 +4,7 @@ import pytest
 
 from tests.exercises.answers import PASSES, answers
 from transformer_lesson.exercises import check
-from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.checks import first_failure
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]

@@ -9,8 +9,8 @@ import torch
 from transformer_lesson.exercises import boss as bosses
 from transformer_lesson.exercises import program as programs
 from transformer_lesson.exercises.boss import BUGS, SUITED, Boss, healthy, planted, printed
-from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.engine.attempt import outcome
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.choosing import turns, variant
 from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.specification import Draw

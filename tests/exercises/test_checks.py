@@ -11,8 +11,8 @@ import torch
 
 from transformer_lesson.exercises import check, hint, predict
 from transformer_lesson.exercises.boss import Boss
-from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine.attempt import outcome
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.checks import first_failure
 from transformer_lesson.exercises.engine.choosing import turns, variant
 from transformer_lesson.exercises.engine.compare import same

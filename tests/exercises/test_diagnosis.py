@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from transformer_lesson.exercises import check, ways_to_fail
-from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine import choosing, diagnosis, folds
 from transformer_lesson.exercises.engine.attempt import outcome
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.choosing import TAKEN, fit_together, turns, variant
 from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.diagnosis import diagnose

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.engine.attempt import NotAttempted
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.checks import ENDLESS, first_failure, one_thread
 from transformer_lesson.exercises.engine.choosing import variant
 from transformer_lesson.exercises.engine.collection import collection_folder, load_collected

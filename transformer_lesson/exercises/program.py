@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from transformer_lesson.caching import copied
-from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.choosing import as_written
 
 FUNCTIONS = (

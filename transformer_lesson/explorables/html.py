@@ -14,7 +14,6 @@ from ipywidgets import Widget
 
 from transformer_lesson.explorables import MODULES
 from transformer_lesson.explorables.bundle import bundle
-from transformer_lesson.explorables.in_page import PageExplorable
 
 POLICY = "default-src 'none'; img-src data:; style-src {styles}; script-src {scripts}"
 MARK = '<meta name="generator" content="transformer_lesson">'
@@ -36,7 +35,7 @@ REFERENCE = "IPY_MODEL_"  # by which a saved widget names another one
 NOT_DRAWN = ("layout", "tabbable", "tooltip")
 
 
-def saved_state(explorable: PageExplorable) -> dict[str, dict]:
+def saved_state(explorable: Widget) -> dict[str, dict]:
     """Return an explorable and the widgets that it needs, by id, as a saved notebook holds them."""
     held = [getattr(explorable, name) for name in explorable.traits(sync=True)]
     widgets = [explorable, *(part for part in held if isinstance(part, Widget))]
@@ -70,7 +69,7 @@ def values_in_page(saved: dict, state: dict[str, dict]) -> tuple[dict, dict[str,
     return {"kind": kind, "values": values}, weights
 
 
-def shown(explorable: PageExplorable) -> tuple[dict, dict[str, bytes]]:
+def shown(explorable: Widget) -> tuple[dict, dict[str, bytes]]:
     """Return what a page needs of an explorable, and the weights that it names."""
     state = saved_state(explorable)
     return values_in_page(state[explorable.model_id], state)

@@ -17,6 +17,7 @@ from torch import nn
 
 from transformer_lesson.checkpoints.ours import as_bytes
 from transformer_lesson.checkpoints.translator import MISSING, TRANSLATOR
+from transformer_lesson.explorables import html
 from transformer_lesson.explorables.bundle import bundle
 from transformer_lesson.files import write_atomically
 from transformer_lesson.text import grammar
@@ -117,8 +118,6 @@ class PageExplorable(anywidget.AnyWidget):
 
         `title` is what the browser calls the page; without one, the explorable's kind.
         """
-        from transformer_lesson.explorables import html
-
         shown, weights = html.shown(self)
         write_atomically(path, html.whole_page([shown], weights, title).encode())
 

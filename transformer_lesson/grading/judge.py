@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lesson.exercises.boss import planted
-from transformer_lesson.exercises.catalog import LESSONS, find
 from transformer_lesson.exercises.engine import checks
 from transformer_lesson.exercises.engine.attempt import NotAttempted, call
+from transformer_lesson.exercises.engine.catalog import LESSONS, find
 from transformer_lesson.exercises.engine.compare import as_parts, same
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.exercises.engine.specification import (

@@ -11,8 +11,8 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.engine.attempt import is_untouched
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.grading.imported import Watch
 from transformer_lesson.grading.judge import judged
 from transformer_lesson.grading.record import Recorder, told

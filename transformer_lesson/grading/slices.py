@@ -11,7 +11,7 @@ import re
 from types import CodeType
 from typing import NamedTuple
 
-from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.standalone import bare_source
 
 FILE = "<notebook>"

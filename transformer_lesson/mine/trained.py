@@ -9,7 +9,7 @@ from torch import nn
 
 from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
 from transformer_lesson.checkpoints.translator import MISSING, trained_translator
-from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.collection import FOLDER, collection_folder
 from transformer_lesson.files import printable
 from transformer_lesson.mine.parts import usable, warn

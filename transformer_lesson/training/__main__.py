@@ -24,9 +24,8 @@ from transformer_lesson.checkpoints import save_checkpoint, write_atomically
 from transformer_lesson.training import distributed
 from transformer_lesson.training.config import PRECISIONS
 from transformer_lesson.training.history import History, StepReport
-from transformer_lesson.training.interrupt import TrainingInterrupted
-from transformer_lesson.training.loop import resume, train
-from transformer_lesson.training.saved_run import TrainingRun
+from transformer_lesson.training.runs import resume, train
+from transformer_lesson.training.saved_run import TrainingInterrupted, TrainingRun
 from transformer_lesson.training.tasks import Task, make_task
 
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended

@@ -115,3 +115,25 @@ def _restore_random_states(tensors: dict[str, Tensor], device: str, rank: int) -
 
 def _name(device: str, rank: int) -> str:
     return f"random.{device}.{rank}" if rank else f"random.{device}"
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended a training, after a whole step.
+
+    Being a `KeyboardInterrupt` it ends the cell, or the program. `history` and `model` are as of
+    that step.
+    """
+
+    def __init__(self, run: TrainingRun):
+        self.history, self.model = run.history, run.model
+        at = f"Interrupted after step {run.history.steps} of {run.config.steps}"
+        what = "the model and its history (model.history) are"
+        how = "Call train again to go on with these weights; its schedule begins anew"
+        if run.checkpoint:
+            how = f"resume({str(run.checkpoint)!r}, batches) goes on from there"
+        rest = f"as they were after that step. {how}" if run.history.interrupted else "complete"
+        super().__init__(f"{at}: {what} {rest}.")
+
+    def _render_traceback_(self) -> list[str]:
+        """What Jupyter shows: nothing is wrong, so the sentence is enough."""
+        return [str(self)]

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.engine.attempt import (
     RAISED,
     Excerpt,
@@ -19,6 +18,7 @@ from transformer_lesson.exercises.engine.attempt import (
     is_untouched,
 )
 from transformer_lesson.exercises.engine.behavior import unlike_ours
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.choosing import turns
 from transformer_lesson.exercises.engine.collection import collect
 from transformer_lesson.exercises.engine.compare import (

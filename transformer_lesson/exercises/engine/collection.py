@@ -18,7 +18,7 @@ from types import ModuleType
 
 from filelock import FileLock
 
-from transformer_lesson.exercises.catalog import LESSONS
+from transformer_lesson.exercises.engine.catalog import LESSONS
 from transformer_lesson.exercises.engine.progress import progress_file
 from transformer_lesson.exercises.engine.standalone import NotStandalone, Standalone, written_out
 from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most

@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
-from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.checks import first_failure, one_thread
 from transformer_lesson.exercises.engine.choosing import variant
 from transformer_lesson.exercises.engine.specification import Exercise

@@ -4,7 +4,7 @@ import html
 import warnings
 from typing import NamedTuple
 
-from transformer_lesson.exercises.catalog import LESSONS
+from transformer_lesson.exercises.engine.catalog import LESSONS
 from transformer_lesson.exercises.engine.progress import progress_file, read_progress
 from transformer_lesson.exercises.engine.question_bank import load_questions
 

@@ -1,4 +1,4 @@
-"""Reading what a measurement stored beside the module that shows it.
+"""Reading what a measurement stored next to the module that shows it.
 
 Short, because it is one function: every stored measurement is read by it.
 """
@@ -12,12 +12,12 @@ from typing import Any
 def read_stored(
     path: Path, made_by: str, make: Callable[[Any], Any] = lambda stored: stored
 ) -> Any:
-    """Return what a JSON file of the package holds.
+    """Return the contents of one of the package's JSON files.
 
     Args:
         path: of the file.
         made_by: the module that measured it.
-        make: turns what was stored into what is returned.
+        make: converts the stored values.
 
     Raises:
         ValueError: the file is missing or damaged.

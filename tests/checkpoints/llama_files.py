@@ -17,8 +17,11 @@ NAMES = {
 }
 
 OURS = [f"self_attn.{part}_proj" for part in "qkvo"]
+OURS += [f"mlp.{part}_proj" for part in ("gate", "up", "down")]
+OURS += ["input_layernorm", "post_attention_layernorm"]
 
 LLAMA_CPPS = ["attn_q", "attn_k", "attn_v", "attn_output"]
+LLAMA_CPPS += ["ffn_gate", "ffn_up", "ffn_down", "attn_norm", "ffn_norm"]
 
 PARTS = dict(zip(OURS, LLAMA_CPPS, strict=True))
 

@@ -7,7 +7,7 @@ import safetensors.torch
 from transformer_lesson.checkpoints import (
     KEY,
 )
-from transformer_lesson.checkpoints.ours import _checksum
+from transformer_lesson.checkpoints.own_format import _checksum
 
 
 def facts_of(data: bytes) -> dict:

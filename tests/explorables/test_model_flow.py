@@ -13,7 +13,7 @@ from tests.explorables.page_modules import in_node
 from tests.explorables.shown import assert_refused
 from tests.explorables.tiny_models import translation
 from transformer_lesson import EncoderOnlyTransformer
-from transformer_lesson.checkpoints.ours import as_bytes
+from transformer_lesson.checkpoints.own_format import as_bytes
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import ModelFlow
 from transformer_lesson.ranking import from_largest

@@ -17,7 +17,7 @@ from transformer_lesson import (
     ModelConfig,
     record,
 )
-from transformer_lesson.checkpoints.ours import as_bytes
+from transformer_lesson.checkpoints.own_format import as_bytes
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.lessons.lesson_11 import induction
 from transformer_lesson.text import WindowBatches, manual

@@ -13,8 +13,8 @@ from tests.exercises.disguises import in_disguise, spread
 from tests.grading.handed_in import CHECK, FORMULA, HEAD, NAME, RIGHT, SEED, graded_here
 from tools.handout import solved_copy, student_copy
 from tools.lesson_files import lesson_files
-from transformer_lesson.exercises import Report, catalog
-from transformer_lesson.exercises.engine import checks
+from transformer_lesson.exercises import Report
+from transformer_lesson.exercises.engine import catalog, checks
 from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.choosing import turns, variant
 from transformer_lesson.exercises.engine.examples import SMALL
@@ -175,10 +175,10 @@ def test_a_table_of_all_that_check_shows_does_not_pass(name, unchecked):
             raise KeyError("not in the table")
         return right(*inputs)
 
-    assert checks.verdict(exercise, shown).status == "passed"
+    assert checks.check_and_diagnose(exercise, shown).status == "passed"
     for number, small in product(range(exercise.draws), SMALL):
         exercise.tried(shown)(*exercise.make_inputs(Draw(number, small)))
-    assert checks.verdict(exercise, looked_up).status == "passed"
+    assert checks.check_and_diagnose(exercise, looked_up).status == "passed"
     for seed in range(SEED, SEED + 3):
         report = judged(name, seed, Recorder(looked_up).take)
         assert (report.status, report.message) == ("failed", UNSEEN)

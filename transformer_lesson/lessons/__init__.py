@@ -1,1 +1,1 @@
-"""The lessons: a folder for each, with all that only it uses. None imports from another."""
+"""The lessons: one folder each, with everything only it uses. None imports from another."""

@@ -1,4 +1,4 @@
-"""Ctrl-C waits until the step is whole."""
+"""Ctrl-C waits for the end of the step."""
 
 import signal
 import threading
@@ -9,11 +9,11 @@ from types import FrameType
 class DeferredInterrupt:
     """While the `with` block is open, the first Ctrl-C only sets `requested`.
 
-    The loop looks at it between two steps, so that no update is ever left half done. A second
-    Ctrl-C raises KeyboardInterrupt at once. Jupyter's "interrupt kernel" is the same signal.
+    The loop checks it between steps, so that no update is ever left half done. A second Ctrl-C
+    raises KeyboardInterrupt at once. Jupyter's "interrupt kernel" is the same signal.
 
-    Only the main thread gets signals: elsewhere this does nothing. Neither does it where Ctrl-C
-    is switched off (`nohup`).
+    Only the main thread gets signals: in others this does nothing, nor where Ctrl-C is switched
+    off (`nohup`).
 
     Args:
         patient: let the second Ctrl-C wait too.
@@ -40,13 +40,13 @@ class DeferredInterrupt:
 
 
 def load_whole(module: str) -> None:
-    """Import a module without letting Ctrl-C cut it in two.
+    """Import a module without letting Ctrl-C cut the import short.
 
-    Python cannot import a package again of which it has imported a half: until the kernel is
+    Python cannot import a package again once it has imported half of it: until the kernel is
     restarted, every later use of it fails.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C came meanwhile; the module is there.
+        KeyboardInterrupt: Ctrl-C came meanwhile; the module is imported.
     """
     with DeferredInterrupt(patient=True) as ctrl_c:
         import_module(module)

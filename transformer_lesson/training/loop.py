@@ -37,8 +37,8 @@ OnStep = Callable[[StepReport], object]
 def backward(model: nn.Module, batch: Batch, config: TrainConfig) -> float:
     """Leave the gradient of a batch's mean loss in the weights, and return the loss.
 
-    With `gradient_accumulation_steps` the batch is cut in so many parts. The gradients of the
-    parts, one after the other, add up to that of the whole; memory is needed for one part only.
+    `gradient_accumulation_steps` is the number of parts that the batch is cut into. The gradients
+    of the parts, one after the other, add up to that of the whole; memory is needed for only one.
     """
     pad_id = label_padding(model, batch.labels)
     return accumulate(model, split_batch(batch, config.gradient_accumulation_steps, pad_id), config)
@@ -67,16 +67,16 @@ def training_step(
     history: History,
     backward: Callable[[nn.Module, Batch, TrainConfig], float] = backward,
 ) -> None:
-    """Learn from one batch: forward, loss, backward, clip, update. `history` gets a line more.
+    """Learn from one batch: forward, loss, backward, clip, update; add the step to `history`.
 
-    Only forward and backward pass are in training mode (dropout); before and after them the model
-    is in evaluation mode.
+    Only the forward and backward pass run in training mode (dropout); before and after them the
+    model is in evaluation mode.
 
     Args:
         backward: leaves the batch's gradient in the weights and returns the loss.
 
     Raises:
-        TrainingDiverged: the loss or the gradient is no finite number. Nothing was updated.
+        TrainingDiverged: the loss or the gradient is not finite. Nothing was updated.
     """
     rate = learning_rate(history.steps + 1, config, model.config.d_model)
     for group in optimizer.param_groups:
@@ -107,7 +107,7 @@ class Trainer:
     """The loop over a run's steps. `DistributedTrainer` overrides what several processes share.
 
     Args:
-        run: what is trained, how far it is, and where it is saved.
+        run: what is trained, how far it has got, and where it is saved.
     """
 
     speaks = True  # shows its progress and reports
@@ -122,7 +122,7 @@ class Trainer:
         return cls(TrainingRun.load(path))
 
     def seed(self) -> None:
-        """Begin torch's random numbers anew."""
+        """Reseed torch's random numbers."""
         torch.manual_seed(self.run.config.seed)
 
     def backward(self, model: nn.Module, batch: Batch, config: TrainConfig) -> float:
@@ -151,7 +151,7 @@ class Trainer:
         on_step: OnStep | None,
         validation: Sequence[Batch] | None,
     ) -> None:
-        """Do the steps that are left."""
+        """Do the remaining steps."""
         run, history, steps = self.run, self.run.history, self.run.config.steps
         hidden = None if self.speaks else True  # None: shown on a terminal only
         bar = tqdm(total=steps, initial=history.steps, unit="step", disable=hidden, mininterval=0.5)
@@ -159,10 +159,10 @@ class Trainer:
             upcoming = self.choose_precision(_batches_from(batches, history.steps))
             tokens, seconds = history.tokens, history.seconds
             while not (stopped := self.asked_to_stop(ctrl_c)) and history.steps < steps:
-                begun = time.perf_counter()
+                start = time.perf_counter()
                 batch = next(upcoming)
                 training_step(run.model, batch, run.optimizer, run.config, history, self.backward)
-                history.seconds += time.perf_counter() - begun
+                history.seconds += time.perf_counter() - start
 
                 measured = None
                 if validation and run.due(run.validate_every):
@@ -183,18 +183,18 @@ class Trainer:
             raise TrainingInterrupted(run)
 
     def choose_precision(self, upcoming: Iterator[Batch]) -> Iterator[Batch]:
-        """Replace precision "auto" by the one that is faster here, tried out on the first batch.
+        """Replace precision "auto" by the faster one, timed on the first batch.
 
         Returns:
             The batches, the first one included.
         """
-        run, begun = self.run, time.perf_counter()
+        run, start = self.run, time.perf_counter()
         if run.config.precision == "auto":
             first = next(upcoming)
             upcoming = chain([first], upcoming)
             seconds = {"float32": 0.0} if plain() else self.seconds_of_each(first)
             run.config = replace(run.config, precision=min(seconds, key=seconds.get))
-            run.history.seconds += time.perf_counter() - begun
+            run.history.seconds += time.perf_counter() - start
         run.history.precision = run.config.precision
         return upcoming
 
@@ -203,10 +203,10 @@ def _batches_from(batches: Iterable[Batch], step: int) -> Iterator[Batch]:
     """Return the batches without those of the first `step` steps."""
     if isinstance(batches, EndlessBatches):
         return batches.starting_at(step)
-    return islice(_again_and_again(batches), step, None)
+    return islice(_repeated(batches), step, None)
 
 
-def _again_and_again(batches: Iterable[Batch]) -> Iterator[Batch]:
+def _repeated(batches: Iterable[Batch]) -> Iterator[Batch]:
     while True:
         batch = None
         for batch in batches:

@@ -19,7 +19,7 @@ from transformer_lesson.training.saved_run import TrainingRun
 
 
 def _trainer() -> type[Trainer]:
-    """Return what trains in this process: alone, or together with those of `torchrun`."""
+    """Return the trainer for this process: alone, or one of those started by `torchrun`."""
     if dist.is_available() and dist.is_initialized():
         return DistributedTrainer
     return Trainer
@@ -42,9 +42,9 @@ def train(
     the same losses to the last digit. Between steps, and afterwards, the model is in evaluation
     mode.
 
-    Ctrl-C, or Jupyter's "interrupt kernel", ends the run after the step that is under way: the
-    checkpoint is written, and `TrainingInterrupted` ends the cell. The history is `model.history`
-    then, as it is after every run. A second Ctrl-C does not wait for the step.
+    Ctrl-C, or Jupyter's "interrupt kernel", ends the run after the current step: the checkpoint is
+    written, and `TrainingInterrupted` ends the cell. The history is then `model.history`, as after
+    every run. A second Ctrl-C does not wait for the step.
 
     Under `torchrun` (see `distributed.start`) each process gets the same arguments and learns from
     its own rows of every batch; the loss curve is that of one process but for rounding (and for
@@ -60,13 +60,13 @@ def train(
         validation: a list of batches whose mean loss is measured now and then.
         validate_every: steps between two measurements; the last step is always followed by one.
         checkpoint: file to save the run to, so that `resume` can go on with it.
-        checkpoint_every: steps between two savings; the last step is always saved.
+        checkpoint_every: steps between two saves; the last step is always saved.
         tokenizer: saved with the model.
 
     Raises:
         ValueError: no batches, a batch that does not fit the model, no such folder, or a model or
             tokenizer that a checkpoint cannot keep.
-        TrainingDiverged: the loss or the gradient is no finite number.
+        TrainingDiverged: the loss or the gradient is not finite.
         TrainingInterrupted: Ctrl-C was pressed. It is a `KeyboardInterrupt`.
 
     Source: "Attention Is All You Need" (2017), section 5.

@@ -26,7 +26,7 @@ from transformer_lesson.checkpoints import (
     KEY,
     TrainingState,
     load_checkpoint,
-    ours,
+    own_format,
     save_checkpoint,
     to_transformers,
 )
@@ -313,10 +313,12 @@ def spoilt(part: str):
         ("block", "^decoder.1.* is not what the model's config describes, so it could not be"),
     ],
 )
-@pytest.mark.parametrize("save", [save_checkpoint, to_transformers, ours.as_bytes])
+@pytest.mark.parametrize("save", [save_checkpoint, to_transformers, own_format.as_bytes])
 def test_a_model_that_would_lose_weights_is_refused_at_once(part, sentence, save, tmp_path):
     place, model = tmp_path / "model", spoilt(part)
-    arguments = {ours.as_bytes: (model,), to_transformers: (model, place)}.get(save, (place, model))
+    arguments = {own_format.as_bytes: (model,), to_transformers: (model, place)}.get(
+        save, (place, model)
+    )
     with pytest.raises(ValueError, match=sentence):
         save(*arguments)
     assert list(tmp_path.iterdir()) == []
@@ -367,6 +369,6 @@ def test_a_file_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monkey
             save_checkpoint(path, model)
         return opened[-1]
 
-    monkeypatch.setattr(ours, "safe_open", replaced_once)
+    monkeypatch.setattr(own_format, "safe_open", replaced_once)
     assert (load_checkpoint(path).model.projection.weight == 2.0).all()
     assert len(opened) == 2

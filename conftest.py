@@ -36,7 +36,7 @@ from tools.lesson_files import NOTEBOOKS, lesson_files  # noqa: E402
 # From here on every shape in a signature is checked on every call. Most of `exercises` is left out:
 # a diagnosis calls small functions without shapes so often that checking takes 15 times as long.
 PACKAGE = Path(__file__).with_name("transformer_lesson")
-UNCHECKED = ("exercises", "faulty", "repaired", "sick_runs", "probes", "symptoms")
+UNCHECKED = ("exercises", "solutions", "faulty", "repaired", "sick_runs", "probes", "symptoms")
 ROOMS = [path for path in PACKAGE.iterdir() if path.stem not in ("exercises", "lessons")]
 OF_LESSONS = [path for path in PACKAGE.glob("lessons/lesson_*/*.py") if path.stem not in UNCHECKED]
 MODULES = [

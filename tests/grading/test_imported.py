@@ -17,8 +17,8 @@ USED = "import functools, importlib, inspect, math, runpy, subprocess, sys, thre
 DISGUISES = {
     "the plain solution": f"{PLAIN}{NAME} = ours",
     "the plain solution called": f"{PLAIN}{HEAD}return ours(Q, K)",
-    "the plain solution by a string": f"m = importlib.import_module('transformer_lesson.exercises."
-    f"solutions.lesson_03')\n{NAME} = getattr(m, '{NAME}')",
+    "the plain solution by a string": f"m = importlib.import_module('transformer_lesson.lessons."
+    f"lesson_03.solutions')\n{NAME} = getattr(m, '{NAME}')",
     "out of sys.modules": f"{PLAIN}{NAME} = vars(sys.modules[ours.__module__])['{NAME}']",
     "__import__": f"{NAME} = __import__('transformer_lesson.model.attention', fromlist='x').{NAME}",
     "partial": f"{OURS}{NAME} = functools.partial(ours)",
@@ -54,7 +54,8 @@ DISGUISES = {
     f"as_written\nexec(as_written(exercise.marked))",
     "the marks themselves": f"{FIND}{NAME} = exercise.marked",
     "the marks executed": f"{FIND}choose = lambda right, **wrong: right\n"
-    f"exec(open(inspect.getsourcefile(type(exercise)).replace('engine/specification', 'lesson_03'))"
+    "marks = exercise.marked.__code__.co_filename\n"
+    f"exec(open(marks)"
     f".read().split('@exercise')[1].split(')\\n', 1)[1].split('\\n\\n\\n')[0])",
     "the whole check's": f"{FIND}{NAME} = exercise.load_reference()",
     "in another process": f"{HEAD}told = subprocess.run(['echo', 'from transformer_lesson.model "

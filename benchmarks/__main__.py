@@ -1,7 +1,7 @@
-"""Run every benchmark, each in a process of its own: `python -m benchmarks`.
+"""Run every benchmark, each in its own process: `python -m benchmarks`.
 
 It ends with the tables that are older than the code they measure: those of other processors, and
-what is run by hand. `python -m benchmarks.stale` says it without measuring.
+those run by hand. `python -m benchmarks.stale` lists them without measuring.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def main() -> None:
         start = time.perf_counter()
         subprocess.run([sys.executable, "-m", f"benchmarks.{script}"], check=True)
         print(f"took {time.perf_counter() - start:.0f} s")
-    print(f"\nAll of it stands in {RESULTS.name}.")
+    print(f"\nThe results are in {RESULTS.name}.")
     stale.main()
 
 

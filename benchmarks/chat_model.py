@@ -81,7 +81,7 @@ def forms_of(model: nn.Module) -> dict[str, nn.Module]:
 
 
 def speed(forms: dict[str, nn.Module], theirs: nn.Module, prompt: Tensor) -> list[Row]:
-    """Return a row for each form of the weights: how much sooner it writes than the library."""
+    """Return a row for each form of the weights: how much faster it writes than the library."""
 
     def library(model: nn.Module) -> Callable[[], list[int]]:
         options = {"max_new_tokens": N_NEW, "min_new_tokens": N_NEW, "do_sample": False}
@@ -101,10 +101,9 @@ def speed(forms: dict[str, nn.Module], theirs: nn.Module, prompt: Tensor) -> lis
     peer = f"`transformers` in float32 = 1.00 ({N_NEW / min(seconds['library']):.0f} tokens/s)"
     rows = []
     for name in forms:
-        gained = ratios(seconds["library"], seconds[name])
+        speed_ups = ratios(seconds["library"], seconds[name])
         limit = 1.2 if name == "4 bits" else 0.0
-        judged = at_least(limit, gained)
-        rows.append(Row(f"Greedy, weights in {name}", peer, "–", *judged))
+        rows.append(Row(f"Greedy, weights in {name}", peer, "–", *at_least(limit, speed_ups)))
         if f"library, {name}" in seconds:
             same = at_least(0.0, ratios(seconds[f"library, {name}"], seconds[name]))
             rows.append(Row(f"The same, {name} on both sides", "1.00", "–", *same))
@@ -113,20 +112,20 @@ def speed(forms: dict[str, nn.Module], theirs: nn.Module, prompt: Tensor) -> lis
 
 
 def answers(forms: dict[str, nn.Module], words) -> list[Row]:
-    """Return a row for each form of the weights: what it says otherwise than float32."""
+    """Return a row for each form of the weights: where its answers differ from float32's."""
     prompts = [chat_prompt(words, [("user", question)]) for question in QUESTIONS]
-    said = {
+    texts = {
         name: [generate(model, prompt, N_NEW).ids[0] for prompt in prompts]
         for name, model in forms.items()
     }
     ids = torch.tensor([words.encode(" ".join(manual.EXAMPLES))])
     rows = []
     for name, model in forms.items():
-        pairs = zip(said[name], said["float32"], strict=True)
-        kept = sum(first_difference(one, exact) for one, exact in pairs)
+        pairs = zip(texts[name], texts["float32"], strict=True)
+        same = sum(first_difference(text, exact) for text, exact in pairs)
         with torch.no_grad():
             loss = F.cross_entropy(model(ids[:, :-1])[0].float(), ids[0, 1:]).item()
-        measured = f"**{kept} of {sum(map(len, said['float32']))}** tokens, {loss:.3f} nats"
+        measured = f"**{same} of {sum(map(len, texts['float32']))}** tokens, {loss:.3f} nats"
         rows.append(Row(f"Answers, weights in {name}", "float32", "–", "–", measured, None))
     return rows
 

@@ -1,11 +1,11 @@
-"""How long an explorable takes from a key or a pointer to what it shows, in Chromium.
+"""How long an explorable takes to react to a key or a pointer, in Chromium.
 
     python -m benchmarks.explorables          # on a page of its own, as on the web site
     python -m benchmarks.explorables --lab    # in JupyterLab: at rest, and while a cell trains
 
 Goal: 95 % of moves within 50 ms and of hovers within 16 ms on two cores, and a page, apart from
 weights, no heavier than 3.1 MB. Some pictures are computed in pieces: the first one counts, and the
-time until all are there is given, too.
+time until all are there is reported, too.
 """
 
 import argparse
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def hosts_on_pages(browser, folder: Path) -> Iterator[tuple]:
-    """Yield each explorable's name, and the element in which it stands, on a page of its own."""
+    """Yield each explorable's name and its element, on its own page."""
     shown, window = Shown(browser), {"width": 1100, "height": 900}
     for name in explorables.__all__:
         shown.open(made(name), folder, window, reduced_motion="no-preference")
@@ -108,7 +108,7 @@ def hosts_on_pages(browser, folder: Path) -> Iterator[tuple]:
 
 
 def hosts_in_lab(browser, folder: Path) -> Iterator[tuple]:
-    """Yield the same in one notebook, first while its kernel rests and then while it trains."""
+    """Yield the same in one notebook, first while its kernel is idle and then while it trains."""
     sources = [f"import sys\nsys.path.insert(0, {str(REPOSITORY)!r})"]
     sources.append("from tests.explorables.examples import made")
     sources += [f"made({name!r})" for name in explorables.__all__]
@@ -133,7 +133,7 @@ def hosts_in_lab(browser, folder: Path) -> Iterator[tuple]:
 
 
 def _summary(times: list[list[float]]) -> str:
-    first, last = [one for one, _ in times], [one for _, one in times[:10]]
+    first, last = [start for start, _ in times], [end for _, end in times[:10]]
     text = f"{statistics.median(first):.0f}, 95 % {statistics.quantiles(first, n=20)[-1]:.0f} ms"
     pieces = statistics.median(last) > 20 + statistics.median(first)
     return f"{text} (all {statistics.median(last):.0f})" if pieces else text

@@ -1,4 +1,4 @@
-"""What `model.fast` chooses on this machine, and what it gains: ours against ours, plain."""
+"""What `model.fast` chooses on this machine, and what it gains over the plain way."""
 
 import copy
 import os
@@ -27,13 +27,13 @@ nothing is much slower than the plain way does not.
 
 
 def plainly(run: Callable[[], object], plain: bool) -> Callable[[], object]:
-    """Return the same run under plain arithmetic, or not."""
+    """Return the same run with or without plain arithmetic."""
 
-    def go() -> object:
+    def with_setting() -> object:
         os.environ["TRANSFORMER_LESSON_PLAIN"] = "1" if plain else "0"
         return run()
 
-    return go
+    return with_setting
 
 
 def chosen() -> str:

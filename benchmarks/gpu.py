@@ -28,7 +28,7 @@ GPT2_124M = ModelConfig(
 )
 LENGTH, ROUNDS = 1024, 20
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "L4": 121e12}
-"""What the makers promise for dense bfloat16, in operations per second (SXM versions)."""
+"""The makers' figures for dense bfloat16, in operations per second (SXM versions)."""
 
 NOTES = """
 {device}, torch {torch}, CUDA {cuda}. GPT-2's smallest configuration, 124 million weights, tied,
@@ -44,7 +44,7 @@ off). Utilization is their number per second divided by {peak}.
 
 
 class Measured(NamedTuple):
-    """What was measured: seconds of each step by name, and seconds that compiling took."""
+    """What was measured: the seconds of each step by name, and of compiling."""
 
     seconds: dict[str, list[float]]
     compile_seconds: dict[str, float]
@@ -72,7 +72,7 @@ def flops_per_token(config: ModelConfig, length: int) -> int:
 
 
 def peak_flops(device_name: str) -> float | None:
-    """Return what the maker promises for bfloat16, or `None` for a device not in the table."""
+    """Return the maker's figure for bfloat16, or `None` for a device not in the table."""
     return next((peak for name, peak in PEAKS.items() if name in device_name), None)
 
 
@@ -81,7 +81,7 @@ def rows(seconds: dict[str, list[float]], tokens: int, per_token: int, peak: flo
 
     Args:
         seconds: of "peer", "peer, compiled", "ours" and "ours, compiled".
-        tokens: that a step learns from.
+        tokens: per step.
         per_token: model FLOPs.
         peak: of the device, FLOPs per second.
     """
@@ -127,8 +127,8 @@ def training_step(model: nn.Module, ids: Tensor) -> Callable[[], float]:
 
 
 def steps(config: ModelConfig, ids: Tensor) -> dict[str, Callable[[], float]]:
-    """Return a training step of each model, as it is and compiled, with weights of its own."""
-    made: dict[str, Callable[[], float]] = {}
+    """Return a training step of each model, plain and compiled, each with its own weights."""
+    runs: dict[str, Callable[[], float]] = {}
     for name in ("peer", "peer, compiled", "ours", "ours, compiled"):
         torch.manual_seed(0)
         theirs = name.startswith("peer")
@@ -136,12 +136,12 @@ def steps(config: ModelConfig, ids: Tensor) -> dict[str, Callable[[], float]]:
         model.to(ids.device).train()
         if "compiled" in name:
             model.compile()
-        made[name] = training_step(model, ids)
-    return made
+        runs[name] = training_step(model, ids)
+    return runs
 
 
 def measure(config: ModelConfig, ids: Tensor, rounds: int) -> Measured:
-    """Time all steps in turns, after the first call of each, which compiles."""
+    """Time all steps in turns, after a first call of each, which compiles."""
     runs = steps(config, ids)
     first = {name: interleaved({name: run}, 1, warm_up=0)[name][0] for name, run in runs.items()}
     return Measured(interleaved(runs, rounds, warm_up=3), first)

@@ -1,4 +1,4 @@
-"""How much `import transformer_lesson` adds to `import torch`: at most 0.3 s is promised.
+"""How much `import transformer_lesson` adds to `import torch`: at most 0.3 s, as promised.
 
 Both are timed in fresh processes, in turns, so that a busy machine slows both alike.
 """

@@ -51,7 +51,7 @@ def run(seed: int, steps: int, n_heads: int, in_stream: bool) -> tuple[float, fl
 
 
 def rows_of(measure: str, steps: int, n_heads: int, in_stream: bool, promised: bool) -> list[Row]:
-    """Return one row about speed and one about scores, over all seeds."""
+    """Return a row about speed and one about scores, over all seeds."""
     runs = [run(seed, steps, n_heads, in_stream) for seed in tqdm(SEEDS, measure)]
     seconds, accuracies, scores = zip(*runs, strict=True)
     fast = max(seconds) <= SECONDS if promised else None

@@ -1,4 +1,4 @@
-"""What a small GPT learns of CPython's manual, against counting characters."""
+"""What a small GPT learns from CPython's manual, against counting characters."""
 
 import math
 from collections import Counter

@@ -44,7 +44,7 @@ def attention_peaks() -> tuple[float, float]:
         attention(x, x, x, mask).sum().backward()
 
     fused = peak(forward_and_backward)
-    attention.weights.register_forward_hook(lambda *_: None)  # somebody watches
+    attention.weights.register_forward_hook(lambda *_: None)  # the weights are watched
     return fused, peak(forward_and_backward)
 
 

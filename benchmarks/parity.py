@@ -1,4 +1,4 @@
-"""How far our models' logits are from the library's, for random-weight checkpoints on disk."""
+"""How far our models' logits are from the library's, for checkpoints with random weights."""
 
 import tempfile
 from pathlib import Path
@@ -46,7 +46,7 @@ class Worst(NamedTuple):
 
 
 def measure(ours, theirs, inputs) -> Worst:
-    """Return how far two models are apart on some inputs."""
+    """Return how far apart two models are on some inputs."""
     comparison = compare_layers(ours, theirs, inputs, quiet=True)
     layers = [layer for layer in comparison.layers if layer.ours != "logits"]
     return Worst(comparison.largest, max(layer.largest / layer.scale for layer in layers))
@@ -63,14 +63,14 @@ def of_family(family: str) -> dict[str, Worst]:
             ours = from_pretrained(folder)
             to_transformers(ours, Path(folder) / "back")
             back = type(theirs).from_pretrained(Path(folder) / "back").eval()
-        found = {
+        measured = {
             f"padding {name}": measure(ours, theirs, inputs_of(family, theirs, side))
             for side, name in PADDING.items()
             if family != "marian" or side != "left"
         }
-        found["back"] = measure(ours, back, inputs_of(family, theirs))
-        for name, one in found.items():
-            worst[name] = worst.get(name, one).with_(one)
+        measured["back"] = measure(ours, back, inputs_of(family, theirs))
+        for name, difference in measured.items():
+            worst[name] = worst.get(name, difference).with_(difference)
     return worst
 
 

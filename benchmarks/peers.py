@@ -1,4 +1,4 @@
-"""The models that ours are compared with, and their weights in ours, so that outputs are equal."""
+"""The models that ours are compared with, and how to copy their weights, for equal outputs."""
 
 import math
 
@@ -35,7 +35,7 @@ TO_OURS = {
     "ln_1": "norm_1",
     "ln_2": "norm_2",
 }
-"""Their names of parts to ours."""
+"""Their names of parts to our names."""
 
 
 class TorchTransformer(nn.Module):
@@ -101,7 +101,7 @@ class GPT2(nn.Module):
 
 
 def gpt_config(**changes) -> ModelConfig:
-    """Return the sizes of the GPT that is measured, with GPT-2's choices."""
+    """Return the config of the GPT that is measured, with GPT-2's choices."""
     sizes = {"vocab_size": 65, "d_model": 384, "n_heads": 6, "n_layers": 6, "d_ff": 1536}
     choices = {"activation": "gelu", "positions": "learned", "tie_embeddings": False}
     dropout = {"dropout": 0.1, "attention_dropout": 0.1}

@@ -1,4 +1,4 @@
-"""RESULTS.md, which the benchmarks write: one section a processor, and in it one a script."""
+"""RESULTS.md, which the benchmarks write: a section per processor, with one per script."""
 
 import ast
 import os
@@ -66,7 +66,7 @@ HEAD = "| measure | peer | known | reach | measured | reached |\n|---|---|---|--
 
 
 class Row(NamedTuple):
-    """One measurement. `reached` is `None` where nothing is promised."""
+    """One measurement. `reached` is `None` if nothing is promised."""
 
     measure: str
     peer: str
@@ -81,7 +81,7 @@ class Row(NamedTuple):
 
 
 def processor() -> str:
-    """Return the processor's name, what of it PyTorch uses, and its cores."""
+    """Return the processor's name, the instructions that PyTorch uses, and the cores."""
     name = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -91,11 +91,11 @@ def processor() -> str:
 
 
 def circumstances(script: str) -> str:
-    """Describe when, of which commit and under what a script runs: memory, versions, threads."""
+    """Describe a script's run: date, commit, memory, versions, threads."""
     commit = (_git("rev-parse", "--short=7", "HEAD") or "unknown").strip()
-    more = " with changes" if changed(script, commit) else ""
+    dirty = " with changes" if changed(script, commit) else ""
     return (
-        f"{date.today()}, commit {commit}{more}: {psutil.virtual_memory().total / 2**30:.0f} GiB, "
+        f"{date.today()}, commit {commit}{dirty}: {psutil.virtual_memory().total / 2**30:.0f} GiB, "
         f"{platform.system()}, Python {platform.python_version()}, "
         f"torch {torch.__version__.partition('+')[0]}, {torch.get_num_threads()} threads."
     )
@@ -107,7 +107,7 @@ def read_sections() -> dict[str, dict[str, str]]:
     parts = {}
     for part in text.split("\n## ")[1:]:
         heading, _, body = part.partition("\n")
-        inner = (one.partition("\n") for one in f"\n{body}".split("\n### ")[1:])
+        inner = (section.partition("\n") for section in f"\n{body}".split("\n### ")[1:])
         parts[heading] = {name: text.strip("\n") for name, _, text in inner}
     return parts
 
@@ -123,23 +123,23 @@ def stale() -> list[str]:
     Only code counts: comments, docstrings and layout may change. A table without a commit, or with
     one that this repository does not know, counts as stale.
     """
-    scripts, found = {heading: script for script, heading in SECTIONS.items()}, []
+    scripts, sentences = {heading: script for script, heading in SECTIONS.items()}, []
     for part, tables in read_sections().items():
         for heading, table in tables.items() if part != HOW else ():
             commit = re.search(r"commit (\w+)", table.partition("\n")[0])
             files = commit and changed(scripts[heading], commit[1])
             if files is None:
-                found.append(f"{part}, {heading}: its commit is not known here.")
+                sentences.append(f"{part}, {heading}: its commit is not known here.")
             elif files:
                 more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-                found.append(f"{part}, {heading}: since {commit[1]} changed {files[0]}{more}.")
-    return found
+                sentences.append(f"{part}, {heading}: since {commit[1]} changed {files[0]}{more}.")
+    return sentences
 
 
 def changed(script: str, commit: str) -> list[str] | None:
-    """Return the files whose code a script measures and which are not what they were at a commit.
+    """Return the files with code that a script measures and that changed since a commit.
 
-    `None` where git does not know: another repository's commit, a copy without its history.
+    `None` if git does not know: another repository's commit, or a copy without history.
     """
     rooms = [f"transformer_lesson/{room}" for room in MEASURES[script]]
     listed = _git("diff", "--name-only", commit, "--", f"benchmarks/{script}.py", *rooms)
@@ -159,7 +159,7 @@ def _code_now(path: str) -> str | None:
 
 
 def _code(path: str, text: str) -> str:
-    """Return what a file does: of Python its syntax tree without docstrings, else the text."""
+    """Return what a file does: a Python file's syntax tree without docstrings, else the text."""
     if not path.endswith(".py"):
         return text
     tree = ast.parse(text)
@@ -174,18 +174,18 @@ def _is_text(line: ast.stmt) -> bool:
 
 
 def _git(*command: str) -> str | None:
-    """Return what git says, or `None` if there is no git, no repository, or no such commit."""
+    """Return git's output, or `None` if there is no git, no repository, or no such commit."""
     try:
-        done = subprocess.run(
+        run = subprocess.run(
             ["git", *command], cwd=ROOT, capture_output=True, encoding="utf-8", check=False
         )
     except FileNotFoundError:
         return None
-    return None if done.returncode else done.stdout
+    return None if run.returncode else run.stdout
 
 
 def write(script: str, rows: list[Row], notes: str) -> None:
-    """Put a script's rows into this processor's section, and how they came about into its own."""
+    """Put a script's rows into this processor's section, and its notes into `HOW`."""
     table = HEAD + "\n".join(map(str, rows))
     parts, heading = read_sections(), SECTIONS[script]
     parts.setdefault(processor(), {})[heading] = f"{circumstances(script)}\n\n{table}"

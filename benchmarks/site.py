@@ -1,7 +1,7 @@
 """How heavy each lesson of the web site is, and how soon it can be read.
 
 Goal: no lesson over 5 MB with everything that it can show, and readable within 2 s in headless
-Chromium on two cores: the text is painted and every formula is set.
+Chromium on two cores: text painted and all formulas typeset.
 """
 
 import statistics
@@ -20,7 +20,7 @@ PAINTED = "() => performance.getEntriesByName('first-contentful-paint')[0].start
 
 
 def seconds(browser: Browser, address: str) -> tuple[float, float]:
-    """Open a page with nothing cached; return when its text is painted and its formulas set."""
+    """Open a page with nothing cached; return the times until text and formulas are shown."""
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
     start = time.perf_counter()
     page.goto(address, wait_until="domcontentloaded")

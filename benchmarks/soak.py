@@ -3,9 +3,9 @@
     make site
     python -m benchmarks.soak --moves 2000
 
-Chromium opens one lesson after the other, on the web site and in real JupyterLab, where it runs
-it, and moves its explorables with the keyboard. After every move the page must come to rest at
-what a page shows that is given the same values and has never been moved.
+Chromium opens one lesson after the other, on the web site and in real JupyterLab (where it runs
+the lesson), and moves its explorables with the keyboard. After every move the page must come to
+show what a fresh page shows that is given the same values.
 """
 
 import argparse
@@ -48,7 +48,7 @@ from transformer_lesson.course import LESSONS
 WARM_UP = 15  # moves in each lesson before memory is read
 MOST_GROWTH = 50  # MB
 MARGINS = 24  # pixels beside an explorable in a page of its own
-PAUSE = 500  # milliseconds at most between two moves: some follow each other at once
+PAUSE = 500  # milliseconds at most between two moves: some follow immediately
 PATIENCE = 20  # seconds until a page that shows something else counts as a lost update
 TEXTS = [
     "the child opens the window .",
@@ -85,7 +85,7 @@ lesson has its own kernel; a kernel that shrank counts as 0 in the sum.
 
 
 class Place(NamedTuple):
-    """A page with explorables, and what says which values they have."""
+    """A page with explorables, and a function that reads their values."""
 
     page: object
     roots: object
@@ -94,7 +94,7 @@ class Place(NamedTuple):
 
 
 class Soaked(NamedTuple):
-    """What came of one lesson: MB by which its kernel grew, and what went wrong."""
+    """The result for one lesson: MB by which its kernel grew, and what went wrong."""
 
     moves: int
     grown: float
@@ -103,10 +103,10 @@ class Soaked(NamedTuple):
 
 
 def move(page, root, chance: random.Random) -> None:
-    """Move one control of an explorable, whichever chance chooses."""
+    """Move one control of an explorable, chosen at random."""
     kinds = {kind: root.locator(kind).filter(visible=True) for kind in KINDS}
-    kind, found = chance.choice([(kind, some) for kind, some in kinds.items() if some.count()])
-    control = found.nth(chance.randrange(found.count()))
+    kind, controls = chance.choice([pair for pair in kinds.items() if pair[1].count()])
+    control = controls.nth(chance.randrange(controls.count()))
     if KINDS[kind] == "type":
         control.fill(chance.choice(TEXTS))
         return
@@ -126,18 +126,18 @@ def move(page, root, chance: random.Random) -> None:
 
 
 def settle(place: Place, number: int) -> str:
-    """Wait until the page shows what its twin does; return what it shows instead, if it does."""
-    deadline, (twin, there) = time.monotonic() + PATIENCE, place.twin(number)
+    """Wait until the page shows what its twin does; return the difference if it never does."""
+    deadline, (twin, twin_number) = time.monotonic() + PATIENCE, place.twin(number)
     while True:
         values = place.values(number)
-        twin.evaluate(SET, [there, values])
-        wanted = twin.locator("div.explorable").nth(there).evaluate(SHOWN)
+        twin.evaluate(SET, [twin_number, values])
+        expected = twin.locator("div.explorable").nth(twin_number).evaluate(SHOWN)
         shown = place.roots.nth(number).evaluate(SHOWN)
-        if shown == wanted:
+        if shown == expected:
             return ""
         if time.monotonic() > deadline:
-            others = [f"{a!r} for {b!r}" for a, b in zip(shown, wanted) if a != b]  # noqa: B905
-            return f"{values}: {others[:3]}"
+            differences = [f"{a!r} for {b!r}" for a, b in zip(shown, expected) if a != b]  # noqa: B905
+            return f"{values}: {differences[:3]}"
         place.page.wait_for_timeout(30)
 
 
@@ -208,13 +208,13 @@ def in_lab(browser, address: str, lesson: str, moves: int, chance, bar: tqdm) ->
 
 
 def memory(page) -> float:
-    """Return the kernel's resident set in MB, without what nobody uses any more."""
+    """Return the kernel's resident set in MB after garbage collection."""
     (size,) = page.evaluate(ASK, "soak_memory()")
     return size / 1e6
 
 
 def soak_all(moves: int, seed: int) -> Iterator[Soaked]:
-    """Share the moves out among site and Lab and the lessons, and yield what came of each."""
+    """Divide the moves among site and Lab and the lessons, and yield each result."""
     program = chromium_program()
     if program is None:
         sys.exit("There is no Chromium here: install one from your system's packages.")
@@ -246,13 +246,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--moves", type=int, default=2000, help="on site and in Lab together")
     parser.add_argument("--seed", type=int, default=0, help="of the random moves")
-    chosen = parser.parse_args()
-    begun = time.perf_counter()
-    runs = list(soak_all(chosen.moves, chosen.seed))
-    minutes = (time.perf_counter() - begun) / 60
+    options = parser.parse_args()
+    start = time.perf_counter()
+    runs = list(soak_all(options.moves, options.seed))
+    minutes = (time.perf_counter() - start) / 60
     grown = [run.grown for run in runs]
-    lost = [one for run in runs for one in run.lost]
-    errors = [one for run in runs for one in run.errors]
+    lost = [update for run in runs for update in run.lost]
+    errors = [error for run in runs for error in run.errors]
     print(*lost, *errors, sep="\n")
     moves = f"{sum(run.moves for run in runs):,} moves on site and in JupyterLab"
     size = f"**{sum(grown):.1f} MB**; most in one {max(grown):.1f} MB"

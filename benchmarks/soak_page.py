@@ -1,4 +1,4 @@
-"""What the soak runs in the kernel (Python) and in the pages (JavaScript)."""
+"""What the soak test runs in the kernel (Python) and in the pages (JavaScript)."""
 
 ALL_RAN = """() => [...window.jupyterapp.shell.currentWidget.content.model.cells].every(
     cell => cell.type !== 'code' || cell.executionCount)"""

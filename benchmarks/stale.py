@@ -1,6 +1,6 @@
 """Say which tables of RESULTS.md are older than the code they measure.
 
-Short, because `results` reads the tables; a script of its own, because to measure takes an hour.
+Short, because `results` reads the tables; separate, because measuring takes an hour.
 """
 
 from benchmarks.results import RESULTS, in_a_repository, stale

@@ -1,4 +1,4 @@
-"""Timing several things in turns, so that a busy machine slows all of them alike."""
+"""Timing several things in turns, so that a busy machine slows them all equally."""
 
 import statistics
 import time
@@ -7,18 +7,18 @@ from collections.abc import Callable, Sequence
 from tqdm import tqdm
 
 Judged = tuple[str, str, bool]
-"""What is to be reached, what was measured, and whether it is enough: the end of a `Row`."""
+"""The goal, the measurement, and whether it is enough: the end of a `Row`."""
 
 
 def interleaved(
     runs: dict[str, Callable[[], object]], rounds: int, warm_up: int = 2
 ) -> dict[str, list[float]]:
-    """Return the seconds of each call. Each round calls everything once, every other one backwards.
+    """Return the seconds of each call. A round calls everything once, every other round backwards.
 
     Args:
         runs: name to what is timed.
-        rounds: how many times of each are returned.
-        warm_up: rounds before those, which are thrown away.
+        rounds: how many times are returned for each.
+        warm_up: rounds before those, which are discarded.
     """
     seconds = {name: [] for name in runs}
     for number in tqdm(range(warm_up + rounds), ", ".join(runs), leave=False):
@@ -35,7 +35,7 @@ def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> list[f
 
 
 def spread(values: Sequence[float], form: str = "{:.2f}") -> str:
-    """Return the median, and the quartiles between which the middle half of the values lies."""
+    """Return the median and the quartiles of the values."""
     low, middle, high = (form.format(v) for v in statistics.quantiles(values, method="inclusive"))
     return f"**{middle}** ({low} to {high})"
 

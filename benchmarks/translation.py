@@ -1,4 +1,4 @@
-"""How well a translator of the generated grammar gets, and after how many seconds of training."""
+"""How good a translator of the generated grammar gets, and after how many seconds of training."""
 
 import statistics
 
@@ -28,7 +28,7 @@ sentences.
 
 
 def run(recipe: Recipe, seed: int) -> dict[str, float]:
-    """Train one translator and return what is reported of it."""
+    """Train one translator and return what is reported about it."""
     split = grammar.splits(N_TRAIN, N_TEST, seed)
     texts = [text for pair in split.train for text in (pair.source, pair.target)]
     tokenizer = WordTokenizer.train(texts)
@@ -51,8 +51,8 @@ def run(recipe: Recipe, seed: int) -> dict[str, float]:
 
 def summary(values: list[float]) -> str:
     """Return the median and each run's value, in percent."""
-    each = ", ".join(f"{value:.1%}" for value in values)
-    return f"**{statistics.median(values):.1%}** ({each})"
+    listed = ", ".join(f"{value:.1%}" for value in values)
+    return f"**{statistics.median(values):.1%}** ({listed})"
 
 
 def main() -> None:
@@ -63,7 +63,7 @@ def main() -> None:
         print(f"seed {seed}: {runs[-1]}", flush=True)
     paper = run(PAPER, 0)
     print(f"the paper's recipe: {paper}", flush=True)
-    columns = {name: [one[name] for one in runs] for name in runs[0]}
+    columns = {name: [result[name] for result in runs] for name in runs[0]}
     seconds = ", ".join(f"{value:.1f}" for value in columns["seconds"])
     in_time = max(columns["seconds"]) <= 20
     rows = [

@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from tests.stored_lessons import each_notebook
 from tools import handout
 from tools.execute_notebooks import STILLS, LessonFailed
-from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 
 
 def read(path: Path) -> nbformat.NotebookNode:

@@ -11,7 +11,7 @@ import pytest
 from tests.stored_lessons import PATHS, ROOT, cells, lesson, read, source, unfolded
 from tools.handout import is_stub
 from transformer_lesson.course import LESSONS
-from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.question_bank import find_question
 from transformer_lesson.exercises.engine.standalone import bare_source
 

@@ -4,7 +4,7 @@ import re
 
 from tests.stored_lessons import read
 from transformer_lesson import course
-from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
+from transformer_lesson.exercises.engine.catalog import EXERCISES, LESSONS
 from transformer_lesson.grading.sandbox import SECONDS
 
 PAGE = read("docs/teaching.md")

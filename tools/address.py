@@ -1,7 +1,7 @@
 """Write the repository's address wherever the course names it: `make address`, at publication.
 
-The address is what `git remote get-url origin` says. Until then the course has none, and nothing
-in it links to a repository. pyproject.toml holds it; the web site reads it there.
+The address comes from `git remote get-url origin`. Until then the course has none, and nothing in
+it links to a repository. pyproject.toml holds it, where the web site reads it.
 """
 
 import json
@@ -41,14 +41,14 @@ The line below each lesson's title opens it in a browser, with nothing installed
 
 
 def public_address(remote: str) -> str:
-    """Return where everybody can read what git pushes to `remote`.
+    """Return the public address of the repository that git pushes to.
 
     Raises:
-        ValueError: it is no https or ssh address of a git hosting service.
+        ValueError: not an https or ssh address of a git hosting service.
     """
     for form in REMOTES:
-        if found := re.fullmatch(rf"{form}(?:\.git)?/?", remote, re.ASCII | re.IGNORECASE):
-            return f"https://{found['host'].lower()}/{found['path']}"
+        if match := re.fullmatch(rf"{form}(?:\.git)?/?", remote, re.ASCII | re.IGNORECASE):
+            return f"https://{match['host'].lower()}/{match['path']}"
     shown = re.sub(r"//.*@", "//", remote)
     raise ValueError(
         f"The remote 'origin' is {shown!r}, and an address that others can open looks like "
@@ -66,7 +66,7 @@ def stored_address(root: Path = ROOT) -> str | None:
 def services(address: str, lesson: str) -> list[str]:
     """Return links, in Markdown, that open a lesson in a browser.
 
-    Colab reads the repository and saves elsewhere; on Binder the learner's copy opens.
+    Colab reads the repository and saves elsewhere; Binder opens the learner's copy.
     """
     binder = f"main?urlpath={quote(f'lab/tree/{MINE}/{lesson}', safe='')}"
     if not address.startswith(GITHUB):
@@ -80,7 +80,7 @@ def services(address: str, lesson: str) -> list[str]:
 
 
 def with_line(text: str, line: str, before: str) -> str:
-    """Return a file's text with one line, an old one of that key replaced; none if it is empty."""
+    """Return a file's text with `line` in place of an old one with that key; "" only removes."""
     key = r"(?:urls\.Repository =|repository-code:)"
     text = re.sub(rf"^{key}.*\n", "", text, flags=re.MULTILINE)
     if text.count(f"\n{before}") != 1:
@@ -117,13 +117,13 @@ def in_lesson(title_cell: str, name: str, address: str | None) -> str:
 
 
 def texts(address: str | None, root: Path = ROOT) -> dict[Path, str]:
-    """Return each file that names the repository, as it should be: for None, without a link."""
+    """Return the right text of each file that names the repository; `None`: without links."""
     project, citation, readme = (
         root / name for name in ("pyproject.toml", "CITATION.cff", "README.md")
     )
     url = f'urls.Repository = "{address}"\n' if address else ""
     code = f'repository-code: "{address}"\n' if address else ""
-    made = {
+    updated = {
         project: with_line(project.read_text("utf-8"), url, "requires-python ="),
         citation: with_line(citation.read_text("utf-8"), code, "license:"),
         readme: in_readme(readme.read_text("utf-8"), address),
@@ -133,8 +133,8 @@ def texts(address: str | None, root: Path = ROOT) -> dict[Path, str]:
         first = notebook["cells"][0]
         cell = in_lesson("".join(first["source"]), path.name, address)
         first["source"] = cell.splitlines(keepends=True)
-        made[path] = json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
-    return made
+        updated[path] = json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+    return updated
 
 
 def write(address: str | None, root: Path = ROOT) -> list[str]:
@@ -151,14 +151,14 @@ def write(address: str | None, root: Path = ROOT) -> list[str]:
 
 def main() -> str | None:
     """Write the address; return one sentence if there is none to write."""
-    asked = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
-    answer = subprocess.run(asked, capture_output=True, text=True)
+    command = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
+    answer = subprocess.run(command, capture_output=True, text=True)
     if answer.returncode:
         return "This folder has no remote 'origin': run `git remote add origin ADDRESS` first."
     try:
         address = public_address(answer.stdout.strip())
-    except ValueError as refused:
-        return str(refused)
+    except ValueError as error:
+        return str(error)
     for name in write(address):
         print(name)
     print(f"The address is {address}.")

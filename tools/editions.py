@@ -1,7 +1,7 @@
-"""One lesson, two editions and a learner: carry what the learner did into the newer edition.
+"""Merge a learner's copy of a lesson with a newer edition of it.
 
-Cells are known by their ids, which every edition keeps. What only one side changed is taken from
-that side; what both changed stands there twice, the learner's version last, so that it counts.
+Cells are identified by their ids, which every edition keeps. What only one side changed is taken
+from that side; what both changed appears twice, the learner's version last, so that it counts.
 """
 
 from collections.abc import Iterator
@@ -19,32 +19,32 @@ def carried_over(old: NotebookNode, mine: NotebookNode, new: NotebookNode) -> No
     """Return the new edition with everything in it that the learner wrote, ran or added.
 
     Args:
-        old: the edition from which the learner's copy was made.
+        old: the edition that the learner's copy was made from.
         mine: the learner's copy.
-        new: the edition that is there now.
+        new: the current edition.
     """
     before, now = _by_id(old), _by_id(new)
     own = _with_ids(mine.cells, old)
     written = {cell.id: cell for cell in own}
-    made = deepcopy(new)
-    made.metadata = deepcopy(mine.metadata)
-    named = any("id" in cell for cell in mine.cells)  # or nobody knows what was deleted or changed
-    deleted = before.keys() - written.keys() if named else set()
+    merged = deepcopy(new)
+    merged.metadata = deepcopy(mine.metadata)
+    has_ids = any("id" in cell for cell in mine.cells)  # if not, deletions cannot be recognized
+    deleted = before.keys() - written.keys() if has_ids else set()
     groups = {
         cell.id: [] if cell.id in deleted else list(_merged(cell, before, written))
         for cell in new.cells
     }
-    order = ["", *now]  # what the learner added stands behind the cell it stood behind
+    order = ["", *now]  # what the learner added follows the cell that it followed
     groups[""], place = [], 0
     for cell in own:
         if cell.id in now:
             place = order.index(cell.id)
             continue
-        while not named and place + 1 < len(order) and order[place + 1] not in written:
+        while not has_ids and place + 1 < len(order) and order[place + 1] not in written:
             place += 1  # this may be the course's version of it: the learner's counts
         groups[order[place]].extend(_kept(cell, before))
-    made.cells = _with_ids([cell for name in order for cell in groups[name]], old)
-    return made
+    merged.cells = _with_ids([cell for name in order for cell in groups[name]], old)
+    return merged
 
 
 def _by_id(notebook: NotebookNode) -> dict[str, NotebookNode]:
@@ -52,16 +52,16 @@ def _by_id(notebook: NotebookNode) -> dict[str, NotebookNode]:
 
 
 def _with_ids(cells: list[NotebookNode], edition: NotebookNode) -> list[NotebookNode]:
-    """Return cells, each with an id of its own; where a program dropped the ids, the edition's.
+    """Return cells with unique ids, restored from the edition if a program dropped them.
 
-    A cell is then known by its text, or, if that is nowhere else, by its first line, as an answer
-    to an exercise by its `def`.
+    A cell is then recognized by its text or, if that is new, by its first line: an answer to an
+    exercise by its `def`.
     """
     by_source = {cell.source: cell.id for cell in reversed(edition.cells)}
     texts = {cell.source for cell in cells}
     changed = [cell for cell in reversed(edition.cells) if cell.source not in texts]
     by_line = {_first_line(cell): cell.id for cell in changed}
-    seen, named = set(), []
+    seen, result = set(), []
     for cell in map(deepcopy, cells):
         known = by_source.get(cell.source) or by_line.get(_first_line(cell))
         name = cell.get("id") or known or generate_corpus_id()
@@ -69,8 +69,8 @@ def _with_ids(cells: list[NotebookNode], edition: NotebookNode) -> list[Notebook
             name = generate_corpus_id()
         cell["id"] = name
         seen.add(name)
-        named.append(cell)
-    return named
+        result.append(cell)
+    return result
 
 
 def _first_line(cell: NotebookNode) -> tuple[str, str]:
@@ -83,12 +83,12 @@ def _alike(one: NotebookNode, other: NotebookNode | None) -> bool:
 
 
 def _merged(cell: NotebookNode, before: dict, written: dict) -> Iterator[NotebookNode]:
-    """Yield what stands where the new edition has a cell."""
+    """Yield the merged cells in place of a cell of the new edition."""
     own, old = written.get(cell.id), before.get(cell.id)
     if own is None:
         yield deepcopy(cell)
     elif _alike(own, cell):
-        yield _changed(own, metadata=deepcopy(cell.metadata))  # with the outputs of the learner's
+        yield _changed(own, metadata=deepcopy(cell.metadata))  # with the learner's outputs
     elif _alike(own, old):
         yield deepcopy(cell)
     elif _alike(cell, old):

@@ -1,8 +1,8 @@
 """Run the lessons and store their outputs: `make notebooks`, or `make notebooks LESSON=03`.
 
-Each notebook runs from top to bottom in a fresh kernel, in its own folder. What is stored holds
-nothing that changes from run to run, so executing twice gives the same file. What the web site
-needs to bring attention views and explorables to life is stored beside them, in `docs/stills`.
+Each notebook runs from top to bottom in a fresh kernel, in its own folder. Nothing is stored that
+changes from run to run, so executing twice gives the same file. What the web site needs to bring
+attention views and explorables to life is stored separately, in `docs/stills`.
 """
 
 import json
@@ -39,7 +39,7 @@ SETTINGS = {  # of kernels, unless the user has set something else
 
 
 def clean(notebook: nbformat.NotebookNode) -> None:
-    """Leave only what a reader needs and what the next run gives again."""
+    """Leave only what a reader needs and what the next run reproduces."""
     notebook.metadata = nbformat.from_dict(
         {
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -53,7 +53,7 @@ def clean(notebook: nbformat.NotebookNode) -> None:
             data = output.get("data", {})
             if READABLE_WITHOUT_A_KERNEL & data.keys():
                 data.pop(WIDGET, None)  # its model lives in the kernel that has just ended
-        # what is a widget only, a progress bar, would be an error message without a kernel
+        # a mere widget, such as a progress bar, would be an error message without a kernel
         outputs[:] = [output for output in outputs if WIDGET not in output.get("data", {})]
 
 
@@ -71,14 +71,14 @@ def take_stills(notebook: nbformat.NotebookNode) -> dict[str, dict]:
 
 
 def store_stills(stills: dict[str, dict], weights: dict[str, bytes], folder: Path) -> None:
-    """Write each still and each model into a file of its own; the folder holds nothing else."""
+    """Write each still and each model to its own file; the folder holds nothing else."""
     shutil.rmtree(folder, ignore_errors=True)
     for cell_id, still in stills.items():
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(still, indent=1, ensure_ascii=False)
         (folder / f"{cell_id}.json").write_text(f"{text}\n", encoding="utf-8")
     for key, data in weights.items():
-        if data != TRANSLATOR.read_bytes():  # which the package holds already
+        if data != TRANSLATOR.read_bytes():  # which the package already has
             (folder / f"{key}.safetensors").write_bytes(data)
 
 
@@ -88,9 +88,9 @@ def slow_cells(notebook: nbformat.NotebookNode) -> list[int]:
     for number, cell in enumerate(notebook.cells, start=1):
         times = cell.metadata.get("execution")
         if times and "slow" not in cell.metadata.get("tags", ()):
-            begun, ended = times["iopub.status.busy"], times["shell.execute_reply"]
-            took = datetime.fromisoformat(ended) - datetime.fromisoformat(begun)
-            numbers += [number] * (took.total_seconds() > SLOW)
+            start, end = times["iopub.status.busy"], times["shell.execute_reply"]
+            duration = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+            numbers += [number] * (duration.total_seconds() > SLOW)
     return numbers
 
 
@@ -103,8 +103,8 @@ def execute(path: Path, learner: Path, stills: Path = STILLS) -> list[int]:
 
     Args:
         path: the notebook.
-        learner: the folder with the progress that its kernel sees; an empty one is nobody's.
-        stills: where what the web site needs is stored.
+        learner: the folder with the progress that its kernel sees; may be empty.
+        stills: where to store what the web site needs.
 
     Raises:
         LessonFailed: a cell raised, ran too long or lost its kernel; the file is as it was.

@@ -1,7 +1,7 @@
-"""Explorables that a notebook shows, taken from the widgets' state that it has stored.
+"""Explorables that a notebook shows, taken from its stored widget state.
 
 For each: the values that the web site brings to life, and a picture for pages that show no widgets,
-made by Chromium from the same front end.
+drawn by Chromium from the same front end.
 """
 
 import base64
@@ -61,17 +61,17 @@ def take_explorables(notebook: nbformat.NotebookNode) -> tuple[dict[str, dict], 
     """Give each explorable's output its picture; return what it shows, by cell, and its weights."""
     state = saved_widgets(notebook)
     taken, all_weights = {}, {}
-    found = [
+    explorables = [
         (cell, output, state[output.data[WIDGET]["model_id"]])
         for cell in notebook.cells
         for output in cell.get("outputs", [])
         if output.get("data", {}).get(WIDGET, {}).get("model_id") in state
     ]
-    found = [one for one in found if html.is_explorable(one[2])]
-    if not found:
+    explorables = [entry for entry in explorables if html.is_explorable(entry[2])]
+    if not explorables:
         return taken, all_weights
     with camera() as draw:
-        for cell, output, saved in found:
+        for cell, output, saved in explorables:
             taken[cell.id], weights = html.values_in_page(saved, state)
             give_picture(output, *draw(taken[cell.id], weights))
             all_weights |= weights

@@ -16,7 +16,7 @@ from nbformat.v4 import new_markdown_cell
 
 from tools.execute_notebooks import LessonFailed, execute
 from tools.lesson_files import ROOT, lesson_files, of_number
-from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.folds import solution_code
 
 HANDOUTS = ROOT / "handouts"
@@ -36,15 +36,14 @@ def solve(stub: str) -> str:
 
 
 def student_copy(lesson: NotebookNode) -> NotebookNode:
-    """Return a lesson without outputs and solutions; exercises are as they were."""
+    """Return a lesson without outputs and solutions; exercises are unchanged."""
     copy = deepcopy(lesson)
     for i, cell in enumerate(copy.cells):
         if cell.cell_type != "code":
             continue
         cell.outputs, cell.execution_count = [], None
-        asked = SOLUTION.fullmatch(cell.source)
-        if asked:
-            text = f"*Solution of `{asked.group(1)}`: in the solved copy.*"
+        if match := SOLUTION.fullmatch(cell.source):
+            text = f"*Solution of `{match.group(1)}`: in the solved copy.*"
             copy.cells[i] = new_markdown_cell(text, id=cell.id)
     return copy
 
@@ -58,7 +57,7 @@ def solved_copy(lesson: NotebookNode) -> NotebookNode:
 
 
 def unpassed(notebook: NotebookNode) -> list[str]:
-    """Return the exercises of a notebook that has been run whose checks do not say "passed"."""
+    """Return the exercises of an executed notebook whose checks do not say "passed"."""
     names = []
     for cell in notebook.cells:
         shown = "\n".join(
@@ -70,12 +69,12 @@ def unpassed(notebook: NotebookNode) -> list[str]:
 
 
 def write_solved(lesson: NotebookNode, path: Path, learner: Path) -> None:
-    """Write a solved copy that has been run; one that fails is not left behind.
+    """Write an executed solved copy; one that fails is not left behind.
 
     Args:
-        lesson: the lesson, blank.
-        path: where the copy is written.
-        learner: the folder in which what passes is collected.
+        lesson: the blank lesson.
+        path: where to write the copy.
+        learner: the folder that collects what passes.
 
     Raises:
         LessonFailed: a cell raised, or a check did not pass.
@@ -83,7 +82,7 @@ def write_solved(lesson: NotebookNode, path: Path, learner: Path) -> None:
     unfinished = path.with_name(f"unfinished_{path.name}")
     try:
         nbformat.write(solved_copy(lesson), unfinished)
-        with tempfile.TemporaryDirectory() as stills:  # the site shows the lessons, not these
+        with tempfile.TemporaryDirectory() as stills:  # unused: the site shows the lessons
             execute(unfinished, learner, Path(stills))
         wrong = unpassed(nbformat.read(unfinished, as_version=4))
         if wrong:
@@ -94,11 +93,11 @@ def write_solved(lesson: NotebookNode, path: Path, learner: Path) -> None:
 
 
 def main(lesson: str = "") -> int:
-    chosen = of_number(lesson, lesson_files())
+    paths = of_number(lesson, lesson_files())
     for folder in ("student", "solved"):
         (HANDOUTS / folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as learner:
-        for path in chosen:
+        for path in paths:
             notebook = nbformat.read(path, as_version=4)
             nbformat.write(student_copy(notebook), HANDOUTS / "student" / path.name)
             print(f"handouts/student/{path.name}", flush=True)

@@ -1,7 +1,7 @@
 """The files in `notebooks/` that belong to the course: what every tool and test reads there.
 
-Whoever opens lessons in that folder leaves other things beside them: copies, checkpoints, pictures,
-progress. They are nobody's lessons. So nothing else lists the folder; hence a short module.
+Opening lessons in that folder leaves other files there: copies, checkpoints, pictures, progress.
+So nothing else lists the folder, and this module is short.
 """
 
 import sys
@@ -19,7 +19,7 @@ GLOSSARY = "glossary.md"
 
 
 def lesson_files(root: Path = ROOT) -> list[Path]:
-    """Return the lessons of a copy of the course, those that are there, in their order."""
+    """Return the lessons that a copy of the course has, in order."""
     files = [root / NOTEBOOKS.name / lesson.file for lesson in LESSONS.values()]
     return [file for file in files if file.exists()]
 
@@ -30,9 +30,9 @@ def write_notebook(path: Path, notebook: NotebookNode) -> None:
 
 
 def of_number(lesson: str, paths: list[Path]) -> list[Path]:
-    """Return the lesson of a number, of an empty text all; where there is none, end the program."""
-    chosen = [path for path in paths if lesson in ("", path.name[:2])]
-    if not chosen:
+    """Return the lesson with a number, or all for ""; end the program if there is none."""
+    matches = [path for path in paths if lesson in ("", path.name[:2])]
+    if not matches:
         numbers = f"{paths[0].name[:2]} to {paths[-1].name[:2]}"
         sys.exit(f"There is no lesson {lesson!r}: give two digits, {numbers}, as in LESSON=03.")
-    return chosen
+    return matches

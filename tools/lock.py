@@ -1,8 +1,8 @@
 """Choose exact versions for the ranges in pyproject.toml: `make lock`.
 
 requirements.txt has all that the lessons, the tests and the web site need, requirements-lab.txt the
-part of it that a learner needs, both for every system and every Python that the course supports.
-Versions stay as they are while the ranges admit them; `make lock UPGRADE=--upgrade` asks for newer.
+part that a learner needs, both for every system and every Python that the course supports.
+Versions stay as they are while the ranges allow them; `make lock UPGRADE=--upgrade` asks for newer.
 """
 
 import re
@@ -18,11 +18,11 @@ HEAD = """\
 """
 EXTRAS = ("lessons", "lab", "site", "dev")
 OF_CUDA = re.compile(r"(cuda-|nvidia-|triton=).*\n", re.MULTILINE)
-"""Packages for graphics cards: the builds of PyTorch that want them name their versions."""
+"""Packages for GPUs: the builds of PyTorch that need them name their versions."""
 
 
 def lock(name: str, what: str, *options: str) -> None:
-    """Write the file `name`; what stands in it is kept where it can be."""
+    """Write the file `name`; its versions are kept where possible."""
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
     command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal"]
     command += ["--python-version", "3.11", "--no-annotate", "--no-header", "--output-file", name]

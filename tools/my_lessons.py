@@ -1,14 +1,14 @@
 """The learner's own copies of the lessons, in `my_lessons/`.
 
 The lessons in `notebooks/` belong to the course: they are under version control, and a newer course
-replaces them. So a learner works in copies, which nothing but the learner's own work changes, and
-into which a newer edition is merged cell by cell (`tools.editions`). Beside them lie the learner's
-progress and `my_transformer/`, and in `.editions/` the edition of which each copy was made.
+replaces them. So a learner works in copies, which only the learner's own work changes, and into
+which a newer edition is merged cell by cell (`tools.editions`). Next to them are the learner's
+progress and `my_transformer/`, and in `.editions/` the edition that each copy was made from.
 
 An edition is what is committed. So work that somebody began in `notebooks/` itself counts as
 theirs: a copy begins with it.
 
-`make lab` makes the copies, or brings them up to date; `make my-lessons` does only that, for other
+`make lab` makes the copies or brings them up to date; `make my-lessons` does only that, for other
 editors and for a machine in the cloud.
 """
 
@@ -29,10 +29,10 @@ LESSONS, MINE, EDITIONS, EARLIER = "notebooks", "my_lessons", ".editions", ".ear
 
 
 def bring_up_to_date(root: Path = ROOT) -> Iterator[str]:
-    """Make what copies are missing, merge what is new into the others; yield what was done.
+    """Make the missing copies, merge what is new into the others; yield what was done.
 
-    A copy that cannot be read stays as it is. One that is about to change is kept in
-    `my_lessons/.earlier/` before.
+    A copy that cannot be read stays as it is. One that is about to change is first backed up in
+    `my_lessons/.earlier/`.
     """
     lessons, mine = root / LESSONS, root / MINE
     (mine / EDITIONS).mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def bring_up_to_date(root: Path = ROOT) -> Iterator[str]:
 
 
 def _bring_glossary(newest: Path, copy: Path, edition: Path) -> Iterator[str]:
-    """Replace the copy of the glossary by a newer one, and keep it if the learner wrote in it."""
+    """Replace the copy of the glossary by a newer one; back it up if the learner wrote in it."""
     text = newest.read_bytes()
     old = edition.read_bytes() if edition.exists() else None
     changed = copy.exists() and copy.read_bytes() not in (old, text)
@@ -70,7 +70,7 @@ def _bring_up_to_date(lesson: Path, copy: Path, edition: Path) -> Iterator[str]:
 
 
 def _committed(lesson: Path, commit: str = "HEAD") -> bytes | None:
-    """Return a lesson as it was committed; `None` where there is no git, or no such commit."""
+    """Return a lesson as it was committed; `None` if there is no git or no such commit."""
     return _git(lesson, "show", f"{commit}:./{lesson.name}")
 
 
@@ -83,7 +83,7 @@ def _git(lesson: Path, *command: str) -> bytes | None:
 
 
 def _likeliest_edition(lesson: Path, copy: Path) -> bytes | None:
-    """Return that edition of a lesson with which a copy has the most cells in common."""
+    """Return the edition of a lesson that has the most cells in common with a copy."""
     mine = _read(copy.read_bytes())
     own = {cell.source for cell in mine.cells} if mine else set()
     commits = (_git(lesson, "log", "--format=%H", "--", lesson.name) or b"").decode().split()
@@ -94,7 +94,7 @@ def _likeliest_edition(lesson: Path, copy: Path) -> bytes | None:
 
 
 def _read(text: bytes) -> NotebookNode | None:
-    """Return a notebook; `None` if it is none."""
+    """Return a notebook; `None` if the text is not one."""
     try:
         notebook = nbformat.reads(text.decode(), as_version=4)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
@@ -107,7 +107,7 @@ def _read(text: bytes) -> NotebookNode | None:
 
 
 def _is_edition(text: bytes) -> bool:
-    """Return whether a text is a notebook whose cells can be known by their ids."""
+    """Return whether a text is a notebook whose cells all have ids."""
     notebook = _read(text)
     return notebook is not None and all("id" in cell for cell in notebook.cells)
 
@@ -120,16 +120,16 @@ def _merge(lesson: Path, copy: Path, old: bytes, newest: bytes) -> str:
             f"{MINE}/{copy.name} is no longer a notebook, so it stays as it is: rename it "
             f"to get a new copy of {LESSONS}/{lesson.name}."
         )
-    made = carried_over(_read(old), mine, _read(newest))
-    if made.cells == mine.cells:
+    merged = carried_over(_read(old), mine, _read(newest))
+    if merged.cells == mine.cells:
         return f"{MINE}/{copy.name} is up to date."
     kept = _keep_earlier(copy)
-    write_notebook(copy, made)
+    write_notebook(copy, merged)
     return f"{MINE}/{copy.name} has the newest edition and your work; the old copy is {kept}"
 
 
 def _keep_earlier(copy: Path) -> str:
-    """Copy a file to a place of its own, so that nothing that it held can be lost."""
+    """Copy a file to an unused name, so that nothing in it can be lost."""
     folder, number = copy.parent / EARLIER, 1
     folder.mkdir(exist_ok=True)
     while (kept := folder / f"{copy.stem}.{number}{copy.suffix}").exists():
@@ -139,7 +139,7 @@ def _keep_earlier(copy: Path) -> str:
 
 
 def main() -> str | None:
-    """Make the copies or bring them up to date, and say what was done; return what hinders it."""
+    """Make the copies or bring them up to date, and say what was done; return any problem."""
     try:
         for sentence in bring_up_to_date():
             print(sentence)

@@ -1,7 +1,7 @@
-"""Draw the stored explorables anew, without running the lessons: `make redraw`.
+"""Redraw the stored explorables without running the lessons: `make redraw`.
 
-It gives what `make notebooks` would, from what the lessons have stored in `docs/stills`, after a
-front end has changed, or how pictures are made. All other pictures are stored small again.
+After a change of a front end, or of how pictures are made, it gives what `make notebooks` would,
+from what the lessons have stored in `docs/stills`. All other pictures are compressed again.
 """
 
 import json
@@ -30,17 +30,17 @@ def redraw(path: Path, draw, weights: dict[str, bytes]) -> None:
         stored = STILLS / path.stem / f"{cell.id}.json"
         still = json.loads(stored.read_text(encoding="utf-8")) if stored.exists() else {}
         if "values" in still:
-            (output,) = [one for one in cell.outputs if "image/png" in one.get("data", {})]
-            needed = {key: weights[key] for key in models_of(still)}
-            give_picture(output, *draw(still, needed))
+            (picture,) = [out for out in cell.outputs if "image/png" in out.get("data", {})]
+            models = {key: weights[key] for key in models_of(still)}
+            give_picture(picture, *draw(still, models))
     store_small(notebook)
     write_notebook(path, notebook)
 
 
 def main(lesson: str = "") -> None:
-    chosen, weights = of_number(lesson, lesson_files()), stored_weights(STILLS)
+    paths, weights = of_number(lesson, lesson_files()), stored_weights(STILLS)
     with camera() as draw:
-        for path in chosen:
+        for path in paths:
             redraw(path, draw, weights)
             print(f"{path.name}: {path.stat().st_size / 1000:.0f} KB", flush=True)
 

@@ -1,8 +1,8 @@
 """Install one of the lists into .venv: `python -m tools.setup requirements-lab.txt`.
 
-The Makefile calls this when a list is new. What Make cannot do stands here: take uv where there is
-one and pip else, go on after an interrupt or a full disk, wait for another set-up of this folder.
-Standard library only, for it runs before anything is installed.
+The Makefile calls this when a list is new. It does what Make cannot: use uv if there is one and pip
+otherwise, continue after an interrupt or a full disk, wait for another set-up of this folder.
+Standard library only, because it runs before anything is installed.
 """
 
 import ast
@@ -24,19 +24,19 @@ ENVIRONMENT = {
     **os.environ,
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "PIP_USER": "0",  # a user's own setting of it fails in a .venv
-    "PYTHONWARNINGS": "ignore",  # some pips alarm about every editable install
-    # left to the first import, but where Python may not write it
+    "PYTHONWARNINGS": "ignore",  # some pips warn about every editable install
+    # left to the first import, unless Python may not write bytecode
     "UV_COMPILE_BYTECODE": "1" if os.environ.get("PYTHONDONTWRITEBYTECODE") else "0",
     "UV_COMPILE_BYTECODE_TIMEOUT": "3600",  # seconds a file; a busy machine may need some
 }
 
 
 def refusal(system: str, machine: str, macos: str, glibc: str) -> str:
-    """What to do on a system for which PyTorch has no packages; empty on one for which it has.
+    """What to do on a system for which PyTorch has no packages; empty if it has some.
 
     Args:
         system, machine: as `platform` names them.
-        macos, glibc: their versions, empty where there are none.
+        macos, glibc: their versions, or empty.
     """
     old = tuple(map(int, (macos or "99").split(".")[:1])) < (14,)
     libc = tuple(map(int, (glibc or "0").split(".")[:2])) >= (2, 28)
@@ -57,7 +57,7 @@ def refusal(system: str, machine: str, macos: str, glibc: str) -> str:
 
 
 def works(*command: str | Path, **environment: str) -> bool:
-    """Whether a command ends well; what it says is not shown."""
+    """Whether a command succeeds; its output is not shown."""
     try:
         run = subprocess.run(
             command, cwd=ROOT, env={**ENVIRONMENT, **environment}, capture_output=True
@@ -78,7 +78,7 @@ def make_venv() -> None:
 
 
 def find_uv() -> list[str | Path]:
-    """What calls uv, the user's own or one put into .venv; empty where there is none."""
+    """The command for uv, the user's own or one put into .venv; empty if there is none."""
     if works("uv", "--version"):
         return ["uv"]
     into_venv = [PYTHON, "-m", "pip", "install", "--constraint", LISTS[-1], "uv"]
@@ -86,16 +86,16 @@ def find_uv() -> list[str | Path]:
 
 
 def pip_settings() -> dict[str, str]:
-    """Where pip's own files and PIP_ variables tell it to look for packages, as uv's variables.
+    """Where pip's own files and PIP_ variables say to look for packages, as uv's variables.
 
-    Variables, because an index's address may hold a password, and everybody sees a command line.
+    Variables, because an index's address may hold a password, and command lines are public.
     """
     listed = subprocess.run(
         [PYTHON, "-m", "pip", "config", "list"], env=ENVIRONMENT, capture_output=True, text=True
     )
     lines = [line.partition("=") for line in listed.stdout.splitlines()]
     settings = {}
-    for section in ("global.", "install.", ":env:."):  # a later one outdoes an earlier one
+    for section in ("global.", "install.", ":env:."):  # a later one overrides an earlier one
         for name, _, value in lines:
             if name.startswith(section):
                 settings[name.removeprefix(section)] = ast.literal_eval(value).split()
@@ -115,7 +115,7 @@ def pip_settings() -> dict[str, str]:
 
 
 def uv_install(requirements: str) -> list[str | Path]:
-    """The command with which uv installs; empty where there is no uv."""
+    """The command with which uv installs; empty if there is no uv."""
     uv = find_uv()
     if not uv:
         return []
@@ -128,8 +128,8 @@ def uv_install(requirements: str) -> list[str | Path]:
     return command + auto if reached else command
 
 
-def copied() -> int:
-    """A new number whenever a package comes into .venv or leaves it."""
+def packages_changed_at() -> int:
+    """A number that changes whenever a package is added to .venv or removed."""
     (packages,) = VENV.glob("lib/python*/site-packages")
     return packages.stat().st_mtime_ns
 
@@ -142,13 +142,13 @@ def install(requirements: str) -> None:
         ["--quiet", "--no-deps", "--no-build-isolation", "-e", "."],
     )
     ways = [uv_install(requirements), [PYTHON, "-m", "pip", "install"]]
-    before = copied()
+    before = packages_changed_at()
     for command in filter(None, ways):
         runs = (subprocess.run([*command, *step], cwd=ROOT, env=ENVIRONMENT) for step in steps)
         if all(run.returncode == 0 for run in runs):
             break
-        if copied() != before:
-            sys.exit(FAILED)  # .venv may hold half a package: the next set-up makes it anew
+        if packages_changed_at() != before:
+            sys.exit(FAILED)  # .venv may hold half a package: the next set-up recreates it
     else:
         UNFINISHED.unlink()
         sys.exit(FAILED)
@@ -165,8 +165,8 @@ FAILED = (
 def set_up(requirements: str) -> None:
     libc, version = platform.libc_ver()
     glibc = version if libc == "glibc" else ""
-    if told := refusal(platform.system(), platform.machine(), platform.mac_ver()[0], glibc):
-        sys.exit(told)
+    if reason := refusal(platform.system(), platform.machine(), platform.mac_ver()[0], glibc):
+        sys.exit(reason)
     if UNFINISHED.exists() or not works(PYTHON, "-m", "pip", "--version"):
         if VENV.exists():
             print("The .venv here is incomplete (an interrupted set-up?): making a new one.")

@@ -1,7 +1,7 @@
 """Build the web site into `site/`: `make site`. It opens from the disk, without a network.
 
-The pages are copied to `build/site-source` in the order of the repository, so that links between
-them hold; Sphinx reads them there (docs/site/conf.py says how). Any warning is an error.
+The pages are copied to `build/site-source` in the repository's layout, so that links between them
+work; Sphinx reads them there (see docs/site/conf.py). Any warning is an error.
 """
 
 import shutil
@@ -24,10 +24,10 @@ PAGES = (
 
 def stage(source: Path) -> None:
     """Copy the pages that changed, and remove those that are gone."""
-    found = [*lesson_files(ROOT), *(path for glob in PAGES for path in ROOT.glob(glob))]
-    pages = {path.relative_to(ROOT): path for path in found}
-    of_the_site = [*ROOT.glob("docs/site/**/*.md"), *ROOT.glob("docs/site/**/*.rst")]
-    pages |= {path.relative_to(ROOT / "docs/site"): path for path in of_the_site}
+    paths = [*lesson_files(ROOT), *(path for glob in PAGES for path in ROOT.glob(glob))]
+    pages = {path.relative_to(ROOT): path for path in paths}
+    site_paths = [*ROOT.glob("docs/site/**/*.md"), *ROOT.glob("docs/site/**/*.rst")]
+    pages |= {path.relative_to(ROOT / "docs/site"): path for path in site_paths}
     for name, path in pages.items():
         staged = source / name
         staged.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,7 @@
 """The package's docstrings as reStructuredText: a Sphinx extension.
 
-They are written to be read in the source: code between single backticks, formulas in plain
-letters, examples indented, "Source: ..." in one line. Napoleon then reads their "Args:" and
-"Raises:".
+They are written to be read in the source: code between single backticks, formulas as plain text,
+examples indented, "Source: ..." on one line. Napoleon then reads their "Args:" and "Raises:".
 """
 
 import re
@@ -14,7 +13,7 @@ NOTE = re.compile(r"(Source|Differs): (.+)")
 
 
 def as_restructured(lines: list[str]) -> list[str]:
-    """Return a docstring's lines so that they look on the page as they read in the source."""
+    """Return a docstring's lines so that they look on the page as they do in the source."""
     return list(_noted(list(_marked(lines))))
 
 
@@ -33,12 +32,12 @@ def _marked(lines: list[str]) -> Iterator[str]:
             continue
         parts = CODE.split(line)
         parts[1::2] = [f"`{code}`\\ " for code in parts[1::2]]
-        parts[::2] = [MARKUP.sub(lambda found: f"\\{found[0]}", part) for part in parts[::2]]
+        parts[::2] = [MARKUP.sub(lambda match: f"\\{match[0]}", part) for part in parts[::2]]
         yield "".join(parts)
 
 
 def _noted(lines: list[str]) -> Iterator[str]:
-    """Give every "Source:" and "Differs:" a paragraph of its own."""
+    """Put every "Source:" and "Differs:" in its own paragraph."""
     in_note = False
     for line in lines:
         if note := NOTE.match(line):
@@ -57,10 +56,10 @@ def read_docstring(app, what, name, obj, options, lines: list[str]) -> None:
     """Rewrite a docstring before napoleon reads it."""
     lines[:] = as_restructured(lines)
     if what in ("attribute", "data", "property"):
-        lines.insert(0, "")  # or napoleon takes what stands before a colon for a type
+        lines.insert(0, "")  # or napoleon takes what precedes a colon for a type
 
 
 def setup(app) -> dict[str, bool]:
-    """Tell Sphinx what to call when."""
+    """Connect to Sphinx."""
     app.connect("autodoc-process-docstring", read_docstring, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""What the web site makes of the course's pages: a Sphinx extension.
+"""Turn the course's pages into the web site's: a Sphinx extension.
 
 Lessons come to life with what `make notebooks` stored in `docs/stills`; pictures get their text
 alternatives; links to the package lead to its source on the site, others to the repository, once it
@@ -32,15 +32,15 @@ from transformer_lesson.explorables.html import place, shown
 ROOT = Path(__file__).resolve().parent.parent
 STILLS = ROOT / "docs" / "stills"
 ALIVE = {"index": ("ModelFlow",), "try": ("TranslationPlayground", "ModelFlow")}
-"""The explorables of the pages that are no lessons."""
+"""The explorables of pages other than lessons."""
 VERBS = ("Show", "Hide")  # what folds say, shut and open
 INTERNAL = re.compile(r"lesson_\d\d/(exercises|solutions|measure_\w+)\.py")
-"""What would give exercises away, and scripts."""
+"""Scripts, and what would give exercises away."""
 CELL_LINK = re.compile(r"\[(\d\d · ([^\]]+))\]\(([^)#]*/(\w+\.ipynb))#cell-id=([\w-]+)\)")
 
 
 def keep_pictures_apart(app) -> None:
-    """Have MyST-NB unpack the lessons' pictures beside its other work, not beside the site."""
+    """Have MyST-NB unpack the lessons' pictures in its work folder, not next to the site."""
     folder = Path(app.doctreedir).parent / "site-pictures"
     app.env.mystnb_config = app.env.mystnb_config.copy(output_folder=str(folder))
 
@@ -70,9 +70,9 @@ def read_page(app, docname: str, source: list[str]) -> None:
 
 
 def to_heading(link: re.Match) -> str:
-    """Return a link to a cell, as JupyterLab takes it, as one to the heading that it names."""
+    """Turn a link to a cell, in JupyterLab's form, into one to the heading that it names."""
     label, title, path, file, cell = link.groups()
-    headings = [one for one in lesson_headings(file)[cell] if without_number(one) == title]
+    headings = [text for text in lesson_headings(file)[cell] if without_number(text) == title]
     return f"[{label}]({path}#{slug(headings[0])})"
 
 
@@ -93,13 +93,13 @@ def without_number(heading: str) -> str:
 
 
 def slug(heading: str) -> str:
-    """Return a heading's anchor, as MyST (and GitHub) make it."""
+    """Return a heading's anchor, as MyST (and GitHub) build it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 @cache
 def first_state(kind: str) -> dict:
-    """Return an explorable as a page gets it, as it is when nobody has moved it."""
+    """Return an explorable's untouched state as a page gets it."""
     explorable = getattr(explorables, kind)()
     return shown(explorable)[0]
 
@@ -142,7 +142,7 @@ def module_list(room: str) -> str:
 
 
 def enliven(cell: dict, stored: Path) -> None:
-    """Give a cell's picture its text alternative, or what works without a kernel in its place."""
+    """Replace a cell's picture by what works without a kernel, or give it its text alternative."""
     outputs = []
     for output in cell["outputs"]:
         data = output.get("data", {})
@@ -183,7 +183,7 @@ def add_front_ends(app, pagename: str, templatename: str, context: dict, doctree
 
 
 class RepositoryLinks(SphinxPostTransform):
-    """Lead links to files that are no pages to their source on the site, or in the repository."""
+    """Point links to files that are not pages to their source on the site or in the repository."""
 
     default_priority = 8  # before MyST complains about them, at 9
 
@@ -225,14 +225,14 @@ def copy_files(app, exception: Exception | None) -> None:
         static = Path(app.outdir, "_static")
         script = "sphinx-mathjax-offline/static/mathjax/tex-svg.js"
         (static / "mathjax").mkdir(exist_ok=True)
-        found = distribution("sphinx-mathjax-offline").locate_file(script)
-        shutil.copyfile(found, static / "mathjax" / "tex-svg.js")
+        source = distribution("sphinx-mathjax-offline").locate_file(script)
+        shutil.copyfile(source, static / "mathjax" / "tex-svg.js")
         write_models(STILLS, static / "models")
         (static / "webpack-macros.html").unlink(missing_ok=True)  # a template that the theme leaves
 
 
 def fingerprint(*folders: Path) -> str:
-    """Return a text that is another one as soon as a file of these folders is."""
+    """Return a hash that changes with any file of these folders."""
     digest = hashlib.sha256()
     for path in sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()):
         digest.update(f"{path.name}\n".encode() + path.read_bytes())
@@ -240,7 +240,7 @@ def fingerprint(*folders: Path) -> str:
 
 
 def setup(app) -> dict[str, bool]:
-    """Tell Sphinx what to call when, and to make all pages anew when what lives in them changed."""
+    """Connect to Sphinx, and have it rebuild all pages when the explorables change."""
     app.add_config_value("fingerprint", fingerprint(STILLS, WEB, LESSON_FILES), "env")
     app.connect("builder-inited", keep_pictures_apart, priority=900)  # after MyST-NB
     app.connect("source-read", read_page)

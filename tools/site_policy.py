@@ -1,7 +1,7 @@
 """What a page of the web site may do, written into the page: a content security policy.
 
-Nothing is fetched but the site's own files, and of scripts that stand in the page only those that
-were there when it was built, which the policy knows by their hashes.
+Only the site's own files may be fetched, and of inline scripts only those run that were in the page
+when it was built, which the policy knows by their hashes.
 """
 
 import re
@@ -14,7 +14,7 @@ from transformer_lesson.explorables.html import source_of
 SCRIPT = re.compile(r"<script(?![^>]*(?: src=|application/json))[^>]*>(.*?)</script>", re.DOTALL)
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="[^"]*">\n')
 NONCE = re.compile(r"'nonce-[\w-]+'")  # by which a frame's own policy knows its script
-CHARSET = '<meta charset="utf-8" />\n'  # has to stand within a page's first thousand letters
+CHARSET = '<meta charset="utf-8" />\n'  # must be among a page's first thousand characters
 WITHIN = (
     "default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
     "font-src 'self'; script-src 'self' {scripts}"
@@ -22,7 +22,7 @@ WITHIN = (
 
 
 def with_policy(text: str) -> str:
-    """Return a page with the policy that allows what stands in it, and nothing else."""
+    """Return a page with the policy that allows what is in it, and nothing else."""
     text = POLICY.sub("", text, count=1)
     scripts = {source_of(script) for script in SCRIPT.findall(text)}
     for frame in html.fromstring(text).xpath("//iframe/@srcdoc"):  # policies hold in frames, too

@@ -14,7 +14,7 @@ MODEL = re.compile('"IPY_MODEL_([0-9a-f]+)"')
 
 
 def still_as_html(still: dict) -> str:
-    """Return what stands in the page for what a lesson has stored.
+    """Return the HTML for what a lesson has stored.
 
     Args:
         still: an explorable's kind and values, or the drawing of an attention view.
@@ -23,11 +23,11 @@ def still_as_html(still: dict) -> str:
 
 
 def scripts(stills: list[dict], root: str) -> str:
-    """Return what brings the explorables of one page to life, to stand once, after the last.
+    """Return what brings the explorables of one page to life, to be put once after the last.
 
     Args:
         stills: what the page shows.
-        root: the way from the page to the first one: "", or "../".
+        root: the path from the page to the site's root: "", or "../".
     """
     alive = [still for still in stills if "values" in still]
     keys = {key for still in alive for key in models_of(still)}
@@ -48,7 +48,7 @@ def stored_weights(stills: Path) -> dict[str, bytes]:
 
 
 def write_models(stills: Path, folder: Path) -> None:
-    """Write the weights of the explorables' models as scripts, and remove what is none of them."""
+    """Write the weights of the explorables' models as scripts, and remove all other files."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for key, data in stored_weights(stills).items():

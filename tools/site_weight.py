@@ -8,12 +8,12 @@ from lxml import html
 
 
 def local_links(path: Path, page: html.HtmlElement) -> dict[str, tuple[Path, str]]:
-    """Return the files and fragments that a page points at on this disk, by the link's text.
+    """Return the files and fragments that a page points to on this disk, by link.
 
     Raises:
-        ValueError: the page would fetch something from outside; a link to click is no fetch.
+        ValueError: the page would fetch something from outside; a link to click is not a fetch.
     """
-    found = {}
+    links = {}
     for element, _, link, _ in page.iterlinks():
         parts = urlsplit(link)
         if parts.scheme == "data" or element.tag == "a" and parts.scheme:
@@ -21,8 +21,8 @@ def local_links(path: Path, page: html.HtmlElement) -> dict[str, tuple[Path, str
         if parts.scheme or parts.netloc:
             raise ValueError(f"{path} fetches {link}: keep it with the site.")
         file = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-        found[link] = (file, unquote(parts.fragment))
-    return found
+        links[link] = (file, unquote(parts.fragment))
+    return links
 
 
 def page_files(path: Path) -> set[Path]:

@@ -1,7 +1,7 @@
 """Pictures as the lessons store them: PNGs with a palette of at most 256 colors.
 
 Most bytes of a drawing are shades at the edges of letters and lines, thousands of them. Shades that
-no eye tells apart become the most frequent one of them; what covers an area keeps its color.
+look alike become the most frequent one of them; what covers an area keeps its color.
 """
 
 import base64
@@ -26,24 +26,24 @@ def store_small(notebook: nbformat.NotebookNode) -> None:
 
 
 def small(png: bytes) -> bytes:
-    """Return a picture with few colors; a picture made so comes back as it is.
+    """Return a picture with few colors; a picture that has been through this comes back unchanged.
 
-    A color that two by two pixels have stays as it is; any other moves by at most `AT_EDGES` in
-    each of red, green, blue (times opacity) and opacity. While that needs more than 256 colors,
-    each may move by one more. The same pixels give the same bytes with the same Pillow.
+    A color that fills two by two pixels stays; any other moves by at most `AT_EDGES` in each of
+    red, green, blue (times opacity) and opacity. While that needs more than 256 colors, each may
+    move by one more. The same pixels give the same bytes with the same Pillow.
     """
     pixels = np.array(Image.open(io.BytesIO(png)).convert("RGBA"))
     codes = pixels.view("<u4")[..., 0]
-    found, index, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    colors = found.view(np.uint8).reshape(-1, 4)
-    on_area = np.isin(found, _codes_on_areas(codes))
+    distinct, index, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    colors = distinct.view(np.uint8).reshape(-1, 4)
+    on_area = np.isin(distinct, _codes_on_areas(codes))
     limits = np.where(on_area, 0, AT_EDGES)
-    order = np.lexsort((found, -counts, ~on_area))
-    seen = _times_opacity(colors)
-    while len(kept := _kept(seen, order, limits)) > MOST_COLORS:
+    order = np.lexsort((distinct, -counts, ~on_area))
+    shades = _times_opacity(colors)
+    while len(palette := _palette(shades, order, limits)) > MOST_COLORS:
         limits += 1
-    nearest = np.stack([np.abs(seen - seen[one]).max(axis=1) for one in kept]).argmin(axis=0)
-    return _png(nearest[index].reshape(codes.shape), colors[kept])
+    distances = np.stack([np.abs(shades - shades[i]).max(axis=1) for i in palette])
+    return _png(distances.argmin(axis=0)[index].reshape(codes.shape), colors[palette])
 
 
 def _codes_on_areas(codes: np.ndarray) -> np.ndarray:
@@ -56,14 +56,14 @@ def _times_opacity(colors: np.ndarray) -> np.ndarray:
     return np.column_stack(((colors[:, :3] * colors[:, 3:] + 127) // 255, colors[:, 3]))
 
 
-def _kept(seen: np.ndarray, order: np.ndarray, limits: np.ndarray) -> list[int]:
-    """Return the colors, in rising order, of which every other is within its limit of one."""
-    kept, is_far = [], np.ones(len(seen), dtype=bool)
-    for one in order:
-        if is_far[one]:
-            kept.append(int(one))
-            is_far &= np.abs(seen - seen[one]).max(axis=1) > limits
-    return sorted(kept)
+def _palette(shades: np.ndarray, order: np.ndarray, limits: np.ndarray) -> list[int]:
+    """Return indices of colors, rising, such that every other is within its limit of one."""
+    palette, is_far = [], np.ones(len(shades), dtype=bool)
+    for i in order:
+        if is_far[i]:
+            palette.append(int(i))
+            is_far &= np.abs(shades - shades[i]).max(axis=1) > limits
+    return sorted(palette)
 
 
 def _png(index: np.ndarray, colors: np.ndarray) -> bytes:

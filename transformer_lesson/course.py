@@ -20,7 +20,7 @@ LESSONS = {
     number: Lesson(**entry)
     for number, entry in tomllib.loads(_LIST.read_text(encoding="utf-8")).items()
 }
-"""Number of each lesson, "00" to "17", to what there is to say about it."""
+"""The lessons by number, "00" to "17"."""
 
 
 def files_of_lessons(name: str) -> dict[str, Path]:

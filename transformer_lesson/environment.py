@@ -1,4 +1,4 @@
-"""What is installed here, beside what the course was tested with.
+"""What is installed here, next to what the course was tested with.
 
 `python -m transformer_lesson.environment` works where PyTorch or any other package is missing or
 broken, and on an older Python: it needs no more than the standard library of Python 3.8.
@@ -24,10 +24,10 @@ PACKAGE = "transformer_lesson"
 TESTED = "extra_metadata/requirements-lab.txt"
 """Installed with the package: the exact versions with which every test of the course passed."""
 COMPILED = {"numpy": "numpy", "pillow": "PIL", "safetensors": "safetensors", "torch": "torch"}
-"""Packages that can be installed and still fail: they hold code for one kind of machine."""
+"""Packages that can be installed and still fail: they hold compiled code for one machine type."""
 
 LAB = "extra == 'lab'"
-"""Of what lessons can do without: another program may show them, and cells say what they miss."""
+"""Marks what lessons can do without: cells say what is missing; other programs may show them."""
 
 TODO = {
     "as tested": "",
@@ -48,9 +48,9 @@ class Row:
     Args:
         name: of the package, or "Python".
         installed: its version, or "none".
-        tested: the version, or versions, with which every test of the course passed.
+        tested: the version or versions with which every test of the course passed.
         status: one of the keys of `TODO`.
-        reason: the error with which a broken package answers.
+        reason: the error that a broken package raises.
     """
 
     name: str
@@ -72,14 +72,14 @@ class EnvironmentReport:
     """What is installed, what differs, what to do: a table in a notebook, text elsewhere.
 
     Args:
-        rows: Python first, then the packages; or the course alone, where it is not installed.
+        rows: Python first, then the packages; only the course if it is not installed.
     """
 
     rows: tuple[Row, ...]
 
     @property
     def urgent(self) -> list[Row]:
-        """The rows because of which lessons may fail."""
+        """The rows that may make lessons fail."""
         return [row for row in self.rows if row.status in ("missing", "not supported", "broken")]
 
     @property
@@ -96,7 +96,7 @@ class EnvironmentReport:
         """Return a sentence and the command that it asks you to run; both may be empty.
 
         Args:
-            pip: what calls pip here.
+            pip: the command that runs pip here.
         """
         if self.rows[0].name == PACKAGE:
             return "Run this in the folder of the course:", "make lab"
@@ -133,10 +133,10 @@ class EnvironmentReport:
 def environment_report() -> EnvironmentReport:
     """Return a table of what is installed, what differs from the tested versions and what to do.
 
-    It raises nothing, whatever is installed. All that it knows stands in the metadata of the
-    installed course: the packages that it asks for, their ranges, and the tested versions.
+    It raises nothing, whatever is installed. All that it knows comes from the metadata of the
+    installed course: the packages that it requires, their ranges, and the tested versions.
     """
-    for course in metadata.distributions(name=PACKAGE):  # an older build may lie before it
+    for course in metadata.distributions(name=PACKAGE):  # an older build may come before it
         pins = course.read_text(TESTED)
         if pins:
             break
@@ -168,7 +168,7 @@ def _row(name: str, wanted: str, tested: str) -> Row:
         return Row(name, installed, tested, _status(installed, wanted, tested))
     except metadata.PackageNotFoundError:
         return Row(name, "none", tested, "not installed" if LAB in wanted else "missing")
-    except Exception as error:  # whatever a broken library raises is what we look for
+    except Exception as error:  # whatever a broken library raises is what we report
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         return Row(name, installed or "unknown", tested, "broken", reason)
 

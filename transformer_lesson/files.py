@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and text from anywhere that is safe to show."""
+"""Writing files whole or not at all, and making text from anywhere safe to show."""
 
 import errno
 import glob
@@ -12,18 +12,18 @@ JOINERS = "\u200c\u200d"  # they hold emoji and Persian words together
 
 
 def printable(text: str, longest: int | None = None, keep: str = "") -> str:
-    r"""Write what cannot be seen as an escape: a null byte as `\x00`, half a pair as `\ud83d`.
+    r"""Escape what cannot be seen: a null byte as `\x00`, half a surrogate pair as `\ud83d`.
 
-    What is left turns no line around, moves no cursor and can be sent as UTF-8.
+    The result reverses no line, moves no cursor and can be sent as UTF-8.
 
     Args:
         text: anything.
         longest: characters that the result may have; more are cut off with "…".
         keep: characters that stay as they are, such as a line break.
     """
-    seen = JOINERS + keep
+    unescaped = JOINERS + keep
     shown = "".join(
-        c if c.isprintable() or c in seen else c.encode("unicode_escape").decode()
+        c if c.isprintable() or c in unescaped else c.encode("unicode_escape").decode()
         for c in (text if longest is None else text[: longest + 1])
     )
     return shown if longest is None or len(shown) <= longest else shown[: longest - 1] + "…"
@@ -34,13 +34,12 @@ ABANDONED = 600  # seconds without a byte after which nobody is writing a file a
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
-    """Write a file so that it is there in whole or not at all, even if the power fails.
+    """Write a file whole or not at all, even if the power fails.
 
-    On return the disk has the file under its name. (Windows cannot be asked for the name: after
-    a power cut an older file may be back.) A process that is killed meanwhile leaves
-    `.<name>.<numbers>.tmp` behind, which a later writing of the same file removes.
-    A file that was there keeps its permissions; where the name is a link, the file that it leads
-    to is written.
+    On return the disk has the file under its name. (Windows cannot sync the name: after a power
+    cut an older file may be back.) A process that is killed meanwhile leaves
+    `.<name>.<numbers>.tmp` behind, which a later write of the same file removes. An existing file
+    keeps its permissions; if the name is a link, its target is written.
 
     Raises:
         OSError: the file cannot be written; an older file of this name stays as it was.
@@ -54,7 +53,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
                 os.fchmod(file.fileno(), mode)
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())  # on the disk, before the name points to it
+            os.fsync(file.fileno())  # on the disk before the name points to it
         os.replace(temporary, path)
     except OSError as error:
         full = "make room on the disk or " if error.errno in FULL else ""
@@ -74,32 +73,32 @@ def _private(path: str, flags: int) -> int:
 
 
 def rename_aside(path: Path, why: str) -> Path:
-    """Rename a file to `<stem>.<why>-<number>`, which no other file has; return the new path."""
+    """Rename a file to an unused `<stem>.<why>-<number>`; return the new path."""
     number = 1
-    while (kept := path.with_name(f"{path.stem}.{why}-{number}{path.suffix}")).exists():
+    while (new := path.with_name(f"{path.stem}.{why}-{number}{path.suffix}")).exists():
         number += 1
-    return path.rename(kept)
+    return path.rename(new)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the folder's list of names to the disk, where that can be asked for."""
+    """Sync the folder's list of names to the disk, if the system can."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # what file systems say that have no such list
+        if error.errno != errno.EINVAL:  # from file systems that cannot sync a folder
             raise
     finally:
         os.close(descriptor)
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove what processes that were killed while they wrote this file left behind."""
+    """Remove what processes left behind that were killed while writing this file."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         try:
             if time.time() - leftover.stat().st_mtime > ABANDONED:
                 leftover.unlink()
         except FileNotFoundError:
-            continue  # another process was faster
+            continue  # another process removed it first

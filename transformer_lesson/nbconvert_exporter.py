@@ -1,6 +1,6 @@
-"""nbconvert's exporter `lesson`, where the package is installed with or without its extras.
+"""nbconvert's exporter `lesson`, whether or not the package's extras are installed.
 
-Short, because nbconvert loads it whenever it lists exporters: only the extra `lessons` has more.
+Short, because nbconvert loads it whenever it lists exporters; the work is done elsewhere.
 """
 
 from nbconvert.exporters.base import ExporterDisabledError

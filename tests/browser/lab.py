@@ -142,3 +142,24 @@ def shut_answers(page) -> None:
 def shut_down_kernel(page) -> None:
     """End the kernel of the notebook that is open."""
     page.evaluate("() => window.jupyterapp.commands.execute('kernelmenu:shutdown')")
+
+
+REPLACE_AND_RUN = """async ([marker, source]) => {
+    const {content} = window.jupyterapp.shell.currentWidget;
+    const i = [...content.model.cells].findIndex(
+        cell => cell.sharedModel.source.startsWith(marker));
+    content.model.cells.get(i).sharedModel.setSource(source);
+    content.activeCellIndex = i;
+    await window.jupyterapp.commands.execute('notebook:run-cell-and-select-next');
+    await window.jupyterapp.commands.execute('notebook:run-cell');
+}"""
+
+
+ERRORS = """() => {
+    const cells = [...window.jupyterapp.shell.currentWidget.content.model.cells];
+    const code = cells.filter(cell => cell.type === 'code');
+    return code.flatMap((cell, i) => cell.executionCount
+        ? cell.sharedModel.outputs.filter(output => output.output_type === 'error')
+            .map(output => `code cell ${i}: ${output.ename}: ${output.evalue}`)
+        : [`code cell ${i} did not run`]);
+}"""

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.browser.lab import offline_page
-from tests.figures.test_attention_view import SHOWN
+from tests.figures.views import SHOWN
 from transformer_lesson.figures.attention_view.view import head_view, model_view
 
 pytestmark = pytest.mark.browser

@@ -11,8 +11,7 @@ import pytest
 from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests.browser.lab import new_context
-from tests.browser.test_lessons import ERRORS
+from tests.browser.lab import ERRORS, new_context
 from tests.security.hostile_texts import TEXTS
 from tools.execute_notebooks import clean
 

@@ -3,19 +3,9 @@
 import pytest
 from playwright import sync_api as playwright
 
-from tests.browser.lab import offline_page, run_lesson, shut_down_kernel
+from tests.browser.lab import REPLACE_AND_RUN, offline_page, run_lesson, shut_down_kernel
 
 pytestmark = pytest.mark.browser
-
-REPLACE_AND_RUN = """async ([marker, source]) => {
-    const {content} = window.jupyterapp.shell.currentWidget;
-    const i = [...content.model.cells].findIndex(
-        cell => cell.sharedModel.source.startsWith(marker));
-    content.model.cells.get(i).sharedModel.setSource(source);
-    content.activeCellIndex = i;
-    await window.jupyterapp.commands.execute('notebook:run-cell-and-select-next');
-    await window.jupyterapp.commands.execute('notebook:run-cell');
-}"""
 
 
 @pytest.mark.everything

@@ -6,18 +6,11 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from tests.browser.lab import ERRORS
 from tests.patience import PATIENCE
 from tools.lesson_files import lesson_files
 
 LESSONS = [path.name for path in lesson_files()]
-ERRORS = """() => {
-    const cells = [...window.jupyterapp.shell.currentWidget.content.model.cells];
-    const code = cells.filter(cell => cell.type === 'code');
-    return code.flatMap((cell, i) => cell.executionCount
-        ? cell.sharedModel.outputs.filter(output => output.output_type === 'error')
-            .map(output => `code cell ${i}: ${output.ename}: ${output.evalue}`)
-        : [`code cell ${i} did not run`]);
-}"""
 TRAINING = [
     "import torch\n"
     "from transformer_lesson.explorables import HeadAblation, LiveCurves, TrainingReplay\n"

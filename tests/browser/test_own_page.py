@@ -8,7 +8,7 @@ import torch
 
 from tests.explorables.conftest import show, tab
 from tests.explorables.forward_pass import forward_pass, three_digits
-from tests.mine.test_export import SOURCES, small_translator
+from tests.mine.small_translator import SOURCES, small_translator
 from transformer_lesson import mine
 from transformer_lesson.generation import generate
 from transformer_lesson.lessons.lesson_10 import size_and_text

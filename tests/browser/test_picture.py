@@ -13,8 +13,7 @@ import pytest
 from PIL import Image, ImageDraw
 from PIL.PngImagePlugin import PngInfo
 
-from tests.browser.lab import REPOSITORY, open_answers, shut_answers
-from tests.browser.test_learner import REPLACE_AND_RUN
+from tests.browser.lab import REPLACE_AND_RUN, REPOSITORY, open_answers, shut_answers
 from tests.explorables.shown import Shown
 from transformer_lesson.explorables import ModelFlow
 

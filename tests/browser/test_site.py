@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.base import AXE_FILE_PATH
 from lxml import html
 
+from tests.browser.accessibility import AXE, FORM, SERIOUS
 from tests.browser.lab import UNFOLD, new_context
 from tools import site
 from tools.lesson_files import lesson_files
@@ -25,12 +25,6 @@ MEGABYTES = 5  # of a lesson's page with everything that it can show, apart from
 MEGABYTES_OF_TRANSLATOR = 6.3  # which all pages share
 MEGABYTES_OF_MODELS = 1.3  # of a lesson's own
 TRANSLATORS = model_key(TRANSLATOR.read_bytes())
-AXE = Path(AXE_FILE_PATH).read_text(encoding="utf-8")
-SERIOUS = """options => async where => (await axe.run(where, {
-    iframes: false, preload: false, resultTypes: ["violations"], ...options}))
-    .violations.filter(fault => ["serious", "critical"].includes(fault.impact))
-    .map(fault => `${fault.id}: ${fault.nodes.map(node => node.html.slice(0, 150)).join(" | ")}`)"""
-FORM = f"() => ({SERIOUS})({{rules: {{'color-contrast': {{enabled: false}}}}}})(document)"
 # Thousands of words have the same few colors: one of each combination is measured.
 CONTRAST = f"""() => {{
     const found = new Map();

@@ -1,19 +1,23 @@
 """A Llama and its tokenizer out of a GGUF file are those that went in."""
 
-import json
 import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import tokenizers
 import torch
-from tokenizers import pre_tokenizers
 from torch import nn
-from transformers import LlamaForCausalLM
 
-from tests.checkpoints.families import drawn_fields, inputs_of, library_model
+from tests.checkpoints.families import inputs_of
 from tests.checkpoints.gguf_files import gguf
+from tests.checkpoints.llama_files import (
+    LINES,
+    llama_file,
+    neighbors_from_halves,
+    small_llama,
+    trained,
+    vocabulary_file,
+)
 from transformer_lesson.checkpoints import compare_layers, from_pretrained, llama_cpp
 from transformer_lesson.checkpoints.llama_cpp import halves_from_neighbors, packed_llama
 from transformer_lesson.generation import generate
@@ -21,70 +25,11 @@ from transformer_lesson.model import packed
 from transformer_lesson.model.packed import FourBitLinear as PACKED
 from transformer_lesson.model.positions import apply_rotary
 
-NAMES = {
-    "model.embed_tokens.weight": "token_embd.weight",
-    "model.norm.weight": "output_norm.weight",
-    "lm_head.weight": "output.weight",
-}
-OURS = [f"self_attn.{part}_proj" for part in "qkvo"]
-OURS += [f"mlp.{part}_proj" for part in ("gate", "up", "down")]
-OURS += ["input_layernorm", "post_attention_layernorm"]
-LLAMA_CPPS = ["attn_q", "attn_k", "attn_v", "attn_output"]
-LLAMA_CPPS += ["ffn_gate", "ffn_up", "ffn_down", "attn_norm", "ffn_norm"]
-PARTS = dict(zip(OURS, LLAMA_CPPS, strict=True))
-
-
-def neighbors_from_halves(W: np.ndarray, n_heads: int) -> np.ndarray:
-    """Row j and row j + d_head / 2 of a head become neighbors, one row at a time."""
-    d_head = len(W) // n_heads
-    rows = []
-    for head in range(n_heads):
-        for j in range(d_head // 2):
-            rows += [W[head * d_head + j], W[head * d_head + j + d_head // 2]]
-    return np.stack(rows)
-
-
-def llama_file(theirs: LlamaForCausalLM, **changes) -> tuple[dict, dict]:
-    """The metadata and the tensors that llama.cpp would write of a model of the library."""
-    config = theirs.config
-    metadata = {
-        "general.architecture": "llama",
-        "llama.embedding_length": config.hidden_size,
-        "llama.feed_forward_length": config.intermediate_size,
-        "llama.context_length": config.max_position_embeddings,
-        "llama.attention.head_count": config.num_attention_heads,
-        "llama.attention.head_count_kv": config.num_key_value_heads,
-        "llama.block_count": config.num_hidden_layers,
-        "llama.attention.layer_norm_rms_epsilon": config.rms_norm_eps,
-        "llama.rope.dimension_count": config.hidden_size // config.num_attention_heads,
-        "llama.rope.freq_base": config.rope_parameters["rope_theta"],
-        "tokenizer.ggml.bos_token_id": 1,
-        "tokenizer.ggml.eos_token_id": 2,
-        "tokenizer.ggml.padding_token_id": 3,
-    }
-    heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
-    tensors = {}
-    for name, weight in theirs.state_dict().items():
-        weight = weight.numpy()
-        if turned := re.search("[qk]_proj", name):
-            weight = neighbors_from_halves(weight, heads[turned.group()])
-        if layer := re.fullmatch(r"model\.layers\.(\d+)\.(.+)\.weight", name):
-            name = f"blk.{layer[1]}.{PARTS[layer[2]]}.weight"
-        tensors[NAMES.get(name, name)] = weight
-    if config.tie_word_embeddings:
-        del tensors["output.weight"]
-    return metadata | changes, tensors
-
 
 def saved(tmp_path, metadata: dict, tensors: dict):
     path = tmp_path / "model.gguf"
     path.write_bytes(gguf({k: v for k, v in metadata.items() if v is not None}, tensors))
     return path
-
-
-def small_llama(seed: int = 0, **fields) -> LlamaForCausalLM:
-    drawn = drawn_fields("llama", seed) | {"attention_bias": False}
-    return library_model("llama", **drawn | fields)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -180,7 +125,7 @@ def in_four_bits(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("winner", ["packed", "as it is"])
+@pytest.mark.parametrize("winner", ["packed", "plain"])
 @torch.no_grad()
 def test_a_packed_llama_computes_what_the_file_says(winner, in_four_bits, monkeypatch):
     monkeypatch.setattr(packed, "race_of", lambda key: SimpleNamespace(chosen=winner))
@@ -194,37 +139,6 @@ def test_a_packed_llama_computes_what_the_file_says(winner, in_four_bits, monkey
     rows = halves_from_neighbors(torch.arange(64.0)[:, None], 2)[:, 0].long()
     assert rows.tolist() != list(range(64))  # a model with rows in the file's order would differ
     assert len(generate(ours, ids, 5, eos_id=None).ids[0]) == 5
-
-
-MARKS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-LINES = ["The tallest tower has 1234 steps, and it's 56 m high.", "Türme und 日本, 1999 999 99"]
-WIDE = "a  1  2  3  4  5"
-
-
-def trained() -> tokenizers.Tokenizer:
-    """A tokenizer of the library that cuts numbers into digits, as SmolLM2's own does."""
-    made = tokenizers.Tokenizer(tokenizers.models.BPE())
-    digits, pieces = pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.pre_tokenizer = pre_tokenizers.Sequence([digits, pieces])
-    made.decoder = tokenizers.decoders.ByteLevel()
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=300, special_tokens=list(MARKS), initial_alphabet=alphabet, show_progress=False
-    )
-    made.train_from_iterator([*LINES, *[WIDE] * 9], trainer)
-    return made
-
-
-def vocabulary_file(**changes) -> dict:
-    model = json.loads(trained().to_str())["model"]
-    tokens = sorted(model["vocab"], key=model["vocab"].get)
-    ids = {"bos_token_id": 1, "eos_token_id": 2, "padding_token_id": 2, "unknown_token_id": 0}
-    fields = ids | {
-        **{"model": "gpt2", "pre": "smollm", "tokens": tokens},
-        "token_type": np.array([3] * 3 + [1] * (len(tokens) - 3), dtype="<i4"),
-        "merges": [" ".join(pair) for pair in model["merges"]],
-    }
-    return {f"tokenizer.ggml.{field}": value for field, value in (fields | changes).items()}
 
 
 def test_the_tokenizer_is_the_one_that_was_written(tmp_path):

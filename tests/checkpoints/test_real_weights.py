@@ -5,7 +5,7 @@ import pytest
 import torch
 import transformers
 
-from tests.checkpoints.test_llama_cpp import NAMES, PARTS
+from tests.checkpoints.llama_files import NAMES, PARTS
 from tests.real_weights import needs_weights
 from transformer_lesson.checkpoints import compare_layers, from_pretrained
 from transformer_lesson.checkpoints.gguf import read_gguf

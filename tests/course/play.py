@@ -17,7 +17,7 @@ from pathlib import Path
 import nbformat
 
 from tests.cells import names_in, without_magics, without_slow_cells
-from tests.exercises.test_collection import Notebook
+from tests.exercises.notebook import Notebook
 from tools.handout import CHECK, is_stub
 from transformer_lesson.exercises import Report, check
 from transformer_lesson.exercises.engine.collection import LESSON_OF

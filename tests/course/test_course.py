@@ -12,7 +12,7 @@ from tools.execute_notebooks import CELL_TIMEOUT
 from tools.handout import is_stub
 from tools.lesson_files import lesson_files
 from transformer_lesson import mine
-from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
+from transformer_lesson.exercises.engine.catalog import EXERCISES, LESSONS
 from transformer_lesson.exercises.engine.collection import FOLDER, LESSON_OF
 from transformer_lesson.exercises.engine.progress import PLACE
 from transformer_lesson.mine import PARTS

@@ -9,11 +9,11 @@ import torch
 from torch.testing import assert_close
 
 from tests.course.play import Lesson
-from tests.mine.test_llama import CONFIG as LLAMA
-from tests.mine.test_mine import CONFIG
+from tests.mine.llama_config import CONFIG as LLAMA
+from tests.mine.small_config import CONFIG
 from tests.parity import randomized
 from tools.lesson_files import lesson_files
-from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.mine import (
     LLAMA_PARTS,
     PARTS,

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from transformer_lesson.exercises import check
-from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine.behavior import unlike_ours
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.explanation import explain_error
 
 

@@ -9,8 +9,8 @@ import torch
 from transformer_lesson.exercises import boss as bosses
 from transformer_lesson.exercises import program as programs
 from transformer_lesson.exercises.boss import BUGS, SUITED, Boss, healthy, planted, printed
-from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.engine.attempt import outcome
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.choosing import turns, variant
 from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.specification import Draw
@@ -40,7 +40,7 @@ def test_each_bug_of_a_boss_shows_and_hides_no_other(seed):
         alone, mended = printed([bug]), printed([one for one in bugs if one != bug])
         assert alone != printed() and mended != whole, bug
         assert bosses.whats_wrong(bug[0], variant(find(bug[0]).marked, frozenset([bug[1]])))
-    losses = bosses._ran(bugs)[1]
+    losses = bosses._run_program(bugs)[1]
     assert all(map(math.isfinite, losses))
 
 

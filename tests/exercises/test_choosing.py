@@ -6,8 +6,8 @@ import tomllib
 import pytest
 
 from tests.stored_lessons import read
-from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine import choosing
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.choosing import choose, fit_together, turns, variant
 
 FACTOR = 10

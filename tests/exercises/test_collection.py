@@ -1,46 +1,23 @@
 """What passes its check is kept in the learner's own words, and runs without the notebook."""
 
-import linecache
 import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 
 import pytest
 import torch
 
-from transformer_lesson.exercises import check
-from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
+from tests.exercises.notebook import ATTENTION, MASK, MERGE, SCORES, Notebook, solved
+from transformer_lesson.exercises.engine.catalog import EXERCISES, LESSONS
 from transformer_lesson.exercises.engine.collection import (
     FOLDER,
     collect,
     collected,
     load_collected,
 )
-from transformer_lesson.exercises.engine.folds import solution_code
 from transformer_lesson.exercises.engine.progress import PLACE, read_progress
 
-IMPORTS = """import math
-
-import torch
-import torch.nn.functional as F
-from torch import finfo as limits
-from transformer_lesson.model.attention import merge_heads
-"""
-SCORES = """def attention_scores(Q, K):
-    "As in equation 1."
-    return Q @ K.transpose(-2, -1) / math.sqrt(Q.size(-1))
-"""
-ATTENTION = """def scaled_dot_product_attention(Q, K, V, mask=None):
-    scores = attention_scores(Q, K)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, limits(scores.dtype).min)
-    weights = scores.softmax(-1)
-    if mask is not None:
-        weights = weights.masked_fill(~mask, 0.0)
-    return weights @ V, weights
-"""
 HEADS = """def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     Q, K, V = [split_heads(x @ W, n_heads) for W in (W_Q, W_K, W_V)]
     return merge_heads(scaled_dot_product_attention(Q, K, V, mask)[0]) @ W_O
@@ -48,8 +25,6 @@ HEADS = """def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
 SPLIT = """def cut(x, n_heads):
     return x.view(*x.shape[:2], n_heads, -1).transpose(1, 2)
 """
-MASK = "def causal_mask(n):\n    return torch.ones(1, 1, n, n).tril() == 1\n"
-MERGE = "def merge_heads(x):\n    return x.transpose(1, 2).flatten(2)\n"
 ROOT = "Q.size(-1) ** 0.5"
 CLOSURE = """def make(root):
     def attention_scores(Q, K):
@@ -62,36 +37,6 @@ from my_transformer.lesson_04 import multi_head_attention
 one = torch.ones(1, 1, 1)
 W = torch.ones(1, 1)
 print(multi_head_attention(one, W, W, W, W, 1).item())"""
-
-
-class Notebook:
-    """Cells that share their names, and whose sources can be read, as IPython's."""
-
-    numbers = count()
-
-    def __init__(self, imports: str = IMPORTS):
-        self.names = {"__name__": "__main__"}
-        self.run(imports)
-
-    def run(self, source: str) -> None:
-        file = f"<cell {next(self.numbers)}>"
-        linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-        exec(compile(source, file, "exec"), self.names)
-
-    def check(self, name: str, source: str = "", as_: str = "") -> str:
-        """Run a cell, check the function in it, and return the report's last line."""
-        self.run(source)
-        report = check(name, self.names[as_ or name])
-        return report.message.splitlines()[-1] if report.status == "passed" else report.status
-
-    def keep(self, name: str, source: str) -> None:
-        said = self.check(name, source)
-        assert said.startswith("Your version is kept in `my_transformer/lesson_"), (name, said)
-
-
-def solved(name: str) -> str:
-    exercise = EXERCISES[name]
-    return solution_code([*exercise.load_helpers(), exercise.load_reference()])
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from transformer_lesson.exercises import check, ways_to_fail
-from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine import choosing, diagnosis, folds
 from transformer_lesson.exercises.engine.attempt import outcome
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.choosing import TAKEN, fit_together, turns, variant
 from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.diagnosis import diagnose
@@ -45,7 +45,7 @@ def variant_of(name, *taken):
 def outcomes_of(name, *taken) -> list:
     exercise = EXERCISES[name]
     key = exercise.marked, exercise.trial, exercise.make_inputs, frozenset(taken)
-    return [diagnosis._given(*key, i) for i in range(exercise.draws)]
+    return [diagnosis._variant_outcome(*key, i) for i in range(exercise.draws)]
 
 
 @each_exercise
@@ -82,7 +82,7 @@ def test_each_turn_fails_and_is_named(name, monkeypatch):
         assert len(str(report).splitlines()) <= 25, report
     assert unnamed == {}
     monkeypatch.setattr(
-        folds, "first_failure", lambda exercise, answer: messages[answer.__globals__[TAKEN]]
+        folds, "run_checks", lambda exercise, answer: messages[answer.__globals__[TAKEN]]
     )
     fold = ways_to_fail(name)
     assert repr(fold) == f"{name}: {len(known)} ways to fail"

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from transformer_lesson.exercises import check
-from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine import behavior, families
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.families import of_arguments, of_results
 from transformer_lesson.exercises.engine.specification import Draw
 from transformer_lesson.model import attention, gpt, masks, norm, positions

@@ -8,8 +8,8 @@ import torch
 
 from transformer_lesson.course import files_of_lessons
 from transformer_lesson.exercises import check, hint, solution, ways_to_fail
-from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine import folds
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.checks import VALUES
 from transformer_lesson.exercises.engine.choosing import turns
 from transformer_lesson.exercises.engine.explanation import changed_lines, words

@@ -8,8 +8,8 @@ import pytest
 
 from tests.stored_lessons import cells, lesson, source
 from transformer_lesson.exercises import gain, inventory
-from transformer_lesson.exercises.catalog import LESSONS, find
 from transformer_lesson.exercises.engine.card import UNKNOWN, shuffled
+from transformer_lesson.exercises.engine.catalog import LESSONS, find
 from transformer_lesson.exercises.engine.inventory import asked, by_topic, given, load_items
 from transformer_lesson.exercises.engine.progress import (
     STORED_SEED,

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.exercises.test_collection import MASK, SCORES, Notebook
+from tests.exercises.notebook import MASK, SCORES, Notebook
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.engine import last_cell
 

@@ -9,7 +9,7 @@ import pytest
 from transformer_lesson.checkpoints.weights import PLACE as WEIGHTS_PLACE
 from transformer_lesson.checkpoints.weights import weights_folder
 from transformer_lesson.exercises import check, predict, progress
-from transformer_lesson.exercises.catalog import EXERCISES, LESSONS
+from transformer_lesson.exercises.engine.catalog import EXERCISES, LESSONS
 from transformer_lesson.exercises.engine.progress import (
     FORMAT,
     PLACE,

@@ -11,8 +11,8 @@ import torch
 
 from tests.patience import PATIENCE
 from transformer_lesson.exercises import check
-from transformer_lesson.exercises.catalog import EXERCISES
 from transformer_lesson.exercises.engine import checks
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.time_limit import TookTooLong, run_for_at_most
 
 

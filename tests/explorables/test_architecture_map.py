@@ -10,7 +10,7 @@ import torch
 
 from tests.parity import small_config
 from transformer_lesson.course import LESSONS
-from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.explorables import ArchitectureMap
 from transformer_lesson.explorables.architecture_map import PARTS, facts
 from transformer_lesson.model import transformers

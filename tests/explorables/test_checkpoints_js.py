@@ -10,7 +10,7 @@ from safetensors.torch import load, save
 
 from tests.explorables.page_modules import in_node
 from transformer_lesson import DecoderOnlyTransformer, ModelConfig
-from transformer_lesson.checkpoints.ours import KEY, TrainingState, as_bytes
+from transformer_lesson.checkpoints.own_format import KEY, TrainingState, as_bytes
 from transformer_lesson.checkpoints.translator import TRANSLATOR
 from transformer_lesson.text.tokenizers import CharacterTokenizer
 

@@ -1,18 +1,16 @@
 """Each explorable as its lesson opens it: seen at one look, its task open at first, then done."""
 
-import json
 import re
 from types import SimpleNamespace
 
 import pytest
 
 from tests.explorables.shown import HOST
-from tests.stored_lessons import ROOT
+from tests.explorables.stills import STILLS, one_of_each_kind, stills
 from tools.site_stills import models_of, stored_weights
 from transformer_lesson.explorables.architecture_map import PARTS
 from transformer_lesson.explorables.html import whole_page
 
-STILLS = ROOT / "docs" / "stills"
 LOWEST = "the step of the lowest validation loss"
 SOLVED = {  # by lesson and cell, what a learner does who solves the task: buttons, or values given
     "00/0106bdcd": ["decoder-only (GPT)"],
@@ -90,13 +88,6 @@ TALLEST = {848: 620, 944: 620, 1280: 620, 390: 1400}
 window that has nothing else, and of a phone, where what moves and what moves it come together."""
 
 
-def stills() -> dict[str, dict]:
-    """The explorables of all lessons, by lesson and cell."""
-    paths = STILLS.glob("*/*.json")
-    found = {f"{path.parent.name[:2]}/{path.stem}": json.loads(path.read_text()) for path in paths}
-    return {name: one for name, one in found.items() if "values" in one}  # no attention view
-
-
 def test_every_explorable_of_the_story_has_a_task_and_its_solution():
     own = stills()
     maps = {name for name in own if own[name]["kind"] == "ArchitectureMap"}  # signposts
@@ -108,16 +99,6 @@ def test_the_map_of_each_lesson_says_where_that_lesson_stands():
     places = {name[:2]: one["here"] for name, one in maps.items() if not one["unfolded"]}
     said = {n: PARTS[here].lesson if here in PARTS else here[:2] for n, here in places.items()}
     assert said == {n: n for n in places} and len(said) > 10
-
-
-def one_of_each_kind() -> list:
-    """The names of all stills; those of kinds that came before are left to `test-everything`."""
-    kinds, found = set(), []
-    for name, still in sorted(stills().items()):
-        marks = [pytest.mark.everything] * (still["kind"] in kinds)
-        found.append(pytest.param(name, marks=marks))
-        kinds.add(still["kind"])
-    return found
 
 
 @pytest.mark.parametrize("name", one_of_each_kind())

@@ -13,7 +13,7 @@ import pytest
 from lxml import etree
 from traitlets import Int, TraitError
 
-from tests.browser.test_site import AXE, FORM
+from tests.browser.accessibility import AXE, FORM
 from tests.explorables.conftest import HOSTILE
 from tests.explorables.examples import made
 from tests.explorables.looks import LOOK, faults

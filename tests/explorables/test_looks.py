@@ -12,7 +12,7 @@ import pytest
 from tests.explorables.examples import made
 from tests.explorables.looks import DRIVEN, LOOK, faults
 from tests.explorables.shown import HOST
-from tests.explorables.test_in_lessons import STILLS, one_of_each_kind, stills
+from tests.explorables.stills import STILLS, one_of_each_kind, stills
 from tools.site_stills import models_of, stored_weights
 from transformer_lesson.explorables.html import whole_page
 

@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from tests.explorables import tiny_models
+from tests.explorables.drawn_models import drawn_inputs, drawn_model
 from tests.explorables.forward_pass import Pass, forward_pass, making, three_digits, told_numbers
 from tests.explorables.page_modules import in_node
 from tests.explorables.shown import assert_refused
-from tests.explorables.test_transformer_js import drawn_inputs, drawn_model
+from tests.explorables.tiny_models import translation
 from transformer_lesson import EncoderOnlyTransformer
-from transformer_lesson.checkpoints.ours import as_bytes
+from transformer_lesson.checkpoints.own_format import as_bytes
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import ModelFlow
-from transformer_lesson.generation import generate
 from transformer_lesson.ranking import from_largest
 
 
@@ -52,15 +52,6 @@ def test_every_quantity_of_every_kind_of_model_is_explained(tmp_path):
             assert set(step["from"]) <= {other["name"] for other in steps[:i]}
             unexplained += [] if explains(run, step) else [step]
     assert unexplained == []
-
-
-def translation(text: str, written: int) -> tuple[Pass, list[str], list[str]]:
-    """The pass that a page shows of the trained translator, and the words read and written."""
-    model, tokenizer, _ = trained_translator()
-    source = [*tokenizer.encode(text), tokenizer.eos_id]
-    ids = [1, *generate(model, torch.tensor([source]), 12).ids[0][:written]]
-    run = forward_pass(model, {"source": source, "target": ids})
-    return run, list(map(tokenizer.token, source)), list(map(tokenizer.token, ids))
 
 
 def shown_rows(name: str, read: list[str], written: list[str]) -> list[str]:

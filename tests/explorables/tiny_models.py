@@ -2,6 +2,9 @@
 
 import torch
 
+from tests.explorables.forward_pass import Pass, forward_pass
+from transformer_lesson.checkpoints.translator import trained_translator
+from transformer_lesson.generation import generate
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.text import grammar
@@ -41,3 +44,12 @@ def grammar_translator() -> tuple[EncoderDecoderTransformer, WordTokenizer]:
     torch.manual_seed(0)
     config = ModelConfig(tokenizer.vocab_size, 12, 3, 2, 20, 40, pad_id=0)
     return EncoderDecoderTransformer(config).eval(), tokenizer
+
+
+def translation(text: str, written: int) -> tuple[Pass, list[str], list[str]]:
+    """The pass that a page shows of the trained translator, and the words read and written."""
+    model, tokenizer, _ = trained_translator()
+    source = [*tokenizer.encode(text), tokenizer.eos_id]
+    ids = [1, *generate(model, torch.tensor([source]), 12).ids[0][:written]]
+    run = forward_pass(model, {"source": source, "target": ids})
+    return run, list(map(tokenizer.token, source)), list(map(tokenizer.token, ids))

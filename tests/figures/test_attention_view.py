@@ -13,6 +13,7 @@ import torch
 import transformers
 from lxml.html import document_fromstring
 
+from tests.figures.views import SHOWN
 from tests.parity import randomized, small_config
 from transformer_lesson.figures.attention_view import view as attention_view
 from transformer_lesson.figures.attention_view.view import head_view, model_view
@@ -29,25 +30,6 @@ TARGET = ["Der", "Fuchs", "<eos>"]
 SOURCE_IDS = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
 TARGET_IDS = torch.tensor([[2, 7, 1], [8, 2, 8]])
 VIEWS = [head_view, model_view]
-
-
-SHOWN = {  # hostile words, and how a view shows them
-    "</script><script>alert(1)</script>": "</script><script>al…",
-    "<img src=x onerror=alert(2)>": "<img src=x onerror=…",
-    "<!--<script>": "<!--<script>",
-    "${alert(3)}": "${alert(3)}",
-    "\"'`\\": "\"'`\\",
-    "{{d3}}": "{{d3}}",
-    "\u2028\u2029": r"\u2028\u2029",
-    "\ud800": r"\ud800",
-    "\0\n": r"\x00\n",
-    "\u202eevil": r"\u202eevil",
-    "שלום": "שלום",
-    "👩\u200d🔬": "👩\u200d🔬",
-    "&lt;b&gt;": "&lt;b&gt;",
-    " naïve": " naïve",
-    "x" * 10_000: "x" * 19 + "…",
-}
 
 
 def frame_page(view) -> str:

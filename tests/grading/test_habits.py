@@ -16,7 +16,7 @@ import jaxtyping
 import pytest
 
 from tests.grading.handed_in import all_graded_here, grades, notebook
-from transformer_lesson.exercises.catalog import LESSONS
+from transformer_lesson.exercises.engine.catalog import LESSONS
 from transformer_lesson.grading import __main__ as command
 from transformer_lesson.grading import judge, sandbox
 

@@ -11,7 +11,7 @@ NAME = "attention_scores"
 HEAD = f"def {NAME}(Q, K):\n    "
 OURS = f"from transformer_lesson.model.attention import {NAME} as ours\n"
 PLAIN = f"from transformer_lesson.lessons.lesson_03.solutions import {NAME} as ours\n"
-FIND = f"from transformer_lesson.exercises.catalog import find\nexercise = find('{NAME}')\n"
+FIND = f"from transformer_lesson.exercises.engine.catalog import find\nexercise = find('{NAME}')\n"
 NEW = f"{NAME} = types.FunctionType(%s, vars(sys.modules[ours.__module__]))"
 USED = "import functools, importlib, inspect, math, runpy, subprocess, sys, threading, types\n"
 DISGUISES = {

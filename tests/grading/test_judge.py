@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from tests.exercises.answers import answers
-from tests.exercises.test_hostile_answers import in_disguise, spread
+from tests.exercises.disguises import in_disguise, spread
 from tests.grading.handed_in import CHECK, FORMULA, HEAD, NAME, RIGHT, SEED, graded_here
 from tools.handout import solved_copy, student_copy
 from tools.lesson_files import lesson_files
-from transformer_lesson.exercises import Report, catalog
-from transformer_lesson.exercises.catalog import EXERCISES
-from transformer_lesson.exercises.engine import checks
+from transformer_lesson.exercises import Report
+from transformer_lesson.exercises.engine import catalog, checks
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.choosing import turns, variant
 from transformer_lesson.exercises.engine.examples import SMALL
 from transformer_lesson.exercises.engine.specification import Draw
@@ -73,7 +73,7 @@ IMPORTS = {  # cells that are neither passed nor failed
     f"return n_tokens and loss.{NAME}(loss_in_nats, n_tokens, n_characters)",
     "in a table": f"import {OURS} as loss\ntable = [loss.{NAME}(1.0, 1, n + 1) for n in range(9)]"
     f"\n{HEAD}return table[n_characters]",
-    "reference": "from transformer_lesson.exercises.catalog import find\n"
+    "reference": "from transformer_lesson.exercises.engine.catalog import find\n"
     f"{NAME} = find('{NAME}').load_reference()",
     "solution": f"from transformer_lesson.exercises import solution\n{HEAD}names = {{}}\n    "
     f"exec(solution('{NAME}').body.split('```')[1].removeprefix('python'), names)\n    "
@@ -175,10 +175,10 @@ def test_a_table_of_all_that_check_shows_does_not_pass(name, unchecked):
             raise KeyError("not in the table")
         return right(*inputs)
 
-    assert checks.verdict(exercise, shown).status == "passed"
+    assert checks.check_and_diagnose(exercise, shown).status == "passed"
     for number, small in product(range(exercise.draws), SMALL):
         exercise.tried(shown)(*exercise.make_inputs(Draw(number, small)))
-    assert checks.verdict(exercise, looked_up).status == "passed"
+    assert checks.check_and_diagnose(exercise, looked_up).status == "passed"
     for seed in range(SEED, SEED + 3):
         report = judged(name, seed, Recorder(looked_up).take)
         assert (report.status, report.message) == ("failed", UNSEEN)

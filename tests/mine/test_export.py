@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch.testing import assert_close
 
+from tests.mine.small_translator import SOURCES, TARGETS, small_translator
 from tests.parity import randomized
 from transformer_lesson import mine
 from transformer_lesson.checkpoints import is_ours
@@ -18,14 +19,10 @@ from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.generation import generate, translate
 from transformer_lesson.lessons.lesson_10 import size_and_text
 from transformer_lesson.mine.trained import as_the_packages
-from transformer_lesson.model.config import ModelConfig
-from transformer_lesson.text import grammar
 from transformer_lesson.text.batches import pad_batch
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
 
 TEXT_FILES = {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"}
-PAIRS = grammar.generate(48, seed=11)
-SOURCES, TARGETS = [pair.source for pair in PAIRS], [pair.target for pair in PAIRS]
 TEXTS = ["a value of a type", "Every object has an identity, a type and a value."]
 
 
@@ -38,15 +35,6 @@ def offline(monkeypatch):
 
     monkeypatch.setattr(socket.socket, "connect", refused)
     monkeypatch.setattr(socket, "getaddrinfo", refused)
-
-
-def small_translator():
-    """A `MyTransformer` with random weights, its norms and biases too, and its tokenizer."""
-    tokenizer = WordTokenizer.train(SOURCES + TARGETS)
-    sizes = dict(d_model=24, n_heads=3, n_layers=2, d_ff=34, max_len=29, dropout=0.0)
-    kind = dict(pad_id=0, norm_position="post", bias=False, tie_embeddings=False)
-    config = ModelConfig(tokenizer.vocab_size, **sizes, **kind)
-    return randomized(mine.MyTransformer(config)).eval(), tokenizer
 
 
 def loaded(folder, kind):

@@ -9,18 +9,14 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tests.exercises.test_collection import Notebook, solved
+from tests.exercises.notebook import Notebook, solved
+from tests.mine.llama_config import CONFIG
 from tests.parity import randomized
 from transformer_lesson.generation import generate
 from transformer_lesson.mine import LLAMA_PARTS, MyLlama, parts, translation
 from transformer_lesson.model.cache import KeyValueCache
-from transformer_lesson.model.config import ModelConfig
-from transformer_lesson.model.llama import LLAMAS
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text.batches import pad_batch
-
-CHOICES = dict(n_kv_heads=2, rotary_base=500.0, dropout=0.0, tie_embeddings=False)
-CONFIG = ModelConfig(13, 12, 6, 2, 17, 11, **CHOICES, **LLAMAS)
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tests.exercises.test_collection import ATTENTION, MERGE, SCORES, Notebook, solved
+from tests.exercises.notebook import ATTENTION, MERGE, SCORES, Notebook, solved
+from tests.mine.small_config import CONFIG
 from transformer_lesson import mine
 from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
 from transformer_lesson.checkpoints.translator import trained_translator
@@ -16,15 +17,11 @@ from transformer_lesson.generation import Beam, Greedy, generate
 from transformer_lesson.mine import PARTS, MyTransformer, assembled, parts
 from transformer_lesson.mine.trained import FILE
 from transformer_lesson.model.cache import KeyValueCache
-from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text.batches import Batch
 from transformer_lesson.text.tokenizers import WordTokenizer
 from transformer_lesson.training import TrainConfig, train
 from transformer_lesson.training.one_step import training_step
-
-SIZES = dict(vocab_size=13, d_model=8, n_heads=2, n_layers=2, d_ff=17, max_len=11, pad_id=0)
-CONFIG = ModelConfig(**SIZES, norm_position="post", bias=False, dropout=0.0)
 
 
 @pytest.fixture

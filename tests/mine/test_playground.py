@@ -1,6 +1,6 @@
 """The field at the end of lesson 07, which the learner's own functions answer."""
 
-from tests.exercises.test_collection import Notebook, solved
+from tests.exercises.notebook import Notebook, solved
 from transformer_lesson.mine import Playground
 from transformer_lesson.mine.playground import SENTENCES, answer_to
 

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 import torch
 
-from tests.exercises.test_collection import SCORES, Notebook, solved
+from tests.exercises.notebook import SCORES, Notebook, solved
 from tests.patience import PATIENCE
 from transformer_lesson import mine
 from transformer_lesson.mine import PARTS, side_by_side, translation

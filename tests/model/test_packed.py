@@ -8,7 +8,7 @@ from torch import nn
 from tests.parity import small_config
 from transformer_lesson import DecoderOnlyTransformer
 from transformer_lesson.model import fast, packed
-from transformer_lesson.model.packed import EightBitLinear, FourBitLinear, in_eight_bits, sooner
+from transformer_lesson.model.packed import EightBitLinear, FourBitLinear, faster_of, in_eight_bits
 
 SHAPES = [(96,), (1, 1, 96), (3, 5, 96), (1, 40, 96)]
 
@@ -54,16 +54,16 @@ def test_few_bits_take_few_bytes():
     assert bytes_of(EightBitLinear(W)) == W.numel() + 2 * 1024
 
 
-@pytest.mark.parametrize("winner", ["packed", "as it is"])
+@pytest.mark.parametrize("winner", ["packed", "plain"])
 def test_the_faster_of_both_is_kept(winner, monkeypatch):
     monkeypatch.setattr(fast, "RACES", {})
     monkeypatch.setattr(fast, "_shortest", lambda seconds: winner)
     layer, W = four_bits()
-    kept = sooner(layer, W.shape, lambda: W)
+    kept = faster_of(layer, W.shape, lambda: W)
     (race,) = fast.RACES.values()
-    assert race.seconds.keys() == {"as it is", "packed"}  # both were let in: their numbers agree
+    assert race.seconds.keys() == {"plain", "packed"}  # both were let in: their numbers agree
     x = torch.randn(2, 96).bfloat16()
-    assert type(sooner(layer, W.shape, lambda: W)) is type(kept) and len(fast.RACES) == 1
+    assert type(faster_of(layer, W.shape, lambda: W)) is type(kept) and len(fast.RACES) == 1
     if winner == "packed":
         assert kept is layer
     else:
@@ -86,14 +86,14 @@ def test_a_map_is_timed_from_memory(monkeypatch):
     layer, W = four_bits()
     monkeypatch.setattr(fast.Race, "run", run_noted)
     monkeypatch.setattr(torch.Tensor, "sum", sum_noted)
-    sooner(layer, W.shape, lambda: W)
+    faster_of(layer, W.shape, lambda: W)
     assert done == ["memory", "product"] * (1 + 2 * fast.SAMPLES)
 
 
 def test_plain_arithmetic_packs_nothing(monkeypatch):
     monkeypatch.setenv("TRANSFORMER_LESSON_PLAIN", "1")
     layer, W = four_bits()
-    assert type(sooner(layer, W.shape, lambda: W)) is nn.Linear
+    assert type(faster_of(layer, W.shape, lambda: W)) is nn.Linear
 
 
 @torch.no_grad()

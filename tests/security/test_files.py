@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.checkpoints.families import drawn_fields, library_model
-from tests.checkpoints.test_ours import signed
+from tests.checkpoints.signed import signed
 from tests.parity import small_config
 from tests.patience import AT_ONCE, PATIENCE
 from transformer_lesson import checkpoints

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.checkpoints.families import drawn_fields, library_model
 from tests.checkpoints.gguf_files import gguf
-from tests.checkpoints.test_llama_cpp import llama_file, small_llama, vocabulary_file
-from tests.checkpoints.test_ours import signed
+from tests.checkpoints.llama_files import llama_file, small_llama, vocabulary_file
+from tests.checkpoints.signed import signed
 from tests.parity import small_config
 from tests.training.small import batches_of, model_of, short
 from transformer_lesson.checkpoints import from_pretrained, load_checkpoint, save_checkpoint

@@ -157,7 +157,7 @@ def tiny_run(folder: Path, arguments: list[str]) -> int:
             file.write(f"{report.step}\n")
         time.sleep(0.01)
 
-    __main__._tell = note
+    __main__._report = note
     return __main__.main(["--corpus", "pairs", "--out", str(folder), *arguments])
 
 

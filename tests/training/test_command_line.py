@@ -90,7 +90,7 @@ def test_after_ctrl_c_the_same_command_with_resume_goes_on_and_can_get_more_step
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(__main__, "_tell", press)
+        patch.setattr(__main__, "_report", press)
         assert run("--corpus", file, "--out", tiny / "run", "--seed", 5) == 130
     assert "Interrupted after step 4 of 6" in capsys.readouterr().out
     assert len(json.loads((tiny / "run" / "history.json").read_text())["losses"]) == 4

@@ -118,8 +118,8 @@ def has_ended(pid):
 
 
 def test_a_process_ends_when_the_one_that_started_it_dies():
-    watch = "import os; from transformer_lesson.training.distributed import _end_with; "
-    child = f"{watch}parent = os.getppid(); print(os.getpid(), flush=True); _end_with(parent)"
+    watch = "import os; from transformer_lesson.training.distributed import _exit_with; "
+    child = f"{watch}parent = os.getppid(); print(os.getpid(), flush=True); _exit_with(parent)"
     start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     parent = subprocess.Popen([sys.executable, "-c", start], stdout=subprocess.PIPE, text=True)
     with parent:

@@ -85,7 +85,7 @@ def test_from_on_step_with_a_checkpoint_the_run_can_go_on(tmp_path):
 
 
 def test_while_saving_too(tmp_path, monkeypatch):
-    from transformer_lesson.checkpoints import ours as checkpoints
+    from transformer_lesson.checkpoints import own_format as checkpoints
 
     def slow(*arguments):
         press()

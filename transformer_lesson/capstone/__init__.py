@@ -1,7 +1,7 @@
-"""Your own: a text or pairs of sentences become a tokenizer, a model and all that it leaves with.
+"""Your own model: from a text or sentence pairs to a tokenizer, a trained model and its exports.
 
-`own` is the one call. Read it in this order: `material` takes what you bring, `plan` turns depth
-and minutes into sizes and steps and foresees what they reach, `own` trains, measures and exports,
+`own` is the one call. Read the modules in this order: `material` reads your data, `plan` turns
+depth and minutes into sizes and steps and forecasts the result, `own` trains, measures and exports,
 `card` describes the model to others.
 """
 

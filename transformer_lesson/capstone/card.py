@@ -1,4 +1,4 @@
-"""A model card: what a model is, what it has read, how good it is, and what it is not for."""
+"""A model card: what a model is, its training data, its quality, and its limits."""
 
 from torch import nn
 
@@ -58,10 +58,10 @@ def model_card(
     score: tuple[float, float, float] | None,
     written: str,
 ) -> str:
-    """Return the card in Markdown, with what was noted about the material.
+    """Return the card in Markdown, including the notes about the material.
 
-    Source: Mitchell and others, "Model Cards for Model Reporting" (2019), of which it has the
-        sections on the model, its data, its measured quality and its limits.
+    Source: Mitchell and others, "Model Cards for Model Reporting" (2019): the sections on the
+        model, its data, its measured quality and its limits.
     """
     text, c = material.kind == "text", model.config
     unit, size = ("characters", len) if text else ("pairs", lambda pairs: len(pairs))

@@ -1,4 +1,4 @@
-"""What a model is to learn from: a text or pairs of sentences, and a part of them held out."""
+"""A model's training material: a text or sentence pairs, part of it held out."""
 
 import codecs
 import hashlib
@@ -15,22 +15,22 @@ from transformer_lesson.text.pairs import Pair, other_format
 
 LEAST_TEXT, LEAST_PAIRS = 10_000, 100  # characters, pairs
 MOST_TEXT, MOST_PAIRS = 20_000_000, 200_000  # bytes of all files, pairs
-PIECE, MOST_HELD_OUT = 1000, 100  # characters; pieces or pairs that the model is tested on
-STRETCH, MUCH = 50, 0.2  # characters; the share of such stretches at which a copy is told
+PIECE, MOST_HELD_OUT = 1000, 100  # characters; pieces or pairs to test on
+STRETCH, MUCH = 50, 0.2  # characters; share of copied stretches from which on a note says so
 MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 Source = str | PathLike | Sequence
 
 
 class Material(NamedTuple):
-    """What `own` learns from.
+    """Training and test material for `own`.
 
     Args:
-        name: for a folder's name, of letters, digits, hyphens and underscores.
+        name: for a folder's name: letters, digits, hyphens and underscores.
         kind: "text" or "pairs".
         training: one long text, or pairs.
-        held_out: pieces of text, or pairs, that the model never learns from.
-        notes: a sentence for whatever was left out, and for what makes the test less of one.
-        read_as: what was read as what, in a sentence.
+        held_out: pieces of text, or pairs, that are never trained on.
+        notes: sentences on what was left out and on what weakens the test.
+        read_as: how the columns were interpreted, in a sentence.
     """
 
     name: str
@@ -42,29 +42,29 @@ class Material(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """The same for the same material only."""
+        """A hash of the material."""
         return hashlib.sha256(repr((self.training, self.held_out)).encode()).hexdigest()[:16]
 
     @property
     def texts(self) -> list[str]:
-        """All that a tokenizer may learn from."""
+        """The texts that a tokenizer may be trained on."""
         if self.kind == "text":
             return [self.training]
         return [text for pair in self.training for text in (pair.source, pair.target)]
 
 
 def read(source: Source, columns: Columns | None = None) -> Material:
-    """Read what a learner brings, in any alphabet and either direction.
+    """Read a learner's material, in any alphabet and writing direction.
 
     Args:
-        source: the name of something that the course ships ("manual", "stories", "grammar"); a file
-            or a folder of texts, or of pairs, with a tab in every line or as a .csv; or a list of
-            two files, whose lines translate each other. "~" is the home folder.
+        source: the name of material that the course ships ("manual", "stories", "grammar"); a file
+            or folder of texts, or of pairs, with a tab in every line or as .csv; or a list of two
+            files whose lines translate each other. "~" is the home folder.
         columns: which two columns of a table translate each other; see `pairs_of`.
 
     Raises:
-        ValueError: what cannot be used, in one sentence that says what is wrong and what to do.
-        OSError: a file that cannot be read.
+        ValueError: unusable material; one sentence says what is wrong and what to do.
+        OSError: a file cannot be read.
     """
     if isinstance(source, str) and source in SHIPPED:
         return SHIPPED[source]()
@@ -98,7 +98,7 @@ def read(source: Source, columns: Columns | None = None) -> Material:
 
 
 def _two_files(source: Path, target: Path) -> Material:
-    """Line by line, a file and its translation."""
+    """Read a file and its translation line by line."""
     texts, notes = zip(*(_text(path, MOST_TEXT) for path in (source, target)), strict=True)
     sides = [text.rstrip("\n").split("\n") for text in texts]
     n, m = map(len, sides)
@@ -115,7 +115,7 @@ def _two_files(source: Path, target: Path) -> Material:
 
 
 def _folder(folder: Path, columns: Columns | None) -> Material:
-    """All files of a folder that are text, one after another; what else is there is named."""
+    """Read all text files of a folder, one after another; note the files left out."""
     texts, notes, left = {}, [], MOST_TEXT
     for path in sorted(one for one in folder.iterdir() if one.is_file() and one.name[0] != "."):
         try:
@@ -149,7 +149,7 @@ def _folder(folder: Path, columns: Columns | None) -> Material:
 
 
 def _text(path: Path, most: int) -> tuple[str, list[str]]:
-    """Read at most so many bytes of a file, whole characters only."""
+    """Read at most `most` bytes of a file, whole characters only."""
     with path.open("rb") as file:
         raw = file.read(most)
         cut = bool(file.read(1))
@@ -190,19 +190,19 @@ def _cut(path: Path, text: str, notes: Sequence[str], told: str) -> Material:
 
 
 def _copied(held_out: Sequence[str], training: str) -> list[str]:
-    """Tell where much of what is held out can be read, too: letters from one form, licenses.
+    """Note if much of the held-out text is also in the training text: form letters, licenses.
 
     Source: Brown and others, "Language Models are Few-Shot Learners" (2020), appendix C, who look
         for runs of 13 words.
     """
     starts = range(0, len(held_out[0]) - STRETCH + 1, 4 * STRETCH)
     stretches = [piece[start : start + STRETCH] for piece in held_out for start in starts]
-    share = sum(one in training for one in stretches) / len(stretches)
-    told = (
+    share = sum(stretch in training for stretch in stretches) / len(stretches)
+    note = (
         f"{share:.0%} of what is held out stands letter for letter in what is read, too (stretches "
         f"of {STRETCH} characters): on text that is new the model will be worse than its test says."
     )
-    return [told] if share >= MUCH else []
+    return [note] if share >= MUCH else []
 
 
 def _pieces(text: str, size: int) -> list[str]:
@@ -210,10 +210,10 @@ def _pieces(text: str, size: int) -> list[str]:
 
 
 def _pairs(path: Path, pairs: list[Pair], notes: Sequence[str], told: str) -> Material:
-    """Hold out every fifth pair, or fewer if there are many; no sentence is on both sides.
+    """Hold out every fifth pair, or fewer if there are many; no source sentence is in both parts.
 
-    Pairs whose translation stands once are held out first, so that none was read. Where too few
-    are left of them, the notes say how many translations are known.
+    Pairs with a unique translation are held out first, so that no held-out translation was read. If
+    there are too few of them, the notes say how many translations are known.
     """
     pairs = pairs[:MOST_PAIRS]
     different = list({pair.source: pair for pair in pairs}.values())
@@ -245,12 +245,12 @@ def _pairs(path: Path, pairs: list[Pair], notes: Sequence[str], told: str) -> Ma
 
 
 def _spread(pairs: list[Pair], n: int) -> list[Pair]:
-    """Return n of the pairs, at equal distances."""
+    """Return n evenly spaced pairs."""
     return [pairs[(2 * i + 1) * len(pairs) // (2 * n)] for i in range(n)]
 
 
 def _manual() -> Material:
-    training, unseen = manual.split()  # by topic: whole sections of the manual stand in two
+    training, unseen = manual.split()  # by topic: some sections of the manual occur twice
     told = "The manual of Python is read as one text."
     return Material("manual", "text", training, _pieces(unseen, PIECE)[:MOST_HELD_OUT], (), told)
 
@@ -278,5 +278,5 @@ def _slug(path: Path) -> str:
 
 
 def _shown(path: Path) -> str:
-    """A file's name for a sentence, which may stand in a model card: no folder of this machine."""
+    """Return a file's name without its folder, as it may appear in a public model card."""
     return printable(path.resolve().name, 80)

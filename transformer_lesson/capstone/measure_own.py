@@ -1,4 +1,4 @@
-"""How far off are the forecasts of `capstone`? Its intervals come from these runs.
+"""Measure how far off `capstone`'s forecasts are; its intervals come from these runs.
 
 python -m transformer_lesson.capstone.measure_own
     a quarter of an hour on one core; writes its file here

@@ -52,12 +52,12 @@ class Own(NamedTuple):
     """A model of your own.
 
     Args:
-        model, tokenizer: in evaluation mode, and what turns its words into ids.
-        plan: what was expected of it.
-        seconds: that training took, stops left out.
-        bits: per character on what is held out: mean, and a 95 % interval of the mean.
+        model, tokenizer: the model in evaluation mode, and its tokenizer.
+        plan: including what was expected.
+        seconds: training time, without interruptions.
+        bits: per character on held-out material: mean, and a 95 % interval of the mean.
         score: BLEU on the held-out pairs with its interval; `None` for a text.
-        folder: of model card, page, and of the model as `transformers` loads it.
+        folder: of the model card, the page, and the model for `transformers`.
     """
 
     model: nn.Module
@@ -78,7 +78,7 @@ class Own(NamedTuple):
 
     @property
     def reached(self) -> str:
-        """What it reached on what is held out, with intervals."""
+        """Its results on held-out material, with intervals."""
         bits = "{} bits per character ({} to {})".format(*map(digits, self.bits))
         score = ", BLEU {:.0f} ({:.0f} to {:.0f})".format(*self.score) if self.score else ""
         return f"{bits}{score}"
@@ -95,24 +95,24 @@ def own(
     say: Callable[[str], object] = print,
     columns: Columns | None = None,
 ) -> Own:
-    """Train a tokenizer and a model on your material, for so many minutes; measure and export it.
+    """Train a tokenizer and a model on your material for some minutes; measure and export them.
 
-    Called again with the same arguments it goes on from the last checkpoint, and comes to what it
-    would have come to without a stop.
+    Called again with the same arguments, it resumes from the last checkpoint and reaches the same
+    result as without the interruption.
 
     Args:
         source: a text or pairs: a file, a folder, two files, or "manual", "stories" or "grammar";
             see `material.read`.
         depth: the number of blocks, from 1 to 8; the model's width grows with it.
-        minutes: of the whole call, about; the steps are chosen so.
+        minutes: approximate duration of the whole call, from which the steps are chosen.
         folder: gets a folder for each run, and `class.csv` with a line for each.
-        say: what is told meanwhile goes here.
+        say: receives progress messages.
         columns: which two of a table's columns translate each other: names or numbers from 1.
 
     Raises:
-        ValueError: material that cannot be used, a depth or minutes out of range, or a folder that
-            holds a run on other material of the same name.
-        KeyboardInterrupt: Ctrl-C was pressed. What was trained is in the checkpoint.
+        ValueError: unusable material, a depth or minutes out of range, or a folder with a run on
+            other material of the same name.
+        KeyboardInterrupt: Ctrl-C was pressed. The training so far is in the checkpoint.
         OSError: a file cannot be read or written.
     """
     depths.check("depth", depth)
@@ -134,23 +134,23 @@ def own(
             )
         say(str(plan))
         model, seconds = learn(material, tokenizer, plan, run / "run.safetensors", say)
-        made = Own(model, tokenizer, plan, seconds, *measure(material, tokenizer, model), run)
-        _keep(made, material, opening(material, tokenizer), say)
+        result = Own(model, tokenizer, plan, seconds, *measure(material, tokenizer, model), run)
+        _keep(result, material, opening(material, tokenizer), say)
     except KeyboardInterrupt:
         say("Nothing is lost: own, called again with the same arguments, goes on from here.")
         raise
     says = {"yes": "as expected", "better": "better than expected", "worse": "worse than expected"}
-    say(f"Reached {made.reached}, {says[made.as_expected]}. It is in {printable(str(run))}.")
-    return made
+    say(f"Reached {result.reached}, {says[result.as_expected]}. It is in {printable(str(run))}.")
+    return result
 
 
 def learn(
     material: Material, tokenizer: Tokenizer, plan: Plan, checkpoint: Path, say: Callable
 ) -> tuple[nn.Module, float]:
-    """Do the steps of a plan, or those that are left, and show six samples meanwhile.
+    """Train for the plan's steps, or the remaining ones, and show six samples on the way.
 
     Returns:
-        The model, and the seconds that its training took in all.
+        The model, and its total training time in seconds.
     """
     batches = batches_of(material, tokenizer)
     start = opening(material, tokenizer)
@@ -171,16 +171,16 @@ def learn(
 
 
 def opening(material: Material, tokenizer: Tokenizer) -> str:
-    """Return what samples begin with: a held-out sentence, or tokens of a piece's second line."""
+    """Return the start of samples: a held-out sentence, or tokens of a piece's second line."""
     first = material.held_out[0]
     if material.kind == "pairs":
         return first.source
-    _, _, line = first.partition("\n")  # the first line may begin in the middle of a word
+    _, _, line = first.partition("\n")  # the first line may begin mid-word
     return tokenizer.decode(tokenizer.encode(line.strip() or first)[:8]).strip("\ufffd")
 
 
 def sample(model: nn.Module, tokenizer: Tokenizer, start: str) -> str:
-    """Return the translation of a sentence, or a text that goes on from its beginning."""
+    """Return the translation of a sentence, or the continuation of a text."""
     if isinstance(model, EncoderDecoderTransformer):
         return f"{start} → {translate(model, tokenizer, [start], max_new_tokens=40)[0]}"
     ids = tokenizer.encode(start)
@@ -192,7 +192,7 @@ def sample(model: nn.Module, tokenizer: Tokenizer, start: str) -> str:
 def measure(
     material: Material, tokenizer: Tokenizer, model: nn.Module
 ) -> tuple[Interval, Interval | None]:
-    """Return bits per character and, of a translator, BLEU on what is held out, with intervals."""
+    """Return held-out bits per character and, for a translator, BLEU, with intervals."""
     bits = bits_of_each(model, unseen_of(material, tokenizer))
     per_character = bootstrap(len(bits), lambda drawn: sum(bits[i] for i in drawn) / len(bits))
     if material.kind == "text":
@@ -207,7 +207,7 @@ def measure(
 
 
 def bootstrap(n: int, statistic: Callable[[Sequence[int]], float], draws: int = 1000) -> Interval:
-    """Return a statistic of n things, and between what it lies in 95 of 100 draws of n of them.
+    """Return a statistic of n items and its 95 % bootstrap interval.
 
     Source: Efron, "Bootstrap Methods: Another Look at the Jackknife" (1979); the interval runs from
         percentile 2.5 to 97.5.
@@ -217,17 +217,17 @@ def bootstrap(n: int, statistic: Callable[[Sequence[int]], float], draws: int = 
     return statistic(things), drawn[int(0.025 * draws)], drawn[int(0.975 * draws)]
 
 
-def _keep(made: Own, material: Material, start: str, say: Callable) -> None:
-    """Write the files of a run, and its line in the table of the class."""
-    folder, plan, model, tokenizer = made.folder, made.plan, made.model, made.tokenizer
+def _keep(result: Own, material: Material, start: str, say: Callable) -> None:
+    """Write a run's files, and its line in the class's table."""
+    folder, plan, model, tokenizer = result.folder, result.plan, result.model, result.tokenizer
     export(folder / "model", model, tokenizer)
     page(folder / "page.html", start, model, tokenizer)
     written = sample(model, tokenizer, start)
-    card = model_card(plan, material, model, made.seconds, made.bits, made.score, written)
+    card = model_card(plan, material, model, result.seconds, result.bits, result.score, written)
     write_atomically(folder / "README.md", card.encode())
     sizes = material.kind, plan.depth, plan.minutes, count_parameters(model), plan.steps
-    bits = [f"{value:.3f}" for value in (plan.expected, *made.bits)]
-    line = [folder.name, *map(str, sizes), *bits, made.as_expected]
+    bits = [f"{value:.3f}" for value in (plan.expected, *result.bits)]
+    line = [folder.name, *map(str, sizes), *bits, result.as_expected]
     try:
         add_line(folder.parent / "class.csv", line)
     except PermissionError as error:  # on Windows: a spreadsheet has it open
@@ -235,10 +235,10 @@ def _keep(made: Own, material: Material, start: str, say: Callable) -> None:
 
 
 def add_line(table: Path, line: Sequence[str]) -> None:
-    """Put a run's line into the table of the class, in place of an older one of the same name.
+    """Add a run's line to the class's table, replacing an older one of the same name.
 
-    Several processes may do so at once. A file that has not these columns, as a spreadsheet may
-    leave it, is renamed and kept.
+    Several processes may do so at once. A file with other columns, perhaps left by a spreadsheet,
+    is renamed and kept.
     """
     with FileLock(table.with_name(f".{table.name}.lock"), timeout=60):
         rows = _rows(table) if table.exists() else []

@@ -1,4 +1,4 @@
-"""From depth and minutes to sizes and steps, and what they will reach, said beforehand."""
+"""From depth and minutes to sizes and steps, with a forecast of the result."""
 
 import json
 import math
@@ -33,25 +33,25 @@ from transformer_lesson.training.optimizer import make_optimizer
 from transformer_lesson.training.scaling import fit_power_law
 
 LENGTH, WINDOWS, SENTENCES = 128, 8, 32  # tokens that a model reads; rows of a batch
-PILOTS = 20, 5  # the two short runs have a 20th and a 5th of the steps
+PILOTS = 20, 5  # the two short runs take a 20th and a 5th of the steps
 LEAST_STEPS, MOST_PASSES, DEEPEST = 64, 16, 8
-MEASUREMENTS = 5  # of what is held out, in time: both pilots, the end, the translations
+MEASUREMENTS = 5  # time budget in held-out measurements: both pilots, the end, the translations
 STORED = Path(__file__).with_name("own.json")
 
 
 class Plan(NamedTuple):
-    """What a run will do, and what it is expected to reach.
+    """What a run will do, and its expected result.
 
     Args:
         material: its fingerprint.
         depth: number of blocks; all other sizes follow from it.
-        minutes: that were asked for.
+        minutes: as requested.
         steps: that these minutes allow on this machine.
-        seconds: of a step, measured.
+        seconds: per step, measured.
         passes: how often the run reads its material.
         dropout: 0.0 unless it reads everything more than four times.
         pilots: steps and bits per character of the two short runs.
-        expected, low, high: bits per character on what is held out, and an interval.
+        expected, low, high: held-out bits per character, and an interval.
     """
 
     material: str
@@ -83,23 +83,23 @@ class Plan(NamedTuple):
 
 
 def duration(seconds: float) -> str:
-    """A time for a sentence: seconds below two minutes, minutes below two hours."""
+    """Return a time in words: seconds below two minutes, minutes below two hours."""
     if seconds < 120:
         return f"{max(1, round(seconds))} second{'s' * (round(seconds) > 1)}"
     return f"{seconds / 60:.1f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
 def digits(bits: float) -> str:
-    """Two decimals, or of what is smaller than a tenth two digits."""
+    """Return bits with two decimals; below a tenth, with two significant digits."""
     return f"{bits:.2f}" if bits >= 0.1 or bits == 0 else f"{bits:.2g}"
 
 
 def build(material: Material, tokenizer: Tokenizer, depth: int, dropout: float = 0.0) -> nn.Module:
     """Return an untrained model: a GPT for a text, the paper's translator for pairs.
 
-    Depth sets all sizes: d_model is 32 times, the number of heads twice the depth.
+    Depth sets all sizes: d_model is 32 times the depth, the number of heads twice the depth.
 
-    Source: nanochat (Karpathy 2025) for one dial, with 64 numbers a block.
+    Source: nanochat (Karpathy 2025) for the single dial, with 64 dimensions per block.
     """
     sizes = {"d_model": 32 * depth, "n_heads": 2 * depth, "n_layers": depth, "d_ff": 128 * depth}
     choices = {"max_len": LENGTH, "dropout": dropout, "bias": False, "tie_embeddings": False}
@@ -111,16 +111,16 @@ def build(material: Material, tokenizer: Tokenizer, depth: int, dropout: float =
 
 
 def tokenizer_of(material: Material) -> Tokenizer:
-    """Train byte pairs: they write any alphabet, and a longer text earns more of them."""
+    """Train byte pairs, which can write any alphabet; a longer text gets more of them."""
     characters = sum(map(len, material.texts))
     return BytePairTokenizer.train(material.texts, min(1000, 300 + characters // 200))
 
 
 def short_enough(material: Material, tokenizer: Tokenizer) -> Material:
-    """Leave out the pairs with a sentence that is longer than what the model reads.
+    """Drop the pairs with a sentence that is too long for the model.
 
     Raises:
-        ValueError: too few pairs are left.
+        ValueError: too few pairs remain.
     """
     if material.kind == "text":
         return material
@@ -138,10 +138,10 @@ def short_enough(material: Material, tokenizer: Tokenizer) -> Material:
 
 
 def batches_of(material: Material, tokenizer: Tokenizer) -> EndlessBatches:
-    """Return what the model learns from, in an order that is the same each time.
+    """Return the training batches, in a reproducible order.
 
     Raises:
-        ValueError: a text that is hardly longer than what the model reads at once.
+        ValueError: a text that is hardly longer than the model's window.
     """
     if material.kind == "text":
         return WindowBatches(tokenizer.encode(material.training), WINDOWS, LENGTH)
@@ -153,28 +153,28 @@ def _fits(pair: Pair, tokenizer: Tokenizer) -> bool:
 
 
 def unseen_of(material: Material, tokenizer: Tokenizer) -> list[tuple[list[Batch], int]]:
-    """Return the batches of each held-out piece or pair, and how many characters they spell."""
+    """Return each held-out piece's or pair's batches and its number of characters."""
     if material.kind == "pairs":
         return [(epoch([pair], tokenizer, 1), len(pair.target)) for pair in material.held_out]
-    found = []
+    tests = []
     for piece in material.held_out:
         ids = tokenizer.encode(piece)
         batches = windows_in_order(ids, WINDOWS, min(LENGTH, len(ids) - 1))
-        found.append((batches, len(tokenizer.decode(ids[1:]))))  # the first is not predicted
-    return found
+        tests.append((batches, len(tokenizer.decode(ids[1:]))))  # the first is not predicted
+    return tests
 
 
 def bits_of_each(model: nn.Module, tests: Sequence[tuple[list[Batch], int]]) -> list[float]:
     """Return a model's bits per character on each held-out piece."""
-    found = []
+    bits = []
     for batches, characters in tests:
         nats, n_tokens = total_loss(model, batches)
-        found.append(bits_per_character(nats / n_tokens, n_tokens, characters))
-    return found
+        bits.append(bits_per_character(nats / n_tokens, n_tokens, characters))
+    return bits
 
 
 def recipe(steps: int, d_model: int) -> TrainConfig:
-    """Return how a model of this width is trained: the rate falls with the width."""
+    """Return the training config for this width: wider models get a lower rate."""
     return TrainConfig(
         steps=steps,
         learning_rate=0.3 / d_model,
@@ -185,7 +185,7 @@ def recipe(steps: int, d_model: int) -> TrainConfig:
 
 
 def make_plan(material: Material, tokenizer: Tokenizer, depth: int, minutes: float) -> Plan:
-    """Measure this machine's speed, choose the steps, and foresee what they reach.
+    """Measure this machine's speed, choose the steps, and forecast the result.
 
     Source: Muennighoff and others, "Scaling Data-Constrained Language Models" (2023), for how often
     a text may be read: up to 4 times is as good as new text, after 16 little is gained.
@@ -212,7 +212,7 @@ def make_plan(material: Material, tokenizer: Tokenizer, depth: int, minutes: flo
 
 
 def seconds_per_step(model: nn.Module, batches: EndlessBatches, steps: int = 10) -> float:
-    """Return how long a step takes here, after two that do not count."""
+    """Return how long a step takes here, after two warm-up steps."""
     config, history, each = recipe(steps + 2, model.config.d_model), History(), iter(batches)
     optimizer = make_optimizer(model, config)
     for step in range(steps + 2):
@@ -223,7 +223,7 @@ def seconds_per_step(model: nn.Module, batches: EndlessBatches, steps: int = 10)
 
 
 def steps_of_a_pass(material: Material, batches: EndlessBatches) -> float:
-    """Return how many steps read as much as there is, once."""
+    """Return how many steps read all the material once."""
     if isinstance(batches, WindowBatches):
         return len(batches.ids) / (WINDOWS * LENGTH)
     return len(material.training) / SENTENCES
@@ -232,51 +232,51 @@ def steps_of_a_pass(material: Material, batches: EndlessBatches) -> float:
 def foresee(
     pilots: Sequence[tuple[int, float]], steps: int, misses: Sequence[float] = (1.0,)
 ) -> tuple[float, float, float]:
-    """Go on with the power law of short runs: loss = a * steps ** -b, without a floor.
+    """Extrapolate the power law of short runs: loss = a * steps ** -b, without a floor.
 
     Args:
-        pilots: steps and loss of each; each had a schedule of its own, which ended with it.
+        pilots: steps and loss of each; each had its own complete schedule.
         steps: of the long run.
-        misses: reached / foreseen of n earlier runs. Where the next run is like them, it lies
+        misses: reached / forecast ratios of n earlier runs. If the next run is like them, it lies
             between the least and the largest with a probability of (n - 1) / (n + 1).
 
     Returns:
-        What is expected, the law times the median of the misses, and the lowest and the highest of
-        what the misses make of it; none is above the last short run, as more steps do no harm.
+        The expected loss, the law times the median miss, and the lowest and highest loss that the
+        misses imply; none is above the last short run, as more steps do no harm.
 
     Source: Kaplan and others (2020); lesson 15 fits the law with size and text together.
-    Differs: without a floor, which two short runs cannot show. So it foresees too little where all
-        is learned that can be, and too much where a translator suddenly finds which words belong
-        together: both are among the misses. With the exponent of lesson 15's law and a floor, the
-        stored runs on texts are missed by up to a factor of 5; without, by less than 2.
+    Differs: without a floor, which two short runs cannot show. So the forecast is too low once
+        everything learnable is learned, and too high where a translator suddenly discovers which
+        words belong together; both are among the misses. With the exponent of lesson 15's law and a
+        floor, the stored runs on texts are missed by up to a factor of 5; without, by less than 2.
     """
     foreseen, last = power_law(pilots, steps), pilots[-1][1]
     return tuple(min(foreseen * of(misses), last) for of in (median, min, max))
 
 
 def power_law(pilots: Sequence[tuple[int, float]], steps: int) -> float:
-    """Return the loss at so many steps on the line through short runs, in logarithms."""
+    """Return the loss at `steps` on the log-log line through short runs."""
     sizes, losses = zip(*pilots, strict=True)
     _, a, b = fit_power_law(sizes, losses, [0.0])
     return a * steps**-b
 
 
 def stored_misses(kind: str) -> list[float]:
-    """Return reached / foreseen of the runs of this kind that `measure_own` made.
+    """Return the reached / forecast ratios of `measure_own`'s runs of this kind.
 
     Raises:
         ValueError: the file is missing or damaged.
     """
 
     def missed(runs: list[dict]) -> list[float]:
-        """Return each run's quotient."""
+        """Return each run's reached / forecast ratio."""
         return [run["reached"] / run["foreseen"] for run in runs if run["kind"] == kind]
 
     return read_stored(STORED, f"{__package__}.measure_own", make=missed)
 
 
 def kept_plan(path: Path, make: Callable[[], Plan]) -> Plan:
-    """Return the plan of a file; where there is none, make it and keep it there.
+    """Return the plan stored in a file; if there is none, make it and store it.
 
     Raises:
         ValueError: the file is damaged.

@@ -21,13 +21,13 @@ LANGUAGES = (
 )
 ROLES = "source target src tgt trg input output sentence translation original question answer text"
 HEADINGS = frozenset(f"{CODES} {LANGUAGES} {ROLES}".split())
-"""What a cell of a header says, beside which another column does, too."""
+"""Words in a header cell that imply that the other columns have headers, too."""
 
 
 def delimiter_of(text: str, suffix: str) -> str | None:
-    """Return what separates a table's columns: a tab, or in a .csv file a comma or semicolon.
+    """Return a table's delimiter: a tab, or in a .csv file a comma or semicolon.
 
-    `None` for a text that is no table: a line of its first twenty lacks the delimiter.
+    `None` if the text is not a table: one of its first twenty lines lacks the delimiter.
     """
     lines = [line for line in text[:100_000].split("\n")[:GUESSED_FROM] if line.strip()]
     for delimiter in ("\t", ",", ";") if suffix.lower() == ".csv" else ("\t",):
@@ -39,7 +39,7 @@ def delimiter_of(text: str, suffix: str) -> str | None:
 def pairs_of(
     text: str, delimiter: str, name: str, columns: Columns | None = None
 ) -> tuple[list[Pair], list[str]]:
-    """Return the pairs of a table, and in sentences what was read as what and what was left out.
+    """Return a table's pairs, and sentences on how it was read and what was left out.
 
     Args:
         text: of the file.

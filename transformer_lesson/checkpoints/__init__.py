@@ -2,20 +2,13 @@
 
 `save_checkpoint` and `load_checkpoint` keep everything in one file of ours. `from_pretrained`
 fills our models with the weights of GPT-2, BERT, ALBERT, Marian or Llama, `to_transformers` is the
-way back, for what was trained here too, and `compare_layers` shows where two models part. `gguf`
-and `llama_cpp` read what llama.cpp reads, `weights` fetches real models that come as Python
-packages.
+way back, also for models trained here, and `compare_layers` shows where two models diverge. `gguf`
+and `llama_cpp` read llama.cpp's files, `weights` fetches real models that come as Python packages.
 """
 
 from transformer_lesson.checkpoints.hub import is_cached
 from transformer_lesson.checkpoints.layer_by_layer import Comparison, compare_layers
-from transformer_lesson.checkpoints.library import (
-    FAMILIES,
-    from_pretrained,
-    is_ours,
-    to_transformers,
-)
-from transformer_lesson.checkpoints.ours import (
+from transformer_lesson.checkpoints.own_format import (
     KEY,
     KINDS,
     Checkpoint,
@@ -23,6 +16,12 @@ from transformer_lesson.checkpoints.ours import (
     check_savable,
     load_checkpoint,
     save_checkpoint,
+)
+from transformer_lesson.checkpoints.transformers_io import (
+    FAMILIES,
+    from_pretrained,
+    is_ours,
+    to_transformers,
 )
 from transformer_lesson.files import write_atomically
 

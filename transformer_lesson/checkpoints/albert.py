@@ -17,19 +17,19 @@ from transformer_lesson.model.config import ModelConfig, size
 from transformer_lesson.model.transformers import encoder_stack, last_norm, output_projection
 
 MOST_LAYERS = 100
-"""How often a file may have its one block repeated: each time takes time, and a little memory."""
+"""How often a file may have its block repeated: each repetition takes time and a little memory."""
 
 
 class AlbertEmbedding(BertEmbedding):
     """BERT's embedding with vectors of d_embedding numbers, and a matrix that widens them.
 
-    A vocabulary of 30,000 tokens in 4,096 numbers each would be most of the model; in 128 it is a
-    small part of it.
+    A vocabulary of 30,000 tokens with 4,096 numbers each would be most of the model; with 128 it is
+    a small part.
 
     Args:
         config: sizes and choices.
         d_embedding: numbers per token before the matrix.
-        n_token_types: kinds of segments, with a trained vector each.
+        n_token_types: kinds of segments, each with a trained vector.
     """
 
     def __init__(self, config: ModelConfig, d_embedding: int, n_token_types: int):
@@ -40,14 +40,14 @@ class AlbertEmbedding(BertEmbedding):
     def forward(
         self, ids: Int[Tensor, "batch n"], token_types: Int[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n d_model"]:
-        """Return the vectors that enter the first block; see `BertEmbedding.forward`."""
+        """Return the first block's input; see `BertEmbedding.forward`."""
         return self.output(self.W(self.summed(ids, token_types)))
 
 
 def shared_stack(config: ModelConfig) -> nn.ModuleList:
-    """Return n_layers encoder blocks that have one set of weights.
+    """Return n_layers encoder blocks that share one set of weights.
 
-    Each is a module of its own, so that each layer can be watched; their parameters are the same.
+    Each is a separate module, so that each layer can be watched; their parameters are the same.
     """
     blocks = nn.ModuleList()
     for _ in range(config.n_layers):
@@ -64,11 +64,11 @@ class AlbertTransformer(BertTransformer):
     Args:
         config: sizes and choices.
         d_embedding: numbers per token before they are widened to d_model.
-        n_token_types: kinds of segments that a text may be made of.
+        n_token_types: kinds of segments in a text.
         token_head: adds a layer, and a projection with a bias, to token logits.
 
     Raises:
-        ValueError: d_embedding or n_token_types is no size.
+        ValueError: d_embedding or n_token_types is not an int >= 1.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class AlbertTransformer(BertTransformer):
 
 
 def stored_parts(config: ModelConfig, d_embedding: int) -> tuple[ModelConfig, ...]:
-    """Return sizes of what a file holds: an embedding and one block.
+    """Return the sizes of what a file holds: an embedding and one block.
 
     Raises:
         ValueError: more layers than a block may be repeated.
@@ -144,13 +144,13 @@ class AlbertFamily(BertFamily):
     unused = re.compile(r"^albert\.pooler\.|^sop_classifier\.|\.position_ids$|\.token_type_ids$")
 
     def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
-        """Return our config of an ALBERT one."""
+        """Return our config for an ALBERT one."""
         require(facts, num_hidden_groups=1, inner_group_num=1)
         dropouts = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
         return super().read_config({"hidden_act": "gelu_new"} | dropouts | dict(facts))
 
     def stored(self, configs: tuple[ModelConfig, ...], facts: Facts) -> tuple[ModelConfig, ...]:
-        """Return sizes of what a file holds."""
+        """Return the sizes of what a file holds."""
         return stored_parts(*configs, _d_embedding(facts))
 
     def build(self, configs: tuple[ModelConfig, ...], facts: Facts, tensors: Tensors) -> nn.Module:
@@ -160,7 +160,7 @@ class AlbertFamily(BertFamily):
         return AlbertTransformer(*configs, d_embedding, *self.additions(facts, tensors))
 
     def write_config(self, model: nn.Module) -> dict:
-        """Return config.json of one of our models."""
+        """Return config.json for one of our models."""
         shared = {"num_hidden_groups": 1, "inner_group_num": 1}
         return (
             super().write_config(model)

@@ -32,24 +32,24 @@ from transformer_lesson.model.transformers import EncoderOnlyTransformer, output
 
 
 class BertEmbedding(InputEmbedding):
-    """Token vectors, positions and token types are added up and normalized, then dropout.
+    """The sum of token vectors, positions and token types, normalized, then dropout.
 
     Args:
         config: sizes and choices.
-        n_token_types: kinds of segments, with a trained vector each.
+        n_token_types: kinds of segments, each with a trained vector.
 
     Source: Devlin et al., "BERT" (2018), figure 2.
     """
 
     def __init__(self, config: ModelConfig, n_token_types: int):
         super().__init__(config)
-        self.token_types = LearnedPositions(n_token_types, config.d_model)  # looked up like them
+        self.token_types = LearnedPositions(n_token_types, config.d_model)  # looked up alike
         self.norm = make_norm(config)
 
     def forward(
         self, ids: Int[Tensor, "batch n"], token_types: Int[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n d_model"]:
-        """Return the vectors that enter the first block.
+        """Return the first block's input.
 
         Args:
             ids: token ids.
@@ -75,11 +75,11 @@ class BertEmbedding(InputEmbedding):
 
 
 class BertHead(nn.Module):
-    """A linear map, the activation and a norm, which BERT puts before its output projection.
+    """A linear map, the activation and a norm, before BERT's output projection.
 
     Args:
-        d_model: numbers per token that come in.
-        config: choices, and how many numbers per token go out.
+        d_model: numbers per token of the input.
+        config: choices, and with d_model the numbers per token of the output.
 
     Source: Devlin et al., "BERT" (2018), as in the authors' code (`get_masked_lm_output`).
     """
@@ -96,15 +96,15 @@ class BertHead(nn.Module):
 
 
 class BertTransformer(EncoderOnlyTransformer):
-    """The encoder-only model with BERT's own parts: its embedding and, with a head, its head.
+    """The encoder-only model with BERT's own parts: its embedding and, if asked for, its head.
 
     Args:
         config: sizes and choices.
-        n_token_types: kinds of segments that a text may be made of.
+        n_token_types: kinds of segments in a text.
         token_head: adds a layer, and a projection with a bias, to token logits.
 
     Raises:
-        ValueError: n_token_types is no size.
+        ValueError: n_token_types is not an int >= 1.
 
     Source: Devlin et al., "BERT" (2018), section 3.
     """
@@ -178,14 +178,14 @@ class BertFamily(Family):
     name, model_type, architecture = "BERT", "bert", "BertForMaskedLM"
     model, prefix, rules, layers = BertTransformer, "bert.", RULES, LAYERS
     words, head = "bert.embeddings.word_embeddings.weight", "cls.predictions"
-    """The library's names of the embedding, and of what belongs to the token head."""
+    """The library's names of the embedding and of the token head."""
     unused = re.compile(
         r"^bert\.pooler\.|^cls\.seq_relationship\.|\.position_ids$|\.token_type_ids$"
     )
-    """A classifier of whole sentences, which our model does not have, and constants."""
+    """A classifier of sentences, which our model does not have, and constants."""
 
     def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
-        """Return our config of a BERT one."""
+        """Return our config for a BERT one."""
         require(
             facts,
             is_decoder=False,
@@ -227,7 +227,7 @@ class BertFamily(Family):
         return n_types, any(name.startswith(f"{self.head}.") for name in tensors)
 
     def write_config(self, model: nn.Module) -> dict:
-        """Return config.json of one of our models."""
+        """Return config.json for one of our models."""
         c = model.config
         return {
             "vocab_size": c.vocab_size,
@@ -246,19 +246,19 @@ class BertFamily(Family):
         }
 
     def tidy(self, facts: Facts, tensors: Tensors) -> Tensors:
-        """Leave out what our model does not compute, and give norms their present names."""
+        """Leave out what our model does not compute, and give norms their current names."""
         tidied = {}
         for name, tensor in tensors.items():
             if not self.unused.search(name):
                 new = name.replace("LayerNorm.gamma", "LayerNorm.weight")
                 tidied[new.replace("LayerNorm.beta", "LayerNorm.bias")] = tensor
-        used = f"{self.head}.decoder.bias"  # what the library adds; untied, the other has no effect
+        used = f"{self.head}.decoder.bias"  # the library adds this; untied, the other is unused
         if used in tidied and not facts.get("tie_word_embeddings", True):
             tidied[f"{self.head}.bias"] = tidied.pop(used)
         return tidied
 
     def aliases(self, model: nn.Module) -> dict[str, tuple[str, ...]]:
-        """Return which names stand for one matrix."""
+        """Return which names mean the same matrix."""
         if model.projection is None:
             return {}
         tied = {self.words: (f"{self.head}.decoder.weight",)} if model.config.tie_embeddings else {}

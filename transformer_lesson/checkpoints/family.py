@@ -1,4 +1,4 @@
-"""What is the same for every family of checkpoints: names to names, and fields that must fit."""
+"""What all families of checkpoints share: mapping names, and checking that fields fit."""
 
 import re
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ OUR_ACTIVATIONS = {
     "swish": "swish",
     "silu": "swish",
 }
-"""The library's name of an activation to ours."""
+"""The library's name of an activation to our name."""
 THEIR_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "swish": "silu"}
 
 
@@ -31,7 +31,7 @@ class Family(ABC):
     """How one kind of checkpoint becomes one of our models, and back."""
 
     name: str
-    """As people call it."""
+    """Its usual name."""
     model_type: str
     """The name in config.json."""
     architecture: str
@@ -39,7 +39,7 @@ class Family(ABC):
     model: type[nn.Module]
     """Our class."""
     prefix: str
-    """What stands before the names of the stack when there is a head."""
+    """What precedes the names of the stack when there is a head."""
     rules: tuple[tuple[str, str], ...]
     """Pairs (pattern, replacement) that turn our parameter's name into theirs, in order."""
     layers: tuple[tuple[str, str], ...]
@@ -47,34 +47,34 @@ class Family(ABC):
 
     @abstractmethod
     def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
-        """Return our config of theirs, or two of them: of the encoder and of the decoder."""
+        """Return our config for theirs, or two: the encoder's and the decoder's."""
 
     @abstractmethod
     def write_config(self, model: nn.Module) -> dict[str, Any]:
-        """Return config.json of one of our models."""
+        """Return config.json for one of our models."""
 
     def stored(self, configs: tuple[ModelConfig, ...], facts: Facts) -> tuple[ModelConfig, ...]:
-        """Return configs of what a file holds, if it holds less than the model is made of."""
+        """Return configs of what a file holds, if that is less than the whole model."""
         return configs
 
     def build(self, configs: tuple[ModelConfig, ...], facts: Facts, tensors: Tensors) -> nn.Module:
-        """Return our model, with weights of its own."""
+        """Return our model, with its own weights."""
         return self.model(*configs)
 
     def converted(self, model: nn.Module) -> nn.Module:
-        """Return a model that this family can store and that computes the same as one of ours."""
+        """Return a model that this family can store and that computes the same as ours."""
         return model
 
     def tidy(self, facts: Facts, tensors: Tensors) -> Tensors:
-        """Drop what has no effect, and rename what older versions called otherwise."""
+        """Drop what has no effect, and rename what older versions called something else."""
         return tensors
 
     def aliases(self, model: nn.Module) -> dict[str, tuple[str, ...]]:
-        """Return, for a name of theirs, others of theirs that are the same matrix."""
+        """Return, for one of their names, their other names of the same matrix."""
         return {}
 
     def pack(self, weights: Tensors) -> Tensors:
-        """Turn our one matrix per name into how they store it."""
+        """Convert our one matrix per name to their layout."""
         return weights
 
     def unpack(self, tensors: Tensors) -> Tensors:
@@ -95,7 +95,7 @@ class Family(ABC):
 
 @torch.no_grad()
 def filled(model: nn.Module, weights: Tensors) -> nn.Module:
-    """Return a model with these weights; a bias that they lack becomes zeros, which add nothing."""
+    """Return a model with these weights; a missing bias becomes zeros, which add nothing."""
     for name, parameter in model.named_parameters():
         if name not in weights and name.endswith(".bias"):
             parameter.zero_()
@@ -117,11 +117,11 @@ def needed(facts: Facts, *names: str) -> list[Any]:
 
 
 def require(facts: Facts, **rules: Any) -> None:
-    """Refuse a config whose fields ask for what our model does not have.
+    """Refuse a config whose fields ask for something that our model does not have.
 
     Args:
         facts: config.json.
-        rules: field name to the one value that our model can represent, which is also what a
+        rules: field name to the only value that our model can represent, which is also what a
             missing field means.
 
     Raises:
@@ -151,15 +151,15 @@ def our_activation(facts: Facts, field: str, default: str) -> str:
 
 
 def padding_of(facts: Facts) -> int | None:
-    """Return the id that our model takes for padding.
+    """Return the id that our model treats as padding.
 
-    The library is told by a mask what is padding, our models by the id. So a padding token that
-    also begins or ends texts cannot be one for us.
+    The library recognizes padding by a mask, our models by the id. So a padding token that also
+    begins or ends texts cannot be one for us.
     """
     pad, ends = facts.get("pad_token_id"), facts.get("eos_token_id")
-    meant = [facts.get("bos_token_id"), *(ends if isinstance(ends, list) else [ends])]
+    markers = [facts.get("bos_token_id"), *(ends if isinstance(ends, list) else [ends])]
     outside = pad is not None and not 0 <= pad < facts["vocab_size"]
-    return None if pad in meant or outside else pad
+    return None if pad in markers or outside else pad
 
 
 def text_ids(facts: Facts, bos: int | None = None, eos: int | None = None) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def text_ids(facts: Facts, bos: int | None = None, eos: int | None = None) -> di
 
     Args:
         facts: config.json; eos_token_id may be a list.
-        bos, eos: what the library takes where a field is missing.
+        bos, eos: the library's defaults for missing fields.
     """
     ends = facts.get("eos_token_id", eos)
     begins, size = [facts.get("bos_token_id", bos)], facts["vocab_size"]

@@ -14,8 +14,8 @@ A file is, in this order, every number little-endian:
 A text is its length in bytes (uint64) and its UTF-8. Most weights are quantized: cut into blocks of
 32 numbers, which keep a few bits for each number and share a scale.
 
-Nothing in a file is believed: every length is compared with the bytes that are there before any
-memory is taken for it.
+Nothing in a file is trusted: every length is compared with the bytes that are there before any
+memory is allocated for it.
 
 Source: ggml's docs/gguf.md (the file) and src/ggml-common.h (the blocks).
 """
@@ -36,15 +36,15 @@ from transformer_lesson.checkpoints.untrusted import LARGEST_TEXT
 
 MAGIC, VERSION = b"GGUF", 3
 SCALARS = dict(enumerate("BbHhIif?")) | dict(enumerate("Qqd", start=10))
-"""The kinds of numbers in metadata, by struct's letter for each."""
+"""The kinds of numbers in metadata, with struct's letter for each."""
 TEXT, ARRAY = 8, 9
 MOST_AXES = 4
 PIECE = 2**9  # blocks that are dequantized at a time
-ALIGNMENT = 32  # bytes, where the metadata names no other
+ALIGNMENT = 32  # bytes, unless the metadata says otherwise
 
 
 def numbers_f32(blocks: UInt8[Tensor, "block 4"]) -> Float[Tensor, "block 1"]:
-    """Return numbers that are stored as they are, 4 bytes each."""
+    """Return numbers that are stored unquantized, 4 bytes each."""
     return blocks.view(torch.float32)
 
 
@@ -52,7 +52,7 @@ def dequantize_q8_0(blocks: UInt8[Tensor, "block 34"]) -> Float[Tensor, "block 3
     """Return scale * step for each number of each block.
 
     Args:
-        blocks: of each 34 bytes: 2 for the scale (float16), 32 for the steps (int8, -128 to 127).
+        blocks: 34 bytes each: 2 for the scale (float16), 32 for the steps (int8, -128 to 127).
 
     Source: ggml, `block_q8_0`.
     """
@@ -64,7 +64,7 @@ def dequantize_q4_1(blocks: UInt8[Tensor, "block 20"]) -> Float[Tensor, "block 3
     """Return scale * step + smallest for each number of each block.
 
     Args:
-        blocks: of each 20 bytes: 2 for the scale and 2 for the block's smallest number (float16),
+        blocks: 20 bytes each: 2 for the scale and 2 for the block's smallest number (float16),
             16 for the steps (0 to 15). A byte holds two of these: its lower half a step of the
             first 16 numbers, its upper half one of the last 16.
 
@@ -85,7 +85,7 @@ def parts_q4_1(
 
 
 class Format(NamedTuple):
-    """How numbers are stored: so many a block, in so many bytes, and what makes numbers of them."""
+    """How numbers are stored: numbers per block, bytes per block, and how to read them."""
 
     name: str
     numbers: int
@@ -98,11 +98,11 @@ FORMATS = {
     3: Format("Q4_1", 32, 20, dequantize_q4_1),
     8: Format("Q8_0", 32, 34, dequantize_q8_0),
 }
-"""The formats that are read here, by their number in a file."""
+"""The formats that can be read here, by their number in a file."""
 
 
 class Entry(NamedTuple):
-    """A row of the table of tensors: format, PyTorch's shape, first byte in the file, and bytes."""
+    """A tensor in the table: format, PyTorch's shape, first byte in the file, number of bytes."""
 
     format: Format
     shape: tuple[int, ...]
@@ -111,7 +111,7 @@ class Entry(NamedTuple):
 
 
 class GGUF(NamedTuple):
-    """A file's header; the numbers stay in the file until they are asked for.
+    """A file's header; the numbers stay in the file until they are needed.
 
     `metadata` has numbers, strings, lists of strings, and NumPy arrays of numbers.
     """
@@ -121,7 +121,7 @@ class GGUF(NamedTuple):
     table: dict[str, Entry]
 
     def blocks(self, name: str) -> UInt8[Tensor, "block n_bytes"]:
-        """Return a tensor's bytes as the file has them, one row a block.
+        """Return a tensor's raw bytes, one row per block.
 
         Raises:
             ValueError: the file has become shorter since its header was read.
@@ -131,7 +131,7 @@ class GGUF(NamedTuple):
     def tensor(self, name: str, dtype: torch.dtype = torch.float32) -> Float[Tensor, "..."]:
         """Return a tensor's numbers in PyTorch's shape.
 
-        They are read piece by piece, so that nothing else as large as the result is in memory.
+        They are read in pieces, so that nothing else as large as the result is in memory.
         """
         entry = self.table[name]
         numbers, end = torch.empty(math.prod(entry.shape), dtype=dtype), 0
@@ -156,8 +156,8 @@ def read_gguf(path: str | Path) -> GGUF:
     """Read the header of a GGUF file.
 
     Raises:
-        ValueError: no GGUF file, a part of one, one whose header says what cannot be, or a format
-            of numbers that is not read here; the message says which.
+        ValueError: not a GGUF file, only part of one, an impossible header, or a format of numbers
+            that cannot be read here; the message says which.
     """
     path = Path(path)
     if not path.is_file():
@@ -170,7 +170,7 @@ def read_gguf(path: str | Path) -> GGUF:
 
 
 class _Header:
-    """Reads what a header is made of, and never more than there is."""
+    """Reads the parts of a header, and never more than there is."""
 
     def __init__(self, file: BinaryIO):
         self.file, self.size = file, os.fstat(file.fileno()).st_size
@@ -221,7 +221,7 @@ class _Header:
         axes = struct.unpack(f"<{n_axes}Q", self.take(8 * n_axes))
         number, offset = self.number("I"), self.number("Q")
         if number not in FORMATS:
-            known = ", ".join(f"{number} ({one.name})" for number, one in FORMATS.items())
+            known = ", ".join(f"{number} ({kind.name})" for number, kind in FORMATS.items())
             raise ValueError(f"its numbers have the format {number}, but only {known} are read.")
         return FORMATS[number], axes[::-1], offset
 
@@ -269,7 +269,7 @@ def _new(name: str, known: dict[str, Any]) -> str:
 def _table(
     rows: dict[str, tuple[Format, tuple[int, ...], int]], first: int, alignment: int, size: int
 ) -> dict[str, Entry]:
-    """Return where each tensor lies, if each has bytes of its own within the file."""
+    """Return where each tensor is, if each has its own bytes within the file."""
     table = {}
     for name, (kind, shape, offset) in rows.items():
         if shape[-1] % kind.numbers or offset % alignment:

@@ -54,8 +54,8 @@ def as_gpt2(model: DecoderOnlyTransformer) -> DecoderOnlyTransformer:
 
     The formula's sines and cosines become rows of the table in which GPT-2 learns its positions,
     a scale of the embeddings is multiplied into their table, and biases that an attention lacks
-    are 0. A matrix that was embedding and projection at once becomes two if it was scaled, because
-    only the embedding is.
+    are 0. A matrix that was both embedding and projection becomes two if it was scaled, because
+    only the embedding is scaled.
     """
     c = model.config
     tied = c.tie_embeddings and not c.scale_embedding
@@ -77,7 +77,7 @@ class GPT2Family(Family):
     model, prefix, rules, layers = DecoderOnlyTransformer, "transformer.", RULES, LAYERS
 
     def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
-        """Return our config of a GPT-2 one."""
+        """Return our config for a GPT-2 one."""
         require(
             facts,
             scale_attn_weights=True,
@@ -110,7 +110,7 @@ class GPT2Family(Family):
         return as_gpt2(model)
 
     def write_config(self, model: nn.Module) -> dict:
-        """Return config.json of one of our models."""
+        """Return config.json for one of our models."""
         c = model.config
         return {
             "vocab_size": c.vocab_size,
@@ -129,17 +129,17 @@ class GPT2Family(Family):
         }
 
     def tidy(self, facts: Facts, tensors: Tensors) -> Tensors:
-        """Leave out the causal masks that old files hold beside the weights."""
+        """Leave out the causal masks that old files hold with the weights."""
         mask = re.compile(r"\.attn\.(bias|masked_bias)$")
         return {name: tensor for name, tensor in tensors.items() if not mask.search(name)}
 
     def aliases(self, model: nn.Module) -> dict[str, tuple[str, ...]]:
-        """Return which names stand for one matrix."""
+        """Return which names mean the same matrix."""
         tied = model.config.tie_embeddings
         return {"transformer.wte.weight": ("lm_head.weight",)} if tied else {}
 
     def pack(self, weights: Tensors) -> Tensors:
-        """Put queries, keys and values side by side in one matrix, and turn all four matrices."""
+        """Put queries, keys and values side by side in one matrix, and transpose all four."""
         packed = {}
         for name, weight in weights.items():
             if ".attn.Q." in name:

@@ -1,4 +1,4 @@
-"""Checkpoints by name from the Hugging Face Hub. Only `from_pretrained("a/name")` comes here."""
+"""Checkpoints by name from the Hugging Face Hub, for `from_pretrained("a/name")` only."""
 
 import os
 import re
@@ -14,17 +14,17 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
 def is_hub_name(source: str) -> bool:
-    """Whether a text has the form of a name on the Hub: `gpt2` or `owner/name`."""
+    """Whether a text looks like a name on the Hub: `gpt2` or `owner/name`."""
     return NAME.fullmatch(source) is not None
 
 
 def is_cached(name: str) -> bool:
-    """Whether a checkpoint's config and weights are on this machine already. Asks no network."""
+    """Whether a checkpoint's config and weights are already on this machine; no network needed."""
     return _cached(name) is not None
 
 
 def fetch(name: str) -> Path:
-    """Return the directory with a checkpoint's files; download them, with a bar, where missing.
+    """Return the directory with a checkpoint's files; download them, with a bar, if missing.
 
     Raises:
         ModuleNotFoundError: the package `huggingface_hub` is not installed.
@@ -80,7 +80,7 @@ def _download(name: str) -> Path:
         ) from error
     except missing as error:
         raise ValueError(f"{name!r} on the Hub has no {CONFIG}: so it is not a model.") from error
-    except OSError as error:  # among them LocalEntryNotFoundError, what no answer raises
+    except OSError as error:  # such as LocalEntryNotFoundError, when there is no answer
         raise ConnectionError(offline) from error
     if not fetched:
         raise ValueError(f"{name!r} on the Hub has none of {', '.join(WEIGHTS)}.")
@@ -96,7 +96,7 @@ def _get(name: str, file: str, download, missing: tuple) -> Path | None:
 
 
 def _get_weights(name: str, file: str, download, missing: tuple) -> bool:
-    """Download one file of weights, or all its parts."""
+    """Download one file of weights, or all of its parts."""
     if _get(name, file, download, missing):
         return True
     index = _get(name, f"{file}{INDEX}", download, missing)

@@ -1,4 +1,4 @@
-"""Where do two models part? Ours and the library's, layer by layer, on the same input."""
+"""Where two models diverge: ours and the library's, layer by layer, on the same input."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lesson.checkpoints.family import Family
-from transformer_lesson.checkpoints.library import family_of
+from transformer_lesson.checkpoints.transformers_io import family_of
 from transformer_lesson.model.evaluation import evaluating
 from transformer_lesson.model.transformers import EncoderDecoderTransformer, EncoderOnlyTransformer
 
@@ -25,7 +25,7 @@ class Difference(NamedTuple):
     @property
     def differs(self) -> bool:
         """Whether it is more than float32 explains."""
-        return not self.largest <= RELATIVE * self.scale + ABSOLUTE  # not a number differs too
+        return not self.largest <= RELATIVE * self.scale + ABSOLUTE  # NaN differs, too
 
 
 class Comparison(NamedTuple):
@@ -61,16 +61,16 @@ def compare_layers(
 ) -> Comparison:
     """Run both models and print the first layer that differs, and by how much.
 
-    Padding is left out, and the library is told by masks and positions what our models tell from
-    the padding's id. Both are run in evaluation mode. (Marian takes no positions, so there
-    padding on the left does shift its tokens, and the models differ.)
+    Padding is left out; the library gets as masks and positions what our models infer from the
+    padding's id. Both run in evaluation mode. (Marian takes no positions, so padding on the left
+    does shift its tokens, and the models differ.)
 
     Args:
         ours: one of our models.
         theirs: the library's.
         inputs: what our model takes: ids (batch, n); (ids, token_types) for BERT; (source_ids,
             target_ids) for Marian.
-        quiet: prints nothing.
+        quiet: print nothing.
 
     Returns:
         The differences of all layers.
@@ -100,7 +100,7 @@ def compare_layers(
 
 
 def _pairs(family: Family, ours: nn.Module) -> list[tuple[str, str]]:
-    """Write the family's pairs of layers out for each layer, stack by stack."""
+    """Expand the family's pairs of layers for each layer, stack by stack."""
     pairs: list[tuple[str, str]] = []
     for stack in ("encoder", "decoder"):
         layers = [pair for pair in family.layers if pair[0].startswith(f"{stack}.")]
@@ -122,7 +122,7 @@ def _outputs(modules: list[nn.Module]):
     """Return a function that runs a model and returns its result and the modules' outputs."""
 
     def run(call) -> tuple[Tensor | None, list[Tensor]]:
-        """Return what call() returns, and what each module put out meanwhile."""
+        """Return call()'s result, and each module's output meanwhile."""
         values: dict[nn.Module, list[Tensor]] = {module: [] for module in modules}
 
         def keep(module, _inputs, output):
@@ -140,7 +140,7 @@ def _outputs(modules: list[nn.Module]):
 
 
 def _real(ours: nn.Module, ids: Tensor) -> Tensor:
-    """Return which tokens of the first input are no padding, (batch, n)."""
+    """Return which tokens of the first input are not padding, (batch, n)."""
     pad_id = getattr(ours, "source_config", ours.config).pad_id
     return torch.ones_like(ids, dtype=torch.bool) if pad_id is None else ids != pad_id
 

@@ -1,6 +1,6 @@
-"""One of our tokenizers as the files that the library `transformers` reads.
+"""One of our tokenizers as files that the library `transformers` reads.
 
-tokenizer.json says how a text is cut, tokenizer_config.json how the library is to use that.
+tokenizer.json says how a text is split, tokenizer_config.json how the library uses that.
 """
 
 import json
@@ -16,19 +16,19 @@ from transformer_lesson.text.tokenizers import SPECIAL_TOKENS, Tokenizer
 
 
 def tokenizer_files(tokenizer: Tokenizer, model: nn.Module) -> dict[str, bytes]:
-    """Return the two files by name; read from them, it gives the same ids and the same texts.
+    """Return the two files by name; a tokenizer read from them gives the same ids and texts.
 
-    What a translator reads, and what it is to write, ends in `<eos>`. Padding stands on the right,
-    but for a model that goes on writing behind its text on the left.
+    What a translator reads, and what it is to write, ends in `<eos>`. Padding is on the right, but
+    on the left for a model that continues its text.
 
     Args:
         tokenizer: of the model's vocabulary.
         model: one of ours.
     """
-    made = tokenizer.as_library()
+    library_tokenizer = tokenizer.as_library()
     pad, bos, eos, _ = SPECIAL_TOKENS
     if isinstance(model, EncoderDecoderTransformer):
-        made.post_processor = processors.TemplateProcessing(
+        library_tokenizer.post_processor = processors.TemplateProcessing(
             single=f"$A {eos}", special_tokens=[(eos, tokenizer.eos_id)]
         )
     settings = {
@@ -42,6 +42,6 @@ def tokenizer_files(tokenizer: Tokenizer, model: nn.Module) -> dict[str, bytes]:
         "clean_up_tokenization_spaces": False,
     }
     return {
-        "tokenizer.json": made.to_str(pretty=True).encode(),
+        "tokenizer.json": library_tokenizer.to_str(pretty=True).encode(),
         "tokenizer_config.json": json.dumps(settings, indent=2).encode(),
     }

@@ -1,4 +1,4 @@
-"""Llama: a decoder-only model of today: RMSNorm, rotary positions, SwiGLU, grouped heads.
+"""Llama: today's decoder-only model, with RMSNorm, rotary positions, SwiGLU, grouped heads.
 
 Source: Touvron et al., "LLaMA" (2023), section 2.2; "Llama 2" (2023) for grouped queries.
 """
@@ -44,12 +44,12 @@ def rotary_base(facts: Facts) -> float:
     """Return the base of the rotary positions.
 
     Raises:
-        ValueError: positions that are stretched, or turn only a part of each head; no number.
+        ValueError: positions that are stretched, or turn only part of each head; or not a number.
     """
     rope = dict(facts.get("rope_parameters") or {})
     older = facts.get("rope_scaling") or {}
-    asked = older or rope
-    kind = asked.get("rope_type", asked.get("type", "default"))
+    scaling = older or rope
+    kind = scaling.get("rope_type", scaling.get("type", "default"))
     if kind != "default":
         field = "rope_scaling" if older else "rope_parameters"
         raise ValueError(
@@ -70,7 +70,7 @@ class LlamaFamily(Family):
     model, prefix, rules, layers = DecoderOnlyTransformer, "model.", RULES, LAYERS
 
     def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
-        """Return our config of a Llama one."""
+        """Return our config for a Llama one."""
         sizes = needed(
             facts,
             "vocab_size",
@@ -110,7 +110,7 @@ class LlamaFamily(Family):
         return (config,)
 
     def write_config(self, model: nn.Module) -> dict:
-        """Return config.json of one of our models."""
+        """Return config.json for one of our models."""
         c = model.config
         return {
             "vocab_size": c.vocab_size,
@@ -134,6 +134,6 @@ class LlamaFamily(Family):
         return {name: tensor for name, tensor in tensors.items() if "rotary_emb" not in name}
 
     def aliases(self, model: nn.Module) -> dict[str, tuple[str, ...]]:
-        """Return which names stand for one matrix."""
+        """Return which names mean the same matrix."""
         tied = model.config.tie_embeddings
         return {"model.embed_tokens.weight": ("lm_head.weight",)} if tied else {}

@@ -1,8 +1,8 @@
 """A Llama as llama.cpp keeps it in a GGUF file: its config, its names and its tokenizer.
 
-llama.cpp has names of its own, and one order of its own. Its rotary positions turn neighbors
-(2j, 2j + 1) of each query and key, ours and the library's turn number j with number j + d_head / 2.
-So whoever writes such a file deals the rows of W_Q and W_K out anew, and here they are put back.
+llama.cpp has its own names and its own order. Its rotary positions turn neighbors (2j, 2j + 1) of
+each query and key; ours and the library's turn number j with number j + d_head / 2. So the rows of
+W_Q and W_K are reordered when such a file is written, and put back here.
 
 Source: llama.cpp's convert_hf_to_gguf.py, `LlamaModel.permute`.
 """
@@ -17,10 +17,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from transformer_lesson.checkpoints.gguf import GGUF, parts_q4_1, read_gguf
-from transformer_lesson.checkpoints.in_place import parameters_without_numbers
 from transformer_lesson.checkpoints.llama import LlamaFamily
 from transformer_lesson.checkpoints.untrusted import Stored, readable_errors, require_room
-from transformer_lesson.model.packed import FourBitLinear, sooner
+from transformer_lesson.checkpoints.zero_copy import parameters_without_numbers
+from transformer_lesson.model.packed import FourBitLinear, faster_of
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text.pretrained import PretrainedTokenizer
 
@@ -35,15 +35,15 @@ FACTS = {
     "rms_norm_eps": "llama.attention.layer_norm_rms_epsilon",
     "head_dim": "llama.rope.dimension_count",
 }
-"""A field of config.json to llama.cpp's name of it; a file must have all of them."""
+"""A field of config.json to llama.cpp's name for it; a file must have all of them."""
 SPECIAL = 3  # the type of a token that no text can spell, such as <|im_end|>
 
 
 def read_llama(path: str | Path) -> Stored:
-    """Read a GGUF file with a Llama, and give config and tensors the library's form.
+    """Read a GGUF file with a Llama, and return config and tensors in the library's form.
 
     Raises:
-        ValueError: a damaged file, another architecture, or metadata that is not complete.
+        ValueError: a damaged file, another architecture, or incomplete metadata.
     """
     file = read_gguf(path)
     with readable_errors(f"the metadata of {path}"):
@@ -52,8 +52,8 @@ def read_llama(path: str | Path) -> Stored:
         tensors = {}
         for name in file.table:
             tensor = file.tensor(name)
-            if turned := re.fullmatch(r"blk\.\d+\.attn_([qk])\.weight", name):
-                tensor = halves_from_neighbors(tensor, n_heads[turned[1]])
+            if match := re.fullmatch(r"blk\.\d+\.attn_([qk])\.weight", name):
+                tensor = halves_from_neighbors(tensor, n_heads[match[1]])
             theirs = LLAMA.rename(our_name(name))
             if theirs in tensors:
                 raise ValueError(
@@ -64,10 +64,10 @@ def read_llama(path: str | Path) -> Stored:
 
 
 def packed_llama(path: str | Path) -> DecoderOnlyTransformer:
-    """Return a Llama that computes in bfloat16, and whose Q4_1 matrices stay in 4 bits.
+    """Return a Llama that computes in bfloat16 and whose Q4_1 matrices stay in 4 bits.
 
-    A matrix that this processor multiplies sooner in bfloat16 is kept like that and takes more
-    memory; see `sooner`.
+    A matrix that this processor multiplies faster in bfloat16 is kept in it and takes more memory;
+    see `faster_of`.
 
     Raises:
         ValueError: a damaged file, another architecture, or tensors that do not fit its metadata.
@@ -90,13 +90,13 @@ def packed_llama(path: str | Path) -> DecoderOnlyTransformer:
 
 
 def _put(model: nn.Module, file: GGUF, name: str) -> None:
-    """Give a model one tensor of a file."""
+    """Put one tensor of a file into a model."""
     ours, entry, config = our_name(name), file.table[name], model.config
     rows, (layer, _, _) = slice(None), ours.rpartition(".")
     if ours.endswith((".W_Q.weight", ".W_K.weight")):
         n_heads = config.n_heads if "W_Q" in ours else config.n_kv_heads
-        places = torch.arange(float(entry.shape[0]))[:, None]
-        rows = halves_from_neighbors(places, n_heads)[:, 0].long()
+        order = torch.arange(float(entry.shape[0]))[:, None]
+        rows = halves_from_neighbors(order, n_heads)[:, 0].long()
 
     def matrix() -> Tensor:
         return file.tensor(name, torch.bfloat16)[rows]
@@ -105,7 +105,7 @@ def _put(model: nn.Module, file: GGUF, name: str) -> None:
     if entry.format.name == "Q4_1" and linear:
         parts = parts_q4_1(file.blocks(name))
         packed = FourBitLinear(*(part.view(entry.shape[0], -1)[rows] for part in parts))
-        model.set_submodule(layer, sooner(packed, entry.shape, matrix))
+        model.set_submodule(layer, faster_of(packed, entry.shape, matrix))
     else:
         torch.utils.swap_tensors(model.get_parameter(ours), nn.Parameter(matrix()))
 
@@ -126,7 +126,7 @@ def halves_from_neighbors(
 
 
 def our_name(name: str) -> str:
-    """Return our name of a tensor of a Llama, by llama.cpp's; what it does not know it leaves.
+    """Return our name for a Llama's tensor, from llama.cpp's; unknown parts stay as they are.
 
     Source: llama.cpp's gguf-py/gguf/constants.py, `TENSOR_NAMES`.
     """
@@ -174,19 +174,19 @@ def _facts(file: GGUF) -> dict[str, Any]:
 
 
 def _as_written(fact: Any) -> Any:
-    """Return the number of which the file keeps 32 bits: 1e-5, where these are 9.9999997e-6."""
+    """Return the number that the file rounded to 32 bits: 1e-5, where it has 9.9999997e-6."""
     return float(f"{fact:.7g}") if isinstance(fact, float) else fact
 
 
 def read_tokenizer(path: str | Path) -> PretrainedTokenizer:
-    """Return the tokenizer that a GGUF file has in its metadata.
+    """Return the tokenizer in a GGUF file's metadata.
 
-    It is GPT-2's, byte pairs, but every digit is a token of its own.
+    It is GPT-2's, byte pairs, but every digit is a separate token.
 
     Raises:
         ValueError: a damaged file, another kind of tokenizer, or one that contradicts itself.
 
-    Differs: `transformers` reads the same file without cutting numbers into digits.
+    Differs: `transformers` reads the same file without splitting numbers into digits.
     """
     file = read_gguf(path)
     with readable_errors(f"the metadata of {path}"):

@@ -54,7 +54,7 @@ class MarianTransformer(EncoderDecoderTransformer):
 FROM_STREAM = re.compile(r"(embedding|projection|W_[QKV1])\.weight$")
 """Matrices whose rows are vectors of the stream or are multiplied by them."""
 TO_STREAM = re.compile(r"(W_[O2]|norm_\d)\.(weight|bias)$")
-"""What gives the stream's numbers one by one, along the first axis."""
+"""What produces the stream's numbers, along the first axis."""
 
 
 def as_marian(model: EncoderDecoderTransformer) -> MarianTransformer:
@@ -64,8 +64,8 @@ def as_marian(model: EncoderDecoderTransformer) -> MarianTransformer:
     weights agree on it. So sines and cosines, which alternate here, move into Marian's two halves,
     and every weight's rows or columns with them. Biases that the paper's attention lacks are 0.
 
-    The decoder knows no padding, as in `MarianFamily.read_config`: what is padded at the end of a
-    target sees nothing but moves nothing.
+    The decoder has no padding, as in `MarianFamily.read_config`: pads at the end of a target are
+    not hidden, but change nothing before them.
     """
     source = replace(model.source_config, bias=True)
     target = replace(model.config, bias=True, pad_id=None)
@@ -127,8 +127,9 @@ class MarianFamily(Family):
     def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
         """Return our configs, of the encoder and of the decoder.
 
-        The decoder begins with the padding token, as `decoder_start_token_id` says. So it takes no
-        token for padding; what is padded at the end of a target sees nothing but moves nothing.
+        The decoder begins with the padding token, as `decoder_start_token_id` says. So it treats no
+        token as padding; pads at the end of a target are not hidden, but change nothing before
+        them.
         """
         require(
             facts, normalize_before=False, normalize_embedding=False, add_final_layer_norm=False
@@ -179,7 +180,7 @@ class MarianFamily(Family):
         return model if isinstance(model, MarianTransformer) else as_marian(model)
 
     def write_config(self, model: nn.Module) -> dict:
-        """Return config.json of one of our models."""
+        """Return config.json for one of our models."""
         source, target = model.source_config, model.config
         sides = {"encoder": source, "decoder": target}
         facts = {f"{side}_attention_heads": c.n_heads for side, c in sides.items()}
@@ -208,10 +209,10 @@ class MarianFamily(Family):
         }
 
     def tidy(self, facts: Facts, tensors: Tensors) -> Tensors:
-        """Check the stored positions, take the shared matrix where it is meant, add a missing bias.
+        """Check the stored positions, use the shared matrix if it is needed, add a missing bias.
 
         Raises:
-            ValueError: positions that are not the formula's.
+            ValueError: positions other than the formula's.
         """
         tensors = dict(tensors)
         for side in ("encoder", "decoder"):
@@ -230,7 +231,7 @@ class MarianFamily(Family):
         return tensors
 
     def aliases(self, model: nn.Module) -> dict[str, tuple[str, ...]]:
-        """Return which names stand for one matrix."""
+        """Return which names mean the same matrix."""
         tied = ("lm_head.weight",) if model.config.tie_embeddings else ()
         if model.source_embedding.weight is model.target_embedding.weight:
             return {SOURCE: (SHARED, TARGET, *tied)}

@@ -1,8 +1,8 @@
 """Cells that need real weights: `%%needs SmolLM2` on a cell's first line.
 
-Where the weights are, the cell runs as if that line were blank. Elsewhere the cell is one sentence
-that says how to get them, so that a lesson runs from its first cell to its last on every machine.
-`%load_ext transformer_lesson.checkpoints.needs` makes the line known to a notebook.
+With the weights, the cell runs as if that line were blank. Without them it prints one sentence that
+says how to get them, so that a lesson runs from its first cell to its last on every machine.
+`%load_ext transformer_lesson.checkpoints.needs` enables the line in a notebook.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LINE = "%%needs "
 
 
 def missing_weights(line: str) -> list[str]:
-    """Return which of the models that a cell's first line needs are not on this machine.
+    """Return which models named in a cell's first line are not on this machine.
 
     Args:
         line: such as "%%needs SmolLM2 MiniLM"; any other line needs none.
@@ -31,7 +31,7 @@ def missing_weights(line: str) -> list[str]:
 
 
 def only_with_weights(lines: list[str]) -> list[str]:
-    """Return the lines of a cell as they are to be run."""
+    """Return the lines of a cell to run."""
     if not lines or not lines[0].startswith(LINE):
         return lines
     missing = missing_weights(lines[0])
@@ -39,5 +39,5 @@ def only_with_weights(lines: list[str]) -> list[str]:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Make `%%needs` known to a kernel."""
+    """Enable `%%needs` in a kernel."""
     shell.input_transformers_cleanup.append(only_with_weights)

@@ -1,12 +1,12 @@
 """The trained translator that comes with the package.
 
-Short, because it is one file; apart from `ours`, which reads any.
+Short, because it is one file; separate from `own_format`, which reads any.
 """
 
 from pathlib import Path
 
 from transformer_lesson.caching import copied
-from transformer_lesson.checkpoints.ours import Checkpoint, load_checkpoint
+from transformer_lesson.checkpoints.own_format import Checkpoint, load_checkpoint
 
 TRANSLATOR = Path(__file__).parent.parent / "data" / "translator.safetensors"
 MISSING = (

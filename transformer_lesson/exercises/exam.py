@@ -1,8 +1,7 @@
 """Write a bug hunt for a class: `python -m transformer_lesson.exercises.exam 7 [FOLDER]`.
 
-The notebook holds a program with three bugs, the same for everybody who gets that number; another
-number gives other bugs. `make grade` grades what comes back: a row for each bug, and one for each
-function that was sound and is no longer.
+The notebook holds a program with three bugs, chosen by the number. `make grade` grades what comes
+back: a row for each bug, and one for each function that was right and no longer is.
 """
 
 import argparse
@@ -40,11 +39,11 @@ probe("initial loss", globals())"""
 
 
 def probe(name: str, names: dict[str, Any]) -> Text:
-    """Take a probe of the program that a notebook holds.
+    """Run a probe on the program in a notebook.
 
     Args:
-        name: the probe's.
-        names: the notebook's, `globals()`.
+        name: of the probe.
+        names: the notebook's `globals()`.
 
     Raises:
         ValueError: there is no such probe.
@@ -64,10 +63,10 @@ def hunt(seed: int) -> dict[str, Any]:
     Raises:
         ValueError: there is no hunt of that number.
     """
-    written = sources(planted(seed))
+    source_of = sources(planted(seed))
     table = "\n".join(f"| {name} | {probe.asks} |" for name, probe in PROBES.items())
     texts = [("markdown", TITLE.format(seed=seed) + "\n" + TASK + table)]
-    code = [imports(written), *written.values(), REST.strip(), RUN, PROBE]
+    code = [imports(source_of), *source_of.values(), REST.strip(), RUN, PROBE]
     texts += [("code", source) for source in code]
     cells = [_cell(f"cell-{i}", *text) for i, text in enumerate(texts)]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -80,7 +79,7 @@ def _cell(name: str, kind: str, source: str) -> dict[str, Any]:
 
 
 class _OneSentence(argparse.ArgumentParser):
-    """A parser that says in one sentence what is wrong, and no more."""
+    """A parser whose errors are one sentence."""
 
     def error(self, message: str) -> None:
         """End with a sentence."""
@@ -89,7 +88,7 @@ class _OneSentence(argparse.ArgumentParser):
 
 
 def main(arguments: list[str]) -> int:
-    """Write a hunt as a notebook, and say where; a file that is there stays as it is."""
+    """Write a hunt as a notebook and print its path; never overwrite a file."""
     parser = _OneSentence(prog="python -m transformer_lesson.exercises.exam", description=__doc__)
     parser.add_argument("seed", type=int, help=f"which hunt, 0 to {LARGEST}")
     parser.add_argument("folder", nargs="?", default=".", help="where to write it")

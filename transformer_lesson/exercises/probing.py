@@ -1,6 +1,6 @@
-"""What a boss can be asked: probes of a whole program, each with its price in minutes.
+"""Probes of a whole program for the boss, each with a price in minutes.
 
-A probe gets the names of the sick program and of the healthy one, and says what it found in both.
+A probe gets the namespaces of the sick and the healthy program and reports what it finds in both.
 """
 
 import math
@@ -14,7 +14,7 @@ from transformer_lesson.exercises.engine.attempt import outcome
 from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.program import FUNCTIONS
 
-EVERY = 11  # of the texts that a probe takes: short ones, with padding, and long ones
+EVERY = 11  # probes read every 11th text: short ones, with padding, and long ones
 
 
 class Probe(NamedTuple):
@@ -22,8 +22,8 @@ class Probe(NamedTuple):
 
     Args:
         cost: minutes.
-        asks: the question that it answers.
-        take: what finds the answer, from the sick program's names and the healthy one's.
+        asks: the question it answers.
+        take: finds the answer, given the sick and the healthy program's namespaces.
     """
 
     cost: int
@@ -32,12 +32,12 @@ class Probe(NamedTuple):
 
 
 def _both(measure: Callable[[dict], str]) -> Callable[[dict, dict], str]:
-    """Return a probe that says what it measured in both programs."""
+    """Return a probe that reports a measurement of both programs."""
     return lambda sick, right: f"sick: {measure(sick)}\nhealthy: {measure(right)}"
 
 
 def start(names: dict) -> tuple[dict[str, Tensor], Tensor]:
-    """Return the weights before training, and some texts' ids."""
+    """Return the weights before training and the ids of some texts."""
     torch.manual_seed(0)
     weights = names["new_weights"]()
     return weights, names["batch_of"](names["TEXTS"][::EVERY])
@@ -56,7 +56,7 @@ def _initial_loss(names: dict) -> str:
 
 
 def moved(names: dict, change: Callable[[Tensor, dict], Tensor], kept: slice) -> float:
-    """Return how far logits of real words move when something else is changed."""
+    """Return how far the logits of real words move when something else changes."""
     weights, ids = start(names)
     with torch.no_grad():
         before = names["logits_of"](ids, weights)
@@ -70,7 +70,7 @@ def _moved(names: dict, change: Callable[[Tensor, dict], Tensor], kept: slice) -
 
 
 def another_end(ids: Tensor, weights: dict) -> Tensor:
-    """Return the ids with another last word."""
+    """Return the ids with a different last word."""
     ids = ids.clone()
     ids[:, -1] = ids[:, -1] % 5 + 4
     return ids
@@ -82,14 +82,14 @@ def _other_padding(ids: Tensor, weights: dict) -> Tensor:
 
 
 def other_order(ids: Tensor, weights: dict) -> Tensor:
-    """Return the ids with two words exchanged, the fourth and the fifth from the end."""
+    """Return the ids with the fourth and fifth words from the end swapped."""
     ids = ids.clone()
     ids[:, [-5, -4]] = ids[:, [-4, -5]]
     return ids
 
 
 def gradients(names: dict) -> dict[str, float]:
-    """Return the length of each weight's gradient before the first step, by its name."""
+    """Return, by name, the length of each weight's gradient before the first step."""
     weights, ids = start(names)
     names["shifted_loss"](names["logits_of"](ids, weights), ids, names["PAD"]).backward()
     return {
@@ -116,34 +116,34 @@ def _rates(names: dict) -> str:
 
 
 def _trained_weights(sick: dict, right: dict) -> str:
-    """Load weights that the healthy program learned into both, and let them write."""
+    """Load the healthy program's trained weights into both programs and let them write."""
     torch.manual_seed(0)
     weights = right["new_weights"]()
     right["learn"](weights, right["TEXTS"])
-    written = [names["write"](weights, "<bos> das Kind macht") for names in (sick, right)]
-    return "sick: {}\nhealthy: {}".format(*written)
+    texts = [names["write"](weights, "<bos> das Kind macht") for names in (sick, right)]
+    return "sick: {}\nhealthy: {}".format(*texts)
 
 
 def _layer_by_layer(sick: dict, right: dict) -> str:
-    """Give each function what the healthy program's one is given, and compare what they return."""
+    """Call each function with the healthy program's inputs and compare the results."""
     for name, inputs in calls(right):
         with torch.no_grad():
-            expected, given = (outcome(names[name], inputs) for names in (right, sick))
-        if not same(expected, given):
+            expected, actual = (outcome(names[name], inputs) for names in (right, sick))
+        if not same(expected, actual):
             return f"The first function that returns other numbers than it should is `{name}`."
     return "From the ids to the loss, every function returns what it should."
 
 
 def calls(names: dict, watched: tuple[str, ...] = FUNCTIONS) -> list[tuple[str, tuple]]:
-    """Return the calls of the program's functions on the way to the loss, inner ones first."""
-    made, kept = [], {name: names[name] for name in watched}
+    """Return the calls of the program's functions on the way to the loss, innermost first."""
+    recorded, originals = [], {name: names[name] for name in watched}
 
     def noted(name: str) -> Callable:
         """Return a function that keeps its inputs when it has been called."""
 
         def call(*inputs):
-            result = kept[name](*inputs)
-            made.append((name, inputs))
+            result = originals[name](*inputs)
+            recorded.append((name, inputs))
             return result
 
         return call
@@ -155,8 +155,8 @@ def calls(names: dict, watched: tuple[str, ...] = FUNCTIONS) -> list[tuple[str, 
         with torch.no_grad():
             names["shifted_loss"](names["logits_of"](ids, weights), ids, names["PAD"])
     finally:
-        names.update(kept)
-    return made
+        names.update(originals)
+    return recorded
 
 
 PROBES = {

@@ -1,7 +1,7 @@
-"""A whole program put together from the lessons' exercises, some of them with a wrong turn.
+"""A whole program assembled from the lessons' exercises, some of them with a wrong turn.
 
-`as_written` gives a variant as source; here it is made as plain as if somebody had written it for
-this program: assignments of a name to itself go, and so does what nobody reads.
+`as_written` gives a variant's source; here it is tidied as if written by hand for this program:
+self-assignments and unused names are removed.
 """
 
 import ast
@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from transformer_lesson.caching import copied
-from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.choosing import as_written
 
 FUNCTIONS = (
@@ -20,7 +20,7 @@ FUNCTIONS = (
     *("scaled_dot_product_attention", "merge_heads", "feed_forward", "layer_norm"),
     *("residual_branch_pre", "shifted_loss", "rate_at", "write_on"),
 )
-"""The exercises that the program is made of, in its order."""
+"""The exercises that make up the program, in order."""
 
 REST = Path(__file__).with_name("boss_program.txt").read_text("utf-8")
 IMPORTS = {"partial": "from functools import partial", "torch": "import torch"}
@@ -28,25 +28,25 @@ IMPORTS = {"partial": "from functools import partial", "torch": "import torch"}
 
 @copied
 def sources(planted: tuple[tuple[str, str], ...] = ()) -> dict[str, str]:
-    """Return the source of each function, with its own parts, by its name.
+    """Return each function's source, including its own helpers, by name.
 
     Args:
-        planted: pairs of a function and the wrong turn that it takes.
+        planted: pairs of a function and its wrong turn.
     """
-    taken, written = dict(planted), {}
+    turn_of, source_of = dict(planted), {}
     parts_so_far: set[str] = set()
     for name in FUNCTIONS:
-        turn = frozenset([taken[name]] if name in taken else [])
+        turn = frozenset([turn_of[name]] if name in turn_of else [])
         tree = _plain(ast.parse(as_written(find(name).marked, turn)))
         parts = {part.name for part in tree.body} - {name}
         renamed = {part: f"{part}_of_{name}" for part in parts & parts_so_far}
         parts_so_far |= parts
-        written[name] = "\n\n\n".join(map(ast.unparse, _Renamed(renamed).visit(tree).body))
-    return written
+        source_of[name] = "\n\n\n".join(map(ast.unparse, _Renamed(renamed).visit(tree).body))
+    return source_of
 
 
 def imports(written: Mapping[str, str]) -> str:
-    """Return the import statements that these functions and the rest of the program need."""
+    """Return the imports that these functions and the rest of the program need."""
     lines = dict(IMPORTS)
     for name, source in written.items():
         known = inspect.unwrap(find(name).marked).__globals__
@@ -57,7 +57,7 @@ def imports(written: Mapping[str, str]) -> str:
 
 
 def _import(name: str, value: object) -> str:
-    """Return the statement that binds a name to a value; none for a part of the function itself."""
+    """Return the import that binds a name to a value; "" for a helper of the function itself."""
     if isinstance(value, ModuleType):
         path, _, last = value.__name__.rpartition(".")
         if last != name:
@@ -68,20 +68,20 @@ def _import(name: str, value: object) -> str:
 
 
 def program(planted: tuple[tuple[str, str], ...] = ()) -> str:
-    """Return the whole program as source."""
+    """Return the whole program's source."""
     written = sources(planted)
     return "\n\n\n".join([imports(written), *written.values(), REST])
 
 
 def started(source: str) -> dict:
-    """Return the names of a program that was read, but not run."""
+    """Return a program's namespace after its definitions, without training."""
     names: dict = {}
     exec(compile(source, "<program>", "exec"), names)
     return names
 
 
 def _plain(tree: ast.Module) -> ast.Module:
-    """Return functions without what does nothing in them."""
+    """Return functions without statements that do nothing."""
     for function in tree.body:
         before = ""
         while before != (before := ast.unparse(function)):
@@ -96,7 +96,7 @@ def _plain(tree: ast.Module) -> ast.Module:
 
 
 class _Tidied(ast.NodeTransformer):
-    """Drops `x = x`, a bare `None`, and names that are set and never read."""
+    """Drops `x = x`, a bare `None`, and names that are never read."""
 
     def __init__(self, read: set[str]):
         self.read = read
@@ -107,7 +107,7 @@ class _Tidied(ast.NodeTransformer):
         return None if nothing else node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
-        """Drop what changes nothing."""
+        """Drop assignments that change nothing."""
         (target,) = node.targets
         if ast.unparse(target) == ast.unparse(node.value):
             return None
@@ -118,13 +118,13 @@ class _Tidied(ast.NodeTransformer):
 
 
 def _acts(value: ast.expr) -> bool:
-    """Return whether an expression may change something, by its methods' names."""
+    """Return whether an expression may have a side effect, judging by method names."""
     calls = [node.func for node in ast.walk(value) if isinstance(node, ast.Call)]
     return any(isinstance(call, ast.Attribute) and call.attr.endswith("_") for call in calls)
 
 
 def _end_with_a_value(function: ast.FunctionDef) -> None:
-    """Write `return value` for `x = value; return x`."""
+    """Replace `x = value; return x` by `return value`."""
     *_, before, last = function.body if len(function.body) > 1 else [None, *function.body]
     if isinstance(before, ast.Assign) and isinstance(last, ast.Return):
         if ast.unparse(before.targets[0]) == ast.unparse(last.value):
@@ -132,17 +132,17 @@ def _end_with_a_value(function: ast.FunctionDef) -> None:
 
 
 class _Renamed(ast.NodeTransformer):
-    """Gives parts of a function other names."""
+    """Renames a function's helpers."""
 
     def __init__(self, names: dict[str, str]):
         self.names = names
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        """Rename where it is called."""
+        """Rename uses."""
         return ast.Name(self.names.get(node.id, node.id), node.ctx)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """Rename where it is defined."""
+        """Rename the definition."""
         self.generic_visit(node)
         node.name = self.names.get(node.name, node.name)
         return node

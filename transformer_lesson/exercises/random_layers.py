@@ -1,8 +1,7 @@
-"""Norms, sub-layers and whole models of random numbers, for exercises that are given them.
+"""Norms, sub-layers and whole models with random weights, as inputs of exercises.
 
-Several lessons share these. The functions are written in plain steps, because
-torch's own softmax and layer norm wake all threads even for ten numbers, and a diagnosis calls
-them a thousand times.
+Several lessons share these. The functions use elementary operations because torch's own softmax
+and layer norm wake all threads even for ten numbers, and a diagnosis calls them a thousand times.
 """
 
 import inspect
@@ -18,7 +17,7 @@ from transformer_lesson.model.gpt import GPTWeights
 
 
 class Layer:
-    """A function of tensors that can say what it is, and what it was given.
+    """A function of tensors that describes itself and records its arguments.
 
     Args:
         function: of one tensor or more.
@@ -38,11 +37,11 @@ class Layer:
 
 
 class Table:
-    """A tiny language model: the tokens so far choose a row of its table.
+    """A tiny language model: the tokens so far select a row of its table.
 
     Args:
         table: logits, shape (row, vocab_size).
-        normalized: give log-probabilities instead of logits.
+        normalized: return log-probabilities instead of logits.
     """
 
     def __init__(self, table: Tensor, normalized: bool = False):
@@ -57,13 +56,13 @@ class Table:
 
     def __repr__(self) -> str:
         rows = [[round(number, 1) for number in row] for row in self.table.tolist()]
-        shown = rows if self.table.numel() <= 20 else f"a {tuple(self.table.shape)} table"
+        table = rows if self.table.numel() <= 20 else f"a {tuple(self.table.shape)} table"
         function = "log_softmax of row" if self.normalized else "row"
-        return f"{function} sum(ids) % {len(rows)} of {shown}"
+        return f"{function} sum(ids) % {len(rows)} of {table}"
 
 
 def norm(draw: Draw) -> Layer:
-    """Return a layer norm with a gamma and a beta of its own."""
+    """Return a layer norm with random gamma and beta."""
     gamma, beta = draw.positive("d_model"), draw.normal("d_model")
 
     def normalize(x: Tensor) -> Tensor:
@@ -84,18 +83,18 @@ def feed_forward(draw: Draw) -> Layer:
 
 
 def attention(draw: Draw, takes: int | None = None) -> Layer:
-    """Return an attention of one head.
+    """Return single-head attention.
 
     Args:
         draw: gives the numbers.
-        takes: one tensor, or two: queries, and what keys and values come from, each of three
-            axes. With `None` it takes up to three tensors of any axes: then a diagnosis can say
-            what one too many does, as long as some draw refuses it.
+        takes: 1 or 2 tensors of three axes: queries, and the source of keys and values. `None`
+            accepts up to three tensors with any axes; then a diagnosis can say what one too many
+            does, as long as some draw refuses it.
     """
     W_Q, W_V = _linear(draw), _linear(draw)
 
     def attend(query: Tensor, key: Tensor | None = None, value: Tensor | None = None) -> Tensor:
-        """Return each query's mean of the values, which are the keys unless others are given."""
+        """Return each query's weighted mean of the values, which default to the keys."""
         key = query if key is None else key
         scores = query @ W_Q.to(query.dtype) @ key.mT  # (..., query, key)
         shares = (scores - scores.amax(-1, keepdim=True)).exp()
@@ -103,7 +102,7 @@ def attention(draw: Draw, takes: int | None = None) -> Layer:
         return weights @ (key if value is None else value) @ W_V.to(query.dtype)
 
     def strict(*tensors: Tensor) -> Tensor:
-        """Return the same, of as many tensors as it takes and of three axes only."""
+        """Return the same, but accept only `takes` tensors of three axes."""
         if len(tensors) != takes:
             raise TypeError(f"This attention takes {takes} and was given {len(tensors)}.")
         if tensors[0].ndim != 3:
@@ -114,7 +113,7 @@ def attention(draw: Draw, takes: int | None = None) -> Layer:
 
 
 def functions_are_given_the_right_things(reference: Callable, names: str) -> Callable:
-    """Return the rule that each function among the arguments is called with the right tensors.
+    """Return the rule that each function argument is called with the right tensors.
 
     Args:
         reference: the package's own function.
@@ -123,7 +122,7 @@ def functions_are_given_the_right_things(reference: Callable, names: str) -> Cal
 
     @breaks("a function not called, or not with what it should get")
     def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
-        """Return which function is never called, or gets something other than ours gives it."""
+        """Say which function is never called, or called with something other than ours."""
         named = dict(zip(inspect.signature(reference).parameters, inputs, strict=True))
         layers = {name: named[name] for name in names.split()}
         for layer in layers.values():
@@ -141,28 +140,28 @@ def functions_are_given_the_right_things(reference: Callable, names: str) -> Cal
                 )
         return None
 
-    rule.looks_inside = True  # a record of an answer's results cannot decide it
+    rule.looks_inside = True  # cannot be decided from recorded results
     return rule
 
 
 def gradients_are_kept(reference: Callable, *names: str) -> Callable:
-    """Return the rule that arguments get the gradients that the formula gives them.
+    """Return the rule that arguments receive the formula's gradients.
 
     Args:
         reference: the formula.
-        names: of the arguments; without any, the first one.
+        names: of the arguments; by default the first.
     """
     known = list(inspect.signature(reference).parameters)
 
     def gradient(function: Callable, inputs: tuple, name: str) -> Tensor | None:
-        """Return what comes back to an argument; `None` if nothing does."""
+        """Return an argument's gradient; `None` if it gets none."""
         given = [one.clone() if isinstance(one, Tensor) else one for one in inputs]
         leaf = given[known.index(name)].requires_grad_()
         return gradient_to(leaf, function(*given))
 
     @breaks("a gradient that is cut off or wrong")
     def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:
-        """Return that a gradient is wrong although the numbers are right."""
+        """Report a wrong gradient of a right result."""
         if not same(result, reference(*inputs)):
             return None
         for name in names or known[:1]:
@@ -189,7 +188,7 @@ def gradients_are_kept(reference: Callable, *names: str) -> Callable:
 
 @breaks("another result at each call")
 def the_same_again(answer: Callable, inputs: tuple, result: Any) -> str | None:
-    """The rule that the same arguments give the same result."""
+    """Rule: the same arguments give the same result."""
     if same(answer(*inputs), result):
         return None
     return (
@@ -199,7 +198,7 @@ def the_same_again(answer: Callable, inputs: tuple, result: Any) -> str | None:
 
 
 def weights(draw: Draw) -> Weights:
-    """Return the weights of a small model of the paper's kind, with one to three blocks a side."""
+    """Return the weights of a small encoder-decoder with one to three blocks a side."""
     n_heads, d_head = draw.one_of((2, 3, 1, 2, 3, 2)), draw.one_of((2, 4, 4, 2, 2, 4))
     draw.sizes["d_model"] = n_heads * d_head
     n_blocks = draw.one_of((2, 3, 2, 1, 2, 3))
@@ -231,13 +230,13 @@ def gpt_weights(draw: Draw) -> GPTWeights:
 
 
 def ids(draw: Draw, axis: str, words: int, pad_id: int, padded: bool) -> Tensor:
-    """Return a batch of ids; where there is room, the first sentence ends in two pads, if wanted.
+    """Return a batch of ids; if `padded` and there is room, the first sentence ends in two pads.
 
     Args:
         draw: gives the numbers.
-        axis: name of the axis of tokens.
-        words: how many ids there are.
-        pad_id: stands nowhere else.
+        axis: name of the token axis.
+        words: number of ids.
+        pad_id: occurs nowhere else.
         padded: whether there is padding.
     """
     numbers = draw.integers(f"batch {axis}", 0, words)

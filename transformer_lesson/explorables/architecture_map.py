@@ -20,7 +20,7 @@ class Part(NamedTuple):
     code: str
     """Its module and name in `transformer_lesson`."""
     exercises: tuple[str, ...] = ()
-    """What a learner passes to have built it."""
+    """The exercises a learner passes to have built it."""
 
 
 PARTS = {
@@ -122,18 +122,18 @@ PARTS = {
         "model.transformers.DecoderOnlyTransformer",
     ),
 }
-"""The parts in the order in which the lessons build them."""
+"""The parts in the order the lessons build them."""
 
 
 def passed() -> set[str]:
     """Return the names of the exercises that the learner has passed."""
-    with suppress(OSError):  # `progress()` says why a file cannot be read
+    with suppress(OSError):  # `progress()` reports an unreadable file
         return set(read_progress(progress_file())["passed"])
     return set()
 
 
 def facts() -> dict[str, dict]:
-    """Return what the page says about each part: also its lesson's file, and what is still left."""
+    """Return what the page shows about each part, with its lesson's file and its open exercises."""
     done = passed()
     return {
         name: {
@@ -147,19 +147,18 @@ def facts() -> dict[str, dict]:
 
 
 class ArchitectureMap(PageExplorable):
-    """The Transformer's parts on one line that unfolds: choose one, read of it, open its lesson.
+    """The Transformer's parts on one line that unfolds: choose one, read about it, open its lesson.
 
-    Parts whose exercises have passed, as the learner's progress says when the map is made, are
-    marked as built.
+    Parts whose exercises are all passed when the map is made are marked as built.
 
     Args:
-        part: the part that is chosen at first, a key of `PARTS`.
+        part: the part chosen at first, a key of `PARTS`.
         kind: "encoder-decoder", "encoder-only" or "decoder-only".
         norm_position: "post" (the paper) or "pre".
-        unfolded: whether the paper's figure 1 is drawn in the place of the line.
-        here: the part that this lesson builds, or the lesson's number if it builds none: then it
-            has a station of its own at the end of the line. "" marks nothing; by default a map
-            that opens folded marks its `part`.
+        unfolded: whether the paper's figure 1 is drawn instead of the line.
+        here: the part that this lesson builds, or the lesson's number if it builds none; then it
+            has its own station at the end of the line. "" marks nothing; by default a map that
+            opens folded marks its `part`.
     """
 
     part = traitlets.Enum([*PARTS], "Attention").tag(sync=True)

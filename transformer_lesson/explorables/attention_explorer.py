@@ -1,28 +1,27 @@
-"""Attention in the trained translator over a sentence of your own: every head, every knob."""
+"""Attention in the trained translator over your own sentence: every head, every knob."""
 
 import traitlets
 
 from transformer_lesson.explorables.in_page import PageExplorable, ReadsTranslator, Text
 
 SENTENCE = "the child opens the window ."
-MOST_ADDED = 31  # there are never more words
+MOST_ADDED = 31  # at least the number of words
 
 
 class AttentionExplorer(ReadsTranslator, PageExplorable):
-    """Type a sentence, choose a query, and see which words it attends to, and how it comes.
+    """Type a sentence, choose a query, and see which words it attends to and why.
 
-    The knobs act on every layer's attention of the chosen kind, and on what the model then writes.
+    The knobs act on the chosen kind of attention in every layer, and on what the model then writes.
 
     Args:
         sentence: English words of the translator's vocabulary.
         attention: "encoder" (words read look at words read), "decoder" (words written look at
             words written) or "cross" (words written look at words read).
-        layer, head, query: what is looked at, from 0; past the last one it is the last.
+        layer, head, query: the selection, from 0, clipped to the last.
         scaled: divide by √d_head.
-        temperature: divides the scores, too; above 1 it evens the weights out.
-        mask: "own" (as the model was trained), "none" or "causal".
-        added: how many values have been added, the largest weight first: from 0 (nothing yet);
-            past the last one, all.
+        temperature: also divides the scores; above 1 it evens out the weights.
+        mask: "own" (as in training), "none" or "causal".
+        added: how many values have been added so far, from 0, largest weight first, clipped to all.
     """
 
     sentence = Text(SENTENCE).tag(sync=True)

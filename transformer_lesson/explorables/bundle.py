@@ -1,9 +1,9 @@
 """The explorables' front ends, each joined with what it imports into one JavaScript module.
 
-A notebook takes a front end as one text, and a page from the disk may import nothing, so the files
-are joined: imports go, and with them the word "export", so names of the top level are unique among
-all files. The kit is in `web/`, beside what several lessons show; what one lesson shows is in that
-lesson's folder.
+A notebook takes a front end as one string, and a page on disk cannot import anything, so the files
+are joined and the words "import" and "export" removed; top-level names must therefore be unique
+across all files. The kit and what several lessons show are in `web/`; what only one lesson shows is
+in that lesson's folder.
 """
 
 import re
@@ -18,7 +18,7 @@ _EXPORT = re.compile(r"^export ", re.MULTILINE)
 
 @cache
 def bundle(*names: str) -> str:
-    """Return the files of these names and all that they import, what is imported first.
+    """Return these files and everything they import as one text, imported files first.
 
     Args:
         names: of files, without ".js".
@@ -29,13 +29,13 @@ def bundle(*names: str) -> str:
 
 
 def _with_imports(name: str) -> list[str]:
-    """Return the names of all that a file imports, directly or not, and then its own."""
+    """Return the names of all files that a file imports, directly or not, followed by its own."""
     imported = _IMPORT.findall(_text(name))
     return [*(file for one in imported for file in _with_imports(one)), name]
 
 
 def front_ends() -> dict[str, Path]:
-    """Return every file by its name: those of `web/`, and those of the lessons."""
+    """Return every front-end file by name: those in `web/` and those of the lessons."""
     return {path.stem: path for path in (*WEB.glob("*.js"), *LESSONS.glob("*/*.js"))}
 
 

@@ -1,4 +1,4 @@
-"""Step through a decoding: what the model thinks, what a strategy makes of it, what is cached."""
+"""Step through decoding: the model's probabilities, the strategy's choice, the cache."""
 
 import torch
 import traitlets
@@ -16,24 +16,23 @@ TEXT = "When two big mice do not like teachers, our mouse carries a red apple."
 
 
 class DecodingStepper(ReadsTranslator, PageExplorable):
-    """Watch a model choose one token after the other, by any strategy.
-
-    Without a model it takes the trained translator that comes with the package.
+    """Watch a model choose token after token, by any strategy.
 
     Args:
-        model: an encoder-decoder or decoder-only model.
-        tokenizer: of its vocabulary.
-        text: the source, or the prompt to go on from.
+        model: an encoder-decoder or decoder-only model; by default the trained translator that
+            comes with the package.
+        tokenizer: the model's.
+        text: the source, or the prompt to continue.
         max_new_tokens: most tokens to write.
         strategy: "greedy", "sample" or "beam".
         temperature, top_k, top_p, seed: of sampling; a `top_k` of 0 and a `top_p` of 1 are off.
-            The page draws its own numbers: a seed gives another text than `generate` writes.
+            The page has its own random numbers: the same seed gives a different text in `generate`.
         width: of the beam.
-        step: from 1; past the last one it is the last.
+        step: from 1, clipped to the last.
 
     Raises:
         ValueError: a model without its tokenizer, one that is too large for a page or whose last
-            part was replaced by another, or `max_new_tokens` under 1.
+            part was replaced, or `max_new_tokens` under 1.
     """
 
     text = Text(TEXT).tag(sync=True)
@@ -63,14 +62,14 @@ class DecodingStepper(ReadsTranslator, PageExplorable):
 
 
 def _end_of(model: nn.Module) -> str:
-    """Return what a model's last part makes of its logits: "" is nothing.
+    """Return what a model does to its logits at the end, "" for nothing.
 
-    Lesson 14 puts a softmax in its place; a page, which gets weights alone, has to know.
+    Lesson 14 puts a softmax there; a page, which only gets weights, has to be told.
     """
     logits = torch.tensor([[[1.0, 2.0, 4.0]]])
-    made = model.logits(logits)
+    result = model.logits(logits)
     for name, expected in {"": logits, "softmax": logits.softmax(dim=-1)}.items():
-        if torch.equal(made, expected):
+        if torch.equal(result, expected):
             return name
     raise ValueError(
         f"the model's last part is a {type(model.logits).__name__}, which a page cannot repeat: "

@@ -1,8 +1,8 @@
-"""Save a lesson as a page in which explorables live: `jupyter nbconvert --to lesson FILE.ipynb`.
+"""Save a lesson as a page with live explorables: `jupyter nbconvert --to lesson FILE.ipynb`.
 
-In JupyterLab it is in the menu: File, Save and Export Notebook As. nbconvert's own HTML page asks
-another machine for the programs of widgets, shows nothing where that does not answer, and opens
-what JupyterLab hides, the answers to predictions too.
+In JupyterLab's menu: File, Save and Export Notebook As. nbconvert's own HTML loads the widgets'
+programs from another server, shows nothing when offline, and reveals what JupyterLab hides,
+including the answers to predictions.
 """
 
 import html
@@ -47,12 +47,12 @@ FOLDED = """
 
 
 def saved_widgets(notebook: NotebookNode) -> dict[str, dict]:
-    """Return the widgets whose values a notebook holds, by their ids."""
+    """Return the widgets whose state a notebook holds, by id."""
     return notebook.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
 
 
 def described(output: NotebookNode) -> str:
-    """Return a picture with its text alternative, which nbconvert leaves out."""
+    """Return a picture with its text alternative, which nbconvert omits."""
     facts = output.metadata.get("image/png", {})
     alt = facts.get("alt") or output.data.get("text/plain", "")
     sizes = "".join(f' {name}="{facts[name]}"' for name in ("width", "height") if name in facts)
@@ -61,14 +61,14 @@ def described(output: NotebookNode) -> str:
 
 
 class LessonExporter(HTMLExporter):
-    """nbconvert's page of a notebook, its explorables alive and what is hidden in folds."""
+    """nbconvert's page of a notebook, with live explorables and with hidden cells in folds."""
 
     export_from_notebook = "Lesson with living pictures"
     raw_template = FOLDED
 
     def from_notebook_node(self, nb, resources=None, **options):
-        """Return the page and what nbconvert knows of it; the notebook stays as it is."""
-        nb, shown, weights = deepcopy(nb), [], {}
+        """Return the page and nbconvert's resources; the notebook is not changed."""
+        nb, explorables, weights = deepcopy(nb), [], {}
         state = saved_widgets(nb)
         for cell, fold in zip(nb.cells, folds(nb.cells), strict=True):
             cell.metadata["fold_in_page"] = fold and fold._asdict()
@@ -77,15 +77,15 @@ class LessonExporter(HTMLExporter):
             if saved and is_explorable(saved):
                 explorable, named = values_in_page(saved, state)
                 output.data = NotebookNode({"text/html": place(explorable)})
-                shown.append(explorable)
+                explorables.append(explorable)
                 weights |= named
             elif saved and "text/markdown" in output.data:  # a card: its options open one by one
                 del output.data[WIDGET]
             elif "image/png" in output.get("data", {}):
                 output.data = NotebookNode({"text/html": described(output)})
         page, resources = super().from_notebook_node(nb, resources, **options)
-        if shown:
-            module = front_ends(explorable["kind"] for explorable in shown)
+        if explorables:
+            module = front_ends(explorable["kind"] for explorable in explorables)
             scripts = f"<script>{weights_script(weights)}</script>\n"
             scripts += f'<script type="module">{module}</script>\n'
             page = page.replace("</body>", f"{scripts}</body>", 1)

@@ -1,6 +1,6 @@
-"""What a page without JupyterLab folds: the cells that JupyterLab folds, each under a name.
+"""Folds in pages without JupyterLab: the cells that JupyterLab folds, each with a name.
 
-It is named by what it holds, so that no two in a row look alike.
+The name says what the cell contains, so no two in a row look alike.
 """
 
 import ast
@@ -13,16 +13,16 @@ IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 class Fold(NamedTuple):
-    """What a cell folds: all of it, or its code alone."""
+    """What of a cell is folded: all of it, or only its code."""
 
     name: str
     whole: bool
 
 
 def folds(cells: list[Mapping[str, Any]]) -> Iterator[Fold | None]:
-    """Yield for each cell what it folds, if anything.
+    """Yield each cell's fold, or `None`.
 
-    A name gets a number where the cell before it is folded under the same one.
+    A name gets a number if the previous cell is folded under the same name.
     """
     before, number = None, 1
     for cell in cells:
@@ -39,7 +39,7 @@ def folds(cells: list[Mapping[str, Any]]) -> Iterator[Fold | None]:
 
 
 def held(cell: Mapping[str, Any], whole: bool) -> str:
-    """Return what a fold holds; never a word of its outputs, which may answer a question."""
+    """Return what a fold contains, without its outputs, which may answer a question."""
     kinds = {kind for output in cell["outputs"] for kind in output.get("data", ())}
     if whole and kinds & {"image/png", "text/html"}:
         return "the picture"
@@ -49,10 +49,10 @@ def held(cell: Mapping[str, Any], whole: bool) -> str:
 
 
 def subject(source: str) -> str:
-    """Return in a word or two what code defines, imports, checks, keeps or calls, if anything."""
+    """Return in a word or two what code defines, imports, checks, assigns or calls, if anything."""
     try:
         body = ast.parse(re.sub(r"^[%!].*$", "", source, flags=re.MULTILINE)).body
-    except SyntaxError:  # a learner's
+    except SyntaxError:  # a learner's code
         body = []
     if not body:
         return ""

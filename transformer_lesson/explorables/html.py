@@ -1,7 +1,7 @@
-"""Explorables as HTML that lives without a kernel: for the web site, for exports, for a file.
+"""Explorables as HTML that works without a kernel: for the web site, exports and single files.
 
-A page holds each explorable's values as JSON, its models' weights as base64 in a script, and all
-front ends in one inline module, because a page from the disk may neither fetch nor import a file.
+A page contains each explorable's values as JSON, its models' weights as base64 in a script, and all
+front ends in one inline module, because a page on disk can neither fetch nor import files.
 """
 
 import base64
@@ -14,7 +14,6 @@ from ipywidgets import Widget
 
 from transformer_lesson.explorables import MODULES
 from transformer_lesson.explorables.bundle import bundle
-from transformer_lesson.explorables.in_page import PageExplorable
 
 POLICY = "default-src 'none'; img-src data:; style-src {styles}; script-src {scripts}"
 MARK = '<meta name="generator" content="transformer_lesson">'
@@ -32,25 +31,25 @@ PAGE = """<!doctype html>
 """
 STYLE = """body { margin: 12px; background: #fff; }
 @media (prefers-color-scheme: dark) { body { background: #14191f; } }"""
-REFERENCE = "IPY_MODEL_"  # by which a saved widget names another one
+REFERENCE = "IPY_MODEL_"  # prefix with which a saved widget refers to another
 NOT_DRAWN = ("layout", "tabbable", "tooltip")
 
 
-def saved_state(explorable: PageExplorable) -> dict[str, dict]:
-    """Return an explorable and the widgets that it needs, by id, as a saved notebook holds them."""
+def saved_state(explorable: Widget) -> dict[str, dict]:
+    """Return an explorable and the widgets it needs, by id, as in a saved notebook."""
     held = [getattr(explorable, name) for name in explorable.traits(sync=True)]
     widgets = [explorable, *(part for part in held if isinstance(part, Widget))]
     return Widget.get_manager_state(widgets=widgets)["state"]
 
 
 def is_explorable(saved: dict) -> bool:
-    """Whether a saved widget is one of these explorables, which live in the page."""
+    """Return whether a saved widget is one of these explorables."""
     module, _, kind = saved["state"].get("_anywidget_id", "").rpartition(".")
     return "transformer_lesson." in module and kind in MODULES
 
 
 def values_in_page(saved: dict, state: dict[str, dict]) -> tuple[dict, dict[str, bytes]]:
-    """Return what a page needs of a saved explorable, and the weights that it names.
+    """Return what a page needs of a saved explorable, and the weights it refers to.
 
     Args:
         saved: one of the widgets of `state`.
@@ -61,7 +60,7 @@ def values_in_page(saved: dict, state: dict[str, dict]) -> tuple[dict, dict[str,
         if name.startswith("_") or name in NOT_DRAWN:
             continue
         held = value.removeprefix(REFERENCE) if isinstance(value, str) else value
-        if held != value and held in state:  # else somebody has typed it
+        if held != value and held in state:  # else somebody typed it
             data = base64.b64decode(state[held]["buffers"][0]["data"])
             key = model_key(data)
             weights[key], value = data, f"{REFERENCE}{key}"
@@ -70,14 +69,14 @@ def values_in_page(saved: dict, state: dict[str, dict]) -> tuple[dict, dict[str,
     return {"kind": kind, "values": values}, weights
 
 
-def shown(explorable: PageExplorable) -> tuple[dict, dict[str, bytes]]:
-    """Return what a page needs of an explorable, and the weights that it names."""
+def shown(explorable: Widget) -> tuple[dict, dict[str, bytes]]:
+    """Return what a page needs of an explorable, and the weights it refers to."""
     state = saved_state(explorable)
     return values_in_page(state[explorable.model_id], state)
 
 
 def model_key(data: bytes) -> str:
-    """Return the name by which explorables of a page know a model's weights."""
+    """Return the key that a page's explorables use for a model's weights."""
     return hashlib.sha256(data).hexdigest()[:16]
 
 
@@ -85,7 +84,7 @@ def place(explorable: dict) -> str:
     """Return the element in which a page shows an explorable.
 
     Args:
-        explorable: as `values_in_page` gives it.
+        explorable: from `values_in_page`.
     """
     data = json.dumps(explorable, separators=(",", ":")).replace("<", "\\u003c")
     low = " low" if explorable["values"].get("unfolded") is False else ""  # a map in one line
@@ -93,7 +92,7 @@ def place(explorable: dict) -> str:
 
 
 def weights_script(weights: dict[str, bytes]) -> str:
-    """Return a script that gives weights to the page, by the keys that explorables know."""
+    """Return a script that gives the page weights, by key."""
     lines = ["globalThis.explorableWeights ??= {};"]
     for key, data in weights.items():
         lines.append(f'explorableWeights["{key}"] = "{base64.b64encode(data).decode()}";')
@@ -101,10 +100,10 @@ def weights_script(weights: dict[str, bytes]) -> str:
 
 
 def front_ends(kinds: Iterable[str]) -> str:
-    """Return the module that brings the explorables of a page to life.
+    """Return the module that runs a page's explorables.
 
     Args:
-        kinds: names of their classes.
+        kinds: their class names.
     """
     kinds = sorted(set(kinds))
     text = bundle(*(MODULES[kind].rpartition(".")[2] for kind in kinds), "host")
@@ -112,12 +111,12 @@ def front_ends(kinds: Iterable[str]) -> str:
 
 
 def whole_page(explorables: list[dict], weights: dict[str, bytes], title: str = "") -> str:
-    """Return a page that needs no other file: the explorables, one below the other.
+    """Return a self-contained page with these explorables, one below the other.
 
     Args:
-        explorables: as `values_in_page` gives them.
-        weights: of the models that they name.
-        title: what the browser calls the page; without one, the kinds of its explorables.
+        explorables: from `values_in_page`.
+        weights: of the models they refer to.
+        title: of the page; by default the kinds of its explorables.
     """
     kinds = [explorable["kind"] for explorable in explorables]
     scripts = {"": weights_script(weights), ' type="module"': front_ends(kinds)}
@@ -135,5 +134,5 @@ def whole_page(explorables: list[dict], weights: dict[str, bytes], title: str = 
 
 
 def source_of(text: str) -> str:
-    """Return the word by which a content security policy allows one inline text."""
+    """Return the hash with which a content security policy allows an inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,8 +1,8 @@
-"""An explorable that lives in the page: in Python it is values to set, to observe and to link.
+"""The base of explorables that run in the page; in Python they are values to set, observe and link.
 
-Its front end, in JavaScript, draws and answers by itself, also while a cell runs. Here are the
-facts that it draws, and the values that it shares with the kernel. The trained translator is sent
-to a page once, for all explorables that use it.
+The JavaScript front end draws and responds by itself, even while a cell runs. This module has the
+facts it draws and the values it shares with the kernel. The trained translator is sent to a page
+once, for all explorables that use it.
 """
 
 import reprlib
@@ -15,8 +15,9 @@ import traitlets
 from ipywidgets import widget_serialization
 from torch import nn
 
-from transformer_lesson.checkpoints.ours import as_bytes
+from transformer_lesson.checkpoints.own_format import as_bytes
 from transformer_lesson.checkpoints.translator import MISSING, TRANSLATOR
+from transformer_lesson.explorables import html
 from transformer_lesson.explorables.bundle import bundle
 from transformer_lesson.files import write_atomically
 from transformer_lesson.text import grammar
@@ -24,11 +25,11 @@ from transformer_lesson.text.tokenizers import Tokenizer
 
 SENTENCE = "the child opens the window ."
 LARGEST_MODEL = 64 * 2**20
-"""How many bytes of weights an explorable sends to a page."""
+"""Most bytes of weights that an explorable sends to a page."""
 
 
 class Text(traitlets.Unicode):
-    """A typed text; half of a surrogate pair, which no message to a page can hold, becomes "?"."""
+    """A typed text; unpaired surrogates, which cannot be sent to a page, become "?"."""
 
     def validate(self, obj, value):
         return super().validate(obj, value).encode(errors="replace").decode()
@@ -51,30 +52,30 @@ class Weights(ipywidgets.Widget):
 
 
 def task(say: str, shows: str = "", tries: dict[str, dict] | None = None, **when) -> dict:
-    """Return one task for an explorable, which ticks it off once it is reached.
+    """Return one task for an explorable, which ticks it off once it is done.
 
     Args:
         say: what to do, in one sentence.
-        shows: a regular expression that the title and the sentence below match when it is done.
-        tries: what may help, as buttons: words, and the values that each sets.
-        when: the values that the explorable has when it is done; a list stands for any of them.
+        shows: a regular expression that the title and sentence match when it is done.
+        tries: suggestions, as buttons: a label, and the values it sets.
+        when: the values that the explorable has when it is done; a list means any of its items.
     """
     return {"say": say, "shows": shows, "tries": list((tries or {}).items()), "when": when}
 
 
 class PageExplorable(anywidget.AnyWidget):
-    """An explorable whose picture is made in the page.
+    """An explorable whose picture is drawn in the page.
 
     A subclass declares its values as traits with `tag(sync=True)`. Facts that nobody sets, such as
-    a model's weights, have `tag(sync=True, fact=True)` and stay out of `repr`. Its module's name
-    is that of its front end, which exports a function of the class's name: for `MaskExplorer` in
-    `mask_explorer.py` that of `mask_explorer.js`. Each takes a `task`, made by `task`.
+    a model's weights, have `tag(sync=True, fact=True)` and are left out of `repr`. The front end
+    has the module's name and exports a function with the class's name: `MaskExplorer` in
+    `mask_explorer.py` uses `mask_explorer.js`. Every explorable accepts a `task`, made by `task`.
     """
 
     task = traitlets.Dict().tag(sync=True, fact=True)
 
     def __init_subclass__(cls, **kwargs):
-        if "_esm" not in vars(cls):  # anywidget's own subclass of an instance has it as a trait
+        if "_esm" not in vars(cls):  # anywidget's per-instance subclass has it as a trait
             name = cls.__module__.rpartition(".")[2]
             cls._esm = f"{bundle(name)}\nexport default {{ render: {cls.__name__} }};\n"
         super().__init_subclass__(**kwargs)
@@ -91,19 +92,19 @@ class PageExplorable(anywidget.AnyWidget):
 
     @traitlets.validate("task")
     def _of_its_values(self, proposal):
-        given = proposal["value"]
-        named = [given.get("when", {}), *(values for _, values in given.get("tries", []))]
+        value = proposal["value"]
+        named = [value.get("when", {}), *(values for _, values in value.get("tries", []))]
         for name in (name for values in named for name in values):
             if name not in self.values:
                 raise ValueError(
                     f"a {type(self).__name__} has no {name!r} that a task could name: choose from "
                     f"{', '.join(self.values)}."
                 )
-        return given
+        return value
 
     @property
     def values(self) -> dict[str, object]:
-        """The present value of everything that can be set, by name."""
+        """The current value of everything that can be set, by name."""
         others = set(ipywidgets.DOMWidget.class_trait_names())
         names = [name for name in self.traits(sync=True, fact=None) if name[0] != "_"]
         return {name: getattr(self, name) for name in names if name not in others}
@@ -113,19 +114,17 @@ class PageExplorable(anywidget.AnyWidget):
         return f"{type(self).__name__}({', '.join(values)})"
 
     def save_html(self, path: str | Path, title: str = "") -> None:
-        """Write a page with this explorable, alive without a kernel and without a network.
+        """Write a page with this explorable that works without a kernel and a network.
 
-        `title` is what the browser calls the page; without one, the explorable's kind.
+        `title` is the page's title; by default the explorable's kind.
         """
-        from transformer_lesson.explorables import html
-
-        shown, weights = html.shown(self)
-        write_atomically(path, html.whole_page([shown], weights, title).encode())
+        explorable, weights = html.shown(self)
+        write_atomically(path, html.whole_page([explorable], weights, title).encode())
 
 
 @cache
 def english_words() -> frozenset[str]:
-    """Return the words of the generated corpus's English side."""
+    """Return the English words of the generated corpus."""
     return frozenset(word for pair in grammar.generate(2000, 0) for word in pair.source.split())
 
 
@@ -135,7 +134,7 @@ def _weights() -> Weights | None:
 
 
 def own_weights(model: nn.Module | None, tokenizer: Tokenizer | None) -> Weights | None:
-    """Return a learner's model as a page gets it; `None` where the package's is to be taken.
+    """Return a learner's model in the form sent to a page; `None` to use the package's.
 
     Raises:
         ValueError: a model without its tokenizer, or one that is too large for a page.
@@ -146,10 +145,10 @@ def own_weights(model: nn.Module | None, tokenizer: Tokenizer | None) -> Weights
 
 
 def bare_weights(model: nn.Module) -> Weights:
-    """Return a model that predicts next tokens, without a tokenizer, as a page gets it.
+    """Return a model that predicts next tokens in the form sent to a page, without a tokenizer.
 
     Raises:
-        ValueError: one in training mode, too large for a page, or that a page cannot repeat.
+        ValueError: one in training mode, too large for a page, or that a page cannot run.
     """
     if not hasattr(model, "decoder"):
         kind = type(model).__name__
@@ -164,7 +163,7 @@ def bare_weights(model: nn.Module) -> Weights:
 
 
 class ReadsTranslator(traitlets.HasTraits):
-    """What an explorable needs whose front end runs the trained translator in the page."""
+    """Mixin for explorables whose front end runs the trained translator."""
 
     weights = traitlets.Instance(Weights, allow_none=True).tag(
         sync=True, fact=True, **widget_serialization
@@ -182,7 +181,7 @@ class ReadsTranslator(traitlets.HasTraits):
 
 
 class FollowsText(ReadsTranslator):
-    """What an explorable needs that follows a typed text through the translator, or your own model.
+    """Mixin for explorables that follow a typed text through the translator or your own model.
 
     Raises:
         ValueError: a model without its tokenizer, or one that is too large for a page.

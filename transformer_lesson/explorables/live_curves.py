@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from transformer_lesson.training import StepReport
 
 TRAINING, VALIDATION = "training", "validation"
-INTERVAL = 0.25  # seconds between two messages, at the least
-SHARE = 0.02  # of the time at most is spent on sending
-MOST = 500  # points of one curve in the page, about as many as it has pixels
+INTERVAL = 0.25  # least seconds between two messages
+SHARE = 0.02  # most of the time that may be spent on sending
+MOST = 500  # points of a curve in the page, about its width in pixels
 
 Point = tuple[int, float]
 
 
 def as_sent(series: Mapping[str, Sequence[Point]], _explorable=None) -> list:
-    """Return curves as a page gets them: pairs of a name and its points, in their order."""
+    """Return curves in the form sent to a page: pairs of a name and its points."""
     whole = [points for points in series.values() if len(points) <= MOST]
-    shared = {step for points in whole for step, _ in points}  # there all curves keep a point
+    shared = {step for points in whole for step, _ in points}  # all curves keep these
     return [
         [printable(name, 60), [[step, number(value)] for step, value in thinned(points, shared)]]
         for name, points in series.items()
@@ -33,64 +33,64 @@ def as_sent(series: Mapping[str, Sequence[Point]], _explorable=None) -> list:
 
 
 def thinned(points: Sequence[Point], shared: set[int] = frozenset()) -> Sequence[Point]:
-    """Return some of many points as they are, so that their curve looks the same.
+    """Return a subset of the points whose curve looks the same.
 
-    Kept are the first and the last; the lowest and the highest of each of `MOST / 2` groups of
-    neighbors, and the first that is no number; and those at the steps in `shared`.
+    It keeps the first and last point; in each of `MOST / 2` groups of neighbors the lowest, the
+    highest and the first NaN; and the points at the steps in `shared`.
     """
     if len(points) <= MOST:
         return points
     size = math.ceil(2 * len(points) / MOST)
     ranks = [(math.isfinite(value), value) for _, value in points]
-    kept = {0, len(points) - 1}
+    indices = {0, len(points) - 1}
     for start in range(0, len(points), size):
         group = range(start, min(start + size, len(points)))
-        kept |= {min(group, key=ranks.__getitem__), max(group, key=ranks.__getitem__)}
-    return [point for i, point in enumerate(points) if i in kept or point[0] in shared]
+        indices |= {min(group, key=ranks.__getitem__), max(group, key=ranks.__getitem__)}
+    return [point for i, point in enumerate(points) if i in indices or point[0] in shared]
 
 
 def number(value: float) -> float | str:
-    """Return a number in six digits; what is no number, such as NaN, as a word."""
+    """Return a number in six digits; NaN and infinities as words."""
     return float(f"{value:.6g}") if math.isfinite(value) else str(float(value))
 
 
 class LiveCurves(PageExplorable):
-    """The losses, drawn in the page again and again while a model trains.
+    """The losses, redrawn in the page while a model trains.
 
         live = LiveCurves("A translator learns")
         display(live)
         train(model, batches, config, on_step=live)
 
-    Points are sent at most four times a second, and so seldom that sending takes at most 2 % of
-    the time. The last state is sent when the cell ends, whether it ran through or was interrupted,
-    and is what a saved notebook shows. Of a curve with more than `MOST` points the page gets some.
+    Points are sent at most four times a second, and no more often than takes 2 % of the time. The
+    final state is sent when the cell ends, even if it was interrupted, and is what a saved notebook
+    shows. A curve with more than `MOST` points is thinned.
 
     Args:
         title: what is trained.
-        log: begin with a logarithmic axis for the losses: `live.logarithmic`.
+        log: start with a logarithmic loss axis, `live.logarithmic`.
     """
 
     title = Text("Training").tag(sync=True)
     logarithmic = traitlets.Bool(False).tag(sync=True)
     step = traitlets.Int(None, allow_none=True).tag(sync=True)
-    """The step whose values the picture tells: chosen by a click; `None` is the last."""
+    """The step whose values are shown, chosen by a click; `None` is the last."""
     series = traitlets.Dict().tag(sync=True, fact=True, to_json=as_sent)
-    """Name to the points (step, value) of a curve; the first two are in nats per token."""
+    """Points (step, value) of each curve by name; the first two curves are in nats per token."""
 
     def __init__(self, title: str = "Training", log: bool = False, **values):
-        self._due = 0.0  # when points may be sent again
+        self._due = 0.0  # earliest time of the next message
         self._waiting = False  # for the end of the cell
         begun = {TRAINING: [], VALIDATION: []}
         super().__init__(title=title, logarithmic=log, series=begun, **values)
 
     def __call__(self, report: "StepReport") -> None:
-        """Take in what `train` tells after a step."""
+        """Add `train`'s report after a step."""
         if report.validation is not None:
             self.series[VALIDATION].append((report.step, report.validation))
         self.add(TRAINING, report.step, report.loss)
 
     def add(self, name: str, step: int, value: int | float) -> None:
-        """Take in a point of any curve: `live.add("exact match", step, 0.97)`."""
+        """Add a point to any curve: `live.add("exact match", step, 0.97)`."""
         self.series.setdefault(name, []).append((step, float(value)))
         start = time.perf_counter()
         if start >= self._due:
@@ -102,7 +102,7 @@ class LiveCurves(PageExplorable):
             self._waiting = True
 
     def _finish(self, _result=None) -> None:
-        """Send the last state."""
+        """Send the final state."""
         get_ipython().events.unregister("post_run_cell", self._finish)
         self._waiting = False
         self.send_state("series")

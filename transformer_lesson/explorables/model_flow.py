@@ -6,17 +6,15 @@ from transformer_lesson.explorables.in_page import FollowsText, PageExplorable
 
 
 class ModelFlow(FollowsText, PageExplorable):
-    """Follow words through a model: who looks at whom, every number, and what it was made of.
-
-    Without a model it takes the trained translator that comes with the package.
+    """Follow words through a model: who looks at whom, every number, and how it was computed.
 
     Args:
-        model: any of the package's models.
-        tokenizer: of its vocabulary.
-        text: what the model reads, or goes on from; at most 16 tokens.
-        written: how many tokens it has written before the pass that is shown, at most 12.
-        step: the quantity that is opened, from 0, in the order of computation.
-        head, row, number: what is looked at in it, from 0; past the last one it is the last.
+        model: any of the package's models; by default the trained translator that comes with it.
+        tokenizer: the model's.
+        text: what the model reads, or continues; at most 16 tokens.
+        written: how many tokens the model has written before the pass shown, at most 12.
+        step: the opened quantity, from 0, in the order of computation.
+        head, row, number: the selection within it, from 0, clipped to the last.
 
     Raises:
         ValueError: a model without its tokenizer, or one that is too large for a page.

@@ -19,25 +19,24 @@ from transformer_lesson.text import grammar
 from transformer_lesson.text.tokenizers import SPECIAL_TOKENS, WordTokenizer
 
 SENTENCE = "The teacher says that the child opens the window."
-LONGEST = 30  # words of a translation: an untrained model does not stop by itself
+LONGEST = 30  # words of a translation: an untrained model may never stop
 
 
 class TranslationPlayground(ReadsTranslator, PageExplorable):
-    """Type an English sentence, see German appear, what was looked at, and what else was likely.
-
-    Without a model it takes the trained translator that comes with the package, whose
-    vocabulary is that of `text.grammar`, and the head that finds the right words most often.
+    """Type an English sentence, see German appear, what it attends to, and what else was likely.
 
     Args:
-        model: a translator with one vocabulary for both languages.
+        model: a translator with one vocabulary for both languages; by default the trained one that
+            comes with the package, whose vocabulary is that of `text.grammar`, showing the head
+            that finds the right words most often.
         tokenizer: its `WordTokenizer`.
-        sentence: what to start with.
+        sentence: the initial sentence.
         source_words: the words that the model knows in the source language; by default all of
             the tokenizer's.
         layer, head: whose cross-attention is drawn, from 0; `None` is the mean over the heads.
-        word: the written word that is looked at, from 0; past the last one it is the middle one.
-        shown: how many words are written yet.
-        forced: pairs of a step, from 0, and the word that is written there whatever the model says.
+        word: the selected written word, from 0; past the last one, the middle one.
+        shown: how many words have been written so far.
+        forced: pairs of a step, from 0, and the word to write there whatever the model says.
 
     Raises:
         ValueError: a model without its tokenizer, one that translates nothing or is too large for
@@ -71,7 +70,7 @@ class TranslationPlayground(ReadsTranslator, PageExplorable):
 
 
 def _facts_of(model: EncoderDecoderTransformer, tokenizer: WordTokenizer) -> dict[str, object]:
-    """Return what the page has to know of a learner's translator."""
+    """Return what the page needs to know about a learner's translator."""
     if not isinstance(model, EncoderDecoderTransformer):
         raise ValueError(
             f"a {type(model).__name__} does not translate: pass an EncoderDecoderTransformer."
@@ -82,7 +81,7 @@ def _facts_of(model: EncoderDecoderTransformer, tokenizer: WordTokenizer) -> dic
 
 @cache
 def _facts_of_packages() -> dict[str, object]:
-    """Return the same for the package's translator; its head finds the right words most often."""
+    """Return the same for the package's translator, with the head that aligns words best."""
     facts = {"examples": [[pair.source, name] for name, pair in grammar.examples().items()]}
     if trained_translator():
         model, tokenizer, _ = trained_translator()

@@ -1,1 +1,1 @@
-"""Pictures that stand still: matplotlib figures, and attention views drawn by bertviz."""
+"""Still pictures: matplotlib figures, and attention views drawn by bertviz."""

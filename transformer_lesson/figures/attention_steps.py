@@ -1,7 +1,7 @@
 """Attention step by step: queries and keys as arrows, one query's path, the flow of all of them.
 
-One color a role, as in the explorables: queries, keys, values; weights go from white to blue. It is
-long because each picture of lessons 03 and 04 is a drawing of its own.
+One color per role, as in the explorables: queries, keys, values; weights go from white to blue.
+Long because each picture of lessons 03 and 04 is drawn separately.
 """
 
 import math
@@ -18,11 +18,11 @@ KEY, QUERY, VALUE = COLORS[0], COLORS[1], COLORS[2]
 WHITE_TO_BLUE, SIGNED = "Blues", "PuOr"
 INK, FAINT = "#33404d", "#8a97a3"
 WIDE, HIGH, GAP = 0.08, 0.15, 0.75
-"""Inches of one number in `data_flow`, and between two tensors."""
+"""Inches per number in `data_flow`, and between two tensors."""
 LETTER = 0.055
-"""Inches that a letter of a slanted name reaches down, below `weight_maps`."""
+"""Inches that each letter of a slanted name extends below `weight_maps`."""
 LEFT = 1.05
-"""Inches beside `heads_side_by_side` for the names of its rows."""
+"""Inches for the row names beside `heads_side_by_side`."""
 
 
 def weight_maps(
@@ -37,21 +37,21 @@ def weight_maps(
 
     Args:
         title: the claim that the figure supports.
-        maps: by name, numbers of shape (query, key) from 0 up; infinite ones stay blank.
-        queries: the texts of the rows.
-        keys: those of the columns; the queries' by default.
-        vmax: what is drawn in the darkest blue.
+        maps: by name, nonnegative numbers of shape (query, key); infinite ones stay blank.
+        queries: the labels of the rows.
+        keys: the labels of the columns; by default the queries'.
+        vmax: the number drawn in the darkest blue.
         axis_names: what rows and columns are.
     """
     keys = queries if keys is None else keys
-    told = [f"{name}: {_strong(as_array(one), queries, keys)}" for name, one in maps.items()]
+    details = [f"{name}: {_strong(as_array(one), queries, keys)}" for name, one in maps.items()]
     few = len(maps) * len(keys) <= 6
     cell, row = (0.7, 0.45) if few else (0.42 if len(maps) < 3 else 0.35, 0.3)
     longest = min(max(map(len, keys)), 20)
     width = 1.25 + len(maps) * (0.5 + cell * len(keys))
-    made, panels = figure(
+    picture, panels = figure(
         title,
-        f"{title}. {'; '.join(told)}.",
+        f"{title}. {'; '.join(details)}.",
         width=width,
         height=1.55 + row * len(queries) + LETTER * longest,
         columns=len(maps),
@@ -68,26 +68,26 @@ def weight_maps(
             axes.set_yticks([])
         else:
             axes.set_ylabel(axis_names[0], fontsize=9, color=FAINT)
-    height = made.get_size_inches()[1]
+    height = picture.get_size_inches()[1]
     low, right = (0.52 + LETTER * longest) / height, 1 - 0.25 / width
-    made.subplots_adjust(1.0 / width, low, right, 1 - 0.72 / height, wspace=0.1)
-    return made
+    picture.subplots_adjust(1.0 / width, low, right, 1 - 0.72 / height, wspace=0.1)
+    return picture
 
 
 def who_looks_where(
     title: str, heads: Mapping[str, object], words: Sequence[str], asking: Sequence[int]
 ) -> Figure:
-    """Return a panel a head: lines from each word, above, to the words below that it looks at.
+    """Return one panel per head: lines from each word, above, to the words it looks at, below.
 
     Args:
         title: the claim that the figure supports.
         heads: by name, weights of shape (query, key); a line is as wide as its weight.
         words: of the sentence.
-        asking: which words' lines stand out, from 0.
+        asking: the words whose lines are emphasized, from 0.
     """
-    told = [f"{name}: {_strong(as_array(one), words, words)}" for name, one in heads.items()]
+    details = [f"{name}: {_strong(as_array(one), words, words)}" for name, one in heads.items()]
     width = 0.9 + 0.62 * len(words) * len(heads)
-    made, panels = figure(title, f"{title}. {'; '.join(told)}.", width, 2.5, len(heads))
+    picture, panels = figure(title, f"{title}. {'; '.join(details)}.", width, 2.5, len(heads))
     for axes, (name, weights) in zip(np.atleast_1d(panels), heads.items(), strict=True):
         for (i, j), weight in np.ndenumerate(as_array(weights)):
             color = QUERY if i in asking else FAINT
@@ -102,8 +102,8 @@ def who_looks_where(
     first = np.atleast_1d(panels)[0]
     first.set_yticks([1.18, -0.18], ["looks", "is seen"], fontsize=9, color=FAINT)
     first.tick_params(length=0)
-    made.subplots_adjust(0.75 / width, 0.03, 1 - 0.1 / width, 0.76, wspace=0.08)
-    return made
+    picture.subplots_adjust(0.75 / width, 0.03, 1 - 0.1 / width, 0.76, wspace=0.08)
+    return picture
 
 
 def _strong(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]) -> str:
@@ -115,9 +115,9 @@ def _strong(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]) ->
 
 
 def keys_around_query(title: str, query, keys, names: Sequence[str], asking: int) -> Figure:
-    """Return one query and all keys as arrows: each key in its length and its angle to the query.
+    """Return one query and all keys as arrows, each key with its length and its angle to the query.
 
-    Angles between two keys are not drawn to scale: the keys have more numbers than paper has.
+    Angles between keys are not to scale: keys have more dimensions than paper.
 
     Args:
         title: the claim that the figure supports.
@@ -128,12 +128,12 @@ def keys_around_query(title: str, query, keys, names: Sequence[str], asking: int
     """
     query, keys = as_array(query), as_array(keys)
     long, lengths = np.linalg.norm(query), np.linalg.norm(keys, axis=1)
-    along = keys @ query / long  # what of each key lies along the query
+    along = keys @ query / long  # each key's component along the query
     scores = along * long / math.sqrt(len(query))
-    told = ", ".join(f"{name} {score:.1f}" for name, score in zip(names, scores, strict=True))
-    made, axes = figure(
+    words = ", ".join(f"{name} {score:.1f}" for name, score in zip(names, scores, strict=True))
+    picture, axes = figure(
         title,
-        f"{title}. The query of {names[asking]} points to the right. Scores of the keys: {told}.",
+        f"{title}. The query of {names[asking]} points to the right. Scores of the keys: {words}.",
         width=7.0,
         height=4.3,
     )
@@ -153,12 +153,12 @@ def keys_around_query(title: str, query, keys, names: Sequence[str], asking: int
     room = 1.12 * np.abs(across).max() + 0.3
     axes.set(xlim=(along.min() - 2.2, long + 3.4), ylim=(-room, room), aspect="equal")
     axes.set_axis_off()
-    made.subplots_adjust(0.01, 0.01, 0.99, 0.9)
-    return made
+    picture.subplots_adjust(0.01, 0.01, 0.99, 0.9)
+    return picture
 
 
 def query_path(title: str, query, keys, values, names: Sequence[str], asking: int) -> Figure:
-    """Return one query's way through attention: scores, weights, and the mean of the values.
+    """Return one query's path through attention: scores, weights, and the mean of the values.
 
     Args:
         title: the claim that the figure supports.
@@ -172,10 +172,10 @@ def query_path(title: str, query, keys, values, names: Sequence[str], asking: in
     scores = keys @ query / math.sqrt(len(query))
     weights = np.exp(scores - scores.max())
     weights /= weights.sum()
-    told = ", ".join(f"{name} {weight:.2f}" for name, weight in zip(names, weights, strict=True))
-    made, panels = figure(
+    text = ", ".join(f"{name} {weight:.2f}" for name, weight in zip(names, weights, strict=True))
+    picture, panels = figure(
         title,
-        f"{title}. Weights of the query {names[asking]}: {told}. On the right the values, each as "
+        f"{title}. Weights of the query {names[asking]}: {text}. On the right the values, each as "
         "pale as its weight is small, and their sum below.",
         width=9.0,
         height=0.9 + 0.36 * (len(names) + 2),
@@ -190,12 +190,12 @@ def query_path(title: str, query, keys, values, names: Sequence[str], asking: in
         _words_beside(axes, numbers, names)
         axes.set_title(printable(name), fontsize=9, loc="left")
     _weighted(panels[2], weights, values)
-    made.subplots_adjust(0.02, 0.03, 0.99, 1 - 0.75 / made.get_size_inches()[1], wspace=0.12)
-    return made
+    picture.subplots_adjust(0.02, 0.03, 0.99, 1 - 0.75 / picture.get_size_inches()[1], wspace=0.12)
+    return picture
 
 
 def _words_beside(axes: Axes, numbers: np.ndarray, names: Sequence[str]) -> None:
-    """Write each word and its number at the two ends of its bar."""
+    """Write each word and its number at opposite ends of its bar."""
     span = numbers.max() - min(0.0, numbers.min())
     for row, (number, name) in enumerate(zip(numbers, names, strict=True)):
         start, end = min(0.0, number), max(0.0, number)
@@ -225,16 +225,16 @@ def _weighted(axes: Axes, weights: np.ndarray, values: np.ndarray) -> None:
 def data_flow(title: str, Q, K, V, names: Sequence[str], asking: int, mask=None) -> Figure:
     """Return scaled dot-product attention as tensors, drawn to scale, with the steps between them.
 
-    One query's row is framed all the way through, so that its own path can be followed.
+    One query's row is framed throughout, so that its path can be followed.
 
     Args:
         title: the claim that the figure supports.
         Q: queries, shape (query, d_k).
         K: keys, shape (key, d_k).
         V: values, shape (key, d_v).
-        names: the words of queries and keys, which are the same ones.
+        names: the words, the same for queries and keys.
         asking: the query whose row is framed.
-        mask: shape (query, key), `True` = may attend; `None` draws no such step.
+        mask: shape (query, key), `True` = may attend; `None` omits the step.
     """
     Q, K, V = as_array(Q), as_array(K), as_array(V)
     scores = Q @ K.T / math.sqrt(Q.shape[1])
@@ -250,7 +250,7 @@ def data_flow(title: str, Q, K, V, names: Sequence[str], asking: int, mask=None)
     named = [product, *masked, "softmax"]
     numbers = Q.shape[1] + V.shape[1] + len(steps) * len(K)  # side by side
     width = 0.95 + WIDE * numbers + GAP * (1 + len(steps))
-    made, ground = figure(
+    picture, ground = figure(
         title,
         f"{title}. From left to right: {'; '.join(named)} gives the weights; weights times V gives "
         f"the output. Q {Q.shape}, K {K.shape}, V {V.shape}, weights {weights.shape}. The row of "
@@ -259,14 +259,14 @@ def data_flow(title: str, Q, K, V, names: Sequence[str], asking: int, mask=None)
         height=0.85 + 3 * (HIGH * len(K) + 0.42),
     )
     ground.set_position((0, 0, 1, 1))
-    ground.set(xlim=(0, width), ylim=(0, made.get_size_inches()[1]))
+    ground.set(xlim=(0, width), ylim=(0, picture.get_size_inches()[1]))
     ground.set_axis_off()
     _flow(ground, Q, K, V, steps, weights @ V, names, asking)
-    return made
+    return picture
 
 
 def _flow(ground: Axes, Q, K, V, steps, output, names, asking) -> None:
-    """Place the tensors from left to right, and an arrow with its step between each two."""
+    """Place the tensors from left to right, with an arrow and its step between each two."""
     step = HIGH * len(K) + 0.42
     tops = [0.15 + 2 * step, 0.15 + step, 0.15]  # Q, K, V from top to bottom
     first = 0.85
@@ -300,7 +300,7 @@ def _flow(ground: Axes, Q, K, V, steps, output, names, asking) -> None:
 
 
 def _row_names(ground: Axes, left, low, names, asking: int | None) -> None:
-    """Write a tensor's words beside its rows, the one that asks in the queries' color."""
+    """Write the words beside a tensor's rows, the asking one in the queries' color."""
     for row, name in enumerate(names):
         height = low + HIGH * (len(names) - row - 0.5)
         color = QUERY if row == asking else INK
@@ -309,7 +309,7 @@ def _row_names(ground: Axes, left, low, names, asking: int | None) -> None:
 
 
 def _frame(ground: Axes, left, low, tensor, row: int) -> None:
-    """Frame one row of a tensor that is drawn to scale."""
+    """Frame one row of a tensor."""
     rows, columns = tensor.shape
     place = (left, low + HIGH * (rows - row - 1))
     look = {"fill": False, "edgecolor": QUERY, "linewidth": 1.6, "zorder": 5}
@@ -317,7 +317,7 @@ def _frame(ground: Axes, left, low, tensor, row: int) -> None:
 
 
 def _tensor(ground: Axes, left, low, name, tensor, cmap, color) -> None:
-    """Draw a tensor to scale, its name and its shape above."""
+    """Draw a tensor to scale, with its name and shape above."""
     rows, columns = tensor.shape
     size = (WIDE * columns, HIGH * rows)
     place = (left, low + size[1] / 2)
@@ -349,7 +349,7 @@ def heads_side_by_side(title: str, x, weights, heads, output, words: Sequence[st
     count, n, d_head = heads.shape
     concat = np.concatenate(list(heads), axis=1)
     wide, step = 6.4, 6.4 / count  # inches
-    made, ground = figure(
+    picture, ground = figure(
         title,
         f"{title}. From top to bottom: x {x.shape}, read by {count} heads, each with weights "
         f"({n}, {n}) and a result ({n}, {d_head}); the results side by side {concat.shape}; "
@@ -379,11 +379,11 @@ def heads_side_by_side(title: str, x, weights, heads, output, words: Sequence[st
         color = VALUE if name in ("results", "side by side") else INK
         text = f"{name}\n{shape}"
         ground.text(LEFT - 0.1, y, text, fontsize=9, color=color, ha="right", va="center")
-    return made
+    return picture
 
 
 def _one_head(ground, left: float, step: float, number: int, weights, result) -> None:
-    """Draw one head's column: it reads x, has its weights, and hands its result down."""
+    """Draw one head's column: it reads x, has its weights, and passes its result down."""
     side, middle = 0.82 * step, left + step / 2
     _line(ground, (middle, 3.78), (middle, 3.58))
     ground.text(middle, 3.56, f"head {number}", fontsize=9, ha="center", va="top")
@@ -394,7 +394,7 @@ def _one_head(ground, left: float, step: float, number: int, weights, result) ->
 
 
 def _block(ground, left_middle, size, tensor, name, color, cmap=SIGNED) -> None:
-    """Draw a tensor in a frame of this size, its middle at this height, its name above."""
+    """Draw a tensor in a frame of this size, centered at this height, with its name above."""
     (left, middle), (width, height) = left_middle, size
     low, high = middle - height / 2, middle + height / 2
     finite = np.isfinite(tensor)

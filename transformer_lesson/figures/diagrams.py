@@ -1,5 +1,5 @@
-"""Drawings of ideas, made of boxes, words and arrows. Each says its claim and has a text
-alternative, as every figure of `plots`."""
+"""Drawings of ideas, made of boxes, words and arrows. Each states its claim and has a text
+alternative, like every figure of `plots`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
 from transformer_lesson.files import printable
 
 SOURCE, TARGET, GUESS = COLORS[0], COLORS[2], COLORS[1]
-PAPER = 0.12  # how much of a box's color its inside has
+PAPER = 0.12  # opacity of a box's fill
 
 
 def next_token_questions(
@@ -21,12 +21,12 @@ def next_token_questions(
 
     Args:
         source: the words that the encoder reads.
-        target: the translation, without marks for its beginning and its end.
-        marked: the position whose question stands out, with all that it is given; none by default.
+        target: the translation, without <bos> and <eos>.
+        marked: the position whose question is emphasized, with its inputs; none by default.
     """
     given, wanted = ["<bos>", *target], [*target, "<eos>"]
     questions = "; ".join(f"after {a} comes {b}" for a, b in zip(given, wanted, strict=True))
-    made, axes = figure(
+    picture, axes = figure(
         f"One sentence, {len(given)} guesses at once: each position has to name the next word",
         f"The encoder reads {' '.join(source)}, and all of it is handed to each position of the "
         f"decoder. The decoder reads {' '.join(given)} and is to answer, one position further on: "
@@ -55,20 +55,20 @@ def next_token_questions(
         )
     for y, words in ((0.75, "source"), (3.15, "target so far"), (5.95, "to guess")):
         axes.text(2.6, y, words, ha="right", va="center", fontsize=10)
-    return made
+    return picture
 
 
 def distributions(title: str, shares: Mapping[str, Mapping[str, float]], even: float) -> Figure:
-    """Return bars of the likeliest words of several models, and what all others have together.
+    """Return bars of several models' likeliest words, and of all other words together.
 
     Args:
         title: the claim that the figure supports.
         shares: by model, its likeliest words with their probabilities, largest first.
-        even: the probability that each word would have if all had the same.
+        even: the probability of each word if all were equally likely.
     """
-    told = [f"{name}: {_large(words)}" for name, words in shares.items()]
-    alt = f"Bars of the likeliest words. {'; '.join(told)}. An even guess gives each {even:.4f}."
-    made, panels = figure(title, alt, width=8.0, height=3.1, columns=len(shares))
+    details = [f"{name}: {_large(words)}" for name, words in shares.items()]
+    alt = f"Bars of the likeliest words. {'; '.join(details)}. An even guess gives each {even:.4f}."
+    picture, panels = figure(title, alt, width=8.0, height=3.1, columns=len(shares))
     for axes, (name, words) in zip(panels, shares.items(), strict=True):
         count = round(1 / even) - len(words)
         others = {f"{count:,} others": max(0.0, 1 - sum(words.values()))}
@@ -82,35 +82,37 @@ def distributions(title: str, shares: Mapping[str, Mapping[str, float]], even: f
         axes.invert_yaxis()
         for y, share in enumerate(bars.values()):
             axes.text(share + 0.015, y, f"{share:.3f}", va="center", fontsize=9)
-    made.subplots_adjust(0.13, 0.16, 0.98, 0.84, wspace=0.45)
-    return made
+    picture.subplots_adjust(0.13, 0.16, 0.98, 0.84, wspace=0.45)
+    return picture
 
 
 def right_word_first(
     title: str, cases: Mapping[str, object], models: Sequence[str], words: Sequence[str]
 ) -> Figure:
-    """Return stacked bars, one a model, of the chances of some words: first that of the right one.
+    """Return stacked bars, one per model, of words' probabilities, the right word's first.
 
     Args:
         title: the claim that the figure supports.
-        cases: by the word that is right there, chances of shape (model, word).
+        cases: by right word, probabilities of shape (model, word).
         models: the names of the bars.
-        words: what the chances are of; the alphabet gives them their colors, as in `clouds`.
+        words: the words of the last axis, colored in alphabetical order, as in `clouds`.
     """
     chances = {right: as_array(one) for right, one in cases.items()}
-    told = [
+    lines = [
         f"{right} is right: "
         + ", ".join(f"{m} {p:.2f}" for m, p in zip(models, one[:, words.index(right)], strict=True))
         for right, one in chances.items()
     ]
-    made, panels = figure(title, f"{'; '.join(told)}.", 9.0, 1.3 + 0.4 * len(models), len(cases))
+    picture, panels = figure(
+        title, f"{'; '.join(lines)}.", 9.0, 1.3 + 0.4 * len(models), len(cases)
+    )
     for axes, (right, one) in zip(panels, chances.items(), strict=True):
         begun = np.zeros(len(models))
         for word in sorted(words, key=lambda word: word != right):
             shares, color = one[:, words.index(word)], COLORS[sorted(words).index(word)]
             axes.barh(range(len(models)), shares, left=begun, color=color, height=0.7)
             for y, share in enumerate(shares):
-                if share >= 0.1:  # less has no room for the word
+                if share >= 0.1:  # a smaller bar has no room for the word
                     at, text = begun[y] + share / 2, f"{word} {share:.2f}" if share > 0.3 else word
                     style = {"ha": "center", "va": "center", "fontsize": 9, "parse_math": False}
                     axes.text(at, y, printable(text), color="white", **style)
@@ -121,8 +123,8 @@ def right_word_first(
         names = models if axes is panels[0] else [""] * len(models)
         axes.set_yticks(range(len(models)), map(printable, names), parse_math=False)
         axes.invert_yaxis()
-    made.subplots_adjust(0.13, 0.2, 0.98, 0.8, wspace=0.12)
-    return made
+    picture.subplots_adjust(0.13, 0.2, 0.98, 0.8, wspace=0.12)
+    return picture
 
 
 def _large(words: Mapping[str, float]) -> str:

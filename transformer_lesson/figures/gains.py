@@ -11,7 +11,7 @@ GRAY = "#566372"
 
 
 def wilson(right: int, asked: int, z: float = 1.96) -> tuple[float, float]:
-    """Return an interval for the share of right answers that `asked` questions are a sample of.
+    """Return a confidence interval for the share of right answers, from a sample.
 
     Formula: with p = right / asked and n = asked,
     (p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n). Unlike p ± z standard errors it
@@ -43,10 +43,10 @@ def gains(title: str, rows: Mapping[str, tuple[Count, Count]]) -> Figure:
         title: the claim that the figure supports.
         rows: by topic, from top to bottom, (right, asked) before and after; asked may be 0.
     """
-    told = "; ".join(f"{printable(name)} {_counts(*pair)}" for name, pair in rows.items())
-    alt = f"Right answers by topic, before and after: {told}."
-    made, axes = figure(title, alt, width=7.5, height=1.3 + 0.34 * len(rows))
-    made.subplots_adjust(left=0.25, right=0.72)
+    details = "; ".join(f"{printable(name)} {_counts(*pair)}" for name, pair in rows.items())
+    alt = f"Right answers by topic, before and after: {details}."
+    picture, axes = figure(title, alt, width=7.5, height=1.3 + 0.34 * len(rows))
+    picture.subplots_adjust(left=0.25, right=0.72)
     for y, (before, after) in enumerate(rows.values()):
         if after[1]:
             axes.hlines(y, *wilson(*after), color=COLORS[0], linewidth=5, alpha=0.25, zorder=1.7)
@@ -63,7 +63,7 @@ def gains(title: str, rows: Mapping[str, tuple[Count, Count]]) -> Figure:
     axes.set_xticks([0, 0.5, 1], ["none", "half", "all right"])
     axes.set_xlabel("ring: before · dot: after · band: where the share after may lie (95 %)")
     axes.tick_params(axis="y", length=0)
-    return made
+    return picture
 
 
 def _counts(before: Count, after: Count) -> str:

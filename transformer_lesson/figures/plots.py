@@ -1,5 +1,5 @@
-"""Tensors in, figures out. Every figure carries a title that states its claim and a text
-alternative; colors are safe for color-blind readers; nothing here keeps state."""
+"""Tensors in, figures out. Every figure has a title that states its claim and a text alternative;
+colors are safe for color-blind readers; nothing here keeps state."""
 
 import io
 import textwrap
@@ -15,17 +15,17 @@ from transformer_lesson.files import printable
 from transformer_lesson.ranking import is_largest
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's colors, told apart by readers with any color vision."""
+"""Okabe and Ito's colors, distinguishable with any color vision."""
 
 SEQUENTIAL, DIVERGING = "Blues", "PuOr"
-DPI = 180  # pixels an inch, shown at half their size: sharp on every screen
-LONGEST_LABEL, LONGEST_LINE, LONGEST_TITLE = 60, 200, 400  # characters that a picture has room for
+DPI = 180  # shown at half size, so sharp on every screen
+LONGEST_LABEL, LONGEST_LINE, LONGEST_TITLE = 60, 200, 400  # most characters
 
 
 class Figure(MatplotlibFigure):
-    """A matplotlib figure that shows itself as a PNG together with its text alternative.
+    """A matplotlib figure that displays itself as a PNG with a text alternative.
 
-    Its paper is white, so that it can be read on a dark page, too. VS Code takes the text
+    Its background is white, so it is also readable on a dark page. VS Code takes the text
     alternative from "text/plain"; the web site, and JupyterLab with the course's extension, take it
     from the metadata.
     """
@@ -34,14 +34,14 @@ class Figure(MatplotlibFigure):
         super().__init__(figsize=(width, height), dpi=DPI, layout=None)
         self.alt = printable(alt, keep="\n")
         title = printable(title, LONGEST_TITLE, keep="\n")
-        lines = textwrap.fill(title, int(12 * width))  # 12 letters of this size are an inch
+        lines = textwrap.fill(title, int(12 * width))  # 12 letters of this size per inch
         self.suptitle(lines, fontsize=11, parse_math=False)
 
     def png(self) -> bytes:
         """Return the picture as the bytes of a PNG file."""
         buffer = io.BytesIO()
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing")  # a box is drawn in its place
+            warnings.filterwarnings("ignore", "Glyph .* missing")  # a box is drawn instead
             self.savefig(buffer, format="png", pil_kwargs={"compress_level": 1})
         return buffer.getvalue()
 
@@ -61,7 +61,7 @@ def as_array(values) -> np.ndarray:
 def figure(
     title: str, alt: str, width: float = 6.0, height: float = 3.0, columns: int = 1
 ) -> tuple[Figure, Axes | np.ndarray]:
-    """Return an empty figure and its axes (an array of them if there are several columns).
+    """Return an empty figure and its axes (an array if there are several columns).
 
     Args:
         title: the claim that the figure supports.
@@ -69,19 +69,19 @@ def figure(
         width, height: in inches.
         columns: how many axes side by side.
     """
-    made = Figure(title, alt, width, height)
-    axes = made.subplots(1, columns)
+    picture = Figure(title, alt, width, height)
+    axes = picture.subplots(1, columns)
     for one in np.atleast_1d(axes):
         one.spines[["top", "right"]].set_visible(False)
         for text in (one.title, one.xaxis.label, one.yaxis.label):
             text.set_parse_math(False)
     left, bottom, top = 0.8 / width, 0.55 / height, 1 - 0.55 / height
-    made.subplots_adjust(left, bottom, 1 - 0.25 / width, top, wspace=0.35)
-    return made, axes
+    picture.subplots_adjust(left, bottom, 1 - 0.25 / width, top, wspace=0.35)
+    return picture, axes
 
 
 def label_ticks(axes: Axes, x_labels: Sequence[str] | None, y_labels: Sequence[str] | None) -> None:
-    """Write one label per column and row; text is taken literally, never as mathematics."""
+    """Write one label per column and row; text is literal, never mathematics."""
     if x_labels is not None:
         axes.set_xticks(range(len(x_labels)), _shown(x_labels), rotation=45, ha="right", fontsize=8)
     if y_labels is not None:
@@ -103,15 +103,15 @@ def draw_matrix(
     decimals: int = 2,
     **image_options,
 ):
-    """Draw a matrix as colored cells into axes; small matrices get their numbers written in.
+    """Draw a matrix as colored cells into axes; small matrices also get their numbers.
 
     Args:
         axes: where to draw.
         matrix: two-dimensional tensor or array.
         x_labels, y_labels: one text per column and per row.
-        numbers: write the values; by default when there are at most 64 cells.
-        decimals: how many decimals the values are written with.
-        image_options: given to `Axes.imshow` (vmin, vmax, cmap).
+        numbers: write the values; by default if there are at most 64 cells.
+        decimals: of the written values.
+        image_options: passed to `Axes.imshow` (vmin, vmax, cmap).
 
     Returns:
         The image, for a color bar.
@@ -167,22 +167,22 @@ def heatmap(
         title: the claim that the figure supports.
         alt: the text alternative.
         x_labels, y_labels: one text per column and per row.
-        x_name, y_name, bar_name: names of the axes and of what the colors measure.
+        x_name, y_name, bar_name: names of the axes and of the color bar.
         width, height: in inches.
         image_options: vmin, vmax, cmap, numbers, decimals.
     """
-    made, axes = figure(title, alt, width, height)
+    picture, axes = figure(title, alt, width, height)
     image = draw_matrix(axes, matrix, x_labels, y_labels, **image_options)
     beyond = "max" if as_array(matrix).max() > image.norm.vmax else "neither"
-    made.colorbar(image, ax=axes, label=bar_name, extend=beyond)
+    picture.colorbar(image, ax=axes, label=bar_name, extend=beyond)
     axes.set(xlabel=printable(x_name, LONGEST_LINE), ylabel=printable(y_name, LONGEST_LINE))
     longest = max((len(label) for label in _shown(x_labels or [""])), default=0)
     if longest > 2:
-        made.subplots_adjust(bottom=min(0.5, (0.6 + 0.05 * longest) / height))
+        picture.subplots_adjust(bottom=min(0.5, (0.6 + 0.05 * longest) / height))
     longest = max((len(label) for label in _shown(y_labels or [""])), default=0)
     if longest > 6:
-        made.subplots_adjust(left=min(0.4, (0.5 + 0.075 * longest) / width))
-    return made
+        picture.subplots_adjust(left=min(0.4, (0.5 + 0.075 * longest) / width))
+    return picture
 
 
 def attention_map(
@@ -196,7 +196,7 @@ def attention_map(
 
     Args:
         weights: shape (query, key).
-        query_tokens, key_tokens: the texts of the rows and columns.
+        query_tokens, key_tokens: the labels of the rows and columns.
         title: the claim that the figure supports.
         alt: the text alternative; by default it names each query's strongest key.
 
@@ -237,12 +237,12 @@ def curves(
     """Return a figure with one named curve per entry; line styles differ as well as colors.
 
     Args:
-        values: name of each curve to its values, a tensor, array or list.
+        values: each curve's values by name, a tensor, array or list.
         title: the claim that the figure supports.
         alt: the text alternative.
         x_name, y_name: names of the axes.
         x: shared x values; 0, 1, 2, ... by default.
-        axes_options: given to `Axes.set` (xscale, yscale, ylim).
+        axes_options: passed to `Axes.set` (xscale, yscale, ylim).
 
     Raises:
         ValueError: a curve and x differ in length.
@@ -250,8 +250,8 @@ def curves(
     labels = [textwrap.fill(printable(name, LONGEST_LABEL), WIDEST_NAME) for name in values]
     letters = max((len(line) for label in labels for line in label.split("\n")), default=0)
     room = 0.2 + 0.085 * letters if len(values) > 1 else 0.25  # inches
-    made, axes = figure(title, alt, width=5.75 + room)
-    made.subplots_adjust(right=1 - room / (5.75 + room))
+    picture, axes = figure(title, alt, width=5.75 + room)
+    picture.subplots_adjust(right=1 - room / (5.75 + room))
     for i, (name, numbers) in enumerate(values.items()):
         y = as_array(numbers)
         if x is not None and len(x) != len(y):
@@ -263,15 +263,15 @@ def curves(
     axes.grid(alpha=0.3)
     if len(values) > 1:
         name_lines(axes)
-    return made
+    return picture
 
 
 WIDEST_NAME, LEAST_GAP = 26, 0.075  # letters of a line; a share of the axes' height
 
 
 def name_lines(axes: Axes) -> None:
-    """Write each line's label where the line ends, the labels one above the other."""
-    axes.get_ylim()  # has the limits computed, which the transformations below need
+    """Write each line's label at its end, moved apart vertically."""
+    axes.get_ylim()  # computes the limits for the transformations below
     heights = []
     for line in axes.get_lines():
         seen = np.isfinite(line.get_ydata())

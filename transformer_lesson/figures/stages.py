@@ -1,4 +1,4 @@
-"""What a model would say after each of its steps: rows of words, the likelier the darker."""
+"""What a model would say after each of its steps: rows of words, darker if likelier."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,21 +9,21 @@ from matplotlib.patches import FancyBboxPatch
 from transformer_lesson.figures.plots import COLORS, SEQUENTIAL, Figure, figure
 from transformer_lesson.files import printable
 
-DARK = 0.6  # a probability from which letters are white
+DARK = 0.6  # letters are white from this probability up
 
 Words = Mapping[str, float]
-"""Words with their probabilities, the likelier first."""
+"""Words with their probabilities, likeliest first."""
 
 
 def word_stages(title: str, stages: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Return a drawing with a row for each step and in it the likeliest words, largest first.
+    """Return a drawing with a row of the likeliest words for each step, likeliest first.
 
     Args:
         title: the claim that the figure supports.
-        stages: by the step's name, words with their probabilities.
+        stages: by step name, words with their probabilities.
     """
-    told = ". ".join(f"{name}: {_told(words)}" for name, words in stages.items())
-    made, axes = figure(title, f"{told}.", width=8.0, height=0.45 * len(stages) + 0.7)
+    details = ". ".join(f"{name}: {_told(words)}" for name, words in stages.items())
+    picture, axes = figure(title, f"{details}.", width=8.0, height=0.45 * len(stages) + 0.7)
     axes.set_axis_off()
     axes.set_position((0.02, 0.02, 0.96, 0.86))
     axes.set(xlim=(-1.5, max(map(len, stages.values()))), ylim=(len(stages), 0))
@@ -31,7 +31,7 @@ def word_stages(title: str, stages: Mapping[str, Mapping[str, float]]) -> Figure
         axes.text(-0.08, row + 0.5, name, ha="right", va="center", fontsize=9, parse_math=False)
         for column, (word, share) in enumerate(words.items()):
             _word_box(axes, column, row, word, share)
-    return made
+    return picture
 
 
 def _word_box(axes: Axes, column: int, row: int, word: str, share: float) -> None:
@@ -53,27 +53,27 @@ def _word_box(axes: Axes, column: int, row: int, word: str, share: float) -> Non
 def steps_beside(
     title: str, steps: Sequence[str], read: Mapping[str, Sequence[tuple[Words, str]]]
 ) -> Figure:
-    """Return a drawing with a row for each step and a column for each word that was read.
+    """Return a drawing with a row for each step and a column for each word read.
 
-    In each cell stand the likeliest words, with bars on one scale, and a note.
+    Each cell has the likeliest words, with bars on one scale, and a note.
 
     Args:
         title: the claim that the figure supports.
         steps: the names of the rows.
-        read: by what was read, for each step the words and the note.
+        read: by the word read, for each step the likeliest words and the note.
     """
-    told = [
+    details = [
         f"{word}, {step}: {_told(words)}".replace("\n", " ") + (f" ({note})" if note else "")
         for word, cells in read.items()
         for step, (words, note) in zip(steps, cells, strict=True)
     ]
     height = 1.1 + 1.05 * len(steps)
-    made, _ = figure(title, f"{'. '.join(told)}.", 1.6 + 2.2 * len(read), height)
-    made.clear()
-    made.suptitle(title, fontsize=11, parse_math=False)
-    every = made.subplots(len(steps), len(read), squeeze=False, sharex=True)
+    picture, _ = figure(title, f"{'. '.join(details)}.", 1.6 + 2.2 * len(read), height)
+    picture.clear()
+    picture.suptitle(title, fontsize=11, parse_math=False)
+    every = picture.subplots(len(steps), len(read), squeeze=False, sharex=True)
     left, top = 1.45 / (1.6 + 2.2 * len(read)), 1 - 0.7 / height
-    made.subplots_adjust(left, 0.5 / height, 0.98, top, wspace=0.12, hspace=0.3)
+    picture.subplots_adjust(left, 0.5 / height, 0.98, top, wspace=0.12, hspace=0.3)
     for column, (word, cells) in enumerate(read.items()):
         every[0, column].set_title(printable(word), fontsize=10, parse_math=False)
         every[-1, column].set_xlabel("probability", fontsize=9)
@@ -82,11 +82,11 @@ def steps_beside(
     for axes, step in zip(every[:, 0], steps, strict=True):
         name = {"rotation": 0, "ha": "right", "va": "center", "fontsize": 9, "parse_math": False}
         axes.set_ylabel(printable(step, keep="\n"), labelpad=8, **name)
-    return made
+    return picture
 
 
 def _word_bars(axes: Axes, words: Words, note: str) -> None:
-    """Draw words one below the other, each beside its bar; a note in the corner."""
+    """Draw words one below the other, each beside its bar, and a note in the corner."""
     axes.barh(range(len(words)), list(words.values()), color=COLORS[0], height=0.62)
     axes.set(xlim=(0, 1.45), ylim=(len(words) + 0.4, -0.6), yticks=[])  # room for the note
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"], fontsize=8)

@@ -1,7 +1,7 @@
-"""Writing with a trained model: choosing tokens one after the other, and judging the result.
+"""Writing with a trained model: choosing tokens one by one, and judging the result.
 
-`generate` is the one call; `greedy_decode` and `beam_search` show its ideas in their plainest
-form.
+`generate` does all of it in one call; `greedy_decode` and `beam_search` show its ideas in their
+plainest form.
 """
 
 from transformer_lesson.generation.beam import Candidate

@@ -12,12 +12,12 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     """Return the chance that of k attempts at least one is right, from n attempts, c of them right.
 
     1 - C(n - c, k) / C(n, k): of all ways to pick k of the n, those with none of the c are lost.
-    That is right on average, whatever n; 1 - (1 - c / n)^k is too low.
+    That is unbiased for every n; 1 - (1 - c / n)^k is too low.
 
     Args:
-        n: attempts that were made, at least k.
+        n: attempts made, at least k.
         c: how many were right.
-        k: how many one would have.
+        k: attempts allowed.
 
     Raises:
         ValueError: there are fewer than k attempts, or more right ones than attempts.
@@ -33,7 +33,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def majority(answers: Sequence[str]) -> str:
-    """Return what most attempts say; the earliest of those that are said equally often.
+    """Return what most attempts say; ties go to the earliest.
 
     Source: Wang et al., "Self-Consistency Improves Chain of Thought Reasoning" (2022).
     """

@@ -63,9 +63,9 @@ def search(
 ) -> tuple[Tensor, Tensor, list[Tree]]:
     """Return each sentence's best ids (batch, n + new), log-probabilities (batch, new), tree.
 
-    A sentence is done when none of its running hypotheses can win any more: even if it went on
-    to the last step without losing another nat, its normalized score would stay below that of
-    the best finished one. So stopping early never changes the result.
+    A sentence is done when none of its running hypotheses can still win: even if one went on to
+    the last step without losing another nat, its normalized score would stay below that of the
+    best finished one. So stopping early never changes the result.
 
     Source: the stopping rule is Tensor2Tensor's (`beam_search.py`).
     """

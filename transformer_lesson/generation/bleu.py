@@ -27,12 +27,12 @@ class Bleu(NamedTuple):
 
 
 class NGram(NamedTuple):
-    """One n-gram of a hypothesis and how often it counts as found.
+    """One n-gram of a hypothesis and how often it counts as matched.
 
     Args:
         tokens: its n tokens.
         count: how often the hypothesis has it.
-        matched: how many of these count: at most as many as the reference has.
+        matched: how many of these match: at most as many as the reference has.
     """
 
     tokens: tuple[str, ...]
@@ -45,7 +45,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
 
     Args:
         hypotheses: the translations.
-        references: for each of them the right one.
+        references: the right one for each.
 
     Raises:
         ValueError: no hypotheses, not as many references, or a string instead of a list.
@@ -79,8 +79,8 @@ def ngram_matches(hypothesis: str, reference: str, n: int) -> list[NGram]:
     """
     if n not in range(1, MAX_ORDER + 1):
         raise ValueError(f"n is {n}, but BLEU counts n-grams of 1 to {MAX_ORDER} tokens.")
-    found, expected = _ngrams(hypothesis, n), _ngrams(reference, n)
-    return [NGram(ngram, count, min(count, expected[ngram])) for ngram, count in found.items()]
+    counts, limits = _ngrams(hypothesis, n), _ngrams(reference, n)
+    return [NGram(ngram, count, min(count, limits[ngram])) for ngram, count in counts.items()]
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
@@ -97,7 +97,7 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 def _sacrebleu():
     from sacrebleu.metrics import BLEU
 
-    # force: no warning that sentences end in a period of its own, as those of our corpora do
+    # force: no warning about sentences that end in a separate period, as those of our corpora do
     return BLEU(max_ngram_order=MAX_ORDER, effective_order=True, force=True)
 
 

@@ -1,4 +1,4 @@
-"""Decoding into a form: only tokens with which the text can still become a record are let through.
+"""Decoding into a form: only tokens after which the text can still become a record are allowed.
 
 Short because the form is. Libraries compile any grammar or JSON schema into such a function.
 """

@@ -59,9 +59,9 @@ def generate(
 ) -> Generation:
     """Let a model write: go on from prompts, or translate sources.
 
-    Every sentence ends at its own `<eos>`. What a sentence gets does not depend on the others
-    in the batch, nor on the side on which it was padded. `<pad>` is never written. The model is
-    left as it was (training mode, gradients), and so is torch's random state.
+    Every sentence ends at its own `<eos>`. A sentence's result does not depend on the others in
+    the batch, nor on the side on which it was padded. `<pad>` is never written. The model is left
+    as it was (training mode, gradients), and so is torch's random state.
 
     Args:
         model: a `DecoderOnlyTransformer`, which goes on from prompts, or an
@@ -70,7 +70,7 @@ def generate(
             lists of ids, of any lengths; or one list.
         max_new_tokens: most tokens to write for each sentence.
         strategy: `Greedy()`, `Sample(...)` or `Beam(...)`.
-        use_cache: keep the keys and values of what was read; the same tokens, sooner.
+        use_cache: keep the keys and values of what was read; the same tokens, faster.
         eos_id: what ends a sentence: an id, or any of several; `None` if nothing does. By
             default the model's own, config.eos_ids.
         bos_id: what a translation starts with; by default the model's own, config.bos_id.
@@ -78,7 +78,7 @@ def generate(
         trees: also return what a beam search considered.
 
     Raises:
-        ValueError: an encoder-only model, a text that would get longer than max_len, sentences
+        ValueError: an encoder-only model, a text that would exceed max_len, sentences
             of different lengths for a model without a padding token, ids outside the
             vocabulary, or trees without a beam search.
     """
@@ -88,9 +88,9 @@ def generate(
     _check(strategy, trees)
     with evaluating(model), torch.inference_mode(), writing(model):
         writer = DecodingSession(model, prompt_or_source, max_new_tokens, use_cache, bos_id)
-        n, max_new_tokens, grown = writer.ids.size(1), writer.max_new_tokens, None
+        n, max_new_tokens, search_trees = writer.ids.size(1), writer.max_new_tokens, None
         if isinstance(strategy, Beam):
-            ids, log_probs, grown = search(writer, strategy, ends, max_new_tokens, trees)
+            ids, log_probs, search_trees = search(writer, strategy, ends, max_new_tokens, trees)
         else:
             ids, log_probs = _write(writer, strategy, ends, max_new_tokens)
         new = [_until(row, ends) for row in ids[:, n:].tolist()]
@@ -106,7 +106,7 @@ def generate(
         log_probabilities=[row.tolist() for row in _cut(log_probs, lengths)],
         finished=[tokens[-1] in ends for tokens in new],
         distributions=probabilities,
-        trees=grown if trees else None,
+        trees=search_trees if trees else None,
     )
 
 
@@ -114,10 +114,10 @@ def _is_model(eos_id: EndIds) -> bool:
     return isinstance(eos_id, str) and eos_id == "model"
 
 
-def _ids(name: str, given: EndIds, model: nn.Module) -> tuple[int, ...]:
-    """Return the special ids that an argument names, each one of the vocabulary's."""
-    given = in_python(given.tolist() if isinstance(given, Tensor) else given)
-    ids = () if given is None else given if isinstance(given, tuple) else (given,)
+def _ids(name: str, value: EndIds, model: nn.Module) -> tuple[int, ...]:
+    """Return the special ids that an argument names, all of them in the vocabulary."""
+    value = in_python(value.tolist() if isinstance(value, Tensor) else value)
+    ids = () if value is None else value if isinstance(value, tuple) else (value,)
     last = model.config.vocab_size - 1
     for id_ in ids:
         if not (is_number(id_, int) and 0 <= id_ <= last):
@@ -165,7 +165,7 @@ def _write(
 
 
 def _until(ids: list[int], ends: tuple[int, ...]) -> list[int]:
-    """Return ids up to the first that ends a text, which stays."""
+    """Return ids up to and including the first that ends a text."""
     first = next((i for i, id_ in enumerate(ids) if id_ in ends), len(ids))
     return ids[: first + 1]
 

@@ -1,6 +1,6 @@
-"""Greedy and beam search and sampling, plainest form: one text, no cache.
+"""Greedy search, beam search and sampling in their plainest form: one text, no cache.
 
-`write_translation` is the loop alone, on words; the others work on a list of ids.
+`write_translation` is the bare loop, on words; the others work on a list of ids.
 
 `generate` does the same for batches, with a cache.
 """
@@ -83,8 +83,8 @@ def beam_search(
 
     Source: Graves, "Sequence Transduction with Recurrent Neural Networks" (2012), section 2.5;
         Sutskever et al., "Sequence to Sequence Learning" (2014), section 3.2.
-    Differs: some libraries fill the place of a finished hypothesis up with the next best running
-        one at once. Here it is filled at the next step, so that width 1 is greedy.
+    Differs: some libraries give the place of a finished hypothesis to the next best running one
+        at once. Here it is filled at the next step, so that width 1 is greedy.
     """
     running, finished = [([bos_id], 0.0)], []
     while running and len(running[0][0]) < max_len:
@@ -113,8 +113,8 @@ def write_on(
 ) -> list[int]:
     """Continue a text by one sampled token for each number drawn.
 
-    The tokens share out the line from 0 to 1, in the order of their ids, each as much of it as
-    its probability. The token on whose part the drawn number falls is written.
+    The tokens divide the line from 0 to 1 among them, in the order of their ids, each with a part
+    as long as its probability. The token on whose part the drawn number falls is written.
 
     Args:
         next_logits: a function of at most `length` ids; returns the next token's logits, shape
@@ -125,7 +125,7 @@ def write_on(
         temperature: divides the logits; below 1 the likely tokens become likelier.
 
     Returns:
-        All ids, those to start from included.
+        All ids, including those to start from.
     """
     ids = list(ids)
     for draw in draws:

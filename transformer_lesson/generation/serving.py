@@ -1,18 +1,18 @@
-"""Many requests, one model: one pass reads for all of them, and their keys and values lie in pages.
+"""Many requests, one model: one pass serves all of them, and their keys and values live in pages.
 
 A model that writes for one request waits for memory, because each token needs every weight once.
 Eight requests that are read together share that wait. Two ideas make it possible:
 
-- **Continuous batching.** Requests come and end at any time, so the batch is made anew for every
-  token: whoever ends leaves, and whoever waits enters. Norms, projections and feed-forward networks
+- **Continuous batching.** Requests come and end at any time, so the batch is rebuilt for every
+  token: finished requests leave, waiting ones enter. Norms, projections and feed-forward networks
   take the new tokens of all requests as one long row; only attention goes request by request.
-- **A paged cache.** Nobody knows how long a text will get. So no request reserves memory for the
-  longest one. The memory is cut into pages of a few tokens, a request takes a page whenever its
-  last one is full, and a table says which pages are its own, in which order.
+- **A paged cache.** How long a text will get is unknown, so no request reserves memory for the
+  longest. The memory is cut into pages of a few tokens, a request takes a page whenever its last
+  one is full, and a table lists its pages in order.
 
 Source: Yu et al., "Orca" (2022), section 3, for the batches; Kwon et al., "Efficient Memory
     Management for Large Language Model Serving with PagedAttention" (2023), section 4, for pages.
-Differs: their kernel reads keys where they lie; here a request's pages are first copied together.
+Differs: their kernel reads keys in place; here a request's pages are first copied together.
 """
 
 from collections import deque
@@ -43,7 +43,7 @@ class Request:
         ids: the prompt and what was written so far.
         n: tokens of the prompt.
         most: tokens that the text may have in the end.
-        read: of how many tokens the cache has keys and values.
+        read: number of tokens whose keys and values are in the cache.
         table: the request's pages; the first holds its first tokens.
     """
 
@@ -77,11 +77,11 @@ class PagedCache:
         return (self.keys[:, 0].numel() + self.values[:, 0].numel()) * self.keys.element_size()
 
     def pages_for(self, tokens: int) -> int:
-        """Return how many pages so many tokens need."""
+        """Return how many pages this many tokens need."""
         return -(-tokens // self.page_size)
 
     def grow(self, table: list[int], tokens: int) -> bool:
-        """Give a table pages for so many tokens in all; or, with too few free, none at all."""
+        """Give a table pages for this many tokens in all; or none, if too few are free."""
         missing = max(0, self.pages_for(tokens) - len(table))
         if missing > len(self.free):
             return False
@@ -100,7 +100,7 @@ class PagedCache:
         K: Float[Tensor, "1 kv_head new d_head"],
         V: Float[Tensor, "1 kv_head new d_head"],
     ) -> tuple[Tensor, Tensor]:
-        """Put a layer's new keys and values into a request's pages; return all that lie there.
+        """Put a layer's new keys and values into a request's pages; return all that are there.
 
         Returns:
             Keys and values, each of shape (1, kv_head, n, d_head), in the order of the text.
@@ -119,8 +119,8 @@ def read_together(
 ) -> Float[Tensor, "request vocab_size"]:
     """Read each request's new tokens, all in one pass; return the logits of what comes next.
 
-    Whoever has just come has a whole prompt to read, the others one token. The pages must have
-    room for all of them. Hook points are not passed.
+    A new request has a whole prompt to read, the others one token. The pages must have room for
+    all of them. Hook points are skipped.
     """
     device = model.embedding.weight.device
     texts = [torch.tensor([request.ids], device=device) for request in requests]  # (1, n) each
@@ -153,20 +153,20 @@ def read_together(
 class Server:
     """Writes for many requests at once, greedily, with one model and one pool of pages.
 
-    What a request gets does not depend on the others: it is what `generate` writes for it alone.
-    If no page is left, whoever came last gives its pages back and waits; once there is room
-    again, what it has already written is read anew.
+    A request's result does not depend on the others: it is what `generate` writes for it alone.
+    If no page is left, the newest request gives its pages back and waits; once there is room
+    again, it reads its text so far again.
 
     Args:
         model: a decoder-only model.
         pages: of the pool.
         page_size: tokens of a page.
-        eos_ids: of which each ends a text; by default the model's own.
+        eos_ids: each ends a text; by default the model's own.
 
     Attributes:
         passes: how often the model was called.
-        most_pages: how many pages were in use at the same time, at most.
-        written: for each request that has ended, by its number, its new tokens.
+        most_pages: the largest number of pages in use at the same time.
+        written: the new tokens of each request that has ended, by its number.
 
     Raises:
         ValueError: another kind of model, or no page at all.
@@ -188,26 +188,26 @@ class Server:
         self.model, self.cache = model, PagedCache(model, pages, page_size)
         self.ends = model.config.eos_ids if eos_ids is None else tuple(eos_ids)
         self.waiting: deque[Request] = deque()
-        self.running: list[Request] = []  # in the order in which they came
+        self.running: list[Request] = []  # oldest first
         self.written: dict[int, list[int]] = {}
         self.asked = self.passes = self.most_pages = 0
 
     def ask(self, ids: Row, max_new_tokens: int) -> int:
-        """Let a request wait for its turn, and return its number, from 0.
+        """Queue a request, and return its number, from 0.
 
         Args:
             ids: its prompt.
             max_new_tokens: most tokens to write.
 
         Raises:
-            ValueError: an empty prompt, ids outside the vocabulary, a text that would get longer
-                than max_len or could not fit into all pages together.
+            ValueError: an empty prompt, ids outside the vocabulary, a text that would exceed
+                max_len or not fit into all pages together.
         """
         (prompt,) = sentences_of([ids], self.model.config.pad_id)
         check_ids(torch.tensor([prompt]), 0, self.model.config)
         new = check_length(len(prompt), max_new_tokens, self.model.config.max_len)
         most = len(prompt) + new
-        needed = self.cache.pages_for(most - 1)  # nobody reads the last token
+        needed = self.cache.pages_for(most - 1)  # the last token is never read
         if needed > self.cache.pages:
             raise ValueError(
                 f"a text of {most} tokens needs {needed} pages of {self.cache.page_size} tokens, "
@@ -239,13 +239,13 @@ class Server:
                 self.written[request.number] = request.ids[request.n :]
 
     def run(self) -> list[list[int]]:
-        """Write until nobody waits; return the new tokens of every request, in their order."""
+        """Write until all requests have ended; return the new tokens of each, in order."""
         while self.waiting or self.running:
             self.step()
         return [self.written[number] for number in range(self.asked)]
 
     def _make_room(self) -> None:
-        """Give pages to those that write, the oldest first, and then to those that wait."""
+        """Give pages to running requests, the oldest first, and then to waiting ones."""
         for request in list(self.running):
             while request in self.running and not self.cache.grow(request.table, len(request.ids)):
                 youngest = self.running[-1]

@@ -30,7 +30,7 @@ def sentences_of(ids: Ids, pad_id: int | None) -> list[list[int]]:
         pad_id: what to leave out.
 
     Raises:
-        ValueError: no sentence, one without tokens, or something else than ids.
+        ValueError: no sentence, one without tokens, or anything but ids.
     """
     try:
         rows = [_in_python(row) for row in _in_python(ids)]
@@ -54,7 +54,7 @@ def sentences_of(ids: Ids, pad_id: int | None) -> list[list[int]]:
 
 
 def _in_python(ids: Any) -> Any:
-    """Return a tensor's or a NumPy array's numbers as Python's; what is neither stays."""
+    """Return a tensor's or a NumPy array's numbers as Python's, and anything else as it is."""
     return ids.tolist() if isinstance(ids, Tensor | np.ndarray | np.generic) else ids
 
 
@@ -78,7 +78,7 @@ def check_length(n: int, max_new_tokens: int, max_len: int) -> int:
     """Return max_new_tokens in Python's type.
 
     Raises:
-        ValueError: it is no number above 0, or n tokens and the new ones do not fit into a model.
+        ValueError: it is not a number above 0, or n tokens and the new ones exceed max_len.
     """
     max_new_tokens = size.check("max_new_tokens", max_new_tokens)
     if n + max_new_tokens > max_len:
@@ -92,10 +92,10 @@ def check_length(n: int, max_new_tokens: int, max_len: int) -> int:
 
 def one_of(tokens: Tensor, ids: tuple[int, ...]) -> Tensor:
     """Return for each token whether it is one of these ids, of which there is at least one."""
-    found = tokens == ids[0]
+    matches = tokens == ids[0]
     for id_ in ids[1:]:
-        found |= tokens == id_
-    return found
+        matches |= tokens == id_
+    return matches
 
 
 class NaNLogits(ValueError):
@@ -133,7 +133,7 @@ class DecodingSession:
         bos_id: what a translation begins with; other models need none.
 
     Raises:
-        ValueError: a model that predicts no next token, a text that gets longer than the model's
+        ValueError: a model that predicts no next token, a text that would exceed the model's
             max_len, or sentences of different lengths without a padding token.
     """
 
@@ -159,18 +159,18 @@ class DecodingSession:
         self.model = model
         device, pad_id = model.projection.weight.device, model.config.pad_id
         source_pad = model.source_config.pad_id if translates else pad_id
-        given = left_padded(sentences_of(prompt_or_source, source_pad), source_pad)
-        n = 1 if translates else given.size(1)
+        ids = left_padded(sentences_of(prompt_or_source, source_pad), source_pad)
+        n = 1 if translates else ids.size(1)
         self.max_new_tokens = check_length(n, max_new_tokens, model.config.max_len)
-        check_ids(given, 0, model.source_config if translates else model.config)
-        given = given.to(device)
-        self.ids = given.new_full((len(given), n), bos_id) if translates else given
-        self.source_ids = given if translates else None
-        self.memory = model.encode(given) if translates else None
+        check_ids(ids, 0, model.source_config if translates else model.config)
+        ids = ids.to(device)
+        self.ids = ids.new_full((len(ids), n), bos_id) if translates else ids
+        self.source_ids = ids if translates else None
+        self.memory = model.encode(ids) if translates else None
         longest = self.ids.size(1) + self.max_new_tokens
         self.cache = KeyValueCache(longest) if use_cache else None
         self.added = torch.zeros(model.config.vocab_size, device=device)
-        # A text never holds <pad>. Marian begins its targets with it, and has no other.
+        # A text never holds <pad>. Marian's targets begin with it, and it has no other.
         never = source_pad if pad_id is None and bos_id == source_pad else pad_id
         if never is not None:
             self.added[never : never + 1] = -math.inf
@@ -203,7 +203,7 @@ class DecodingSession:
         return self.model.decode(new, self.memory, self.source_ids, cache=self.cache)
 
     def select(self, rows: Int64[Tensor, " rows"]) -> None:
-        """Let row i go on from what row rows[i] was; rows may be repeated."""
+        """Let row i go on from row rows[i]; rows may be repeated."""
         if self.cache is not None:
             self.cache.reorder(rows)
         if self.memory is not None:

@@ -15,13 +15,13 @@ from torch import Tensor
 def accept_and_residual(
     p: Float[Tensor, "*batch vocab_size"], q: Float[Tensor, "*batch vocab_size"]
 ) -> tuple[Float[Tensor, "*batch vocab_size"], Float[Tensor, "*batch vocab_size"]]:
-    """Return with which probability each guess is accepted, and what is drawn from if it is not.
+    """Return the probability of accepting each guess, and what to draw from if it is refused.
 
         accept = min(1, p / q)        residual = max(0, p - q) / sum(max(0, p - q))
 
-    A guess x is drawn from q, accepted with accept[x], and else replaced by a token drawn from
-    residual. Token x is written with q[x] accept[x] = min(p[x], q[x]) as a guess, and with
-    max(0, p[x] - q[x]) as a replacement: together p[x], as if p had been drawn from.
+    A guess x is drawn from q, accepted with probability accept[x], and otherwise replaced by a
+    token drawn from residual. Token x is written with probability q[x] accept[x] = min(p[x], q[x])
+    as a guess and max(0, p[x] - q[x]) as a replacement: together p[x], as if drawn from p.
 
     Args:
         p: the large model's probabilities, shape (..., vocab_size).
@@ -81,9 +81,9 @@ def speculative_decode(
     """Write as `probabilities` would, asking it once for several tokens.
 
     Each round the draft model guesses some tokens, one after the other. One pass of the large
-    model says what it would have written at each of their places and behind the last. The guesses
-    are accepted up to the first refusal, whose place takes a token of the residual; if there was
-    none, the pass yields one token more. So a round writes at least one token.
+    model says what it would have written in place of each and after the last. The guesses are
+    accepted up to the first refusal, which a token of the residual replaces; if all are accepted,
+    the pass yields one more token. So a round writes at least one token.
 
     Greedy search is the case in which both give one token all the probability.
 
@@ -113,9 +113,9 @@ def speculative_decode(
             draft_probabilities, ids, eos_id, min(guesses, max_len - 1 - len(ids)), uniform
         )
         p = probabilities(ids + new)[len(ids) - 1 :]  # (new + 1, vocab_size): one pass
-        kept = _judged(new, p, q, uniform)
+        kept = _judge(new, p, q, uniform)
         if kept == new and (not new or new[-1] != eos_id):
-            kept = [*new, draw(p[-1], uniform())]  # the pass has said what follows them, too
+            kept = [*new, draw(p[-1], uniform())]  # the pass also says what follows them
         ids, passes, guessed = ids + kept, passes + 1, guessed + len(new)
         accepted += sum(token == guess for token, guess in zip(kept, new, strict=False))
     return Speculation(ids, passes, guessed, accepted)
@@ -136,8 +136,8 @@ def _guess(
     return new, q
 
 
-def _judged(new: list[int], p: Tensor, q: list[Tensor], uniform: Callable[[], float]) -> list[int]:
-    """Return the guesses up to the first that is refused, and there a token of the residual."""
+def _judge(new: list[int], p: Tensor, q: list[Tensor], uniform: Callable[[], float]) -> list[int]:
+    """Return the guesses up to the first refusal, which a token of the residual replaces."""
     for i, guess in enumerate(new):
         accept, residual = accept_and_residual(p[i], q[i])
         if uniform() >= accept[guess]:

@@ -16,7 +16,7 @@ above_zero = Rule(
 probability_to_keep = Rule("a probability in (0, 1]", lambda x: is_number(x) and 0 < x <= 1)
 zero_or_more = Rule("0 or more", lambda x: is_number(x) and 0 <= x < math.inf)
 COLDEST = 1e-30
-"""A lower temperature counts as this one: 1 / COLDEST still is a float32."""
+"""A lower temperature counts as this one: 1 / COLDEST still fits into a float32."""
 
 
 def top_k_filter(
@@ -24,7 +24,7 @@ def top_k_filter(
 ) -> Float[Tensor, "*batch vocab_size"]:
     """Keep the k highest logits and set the others to -inf, so that softmax gives them 0.
 
-    Exactly k stay, even among equals; all of them where there are fewer than k.
+    Exactly k stay, even among equals; all of them if there are fewer than k.
 
     Args:
         logits: shape (..., vocab_size).
@@ -76,7 +76,7 @@ def length_normalized(log_probability, length: int, length_penalty: float):
 
     Args:
         log_probability: of a whole hypothesis in nats, <= 0; a number or a tensor.
-        length: its tokens, `<eos>` included, what it started from not.
+        length: its tokens, including `<eos>` but not what it started from.
         length_penalty: 0 leaves log P as it is; larger values favor longer texts.
 
     Source: Wu et al., "Google's Neural Machine Translation System" (2016), equation 14;
@@ -88,7 +88,7 @@ def length_normalized(log_probability, length: int, length_penalty: float):
 
 @dataclass(frozen=True)
 class Greedy:
-    """At every step the likeliest token."""
+    """The likeliest token at every step."""
 
     def choose(
         self, logits: Float[Tensor, "batch vocab_size"], uniform: Tensor | None = None
@@ -99,13 +99,13 @@ class Greedy:
 
 @dataclass(frozen=True)
 class Sample(CheckedConfig):
-    """At every step a token by chance, from the model's distribution or part of it.
+    """A random token at every step, from the model's distribution or part of it.
 
     Args:
         temperature: logits are divided by it: below 1 sharpens the distribution, above 1
-            flattens it. Towards 0 the likeliest token is left; equals share the probability.
-        top_k: draw among this many likeliest tokens only (`top_k_filter`).
-        top_p: draw among the likeliest tokens that hold this probability together only
+            flattens it. Towards 0 only the likeliest token is left; ties share the probability.
+        top_k: draw only from this many likeliest tokens (`top_k_filter`).
+        top_p: draw only from the likeliest tokens that together hold this probability
             (`top_p_filter`, after temperature and top_k).
         seed: the same seed gives the same text. Row i of a batch has a generator of its own,
             seeded with (seed, i), so its text does not depend on the other rows.

@@ -1,8 +1,8 @@
-"""Grade a folder: `make grade DIR=folder`, or with LESSON=03 one lesson only.
+"""Grade a folder: `make grade DIR=folder`; with LESSON=03, only one lesson.
 
-Where students hand in their progress files, too, a second table says what the class has gained.
+If students also hand in their progress files, a second table shows the class's gain.
 
-Where a notebook cannot be locked in, it runs only if asked for with `--unconfined`.
+Notebooks that cannot be sandboxed run only with `--unconfined`.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from transformer_lesson.exercises.catalog import LESSONS
+from transformer_lesson.exercises.engine.catalog import LESSONS
 from transformer_lesson.exercises.engine.checks import one_thread
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.grading import folder as handed_in
@@ -30,15 +30,15 @@ UNCONFINED = (
 
 
 class OneSentence(argparse.ArgumentParser):
-    """A parser that says in one sentence what is wrong, and no more."""
+    """A parser whose errors are one sentence."""
 
     def error(self, message: str) -> None:
-        """End with a sentence."""
+        """Exit with a sentence."""
         self.exit(1, f"{message.capitalize()}: give a folder and, if you like, one lesson.\n")
 
 
 def rows(submissions: list[handed_in.Submission], lesson: str) -> Iterator[handed_in.Row]:
-    """Yield one row for each exercise of each notebook of a lesson, or of all if it is ""."""
+    """Yield one row per exercise of each notebook of a lesson, or of all lessons if it is ""."""
     for submission in tqdm(submissions, unit="notebook", ascii=True):
         try:
             of_lesson, cells, prose = handed_in.read(submission, lesson)
@@ -53,7 +53,7 @@ def rows(submissions: list[handed_in.Submission], lesson: str) -> Iterator[hande
 
 
 def refusal(folder: str, lesson: str, unconfined: bool) -> str | None:
-    """Return, in a sentence, why nothing can be graded, or `None`."""
+    """Return why nothing can be graded, in a sentence, or `None`."""
     if not folder or not Path(folder).is_dir():
         return f"{folder!r} is not a folder: give the one with the notebooks, as in DIR=handed_in."
     if lesson and lesson not in LESSONS and not handed_in.HUNT.fullmatch(lesson):
@@ -68,7 +68,7 @@ def refusal(folder: str, lesson: str, unconfined: bool) -> str | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Grade what is in a folder, write grades.csv and gains.csv there, and say how it went."""
+    """Grade a folder, write grades.csv and gains.csv there, and print a summary."""
     parser = OneSentence(prog="python -m transformer_lesson.grading", description=__doc__)
     parser.add_argument("folder", help="with the students' notebooks")
     parser.add_argument("lesson", nargs="?", default="", help="two digits; all lessons without it")
@@ -80,18 +80,18 @@ def main(arguments: list[str]) -> int:
         return 1
     folder = Path(chosen.folder).resolve()
     submissions = handed_in.find_submissions(folder)
-    with one_thread():  # as in the students' processes: the same sums
+    with one_thread():  # as in the students' processes, for equal rounding
         graded = list(rows(submissions, chosen.lesson))
     if chosen.lesson:
         graded += handed_in.missing(graded, submissions, chosen.lesson)
     counts = Counter(row.report.status for row in graded)
-    said = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+    sentence = ", ".join(f"{count} {status}" for status, count in counts.most_common())
     try:
         place = handed_in.write_grades(graded, folder)
-        print(f"{place}: {said or 'nothing was handed in'}.")
+        print(f"{place}: {sentence or 'nothing was handed in'}.")
         if gained := write_gains(folder):
             print(gained)
-    except OSError as error:  # a spreadsheet program holds the table, or the disk is full
+    except OSError as error:  # the table is open in a spreadsheet, or the disk is full
         print(f"{error.strerror}, or close the table where it is open, and grade again.")
         return 1
     return 0

@@ -1,4 +1,4 @@
-"""Zip archives as students and Moodle or Canvas make them, read within limits, never unpacked."""
+"""Zip archives from students, Moodle or Canvas, read within limits, never unpacked."""
 
 import io
 import re
@@ -11,35 +11,35 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 LARGEST = 20_000_000  # bytes of a notebook; the lessons have less than 5 million
-ENTRIES, DEPTH = 10_000, 2  # files in an archive; archives in each other
+ENTRIES, DEPTH = 10_000, 2  # files in an archive; nested archives
 UNPACKED, RATIO = (
     200_000_000,
     100,
-)  # bytes that are always allowed, and how many for each packed one
+)  # bytes always allowed, and bytes allowed per compressed byte
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 
 class Unreadable(Exception):
-    """A file is no notebook of this course; the text says why, and what to hand in."""
+    """The file is not a notebook of this course; the text says why, and what to hand in."""
 
 
 class File(NamedTuple):
-    """A file in a folder or an archive: its path as shown, and what reads it or raises."""
+    """A file in a folder or an archive: its displayed path, and a function that reads it."""
 
     path: Path
     load: Callable[[], bytes]
 
 
 def files_in(path: Path, source: Path | IO[bytes], depth: int = 1) -> Iterator[File]:
-    """Yield the files of a zip archive, those of archives in it too.
+    """Yield the files of a zip archive, including those of nested archives.
 
     Args:
-        path: of the archive, as shown; a file's path continues it.
+        path: the archive's displayed path, which its files' paths continue.
         source: the archive itself.
-        depth: in how many archives its files lie.
+        depth: nesting level of its files.
 
     Raises:
-        Unreadable: it is no archive, or one beyond the limits.
+        Unreadable: not an archive, or beyond the limits.
     """
     try:
         with zipfile.ZipFile(source) as archive:
@@ -58,7 +58,7 @@ def files_in(path: Path, source: Path | IO[bytes], depth: int = 1) -> Iterator[F
 
 
 def _files_inside(inner: File, depth: int) -> Iterator[File]:
-    """Yield the files of an archive in an archive; if it is refused, itself, so others are not."""
+    """Yield the files of a nested archive; if it is refused, yield it, so that others are read."""
     try:
         if depth > DEPTH:
             raise Unreadable("An archive in an archive in an archive: hand in a zip of files.")
@@ -68,12 +68,12 @@ def _files_inside(inner: File, depth: int) -> Iterator[File]:
 
 
 def refuse(sentence: str) -> bytes:
-    """Raise `Unreadable`, where a file's content was wanted."""
+    """Raise `Unreadable`, in place of reading a file."""
     raise Unreadable(sentence)
 
 
 def _check(entries: list[zipfile.ZipInfo], packed: int) -> None:
-    """Raise `Unreadable` for what nobody's homework is."""
+    """Raise `Unreadable` for archives too large to be homework."""
     if len(entries) > ENTRIES:
         raise Unreadable(
             f"The archive has more than {ENTRIES:,} files: hand in the notebooks alone."
@@ -93,13 +93,13 @@ def _check(entries: list[zipfile.ZipInfo], packed: int) -> None:
 
 
 def _name(entry: zipfile.ZipInfo) -> str:
-    """Return an entry's path; some programs write UTF-8 and do not say so."""
+    """Return an entry's path; some programs write UTF-8 without declaring it."""
     name = entry.filename
     if not entry.flag_bits & 0x800:
         try:
             name = name.encode("cp437").decode()
         except UnicodeError:
-            name = entry.filename  # it is what it says, cp437
+            name = entry.filename  # really cp437, as declared
     return name.replace("\\", "/")
 
 
@@ -107,7 +107,7 @@ def _load(source: Path | IO[bytes], entry: zipfile.ZipInfo) -> bytes:
     """Return an entry's content.
 
     Raises:
-        Unreadable: it is encrypted, a link, too large or damaged.
+        Unreadable: encrypted, a link, too large or damaged.
     """
     if entry.flag_bits & 0x1:
         raise Unreadable("The archive is encrypted: pack it again, without a password.")
@@ -123,10 +123,10 @@ def _load(source: Path | IO[bytes], entry: zipfile.ZipInfo) -> bytes:
 
 
 def within(content: bytes, limit: int = LARGEST) -> bytes:
-    """Return content that is not too large.
+    """Return the content if it is not too large.
 
     Raises:
-        Unreadable: it is.
+        Unreadable: too large.
     """
     if len(content) > limit:
         raise Unreadable(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_lesson import course
-from transformer_lesson.exercises.catalog import LESSONS
+from transformer_lesson.exercises.engine.catalog import LESSONS
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.files import printable, write_atomically
 from transformer_lesson.grading.archives import LARGEST, File, Unreadable, files_in, refuse, within
@@ -22,17 +22,17 @@ COLUMNS = ("student", "lesson", "exercise", "status", "mistake", "message")
 LONGEST = 300  # characters of a message
 TITLE = re.compile(r"^#\s*(\d\d|Hunt \d{1,4})\s*·", re.MULTILINE)
 HUNT = re.compile(r"hunt (\d{1,4})")
-PLATFORM = re.compile(  # how Moodle and Canvas name what they deliver: the student, then the file
+PLATFORM = re.compile(  # Moodle's and Canvas's file names: the student, then the file
     r"(?P<moodle>.+_\d+)_assignsubmission_.*|(?P<canvas>[a-z\d]+)(?:_LATE)?(?P<id>_\d{3,})_\d{4,}_.+"
 )
-LITTER = ("__MACOSX", "Thumbs.db", "desktop.ini")  # what systems put beside other people's files
+LITTER = ("__MACOSX", "Thumbs.db", "desktop.ini")  # files that operating systems add
 PACKED = (".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 CONFLICT = re.compile(rb"^(<{7}|>{7}) ", re.MULTILINE)
 MARKDOWN = "Its code stands in a cell that is no code cell: change the cell's type back to Code."
 
 
 class Submission(NamedTuple):
-    """What one student handed in: a notebook, or a file or folder without one."""
+    """One student's submission: a notebook, or a file or folder without one."""
 
     student: str
     path: Path
@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
 
 class Notebook(NamedTuple):
-    """A notebook's lesson, two digits or "hunt 7", and its cells' sources, code and others."""
+    """A notebook's lesson, two digits or "hunt 7", and the sources of its code and other cells."""
 
     lesson: str
     code: list[str]
@@ -56,12 +56,12 @@ class Notebook(NamedTuple):
 
 
 def find_submissions(folder: Path) -> list[Submission]:
-    """Return every notebook of a folder and its archives, in the same order every time.
+    """Return every notebook of a folder and its archives, always in the same order.
 
-    The student is the name of the first folder or file below `folder`, or the one that Moodle or
-    Canvas has put into a name.
+    The student is the name of the first folder or file below `folder`, or the one in Moodle's or
+    Canvas's file name.
     """
-    found = []
+    submissions = []
     for entry in sorted(folder.iterdir(), key=lambda path: os.fsencode(path.name)):
         data = entry.suffix in (".csv", ".json") and not is_notebook(entry) and entry.is_file()
         if data or _is_hidden(Path(entry.name)):
@@ -73,12 +73,12 @@ def find_submissions(folder: Path) -> list[Submission]:
         notebooks = [one for one in files if is_notebook(one.path) or _is_zip(one.path)]
         for path, load in notebooks or [File(entry, partial(refuse, _no_notebook(entry, files)))]:
             student = _student(path.relative_to(folder).parts, entry)
-            found.append(Submission(student, path, load))
-    return found
+            submissions.append(Submission(student, path, load))
+    return submissions
 
 
 def _files(entry: Path) -> Iterator[File]:
-    """Yield a file, or those of a folder or an archive."""
+    """Yield a file, or the files of a folder or an archive."""
     if entry.is_dir() and not entry.is_symlink():
         for place, folders, names in os.walk(entry):
             folders.sort(key=os.fsencode)
@@ -94,12 +94,12 @@ def _files(entry: Path) -> Iterator[File]:
 
 
 def _is_hidden(path: Path) -> bool:
-    """Return whether a file is a system's, a checkpoint of JupyterLab or an earlier edition."""
+    """Return whether a file is the system's, a JupyterLab checkpoint or an earlier edition."""
     return any(part.startswith(".") or part in LITTER for part in path.parts)
 
 
 def is_notebook(path: Path) -> bool:
-    """Return whether a file's name says that it is one; browsers add `.txt` or `.json`."""
+    """Return whether a file's name is a notebook's; browsers may add `.txt` or `.json`."""
     return ".ipynb" in path.name.lower()
 
 
@@ -108,7 +108,7 @@ def _is_zip(path: Path) -> bool:
 
 
 def _student(parts: tuple[str, ...], entry: Path) -> str:
-    """Return whose file this is: as Moodle or Canvas say, or the first folder, archive or file."""
+    """Return the student's name: from Moodle's or Canvas's file name, or the top-level entry's."""
     for part in parts:
         if told := PLATFORM.fullmatch(part):
             return told["moodle"] or told["canvas"] + told["id"]
@@ -116,10 +116,10 @@ def _student(parts: tuple[str, ...], entry: Path) -> str:
 
 
 def _content(path: Path) -> bytes:
-    """Return what is in a file.
+    """Return a file's content.
 
     Raises:
-        Unreadable: it is no ordinary file, cannot be read, or is too large.
+        Unreadable: not an ordinary file, unreadable, or too large.
     """
     if path.is_symlink() or not path.is_file():
         raise Unreadable("It is a link or a device: hand in an ordinary file that ends in .ipynb.")
@@ -131,7 +131,7 @@ def _content(path: Path) -> bytes:
 
 
 def _no_notebook(entry: Path, files: list[File]) -> str:
-    """Return why what was handed in holds no notebook."""
+    """Return why a submission has no notebook."""
     names = sorted({one.path.name for one in files})
     if any(name.lower().endswith(PACKED) for name in names):
         return "Of archives only zip can be read: pack the notebook as a zip, or hand in itself."
@@ -143,11 +143,11 @@ def read(submission: Submission, asked: str = "") -> Notebook:
     """Return a notebook's lesson and cells.
 
     Args:
-        submission: whose file, and where it is.
-        asked: the lesson that it is of, if neither its title nor its name says so.
+        submission: the student, and the file.
+        asked: the lesson to assume if neither its title nor its name says so.
 
     Raises:
-        Unreadable: the file is no notebook, or of no lesson.
+        Unreadable: not a notebook, or not of a lesson.
     """
     cells = [*map(_cell, _cells(submission.load()))]
     if not any(source.strip() for _, source in cells):
@@ -164,7 +164,7 @@ def read(submission: Submission, asked: str = "") -> Notebook:
 
 
 def _named(path: Path) -> str:
-    """Return the number of the lesson that a file's name gives."""
+    """Return the lesson number in a file's name."""
     files = [
         number for number, lesson in course.LESSONS.items() if Path(lesson.file).stem in path.name
     ]
@@ -175,7 +175,7 @@ def _cells(content: bytes) -> list:
     """Return a notebook's cells.
 
     Raises:
-        Unreadable: it is no notebook of version 4.
+        Unreadable: not a notebook of version 4.
     """
     begin = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:200].lower()
     if not begin:
@@ -204,7 +204,7 @@ def _cells(content: bytes) -> list:
 
 
 def _cell(cell: Any) -> tuple[str, str]:
-    """Return a cell's kind and source; what lacks either is an empty one."""
+    """Return a cell's type and source; a cell that lacks either counts as empty."""
     cell = cell if isinstance(cell, dict) else {}
     source = cell.get("source") or ""
     lines = source if isinstance(source, list) else [source]
@@ -212,7 +212,7 @@ def _cell(cell: Any) -> tuple[str, str]:
 
 
 def with_prose(report: Report, prose: list[str]) -> Report:
-    """Return a report that says so if what it misses stands in a cell that is no code cell."""
+    """Add to a report if the missing function is in a cell that is not a code cell."""
     written = re.compile(rf"^\s*def\s+{re.escape(report.name)}\b", re.MULTILINE)
     if report.status in ("missing", "not attempted") and any(map(written.search, prose)):
         return replace(report, message=MARKDOWN)
@@ -220,7 +220,7 @@ def with_prose(report: Report, prose: list[str]) -> Report:
 
 
 def missing(rows: list[Row], submissions: list[Submission], lesson: str) -> list[Row]:
-    """Return a row for each student who handed in nothing for a lesson."""
+    """Return a row for each student who submitted nothing for a lesson."""
     have = {row.submission.student for row in rows}
     others = {one.student: one for one in submissions if one.student not in have}
     report = Report("", "missing", "There is no notebook of this lesson.")
@@ -228,14 +228,14 @@ def missing(rows: list[Row], submissions: list[Submission], lesson: str) -> list
 
 
 def write_grades(rows: list[Row], folder: Path) -> Path:
-    """Write grades.csv, in a single step; the mark at its start says UTF-8 to spreadsheets."""
+    """Write grades.csv atomically; its byte order mark tells spreadsheets that it is UTF-8."""
     notebooks = {(row.submission, row.lesson) for row in rows}
     counts = Counter((submission.student, lesson) for submission, lesson in notebooks)
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
     for (student, path, _), lesson, report in rows:
-        if counts[student, lesson] > 1:  # the file alone says which notebook is meant
+        if counts[student, lesson] > 1:  # only the file tells the notebooks apart
             student = f"{student} ({path.relative_to(folder).as_posix()})"
         message = report.message.partition("\n")[0]
         values = student, lesson, report.name, report.status, report.mistake or "", message
@@ -245,6 +245,6 @@ def write_grades(rows: list[Row], folder: Path) -> Path:
 
 
 def plain(text: str) -> str:
-    """Return text that a spreadsheet shows and does not compute: a formula gets a quote first."""
+    """Escape text that a spreadsheet would evaluate as a formula, with a leading quote."""
     text = printable(text, LONGEST)
     return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@")) else text

@@ -1,9 +1,9 @@
-"""Whether a student's function is the package's own, or calls it, under whatever name.
+"""Whether a student's function is the package's own, or calls it, under any name.
 
-While a student's code runs, our answers are away: each has the code of a trap in place of its own,
-so whoever calls one, wraps it, or takes its code or its source, gets the trap. Code that the cells
-do not hold (text that is executed, a module loaded anew, a code object put into a function) is
-compared with ours. An answer typed into a cell is the student's, whatever it equals.
+While a student's code runs, our answers' code is replaced by a trap, so calling one, wrapping it
+or taking its code or source gives the trap. Code from outside the cells (executed strings, reloaded
+modules, code objects put into functions) is compared with ours. An answer typed into a cell is the
+student's own, even if it equals ours.
 """
 
 import dis
@@ -21,12 +21,12 @@ from transformer_lesson.exercises.program import sources
 
 STARTS = {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system"}
 GIVE_OURS = choosing.variant, folds.solution, folds.solution_code
-PACKAGE = re.compile(r"transformer_lesson[.\s]")  # in a command, and no folder of that name
-_watches: list["Watch"] = []  # the one that watches now
+PACKAGE = re.compile(r"transformer_lesson[.\s]")  # in a command, not a folder of that name
+_watches: list["Watch"] = []  # the active ones
 
 
 def _trap(*arguments: Any, **named: Any) -> None:
-    """Stand in for one of our answers; it may use no name of this module."""
+    """Replace one of our answers; the code may not use this module's names."""
     from transformer_lesson.grading.imported import caught
 
     caught()
@@ -40,7 +40,7 @@ def caught() -> None:
 
 
 class Watch:
-    """Notices in `saw_ours` whether an exercise's own solution was called, taken or executed."""
+    """Records in `saw_ours` whether an exercise's own solution was called, taken or executed."""
 
     def __init__(self, exercise: Exercise):
         self.saw_ours = False
@@ -54,7 +54,7 @@ class Watch:
 
     @contextmanager
     def watching(self, cell: CodeType | None = None) -> Iterator[None]:
-        """Watch what runs in this block; what `cell` defines is the student's."""
+        """Watch the code that runs in this block; definitions in `cell` are the student's."""
         if self in _watches:
             yield
             return
@@ -70,7 +70,7 @@ class Watch:
                 function.__code__ = code
 
     def watched(self, function: Callable) -> Callable:
-        """Return a function that does the same and is watched."""
+        """Return a watched version of a function."""
 
         def call(*arguments: Any, **named: Any) -> Any:
             with self.watching():
@@ -79,7 +79,7 @@ class Watch:
         return call
 
     def hear(self, event: str, arguments: tuple) -> None:
-        """Note what Python says of our answers, whoever asked for it."""
+        """Handle Python's audit events about our answers."""
         if event in ("exec", "function.__new__", "object.__setattr__"):
             code = arguments[-1]
             if inspect.iscode(code) and code is not self._cell:
@@ -99,11 +99,11 @@ def _hear(event: str, arguments: tuple) -> None:
         watch.hear(event, arguments)
 
 
-sys.addaudithook(_hear)  # it stays as long as the process
+sys.addaudithook(_hear)  # cannot be removed
 
 
 def _written(exercise: Exercise) -> list[CodeType]:
-    """Return our answers in each form in which the package writes them down."""
+    """Return our answers' code in every form in which the package stores it."""
     name, marked = exercise.name, exercise.marked
     texts = [choosing.as_written(marked), *filter(None, [sources().get(name)])]
     nested = [one for text in texts for one in _nested(compile(text, "ours", "exec"))]
@@ -111,7 +111,7 @@ def _written(exercise: Exercise) -> list[CodeType]:
 
 
 def _nested(code: CodeType) -> list[CodeType]:
-    """Return code and all functions in it."""
+    """Return a code object and all code objects nested in it."""
     return [
         code,
         *(one for part in filter(inspect.iscode, code.co_consts) for one in _nested(part)),
@@ -119,14 +119,14 @@ def _nested(code: CodeType) -> list[CodeType]:
 
 
 def _size(code: CodeType) -> tuple[int, ...]:
-    """Return numbers that are the same where code does the same; most other code differs."""
+    """Return a fingerprint that is equal for equivalent code and differs for most other code."""
     return code.co_argcount, code.co_nlocals, len(code.co_names)
 
 
 def _steps(code: CodeType) -> list:
-    """Return what code does, whatever its variables are called and its docstring says.
+    """Return what code does, independent of variable names and docstrings.
 
-    A method of an imported module is called in other steps if the import stands in the same text.
+    The bytecode of calls on an imported module depends on whether the import is in the same text.
     """
     by_number, jumps = {*dis.haslocal, *dis.hasfree}, {*dis.hasjrel, *dis.hasjabs}
     steps = []

@@ -1,9 +1,9 @@
 """The verdict on a student's functions, from a record of their calls.
 
-The same check runs twice: in the student's process, where every call of the function is recorded,
-and here, where the record stands in for the function. What the student's process concluded is
-thrown away. Here the inputs and the right answers are made anew, so a record makes a function
-pass only if it holds the right answers.
+The same check runs twice: in the student's process, which records every call of the function, and
+here, where the record replaces the function. The student process's own conclusion is discarded.
+Inputs and right answers are recomputed here, so a function passes only if its record has the right
+answers.
 """
 
 import hashlib
@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lesson.exercises.boss import planted
-from transformer_lesson.exercises.catalog import LESSONS, find
 from transformer_lesson.exercises.engine import checks
 from transformer_lesson.exercises.engine.attempt import NotAttempted, call
+from transformer_lesson.exercises.engine.catalog import LESSONS, find
 from transformer_lesson.exercises.engine.compare import as_parts, same
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.exercises.engine.specification import (
@@ -43,28 +43,28 @@ Take = Callable[..., Any]
 
 
 def judged(name: str, seed: int, take: Take) -> Report:
-    """Return what `check` says of a function that is called through `take` only.
+    """Return `check`'s report on a function that is called only through `take`.
 
-    A function that passes is tried on as many draws again that nobody could know before: a table
-    of the answers to `check` is no function. On a rare draw rounding parts two right functions
-    (two beams are equally likely), so that it has three attempts.
+    A function that passes is then tried on as many unpredictable draws: a table of the answers to
+    `check` does not pass. On rare draws two right functions differ by rounding (if two beams are
+    equally likely), so there are three attempts.
 
     Args:
         name: the exercise.
-        seed: of the further draws.
+        seed: of the unpredictable draws.
         take: `Recorder.take` in the student's process, `Player.take` here.
     """
     exercise = find(name)
     answer = Tried(take, exercise.trial or _plainly)
     rules = tuple(_on_record(rule, exercise, take) for rule in exercise.invariants)
     with torch.random.fork_rng(devices=[]):
-        report = checks.verdict(replace(exercise, invariants=rules), answer)
+        report = checks.check_and_diagnose(replace(exercise, invariants=rules), answer)
         attempts = range(3 if report.status == "passed" else 0)
         for attempt in attempts:
             make_inputs = partial(_unseen, exercise, seed + 100 * attempt)
             further = replace(exercise, invariants=(), make_inputs=make_inputs)
             with suppress(NotAttempted):
-                if checks.first_failure(further, answer) is None:
+                if checks.run_checks(further, answer) is None:
                     return report
     return Report(name, "failed", UNSEEN) if attempts else report
 
@@ -74,15 +74,15 @@ def _plainly(function: Callable, *inputs: Any) -> Any:
 
 
 def _unseen(exercise: Exercise, seed: int, draw: Draw) -> tuple:
-    """Return inputs of the same kinds as those of a draw, with other sizes and numbers."""
+    """Return inputs of the same kind as a draw's, with different sizes and numbers."""
     return exercise.make_inputs(Draw(draw.number, draw.small, seed + draw.number))
 
 
 def _on_record(rule: Invariant, exercise: Exercise, take: Take) -> Invariant:
     """Return a rule in a form that a record of calls can decide.
 
-    A gradient must equal the right function's. What a function hands to those that it is given is
-    left to the values that come of it.
+    A gradient must equal the right function's. How a function calls its function arguments is only
+    judged by its results.
     """
 
     def same_gradient(answer: Callable, inputs: tuple, *results: Any) -> str | None:
@@ -106,7 +106,7 @@ def _on_record(rule: Invariant, exercise: Exercise, take: Take) -> Invariant:
 def gradient(function: Callable, *inputs: Any) -> list[Tensor | None]:
     """Return the gradient of a weighted sum of function(*inputs), a tensor or several.
 
-    It is taken with respect to the first input and to all parameters of inputs that are modules.
+    It is with respect to the first input and to all parameters of inputs that are modules.
     """
     first = inputs[0].clone().requires_grad_()
     modules = [value for value in inputs if isinstance(value, nn.Module)]
@@ -122,10 +122,10 @@ def gradient(function: Callable, *inputs: Any) -> list[Tensor | None]:
 
 
 def verdict(name: str, seed: int, line: bytes) -> Report:
-    """Return the report on one exercise, from what a student's process wrote about it.
+    """Return the report on one exercise, from the line that a student's process wrote.
 
     Raises:
-        Stopped: it is no answer about this exercise.
+        Stopped: the line is not about this exercise.
     """
     try:
         record = json.loads(line)
@@ -145,16 +145,16 @@ def verdict(name: str, seed: int, line: bytes) -> Report:
     except TookTooLong as error:  # a million ids, say
         said = f"Stopped after {SECONDS:.0f} seconds of judging it."
         raise Stopped("timed out", said) from error
-    except Exception as error:  # whatever a student's process may send must not stop the others
+    except Exception as error:  # one student's output must not stop the grading
         said = f"What its process sent could not be read: {error!r:.{LONGEST}}."
         raise Stopped("crashed", said) from error
 
 
 def grade(cells: list[str], lesson: str) -> list[Report]:
-    """Return one report for each exercise of a lesson. Nothing in the cells can raise here.
+    """Return one report per exercise of a lesson. Nothing in the cells can raise here.
 
-    Besides those of `check` a report's status may be "missing" (the notebook does not define the
-    function), "imported" (it is ours, or calls ours), "timed out" or "crashed".
+    A report's status may also be "missing" (the notebook does not define the function), "imported"
+    (it is ours, or calls ours), "timed out" or "crashed".
 
     Args:
         cells: the sources of a notebook's code cells.
@@ -164,7 +164,7 @@ def grade(cells: list[str], lesson: str) -> list[Report]:
 
 
 def grade_hunt(cells: list[str], seed: int) -> list[Report]:
-    """Return a report for each bug of a hunt, and for each function that was sound and is not.
+    """Return a report for each bug of a hunt, and for each function that is no longer right.
 
     Args:
         cells: the sources of a notebook's code cells.
@@ -176,13 +176,13 @@ def grade_hunt(cells: list[str], seed: int) -> list[Report]:
 
 def _graded(cells: list[str], names: tuple[str, ...]) -> list[Report]:
     reports = []
-    while len(reports) < len(names):  # a process that has been stopped costs one exercise
+    while len(reports) < len(names):  # a stopped process costs one exercise
         reports += _until_stopped(cells, names[len(reports) :])
     return reports
 
 
 def _until_stopped(cells: list[str], names: tuple[str, ...]) -> list[Report]:
-    # nobody knows this seed before the notebook is finished, and it is the same every time
+    # unknown before the notebook is finished, but reproducible
     seed = int(hashlib.sha256(json.dumps(cells).encode()).hexdigest()[:12], base=16)
     reports = []
     with closing(answers({"cells": cells, "names": names, "seed": seed})) as lines:

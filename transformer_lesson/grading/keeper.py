@@ -1,9 +1,9 @@
-"""Ends all that a program has started, where there is no bubblewrap to do so (Linux).
+"""Ends all processes that a program has started, if there is no bubblewrap to do so (Linux).
 
 `python -m transformer_lesson.grading.keeper PROGRAM ...` runs a program and returns its exit code.
-Whatever the program leaves behind, in whatever session, becomes a child of this process, which ends
-it when the program has ended, at SIGTERM, or when the process that started this one is gone. It has
-no other children, so it cannot mistake anybody else's process for one of the program's.
+Every process the program leaves behind, in any session, becomes a child of this one, which ends it
+when the program ends, at SIGTERM, or when this process's parent is gone. It has no other children,
+so it never ends a process that is not the program's.
 """
 
 import ctypes
@@ -15,12 +15,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-DEATH_SIGNAL, CHILD_SUBREAPER = 1, 36  # what prctl calls them
-SECONDS = 10.0  # for what goes on starting others
+DEATH_SIGNAL, CHILD_SUBREAPER = 1, 36  # prctl's numbers
+SECONDS = 10.0  # time limit, as children may keep starting others
 
 
 def main(command: list[str]) -> int:
-    """Run a program, then end what it has left behind."""
+    """Run a program, then end the processes it has left behind."""
     prctl = ctypes.CDLL(None).prctl
     prctl(CHILD_SUBREAPER, 1, 0, 0, 0)
     prctl(DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
@@ -34,7 +34,7 @@ def main(command: list[str]) -> int:
 
 
 def end_children() -> None:
-    """End every child, and those that become children by that, until there is none."""
+    """End every child, and those orphaned by that, until there is none."""
     listed = Path(f"/proc/self/task/{os.getpid()}/children")
     deadline = time.monotonic() + SECONDS
     with suppress(ChildProcessError):  # none is left

@@ -1,6 +1,6 @@
-"""A function's calls as plain data: what it returned or raised, what it did to its arguments.
+"""A function's calls as plain data: results or exceptions, and changes to the arguments.
 
-The data are JSON; a tensor stands in it as text, in safetensors form. None of it is ever run.
+The data are JSON, with tensors as safetensors text. None of it is ever executed.
 """
 
 import builtins
@@ -19,18 +19,18 @@ LONGEST, LARGEST = 500, 2**18  # characters of an exception's text, of a value
 
 
 def pack(value: Any) -> str:
-    """Return a value as JSON; a tuple becomes a list, and of an object its type's name is left."""
+    """Return a value as JSON; tuples become lists, and other objects their type's name."""
     try:
         text = json.dumps(value, default=_as_json)
-    except (TypeError, ValueError, RecursionError):  # strange keys, a list that holds itself
+    except (TypeError, ValueError, RecursionError):  # strange keys, a self-referencing list
         text = ""
     return text if 0 < len(text) < LARGEST else json.dumps({"__other__": type(value).__name__})
 
 
 def _as_json(value: Any) -> dict[str, str]:
-    """Return a tensor or an array as text; of anything else its type's name, which no rule takes.
+    """Return a tensor or array as text; for anything else its type's name, which no rule accepts.
 
-    That goes for numbers of a kind or a layout that safetensors cannot hold, too.
+    That includes dtypes and layouts that safetensors cannot store.
     """
     unknown = {"__other__": type(value).__name__}
     if not isinstance(value, Tensor | np.ndarray | np.generic):
@@ -40,14 +40,14 @@ def _as_json(value: Any) -> dict[str, str]:
         if numbers.layout != torch.strided:
             return unknown
         data = save({"": numbers})
-    except (TypeError, NotImplementedError, KeyError):  # how torch and safetensors decline them
+    except (TypeError, NotImplementedError, KeyError):  # raised by torch and safetensors
         return unknown
     kind = "__tensor__" if isinstance(value, Tensor) else "__array__"
     return {kind: b64encode(data).decode()}
 
 
 def unpack(text: str) -> Any:
-    """Return the value; an object of an empty class of that name for what was no plain data."""
+    """Return the value; what was not plain data becomes an instance of an empty class."""
     return json.loads(text, object_hook=_from_json)
 
 
@@ -69,7 +69,7 @@ def told(error: BaseException) -> dict[str, str]:
 
 
 def _error(name: str, text: str) -> Exception:
-    """Return the exception of that name; only those of Python itself are the real ones."""
+    """Return an exception of that name: the real one if built in, else a substitute."""
     known = getattr(builtins, name, None)
     if isinstance(known, type) and issubclass(known, Exception) and "Unicode" not in name:
         return known(text)
@@ -78,7 +78,7 @@ def _error(name: str, text: str) -> Exception:
 
 
 def play(call: dict, arguments: tuple) -> Any:
-    """Do what a recorded call did: change the arguments, then return or raise the same."""
+    """Repeat a recorded call: change the arguments, then return or raise the same."""
     if "after" in call:
         _write_back(arguments, unpack(call["after"]))
     if "raised" in call:
@@ -100,7 +100,7 @@ def _write_back(old: Any, new: Any) -> None:
 
 
 class Recorder:
-    """Calls a function in ways that it is told, and keeps what came of each call."""
+    """Calls a function in given ways and records the outcome of each call."""
 
     def __init__(self, function: Callable):
         self.function, self.calls = function, []
@@ -118,11 +118,11 @@ class Recorder:
 
 
 class Player:
-    """Gives, one after the other, what came of recorded calls, whatever it is called with."""
+    """Replays the outcomes of recorded calls in order, whatever the arguments."""
 
     def __init__(self, calls: list):
         self.calls = iter(calls)
 
     def take(self, way: Callable, *arguments: Any) -> Any:
-        """Return or raise what came of the next call."""
+        """Return or raise the next recorded outcome."""
         return play(next(self.calls), arguments)

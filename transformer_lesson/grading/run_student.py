@@ -1,7 +1,7 @@
-"""The process in which a student's functions run: it checks them and writes down every call.
+"""The process in which a student's functions run: it checks them and records every call.
 
-It reads one request from standard input and writes one line of JSON for each exercise. The
-student's code finds standard input, output and errors leading nowhere.
+It reads one request from standard input and writes one line of JSON per exercise. For the student's
+code, standard input, output and error are closed off.
 """
 
 import ast
@@ -11,8 +11,8 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.engine.attempt import is_untouched
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.grading.imported import Watch
 from transformer_lesson.grading.judge import judged
 from transformer_lesson.grading.record import Recorder, told
@@ -24,7 +24,7 @@ def record(name: str, cells: list[str], seed: int) -> dict[str, Any]:
     """Run what one exercise needs of a notebook's cells, then its check; return its calls."""
     names, watch = {"__name__": "__main__", "display": print}, Watch(find(name))
     try:
-        for statement in slice_for(name, cells):  # one by one, as compiled together they differ
+        for statement in slice_for(name, cells):  # one by one: compiled together they differ
             code = compile(ast.Module([statement], []), FILE, "exec")
             with watch.watching(code), suppress(*_may_be_missing(statement)):
                 exec(code, names)
@@ -38,7 +38,7 @@ def record(name: str, cells: list[str], seed: int) -> dict[str, Any]:
     if is_untouched(answer, find(name).load_start()):
         return {"name": name, "state": "blank"}
     recorder = Recorder(watch.watched(answer))
-    with suppress(BaseException):  # the judge comes to its own verdict
+    with suppress(BaseException):  # the judge decides by itself
         judged(name, seed, recorder.take)
     if watch.saw_ours:
         return {"name": name, "state": "imported"}
@@ -49,7 +49,7 @@ def record(name: str, cells: list[str], seed: int) -> dict[str, Any]:
 
 
 def _may_be_missing(statement: ast.stmt) -> list[type[Exception]]:
-    """Return what is no error: `from solution import *` of a file that was not handed in."""
+    """Return the exceptions to ignore: `from solution import *` may lack a file not handed in."""
     star = isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*"
     return [ImportError] if star else []
 

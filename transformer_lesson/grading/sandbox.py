@@ -1,10 +1,10 @@
-"""What a student's process is kept from, as far as one machine allows.
+"""The isolation of a student's process, as far as one machine allows.
 
-With bubblewrap (Linux) it sees Python and this package, read-only, and an empty folder of its own
-in memory; no network, no other process, no file of the user; and when it ends, all that it
-started ends. Without it, limits and a scratch folder remain, and on Linux a `keeper`, which ends
-what was started. Memory, files and processes are limited where the system knows `setrlimit`; time
-and what it answers, everywhere.
+With bubblewrap (Linux) it sees Python and this package, read-only, and an empty in-memory folder;
+no network, no other process, no file of the user; and when it ends, all that it started ends.
+Without bubblewrap there are limits and a scratch folder, and on Linux a `keeper`, which ends the
+processes it started. Memory, files and processes are limited if the system has `setrlimit`; time
+and output always.
 """
 
 import json
@@ -26,10 +26,10 @@ from transformer_lesson.grading import keeper
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/sys/devices/system/cpu")
-STARTING, SECONDS = 120.0, 20.0  # how long PyTorch's import and one exercise may take
+STARTING, SECONDS = 120.0, 20.0  # time limits of PyTorch's import and of one exercise
 LARGEST = 2**23  # bytes of a line that a student's process writes
-MEMORY = 2 * 2**30  # bytes beyond those of PyTorch itself
-FILE_SIZE, SCRATCH = 2**24, 2**27  # bytes: of one file; of all files, where they lie in memory
+MEMORY = 2 * 2**30  # bytes beyond PyTorch's own
+FILE_SIZE, SCRATCH = 2**24, 2**27  # bytes: of one file; of all files, if kept in memory
 INSIDE = "/scratch"
 
 SO = "so a malicious notebook could read or delete your files"
@@ -46,9 +46,9 @@ class Stopped(Exception):
 
 
 def answers(request: dict) -> Iterator[bytes]:
-    """Start a student's process, hand it a request, and yield the lines that it writes.
+    """Start a student's process, send it a request, and yield the lines it writes.
 
-    When the generator is closed, the process and all that it has started are ended.
+    Closing the generator ends the process and everything it has started.
 
     Raises:
         Stopped: there is no further line.
@@ -70,7 +70,7 @@ def answers(request: dict) -> Iterator[bytes]:
 
 
 def can_start() -> bool:
-    """Return whether a student's process starts here at all, without anything of a student's."""
+    """Return whether a student's process can start here at all, without any student's code."""
     with closing(answers({"names": []})) as lines, suppress(Stopped):
         return next(lines) == b"started\n"
     return False
@@ -79,7 +79,7 @@ def can_start() -> bool:
 def _lines(process: subprocess.Popen, file: BufferedIOBase) -> Iterator[bytes]:
     line, deadline = b"", time.monotonic() + STARTING
     while True:
-        ended = process.poll() is not None  # asked before reading, so that nothing is missed
+        ended = process.poll() is not None  # before reading, so that nothing is missed
         line += file.readline(LARGEST)
         if len(line) >= LARGEST:
             raise Stopped("crashed", f"Its process sent more than {LARGEST:,} bytes.")
@@ -96,7 +96,7 @@ def _lines(process: subprocess.Popen, file: BufferedIOBase) -> Iterator[bytes]:
 
 
 def _command(*arguments: str, closed: bool | None = None) -> list[str]:
-    """Return the command that starts Python, closed off by bubblewrap where that works."""
+    """Return the command that starts Python, inside bubblewrap where that works."""
     python = [sys.executable, "-I", *arguments]  # -I: nothing from the user's own folders
     if not (is_closed() if closed is None else closed):
         kept = [*python[:2], "-m", keeper.__name__] if sys.platform == "linux" else []
@@ -125,7 +125,7 @@ def is_closed() -> bool:
 
 @cache
 def why_open() -> str | None:
-    """Return why nothing locks notebooks in, and what to do about it; `None` if bubblewrap does."""
+    """Return why there is no sandbox and what to do about it; `None` if bubblewrap works."""
     if not shutil.which("bwrap"):
         return f"Nothing here can lock notebooks in, {SO}: {INSTALL}"
     trial = _command("-c", "import transformer_lesson.grading", closed=True)
@@ -141,7 +141,7 @@ def why_open() -> str | None:
 
 
 def limit_this_process() -> None:
-    """Limit memory, files and processes of this process and of all that it starts."""
+    """Limit the memory, files and processes of this process and its descendants."""
     if sys.platform == "win32":  # no such limits there
         return
     import resource
@@ -164,7 +164,7 @@ def limit_this_process() -> None:
 
 
 def _end(process: subprocess.Popen) -> None:
-    """End a student's process and, where the system allows, all that it has started; no other."""
+    """End a student's process and, where the system allows, only what it has started."""
     if sys.platform == "win32":
         process.kill()
     elif sys.platform == "linux" and not is_closed():
@@ -172,6 +172,6 @@ def _end(process: subprocess.Popen) -> None:
         with suppress(subprocess.TimeoutExpired):
             process.wait(2 * keeper.SECONDS)
     if sys.platform == "darwin" or (sys.platform == "linux" and process.poll() is None):
-        with suppress(ProcessLookupError, PermissionError):  # where all of them have ended
+        with suppress(ProcessLookupError, PermissionError):  # if all of them have ended
             os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,6 +1,6 @@
-"""The part of a notebook that one function needs: its definition and what that uses, no more.
+"""The part of a notebook that one function needs: its definition and what that uses.
 
-So a lesson's training runs and pictures are not run again to check one exercise.
+So checking one exercise does not repeat a lesson's training runs and pictures.
 """
 
 import ast
@@ -11,7 +11,7 @@ import re
 from types import CodeType
 from typing import NamedTuple
 
-from transformer_lesson.exercises.catalog import EXERCISES
+from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.standalone import bare_source
 
 FILE = "<notebook>"
@@ -19,7 +19,7 @@ IN_PLACE = re.compile(
     "add|append|appendleft|clear|discard|extend|extendleft|insert|pop|popitem|popleft|remove|"
     r"reverse|setdefault|sort|update|[a-z]\w*_"
 )
-"""Methods that change what they belong to: of Python's collections and of tensors."""
+"""Methods of Python's collections and of tensors that change their object."""
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 IMPORTS = ast.Import | ast.ImportFrom
@@ -28,10 +28,10 @@ MERGED = "the lines <<<<<<< and >>>>>>> of a merge still stand in the cell"
 
 
 class Statement(NamedTuple):
-    """A statement of a notebook with the names that it binds or changes and those that it uses.
+    """A statement of a notebook with the names that it binds, changes and uses.
 
-    A definition changes nothing by itself: it `changes` something when it is called. What may bind
-    any name (`import *`, `exec`) binds "*". The cell is its number.
+    A definition's `changes` happen only when it is called. A statement that may bind any name
+    (`import *`, `exec`) binds "*". `cell` is the cell's number.
     """
 
     node: ast.stmt
@@ -45,35 +45,35 @@ class Statement(NamedTuple):
 def slice_for(name: str, cells: list[str]) -> list[ast.stmt]:
     """Return the statements that a name needs, in the notebook's order; none if nothing binds it.
 
-    A statement is taken if it binds a name that is needed, or changes what it stands for:
-    `table[0] = 1`, `table.append(1)`, or a call of a function that does so. What comes after the
-    check of the name's last definition has not happened yet, except that a function of an exercise
-    is the one that was written last, and that a name which nothing before binds is found anywhere.
-    A stub that was left blank is no definition if there is one with a body.
+    A statement is needed if it binds a needed name or changes its object: `table[0] = 1`,
+    `table.append(1)`, or a call of a function that does so. Statements after the check of the
+    name's last definition are ignored, with two exceptions: an exercise's function is the version
+    written last, and a name not bound before may be bound anywhere. A blank stub is not a
+    definition if there is one with a body.
 
     Raises:
-        SyntaxError: a cell that defines the name is no Python.
+        SyntaxError: a cell that defines the name is not valid Python.
     """
-    found, broken = [], {}
+    statements, broken = [], {}
     for i, cell in enumerate(cells):
         try:
-            found += [_statement(node, i) for node in ast.parse(_python(cell), FILE).body]
+            statements += [_statement(node, i) for node in ast.parse(_python(cell), FILE).body]
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # null bytes, say
             if _defines(name, cell):
                 broken[i] = SyntaxError(MERGED) if CONFLICT.search(cell) else error
-    found = _without_blank_stubs(found)
-    defined = [one for one in found if name in one.binds and not isinstance(one.node, IMPORTS)]
+    statements = _without_blank_stubs(statements)
+    defined = [one for one in statements if name in one.binds and not isinstance(one.node, IMPORTS)]
     attempts = {one.cell for one in defined if not _is_stub(one.node)}
     if broken and max(broken) > max(attempts, default=-1):
         raise SyntaxError(*broken[max(broken)].args) from broken[max(broken)]
-    _take_over_changes(name, found)
-    taken = _needed(name, found, _last(name, cells, attempts or {one.cell for one in defined}))
-    return [one.node for i, one in enumerate(found) if i in taken]
+    _take_over_changes(name, statements)
+    taken = _needed(name, statements, _last(name, cells, attempts or {one.cell for one in defined}))
+    return [one.node for i, one in enumerate(statements) if i in taken]
 
 
-def _needed(name: str, found: list[Statement], last: int) -> set[int]:
-    """Return which statements a name needs, of the cells up to the last one and of later ones."""
-    bound = set(dir(builtins)).union(*(one.binds for one in found if one.cell <= last))
+def _needed(name: str, statements: list[Statement], last: int) -> set[int]:
+    """Return the statements a name needs, from cells up to `last` and from later ones."""
+    bound = set(dir(builtins)).union(*(one.binds for one in statements if one.cell <= last))
 
     def wanted(one: Statement) -> bool:
         if one.cell <= last:
@@ -82,24 +82,24 @@ def _needed(name: str, found: list[Statement], last: int) -> set[int]:
         return bool(one.binds & needed & (needed - bound | late))
 
     needed, taken = {name}, set()
-    while new := {i for i, one in enumerate(found) if wanted(one)} - taken:
+    while new := {i for i, one in enumerate(statements) if wanted(one)} - taken:
         taken |= new
-        needed |= set().union(*(found[i].uses for i in new))
+        needed |= set().union(*(statements[i].uses for i in new))
     return taken
 
 
-def _without_blank_stubs(found: list[Statement]) -> list[Statement]:
-    """Return the statements without the stubs of functions that are written elsewhere."""
+def _without_blank_stubs(statements: list[Statement]) -> list[Statement]:
+    """Return the statements without the stubs of functions that are defined elsewhere."""
     written = set()
-    for node, binds, *_ in found:
+    for node, binds, *_ in statements:
         is_lambda = isinstance(getattr(node, "value", None), ast.Lambda)
         if is_lambda or isinstance(node, DEFINITIONS) and not _is_stub(node):
             written |= binds
-    return [one for one in found if not (_is_stub(one.node) and one.binds <= written)]
+    return [one for one in statements if not (_is_stub(one.node) and one.binds <= written)]
 
 
 def _is_stub(node: ast.stmt) -> bool:
-    """Return whether this is a function as a lesson gives it: without a body, or with a bug."""
+    """Return whether a function is as the lesson provides it: without a body, or with a bug."""
     if not isinstance(node, ast.FunctionDef):
         return False
     body = [part for part in node.body if not _is_nothing(part)]
@@ -119,20 +119,20 @@ def _defines(name: str, cell: str) -> bool:
 
 
 def _last(name: str, cells: list[str], defined: set[int]) -> int:
-    """Return which cell checks a name's last definition; the last of all if none does."""
+    """Return the cell that checks a name's last definition; the last cell if none does."""
     checks = rf"""check\(\s*["']{re.escape(name)}["']"""
     checked = [i for i, cell in enumerate(cells) if re.search(checks, cell)]
     return checked[-1] if checked and checked[-1] >= max(defined, default=0) else len(cells) - 1
 
 
-def _take_over_changes(name: str, found: list[Statement]) -> None:
-    """Let calls of functions, but that of a name itself, bind what these functions change."""
+def _take_over_changes(name: str, statements: list[Statement]) -> None:
+    """Let calls of functions other than `name` bind what these functions change."""
     changed = {}
-    for one in found:
+    for one in statements:
         if isinstance(one.node, DEFINITIONS):
             changed.setdefault(one.node.name, set()).update(one.changes)
-    for _ in changed:  # at most so many calls lie within each other
-        for one in found:
+    for _ in changed:  # at most this many nested calls
+        for one in statements:
             within = set().union(
                 *(changed[called] for called in one.calls & changed.keys() - {name})
             )
@@ -143,7 +143,7 @@ def _take_over_changes(name: str, found: list[Statement]) -> None:
 
 
 def _python(cell: str) -> str:
-    """Return a cell as Python: without its `%%` lines, other magics as calls."""
+    """Return a cell as Python: without `%%` lines, and with other magics as calls."""
     lines = cell.lstrip("\ufeff").splitlines()  # a byte order mark
     while lines and lines[0].lstrip().startswith("%%"):
         del lines[0]
@@ -172,7 +172,7 @@ def _statement(node: ast.stmt, cell: int) -> Statement:
 
 
 def _changed(node: ast.stmt) -> set[str]:
-    """Return the names of which something is set or deleted, or a changing method called."""
+    """Return the names whose objects are changed by assignment, deletion or a method."""
     changed = []
     for part in ast.walk(node):
         if isinstance(part, ast.Subscript | ast.Attribute):
@@ -183,7 +183,7 @@ def _changed(node: ast.stmt) -> set[str]:
 
 
 def _outside(code: CodeType, *operations: str) -> set[str]:
-    """Return the names that code and the functions in it look up, or set, outside of themselves."""
+    """Return the global names that code and its nested functions read or set."""
     names = {step.argval for step in dis.get_instructions(code) if step.opname in operations}
     inner = filter(inspect.iscode, code.co_consts)
     return names.union(*(_outside(one, *operations) for one in inner))

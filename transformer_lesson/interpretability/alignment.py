@@ -21,14 +21,14 @@ def alignment_hits(
     """Return how often each head looks most at a source word that belongs to the target word.
 
     The model reads the true target, shifted right by `<bos>`: the query that predicts target
-    word j stands at position j, on the word before it. It hits if its largest weight lies on a
-    source word that the alignment joins with word j. Words that the alignment leaves alone are
-    not counted; a weight that is largest on the source's `<eos>` is a miss.
+    word j is at position j, on the word before it. It hits if its largest weight is on a source
+    word that is aligned with word j. Words without an alignment are not counted; a weight that is
+    largest on the source's `<eos>` is a miss.
 
     Args:
         model: a trained translator, whose pad_id is the tokenizer's.
         tokenizer: one token per word, shared by both languages.
-        pairs: sentence pairs with their alignment, some hundreds at most: they are one batch.
+        pairs: sentence pairs with their alignment, a few hundred at most: they form one batch.
 
     Returns:
         The share of hits, from 0 to 1, shape (layer, head).
@@ -42,8 +42,8 @@ def alignment_hits(
     """
     sources = [_one_token_per_word(pair.source, tokenizer) + [tokenizer.eos_id] for pair in pairs]
     targets = [[tokenizer.bos_id] + _one_token_per_word(pair.target, tokenizer) for pair in pairs]
-    joined = {(row, j, i) for row, pair in enumerate(pairs) for i, j in pair.alignment}
-    if not joined:
+    links = {(row, j, i) for row, pair in enumerate(pairs) for i, j in pair.alignment}
+    if not links:
         raise ValueError(
             "these pairs have no alignment: take them from transformer_lesson.text.grammar, or "
             "give each Pair its own."
@@ -53,7 +53,7 @@ def alignment_hits(
             f"the model's pad_id is {model.source_config.pad_id}, but the tokenizer pads with "
             f"{tokenizer.pad_id}: build the model with pad_id={tokenizer.pad_id}."
         )
-    rows, queries = torch.tensor(sorted({(row, j) for row, j, _ in joined})).T  # (word,)
+    rows, queries = torch.tensor(sorted({(row, j) for row, j, _ in links})).T  # (word,)
     device = model.projection.weight.device
     batch = [pad_batch(side, tokenizer.pad_id).to(device) for side in (sources, targets)]
     with evaluating(model), torch.no_grad(), record(model) as run:
@@ -61,9 +61,9 @@ def alignment_hits(
     table = []
     for layer in range(model.config.n_layers):
         weights = run[f"decoder.{layer}.cross_attention.weights"]  # (batch, head, query, key)
-        looked_at = first_largest(weights)[rows, :, queries].tolist()  # (word, head)
-        places = list(zip(rows.tolist(), queries.tolist(), looked_at, strict=True))
-        table.append([[(row, j, i) in joined for i in keys] for row, j, keys in places])
+        keys = first_largest(weights)[rows, :, queries].tolist()  # (word, head)
+        words = zip(rows.tolist(), queries.tolist(), keys, strict=True)
+        table.append([[(row, j, i) in links for i in of_heads] for row, j, of_heads in words])
     return torch.tensor(table).float().mean(dim=1)  # (layer, head)
 
 

@@ -23,8 +23,8 @@ def changed_positions(
         new_id: what to put there; by default 0, or 1 if the token is 0.
 
     Returns:
-        The largest absolute change at each position, shape (n,). Where an output is not a number,
-        neither is its change; an infinity that stays has not moved.
+        The largest absolute change at each position, shape (n,): NaN where an output is NaN, and 0
+        where an infinity stays.
 
     Raises:
         ValueError: position is outside the sequence.
@@ -36,7 +36,7 @@ def changed_positions(
     old = ids[:, position]
     changed[:, position] = (old == 0).long() if new_id is None else new_id
     before, after = model(ids), model(changed)  # (batch, n, ...)
-    difference = (after - before).abs().masked_fill(after == before, 0)  # inf - inf is no number
+    difference = (after - before).abs().masked_fill(after == before, 0)  # inf - inf is NaN
     return difference.flatten(2).amax(dim=(0, 2))  # (n,)
 
 
@@ -49,7 +49,7 @@ def leaks_future(model: Model, ids: Int[Tensor, "batch n"]) -> bool:
         ids: token ids, one or more per sentence.
 
     Raises:
-        ValueError: an output is not a number, so that nobody can say whether it moves.
+        ValueError: an output is NaN, so that nobody can say whether it moves.
     """
     tolerance = 1e-5  # rounding may differ when a kernel groups its sums in another way
     for position in range(1, ids.size(1)):
@@ -70,18 +70,18 @@ def who_told(
     new_weights: Float[Tensor, "batch head n n"],
     new_values: Float[Tensor, "batch head n d_head"],
 ) -> Float[Tensor, "batch n n"]:
-    """Return how much news each word got from each, when a word of the sentence is another one.
+    """Return how much news each word gets from each when a word of the sentence is replaced.
 
-    What a head brings word i from word j is `weights[i, j] * values[j]`. In the two runs these are
-    two vectors, and the news is the length of their difference, all heads end to end (as
-    `merge_heads` lays them, before W_O mixes them).
+    A head brings word i `weights[i, j] * values[j]` from word j. The two runs give two vectors, and
+    the news is the length of their difference, with all heads end to end (as `merge_heads` lays
+    them out, before W_O mixes them).
 
     Args:
-        weights, values: of one self-attention that read the one sentence.
-        new_weights, new_values: of the same self-attention, reading the other one.
+        weights, values: of a self-attention that read the first sentence.
+        new_weights, new_values: of the same self-attention, reading the second.
 
     Returns:
-        News in row i, column j: what i got from j, shape (batch, n, n).
+        The news that i gets from j in row i, column j, shape (batch, n, n).
 
     Source: the weighted vectors of Kobayashi et al., "Attention is Not Only a Weight" (2020).
     Differs: it takes the difference of two sentences, and leaves W_O out.

@@ -1,7 +1,7 @@
 """The circuit of a task: the few paths through a model that its answer needs, and what they do.
 
 In an attention-only decoder every part sends a vector to every later part. Each such path is an
-edge that can be cut on its own. What is left when no more can be cut is the circuit.
+edge that can be cut by itself. What is left when no more can be cut is the circuit.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,12 +25,12 @@ class Edge(NamedTuple):
 
 
 class EdgeGraph:
-    """An attention-only decoder whose every path from one part to another can be cut.
+    """An attention-only decoder in which every path from one part to another can be cut.
 
     Senders are "embedding" and the heads ("0.1" is head 1 of block 0); receivers are what each
     head reads ("1.0.q", "1.0.k", "1.0.v") and "logits". A receiver reads the sum of what all
-    earlier senders wrote. Where an edge is cut, it reads the sender's mean at that position
-    instead: what the sender says whatever the tokens are.
+    earlier senders wrote. If an edge is cut, it reads the sender's mean at that position instead:
+    what the sender says regardless of the tokens.
 
     Args:
         model: an `induction.AttentionOnlyDecoder` whose positions are not in the stream.
@@ -40,7 +40,7 @@ class EdgeGraph:
         ValueError: a model with positions in its stream.
 
     Source: Conmy et al., "Towards Automated Circuit Discovery" (2023), section 2.
-    Differs: they replace by another input's vector; a mean needs no second input.
+    Differs: they substitute another input's vector; a mean needs no second input.
     """
 
     def __init__(self, model: nn.Module, ids: Int64[Tensor, "batch n"]):
@@ -73,11 +73,11 @@ class EdgeGraph:
     def logits(
         self, ids: Int64[Tensor, "batch n"], edges: Sequence[Edge] | None = None
     ) -> Float[Tensor, "batch n vocab_size"]:
-        """Return the model's logits when only some edges carry what is sent, and the others means.
+        """Return the model's logits when only some edges carry what is sent, the others means.
 
         Args:
             ids: as long as those of the means, or shorter.
-            edges: those that stay; None: all of them, which gives the model's own logits.
+            edges: those that stay; `None` for all, which gives the model's own logits.
 
         Raises:
             ValueError: an edge that the graph does not have, or ids longer than the means.
@@ -97,12 +97,12 @@ class EdgeGraph:
         """Return for each edge, to first order, how much the loss would rise if it were cut.
 
         Each edge carries mean + strength (x - mean). All strengths are 1, and minus the loss's
-        derivative by a strength is what a cut would add if the loss were a straight line.
+        derivative by a strength is what a cut would add if the loss were linear.
 
         Args:
             ids: as for `logits`.
             labels: the right next tokens.
-            counted: where the loss is taken.
+            counted: the positions that the loss counts.
 
         Returns:
             Nats per edge; below 0 where a cut should help.
@@ -133,7 +133,7 @@ class EdgeGraph:
     def _run(self, ids: Tensor, strength: Mapping[Edge, Tensor]) -> tuple[Tensor, dict]:
         """Return logits, and what each sender sent, shape (batch, n, d_model).
 
-        An edge that `strength` does not name carries all of what is sent.
+        An edge that is not in `strength` carries all of what is sent.
         """
         n, mask = ids.size(1), causal_mask(ids.size(1))[0]
         sent = {"embedding": self.model.embedding(ids)}
@@ -162,20 +162,20 @@ class EdgeGraph:
 def smallest_circuit(
     edges: Sequence, accuracy: Callable[[list], float], keep: float = 0.95
 ) -> list:
-    """Cut edge after edge, each time the one that is missed least, until each one left is needed.
+    """Cut edge after edge, always the one missed least, until every remaining one is needed.
 
     Args:
-        edges: of the whole graph, by whatever names.
-        accuracy: what the model reaches with some edges only; larger is better.
-        keep: which share of the whole graph's accuracy must stay.
+        edges: of the whole graph, by any names.
+        accuracy: what the model reaches with only some edges; larger is better.
+        keep: the share of the whole graph's accuracy that must remain.
 
     Returns:
-        The edges that are left, in their order. None of them can be cut alone. Of two edges that
-        are missed equally little, the first one goes.
+        The remaining edges, in their order. None of them can be cut alone. Of two edges that are
+        missed equally little, the first is cut.
 
     Source: Conmy et al. (2023), section 3.
     Differs: they go through the edges once, from the output back; here each cut is the least
-        harmful of all.
+        harmful one.
     """
     kept, lowest = list(edges), keep * accuracy(list(edges))
     while kept:
@@ -189,7 +189,7 @@ def smallest_circuit(
 
 
 def continue_by_hand(ids: Int64[Tensor, "batch n"]) -> Int64[Tensor, "batch n"]:
-    """Continue a repetition without a model: what followed my token's last earlier place?
+    """Continue a repetition without a model: what followed this token the last time?
 
     Args:
         ids: any tokens.

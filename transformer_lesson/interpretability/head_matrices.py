@@ -34,7 +34,7 @@ class HeadMatrices(NamedTuple):
 
 
 def head_matrices(attention: MultiHeadAttention, head: int) -> HeadMatrices:
-    """Return the matrices of one head of an attention without biases.
+    """Return the matrices of one head of an attention layer without biases.
 
     Args:
         attention: of any of the package's models; `nn.Linear` stores the transposes.
@@ -55,7 +55,7 @@ def head_matrices(attention: MultiHeadAttention, head: int) -> HeadMatrices:
 
 
 def copying_score(table: Float[Tensor, "token token"]) -> float:
-    """Return how much a table raises each token's own column: sum of eigenvalues / of their sizes.
+    """Return how much a table raises each token's own column: sum of eigenvalues / sum of sizes.
 
     Args:
         table: W_E W_V W_O W_U of a head: row s is what reading token s adds to each token's logit.

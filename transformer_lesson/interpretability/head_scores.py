@@ -10,7 +10,7 @@ def previous_token_score(
 ) -> Float[Tensor, " head"]:
     """Return the mean weight that each head gives to the token before its query.
 
-    The first query has none before it and is left out.
+    The first query has no token before it and is left out.
 
     Args:
         weights: attention weights of one layer, shape (batch, head, query, key).
@@ -26,10 +26,10 @@ def induction_score(
 ) -> Float[Tensor, " head"]:
     """Return the mean weight that each head gives to what came after its token the last time.
 
-    Query i stands on a token that stood at i - period before; its successor is the key at
-    i - period + 1. Queries of the first period have no such key and are left out. Where a
-    sequence repeats more than twice, a head may look at any earlier occurrence, and the score
-    counts the last one only.
+    Query i has the same token as position i - period; what came after it is the key at
+    i - period + 1. Queries of the first period have no such key and are left out. If a sequence
+    repeats more than twice, a head may look at any earlier occurrence; the score counts only the
+    last one.
 
     Args:
         weights: of a sequence that repeats after `period` tokens, shape (batch, head, query, key).
@@ -39,7 +39,7 @@ def induction_score(
         From 0 to 1 for each head, shape (head,).
 
     Raises:
-        ValueError: weights that are not square, or a period that is not in them.
+        ValueError: weights that are not square, or too short for the period.
 
     Source: Olsson et al., "In-context Learning and Induction Heads" (2022), prefix matching score.
     """
@@ -50,8 +50,8 @@ def cut_off(weights: Float[Tensor, "head query key"], window: int) -> Float[Tens
     """Return what a window would take from each token, as a share of all attention.
 
     With a window of w, query i sees itself and the w - 1 tokens before it. What it gives to tokens
-    further back is cut off. Each query of each head has 1 to give; the numbers add up to the share
-    of all of it that the window cuts off.
+    farther back is cut off. Each query of each head has 1 to give; the numbers add up to the share
+    of the total that the window cuts off.
 
     Args:
         weights: attention weights of a text that was read without the window, of one layer's heads

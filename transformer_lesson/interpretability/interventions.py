@@ -1,4 +1,4 @@
-"""Taking a part of a model away, or putting another run's in its place, and looking what changes.
+"""Removing a part of a model, or replacing it by another run's, to see what changes.
 
 Watching shows what a head looks at; only an intervention shows whether the model needs it.
 """
@@ -25,7 +25,7 @@ class Head(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A place in a model: a point's name, and which head of it if its axis 1 is heads."""
+    """A place in a model: a hook point's name, and which head if its axis 1 is heads."""
 
     label: str
     point: str
@@ -55,17 +55,17 @@ def ablate_head(
 
 
 def heads_of(model: nn.Module, attention: str = "") -> list[Head]:
-    """Return a model's heads in their order, those of every attention whose name has `attention`.
+    """Return a model's heads in order, of every attention layer with `attention` in its name.
 
     Raises:
         ValueError: the model has no such attention.
     """
     parts = [(n, m) for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)]
-    found = [Head(name, i) for name, m in parts if attention in name for i in range(m.n_heads)]
-    if not found:
+    heads = [Head(name, i) for name, m in parts if attention in name for i in range(m.n_heads)]
+    if not heads:
         names = ", ".join(name for name, _ in parts)
         raise ValueError(f"no attention has {attention!r} in its name; there are {names}.")
-    return found
+    return heads
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def token_losses(
     Args:
         model: predicts next tokens, in evaluation mode.
         batch: what it reads, and the labels.
-        without: heads that are taken away.
+        without: heads to remove.
     """
     with without_heads(model, without):
         logits = model(*batch.inputs)  # (batch, n, vocab_size)
@@ -121,7 +121,7 @@ def stream_sites(model: nn.Module, stack: str = "decoder") -> list[Site]:
 
 
 def head_sites(model: nn.Module, attention: str) -> list[Site]:
-    """Return the outputs of the heads whose attention's name has `attention`."""
+    """Return the outputs of the heads of every attention layer with `attention` in its name."""
     return [
         Site(f"block {name.split('.')[1]}, head {number}", f"{name}.heads", number)
         for name, number in heads_of(model, attention)
@@ -139,20 +139,20 @@ def patching_grid(
     """Return how much of the clean answer comes back when one vector is that of the clean run.
 
     The model reads the corrupted input. At one site and one position its vector is replaced by
-    the one that the clean input gave there, and everything after it is computed anew. All
-    positions of a site are the rows of one batch.
+    the one that the clean input gave there, and everything after it is recomputed. All positions
+    of a site are the rows of one batch.
 
     Args:
         model: in evaluation mode.
-        clean, corrupted: inputs of one sentence each, as `model(*inputs)` reads them; as long as
-            each other.
+        clean, corrupted: inputs of one sentence each, as `model(*inputs)` reads them; of equal
+            length.
         sites: where to patch.
         measure: from logits (batch, n, vocab_size) to one number per row, larger for the clean
             answer.
 
     Returns:
-        0 where nothing changes, 1 where the measure is that of the clean run. Below 0 or above 1
-        is possible.
+        0 where nothing changes, 1 where the measure is that of the clean run. Values below 0 or
+        above 1 are possible.
 
     Raises:
         ValueError: inputs of different shapes, or the same measure for both.
@@ -187,11 +187,10 @@ def put_back(
     Args:
         stored: what another run had there, shape (batch, n, d_model) or (batch, head, n, d_head).
         position: of each row.
-        heads: those whose vectors are put back; None where axis 1 is no heads.
+        heads: those whose vectors are put back; `None` if axis 1 is not heads.
     """
 
     def replace(x: Tensor) -> Tensor:
-        """Return x with the stored vectors in their places."""
         rows, x = torch.arange(len(x)), x.clone()
         if heads is None:
             x[rows, position] = stored[rows, position]
@@ -206,7 +205,6 @@ def _patch(stored: Tensor, head: int | None) -> Callable[[Tensor], Tensor]:
     """Return a function that gives row i of a batch the stored vector at position i."""
 
     def patch(x: Tensor) -> Tensor:
-        """Return x with one stored vector in each row."""
         i, x = torch.arange(len(x)), x.clone()
         if head is None:
             x[i, i] = stored[0]  # (position, d_model)

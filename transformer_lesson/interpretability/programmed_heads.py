@@ -1,6 +1,6 @@
-"""Heads whose matrices are written down and not trained: what attention can do, shown by doing it.
+"""Heads whose matrices are written by hand, not trained: what attention can do, shown by doing it.
 
-A word's vector has a number for each fact about it, and one for each place where it may stand.
+A word's vector has a number for each fact about it, and one for each place where it may be.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ VERB_FORMS = {form for verb in VERBS.values() for form in (verb.english, verb.en
 
 
 def word_vectors(words: Sequence[str], n_places: int) -> Float[Tensor, "n d_model"]:
-    """Return a vector for each word of a sentence: six facts about it, and where it stands.
+    """Return a vector for each word of a sentence: six facts about it, and its place.
 
     Args:
-        words: English words of the grammar, nouns in the singular; of others no fact is known.
+        words: English words of the grammar, nouns in the singular; others have no known facts.
         n_places: how many words a sentence may have.
 
     Returns:
@@ -49,8 +49,8 @@ def gender_head(
 ]:
     """Return W_Q, W_K and W_V of a head that fetches the gender of the nearest noun ahead.
 
-    A word at place i asks for nouns, and it wants place j ahead the more the nearer it is; places
-    behind it, and its own, it does not want at all.
+    A word at place i asks for nouns, and for place j ahead the more the nearer it is; for places
+    behind it, and its own, not at all.
 
     Args:
         n_places: as for `word_vectors`; from 2 to 20.
@@ -69,10 +69,10 @@ def role_head(
 ) -> tuple[
     Float[Tensor, "d_model d_k"], Float[Tensor, "d_model d_k"], Float[Tensor, "d_model role"]
 ]:
-    """Return W_Q, W_K and W_V of a head that tells each word whether a verb stands right before it.
+    """Return W_Q, W_K and W_V of a head that tells each word whether a verb comes right before it.
 
-    In our sentences that is what makes the noun behind an article an object. The first word has
-    nothing before it: it looks at itself, which is no verb in a sentence that begins with none.
+    In our sentences that makes the noun after an article an object. The first word has nothing
+    before it: it looks at itself, and none of our sentences begins with a verb.
 
     Args:
         n_places: as for `word_vectors`; 2 or more.

@@ -1,6 +1,6 @@
 """The lessons: a folder for each, with all that only it uses. None imports from another.
 
-`python -m transformer_lesson.lessons.lesson_13.measure_longer` measures anew what is stored there.
+`python -m transformer_lesson.lessons.lesson_13.measure_longer` measures again what is stored there.
 """
 
 from pathlib import Path

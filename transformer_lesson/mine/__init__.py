@@ -1,11 +1,10 @@
-"""Your Transformer: the paper's forward pass, run on the functions that you wrote and passed.
+"""Your Transformer: the paper's forward pass, run by the functions that you wrote and passed.
 
-`parts()` says which functions are yours; `MyTransformer` runs them, with ours for what is missing,
-and `MyLlama` runs a chat model on them; `translation` has the trained translator run on them, and
-`Playground` answers with them whatever is typed. `function` gives any one function of yours, and
-`save_model` and `trained` keep the translator that you trained and bring it back; `folder` is where
-all of it lies. `export` and `page` let a model leave: for the library `transformers`, and as a page
-that opens anywhere.
+`parts()` says which functions are yours. `MyTransformer` runs them, with ours for missing ones, and
+`MyLlama` runs a chat model on them; `translation` runs the trained translator on them, and
+`Playground` translates what you type. `function` returns any of your functions; `save_model` and
+`trained` store and load the translator that you trained; `folder` is where all of it is kept.
+`export` and `page` save a model for the library `transformers` and as a page that opens anywhere.
 """
 
 from transformer_lesson.mine.export import export, page

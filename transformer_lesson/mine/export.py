@@ -1,6 +1,6 @@
-"""Your model leaves the course: a folder that `transformers` loads, a page that opens offline.
+"""Export your model: as a folder that `transformers` loads, and as a page that opens offline.
 
-In a third form, safetensors, `save_model` keeps it for the lessons that follow.
+`save_model` stores it in a third form, safetensors, for the lessons that follow.
 """
 
 from pathlib import Path
@@ -21,18 +21,18 @@ def export(
 ) -> Path:
     """Write a model as a folder that the library `transformers` loads, and return the folder.
 
-    The paper's translator leaves as a `MarianMTModel`, lesson 10's GPT as a `GPT2LMHeadModel`; both
-    compute what they compute here. `AutoTokenizer` reads the tokenizer from the same folder. To
-    write it, `transformers` need not be installed.
+    The paper's translator becomes a `MarianMTModel`, lesson 10's GPT a `GPT2LMHeadModel`; both give
+    the same results as here. `AutoTokenizer` reads the tokenizer from the same folder. Writing does
+    not need `transformers`.
 
     Args:
-        folder: is made if it does not exist; one that this function wrote is written anew.
-        model: with its tokenizer; without both, the translator that you trained in lesson 08.
+        folder: created if it does not exist; one that this function wrote is overwritten.
+        model: with its tokenizer; by default the translator that you trained in lesson 08.
         tokenizer: the one that the model was trained with.
 
     Raises:
-        ValueError: no translator of yours, a folder that holds something else, a model without its
-            tokenizer, or one that no class of the library can represent.
+        ValueError: you have trained no translator, the folder has other contents, a model without
+            its tokenizer, or one that no class of the library can represent.
         OSError: the folder cannot be written.
     """
     folder, (model, tokenizer) = Path(folder), _yours(model, tokenizer)
@@ -55,18 +55,18 @@ def page(
 ) -> Path:
     """Write one HTML file with a model's `ModelFlow`, and return its path.
 
-    The weights, the tokenizer and all programs are in the file, so it opens from the disk, without
+    The weights, the tokenizer and all programs are in the file, so it opens from disk, without
     Python and without a network.
 
     Args:
-        path: ends in .html; a page that this function wrote is written anew. The browser calls it
-            by this name, or, if that is page.html or index.html, by the folder's.
-        text: what the model reads when the page opens; in the page it can be changed.
-        model: with its tokenizer; without both, the translator that you trained in lesson 08.
+        path: ends in .html; a page that this function wrote is overwritten. The page's title is
+            this name, or the folder's if it is page.html or index.html.
+        text: what the model reads when the page opens; it can be changed in the page.
+        model: with its tokenizer; by default the translator that you trained in lesson 08.
         tokenizer: the one that the model was trained with.
 
     Raises:
-        ValueError: no translator of yours, another file of that name, a model without its
+        ValueError: you have trained no translator, another file has that name, a model without its
             tokenizer, or one that is too large for a page.
         OSError: the file cannot be written.
     """
@@ -80,7 +80,7 @@ def page(
     flow = ModelFlow(model, tokenizer, text)
     path.parent.mkdir(parents=True, exist_ok=True)
     flow.save_html(path, f"{_name(path)}: a model of my own, word by word")
-    flow.weights.close(), flow.close()  # nothing of it is shown in the notebook
+    flow.weights.close(), flow.close()  # not shown in the notebook
     return path
 
 
@@ -89,11 +89,11 @@ def _yours(model: nn.Module | None, tokenizer: Tokenizer | None) -> tuple[nn.Mod
         raise ValueError("A model and its tokenizer belong together: pass both or none.")
     if model is not None:
         return as_the_packages(model), tokenizer
-    found = trained()
-    if found.whose != "yours":
-        why = found.whose.partition("; ")[2] or "no translator of yours is kept yet"
+    translator = trained()
+    if translator.whose != "yours":
+        why = translator.whose.partition("; ")[2] or "no translator of yours is kept yet"
         raise ValueError(f"{why}: train one in lesson 08, or pass a model and its tokenizer.")
-    return found.model, found.tokenizer
+    return translator.model, translator.tokenizer
 
 
 def _is_our_page(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""A Llama whose forward pass is the learner's: a real chat model's weights, the learner's code."""
+"""A Llama with the learner's forward pass: a real chat model's weights, the learner's code."""
 
 import torch
 from torch import Tensor
@@ -11,25 +11,25 @@ from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 
 class MyLlama(DecoderOnlyTransformer):
-    """A Llama run by functions that were put together from the learner's.
+    """A Llama run by the learner's functions.
 
-    It has the weights of a `DecoderOnlyTransformer` with a Llama's choices, and writes like one.
-    Between the embedding's rows and the logits every number is computed by `llama_block`,
-    `causal_mask` and `rms_norm` and what these call.
+    It has the weights of a `DecoderOnlyTransformer` with a Llama's choices, and generates like one.
+    Everything between the embedding and the logits is computed by `llama_block`, `causal_mask`,
+    `rms_norm` and the functions they call.
     """
 
     @classmethod
     def with_weights_of(cls, model: DecoderOnlyTransformer, own: Parts | None = None) -> "MyLlama":
-        """Return one that shares the parameters of a model, in the model's own mode.
+        """Return an instance that shares a model's parameters, in the same mode.
 
         Args:
             model: with a Llama's choices.
-            own: the functions; those of the learner that pass, if none are given.
+            own: the functions; by default those of the learner that pass.
 
         Raises:
-            ValueError: a choice of the model that `llama_block` does not know.
+            ValueError: a choice of the model that `llama_block` does not implement.
         """
-        with torch.device("meta"):  # its own numbers would only take memory
+        with torch.device("meta"):  # its own weights would only take memory
             made = cls(model.config)
         for name, module in model.named_children():
             setattr(made, name, module)
@@ -38,7 +38,7 @@ class MyLlama(DecoderOnlyTransformer):
         return made.train(model.training)
 
     def forward(self, ids: Tensor, cache: KeyValueCache | None = None) -> Tensor:
-        """Return logits, by the learner's functions, which read all tokens each time."""
+        """Return logits from the learner's functions, which recompute all tokens each time."""
         cache = cache or NO_CACHE
         all_ids = cache.with_new(ids)
         x = padding_last(all_ids, self.config.pad_id, self._read)  # (batch, n, d_model)
@@ -47,7 +47,7 @@ class MyLlama(DecoderOnlyTransformer):
         return logits
 
     def _read(self, ids: Tensor) -> Tensor:
-        """Return the normed vectors behind the last block; what stands behind a text is ignored."""
+        """Return the normed vectors after the last block; padding after a text is ignored."""
         functions, n = self.parts.functions, ids.size(1)
         x = self.embedding(ids)  # (batch, n, d_model)
         mask, positions = functions["causal_mask"](n), torch.arange(n, device=ids.device)

@@ -1,7 +1,7 @@
-"""The forward pass put together from the learner's functions; ours stand in, by name.
+"""The forward pass assembled from the learner's functions, with ours for missing ones.
 
-Our functions call each other by their names. So a copy of each is made that looks these names up
-where the learner's functions are: our `multi_head_attention` then calls your `split_heads`.
+Our functions call each other by global name. So each is copied with globals that have the learner's
+functions: our `multi_head_attention` then calls your `split_heads`.
 """
 
 import contextlib
@@ -51,15 +51,15 @@ PARTS = (
     *("cross_attention", "feed_forward", "layer_norm", "residual_branch", "encoder_block"),
     *("decoder_block", "encoder_forward", "decoder_forward"),
 )
-"""All functions of the forward pass that a learner writes, in the order of the lessons."""
+"""The functions of the forward pass that a learner writes, in lesson order."""
 LLAMA_PARTS = (
     *("attention_scores", "causal_mask", "scaled_dot_product_attention", "split_heads"),
     *("merge_heads", "residual_branch_pre", "llama_block", "rms_norm", "swiglu", "apply_rotary"),
     "repeat_kv",
 )
-"""Those of a Llama's, such as SmolLM2's."""
+"""The same for a Llama such as SmolLM2."""
 WHOLE = ("encoder_forward", "decoder_forward", "llama_block")
-"""What calls all others: there shows what only fails in all of them together."""
+"""Functions that call all others, and so show failures of their interplay."""
 
 OURS = {
     name: function
@@ -68,9 +68,9 @@ OURS = {
     if inspect.isfunction(function) and function.__module__ == home.__name__
 }
 VERDICTS: dict[tuple, str | None] = {}
-"""Why a collected function cannot be used, by its name and the contents of all files."""
+"""Why collected functions cannot be used, by name and the contents of all files."""
 RETURNED = {"scaled_dot_product_attention": 2}
-"""How many tensors a part returns, where it is not one."""
+"""How many tensors a part returns, if not one."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,10 @@ class Parts:
     """The functions of a forward pass, and whose they are.
 
     Args:
-        functions: by name; those that the learner wrote, and ours that call them.
+        functions: by name; the learner's, and ours that call them.
         yours: the names of the learner's own.
-        reasons: why one of ours stands in, where the learner has written one that does not pass,
-            or that has failed since; this grows while a model runs.
+        reasons: why ours replaces a function of the learner's that does not pass or has failed
+            since; grows while a model runs.
         names: of all parts that a learner may write.
     """
 
@@ -104,17 +104,17 @@ class Parts:
         return tuple(name for name in self.yours if name not in self.reasons)
 
     def count(self) -> str:
-        """Return how many of all are the learner's, as in "3 of 17"."""
+        """Return how many are the learner's, as in "3 of 17"."""
         return f"{len(self.yours_now())} of {len(self.names)}"
 
 
 def parts(names: tuple[str, ...] = PARTS) -> Parts:
-    """Return the parts as they are now: what was collected and passes, and ours for the rest.
+    """Return the current parts: the collected functions that pass, and ours for the rest.
 
-    One of them that fails while a model runs is told in a warning, and ours stands in.
+    If one fails while a model runs, a warning says so and ours replaces it.
 
     Args:
-        names: of a model's functions; `LLAMA_PARTS` for a Llama's.
+        names: of the model's functions; `LLAMA_PARTS` for a Llama.
     """
     yours, reasons = usable(names)
     return put_together(yours, reasons, partial(warn, reasons), names)
@@ -126,7 +126,7 @@ def put_together(
     tell: Tell,
     names: tuple[str, ...] = PARTS,
 ) -> Parts:
-    """Return parts of which those that are not ours give way to ours where they fail."""
+    """Return parts in which ours replace the learner's if those fail."""
     safe = {
         name: standing_in(name, function, OURS[name], tell, RETURNED.get(name, 1))
         for name, function in yours.items()
@@ -139,9 +139,9 @@ def put_together(
 
 
 def _call_what_came_later(yours: Mapping[str, Callable], safe: Mapping[str, Callable]) -> None:
-    """Let a function call the learner's own of a later lesson, where it had to borrow ours.
+    """Let functions call the learner's own from later lessons, where they had to borrow ours.
 
-    The files are loaded anew each time, so what is written into their names ends with these parts.
+    The files are reloaded each time, so changes to their globals last only as long as these parts.
     """
     for name, function in yours.items():
         names = inspect.unwrap(function).__globals__
@@ -152,16 +152,16 @@ def _call_what_came_later(yours: Mapping[str, Callable], safe: Mapping[str, Call
 
 
 def warn(reasons: dict[str, str], name: str, why: str) -> None:
-    """Keep why ours stands in, and say it."""
+    """Store why ours replaces a function, and warn."""
     reasons[name] = why
     warnings.warn(f"Ours stands in for {name}: {why}.", stacklevel=3)
 
 
 def usable(names: Iterable[str]) -> tuple[dict[str, Callable], dict[str, str]]:
-    """Return those of these functions that were collected and pass, and why others cannot be used.
+    """Return which of these functions are collected and pass, and why others cannot be used.
 
-    The files may have been changed by hand, so what runs is given 10 seconds each. Nothing is
-    checked twice while the files stay as they are.
+    The files may have been edited by hand, so each check is limited to 10 seconds. Nothing is
+    checked twice while the files are unchanged.
     """
     folder = collection_folder()
     written, broken = load_collected(folder) if folder else ({}, {})
@@ -191,7 +191,7 @@ def assembled(yours: Mapping[str, Callable]) -> dict[str, Callable]:
     """Return all functions of the forward pass by name: these, and copies of ours that call them.
 
     Raises:
-        ValueError: a name that is none of `PARTS` and `LLAMA_PARTS`.
+        ValueError: a name that is in neither `PARTS` nor `LLAMA_PARTS`.
     """
     check_names(yours, PARTS + LLAMA_PARTS)
     ours = {name: _copy(function) for name, function in OURS.items()}
@@ -202,13 +202,13 @@ def assembled(yours: Mapping[str, Callable]) -> dict[str, Callable]:
 
 
 def check_names(functions: Mapping[str, Callable], names: tuple[str, ...] = PARTS) -> None:
-    """Raise a `ValueError` if a function is none of these parts."""
+    """Raise a `ValueError` if a function is not one of these parts."""
     if unknown := functions.keys() - set(names):
         raise ValueError(f"{sorted(unknown)} are not in the forward pass: use names from {names}.")
 
 
 def _copy(function: Callable) -> FunctionType:
-    """Return a function that does the same and has global names of its own."""
+    """Return a copy of a function with its own globals."""
     plain = inspect.unwrap(function)
     copy = FunctionType(plain.__code__, dict(plain.__globals__), plain.__name__, plain.__defaults__)
     copy.__kwdefaults__, copy.__doc__ = plain.__kwdefaults__, plain.__doc__

@@ -1,4 +1,4 @@
-"""A field to type into: the learner's own functions translate what is written there."""
+"""A text field whose sentence the learner's own functions translate."""
 
 import html
 
@@ -17,16 +17,16 @@ SENTENCES = (
     "the window opens the child .",
 )
 LONGEST_TYPED = 20
-"""Words of a sentence that is translated; the corpus has none that is longer."""
+"""Most words of a sentence; the corpus has none that is longer."""
 
 
 class Playground(ipywidgets.VBox):
-    """Type an English sentence: your forward pass, ours where it is missing, says it in German.
+    """Type an English sentence; your forward pass, completed by ours, translates it into German.
 
-    It runs in the kernel, function by function as they were collected when it was last asked.
+    It runs in the kernel, with the functions collected at the time of each translation.
 
     Args:
-        sentence: what stands in the field at first.
+        sentence: the initial sentence.
     """
 
     def __init__(self, sentence: str = SENTENCES[0]):
@@ -51,7 +51,7 @@ class Playground(ipywidgets.VBox):
         return "\n".join([f"English: {self.field.value}", *self.lines])
 
     def _repr_mimebundle_(self, **kwargs) -> dict:
-        """The widget, and for viewers without a kernel what it says now."""
+        """The widget, plus its current text for viewers without a kernel."""
         bundle = super()._repr_mimebundle_(**kwargs)
         first, *others = map(html.escape, self.lines)
         told = [f"English: {html.escape(self.field.value)}", f"<b>{first}</b>", *others]
@@ -59,20 +59,20 @@ class Playground(ipywidgets.VBox):
 
 
 def answer_to(typed: str) -> list[str]:
-    """Return what the field's sentence becomes, and whose functions made it, in lines.
+    """Return, in lines, a sentence's translation and whose functions computed it.
 
-    The first is the translation, or what keeps the sentence from one.
+    The first line is the translation, or what prevents one.
     """
-    if (found := trained_translator()) is None:
+    if (shipped := trained_translator()) is None:
         return [MISSING]
-    known = found.tokenizer.vocabulary
+    known = shipped.tokenizer.vocabulary
     read = [word if word in known else word.lower() for word in words(typed)]
     if not read:
         return ["Type an English sentence, and press Enter."]
     if len(read) > LONGEST_TYPED:
         return [f"That's {len(read)} words. Use at most {LONGEST_TYPED}."]
     if read[-1][-1].isalnum():
-        read.append(".")  # as every sentence of the corpus ends
+        read.append(".")  # like every sentence of the corpus
     if unknown := [word for word in read if word not in known]:
         named = " or ".join(f"“{word}”" for word in dict.fromkeys(unknown))
         return [f"The translator has never learned {named}. Use other words."]
@@ -81,7 +81,7 @@ def answer_to(typed: str) -> list[str]:
 
 
 def _whose(parts: Parts) -> list[str]:
-    """Return the share of functions that are the learner's, drawn, and which they are."""
+    """Return the share of functions that are the learner's, as a bar, and their names."""
     yours = parts.yours_now()
     drawn = "".join("■" if name in yours else "□" for name in PARTS)
     lines = [f"{drawn} {parts.count()} functions are yours."]

@@ -1,4 +1,4 @@
-"""The trained translator, run on the learner's functions, beside the package's own run."""
+"""The trained translator run by the learner's functions, beside the package's own run."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -20,8 +20,8 @@ from transformer_lesson.mine.transformer import MyTransformer
 from transformer_lesson.text.tokenizers import Tokenizer
 
 SAME = 1e-4
-"""What logits may differ by where two ways compute the same in float32."""
-LONGEST = 60.0  # seconds that a translation may take: by loops, it takes some
+"""How much logits may differ between two equivalent computations in float32."""
+LONGEST = 60.0  # most seconds of a translation: loops are slow
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Translation:
 
     Args:
         mine, packages: the two translations.
-        largest: how far the logits of the two differ at most, on the package's translation.
+        largest: largest difference between their logits, on the package's translation.
         parts: whose functions ran.
-        tried: the names of functions that were handed in, passed or not.
+        tried: the names of functions passed as arguments, right or wrong.
     """
 
     mine: str
@@ -62,23 +62,23 @@ class Translation:
 
 
 def translation(sentence: str, **tried: Callable) -> Translation:
-    """Translate with the trained translator, run by the learner's functions, ours for the rest.
+    """Translate with the trained translator, run by the learner's functions and ours for the rest.
 
-    Where one of theirs raises, does not end or returns another type, ours stands in, and the
-    result says so.
+    If one of theirs raises, does not end or returns another type, ours replaces it, and the result
+    says so.
 
     Args:
-        sentence: words of the translator's vocabulary, separated by blanks.
-        tried: functions to run instead, whether they pass their check or not, by name: so one
-            sees what a mistake does to a translation.
+        sentence: words of the translator's vocabulary, separated by spaces.
+        tried: functions to run instead, by name, whether they pass their check or not: they show
+            what a mistake does to a translation.
 
     Raises:
-        ValueError: a word that the translator does not know, a function that is no part of the
+        ValueError: a word that the translator does not know, a function that is not part of the
             forward pass, or the translator's file is missing.
     """
-    if (found := trained_translator()) is None:
+    if (shipped := trained_translator()) is None:
         raise ValueError(MISSING)
-    model, tokenizer, _ = found
+    model, tokenizer, _ = shipped
     _check_words(sentence, tokenizer)
     check_names(tried)
     yours, reasons = usable(PARTS)
@@ -107,7 +107,7 @@ def _is_stuck_in(function: Callable, late: TookTooLong) -> bool:
 def _compared(
     mine: MyTransformer, model: nn.Module, tokenizer: Tokenizer, sentence: str
 ) -> tuple[str, str, float]:
-    """Return both translations, and how far their logits differ at most."""
+    """Return both translations and the largest difference between their logits."""
     (by_ours,) = translate(model, tokenizer, [sentence])
     try:
         (by_mine,) = translate(mine, tokenizer, [sentence])
@@ -121,10 +121,10 @@ def _compared(
 def _where_handed_in(
     tried: Mapping[str, Callable], yours: Mapping[str, Callable]
 ) -> Iterator[tuple[dict, str]]:
-    """Yield where the learner's own files call what is tried, or one of ours that may call it.
+    """Yield where the learner's files call a tried function, or one of ours that may call it.
 
-    Each place is a file's names, and one of them. `usable` loads these files anew each time, so
-    that what is written there ends with this run; the package's own modules are none of them.
+    Each place is a file's namespace and a name in it. `usable` reloads these files each time, so
+    changes there last only for this run; the package's own modules are never changed.
     """
     waiting, met = list(yours.values()), []
     while waiting:

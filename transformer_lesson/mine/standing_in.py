@@ -1,8 +1,7 @@
-"""Where a learner's function fails while a model runs, ours stands in, and a sentence says so.
+"""If a learner's function fails while a model runs, ours replaces it, and a sentence says so.
 
 A function that passes its check may still raise, not end, or return another type on inputs that no
-check draws. The model that runs on it then goes on with ours, which gives what the function should
-have given.
+check draws. The model then continues with ours, which returns what the function should have.
 """
 
 import functools
@@ -18,8 +17,8 @@ from transformer_lesson.exercises.engine.collection import FOLDER
 from transformer_lesson.files import printable
 
 Tell = Callable[[str, str], None]
-"""Takes a function's name, and why ours stands in for it."""
-LONGEST = 200  # characters quoted of what an exception says
+"""Receives a function's name and why ours replaces it."""
+LONGEST = 200  # characters quoted from an exception
 
 
 def standing_in(
@@ -28,18 +27,18 @@ def standing_in(
     """Return a function that calls yours and, once that has failed, ours.
 
     Args:
-        name: what `tell` hears first, once, when yours fails; why comes second.
-        yours, ours: called alike.
-        tell: keeps or shows that ours stands in.
-        tensors: how many tensors a part of the forward pass is to return. Ours calls it, and as
-            its stub says, so that a call which does not fit is its fault. 0 for another function:
-            there such a call raises, for whoever made it.
+        name: passed to `tell`, with the reason, when yours first fails.
+        yours, ours: with the same arguments.
+        tell: stores or shows that ours replaces yours.
+        tensors: how many tensors a part of the forward pass must return; it is called by our code
+            as its stub says, so a call that does not fit is its fault. 0 for other functions: a
+            call that does not fit raises, because it is the caller's fault.
     """
     failed = False
 
     @functools.wraps(yours)
     def either(*arguments, **named):
-        """Return what yours gives; what ours does, once yours has failed."""
+        """Return the result of yours, or of ours once yours has failed."""
         nonlocal failed
         if not failed:
             try:
@@ -61,7 +60,7 @@ def standing_in(
 
 
 def what_went_wrong(error: Exception) -> str:
-    """Return what was raised, and in which function and line of the learner's."""
+    """Return the exception, and the learner's function and line that raised it."""
     raised = " ".join("".join(traceback.format_exception_only(error)).split())
     raised = printable(raised, LONGEST)
     frames = traceback.extract_tb(error.__traceback__)
@@ -74,7 +73,7 @@ def what_went_wrong(error: Exception) -> str:
 
 
 def reaches(error: BaseException, function: Callable) -> bool:
-    """Return whether what was raised comes from within a function, not from the call of it."""
+    """Return whether an error was raised inside a function, not by calling it wrongly."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     trace = error.__traceback__
     while trace is not None:
@@ -92,9 +91,9 @@ def _are_tensors(result: object, count: int) -> bool:
 
 
 def _as_precise_as(given: tuple, result: Tensor | tuple | list) -> Tensor | tuple:
-    """Return tensors in the precision of the first numbers given: weights will meet them in it.
+    """Return tensors in the precision of the first floating-point argument, as weights need.
 
-    A check takes double precision for what is asked in single.
+    A check accepts double precision where single is asked for.
     """
     floats = (one for one in given if isinstance(one, Tensor) and one.is_floating_point())
     if (first := next(floats, None)) is None:

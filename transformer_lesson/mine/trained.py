@@ -1,4 +1,4 @@
-"""What a learner trained, kept beside their functions, and any one function of theirs by name."""
+"""The learner's trained model, stored beside their functions, and their functions by name."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +9,7 @@ from torch import nn
 
 from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
 from transformer_lesson.checkpoints.translator import MISSING, trained_translator
-from transformer_lesson.exercises.catalog import find
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.collection import FOLDER, collection_folder
 from transformer_lesson.files import printable
 from transformer_lesson.mine.parts import usable, warn
@@ -22,14 +22,14 @@ FILE = "translator.safetensors"
 
 
 def folder() -> Path:
-    """Return the folder of what is yours: functions that passed, the model that you trained."""
+    """Return the folder of your own work: functions that passed, the model that you trained."""
     return collection_folder() or Path(FOLDER)
 
 
 def function(name: str) -> Callable:
-    """Return the learner's function, if it was collected and passes its check; else our own.
+    """Return the learner's function if it is collected and passes its check; else ours.
 
-    Where theirs raises, ours stands in from then on, and a warning says why.
+    If theirs raises, ours replaces it from then on, and a warning says why.
 
     Raises:
         ValueError: there is no exercise of that name.
@@ -49,8 +49,8 @@ class Trained(NamedTuple):
 
     Args:
         model: in evaluation mode.
-        tokenizer: what turns its words into ids.
-        whose: "yours" or "the package's", and why where yours could not be read.
+        tokenizer: the model's.
+        whose: "yours" or "the package's", with the reason if yours could not be read.
     """
 
     model: EncoderDecoderTransformer
@@ -59,7 +59,7 @@ class Trained(NamedTuple):
 
 
 def save_model(model: EncoderDecoderTransformer, tokenizer: Tokenizer) -> str:
-    """Keep a trained translator in the learner's folder, and return a sentence that says where.
+    """Store a trained translator in the learner's folder; return a sentence that says where.
 
     Args:
         model: a `MyTransformer`, or the package's own.
@@ -77,12 +77,12 @@ def save_model(model: EncoderDecoderTransformer, tokenizer: Tokenizer) -> str:
 
 
 def as_the_packages(model: nn.Module) -> nn.Module:
-    """Return a model as the package's own, with the same parameters; others as they are."""
+    """Return a `MyTransformer` as the package's model, sharing its parameters; others unchanged."""
     return model.as_the_packages() if isinstance(model, MyTransformer) else model
 
 
 def trained() -> Trained:
-    """Return the translator that the learner trained; the package's where there is none.
+    """Return the translator that the learner trained; the package's if there is none.
 
     Raises:
         ValueError: there is neither.
@@ -100,7 +100,7 @@ def trained() -> Trained:
 
 
 def _read(path: Path) -> tuple[EncoderDecoderTransformer, Tokenizer]:
-    found = load_checkpoint(path)
-    if not isinstance(found.model, EncoderDecoderTransformer) or found.tokenizer is None:
+    model = load_checkpoint(path)
+    if not isinstance(model.model, EncoderDecoderTransformer) or model.tokenizer is None:
         raise ValueError(f"{path.name} holds no translator with its tokenizer")
-    return found.model.eval(), found.tokenizer
+    return model.model.eval(), model.tokenizer

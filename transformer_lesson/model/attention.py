@@ -174,16 +174,16 @@ def cross_attention(
 class MultiHeadAttention(nn.Module):
     """Multi-head attention: n_heads attentions on projections of d_head numbers each.
 
-    Queries may come from another sequence than keys and values (cross-attention). While nobody
-    watches scores and weights and none is dropped, `fast.attention` computes the same output
-    without ever storing them.
+    Queries may come from another sequence than keys and values (cross-attention). Unless scores or
+    weights are watched, or weights dropped, `fast.attention` computes the same output without
+    storing them.
 
     Args:
         d_model: numbers per token.
         n_heads: number of heads; must divide d_model.
         dropout: probability of zeroing a weight in training (none in the paper).
         bias: whether the four projections add a bias.
-        rotate: applied to queries and keys and the position of the first, for rotary positions.
+        rotate: rotates queries or keys, given the position of the first, for rotary positions.
         n_kv_heads: heads of keys and values, a divisor of n_heads; `None` for n_heads.
 
     Raises:
@@ -259,7 +259,7 @@ class MultiHeadAttention(nn.Module):
     def _attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
         drops = self.training and self.dropout.p > 0
         if not (drops or self.scores.watched or self.weights.watched):
-            return fast.attention(Q, K, V, mask)  # the same, but nothing is stored
+            return fast.attention(Q, K, V, mask)  # the same output, without storing weights
         if self.n_kv_heads < self.n_heads:
             K, V = (repeat_kv(x, self.n_heads // self.n_kv_heads) for x in (K, V))
         scores = self.scores(attention_scores(Q, K))  # (batch, head, query, key)

@@ -1,7 +1,7 @@
 """Attention that never holds the table of scores: keys block by block, one softmax kept up to date.
 
-`scaled_dot_product_attention` gives the same numbers and keeps a table of n x n on the way; a fused
-kernel does in fast memory what stands here in Python.
+`scaled_dot_product_attention` gives the same numbers but holds an n x n table on the way; a fused
+kernel does in fast memory what this module does in Python.
 """
 
 import math
@@ -24,7 +24,7 @@ def online_softmax(
     Float[Tensor, "*batch query"],
     Float[Tensor, "*batch query d_value"],
 ]:
-    """Take one more block of keys into a softmax, and return the new state.
+    """Fold one more block of keys into a softmax, and return the new state.
 
     Of all scores s_j and values v_j that a query has seen so far, the state holds
 
@@ -69,7 +69,7 @@ def attention_in_blocks(
         The output, shape (..., query, d_value).
 
     Raises:
-        ValueError: block_size is under 1, or a causal text has more keys than queries, or fewer.
+        ValueError: block_size is under 1, or a causal text has unequal numbers of queries and keys.
 
     Source: Dao et al., "FlashAttention" (2022), algorithm 1.
     """

@@ -1,4 +1,4 @@
-"""The encoder block and the decoder block, and what they are made of besides attention."""
+"""The encoder block and the decoder block: attention, feed-forward, norms, residuals."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ def residual_branch(x: Tensor, sublayer: Sublayer, norm: Sublayer) -> Tensor:
 
 
 def residual_branch_pre(x: Tensor, sublayer: Sublayer, norm: Sublayer) -> Tensor:
-    """Pre-norm, today's practice: x + sublayer(norm(x)). Nothing stands on the residual path.
+    """Pre-norm, today's practice: x + sublayer(norm(x)). The residual path stays clear.
 
     Source: Xiong et al., "On Layer Normalization in the Transformer Architecture" (2020).
     """
@@ -88,10 +88,10 @@ class EncoderBlock(nn.Module):
     """Self-attention and feed-forward. With a causal mask it is a decoder-only model's block.
 
     Args:
-        config: sizes, dropout, activation, and whether norms stand before or after.
+        config: sizes, dropout, activation, and whether norms come before or after.
         rotate: rotary positions for queries and keys, if the model uses them.
 
-    Source: "Attention Is All You Need" (2017), section 3.1. Dropout falls on each sub-layer's
+    Source: "Attention Is All You Need" (2017), section 3.1. Dropout acts on each sub-layer's
         output before it is added (section 5.4).
     """
 
@@ -115,9 +115,9 @@ class EncoderBlock(nn.Module):
         Args:
             x: shape (batch, n, d_model).
             mask: `True` = may attend.
-            cache: remembers the tokens before x (in a decoder-only model that writes).
+            cache: remembers the tokens before x (when a decoder-only model writes).
         """
-        layer_cache = cache.self_attention(self.self_attention)
+        layer_cache = cache.self_attention_cache(self.self_attention)
 
         def attention(h):
             return self.dropout(self.self_attention(h, h, h, mask, layer_cache))
@@ -133,7 +133,7 @@ class DecoderBlock(nn.Module):
     """Causal self-attention, cross-attention and feed-forward.
 
     Args:
-        config: sizes, dropout, activation, and whether norms stand before or after.
+        config: sizes, dropout, activation, and whether norms come before or after.
         rotate: rotary positions for self-attention, if the model uses them.
 
     Source: "Attention Is All You Need" (2017), section 3.1.
@@ -168,8 +168,8 @@ class DecoderBlock(nn.Module):
             memory_mask: which source positions may be seen (padding).
             cache: remembers the target tokens before y, and the source.
         """
-        own_cache = cache.self_attention(self.self_attention)
-        source_cache = cache.cross_attention(self.cross_attention)
+        own_cache = cache.self_attention_cache(self.self_attention)
+        source_cache = cache.cross_attention_cache(self.cross_attention)
 
         def self_attention(h):
             return self.dropout(self.self_attention(h, h, h, mask, own_cache))

@@ -36,7 +36,7 @@ def append_to_cache(
 
 
 class NoCache:
-    """Remembers nothing: what a forward pass uses that reads all its tokens at once."""
+    """Remembers nothing: for a forward pass that reads all its tokens at once."""
 
     length = start = 0
     complete = False
@@ -46,17 +46,17 @@ class NoCache:
         return ids
 
     def commit(self, ids: Tensor) -> None:
-        """Take no note of them."""
+        """Do nothing."""
 
     def extend(self, K: Tensor, V: Tensor) -> KeysAndValues:
         """Return keys and values as they are."""
         return K, V
 
-    def self_attention(self, attention: nn.Module) -> "NoCache":
-        """Return the part of a layer, which is none."""
+    def self_attention_cache(self, attention: nn.Module) -> "NoCache":
+        """Return a layer's cache: none."""
         return self
 
-    cross_attention = self_attention
+    cross_attention_cache = self_attention_cache
 
 
 NO_CACHE = NoCache()
@@ -67,11 +67,11 @@ class LayerCache:
 
     Args:
         max_len: number of tokens to reserve memory for. `None` in cross-attention, where the
-            source is read once and stays as it is.
+            source is read once and does not grow.
     """
 
     def __init__(self, max_len: int | None):
-        self.max_len, self.start = max_len, 0  # start: how many tokens were read before
+        self.max_len, self.start = max_len, 0  # start: how many tokens have been read
         self.keys = self.values = None
 
     @property
@@ -152,17 +152,17 @@ class KeyValueCache:
         return ids if self.ids is None else torch.cat([self.ids, ids], dim=1)
 
     def commit(self, ids: Int64[Tensor, "batch n"]) -> None:
-        """Take note that all these tokens have been read, once every layer has read them."""
+        """Record all these tokens as read, once every layer has read them."""
         self.ids = ids
 
-    def self_attention(self, attention: nn.Module) -> LayerCache:
-        """Return the part of a self-attention layer, which grows with every token."""
+    def self_attention_cache(self, attention: nn.Module) -> LayerCache:
+        """Return a self-attention layer's cache, which grows with every token."""
         layer = self.layers.setdefault(attention, LayerCache(self.max_len))
         layer.start = self.length
         return layer
 
-    def cross_attention(self, attention: nn.Module) -> LayerCache:
-        """Return the part of a cross-attention layer, whose source is read only once."""
+    def cross_attention_cache(self, attention: nn.Module) -> LayerCache:
+        """Return a cross-attention layer's cache, whose source is read only once."""
         return self.layers.setdefault(attention, LayerCache(None))
 
     def reorder(self, rows: Int64[Tensor, " rows"]) -> None:

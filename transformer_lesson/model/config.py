@@ -10,16 +10,16 @@ import numpy as np
 
 
 class Rule(NamedTuple):
-    """What the values of a field must be: in words, and as a test. Called, it declares a field.
+    """What a field's value must be, in words and as a test. Calling a rule declares a field.
 
-    NumPy's scalars are numbers.
+    NumPy scalars count as numbers.
     """
 
     words: str
     keeps: Callable[[Any], bool]
 
     def __call__(self, default: Any = MISSING) -> Any:
-        """Declare a field of a config that must keep this rule."""
+        """Declare a field of a config that must obey this rule."""
         return field(default=default, metadata={"rule": self})
 
     def check(self, name: str, value: Any) -> Any:
@@ -42,7 +42,7 @@ def in_python(value: Any) -> Any:
 
 
 def is_number(value: Any, *kinds: type) -> bool:
-    """Whether a value is a number, Python's or NumPy's, which True is not."""
+    """Whether a value is a number, Python's or NumPy's. `True` is not one."""
     value = in_python(value)
     return isinstance(value, kinds or (int, float)) and not isinstance(value, bool)
 
@@ -65,7 +65,7 @@ def optional(rule: Rule) -> Rule:
 
 
 def tuple_of(rule: Rule, n: int | None = None) -> Rule:
-    """Return the rule for tuples, of n values if n is given, that each keep a rule."""
+    """Return the rule for tuples of values that each obey a rule: n of them if n is given."""
     words = f"a tuple of {n or 'any'} values, each {rule.words}"
     return Rule(
         words, lambda x: isinstance(x, tuple) and n in (None, len(x)) and all(map(rule.keeps, x))
@@ -73,10 +73,10 @@ def tuple_of(rule: Rule, n: int | None = None) -> Rule:
 
 
 class CheckedConfig:
-    """What configs and strategies share: a misspelt field or a broken rule is refused by name."""
+    """Base of configs and strategies: refuses a misspelled field or a broken rule by name."""
 
     def __new__(cls, *values: Any, **named: Any):
-        """Refuse a misspelt field, and name the nearest one."""
+        """Refuse a misspelled field, and name the nearest one."""
         known = [field.name for field in fields(cls)]
         for name in named.keys() - set(known):
             near = difflib.get_close_matches(name, known, n=1)
@@ -85,19 +85,19 @@ class CheckedConfig:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = one.metadata["rule"].check(one.name, getattr(self, one.name))
-            object.__setattr__(self, one.name, value)
+        for entry in fields(self):
+            value = entry.metadata["rule"].check(entry.name, getattr(self, entry.name))
+            object.__setattr__(self, entry.name, value)
 
     def require(self, name: str, kept: bool, rule: str) -> None:
-        """Raise a `ValueError` that names field, value and rule, unless the rule is kept."""
+        """Raise a `ValueError` that names field, value and rule, unless the rule is obeyed."""
         if not kept:
             raise ValueError(f"{name} is {getattr(self, name)!r}, but it must be {rule}.")
 
 
 @dataclass(frozen=True)
 class ModelConfig(CheckedConfig):
-    """Everything that is needed to build one of the three models.
+    """Everything needed to build one of the three models.
 
     Args:
         vocab_size: number of different tokens.
@@ -123,17 +123,17 @@ class ModelConfig(CheckedConfig):
         bias: whether the attention projections have a bias. The paper's formulas have none;
             its code, `nn.Transformer`, BERT and GPT-2 do.
         norm: "layer" (LayerNorm) or "rms" (RMSNorm, Llama).
-        norm_epsilon: what a norm adds under its root.
+        norm_epsilon: added under a norm's square root.
         n_kv_heads: heads of keys and values, each shared by n_heads / n_kv_heads query heads
             (grouped-query attention); `None` for as many as n_heads.
-        attention_window: how many tokens, itself and those before it, a token of causal
-            self-attention sees; `None` for all.
+        attention_window: how many tokens a token of causal self-attention sees, itself and those
+            before it; `None` for all.
         rotary_base: sets the slowest rotation of rotary positions.
         scale_embedding: token vectors times sqrt(d_model) (paper); GPT-2 and BERT do not.
         bos_id: id that a text begins with when `generate` translates; by default the
             package's tokenizers' `<bos>`.
-        eos_ids: ids of which each ends a text in `generate`, () if none does; by default the
-            package's tokenizers' `<eos>`.
+        eos_ids: ids that end a text in `generate`, or (); by default the package's
+            tokenizers' `<eos>`.
 
     Raises:
         ValueError: a value breaks a rule; the message names field, value and rule.

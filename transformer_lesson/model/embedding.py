@@ -28,8 +28,8 @@ def embed(
 class InputEmbedding(nn.Module):
     """Token vectors plus positions, then dropout.
 
-    Padding takes up no positions: in a sentence padded on the left, the first real token still
-    stands at position 0.
+    Padding takes up no positions: in a sentence padded on the left, the first real token is still
+    at position 0.
 
     Source: "Attention Is All You Need" (2017), sections 3.4, 3.5 and 5.4.
     Differs: GPT-2 and BERT do not scale.
@@ -50,11 +50,11 @@ class InputEmbedding(nn.Module):
     def forward(
         self, ids: Int[Tensor, "batch n"], start: int = 0
     ) -> Float[Tensor, "batch new d_model"]:
-        """Return the vectors that enter the first block, of the tokens from start on.
+        """Return the first block's input for the tokens from start on.
 
         Args:
             ids: all tokens so far.
-            start: how many of them the model has read before (with a cache), and skips.
+            start: how many of them the model has already read (with a cache) and skips.
 
         Raises:
             ValueError: ids outside the vocabulary, or more of them than max_len.
@@ -81,17 +81,17 @@ class InputEmbedding(nn.Module):
 def check_ids(ids: Tensor, start: int, config: ModelConfig) -> None:
     """Refuse what a model cannot read.
 
-    On a GPU, to look at an id is to wait until everything before it is computed. So there an id
-    outside the vocabulary stops the program later, with PyTorch's own words. A compiled model
-    looks at shapes only.
+    On a GPU, looking at an id means waiting for all queued work. So there an id outside the
+    vocabulary stops the program later, with PyTorch's own message. A compiled model checks shapes
+    only.
 
     Args:
-        ids: all tokens so far, whose form is checked.
-        start: from which of them on the values are checked: those before were read already.
+        ids: all tokens so far; shape and dtype are checked.
+        start: the first whose value is checked; those before it were checked when they were read.
         config: the model's.
 
     Raises:
-        ValueError: ids of another form, too many of them, or one outside the vocabulary.
+        ValueError: ids of another shape or dtype, too many of them, or one outside the vocabulary.
     """
     if ids.dim() != 2 or ids.numel() == 0 or ids.dtype not in (torch.int64, torch.int32):
         raise ValueError(
@@ -109,12 +109,12 @@ def check_ids(ids: Tensor, start: int, config: ModelConfig) -> None:
 
 
 def check_range(values: Tensor, n: int, refusal: str) -> None:
-    """Refuse what is not from 0 to n - 1, without waiting for a GPU; see `check_ids`.
+    """Refuse values outside 0 to n - 1, without waiting for a GPU; see `check_ids`.
 
     Args:
-        values: whole numbers.
-        n: how many there are to choose from.
-        refusal: the message, with {} for the first wrong one.
+        values: integers.
+        n: how many values are valid.
+        refusal: the message, with {} for the first wrong value.
     """
     if torch.compiler.is_compiling():
         return

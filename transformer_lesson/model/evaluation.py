@@ -1,6 +1,6 @@
-"""A model in evaluation mode for as long as it is asked, and then as it was.
+"""A model in evaluation mode for the length of a `with` block.
 
-Apart, because generation, training, checkpoints and interpretability all measure models so.
+Separate because generation, training, checkpoints and interpretability all use it.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from torch import nn
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Put a model in evaluation mode, and every part of it back as it was afterwards."""
+    """Put a model in evaluation mode, and every part of it back into its own mode afterwards."""
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:

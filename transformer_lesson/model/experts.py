@@ -1,6 +1,6 @@
-"""A mixture of experts: many feed-forward networks, of which each token passes through a few.
+"""A mixture of experts: many feed-forward networks, and each token passes through a few.
 
-The parameters grow with the number of experts, the work for a token only with the number chosen.
+The parameters grow with the number of experts, the work per token only with the number chosen.
 """
 
 import torch.nn.functional as F
@@ -14,14 +14,13 @@ def route(
     """Choose k experts for each token, and measure how evenly the tokens spread.
 
     The router gives each expert a probability, p = softmax(x W_router). A token's k most probable
-    experts keep theirs as weights, all others get 0; of equal ones the first is chosen. The
-    balance loss is
+    experts keep theirs as weights, all others get 0; ties go to the first. The balance loss is
 
         E * sum over the experts of share * mean p,
 
-    with `share` the part of all n k choices that fell on the expert, and the mean over the
-    tokens. It is 1 if everything is even, and E if every token trusts one expert alone. Only the
-    mean of p has a gradient: it lowers the probability of those that are chosen too often.
+    with `share` the expert's part of all n k choices, and the mean taken over the tokens. It is 1
+    if everything is even, and E if every token trusts a single expert. Only the mean of p has a
+    gradient: it lowers the probability of experts that are chosen too often.
 
     Args:
         x: the tokens' vectors, shape (n, d_model).

@@ -1,9 +1,9 @@
-"""The same numbers sooner: with `packed`, the file that knows devices, number formats and vendors.
+"""The same numbers, faster. Only this file and `packed` know devices, number formats and vendors.
 
-The model is written plainly in the other files. What stands here computes the same in another way
-and is put on from outside: `generate` writes inside `writing(model)`, `train` learns inside
-`learning(model)`. Which way is faster depends on the processor, and on whether a matrix lies in its
-cache or comes from memory every time. So the ways are timed while they work: `RACES` tells how.
+The model is written plainly in the other files. The code here computes the same in another way and
+is applied from outside: `generate` writes inside `writing(model)`, `train` learns inside
+`learning(model)`. Which way is faster depends on the processor, and on whether a matrix is in its
+cache or comes from memory every time. So the ways are timed while they work; see `Race`.
 
 TRANSFORMER_LESSON_PLAIN=1 in the environment switches all of it off, for those who want the same
 arithmetic on every machine.
@@ -23,10 +23,10 @@ from torch import Tensor, nn
 from transformer_lesson.model.masks import CAUSAL, Mask, check_mask
 
 HALF = (torch.bfloat16, torch.float16)
-FEW_ROWS, LARGE = 16, 2**16  # rows of x, numbers in a matrix: where timing is worth its time
-WORTH = 0.9  # a way that takes more of the plain way's time than this is not worth it
+FEW_ROWS, LARGE = 16, 2**16  # rows of x, numbers in a matrix: where timing pays off
+WORTH = 0.9  # a way must take less than this share of the plain way's time
 SAMPLES = 9  # calls that are timed for each way
-SOON, LATE = 128, 4096  # calls until they are timed again: at first, and at last
+SOON, LATE = 128, 4096  # calls until the ways are timed again: the first time, and at most
 
 
 def plain() -> bool:
@@ -35,19 +35,19 @@ def plain() -> bool:
 
 
 class Race:
-    """Ways to compute the same thing, timed while they work: every call is one that is needed.
+    """Ways to compute the same thing, timed on calls that are needed anyway.
 
-    The calls take the ways in turn, so that each finds the matrices where the work has them, and a
-    busy moment strikes all ways alike. Then the way with the shortest time, the lower quartile of
-    its calls, is `chosen`, if that is clearly under the plain way's, which is the first. Beside a
-    busy core a median may tell of the others' work. What was right in the first moments, or in
-    busy ones, need not stay so: after a while the ways are timed again, and again after a longer
-    one. Two threads may share a race.
+    The ways take turns, so that each finds the matrices where real work leaves them, in cache or
+    memory, and a busy moment hits all ways alike. Then the fastest way is `chosen` if it clearly
+    beats the plain way, which comes first. A way's time is the lower quartile of its calls: on a
+    busy machine the median may measure other programs. What wins at first, or in a busy moment,
+    may not stay fastest: the ways are timed again after a while, and again after a longer one.
+    Two threads may share a race.
 
     Attributes:
-        chosen: the way's name, `None` while they are timed.
-        seconds: name to what its calls took. A way whose numbers differ from the plain way's by
-            more than rounding is let in to no race.
+        chosen: the way's name; `None` while the ways are timed.
+        seconds: each way's name to the times of its calls. A way whose numbers differ from the
+            plain way's by more than rounding does not compete.
     """
 
     def __init__(self):
@@ -56,7 +56,7 @@ class Race:
         self.calls, self.kept = 0, SOON // 4
 
     def run(self, ways: Mapping[str, Callable[..., Tensor]], *inputs) -> Tensor:
-        """Return `way(*inputs)` of the way that was chosen, or whose turn it is."""
+        """Return `way(*inputs)` for the chosen way, or for the one whose turn it is."""
         self.calls += 1
         chosen = self.chosen
         if chosen is None or self.calls > self.kept:
@@ -84,11 +84,11 @@ class Race:
 
 
 RACES: dict[Hashable, Race] = {}
-"""What is computed, of which sizes, with how many threads, to the race of its ways."""
+"""(What is computed, with its sizes; number of threads) to the race of its ways."""
 
 
 def race_of(key: Hashable) -> Race:
-    """Return the race of what this key stands for, with as many threads as there are now."""
+    """Return the race for this key and the current number of threads."""
     key = key, torch.get_num_threads()
     return RACES.get(key) or RACES.setdefault(key, Race())
 
@@ -122,10 +122,10 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
         check_mask(mask, (*Q.shape[:-1], K.size(-2)))
     if Q.dtype not in HALF or not Q.is_cpu or plain() or torch.compiler.is_compiling():
         return _fused(Q, K, V, mask)
-    if Q.requires_grad or torch.is_autocast_enabled("cpu"):  # not timed: a seed, a curve
+    if Q.requires_grad or torch.is_autocast_enabled("cpu"):  # untimed: same seed, same curve
         return _in_float32(Q, K, V, mask)
-    about_as_long = K.size(-2).bit_length()  # a text grows by a token at a time
-    key = "attention", Q.dtype, Q.shape, K.size(1), about_as_long, mask is None
+    rough_length = K.size(-2).bit_length()  # a text grows by one token at a time
+    key = "attention", Q.dtype, Q.shape, K.size(1), rough_length, mask is None
     ways = {"fused": _fused, "in float32": _in_float32}
     return race_of(key).run(ways, Q, K, V, mask)
 
@@ -138,27 +138,27 @@ def _fused(Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
 
 
 def _in_float32(Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
-    with torch.autocast("cpu", enabled=False):  # which would make half numbers of them again
+    with torch.autocast("cpu", enabled=False):  # which would turn them back to half precision
         return _fused(Q.float(), K.float(), V.float(), mask).to(Q.dtype)
 
 
 @contextmanager
 def writing(model: nn.Module) -> Iterator[None]:
-    """Let a model multiply few rows by its large matrices in the way that is fastest here.
+    """Let a model multiply few rows by its large matrices in whatever way is fastest here.
 
-    A model that writes reads one row per text and step, and some libraries that PyTorch hands
-    such a product to are slow at it, but none at float16. Only what is on a CPU changes. Two
+    A model that writes reads one row per text and step. Some of the libraries that PyTorch calls
+    for such a product are slow at it, though none in float16. Only layers on a CPU change. Two
     threads may write with one model: the one that ends first leaves the plain way to the other.
     """
     layers = (layer for layer in model.modules() if type(layer) is nn.Linear)
     large = [layer for layer in layers if layer.weight.numel() >= LARGE and layer.weight.is_cpu]
-    with _instead_of_forward((x for x in large if x.weight.dtype in WAYS), _few_rows):
+    with _replacing_forward((x for x in large if x.weight.dtype in WAYS), _few_rows):
         yield
 
 
 def _few_rows(layer: nn.Linear) -> Callable[[nn.Linear, Tensor], Tensor]:
     rows, ways = WAYS[layer.weight.dtype]
-    races: dict[int, Race] = {}  # number of rows to the race that they are in
+    races: dict[int, Race] = {}  # by number of rows
 
     def forward(layer: nn.Linear, x: Tensor) -> Tensor:
         """Return x W^T + b."""
@@ -175,7 +175,7 @@ def _few_rows(layer: nn.Linear) -> Callable[[nn.Linear, Tensor], Tensor]:
 def _by_columns(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x W^T = (W x^T)^T. A single row gets a second, of zeros: MKL may need half the time for two.
 
-    Both lie in memory one after the other; beside each other they take it several times as long.
+    The two lie one after the other in memory: interleaved, they take several times as long.
     """
     rows = x.reshape(-1, x.size(-1))  # (row, d_in)
     n = len(rows)
@@ -193,7 +193,7 @@ WAYS = {
     torch.float32: (FEW_ROWS, {"plain": F.linear, "columns": _by_columns}),
     torch.bfloat16: (1, {"plain": F.linear, "vector": _by_vector}),
 }
-"""How many rows at most another way than the plain one may be fastest for, and which."""
+"""For each dtype: the most rows at which a way other than the plain one may win, and the ways."""
 
 
 @contextmanager
@@ -205,27 +205,27 @@ def learning(model: nn.Module) -> Iterator[None]:
     on every processor that was tried. It is not timed, so that the same seed gives the same curve.
     """
     dropouts = (layer for layer in model.modules() if type(layer) is nn.Dropout)
-    with _instead_of_forward(dropouts, lambda _: _few_bits):
+    with _replacing_forward(dropouts, lambda _: _few_bits):
         yield
 
 
 def _few_bits(dropout: nn.Dropout, x: Tensor) -> Tensor:
     """Return x, thinned out in training and unchanged in evaluation."""
-    cut = round(dropout.p * 2**16)  # of 65536 equally likely values, so many mean "zero"
+    cut = round(dropout.p * 2**16)  # how many of 65536 equally likely values mean "zero"
     close = abs(cut / 2**16 - dropout.p) <= 0.001 * min(dropout.p, 1 - dropout.p)
     if not (dropout.training and dropout.p > 0 and close and x.is_cpu):
         return F.dropout(x, dropout.p, dropout.training)
     draws = torch.empty(ceil(x.numel() / 4), dtype=torch.int64)
     bits = draws.random_(-(2**63), None).view(torch.int16)[: x.numel()]  # -32768 ... 32767
-    keep = bits.ge_(cut - 2**15).to(torch.int8).view(x.shape)  # as a factor, 4 times as fast
+    keep = bits.ge_(cut - 2**15).to(torch.int8).view(x.shape)  # int8 multiplies 4 times as fast
     return (x * keep).mul_(1 / (1 - cut / 2**16))
 
 
 @contextmanager
-def _instead_of_forward(layers: Iterable[nn.Module], make: Callable) -> Iterator[None]:
-    """Let each of these layers compute what `make(layer)` does, until the block ends.
+def _replacing_forward(layers: Iterable[nn.Module], make: Callable) -> Iterator[None]:
+    """Replace each layer's forward by `make(layer)` until the block ends.
 
-    A copy of a layer that is made meanwhile computes with its own weights.
+    A copy made of a layer meanwhile computes with its own weights.
     """
     changed = [] if plain() else [layer for layer in layers if "forward" not in vars(layer)]
     for layer in changed:
@@ -234,4 +234,4 @@ def _instead_of_forward(layers: Iterable[nn.Module], make: Callable) -> Iterator
         yield
     finally:
         for layer in changed:
-            vars(layer).pop("forward", None)  # the class's own is there again
+            vars(layer).pop("forward", None)  # back to the class's own

@@ -65,8 +65,8 @@ def swiglu(
 ) -> Float[Tensor, "*batch d_model"]:
     """(swish(x W_gate) * x W_up) W_down, with swish(z) = z * sigmoid(z).
 
-    One map decides how much of the other passes. Three matrices instead of two: with d_ff at
-    two thirds there are as many numbers as in the paper's network.
+    One map decides how much of the other passes. There are three matrices instead of two: with
+    d_ff at two thirds, as many numbers as in the paper's network.
 
     Args:
         x: shape (..., d_model).

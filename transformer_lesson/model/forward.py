@@ -1,8 +1,8 @@
 """The paper's forward pass in functions of its weights: no module, no class, every step a formula.
 
-`transformers` holds the same model as modules, with the choices that came later. Here stands what
-the paper's formulas say, put together from the functions of `embedding`, `positions`, `masks`,
-`attention`, `norm`, `feed_forward` and `blocks`, as a learner writes them.
+`transformers` holds the same model as modules, with the choices that came later. This is the paper
+itself, put together from the functions of `embedding`, `positions`, `masks`, `attention`, `norm`,
+`feed_forward` and `blocks`, as a learner writes them.
 """
 
 from typing import NamedTuple
@@ -69,11 +69,11 @@ def weights_of(model: EncoderDecoderTransformer) -> Weights:
     """Return a model's weights: the same numbers in memory, so that training one trains the other.
 
     Raises:
-        ValueError: a choice of the model that the functions do not know, dropout among them, or
-            another number of heads in the encoder than in the decoder.
+        ValueError: the model makes a choice that the functions do not know, such as dropout, or its
+            encoder and decoder have different numbers of heads.
     """
     for config in (model.source_config, model.config):
-        _check_is_the_papers(config)
+        _check_choices(config)
     if model.source_config.n_heads != model.config.n_heads:
         raise ValueError(
             f"the encoder has {model.source_config.n_heads} heads and the decoder "
@@ -104,10 +104,10 @@ PAPERS = {
     "attention_dropout": 0.0,
     "feed_forward_dropout": 0.0,
 }
-"""What the functions compute; dropout stands in none of the paper's formulas."""
+"""What the functions compute; dropout is in none of the paper's formulas."""
 
 
-def _check_is_the_papers(config: ModelConfig) -> None:
+def _check_choices(config: ModelConfig) -> None:
     for name, wanted in PAPERS.items():
         if getattr(config, name) != wanted:
             raise ValueError(
@@ -138,7 +138,7 @@ def weights_of_block(block: nn.Module) -> BlockWeights:
 def encoder_forward(
     source_ids: Int[Tensor, "batch source"], weights: Weights
 ) -> Float[Tensor, "batch source d_model"]:
-    """Return the memory: one vector per source token. Padding stands on the right.
+    """Return the memory: one vector per source token. Padding is on the right.
 
     Source: "Attention Is All You Need" (2017), figure 1, left.
     """
@@ -168,12 +168,12 @@ def decoder_forward(
 ) -> Float[Tensor, "batch target vocab_size"]:
     """Return, at each target position, logits for the target token that comes next.
 
-    Padding of the target stands on the right, where the causal mask hides it.
+    Padding of the target is on the right, where the causal mask hides it.
 
     Args:
         target_ids: the target so far.
-        memory: what `encoder_forward` made of the source.
-        source_ids: tell which of the memory's tokens are padding.
+        memory: the source's, from `encoder_forward`.
+        source_ids: show which of the memory's tokens are padding.
         weights: of the whole model.
 
     Source: "Attention Is All You Need" (2017), figure 1, right.

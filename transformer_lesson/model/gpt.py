@@ -1,8 +1,7 @@
 """GPT's forward pass in functions of its weights: no module, no class, every step a formula.
 
-`forward` does the same for the paper's translator. What differs is little: one stack instead of
-two, no cross-attention, a causal mask for every block, pre-norm, and a last norm before the
-projection.
+`forward` does the same for the paper's translator. Little differs: one stack instead of two, no
+cross-attention, a causal mask for every block, pre-norm, and a last norm before the projection.
 """
 
 from typing import NamedTuple
@@ -28,7 +27,7 @@ class GPTWeights(NamedTuple):
     Args:
         table: one row of d_model numbers per token.
         blocks: one entry per block; none has cross-attention.
-        last_norm: gamma and beta of the norm behind the last block.
+        last_norm: gamma and beta of the norm after the last block.
         projection: from vectors to logits, shape (d_model, vocab_size).
         n_heads: heads of every attention.
     """
@@ -48,14 +47,14 @@ class GPTWeights(NamedTuple):
 
 
 GPTS = PAPERS | {"norm_position": "pre", "pad_id": None}
-"""What `gpt_forward` computes: the paper's choices in pre-norm. Windows of a text hold no pads."""
+"""What `gpt_forward` computes: the paper's choices, but pre-norm and without padding."""
 
 
 def gpt_weights_of(model: DecoderOnlyTransformer) -> GPTWeights:
     """Return a model's weights: the same numbers in memory, so that training one trains the other.
 
     Raises:
-        ValueError: a choice of the model that `gpt_forward` does not know, dropout among them.
+        ValueError: the model makes a choice that `gpt_forward` does not know, such as dropout.
     """
     _check_is_gpt(model.config)
     return GPTWeights(

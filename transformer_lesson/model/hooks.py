@@ -24,7 +24,7 @@ class HookPoint(nn.Identity):
 
     @property
     def watched(self) -> bool:
-        """True while any of PyTorch's hooks, forward or backward, waits for this quantity."""
+        """True while any PyTorch hook, forward or backward, is attached to this quantity."""
         own = self._forward_hooks or self._forward_pre_hooks
         backward = self._backward_hooks or self._backward_pre_hooks
         return bool(own or backward or nn.modules.module._has_any_global_hook())

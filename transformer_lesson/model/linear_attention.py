@@ -1,11 +1,10 @@
 """Attention without softmax: a matrix of fixed size remembers everything that was read.
 
-Without softmax a query's output is a sum over the tokens up to it, and the sum can be bracketed
-anew:
+Without softmax a query's output is a sum over the tokens up to it, and its brackets can be moved:
 
     o_t = sum over s <= t of (q_t . k_s) v_s = q_t (sum over s <= t of k_s^T v_s) = q_t S_t.
 
-So nobody needs to keep keys and values: the state S_t, a matrix of (d_k, d_v), is all there is.
+So no keys and values need to be kept: the state S_t, a matrix of (d_k, d_v), is all there is.
 """
 
 import torch
@@ -18,7 +17,7 @@ def linear_attention(
     K: Float[Tensor, "*batch n d_k"],
     V: Float[Tensor, "*batch n d_v"],
 ) -> Float[Tensor, "*batch n d_v"]:
-    """Return (Q K^T, nothing after the query) V: all tokens at once, as in training.
+    """Return (Q K^T, zero for keys after the query) V: all tokens at once, as in training.
 
     Args:
         Q, K: queries and keys, shape (..., n, d_k), whatever map made them.
@@ -37,9 +36,9 @@ def linear_attention_step(
     k: Float[Tensor, " d_k"],
     v: Float[Tensor, " d_v"],
 ) -> tuple[Float[Tensor, " d_v"], Float[Tensor, "d_k d_v"]]:
-    """Read one token more: S = S + k^T v, o = q S. The same numbers as `linear_attention`.
+    """Read one more token: S = S + k^T v, o = q S. The same numbers as `linear_attention`.
 
-    The token is written before it is read, for it sees itself. There is no normalizer.
+    The token is written before it is read, because it sees itself. There is no normalizer.
 
     Args:
         state: what was read so far; zeros before the first token.

@@ -1,8 +1,8 @@
 """A Llama's block in functions of its weights, as `gpt` has GPT's: every step a formula.
 
-Against GPT's block four things are new: RMSNorm, rotary positions (queries and keys are rotated,
-and nothing is added to the embeddings), heads of keys and values that several heads of queries
-share, and SwiGLU.
+Four things differ from GPT's block: RMSNorm, rotary positions (queries and keys are rotated, and
+nothing is added to the embeddings), heads of keys and values that several query heads share, and
+SwiGLU.
 """
 
 from typing import NamedTuple
@@ -32,8 +32,8 @@ class LlamaBlock(NamedTuple):
         W_K, W_V: shape (d_model, n_kv_heads * d_head).
         W_gate, W_up: shape (d_model, d_ff).
         W_down: shape (d_ff, d_model).
-        n_heads: heads of queries.
-        n_kv_heads: heads of keys, and of values; each serves n_heads / n_kv_heads of queries.
+        n_heads: query heads.
+        n_kv_heads: key heads, and value heads; each serves n_heads / n_kv_heads query heads.
         base: of the rotary angles.
     """
 
@@ -74,7 +74,7 @@ def llama_block_of(block: EncoderBlock, config: ModelConfig) -> LlamaBlock:
     """Return the weights of one block of a model: the same numbers in memory.
 
     Raises:
-        ValueError: a choice of the model that `llama_block` does not know.
+        ValueError: the model makes a choice that `llama_block` does not know.
     """
     for name, wanted in LLAMAS.items():
         if getattr(config, name) != wanted:

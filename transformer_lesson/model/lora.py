@@ -1,7 +1,7 @@
-"""Low-rank adaptation: a frozen matrix, and beside it a small product that learns.
+"""Low-rank adaptation: a frozen matrix, and next to it a small product that learns.
 
-W stays as it was. What is learned is B A, of rank r: two thin matrices instead of a large one.
-Afterwards it is added to W, or taken off again.
+W stays as it was. What learns is B A, of rank r: two thin matrices instead of a large one.
+Afterwards it is added to W, or removed again.
 """
 
 import math
@@ -23,14 +23,14 @@ def lora(
 ) -> Float[Tensor, "batch n d_out"]:
     """Return x W^T + alpha / r * (x A^T) B^T: a linear layer with an adapter of rank r.
 
-    The adapter's own product goes through r numbers; a matrix as large as W is never made.
+    The adapter's product goes through r numbers; a matrix as large as W is never built.
 
     Args:
         x: what the layer reads.
         W: its weight, laid out as `nn.Linear` does.
         A: brings d_in numbers down to r.
         B: brings r numbers up to d_out; zeros at first, so that nothing changes.
-        alpha: how loud the adapter is; divided by r.
+        alpha: scales the adapter; divided by r.
 
     Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models" (2021), equation 3 and
         section 4.1.
@@ -58,10 +58,10 @@ class LoRA(nn.Module):
     """A linear layer whose weight is frozen, with an adapter that learns.
 
     Args:
-        linear: the layer; it is kept, not copied, and gets no gradient any more.
+        linear: the layer; kept, not copied. It gets no more gradients.
         rank: of the adapter, whose two matrices have the layer's dtype and device.
-        alpha: how loud it is.
-        function: what computes the layer, as `lora` does.
+        alpha: scales the adapter.
+        function: computes the layer, as `lora` does.
     """
 
     def __init__(self, linear: nn.Linear, rank: int, alpha: float, function: Callable = lora):
@@ -79,7 +79,7 @@ class LoRA(nn.Module):
         self.train(linear.training)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return what the layer gives, and the adapter's part."""
+        """Return the layer's output plus the adapter's."""
         y = self.function(x, self.linear.weight, self.A, self.B, self.alpha)
         return y if self.linear.bias is None else y + self.linear.bias
 
@@ -104,7 +104,7 @@ def add_lora(
     names: Sequence[str] = ("W_Q", "W_V"),
     function: Callable = lora,
 ) -> int:
-    """Freeze a model and put adapters at all of its layers that have one of these names.
+    """Freeze a model and add adapters to all of its layers that have one of these names.
 
     Args:
         model: changed in place.
@@ -121,20 +121,20 @@ def add_lora(
     layers = list(model.modules())
     if any(isinstance(layer, LoRA) for layer in layers):
         raise ValueError("The model has adapters already: merge_lora or remove_lora them first.")
-    found = [(layer, name) for layer in layers for name in names if name in layer._modules]
-    if not found:
+    slots = [(layer, name) for layer in layers for name in names if name in layer._modules]
+    if not slots:
         raise ValueError(f"The model has no layer named {' or '.join(names)}.")
-    for layer, name in found:
+    for layer, name in slots:
         if not isinstance(layer._modules[name], nn.Linear):
             kind = type(layer._modules[name]).__name__
             raise ValueError(
                 f"{name} is a {kind}, but an adapter needs an nn.Linear: leave it out."
             )
     was_learning = _learning(model)
-    linears = {layer._modules[name]: None for layer, name in found}  # each once, if it is shared
+    linears = {layer._modules[name]: None for layer, name in slots}  # a shared one only once
     adapters = {linear: LoRA(linear, rank, alpha, function) for linear in linears}
     model.requires_grad_(False)
-    for layer, name in found:
+    for layer, name in slots:
         adapter = adapters[layer._modules[name]]
         setattr(layer, name, adapter.requires_grad_(True))
         adapter.linear.requires_grad_(False)
@@ -143,15 +143,15 @@ def add_lora(
 
 
 def merge_lora(model: nn.Module, function: Callable = merged_lora) -> None:
-    """Add each adapter to its layer's matrix, and let learn what learned before `add_lora`.
+    """Add each adapter to its layer's matrix, and unfreeze what learned before `add_lora`.
 
     Args:
         model: changed in place.
-        function: computes the one matrix, as `merged_lora`.
+        function: computes the merged matrix, as `merged_lora`.
 
     Raises:
-        ValueError: an adapted matrix is tied to another layer, which would change with it. Nothing
-            is merged then.
+        ValueError: an adapted matrix is tied to another layer, which would change with it. Then
+            nothing is merged.
     """
     adapters = {layer for layer in model.modules() if isinstance(layer, LoRA)}
     for adapter in adapters:
@@ -170,7 +170,7 @@ def merge_lora(model: nn.Module, function: Callable = merged_lora) -> None:
 
 
 def remove_lora(model: nn.Module) -> None:
-    """Take all adapters off. The model is what it was before, to the bit, and learns as it did."""
+    """Remove all adapters: the model is bit for bit what it was before, and learns as it did."""
     slots: Slots = []
     for layer in list(model.modules()):
         for name, child in layer._modules.items():

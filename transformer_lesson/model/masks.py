@@ -13,7 +13,7 @@ from transformer_lesson.model.config import ModelConfig
 
 
 class Causal:
-    """Stands for the causal mask where no other joins it: a kernel that knows it reads none."""
+    """Marker: causal only, so the kernel needs no mask tensor."""
 
 
 CAUSAL = Causal()
@@ -21,7 +21,7 @@ Mask = Tensor | Causal | None  # what attention takes; `None` hides nothing
 
 
 def written_out(mask: Mask, scores: Tensor) -> Tensor | None:
-    """Return the mask of these scores, with `CAUSAL` as the triangle that it stands for."""
+    """Return the mask of these scores as a tensor: `CAUSAL` becomes a triangle."""
     return causal_mask(scores.size(-1), scores.device) if mask is CAUSAL else mask
 
 
@@ -70,23 +70,23 @@ def window_mask(
 def sink_mask(
     n: int, window: int, sinks: int, device: torch.device | str | None = None
 ) -> Bool[Tensor, "1 1 n n"]:
-    """Return the window's mask, to which the first `sinks` tokens stay visible for ever.
+    """Return the window's mask with the first `sinks` tokens always visible.
 
-    Trained models park attention that they have no use for on the first tokens. A window that
-    drops these takes that place away, and the model fails; kept, a few of them are enough.
+    Trained models park unneeded attention on the first tokens. A window that drops them takes that
+    place away, and the model fails; keeping a few of them is enough.
 
     Args:
         n: length of the sequence, in tokens.
         window: how many tokens each one sees, itself included.
-        sinks: how many tokens at the beginning everyone after them sees, whatever the window; 0
-            for none.
+        sinks: how many tokens at the beginning all later ones see, whatever the window; 0 for
+            none.
         device: where the mask is made.
 
     Raises:
         ValueError: n or window is smaller than 1, or sinks smaller than 0.
 
     Source: Xiao et al., "Efficient Streaming Language Models with Attention Sinks" (2023).
-    Differs: they also number the tokens anew within what is kept.
+    Differs: they also renumber the kept tokens.
     """
     if sinks < 0:
         raise ValueError(f"sink_mask: sinks is {sinks}, but the fewest is 0: no sink.")
@@ -99,11 +99,11 @@ def padding_mask(ids: Int[Tensor, "batch key"], pad_id: int) -> Bool[Tensor, "ba
 
     Args:
         ids: token ids, shape (batch, key).
-        pad_id: the id that fills short sentences up.
+        pad_id: the id that fills short sentences.
 
     Returns:
-        Shape (batch, 1, 1, key): `True` where a real token stands. The ones broadcast over
-        head and query, so the same mask serves self-attention and cross-attention.
+        Shape (batch, 1, 1, key): `True` at real tokens. The ones broadcast over head and query,
+        so the same mask serves self-attention and cross-attention.
 
     Raises:
         ValueError: ids is not two-dimensional.
@@ -119,14 +119,14 @@ def padding_mask(ids: Int[Tensor, "batch key"], pad_id: int) -> Bool[Tensor, "ba
 
 
 def real_tokens(ids: Tensor, config: ModelConfig) -> Tensor | None:
-    """Return the padding mask of ids, or `None` when the model knows no padding."""
+    """Return the padding mask of ids, or `None` if the model has no padding token."""
     return None if config.pad_id is None else padding_mask(ids, config.pad_id)
 
 
 def target_mask(ids: Tensor, config: ModelConfig, start: int = 0) -> Mask:
-    """Return which of ids each token from start on may see: none later, and no padding.
+    """Return which ids each token from start on may see: none later, and no padding.
 
-    One new token, the last, may see every real one: the causal mask has nothing to hide.
+    A single new token, the last, may see every real one: the causal mask has nothing to hide.
     """
     real = real_tokens(ids, config)  # (batch, 1, 1, n)
     n, window = ids.size(1), config.attention_window or ids.size(1)

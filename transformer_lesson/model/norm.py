@@ -14,8 +14,8 @@ def layer_norm(
 ) -> Float[Tensor, "*batch d_model"]:
     """Normalize each token's own numbers: (x - mean) / sqrt(variance + epsilon) * gamma + beta.
 
-    The variance divides by d_model, not d_model - 1, and epsilon stands inside the root. The
-    blocks use `nn.LayerNorm`, which computes the same in one fused step.
+    The variance divides by d_model, not d_model - 1, and epsilon is inside the root. The blocks
+    use `nn.LayerNorm`, which computes the same in one fused step.
 
     Args:
         x: shape (..., d_model); the mean is taken over the last axis only.
@@ -49,6 +49,6 @@ def rms_norm(
 
 
 def make_norm(config: ModelConfig) -> nn.Module:
-    """Return a norm with weights of its own, of the kind that the config asks for."""
+    """Return a new norm of the kind that the config asks for."""
     kind = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}[config.norm]
     return kind(config.d_model, eps=config.norm_epsilon)

@@ -1,8 +1,8 @@
 """Linear maps whose weights stay in 4 or 8 bits: fewer bytes to read for every token.
 
-A model that writes for one reader waits for memory: every token reads every weight once. With
-weights in 4 bits there is an eighth to read of what float32 takes. PyTorch's kernels for it compute
-in bfloat16. Some processors are slow at them; there `sooner` keeps the matrix as it is.
+A model that writes for one reader waits for memory: every token reads every weight once. Weights in
+4 bits are an eighth as much to read as float32. PyTorch's kernels for them compute in bfloat16.
+Some processors are slow at that; there `faster_of` keeps the plain matrix.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from transformer_lesson.model.fast import plain, race_of
 
 BLOCK = 32  # numbers in a row that share a scale
-ROWS = 64  # what the kernel packs together; all rows at once would take much memory
+ROWS = 64  # packed at a time; all rows at once would take much memory
 CACHE = 2**24  # numbers in float32 that fill a processor's cache twice
 
 
 class FourBitLinear(nn.Module):
-    """x W^T, where a number of W is scale * step + smallest: 16 steps, blocks of 32 in a row.
+    """x W^T, where each number of W is scale * step + smallest: 16 steps, blocks of 32 in a row.
 
     Args:
         steps: 0 to 15, shape (d_out, d_in); d_out is a multiple of 16.
@@ -49,7 +49,7 @@ class FourBitLinear(nn.Module):
 
 
 class EightBitLinear(nn.Module):
-    """x W^T, where a number of W is scale * step: steps from -127 to 127, a scale for each row.
+    """x W^T, where each number of W is scale * step: steps from -127 to 127, one scale per row.
 
     Args:
         W: the matrix, shape (d_out, d_in), whose numbers are rounded.
@@ -79,46 +79,48 @@ class EightBitLinear(nn.Module):
         return y.view(*x.shape[:-1], -1)
 
 
-def sooner(packed: nn.Module, shape: Sequence[int], make_matrix: Callable[[], Tensor]) -> nn.Module:
-    """Return the packed map where it is faster for one token than the matrix itself, else this.
+def faster_of(
+    packed: nn.Module, shape: Sequence[int], make_matrix: Callable[[], Tensor]
+) -> nn.Module:
+    """Return the packed map or the plain one, whichever is faster for one token.
 
-    The first map of a shape is timed, from memory: when a model writes, every token reads all the
-    other maps before it comes to this one again. Others of its shape are treated like it.
+    The first map of a shape is timed, out of memory rather than cache: when a model writes, it
+    reads all its other maps before it returns to this one. Others of its shape follow suit.
 
     Args:
         packed: `FourBitLinear` or `EightBitLinear` of a matrix.
         shape: the matrix's, (d_out, d_in).
-        make_matrix: gives the matrix, which equals the packed one but for rounding.
+        make_matrix: returns the matrix, which equals the packed one but for rounding.
 
     Returns:
         `packed`, or an `nn.Linear` in bfloat16, which takes more memory.
     """
 
-    def as_it_is() -> nn.Linear:
+    def plain_map() -> nn.Linear:
         linear = nn.Linear(*shape[::-1], bias=False, dtype=torch.bfloat16, device="meta")
         linear.weight = nn.Parameter(make_matrix().detach().bfloat16())
         return linear
 
     if plain():
-        return as_it_is()
+        return plain_map()
     race = race_of((type(packed).__name__, *shape))
     if race.chosen is None:
         x = torch.linspace(-1, 1, shape[1], dtype=torch.bfloat16)[None]  # (1, d_in)
-        ways, others = {"as it is": as_it_is(), "packed": packed}, torch.ones(CACHE)
+        ways, others = {"plain": plain_map(), "packed": packed}, torch.ones(CACHE)
         with torch.no_grad():
             while race.chosen is None:
                 others.sum()
                 race.run(ways, x)
-    return packed if race.chosen == "packed" else as_it_is()
+    return packed if race.chosen == "packed" else plain_map()
 
 
 def in_eight_bits(model: nn.Module) -> nn.Module:
-    """Turn a model to bfloat16 and its linear maps, where that is faster, to 8 bits.
+    """Convert a model to bfloat16 and its linear maps, where that is faster, to 8 bits.
 
     The projection to logits, which may be the embedding as well, stays in bfloat16.
     """
     for name, layer in list(model.bfloat16().named_modules()):
         if type(layer) is nn.Linear and layer.bias is None and name != "projection":
             W = layer.weight.detach()
-            model.set_submodule(name, sooner(EightBitLinear(W), W.shape, lambda W=W: W))
+            model.set_submodule(name, faster_of(EightBitLinear(W), W.shape, lambda W=W: W))
     return model

@@ -12,9 +12,9 @@ def count_parameters(module: nn.Module) -> int:
 
 
 def count_product_weights(model: nn.Module) -> int:
-    """Return how many weights take part in a matrix product: 2 operations a token each, or 6.
+    """Return how many weights take part in a matrix product: each costs 2 operations a token, or 6.
 
-    All matrices are counted but the tables of which rows are looked up; a tied one also multiplies.
+    All matrices count except tables whose rows are only looked up; a tied one also multiplies.
 
     Args:
         model: with one `embedding` and a `projection`, such as a decoder-only one.

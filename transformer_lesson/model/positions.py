@@ -1,4 +1,4 @@
-"""Telling a model where each token stands: sinusoidal, learned and rotary positions."""
+"""Telling a model where each token is: sinusoidal, learned and rotary positions."""
 
 import math
 
@@ -44,7 +44,7 @@ def shift_matrix(k: int, d_model: int, base: float = 10000.0) -> Float[Tensor, "
     """Return the matrix R with PE(pos) R = PE(pos + k) at every position.
 
     Moving on by k positions turns the hand of each pair by k / base^(2i / d_model) radians,
-    wherever it stands, so R has one rotation for each pair along its diagonal and zeros elsewhere.
+    wherever it points, so R has one rotation for each pair along its diagonal and zeros elsewhere.
 
     Args:
         k: how many positions on; back if it is negative.
@@ -110,11 +110,11 @@ def stretched_frequencies(
     low: float = 1.0,
     high: float = 4.0,
 ) -> Float[Tensor, " half"]:
-    """Return how fast each pair turns when a model shall read `factor` times what it learned on.
+    """Return how fast each pair turns in a model that is to read `factor` times its trained length.
 
     A pair that made more than `high` whole turns within the trained length has met all of its
-    angles: it keeps its frequency f. One that made less than `low` would come to angles it never
-    saw: it turns by f / factor. Between the two the frequency goes over in a straight line,
+    angles: it keeps its frequency f. One that made fewer than `low` would reach angles it never
+    saw: it turns by f / factor. Between the two the frequency changes linearly,
 
         turns = trained_length f / (2 pi),    keep = (turns - low) / (high - low), from 0 to 1,
         stretched = keep f + (1 - keep) f / factor.
@@ -122,7 +122,7 @@ def stretched_frequencies(
     Args:
         d_head: numbers of a query or key; even.
         base: of the rotary angles: f = base^(-2j / d_head) radians per token for pair j.
-        trained_length: tokens of the texts that the model learned on.
+        trained_length: tokens of the texts that the model learned from.
         factor: how many times as long the texts to read are.
         low, high: whole turns, low < high.
 
@@ -160,8 +160,8 @@ def turn_pairs(
 class SinusoidalPositions(nn.Module):
     """Looks positions up in a fixed table of `sinusoidal_encoding`; nothing is trained.
 
-    The table is a buffer: it moves with the model to another device, and it is not saved,
-    because the formula can make it again.
+    The table is a buffer: it moves with the model to another device, and it is not saved, because
+    the formula gives it again.
     """
 
     def __init__(self, max_len: int, d_model: int):
@@ -185,25 +185,25 @@ class LearnedPositions(nn.Embedding):
 class RotaryPositions(nn.Module):
     """Rotates queries or keys by their position; see `apply_rotary`.
 
-    All layers of a model turn theirs by the same angles, so the last cosines and sines are kept.
+    All layers of a model rotate by the same angles, so the last cosines and sines are cached.
     """
 
     def __init__(self, base: float = 10000.0):
         super().__init__()
         self.base = base
-        self.last = None, ()  # what the turns are of, and their cosines and sines
+        self.last = None, ()  # key, and its cosines and sines
 
     def forward(
         self, x: Float[Tensor, "*batch n d_head"], start: int = 0
     ) -> Float[Tensor, "*batch n d_head"]:
-        """Rotate tokens that stand at the positions start, start + 1, ..."""
+        """Rotate tokens at the positions start, start + 1, ..."""
         if torch.compiler.is_compiling():  # a compiled model keeps nothing from call to call
             return turn_pairs(x, *self._turns(x, start))
-        of = self.base, start, *x.shape[-2:], x.dtype, x.device, torch.is_inference_mode_enabled()
-        known, turns = self.last
-        if known != of:
+        key = self.base, start, *x.shape[-2:], x.dtype, x.device, torch.is_inference_mode_enabled()
+        cached_key, turns = self.last
+        if cached_key != key:
             turns = self._turns(x, start)
-            self.last = of, turns
+            self.last = key, turns
         return turn_pairs(x, *turns)
 
     def _turns(self, x: Tensor, start: int) -> tuple[Tensor, Tensor]:

@@ -15,19 +15,19 @@ from transformer_lesson.model.positions import RotaryPositions
 
 
 def encoder_stack(config: ModelConfig) -> nn.ModuleList:
-    """Return n_layers encoder blocks with weights of their own."""
+    """Return n_layers encoder blocks, each with its own weights."""
     rotate = RotaryPositions(config.rotary_base) if config.positions == "rotary" else None
     return nn.ModuleList(EncoderBlock(config, rotate) for _ in range(config.n_layers))
 
 
 def decoder_stack(config: ModelConfig) -> nn.ModuleList:
-    """Return n_layers decoder blocks (with cross-attention) with weights of their own."""
+    """Return n_layers decoder blocks (with cross-attention), each with its own weights."""
     rotate = RotaryPositions(config.rotary_base) if config.positions == "rotary" else None
     return nn.ModuleList(DecoderBlock(config, rotate) for _ in range(config.n_layers))
 
 
 def last_norm(config: ModelConfig) -> nn.Module:
-    """Return the norm that ends a pre-norm stack; a post-norm stack ends as it is.
+    """Return the norm that ends a pre-norm stack; a post-norm stack needs none.
 
     Differs: the paper (post-norm) has no last norm. In a pre-norm stack nothing else
     normalizes the last sum.
@@ -124,7 +124,7 @@ class DecoderOnlyTransformer(nn.Module):
 
         Args:
             ids: token ids; with a cache only the new ones.
-            cache: remembers the tokens read before; takes the new ones in.
+            cache: remembers the tokens read before; the new ones are added.
 
         Raises:
             ValueError: a token id outside the vocabulary, or more than max_len tokens.
@@ -145,9 +145,9 @@ class EncoderDecoderTransformer(nn.Module):
     Args:
         source_config: sizes and choices of the encoder, and of the decoder too if it is the
             only one.
-        target_config: sizes and choices of the decoder, when its vocabulary or depth differ.
+        target_config: sizes and choices of the decoder, if its vocabulary or depth differs.
             Without it source and target share one vocabulary and, when tied, one embedding.
-        share_embeddings: whether two configs share one embedding all the same.
+        share_embeddings: whether two configs share one embedding nevertheless.
 
     Raises:
         ValueError: the two configs disagree on d_model.
@@ -210,8 +210,8 @@ class EncoderDecoderTransformer(nn.Module):
 
         Args:
             target_ids: the target so far; with a cache only its new tokens.
-            source_ids: tell which of the memory's tokens are padding.
-            cache: remembers the target tokens read before; takes the new ones in.
+            source_ids: show which of the memory's tokens are padding.
+            cache: remembers the target tokens read before; the new ones are added.
         """
         cache = cache or NO_CACHE
         target_ids = cache.with_new(target_ids)

@@ -17,11 +17,11 @@ from transformer_lesson.files import printable
 from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.tokenizers import Tokenizer
 
-POOL = 50  # so many batches are sorted by length together
+POOL = 50  # batches that are sorted by length together
 
 
 class Batch(NamedTuple):
-    """`model(*inputs)` gives the logits for `labels`, which hold the pad id where none are due."""
+    """`model(*inputs)` gives the logits for `labels`; a label that is the pad id does not count."""
 
     inputs: tuple[Tensor, ...]
     labels: Tensor
@@ -33,7 +33,7 @@ def shift_right(
     """The decoder's inputs and the labels: at each position the label is the next input.
 
     `<bos> Tabs schließen <eos>` becomes the inputs `<bos> Tabs schließen` and the labels
-    `Tabs schließen <eos>`. Where a shorter row of the batch reads `<eos>` its label is `<pad>`.
+    `Tabs schließen <eos>`. Where a shorter row of the batch reads `<eos>`, its label is `<pad>`.
 
     Source: "Attention Is All You Need", section 3.1: "the output embeddings are offset by one
         position".
@@ -80,7 +80,7 @@ def _translation_batch(encoded: Sequence[tuple[list[int], list[int]]], pad_id: i
 
 
 class EndlessBatches(ABC):
-    """Batches without end. Each `iter()` begins the same sequence, whatever else draws numbers."""
+    """Endless batches. Each `iter()` begins the same sequence, whatever else draws numbers."""
 
     def __init__(self, batch_size: int, seed: int):
         _check_batch_size(batch_size)
@@ -90,13 +90,13 @@ class EndlessBatches(ABC):
         return self.starting_at(0)
 
     def starting_at(self, step: int) -> Iterator[Batch]:
-        """The sequence without its first `step` batches, whose tensors are not built."""
+        """The sequence without its first `step` batches, whose tensors are never built."""
         choices = self._choices(random.Random(self.seed))
         return map(self._batch, islice(choices, step, None))
 
     @abstractmethod
     def _choices(self, generator: random.Random) -> Iterator[list[int]]:
-        """For each batch the numbers of the examples in it."""
+        """The indices of the examples in each batch."""
 
     @abstractmethod
     def _batch(self, choice: list[int]) -> Batch:
@@ -104,20 +104,20 @@ class EndlessBatches(ABC):
 
 
 class TranslationBatches(EndlessBatches):
-    """Pairs as batches for an encoder-decoder model, epoch after epoch without end.
+    """Endless batches of pairs for an encoder-decoder model, epoch after epoch.
 
     An epoch holds every pair once, in a new order. Sentences of similar length share a batch, so
     that few pads are needed: pairs are shuffled, each `POOL` batches' worth is sorted by the
-    lengths of target and source, cut into batches, and the batches of the epoch are shuffled. If
-    the pairs do not fill the last batch it is a smaller one.
+    lengths of target and source and cut into batches, and the epoch's batches are shuffled. The
+    last batch may be smaller.
 
     A batch's inputs are the source (batch, source), which ends with <eos>, and the target
     (batch, target) from <bos> on; the labels are the target up to <eos>. Pads are on the right.
 
     Args:
         tokenizer: one for both languages.
-        seed: another seed, another order.
-        group_by_length: False leaves the sorting out.
+        seed: of the order.
+        group_by_length: False skips the sorting.
 
     Raises:
         ValueError: no pairs, a pair with an empty side, or `batch_size` under 1.
@@ -138,19 +138,19 @@ class TranslationBatches(EndlessBatches):
 
     @property
     def max_len(self) -> int:
-        """The most tokens that a source or a target has: a model must be able to read as many."""
+        """The length of the longest source or target, which a model must be able to read."""
         return max(len(ids) for pair in self._encoded for ids in pair)
 
     @cached_property
     def padding(self) -> float:
         """The share of the first epoch's sources and labels that is padding, from 0 to 1."""
-        tokens = places = 0
+        tokens = cells = 0
         for choice in self._epoch(random.Random(self.seed)):
             sources = [len(self._encoded[i][0]) for i in choice]
             labels = [len(self._encoded[i][1]) - 1 for i in choice]
             tokens += sum(sources) + sum(labels)
-            places += len(choice) * (max(sources) + max(labels))
-        return 1 - tokens / places
+            cells += len(choice) * (max(sources) + max(labels))
+        return 1 - tokens / cells
 
     def _choices(self, generator: random.Random) -> Iterator[list[int]]:
         while True:
@@ -187,7 +187,7 @@ def epoch(pairs: Sequence[Pair], tokenizer: Tokenizer, batch_size: int) -> list[
 def compare_padding(
     pairs: Sequence[Pair], tokenizer: Tokenizer, batch_size: int
 ) -> dict[str, float]:
-    """The share of padding when sentences meet by chance, and when they meet by length."""
+    """The share of padding when batches are drawn at random, and when grouped by length."""
     shuffled = TranslationBatches(pairs, tokenizer, batch_size, group_by_length=False)
     grouped = TranslationBatches(pairs, tokenizer, batch_size)
     return {"shuffled": shuffled.padding, "grouped by length": grouped.padding}
@@ -211,13 +211,13 @@ def _checked_text(ids: Sequence[int] | Tensor, length: int) -> Tensor:
 
 
 def _window_batch(text: Tensor, starts: Sequence[int], length: int) -> Batch:
-    places = torch.tensor(starts)[:, None] + torch.arange(length + 1)
-    inputs, labels = shift_right(text[places])  # (batch, length) each
+    positions = torch.tensor(starts)[:, None] + torch.arange(length + 1)
+    inputs, labels = shift_right(text[positions])  # (batch, length) each
     return Batch((inputs,), labels)
 
 
 class WindowBatches(EndlessBatches):
-    """Random windows of one long text for a language model, without end.
+    """Endless random windows of one long text for a language model.
 
     A batch's input is (batch, length); its labels are the same windows one token later.
 
@@ -226,7 +226,7 @@ class WindowBatches(EndlessBatches):
         length: tokens in a window.
 
     Raises:
-        ValueError: the text is not longer than a window or no row of ids, or a size is under 1.
+        ValueError: the text is not a row of ids longer than a window, or a size is under 1.
     """
 
     def __init__(self, ids: Sequence[int] | Tensor, batch_size: int, length: int, seed: int = 0):
@@ -247,7 +247,7 @@ def windows(
 ) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n"]]:
     """Return windows of a text, and the token that follows each of their tokens.
 
-    The plainest form: where they start is given, and nothing is checked.
+    The plainest form: the starts are given, and nothing is checked.
 
     Args:
         ids: the whole text.
@@ -263,7 +263,7 @@ def windows(
 
 
 def windows_in_order(ids: Sequence[int] | Tensor, batch_size: int, length: int) -> list[Batch]:
-    """A whole text once, in order, to validate on: every token but the first is one label.
+    """A whole text once, in order, to validate on: every token but the first is a label once.
 
     Windows follow one another. The last one, which may be shorter, is a batch of its own.
 
@@ -279,17 +279,17 @@ def windows_in_order(ids: Sequence[int] | Tensor, batch_size: int, length: int) 
 def pad_batch(
     sequences: Sequence[Sequence[int]], pad_id: int, side: str = "right"
 ) -> Int64[Tensor, "batch n"]:
-    """One row per sequence, filled up with `pad_id` to the length n of the longest.
+    """One row per sequence, padded with `pad_id` to the length n of the longest.
 
     Args:
-        sequences: lists of token ids; some of them, not all, may be empty.
+        sequences: lists of token ids; some, but not all, may be empty.
         pad_id: the id of the padding token.
         side: where the padding goes: "right" for training, "left" for generating, so that
             every row ends in its last real token.
 
     Raises:
         ValueError: no sequences, only empty ones, a negative `pad_id`, or an unknown side.
-        TypeError: an id is no whole number.
+        TypeError: an id is not an integer.
     """
     if side not in ("right", "left"):
         raise ValueError(f'side must be "right" or "left", got {side!r}.')

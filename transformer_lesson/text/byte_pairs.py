@@ -1,6 +1,6 @@
-"""Byte pairs in plain Python: learning the merges, and cutting a word by them.
+"""Byte pairs in plain Python: learning the merges, and splitting a word by them.
 
-Short, because the algorithm is. `BytePairTokenizer` has a library do the same, on bytes and fast.
+Short, because the algorithm is. `BytePairTokenizer` has a library do the same, fast and on bytes.
 """
 
 from collections import Counter
@@ -31,18 +31,18 @@ def apply_byte_pairs(word: str, merges: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def train_byte_pairs(counts: Mapping[str, int], n_merges: int) -> list[tuple[str, str]]:
-    """Find the merges: again and again, the two neighbors that stand side by side most often.
+    """Find the merges: again and again, the most frequent pair of neighboring pieces.
 
     Args:
         counts: how often each word occurs.
         n_merges: how many merges to find; fewer if no two pieces are left side by side.
 
     Returns:
-        Pairs of pieces, in the order in which they were found. Of pairs that are equally frequent
-        the one that stands first wins: in the earliest word, and there farthest left.
+        Pairs of pieces, in the order in which they were found. Ties go to the pair that occurs
+        first: in the earliest word, farthest to the left.
 
     Source: Sennrich et al. (2016), "Neural Machine Translation of Rare Words with Subword Units".
-    Differs: cuts every word anew after each merge, which is slower and shorter.
+    Differs: splits every word again after each merge, which is slower and shorter.
     """
     merges = []
     for _ in range(n_merges):

@@ -10,7 +10,7 @@ from transformer_lesson.text.pairs import Pair, without_blanks
 
 
 def _rows(name: str, subset: str | None, split: str) -> Iterable[dict]:
-    """The data set's rows, which are read from the network as they are asked for."""
+    """The data set's rows, read from the network on demand."""
     try:
         from datasets import load_dataset
     except ModuleNotFoundError as error:
@@ -74,11 +74,11 @@ def hub_dataset(
 
     Args:
         name: as at huggingface.co/datasets.
-        subset: its part, where it has several.
+        subset: which of its parts, if it has several.
         source: the column of the sentences.
         target: the column of the translations.
         split: "train", "validation" or "test", as the data set calls them.
-        limit: stop after so many pairs.
+        limit: stop after this many pairs.
 
     Raises:
         ModuleNotFoundError: the package `datasets` is not installed.

@@ -70,7 +70,7 @@ def _topics() -> dict[str, str]:
 
 
 def topics() -> dict[str, str]:
-    """The manual as it stands, by name of topic; only curly quotes and dashes are made plain."""
+    """The unedited manual by topic; only curly quotes and dashes are made plain."""
     return dict(_topics())
 
 
@@ -79,8 +79,8 @@ def split() -> Split:
 
     Topics follow one another by name, as `topics` gives them, with their titles, tables, code and
     line breaks. `VALIDATION_TOPICS` are the validation text, 9 to 10 % of the characters; all
-    others are the training text. A split at any place, or by sentence, would show the model in
-    training what it is tested on: whole sections stand in two or three topics.
+    others are the training text. A split anywhere else, or by sentence, would show the model in
+    training what it is tested on: whole sections appear in two or three topics.
     """
     parts = ([], [])
     for name, text in _topics().items():
@@ -122,8 +122,8 @@ def _paragraph(block: str) -> str:
 @cache
 def _sentences(topic: str) -> tuple[str, ...]:
     lines = [_paragraph(block) for block in _blocks(_topics()[topic])]
-    found = [sentence for line in lines for sentence in _SENTENCE_END.split(line)]
-    return tuple(sentence for sentence in found if _SENTENCE.fullmatch(sentence))
+    pieces = [piece for line in lines for piece in _SENTENCE_END.split(line)]
+    return tuple(piece for piece in pieces if _SENTENCE.fullmatch(piece))
 
 
 def sentences(topic: str | None = None) -> list[str]:

@@ -1,7 +1,7 @@
 """JupyterLab's menus and messages in English and German, translated by people.
 
 They come with the package `jupyterlab-language-pack-de-DE`, as catalogs for `gettext`. What its
-17 catalogs hold, and what `pairs` makes of it:
+17 catalogs hold, and what `pairs` does with it:
 
 - 1,219 messages; the text before a "\\x04" only tells translators where a message appears.
 - White space is collapsed, and a source that differs from another one only in case or in its
@@ -9,8 +9,8 @@ They come with the package `jupyterlab-language-pack-de-DE`, as catalogs for `ge
   hold sentences that training has seen.
 - Of several translations the first stays. Of "%1 cell" and "%1 cells" gettext keeps the English
   singular only, and its translation comes first.
-- Placeholders (%1) and names that stay the same in German (R, JupyterHub) are kept: to copy them
-  is a part of translating. 1,067 pairs remain, of 1 to 54 English words.
+- Placeholders (%1) and names that stay the same in German (R, JupyterHub) are kept: copying them
+  is part of translating. 1,067 pairs remain, of 1 to 54 English words.
 """
 
 import gettext
@@ -44,27 +44,27 @@ EXAMPLES = (
 def _catalogs() -> list[Path]:
     package = find_spec(PACKAGE)
     folders = package.submodule_search_locations if package else []
-    found = sorted(path for folder in folders for path in Path(folder).rglob("*.mo"))
-    if not found:
+    catalogs = sorted(path for folder in folders for path in Path(folder).rglob("*.mo"))
+    if not catalogs:
         raise ModuleNotFoundError(
             "The German texts are missing: install them with "
             "`pip install jupyterlab-language-pack-de-DE` and restart the kernel."
         )
-    return found
+    return catalogs
 
 
 def _messages(catalog: Path) -> list[Pair]:
     """A catalog's messages without their context and superfluous spaces."""
     with catalog.open("rb") as file:
         translations = gettext.GNUTranslations(file)
-    found = []
+    messages = []
     for key, translation in translations._catalog.items():  # gettext has no public way to list
         message = key[0] if isinstance(key, tuple) else key  # (singular, number of the form)
         source = " ".join(message.split("\x04")[-1].split())
         target = " ".join(translation.split())
         if source and target:
-            found.append(Pair(source, target))
-    return found
+            messages.append(Pair(source, target))
+    return messages
 
 
 @cache
@@ -79,6 +79,6 @@ def pairs() -> list[Pair]:
     """All pairs, English to German, each source once, sorted by source.
 
     Raises:
-        ModuleNotFoundError: the language pack is not installed; the message says how to.
+        ModuleNotFoundError: the language pack is not installed; the message says how to install it.
     """
     return list(_pairs())

@@ -1,4 +1,4 @@
-"""A sentence and its translation: what every corpus of translations is a list of."""
+"""A sentence and its translation: the unit of every parallel corpus."""
 
 import warnings
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tqdm.auto import tqdm
 
-LONGEST_LINE = 1_000_000  # bytes; what is longer is no sentence
+LONGEST_LINE = 1_000_000  # bytes; anything longer is not a sentence
 _OTHER_FORMATS = {
     b"\x1f\x8b": "This is a gzip archive: unpack it first.",
     b"PK\x03\x04": "This is a ZIP archive, as a .docx is: unpack it, or save the document as text.",
@@ -33,7 +33,7 @@ class Pair(NamedTuple):
     """A sentence and its translation.
 
     `alignment` says which words belong together, as (index of the source word, index of the
-    target word); it is empty where nobody knows.
+    target word); it is empty if that is unknown.
     """
 
     source: str
@@ -46,21 +46,21 @@ def without_blanks(rows: Iterable[tuple[str, str]], name: str) -> Iterator[Pair]
 
     Args:
         rows: source and target of each line.
-        name: what the warning calls the place that the rows come from.
+        name: what the warning calls the rows' origin.
     """
-    both = one = first = 0
+    empty = one_sided = first = 0
     for number, (source, target) in enumerate(rows, start=1):
         source, target = source.strip(), target.strip()
         if source and target:
             yield Pair(source, target)
             continue
         first = first or number
-        both += not source and not target
-        one += bool(source or target)
+        empty += not source and not target
+        one_sided += bool(source or target)
     if first:
         warnings.warn(
-            f"{name}: left out {both:,} empty lines and {one:,} lines with text on one side only, "
-            f"the first of them line {first:,}.",
+            f"{name}: left out {empty:,} empty lines and {one_sided:,} lines with text on one side "
+            f"only, the first of them line {first:,}.",
             stacklevel=4,  # the reader of the rows, its caller, and the line that asked for pairs
         )
 
@@ -82,14 +82,14 @@ def _is_text(raw: bytes) -> bool:
 
 
 def other_format(raw: bytes) -> str:
-    """Return what bytes with such a beginning are, if no text, and what to do; "" if unknown."""
-    return next((said for start, said in _OTHER_FORMATS.items() if raw.startswith(start)), "")
+    """Say which format other than text begins with these bytes, and what to do; "" if unknown."""
+    return next((advice for start, advice in _OTHER_FORMATS.items() if raw.startswith(start)), "")
 
 
 def _advice(raw: bytes) -> str:
     """What a line that is not UTF-8 text probably is, and what to do about it."""
-    if told := other_format(raw):
-        return told
+    if advice := other_format(raw):
+        return advice
     if b"\x00" in raw:
         return "It holds a NUL byte, as UTF-16 and files other than text do: save it as UTF-8."
     marked = raw.decode(errors="surrogateescape")  # writes a wrong byte b as the code 0xdc00 + b
@@ -150,9 +150,9 @@ def _two_files(path: Path, target_path: Path, bar: tqdm) -> Iterator[tuple[str, 
 
 
 def stream_pairs(path: str | PathLike, target_path: str | PathLike | None = None) -> Iterator[Pair]:
-    """The pairs of `parallel_text` one after another, for files that are larger than memory.
+    """The pairs of `parallel_text` one by one, for files that are larger than memory.
 
-    Raises: as `parallel_text`, when the pair at fault is reached.
+    Raises: as `parallel_text`, when the offending pair is reached.
     """
     paths = [_existing(path)] + ([] if target_path is None else [_existing(target_path)])
     name = " and ".join(map(str, paths))
@@ -167,14 +167,14 @@ def parallel_text(
 ) -> list[Pair]:
     """Sentences and their translations from one file with tabs, or from two aligned files.
 
-    White space around a sentence is dropped. Lines that are empty on one side or on both are left
-    out; a warning counts them when the whole file was read. A progress bar shows what takes more
-    than a second.
+    White space around a sentence is dropped. Lines that are empty on one side or both are left
+    out; a warning counts them once the whole file has been read. Anything over a second shows a
+    progress bar.
 
     Args:
         path: a file with a tab between sentence and translation, or the file of the sentences.
         target_path: the file of the translations.
-        limit: stop after so many pairs.
+        limit: stop after this many pairs.
 
     Raises:
         FileNotFoundError: there is no such file.

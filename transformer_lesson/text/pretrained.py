@@ -14,12 +14,12 @@ class PretrainedTokenizer(Tokenizer):
     """Somebody else's tokenizer with the interface of the course's own.
 
     Here too only ids are special: the text "<|im_end|>" is ordinary characters, so nobody can end a
-    message by typing it. `vocabulary` has the special tokens' ids by name, and all others.
+    message by typing it. `vocabulary` has all tokens' ids, the special ones included.
 
     Args:
         library_tokenizer: a tokenizer of the package `tokenizers`.
-        ids: which id begins a text ("bos"), ends it ("eos"), fills a batch ("pad") and stands for
-            what the vocabulary lacks ("unk"); `None` for what a model does not have.
+        ids: which id begins a text ("bos"), ends it ("eos"), fills a batch ("pad") and replaces
+            what the vocabulary lacks ("unk"); `None` for those that a model does not have.
 
     Raises:
         ValueError: an id outside the vocabulary.
@@ -37,7 +37,8 @@ class PretrainedTokenizer(Tokenizer):
         self.bos_id, self.eos_id = ids.get("bos"), ids.get("eos")
         self.pad_id, self.unk_id = ids.get("pad"), ids.get("unk")
         if isinstance(library_tokenizer.decoder, tokenizers.decoders.ByteLevel):
-            special = {one.content for one in library_tokenizer.get_added_tokens_decoder().values()}
+            added = library_tokenizer.get_added_tokens_decoder().values()
+            special = {token.content for token in added}
             self._tokens = [t if t in special else _shown(t) for t in self._tokens]
 
     @classmethod
@@ -49,7 +50,7 @@ class PretrainedTokenizer(Tokenizer):
             names: the special tokens, as in `bos="[CLS]", eos="[SEP]", pad="[PAD]"`.
 
         Raises:
-            ValueError: no such file, something else in it, or a name that it does not have.
+            ValueError: no such file, something else in it, or a name that it lacks.
         """
         try:
             library_tokenizer = tokenizers.Tokenizer.from_file(str(path))
@@ -65,7 +66,7 @@ class PretrainedTokenizer(Tokenizer):
         return cls(library_tokenizer, ids)
 
     def to_json(self) -> str:
-        """Raise a `ValueError`: the file from which it was read is what keeps it."""
+        """Raise a `ValueError`: it is kept in the file that it was read from."""
         raise ValueError(
             "A pretrained tokenizer is kept in the file that it came from: save the model alone."
         )

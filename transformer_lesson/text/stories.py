@@ -1,9 +1,8 @@
 """Generated stories of three animals and one thing, whose facts can be checked.
 
 Who has the thing, who is asleep, and whether it has been eaten is all there is to know. A story is
-right if nobody acts in their sleep, gives away what they do not have or wakes who is awake, and if
-its end says what became of the thing. `judge` replays a story, by whomever it was written, sentence
-by sentence.
+right if nobody acts in their sleep, gives away what they do not have or wakes somebody awake, and
+if its end says what became of the thing. `judge` replays any story, sentence by sentence.
 """
 
 import re
@@ -35,7 +34,7 @@ ENDS = ("keep", "lose")
 
 
 class Event(NamedTuple):
-    """What a sentence tells: `FORMS` by kind, and who and what stands in it."""
+    """What a sentence says: a kind of `FORMS`, and the names and thing that fill it."""
 
     kind: str
     who: str = ""
@@ -44,7 +43,7 @@ class Event(NamedTuple):
 
 
 class World:
-    """What is so at one moment of a story: who has the thing (nobody, once eaten), who sleeps."""
+    """The state of a story: who has the thing (nobody, once eaten) and who is asleep."""
 
     def __init__(self, names: tuple[str, ...], owner: str, thing: str):
         self.names, self.holder, self.thing = names, owner, thing
@@ -82,7 +81,7 @@ class World:
         return f"nobody can play a {thing}" if kind == "play" and thing not in LOUD else ""
 
     def after(self, event: Event) -> None:
-        """Let an event happen, even one that cannot: the story goes on from what it says."""
+        """Apply an event, even an impossible one: the story goes on from what it says."""
         kind, who, _, other = event
         if kind in ("give", "take", "eat"):
             self.holder = {"give": other, "take": who, "eat": ""}[kind]
@@ -93,8 +92,8 @@ class World:
 
 
 def _events(world: World, kinds: Iterable[str]) -> list[Event]:
-    """All that may happen now."""
-    found = []
+    """All events that may happen now."""
+    events = []
     for kind in kinds:
         form = FORMS[kind]
         thing = world.thing if "{thing}" in form else ""
@@ -102,8 +101,8 @@ def _events(world: World, kinds: Iterable[str]) -> list[Event]:
             for other in world.names if "{other}" in form else ("",):
                 event = Event(kind, who, thing, other)
                 if not world.objection(event):
-                    found.append(event)
-    return found
+                    events.append(event)
+    return events
 
 
 def _sentence(event: Event) -> str:
@@ -113,20 +112,20 @@ def _sentence(event: Event) -> str:
 def _story(rng: Random) -> str:
     names, thing = tuple(rng.sample(NAMES, 3)), rng.choice(THINGS)
     world = World(names, rng.choice(names), thing)
-    told = ["Once there were {}, {} and {}.".format(*names), f"{world.holder} had a {thing}."]
-    last = ""
+    sentences = ["Once there were {}, {} and {}.".format(*names), f"{world.holder} had a {thing}."]
+    last_kind = ""
     for _ in range(rng.randint(3, 6)):
-        events = [one for one in _events(world, OFTEN) if one.kind != last]
+        events = [event for event in _events(world, OFTEN) if event.kind != last_kind]
         if not events:
             break
-        kinds = sorted({one.kind for one in events})
-        kind = rng.choices(kinds, [OFTEN[one] for one in kinds])[0]
-        event = rng.choice([one for one in events if one.kind == kind])
+        kinds = sorted({event.kind for event in events})
+        kind = rng.choices(kinds, [OFTEN[kind] for kind in kinds])[0]
+        event = rng.choice([event for event in events if event.kind == kind])
         world.after(event)
-        told.append(_sentence(event))
-        last = "" if kind == "give" else kind  # a thing may go from hand to hand
-    told.append(_sentence(rng.choice(_events(world, ENDS))))
-    return " ".join(told)
+        sentences.append(_sentence(event))
+        last_kind = "" if kind == "give" else kind  # a thing may go from hand to hand
+    sentences.append(_sentence(rng.choice(_events(world, ENDS))))
+    return " ".join(sentences)
 
 
 def _stories(seed: int) -> Iterator[str]:
@@ -156,8 +155,8 @@ NO_SENTENCE = "no sentence of these stories"
 def _read(sentence: str) -> Event | None:
     for kind, form in FORMS.items():
         pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>\\w+)", re.escape(form))
-        if found := re.fullmatch(pattern, sentence):
-            return Event(kind, **found.groupdict())
+        if match := re.fullmatch(pattern, sentence):
+            return Event(kind, **match.groupdict())
     return None
 
 
@@ -166,15 +165,15 @@ def judge(story: str) -> list[Judged]:
 
     A story begins with its animals and with who has what, and ends with what became of it.
     """
-    found = re.findall(r"[^.]+\.?", re.sub(r" (?=[.,])", "", story))
-    sentences = [one.strip() for one in found]
+    pieces = re.findall(r"[^.]+\.?", re.sub(r" (?=[.,])", "", story))
+    sentences = [piece.strip() for piece in pieces]
     start, owner = (
-        pattern.fullmatch(one)
-        for pattern, one in zip((BEGINNING, OWNER), [*sentences, "", ""], strict=False)
+        pattern.fullmatch(sentence)
+        for pattern, sentence in zip((BEGINNING, OWNER), [*sentences, "", ""], strict=False)
     )
     judged = []
     if not start or not owner:
-        return [Judged(one, NO_SENTENCE) for one in sentences or [""]]
+        return [Judged(sentence, NO_SENTENCE) for sentence in sentences or [""]]
     names, (who, thing) = start.groups(), owner.groups()
     judged.append(Judged(sentences[0], "" if len({*names}) == 3 else "one animal twice"))
     stranger = "" if who in names else f"{who} is not in this story"
@@ -194,4 +193,4 @@ def judge(story: str) -> list[Judged]:
 
 def keeps_its_facts(story: str) -> bool:
     """Return whether nothing is wrong with any sentence of a story."""
-    return not any(one.objection for one in judge(story))
+    return not any(judged.objection for judged in judge(story))

@@ -25,7 +25,7 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+(?:['’]\w+)*|[^\w\s]", text)
 
 
-LIBRARYS_WORDS = r"W+(?:['’]W+)*|[^W\s\x{1c}-\x{1f}]".replace("W", r"[\p{L}\p{N}_]")
+LIBRARY_WORDS = r"W+(?:['’]W+)*|[^W\s\x{1c}-\x{1f}]".replace("W", r"[\p{L}\p{N}_]")
 """What `words` finds, as the library `tokenizers` writes it: its \\w and \\s are not Python's."""
 
 
@@ -76,8 +76,8 @@ class Tokenizer:
     def encode(self, text: str, add_special: bool = False) -> list[int]:
         """The ids of a text; with `add_special` between `bos_id` and `eos_id`.
 
-        Raises: TypeError for what is no string, ValueError for half of a surrogate pair, and with
-        `add_special` for a tokenizer that lacks one of the two.
+        Raises: TypeError for anything but a string, ValueError for half of a surrogate pair, and
+        with `add_special` for a tokenizer that lacks one of the two.
         """
         ids = self._to_ids(_checked(text))
         return [self.special_id("bos"), *ids, self.special_id("eos")] if add_special else ids
@@ -113,7 +113,7 @@ class Tokenizer:
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
     def to_json(self) -> str:
-        """The tokenizer as text that can be kept; `tokenizer_from_json` makes it again."""
+        """The tokenizer as text that can be stored; `tokenizer_from_json` restores it."""
         return json.dumps({"kind": type(self).__name__, "learned": self._learned()})
 
     def _checked_id(self, token_id: SupportsIndex) -> int:
@@ -129,19 +129,19 @@ class Tokenizer:
 class WordTokenizer(Tokenizer):
     """One token per word or punctuation mark. A word not seen in training becomes `<unk>`.
 
-    `decode` puts one space between tokens: what spacing the text had is not in the ids.
+    `decode` puts one space between tokens: the text's own spacing is not in the ids.
     """
 
     split = staticmethod(words)
     separator = " "
-    pattern = LIBRARYS_WORDS
+    pattern = LIBRARY_WORDS
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int | None = None):
         """A tokenizer of the texts' most frequent tokens, at most `vocab_size`, by default all.
 
         Raises:
-            TypeError: `texts` is one string, or holds something else than strings.
+            TypeError: `texts` is one string, or holds anything but strings.
             ValueError: there is no text, or `vocab_size` is under 5 (4 special and one more).
         """
         texts = _checked_training(texts, vocab_size, len(SPECIAL_TOKENS) + 1)
@@ -154,15 +154,19 @@ class WordTokenizer(Tokenizer):
         return cls({token: id_ for id_, token in enumerate(tokens)})
 
     def as_library(self):
-        """The same tokenizer as one of the library `tokenizers`, which programs elsewhere read."""
+        """The same tokenizer in the library `tokenizers`, whose files other programs read."""
         import tokenizers
 
-        made = tokenizers.Tokenizer(tokenizers.models.WordLevel(self.vocabulary, "<unk>"))
-        found = tokenizers.Regex(self.pattern)
-        made.pre_tokenizer = tokenizers.pre_tokenizers.Split(found, "removed", invert=True)
+        library_tokenizer = tokenizers.Tokenizer(
+            tokenizers.models.WordLevel(self.vocabulary, "<unk>")
+        )
+        pattern = tokenizers.Regex(self.pattern)
+        library_tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Split(
+            pattern, "removed", invert=True
+        )
         if not self.separator:
-            made.decoder = tokenizers.decoders.Fuse()
-        return made
+            library_tokenizer.decoder = tokenizers.decoders.Fuse()
+        return library_tokenizer
 
     def _learned(self) -> list[str]:
         return self._tokens
@@ -249,7 +253,7 @@ class BytePairTokenizer(Tokenizer):
         return cls(_byte_level(vocabulary, pairs))
 
     def as_library(self):
-        """A copy of the library's tokenizer with which this one cuts."""
+        """A copy of the library's tokenizer inside this one."""
         return type(self._library).from_str(self._library.to_str())
 
     def _learned(self) -> list[str]:

@@ -2,19 +2,19 @@
 
     history = train(model, batches, TrainConfig(steps=350))
 
-Read `loop` first: one step, and what repeats it. `python -m transformer_lesson.training --help`
-trains without a notebook.
+Read `loop` first: one step, and what repeats it; `runs` starts it. `python -m
+transformer_lesson.training --help` trains without a notebook.
 """
 
 from transformer_lesson.training.config import TrainConfig
 from transformer_lesson.training.history import History, StepReport, TrainingDiverged
-from transformer_lesson.training.interrupt import TrainingInterrupted
-from transformer_lesson.training.loop import resume, train
 from transformer_lesson.training.loss import (
     bits_per_character,
     label_smoothed_loss,
     validation_loss,
 )
+from transformer_lesson.training.runs import resume, train
+from transformer_lesson.training.saved_run import TrainingInterrupted
 from transformer_lesson.training.schedule import learning_rate, warmup_rate
 
 __all__ = [

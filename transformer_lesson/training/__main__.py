@@ -24,9 +24,8 @@ from transformer_lesson.checkpoints import save_checkpoint, write_atomically
 from transformer_lesson.training import distributed
 from transformer_lesson.training.config import PRECISIONS
 from transformer_lesson.training.history import History, StepReport
-from transformer_lesson.training.interrupt import TrainingInterrupted
-from transformer_lesson.training.loop import resume, train
-from transformer_lesson.training.saved_run import TrainingRun
+from transformer_lesson.training.runs import resume, train
+from transformer_lesson.training.saved_run import TrainingInterrupted, TrainingRun
 from transformer_lesson.training.tasks import Task, make_task
 
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended
@@ -39,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     rank = distributed.rank()
     name = f"transformer_lesson.training{f', process {rank}' if rank else ''}"
     try:
-        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere if rank else sys.stdout):
+        with open(os.devnull, "w") as null, redirect_stdout(null if rank else sys.stdout):
             status = _run(options, device)
         distributed.stop()
         return status
@@ -87,14 +86,14 @@ def _run(options: argparse.Namespace, device: torch.device) -> int:
     checkpoint = options.out / "checkpoint.safetensors"
     try:
         if options.resume:
-            task, model, history = _go_on(options, checkpoint)
+            task, model, history = _resume(options, checkpoint)
         else:
             task, model, history = _start(options, checkpoint, device)
     except TrainingInterrupted as interruption:
         print(interruption, "The same command with --resume does that.")
-        _keep(interruption.history, options.out)
+        _save_history(interruption.history, options.out)
         return INTERRUPTED
-    _keep(history, options.out)
+    _save_history(history, options.out)
     if distributed.rank() > 0:
         return 0
     print(f"{history.steps} steps took {history.seconds:.1f} s of training in {history.precision}.")
@@ -106,7 +105,7 @@ def _run(options: argparse.Namespace, device: torch.device) -> int:
     return 0
 
 
-def _keep(history: History, folder: Path) -> None:
+def _save_history(history: History, folder: Path) -> None:
     if distributed.rank() == 0:
         write_atomically(folder / "history.json", json.dumps(history.to_json()).encode())
 
@@ -119,12 +118,12 @@ def _start(
     seed = options.seed or 0
     print(f"Preparing the corpus {options.corpus}.", flush=True)
     task = make_task(options.corpus, seed)
-    chosen = {"steps": options.steps, "precision": options.precision, "seed": seed}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    if options.steps:  # a warm-up for the corpus's own steps may be longer than all of fewer
+    changes = {"steps": options.steps, "precision": options.precision, "seed": seed}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    if options.steps:  # the corpus's own warm-up may be longer than the whole run
         half = max(1, options.steps // 2)
-        chosen["warmup_steps"] = min(task.recipe.training.steps_of_warmup, half)
-    config = replace(task.recipe.training, **chosen)
+        changes["warmup_steps"] = min(task.recipe.training.steps_of_warmup, half)
+    config = replace(task.recipe.training, **changes)
     torch.manual_seed(seed)
     model = task.kind(task.recipe.model_config(task.tokenizer)).to(device)
     n_weights = sum(weight.numel() for weight in model.parameters())
@@ -135,7 +134,7 @@ def _start(
         model,
         task.batches,
         config,
-        on_step=_tell,
+        on_step=_report,
         validation=task.validation,
         validate_every=every,
         checkpoint=checkpoint,
@@ -145,7 +144,7 @@ def _start(
     return task, model, history
 
 
-def _go_on(options: argparse.Namespace, checkpoint: Path) -> tuple[Task, nn.Module, History]:
+def _resume(options: argparse.Namespace, checkpoint: Path) -> tuple[Task, nn.Module, History]:
     for name in ("seed", "precision"):
         if getattr(options, name) is not None:
             raise ValueError(f"--{name} belongs to the start of a run: leave it out with --resume.")
@@ -154,10 +153,10 @@ def _go_on(options: argparse.Namespace, checkpoint: Path) -> tuple[Task, nn.Modu
     task = make_task(options.corpus, saved.config.seed)
     if saved.tokenizer is None or saved.tokenizer.vocabulary != task.tokenizer.vocabulary:
         raise ValueError(f"{checkpoint} was trained on a corpus other than {options.corpus}.")
-    return task, *resume(checkpoint, task.batches, _tell, task.validation, options.steps)
+    return task, *resume(checkpoint, task.batches, _report, task.validation, options.steps)
 
 
-def _tell(report: StepReport) -> None:
+def _report(report: StepReport) -> None:
     if report.validation is not None:
         tqdm.write(
             f"step {report.step}: loss {report.loss:.3f}, validation {report.validation:.3f}, "

@@ -13,11 +13,11 @@ def noise_scale(
     small_size: int,
     large_size: int,
 ) -> float:
-    """The simple noise scale, in sentences: at this batch size noise and signal are equal.
+    """The simple noise scale, in sentences: the batch size at which noise and signal are equal.
 
     Over batches of size B the mean squared length of the gradient is |G|^2 + S / B, where G is the
-    gradient on all of the data and S the variance that one sentence brings. Two sizes give two
-    equations for |G|^2 and S; the noise scale is S / |G|^2.
+    gradient on all of the data and S the variance of one sentence's. Two sizes give two equations
+    for |G|^2 and S; the noise scale is S / |G|^2.
 
     Args:
         small_norms: lengths of the gradients of some small batches.

@@ -24,7 +24,7 @@ share = Rule("a number >= 0", lambda x: is_number(x) and 0 <= x < math.inf)
 
 @dataclass(frozen=True)
 class TrainConfig(CheckedConfig):
-    """Everything that `transformer_lesson.training.train` needs to know besides the data.
+    """Everything that `transformer_lesson.training.train` needs besides the data.
 
     Args:
         steps: how many batches to learn from; one step is one batch and one update.
@@ -45,12 +45,12 @@ class TrainConfig(CheckedConfig):
         label_smoothing: share of the target probability that is spread over all tokens (0.1).
         precision: "float32", or "bfloat16" for the matrix products of the forward and backward
             pass; weights, loss and optimizer stay in float32. "auto" is the one that is faster
-            here: `train` times both on the first batch. TRANSFORMER_LESSON_PLAIN=1 in the
-            environment makes that float32 everywhere.
+            here: `train` times both on the first batch. With TRANSFORMER_LESSON_PLAIN=1 in the
+            environment that is always float32.
         seed: of the random numbers that training draws (dropout).
-        gradient_accumulation_steps: parts that a batch is learned from one after the other; their
+        gradient_accumulation_steps: parts in which a batch is learned, one after the other; their
             gradients are added up. Less memory, the same update.
-        activation_checkpointing: forget what the blocks computed and compute it again for the
+        activation_checkpointing: forget what the blocks computed, and recompute it for the
             gradients. Less memory, the same update, about a third more time.
 
     Raises:

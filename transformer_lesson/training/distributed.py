@@ -1,11 +1,11 @@
-"""What several processes add to training: they meet, share each batch, and add up what they find.
+"""What several processes add to training: they connect, share each batch, and sum the results.
 
 Each process has all weights, learns from its own rows of every batch, and takes the same step as
 the others, because before the step the gradients are summed over all processes.
 
 Source: Li et al., "PyTorch Distributed" (2020), sections 2.2 and 3.3.
-Differs: `DistributedDataParallel` starts to send gradients while others are still computed; here
-    they are sent at once, after the backward pass.
+Differs: `DistributedDataParallel` sends gradients while others are still being computed; here all
+    are sent together, after the backward pass.
 """
 
 import os
@@ -29,7 +29,7 @@ from transformer_lesson.training.loss import label_padding, total_loss
 from transformer_lesson.training.memory import split_batch
 from transformer_lesson.training.saved_run import TrainingRun, random_states
 
-PATIENCE = timedelta(minutes=5)  # a process that is not heard of for so long ends the job
+PATIENCE = timedelta(minutes=5)  # a process that is silent for this long ends the job
 
 
 def start() -> torch.device:
@@ -42,10 +42,10 @@ def start() -> torch.device:
     """
     if not dist.is_torchelastic_launched():
         return torch.device("cpu")
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    local_rank, here = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
+    threading.Thread(target=_exit_with, args=(os.getppid(),), daemon=True).start()
+    local_rank, local_size = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     device = torch.device("cpu")
-    if torch.cuda.device_count() >= here:
+    if torch.cuda.device_count() >= local_size:
         device = torch.device("cuda", local_rank)
         torch.cuda.set_device(device)
     backend = "nccl" if device.type == "cuda" else "gloo"
@@ -65,7 +65,7 @@ def rank() -> int:
 
 
 def add_up(*numbers: float) -> list[float]:
-    """Return the sums of these numbers over all processes: everybody gets the same."""
+    """Return the sums of these numbers over all processes; each process gets them."""
     device = "cuda" if dist.get_backend() == "nccl" else "cpu"
     sums = torch.tensor(numbers, dtype=torch.float64, device=device)
     dist.all_reduce(sums)
@@ -79,25 +79,25 @@ def collect(value: Any) -> list[Any]:
     return values
 
 
-def _end_with(parent: int) -> None:
+def _exit_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
 
 
 class DistributedTrainer(Trainer):
-    """The loop as one of several processes does it."""
+    """The loop in one of several processes."""
 
     def __init__(self, run: TrainingRun):
         super().__init__(run)
         self.rank, self.count = dist.get_rank(), dist.get_world_size()
         self.speaks = self.rank == 0
-        for weight in run.model.parameters():  # all begin with the first one's
+        for weight in run.model.parameters():  # all start with those of process 0
             dist.broadcast(weight.detach(), src=0)
 
     @classmethod
     def load(cls, path: Path) -> "DistributedTrainer":
-        """Read a run, which may have had another number of processes before."""
+        """Read a run, which may have had another number of processes when it was saved."""
         return cls(TrainingRun.load(path, rank()))
 
     def seed(self) -> None:
@@ -131,7 +131,7 @@ class DistributedTrainer(Trainer):
         return add_up(ctrl_c.requested)[0] > 0
 
     def save(self) -> None:
-        """Let the first process write the checkpoint, with everybody's random numbers."""
+        """Let the first process write the checkpoint, with all processes' random states."""
         states = collect(random_states(self.run.model, self.rank))
         if self.rank == 0:
             self.run.save({name: state for others in states for name, state in others.items()})

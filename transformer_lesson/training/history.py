@@ -9,7 +9,7 @@ CURVES = ("losses", "learning_rates", "gradient_norms")
 
 
 class StepReport(NamedTuple):
-    """What `on_step` is told after each step.
+    """What `on_step` gets after each step.
 
     Args:
         step: counts from 1.
@@ -38,13 +38,13 @@ class History:
         losses: training loss of each step, in nats per token, label smoothing included.
         learning_rates: of each step.
         gradient_norms: length of the gradient of each step, before clipping.
-        validation: (step, loss) wherever it was measured; without label smoothing.
+        validation: (step, loss) for each measurement; without label smoothing.
         tokens: how many labels were learned from; padding does not count.
         seconds: spent in steps, batches included, and in choosing the precision; validation,
             `on_step` and saving are not.
         interrupted: whether the run was stopped by hand before its last step.
         precision: of the matrix products, "float32" or "bfloat16"; with `precision="auto"` the
-            one that was chosen.
+            chosen one.
     """
 
     losses: list[float] = field(default_factory=list)
@@ -77,7 +77,7 @@ class History:
         return len(self.losses)
 
     def report(self, speed: float, validation: float | None, model: nn.Module) -> StepReport:
-        """Return what `on_step` is told of the last step."""
+        """Return the last step's report for `on_step`."""
         last = self.losses[-1], self.learning_rates[-1], self.gradient_norms[-1]
         return StepReport(self.steps, *last, speed, validation, model)
 
@@ -88,7 +88,7 @@ class History:
 
 
 class TrainingDiverged(FloatingPointError):
-    """A loss or gradient was no finite number. `history` holds what came before."""
+    """A loss or gradient was not finite. `history` holds what came before."""
 
     def __init__(self, message: str, history: History):
         super().__init__(message)

@@ -1,23 +1,19 @@
-"""Ctrl-C waits until the step is whole."""
+"""Ctrl-C waits for the end of the step."""
 
 import signal
 import threading
 from importlib import import_module
 from types import FrameType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from transformer_lesson.training.saved_run import TrainingRun
 
 
 class DeferredInterrupt:
     """While the `with` block is open, the first Ctrl-C only sets `requested`.
 
-    The loop looks at it between two steps, so that no update is ever left half done. A second
-    Ctrl-C raises KeyboardInterrupt at once. Jupyter's "interrupt kernel" is the same signal.
+    The loop checks it between steps, so that no update is ever left half done. A second Ctrl-C
+    raises KeyboardInterrupt at once. Jupyter's "interrupt kernel" is the same signal.
 
-    Only the main thread gets signals: elsewhere this does nothing. Neither does it where Ctrl-C
-    is switched off (`nohup`).
+    Only the main thread gets signals: in others this does nothing, nor where Ctrl-C is switched
+    off (`nohup`).
 
     Args:
         patient: let the second Ctrl-C wait too.
@@ -43,36 +39,14 @@ class DeferredInterrupt:
         self.requested = True
 
 
-class TrainingInterrupted(KeyboardInterrupt):
-    """Ctrl-C ended a training, after a whole step.
-
-    Being a `KeyboardInterrupt` it ends the cell, or the program. `history` and `model` are as of
-    that step.
-    """
-
-    def __init__(self, run: "TrainingRun"):
-        self.history, self.model = run.history, run.model
-        at = f"Interrupted after step {run.history.steps} of {run.config.steps}"
-        what = "the model and its history (model.history) are"
-        how = "Call train again to go on with these weights; its schedule begins anew"
-        if run.checkpoint:
-            how = f"resume({str(run.checkpoint)!r}, batches) goes on from there"
-        rest = f"as they were after that step. {how}" if run.history.interrupted else "complete"
-        super().__init__(f"{at}: {what} {rest}.")
-
-    def _render_traceback_(self) -> list[str]:
-        """What Jupyter shows: nothing is wrong, so the sentence is enough."""
-        return [str(self)]
-
-
 def load_whole(module: str) -> None:
-    """Import a module without letting Ctrl-C cut it in two.
+    """Import a module without letting Ctrl-C cut the import short.
 
-    Python cannot import a package again of which it has imported a half: until the kernel is
+    Python cannot import a package again once it has imported half of it: until the kernel is
     restarted, every later use of it fails.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C came meanwhile; the module is there.
+        KeyboardInterrupt: Ctrl-C came meanwhile; the module is imported.
     """
     with DeferredInterrupt(patient=True) as ctrl_c:
         import_module(module)

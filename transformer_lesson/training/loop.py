@@ -1,6 +1,6 @@
-"""One step of training, and the loop that repeats it, from the start or from a checkpoint.
+"""One step of training, and the loop that repeats it.
 
-This is all that one process does. What `torchrun` adds stands in `distributed`.
+This is all that one process does. `distributed` has what `torchrun` adds.
 """
 
 import math
@@ -11,17 +11,14 @@ from itertools import chain, islice
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
 from torch import nn
 from tqdm.auto import tqdm
 
-from transformer_lesson.checkpoints import check_savable
 from transformer_lesson.model.fast import learning, plain
 from transformer_lesson.text.batches import Batch, EndlessBatches
-from transformer_lesson.text.tokenizers import Tokenizer
 from transformer_lesson.training.config import TrainConfig
 from transformer_lesson.training.history import History, StepReport, TrainingDiverged
-from transformer_lesson.training.interrupt import DeferredInterrupt, TrainingInterrupted
+from transformer_lesson.training.interrupt import DeferredInterrupt
 from transformer_lesson.training.loss import (
     batch_loss,
     count_labels,
@@ -29,9 +26,9 @@ from transformer_lesson.training.loss import (
     validation_loss,
 )
 from transformer_lesson.training.memory import Parts, checkpointing_activations, split_batch
-from transformer_lesson.training.optimizer import clip_gradients, make_optimizer
+from transformer_lesson.training.optimizer import clip_gradients
 from transformer_lesson.training.precision import seconds_of_each
-from transformer_lesson.training.saved_run import TrainingRun
+from transformer_lesson.training.saved_run import TrainingInterrupted, TrainingRun
 from transformer_lesson.training.schedule import learning_rate
 
 OnStep = Callable[[StepReport], object]
@@ -40,8 +37,8 @@ OnStep = Callable[[StepReport], object]
 def backward(model: nn.Module, batch: Batch, config: TrainConfig) -> float:
     """Leave the gradient of a batch's mean loss in the weights, and return the loss.
 
-    With `gradient_accumulation_steps` the batch is cut in so many parts. The gradients of the
-    parts, one after the other, add up to that of the whole; memory is needed for one part only.
+    `gradient_accumulation_steps` is the number of parts that the batch is cut into. The gradients
+    of the parts, one after the other, add up to that of the whole; memory is needed for only one.
     """
     pad_id = label_padding(model, batch.labels)
     return accumulate(model, split_batch(batch, config.gradient_accumulation_steps, pad_id), config)
@@ -70,16 +67,16 @@ def training_step(
     history: History,
     backward: Callable[[nn.Module, Batch, TrainConfig], float] = backward,
 ) -> None:
-    """Learn from one batch: forward, loss, backward, clip, update. `history` gets a line more.
+    """Learn from one batch: forward, loss, backward, clip, update; add the step to `history`.
 
-    Only forward and backward pass are in training mode (dropout); before and after them the model
-    is in evaluation mode.
+    Only the forward and backward pass run in training mode (dropout); before and after them the
+    model is in evaluation mode.
 
     Args:
         backward: leaves the batch's gradient in the weights and returns the loss.
 
     Raises:
-        TrainingDiverged: the loss or the gradient is no finite number. Nothing was updated.
+        TrainingDiverged: the loss or the gradient is not finite. Nothing was updated.
     """
     rate = learning_rate(history.steps + 1, config, model.config.d_model)
     for group in optimizer.param_groups:
@@ -110,7 +107,7 @@ class Trainer:
     """The loop over a run's steps. `DistributedTrainer` overrides what several processes share.
 
     Args:
-        run: what is trained, how far it is, and where it is saved.
+        run: what is trained, how far it has got, and where it is saved.
     """
 
     speaks = True  # shows its progress and reports
@@ -125,7 +122,7 @@ class Trainer:
         return cls(TrainingRun.load(path))
 
     def seed(self) -> None:
-        """Begin torch's random numbers anew."""
+        """Reseed torch's random numbers."""
         torch.manual_seed(self.run.config.seed)
 
     def backward(self, model: nn.Module, batch: Batch, config: TrainConfig) -> float:
@@ -154,7 +151,7 @@ class Trainer:
         on_step: OnStep | None,
         validation: Sequence[Batch] | None,
     ) -> None:
-        """Do the steps that are left."""
+        """Do the remaining steps."""
         run, history, steps = self.run, self.run.history, self.run.config.steps
         hidden = None if self.speaks else True  # None: shown on a terminal only
         bar = tqdm(total=steps, initial=history.steps, unit="step", disable=hidden, mininterval=0.5)
@@ -162,10 +159,10 @@ class Trainer:
             upcoming = self.choose_precision(_batches_from(batches, history.steps))
             tokens, seconds = history.tokens, history.seconds
             while not (stopped := self.asked_to_stop(ctrl_c)) and history.steps < steps:
-                begun = time.perf_counter()
+                start = time.perf_counter()
                 batch = next(upcoming)
                 training_step(run.model, batch, run.optimizer, run.config, history, self.backward)
-                history.seconds += time.perf_counter() - begun
+                history.seconds += time.perf_counter() - start
 
                 measured = None
                 if validation and run.due(run.validate_every):
@@ -186,146 +183,30 @@ class Trainer:
             raise TrainingInterrupted(run)
 
     def choose_precision(self, upcoming: Iterator[Batch]) -> Iterator[Batch]:
-        """Replace precision "auto" by the one that is faster here, tried out on the first batch.
+        """Replace precision "auto" by the faster one, timed on the first batch.
 
         Returns:
             The batches, the first one included.
         """
-        run, begun = self.run, time.perf_counter()
+        run, start = self.run, time.perf_counter()
         if run.config.precision == "auto":
             first = next(upcoming)
             upcoming = chain([first], upcoming)
             seconds = {"float32": 0.0} if plain() else self.seconds_of_each(first)
             run.config = replace(run.config, precision=min(seconds, key=seconds.get))
-            run.history.seconds += time.perf_counter() - begun
+            run.history.seconds += time.perf_counter() - start
         run.history.precision = run.config.precision
         return upcoming
-
-
-def _trainer() -> type[Trainer]:
-    """Return what trains in this process: alone, or together with those of `torchrun`."""
-    if dist.is_available() and dist.is_initialized():
-        from transformer_lesson.training.distributed import DistributedTrainer  # which needs this
-
-        return DistributedTrainer
-    return Trainer
-
-
-def train(
-    model: nn.Module,
-    batches: Iterable[Batch],
-    config: TrainConfig,
-    on_step: OnStep | None = None,
-    validation: Sequence[Batch] | None = None,
-    validate_every: int = 100,
-    checkpoint: str | Path | None = None,
-    checkpoint_every: int = 100,
-    tokenizer: Tokenizer | None = None,
-) -> History:
-    """Train a model for `config.steps` steps, one batch each.
-
-    Torch's random numbers are seeded with `config.seed` first: on one thread the same seed gives
-    the same losses to the last digit. Between steps, and afterwards, the model is in evaluation
-    mode.
-
-    Ctrl-C, or Jupyter's "interrupt kernel", ends the run after the step that is under way: the
-    checkpoint is written, and `TrainingInterrupted` ends the cell. The history is `model.history`
-    then, as it is after every run. A second Ctrl-C does not wait for the step.
-
-    Under `torchrun` (see `distributed.start`) each process gets the same arguments and learns from
-    its own rows of every batch; the loss curve is that of one process but for rounding (and for
-    dropout, of which each process draws its own). The first process reports, prints and saves.
-
-    Args:
-        model: one of the package's three models, on the CPU or a GPU.
-        batches: what `model(*batch.inputs)` reads and the labels that it should predict. An
-            encoder-only model learns classes from labels of shape (batch,) and tokens from
-            (batch, n). When the batches end they begin again.
-        config: number of steps, learning rate, optimizer.
-        on_step: called after each step with a `StepReport`, in the first process.
-        validation: a list of batches whose mean loss is measured now and then.
-        validate_every: steps between two measurements; the last step is always followed by one.
-        checkpoint: file to save the run to, so that `resume` can go on with it.
-        checkpoint_every: steps between two savings; the last step is always saved.
-        tokenizer: saved with the model.
-
-    Raises:
-        ValueError: no batches, a batch that does not fit the model, no such folder, or a model or
-            tokenizer that a checkpoint cannot keep.
-        TrainingDiverged: the loss or the gradient is no finite number.
-        TrainingInterrupted: Ctrl-C was pressed. It is a `KeyboardInterrupt`.
-
-    Source: "Attention Is All You Need" (2017), section 5.
-    """
-    if checkpoint is not None:
-        check_savable(checkpoint, model, tokenizer)
-        checkpoint = Path(checkpoint)
-    for name, value in (("validate_every", validate_every), ("checkpoint_every", checkpoint_every)):
-        if value < 1:
-            raise ValueError(f"{name} is {value}, but it must be at least 1 step.")
-    _check_validation(validation)
-    run = TrainingRun(
-        model=model,
-        config=config,
-        optimizer=make_optimizer(model, config),
-        history=History(),
-        validate_every=validate_every,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        tokenizer=tokenizer,
-    )
-    trainer = _trainer()(run)
-    trainer.seed()
-    trainer.go_on(batches, on_step, validation)
-    return run.history
-
-
-def resume(
-    path: str | Path,
-    batches: Iterable[Batch],
-    on_step: OnStep | None = None,
-    validation: Sequence[Batch] | None = None,
-    steps: int | None = None,
-) -> tuple[nn.Module, History]:
-    """Go on with a run that `train` saved, and save it to the same file.
-
-    With the same batches the losses are those of a run that was never stopped.
-
-    Args:
-        path: the checkpoint.
-        batches: those given to `train`; the ones already learned from are skipped.
-        on_step, validation: as in `train`.
-        steps: a new number of steps, those already done included. It stretches the schedule.
-
-    Returns:
-        The model, in evaluation mode, and the history from the first step on.
-
-    Raises:
-        ValueError: the file is no checkpoint of a run, or is already past `steps`.
-        TrainingDiverged, TrainingInterrupted: as in `train`.
-    """
-    _check_validation(validation)
-    trainer = _trainer().load(Path(path))
-    run = trainer.run
-    if steps is not None:
-        run.config = replace(run.config, steps=steps)
-    if run.history.steps > run.config.steps:
-        raise ValueError(f"{path} is at step {run.history.steps} already, past steps = {steps}.")
-    if run.history.steps < run.config.steps:
-        trainer.go_on(batches, on_step, validation)
-    elif trainer.speaks:
-        print(f"{path}: this run is finished, all {run.history.steps} steps are done.")
-    return run.model, run.history
 
 
 def _batches_from(batches: Iterable[Batch], step: int) -> Iterator[Batch]:
     """Return the batches without those of the first `step` steps."""
     if isinstance(batches, EndlessBatches):
         return batches.starting_at(step)
-    return islice(_again_and_again(batches), step, None)
+    return islice(_repeated(batches), step, None)
 
 
-def _again_and_again(batches: Iterable[Batch]) -> Iterator[Batch]:
+def _repeated(batches: Iterable[Batch]) -> Iterator[Batch]:
     while True:
         batch = None
         for batch in batches:
@@ -334,11 +215,3 @@ def _again_and_again(batches: Iterable[Batch]) -> Iterator[Batch]:
             raise ValueError(
                 "there are no batches, or none are left: pass a list, not a generator."
             )
-
-
-def _check_validation(validation: Sequence[Batch] | None) -> None:
-    if validation is not None and not (isinstance(validation, Sequence) and len(validation)):
-        raise ValueError(
-            f"validation is a {type(validation).__name__}, but it must be a list of one batch or "
-            "more: make it with transformer_lesson.text.batches.epoch or windows_in_order."
-        )

@@ -19,28 +19,28 @@ def label_smoothed_loss(
     smoothing: float = 0.0,
     pad_id: int | None = None,
 ) -> Float[Tensor, ""]:
-    """Cross-entropy with smoothed targets: the mean over the labels that are no padding.
+    """Cross-entropy with smoothed targets: the mean over the labels that are not padding.
 
     loss = (1 - smoothing) * -log p(label) + smoothing * mean over the vocabulary of -log p.
 
     It is computed in float32, whatever the precision of the logits, and equals
-    `F.cross_entropy` with `label_smoothing` and `ignore_index`. A logit of -inf, a token that
-    cannot be, costs nothing without smoothing, unless it is the label; with smoothing, which asks
-    for a little of every token, the loss is inf.
+    `F.cross_entropy` with `label_smoothing` and `ignore_index`. A logit of -inf, an impossible
+    token, costs nothing without smoothing, unless it is the label; with smoothing, which asks for a
+    little of every token, the loss is inf.
 
     Args:
         logits: scores before softmax, shape (..., vocab_size). Not probabilities: the softmax is
-            done in here.
+            computed here.
         labels: the right ids, shape (...).
         smoothing: share of the target probability that is spread evenly over all tokens.
-        pad_id: the label at which nothing is to be predicted, or `None` if there is none.
+        pad_id: the label that does not count, or `None` if all count.
 
     Returns:
         The loss in nats per label, a tensor without axes.
 
     Raises:
-        ValueError: shapes that do not fit, labels that are no ids of the vocabulary, smoothing
-            outside [0, 1), or nothing but padding.
+        ValueError: shapes that do not fit, labels outside the vocabulary, smoothing outside [0, 1),
+            or nothing but padding.
 
     Source: Szegedy et al., "Rethinking the Inception Architecture" (2015), section 7; "Attention
         Is All You Need" (2017), section 5.4.
@@ -81,7 +81,7 @@ def loss_gradient(
         logits: scores before softmax, shape (..., vocab_size).
         labels: the right ids, shape (...).
         smoothing: share of the target probability that is spread evenly over all tokens.
-        pad_id: the label that does not count, or `None` if there is none.
+        pad_id: the label that does not count, or `None` if all count.
     """
     real = torch.ones_like(labels, dtype=torch.bool) if pad_id is None else labels != pad_id
     vocab_size = logits.size(-1)
@@ -107,8 +107,8 @@ def batch_loss(
 ) -> tuple[Tensor, int]:
     """Return the mean loss of a batch in nats per label, and how many labels count.
 
-    Labels of shape (batch, n) are tokens, those that are the model's pad_id do not count. Labels
-    of shape (batch,) are classes for an encoder-only model, and all count.
+    Labels of shape (batch, n) are tokens, of which the model's pad_id does not count. Labels of
+    shape (batch,) are classes for an encoder-only model, and all count.
 
     Raises:
         ValueError: the precision is neither "float32" nor "bfloat16".
@@ -135,7 +135,7 @@ def validation_loss(
 ) -> float:
     """Return the mean loss in nats per label over all batches, without dropout and smoothing.
 
-    Every part of the model goes back to the mode that it was in.
+    Every part of the model returns to the mode that it was in.
 
     Raises:
         ValueError: no batches; and as `batch_loss`.
@@ -163,7 +163,7 @@ def bits_per_character(loss_in_nats: float, n_tokens: int, n_characters: int) ->
     """Turn a loss per token into bits per character, which do not depend on the tokens' size.
 
     bits = loss / ln 2 * n_tokens / n_characters: a nat is 1 / ln 2 = 1.44 bits, and the loss of
-    all tokens is shared out among the characters that they spell.
+    all tokens is divided among the characters that they spell.
 
     Args:
         loss_in_nats: mean loss per predicted token.
@@ -181,7 +181,7 @@ def bits_per_character(loss_in_nats: float, n_tokens: int, n_characters: int) ->
 
 
 def count_labels(labels: Tensor, pad_id: int | None) -> int:
-    """Return how many labels count: all of them, or those that are no padding."""
+    """Return how many labels count: all of them, or those that are not padding."""
     return labels.numel() if pad_id is None else int((labels != pad_id).sum())
 
 

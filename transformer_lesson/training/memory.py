@@ -1,4 +1,4 @@
-"""Less memory, the same gradient: a batch in parts, and blocks that compute twice."""
+"""Less memory, the same gradient: batches in parts, and blocks that compute twice."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,15 +15,15 @@ Parts = list[tuple[Batch, float]]  # of a batch, each with its share of the labe
 
 
 def split_batch(batch: Batch, parts: int, pad_id: int | None = None) -> Parts:
-    """Return every part of a batch with its weight, its share of the labels that count.
+    """Return every part of a batch with its weight: its share of the labels that count.
 
     Part i holds the rows i, i + parts, i + 2 * parts, ... and keeps the padding of the whole, so
     that each part has about as much to compute. The mean loss of the batch is the sum of the
     parts' mean losses times their weights, and so is its gradient. A plain mean of the means
     would count a label in a short part for more than one in a long part.
 
-    A part without anything to predict is the whole batch with weight 0: every process has the
-    same number of parts to work on, whatever the batch.
+    A part with nothing to predict is replaced by the whole batch with weight 0: every process gets
+    the same number of parts, whatever the batch.
 
     Raises:
         ValueError: parts is under 1.
@@ -41,9 +41,10 @@ def split_batch(batch: Batch, parts: int, pad_id: int | None = None) -> Parts:
 
 @contextmanager
 def checkpointing_activations(model: nn.Module, wanted: bool = True) -> Iterator[None]:
-    """Let each block forget what it computed and compute it again when gradients need it.
+    """Let each block forget what it computed, and recompute it when gradients need it.
 
-    Only the vectors between blocks are kept: memory for the price of a second forward pass.
+    Only the vectors between blocks are kept: memory is saved for the price of a second forward
+    pass.
     Dropout draws the same numbers again.
 
     Source: Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016).
@@ -52,5 +53,5 @@ def checkpointing_activations(model: nn.Module, wanted: bool = True) -> Iterator
         blocks = chain(getattr(model, "encoder", ()), getattr(model, "decoder", ()))
         for block in blocks if wanted else ():
             block.forward = partial(checkpoint, block.forward, use_reentrant=False)
-            undo.callback(delattr, block, "forward")  # the class's own is there again
+            undo.callback(delattr, block, "forward")  # back to the class's own
         yield

@@ -1,12 +1,12 @@
-"""How much memory a training step must hold, and a model that writes, before either is tried."""
+"""How much memory training and writing take, computed before either is tried."""
 
 from typing import NamedTuple
 
 GIB = 2**30
 KEYS = ("all heads", "in groups", "one head", "latent")
-"""What a cache keeps of a token: keys and values of so many heads, or one vector for all."""
+"""What a cache keeps of a token: keys and values of this many heads, or one vector for all."""
 BITS_HELD = {32: 32, 16: 16, 8: 8, 4: 5}
-"""Of a weight, by its bits: with 4, a block of 32 has a scale and a smallest number in 16 bits."""
+"""Bits stored per weight: with 4, a block of 32 also has a scale and a smallest number of 16."""
 
 
 class Sizes(NamedTuple):
@@ -46,9 +46,10 @@ def kept_for_backward(sizes: Sizes, n: int, table: bool = False, twice: bool = F
     Args:
         n: tokens of a text.
         table: whether attention keeps its weights, n for each head and token.
-        twice: activation checkpointing: blocks keep their input alone, and one is computed anew.
+        twice: activation checkpointing: blocks keep only their input, and one is recomputed.
 
-    Source: Korthikanti et al., "Reducing Activation Recomputation" (2022), section 4, for theirs.
+    Source: Korthikanti et al., "Reducing Activation Recomputation" (2022), section 4, who count
+        their own model.
     """
     layers, d_model, n_heads, vocab_size, _ = sizes
     attention = 2 * n_heads * n if table else n_heads
@@ -66,7 +67,7 @@ def memory_to_train(
     twice: bool = False,
     devices: int = 1,
 ) -> Needs:
-    """Return the bytes that each of some devices holds in a step with Adam.
+    """Return the bytes that each device holds in a training step with Adam.
 
     With 16 bits, weights, gradients and activations have 2 bytes each, and the optimizer keeps the
     weights in 32 bits beside Adam's two averages. Several devices share weights, gradients and
@@ -106,8 +107,8 @@ class WritingNeeds(NamedTuple):
 def kept_of_a_token(sizes: Sizes, keys: str = "all heads") -> int:
     """Return how many numbers each layer's cache keeps of a token.
 
-    Keys and values have d_head numbers for each head. Groups have as many heads as divide n_heads
-    into fours, or a little more. The latent vector has four times d_head.
+    Keys and values have d_head numbers for each head. In groups, four query heads or a few more
+    share one; see `groups_of`. The latent vector has four times d_head.
 
     Source: Ainslie et al., "GQA" (2023); Shazeer, "Fast Transformer Decoding" (2019) for one head;
         DeepSeek-AI, "DeepSeek-V2" (2024), section 2.1, for the latent vector.
@@ -130,10 +131,10 @@ def groups_of(sizes: Sizes) -> int:
 def memory_to_write(
     sizes: Sizes, batch_size: int, n: int, bits: int = 16, keys: str = "all heads", devices: int = 1
 ) -> WritingNeeds:
-    """Return the bytes that each of some devices holds while a GPT writes, with a cache.
+    """Return the bytes that each device holds while a GPT writes, with a cache.
 
-    With 8 or 4 bits the blocks' matrices have so many; embeddings, norms, biases and the cache have
-    16. Devices share the weights, and the cache by its heads or by its texts, equally.
+    With 8 or 4 bits only the blocks' matrices are so small; embeddings, norms, biases and the cache
+    have 16. Devices share the weights, and the cache by its heads or by its texts, equally.
 
     Args:
         batch_size: texts at once, on all devices together.

@@ -1,7 +1,7 @@
 """One step of training in its plainest form: one process, one precision, nothing watched.
 
-`loop.training_step` does the same with a schedule, a history and what stops a run that diverges,
-and `loop.accumulate` with the package's batches.
+`loop.training_step` does the same with a schedule, a history and a check for divergence, and
+`loop.accumulate` with the package's batches.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,10 +49,10 @@ def accumulate(
     parts: Sequence[tuple[Int[Tensor, "_ _"], Int[Tensor, "_ _"]]],
     pad_id: int,
 ) -> float:
-    """Add the gradient of a batch's mean loss to the weights, part after part; return that loss.
+    """Add the gradient of a batch's mean loss to the weights, part by part; return that loss.
 
-    The mean is over all labels of the batch that are not padding, whatever part they stand in.
-    After each part its activations are free again, so that one part alone needs memory.
+    The mean is over all labels of the batch that are not padding, whatever part they are in.
+    After each part its activations are freed, so that only one part at a time needs memory.
 
     Args:
         model: gives logits, shape (part, n, vocab_size), for ids of shape (part, n).

@@ -21,7 +21,7 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
         Decay Regularization" (2017), algorithm 2.
     Differs: sparing biases and norms is practice since GPT-2, not in the paper.
     """
-    load_whole("torch._dynamo")  # PyTorch's optimizers do at their first use, for seconds
+    load_whole("torch._dynamo")  # PyTorch's optimizers import it at first use, for seconds
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     groups = [
         {"params": [w for w in weights if w.dim() >= 2], "weight_decay": config.weight_decay},

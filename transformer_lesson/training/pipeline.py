@@ -1,11 +1,11 @@
-"""A model over several devices, by layers or by experts: who computes what, when, and who waits.
+"""A model over several devices, by layers or by experts: which computes what, and which waits.
 
 **A pipeline.** Each device, a stage, has some of the blocks. A batch is cut into parts (the
-papers' micro-batches), which follow one another through the stages, forward and then back. At both
-ends of a step stages wait: the bubble.
+papers' micro-batches), which follow one another through the stages, forward and then back. At the
+beginning and end of a step stages wait: the bubble.
 
 **Experts.** Each device has some of a layer's experts, and tokens travel to theirs. All devices
-wait for the one that got the most.
+wait for the one that got the most tokens.
 
 Time is counted in steps: one for a forward pass of a part through a stage, two for the backward
 pass, which has twice as many products. Sending takes none.
@@ -42,7 +42,7 @@ class Work(NamedTuple):
 
 
 def bubble_share(stages: int, parts: int) -> float:
-    """Return which share of a step's time each stage of a pipeline waits.
+    """Return the share of a step's time that each stage of a pipeline waits.
 
         (p - 1) / (m + p - 1)    with p stages and m parts
 
@@ -52,11 +52,11 @@ def bubble_share(stages: int, parts: int) -> float:
 
 
 def order_of_work(stage: int, stages: int, parts: int, order: str) -> list[tuple[int, bool]]:
-    """Return which (part, backward) a stage works on, one after the other.
+    """Return the (part, backward) that a stage works on, one after the other.
 
     "GPipe" takes all parts forward, and then all back, the last one first. "1F1B" begins with as
-    many as it takes until the first comes back, and from then on takes turns: one forward, one
-    backward. It waits no less, but what forward passes leave behind is sooner used up.
+    many as it takes until the first comes back, and from then on alternates: one forward, one
+    backward. It waits just as long, but needs what forward passes leave behind for less time.
 
     Source: Huang et al., "GPipe" (2019), figure 2c; Narayanan et al., "Memory-Efficient
         Pipeline-Parallel DNN Training" (2020), PipeDream-Flush, and "Efficient Large-Scale
@@ -66,15 +66,15 @@ def order_of_work(stage: int, stages: int, parts: int, order: str) -> list[tuple
     if order == "GPipe":
         return [*forward, *reversed(backward)]
     first = min(parts, stages - stage - 1)
-    turns = [one for pair in zip(forward[first:], backward, strict=False) for one in pair]
-    return [*forward[:first], *turns, *backward[parts - first :]]
+    pairs = zip(forward[first:], backward, strict=False)
+    return [*forward[:first], *chain.from_iterable(pairs), *backward[parts - first :]]
 
 
 def pipeline(stages: int, parts: int, order: str = "1F1B") -> list[list[Work]]:
-    """Return what each stage does in a training step, each work as soon as it can begin.
+    """Return what each stage does in a training step, each pass as early as it can begin.
 
-    A part goes forward through a stage once it left the stage before, and back once it came back
-    from the stage behind; at the last stage once it got there.
+    A part goes forward through a stage once it has left the stage before, and back once it has come
+    back from the stage after; at the last stage, as soon as it has gone forward.
 
     Args:
         stages: devices.
@@ -105,14 +105,14 @@ def pipeline(stages: int, parts: int, order: str = "1F1B") -> list[list[Work]]:
 
 
 def _needed(stage: int, stages: int, part: int, backward: bool) -> tuple[int, int, bool] | None:
-    """Return (stage, part, backward) of the work before; the first one of a part needs none."""
+    """Return (stage, part, backward) of the work that must come before, if there is any."""
     if backward:
         return (stage + 1, part, True) if stage < stages - 1 else (stage, part, False)
     return (stage - 1, part, False) if stage else None
 
 
 def parts_kept(works: list[Work]) -> int:
-    """Return of how many parts a stage keeps activations at the same time, at most."""
+    """Return the largest number of parts whose activations a stage keeps at once."""
     kept = most = 0
     for work in works:
         kept += -1 if work.backward else 1
@@ -123,47 +123,47 @@ def parts_kept(works: list[Work]) -> int:
 def learn_in_stages(
     model: DecoderOnlyTransformer, parts: Parts, stages: int, order: str = "1F1B"
 ) -> float:
-    """Run a pipeline, one work after the other; return the batch's mean loss.
+    """Run a pipeline, one pass after the other; return the batch's mean loss.
 
     Between two stages only vectors travel, and on the way back their gradients. The gradient of
     the whole batch is added to the weights, as if nothing had been cut.
 
     Args:
-        model: whose blocks are shared out equally; the first stage also has the embedding, the
-            last one the projection.
+        model: its blocks are divided equally; the first stage also has the embedding, the last
+            one the projection.
         parts: of a batch, with their shares of the labels, as `split_batch` gives them.
         stages, order: as for `pipeline`.
 
     Raises:
         ValueError: stages does not divide the number of blocks.
 
-    Differs: here one process does the work of all stages; on devices of their own they do what
-        stands in the same column of time at the same time.
+    Differs: here one process does the work of all stages; on separate devices they work at the
+        same time, as `pipeline` says.
     """
     each, rest = divmod(len(model.decoder), max(1, stages))
     if rest:
         n = len(model.decoder)
         raise ValueError(f"stages is {stages}: make it a divisor of the model's {n} blocks.")
-    came: dict[tuple[int, int], Tensor] = {}  # (stage, part) to what went into the stage
-    left: dict[tuple[int, int], Tensor] = {}  # and to what came out: the last one's is the loss
+    inputs: dict[tuple[int, int], Tensor] = {}  # by (stage, part)
+    outputs: dict[tuple[int, int], Tensor] = {}  # the last stage's are losses
     loss, works = 0.0, chain.from_iterable(pipeline(stages, len(parts), order))
     for stage, i, backward, _ in sorted(works, key=lambda work: work.start):
         batch, share = parts[i]
         if backward and stage == stages - 1:
-            left.pop((stage, i)).backward()
+            outputs.pop((stage, i)).backward()
         elif backward:
-            left.pop((stage, i)).backward(came.pop((stage + 1, i)).grad)
+            outputs.pop((stage, i)).backward(inputs.pop((stage + 1, i)).grad)
         else:
             ids = batch.inputs[0]
-            x = left[stage - 1, i].detach().requires_grad_() if stage else model.embedding(ids)
-            came[stage, i], mask = x, target_mask(ids, model.config)
+            x = outputs[stage - 1, i].detach().requires_grad_() if stage else model.embedding(ids)
+            inputs[stage, i], mask = x, target_mask(ids, model.config)
             for block in model.decoder[stage * each : (stage + 1) * each]:
                 x = block(x, mask)
             if stage == stages - 1:
                 logits = model.projection(model.decoder_norm(x))
                 x = share * label_smoothed_loss(logits, batch.labels, pad_id=model.config.pad_id)
                 loss += x.item()
-            left[stage, i] = x
+            outputs[stage, i] = x
     return loss
 
 
@@ -172,17 +172,17 @@ def sent_to_devices(
 ) -> list[list[tuple[int, int]]]:
     """Return what each device has to compute: pairs of a token and one of its experts.
 
-    Experts are shared out in their order: of 8 experts on 4 devices, the first has 0 and 1.
+    Experts are assigned in their order: of 8 experts on 4 devices, the first has 0 and 1.
 
     Args:
         weights: as `route` gives them: 0 where an expert was not chosen.
         devices: must divide the number of experts.
 
     Raises:
-        ValueError: it does not.
+        ValueError: devices does not divide the number of experts.
 
     Source: Lepikhin et al., "GShard" (2020), section 2.2.
-    Differs: theirs have room for a fixed number of tokens each, and skip what is too much.
+    Differs: theirs have room for a fixed number of tokens each, and skip the rest.
     """
     n_experts = weights.size(1)
     if devices < 1 or n_experts % devices:
@@ -194,6 +194,6 @@ def sent_to_devices(
 
 
 def waiting_share(sent: list[list[tuple[int, int]]]) -> float:
-    """Return which share of the time devices wait for the fullest one, on average."""
+    """Return the share of the time that devices wait for the fullest one, on average."""
     most = max(map(len, sent))
     return 1 - sum(map(len, sent)) / (len(sent) * most)

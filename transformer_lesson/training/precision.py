@@ -1,4 +1,4 @@
-"""Which precision of the matrix products is faster here: that depends on model and processor."""
+"""Which precision of the matrix products is faster here: it depends on model and processor."""
 
 import time
 from collections.abc import Callable
@@ -19,11 +19,11 @@ def seconds_of_each(
     config: TrainConfig,
     backward: Callable[[nn.Module, Batch, TrainConfig], object],
 ) -> dict[str, float]:
-    """Time forward and backward pass in each precision: the best of some rounds, in turns.
+    """Time forward and backward pass in each precision, in turns: the best of a few rounds.
 
-    Nothing is learned meanwhile: the gradients are dropped, no weight is updated, and afterwards
-    torch's random numbers are what they were. So a run has the same curve as one whose precision
-    was fixed from the start.
+    Nothing is learned meanwhile: the gradients are dropped, no weight is updated, and torch's
+    random state is restored. So a run has the same curve as one whose precision was fixed from the
+    start.
 
     Args:
         backward: leaves the gradient of the batch in the model's weights.
@@ -33,10 +33,10 @@ def seconds_of_each(
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         for _ in range(1 + ROUNDS):
             for precision in PRECISIONS:
-                begun = time.perf_counter()
+                start = time.perf_counter()
                 backward(model, batch, replace(config, precision=precision))
                 if device.type == "cuda":
                     torch.cuda.synchronize(device)
-                seconds[precision].append(time.perf_counter() - begun)
+                seconds[precision].append(time.perf_counter() - start)
                 model.zero_grad()
     return {precision: min(times[1:]) for precision, times in seconds.items()}  # [0]: warm-up

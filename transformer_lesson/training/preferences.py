@@ -56,7 +56,7 @@ def grpo_loss(
     mask: Bool[Tensor, "prompt group n"],
     rewards: Float[Tensor, "prompt group"],
 ) -> Float[Tensor, ""]:
-    """Return the loss that makes answers likelier that are better than the others of their group.
+    """Return the loss that makes answers likelier if they are better than the rest of their group.
 
     A = (reward - mean of the group) / standard deviation of the group, and 0 in a group whose
     rewards are all equal. The loss is the mean over all answers of -A times the mean of the

@@ -1,4 +1,4 @@
-"""A training run: what it consists of, and how a file keeps it."""
+"""A training run: what it consists of, and how it is saved to a file."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from transformer_lesson.training.optimizer import (
 
 @dataclass
 class TrainingRun:
-    """All that changes while a model is trained, and where and how often it is written down."""
+    """All that changes while a model is trained, and where and how often it is saved."""
 
     model: nn.Module
     config: TrainConfig
@@ -32,7 +32,7 @@ class TrainingRun:
     tokenizer: Tokenizer | None
 
     def due(self, every: int) -> bool:
-        """Tell whether something that is done every so many steps, and at the end, is due."""
+        """Whether something is due that happens every so many steps, and at the end."""
         return self.history.steps % every == 0 or self.history.steps == self.config.steps
 
     def save(self, random: dict[str, Tensor] | None = None) -> None:
@@ -83,7 +83,7 @@ class TrainingRun:
         optimizer = make_optimizer(model.to(device), config)
         with readable_errors(record):
             restore_optimizer(model, optimizer, tensors)
-            torch.manual_seed(config.seed + rank)  # for a process that was not there before
+            torch.manual_seed(config.seed + rank)  # for a process that is new
             _restore_random_states(tensors, device, rank)
         return cls(
             model=model,
@@ -98,7 +98,7 @@ class TrainingRun:
 
 
 def random_states(model: nn.Module, rank: int = 0) -> dict[str, Tensor]:
-    """Return the state of this process's random numbers, by the names that they have in a file."""
+    """Return this process's random states, by their names in a file."""
     states = {_name("cpu", rank): torch.get_rng_state()}
     if next(model.parameters()).is_cuda:
         states[_name("cuda", rank)] = torch.cuda.get_rng_state()
@@ -106,7 +106,7 @@ def random_states(model: nn.Module, rank: int = 0) -> dict[str, Tensor]:
 
 
 def _restore_random_states(tensors: dict[str, Tensor], device: str, rank: int) -> None:
-    """Set the states of this process, if it was there when the checkpoint was written."""
+    """Restore the random states of this process, if the checkpoint has them."""
     if _name("cpu", rank) in tensors:
         torch.set_rng_state(tensors[_name("cpu", rank)])
     if device == "cuda" and _name("cuda", rank) in tensors:
@@ -115,3 +115,25 @@ def _restore_random_states(tensors: dict[str, Tensor], device: str, rank: int) -
 
 def _name(device: str, rank: int) -> str:
     return f"random.{device}.{rank}" if rank else f"random.{device}"
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended a training, after a whole step.
+
+    Being a `KeyboardInterrupt` it ends the cell, or the program. `history` and `model` are as of
+    that step.
+    """
+
+    def __init__(self, run: TrainingRun):
+        self.history, self.model = run.history, run.model
+        at = f"Interrupted after step {run.history.steps} of {run.config.steps}"
+        what = "the model and its history (model.history) are"
+        how = "Call train again to go on with these weights; its schedule begins anew"
+        if run.checkpoint:
+            how = f"resume({str(run.checkpoint)!r}, batches) goes on from there"
+        rest = f"as they were after that step. {how}" if run.history.interrupted else "complete"
+        super().__init__(f"{at}: {what} {rest}.")
+
+    def _render_traceback_(self) -> list[str]:
+        """What Jupyter shows: nothing is wrong, so a sentence is enough."""
+        return [str(self)]

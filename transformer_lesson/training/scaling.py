@@ -1,4 +1,4 @@
-"""Scaling: how the loss falls with size and text, fitted to small runs to foresee a larger one.
+"""Scaling: how the loss falls with size and text, fitted to small runs to predict a larger one.
 
 `size_and_text` and `scaling_law` train the runs.
 """
@@ -19,14 +19,14 @@ def fit_power_law(
 ) -> tuple[float, float, float]:
     """Fit loss = floor + a * size ** -b, a straight line in logarithms for each floor.
 
-    log(loss - floor) = log(a) - b * log(size). Of all floors the one is taken whose curve has the
-    least sum of squared distances from the losses themselves: distances in logarithms differ with
-    the floor and cannot be compared.
+    log(loss - floor) = log(a) - b * log(size). The floor is chosen whose curve has the smallest sum
+    of squared distances from the losses themselves: distances in logarithms differ with the floor
+    and cannot be compared.
 
     Args:
-        sizes: of the runs, such as parameters or tokens, two different ones at least.
+        sizes: of the runs, such as parameters or tokens, at least two different ones.
         losses: what they reached, in any unit.
-        floors: losses that no size gets below, to choose from; 0.0 is none.
+        floors: candidates for the loss that no size gets below; 0.0 is none.
 
     Returns:
         floor, a and b.
@@ -65,11 +65,11 @@ class ScalingLaw(NamedTuple):
     beta: Number
 
     def loss(self, size: Number, tokens: Number) -> float:
-        """Return the loss that it foresees, in nats per token."""
+        """Return the predicted loss, in nats per token."""
         return self.E + self.A / size**self.alpha + self.B / tokens**self.beta
 
     def best_size(self, operations: Number) -> float:
-        """Return the size N whose loss is lowest where 6 N D operations are to be spent.
+        """Return the size N whose loss is lowest when 6 N D operations are to be spent.
 
         Source: Hoffmann and others (2022), eq. 4.
         """
@@ -85,11 +85,11 @@ class ScalingLaw(NamedTuple):
     def cheapest(self, loss: Number, written: Number) -> tuple[float, float]:
         """Return size and tokens that reach a loss with the fewest operations in a model's life.
 
-        Training takes 6 N D operations, and each token that it writes or reads later 2 N.
+        Training takes 6 N D operations, and each token that is later written or read 2 N.
 
         Args:
             loss: to be reached, above E.
-            written: tokens in all its life after training.
+            written: tokens in its whole life after training.
 
         Source: Sardana and others, "Beyond Chinchilla-Optimal" (2023), eq. 3.
         Differs: they look for the root of a derivative; here sizes 1 % apart are tried.
@@ -118,8 +118,8 @@ def fit_scaling_law(
 ) -> tuple[Number, Number, Number, Number, Number]:
     """Fit loss = E + A / N^alpha + B / D^beta by least squares.
 
-    For each pair of exponents E, A and B are the solution of a linear problem. Of all pairs the one
-    is taken that has the least sum of squared distances from the losses.
+    For each pair of exponents, E, A and B are the solution of a linear problem. The pair with the
+    smallest sum of squared distances from the losses is chosen.
 
     Args:
         sizes: N of each run.

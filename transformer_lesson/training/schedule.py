@@ -28,7 +28,7 @@ def warmup_rate(step: int, d_model: int, warmup_steps: int) -> float:
 
 
 def learning_rate(step: int, config: TrainConfig, d_model: int) -> float:
-    """The learning rate of a step, as the config's schedule has it.
+    """The learning rate of a step by the config's schedule.
 
     Warm-up is a straight line up to `config.peak_learning_rate` at step `steps_of_warmup`. From
     there on "constant" stays, "linear" is a straight line down to zero, and "cosine" half a wave

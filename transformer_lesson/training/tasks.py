@@ -1,4 +1,4 @@
-"""What the command line can train: a corpus, made ready, and how to evaluate the result."""
+"""What the command line can train: a prepared corpus, and how to evaluate the result."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -30,7 +30,7 @@ class Task(NamedTuple):
 
     Args:
         kind: which of the models.
-        evaluate: gives sentences on how good a trained model is.
+        evaluate: returns sentences on how good a trained model is.
     """
 
     recipe: Recipe
@@ -42,10 +42,10 @@ class Task(NamedTuple):
 
 
 def make_task(corpus: str, seed: int) -> Task:
-    """Make a corpus ready: "grammar", "interface", "manual", or the name of a file of pairs.
+    """Prepare a corpus: "grammar", "interface", "manual", or the name of a file of pairs.
 
     Raises:
-        ValueError: the file is no file of pairs, or its pairs are too few or too long.
+        ValueError: the file is not one of pairs, or its pairs are too few or too long.
     """
     if corpus == "grammar":
         train, unseen, combinations = grammar.splits(N_GRAMMAR, N_TESTS, seed=0)
@@ -134,7 +134,7 @@ def _hold_out(pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
 
 
 def _short_enough(pairs: list[Pair], tokenizer: Tokenizer, longest: int) -> list[Pair]:
-    """Leave out what the model has no room for, and say how much that is."""
+    """Leave out pairs too long for the model, and say how many."""
     kept = [pair for pair in pairs if max(len(tokenizer.encode(t)) for t in pair[:2]) < longest]
     if not kept:
         raise ValueError(

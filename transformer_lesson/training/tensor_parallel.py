@@ -2,8 +2,8 @@
 
 Every process holds the whole text and a part of each matrix. Attention and the feed-forward
 network both begin with matrices whose columns are independent (a head's queries, a unit's
-question) and end with one whose rows are added up. So a process computes its own part without
-asking anybody, and once a sub-layer the parts are summed.
+question) and end with one whose rows are added up. So each process computes its part on its own,
+and the parts are summed once per sub-layer.
 
 Source: Shoeybi et al., "Megatron-LM" (2019), section 3, whose f and g are `spread` and `add_parts`.
 """
@@ -40,7 +40,7 @@ def share_of(matrix: Tensor, axis: int) -> Tensor:
 
 
 class _Spread(torch.autograd.Function):
-    """Forward nothing happens; backward the gradients of all processes are added up."""
+    """Does nothing forward, and sums the gradients of all processes backward."""
 
     @staticmethod
     def forward(ctx, x: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ class _Spread(torch.autograd.Function):
 
 
 class _AddParts(torch.autograd.Function):
-    """Forward the parts of all processes are added up; backward nothing happens."""
+    """Sums the parts of all processes forward, and does nothing backward."""
 
     @staticmethod
     def forward(ctx, part: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ def _summed(part: Tensor) -> Tensor:
 
 
 def spread(x: Tensor) -> Tensor:
-    """Hand x to the parts of a layer. Its gradient is the sum of what each part asks for."""
+    """Pass x to the parts of a layer. Its gradient is the sum of the parts' gradients."""
     return _Spread.apply(x)
 
 

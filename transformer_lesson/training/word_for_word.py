@@ -1,7 +1,7 @@
 """An encoder that says each English word in German, whole or with one of its parts left out.
 
-What a word becomes hangs on the words around it: "the" is der, die, das or den, as its noun and
-that noun's role want it. Who looks at no other word can only say what is most frequent.
+What a word becomes depends on the words around it: "the" is der, die, das or den, depending on its
+noun and that noun's role. Without a look at other words, the best answer is the most frequent one.
 """
 
 import math
@@ -29,18 +29,18 @@ BRANCHES = {
     "no residual": lambda x, sublayer, norm: norm(sublayer(x)),
     "neither": lambda x, sublayer, norm: sublayer(x),
 }
-"""What may stand around a sub-layer."""
+"""What may surround a sub-layer."""
 
 
 def german_of_each_word(pair: Pair) -> list[str]:
-    """Return the first German word that each English word is aligned with, "" where none is."""
+    """Return the first German word that each English word is aligned with, or ""."""
     first = {i: j for i, j in sorted(pair.alignment, reverse=True)}
     german = pair.target.split()
     return [german[first[i]] if i in first else "" for i in range(len(pair.source.split()))]
 
 
 def word_batches(pairs: Sequence[Pair], tokenizer: WordTokenizer, batch_size: int) -> list[Batch]:
-    """Return batches whose labels are the German of each word; where there is none, padding."""
+    """Return batches whose labels are the German of each word, or padding if it has none."""
     rows = []
     for pair in pairs:
         labels = [
@@ -82,7 +82,7 @@ def word_reader(
 
     Args:
         vocab_size: words of both languages.
-        branch: what stands around each sub-layer, a key of `BRANCHES`.
+        branch: what surrounds each sub-layer, a key of `BRANCHES`.
         n_layers, d_model: sizes; there are 4 heads, and d_ff is 4 times d_model.
         seed: of the weights.
     """
@@ -131,7 +131,7 @@ def read_aloud(model: EncoderOnlyTransformer, tokenizer: WordTokenizer, sentence
 
 @torch.no_grad()
 def share_right(model: EncoderOnlyTransformer, batches: Sequence[Batch]) -> float:
-    """Return how many words get their German form, from 0 to 1."""
+    """Return the share of words that get their German form, from 0 to 1."""
     right = total = 0
     for (ids,), labels in batches:
         real: Tensor = labels != model.config.pad_id

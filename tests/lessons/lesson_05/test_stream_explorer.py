@@ -9,7 +9,7 @@ import torch
 from tests.explorables import tiny_models
 from tests.explorables.forward_pass import forward_pass, told_numbers
 from tests.explorables.shown import agree, assert_refused
-from tests.explorables.test_model_flow import translation
+from tests.explorables.tiny_models import translation
 from transformer_lesson import EncoderOnlyTransformer
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import StreamExplorer

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from tests.explorables.histories import short
 from tests.explorables.shown import agree, assert_refused, lines
-from tests.explorables.test_live_curves import short
 from tests.explorables.tiny_models import translator
 from tests.security.hostile_texts import TEXTS
 from transformer_lesson.explorables import ReplayRecorder, TrainingReplay

@@ -1,7 +1,7 @@
-"""The engine of exercises: what is the same for every lesson.
+"""The exercise engine: everything that is the same for every lesson.
 
 A check goes through `specification` (what an exercise is), `choosing` (variants of its function),
 `attempt` (calling an answer), `compare`, `examples`, `diagnosis`, `explanation` and `checks`.
-`folds` opens hints and solutions, `question_bank` and `predictions` ask on a `card`, `progress`
-and `collection` keep what passed. What lessons say lies beside the engine.
+`folds` shows hints and solutions, `question_bank` and `predictions` ask on a `card`, `progress`
+and `collection` store what passed. The lessons' own texts are outside the engine.
 """

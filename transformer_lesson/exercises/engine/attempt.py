@@ -18,9 +18,9 @@ from transformer_lesson.exercises.engine.specification import Tried
 from transformer_lesson.exercises.engine.standalone import bare_source
 
 LONGEST = 1000  # characters quoted from a learner's output or exception
-RAISED = "Your function raised"  # how the words for an exception begin
+RAISED = "Your function raised"  # how a message about an exception begins
 
-FOREIGN = (  # where code lies that is not the learner's
+FOREIGN = (  # folders whose code is not the learner's
     str(Path(__file__).resolve().parents[2]),
     *{sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")},
 )
@@ -31,7 +31,7 @@ class Failed(Exception):
 
     Args:
         text: what is wrong.
-        mistake: what that is called, where it has a name.
+        mistake: the mistake's name, if it has one.
     """
 
     def __init__(self, text: str, mistake: str | None = None):
@@ -40,16 +40,16 @@ class Failed(Exception):
 
 
 class NotAttempted(Exception):
-    """The stub is still as it was."""
+    """The stub is unchanged."""
 
 
 class Outcome(NamedTuple):
-    """What a function gave: a result, or what it raised; and its arguments after.
+    """What a call returned or raised, and its arguments afterwards.
 
-    Of what it raised, the type's name is kept. `RuntimeError` alone says little, since PyTorch
-    raises nothing else, so there the beginning of the message goes with it, without its numbers.
+    `raised` is the exception's type. PyTorch raises little but `RuntimeError`, so there the
+    beginning of the message is added, without its numbers.
 
-    Arguments that are functions are left out: each call gets functions of its own.
+    Function arguments are left out: each call gets its own.
     """
 
     result: Any
@@ -58,36 +58,38 @@ class Outcome(NamedTuple):
 
 
 class Excerpt(io.TextIOBase):
-    """Stands in for standard output and keeps only the beginning of what is printed."""
+    """Replaces standard output and keeps only the beginning of what is printed."""
 
     def __init__(self):
         super().__init__()
         self.text = ""
 
     def write(self, text: str) -> int:
-        """Keep what still fits."""
+        """Append as much as fits."""
         self.text += text[: LONGEST - len(self.text)]
         return len(text)
 
 
 def is_untouched(answer: Callable, start: Callable | None) -> bool:
-    """Return whether a function is still as the notebook gave it: blank, or with its bug."""
+    """Return whether a function is still as the notebook has it: blank, or with its bug."""
     if not inspect.isfunction(answer):
         return False
     if start is None:
         return is_blank(answer)
-    names = {}  # compiled by itself, as in the notebook's cell
+    names = {}  # compiled alone, as in the notebook's cell
     exec(compile(bare_source(inspect.unwrap(start)), "stub", "exec"), names)
     return is_same_code(answer.__code__, names[start.__name__].__code__)
 
 
 def is_same_code(one: CodeType, other: CodeType) -> bool:
-    """Return whether two functions take the same steps, whatever their docstrings say."""
+    """Return whether two functions have the same bytecode, docstrings aside."""
 
     def steps(code: CodeType) -> list:
-        taken = [(step.opname, step.argval) for step in dis.get_instructions(code)]
-        taken = [(name, None if inspect.iscode(value) else repr(value)) for name, value in taken]
-        return [code.co_varnames, taken, *map(steps, filter(inspect.iscode, code.co_consts))]
+        listing = [(step.opname, step.argval) for step in dis.get_instructions(code)]
+        listing = [
+            (name, None if inspect.iscode(value) else repr(value)) for name, value in listing
+        ]
+        return [code.co_varnames, listing, *map(steps, filter(inspect.iscode, code.co_consts))]
 
     return steps(one) == steps(other)
 
@@ -106,13 +108,12 @@ def is_blank(answer: Callable) -> bool:
 def call(answer: Callable, inputs: tuple) -> Any:
     """Return answer(*inputs).
 
-    Warnings are left out: what is wrong is said by the check, in its own words and below the cell,
-    and not by PyTorch above it, once for all the calls of a check.
+    Warnings are suppressed: the check reports what is wrong, in its own words.
 
     Raises:
         NotAttempted: the answer is a stub that raises `NotImplementedError`.
-        Failed: the answer raised anything else, `SystemExit` included, or its trial cannot use what
-            it returned. Only the interrupt button's `KeyboardInterrupt` goes through.
+        Failed: the answer raised anything else, including `SystemExit`, or its trial cannot use
+            what it returned. Only the interrupt button's `KeyboardInterrupt` passes through.
     """
     try:
         with warnings.catch_warnings():
@@ -121,26 +122,26 @@ def call(answer: Callable, inputs: tuple) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        written = answer.args[0] if isinstance(answer, Tried) else answer
-        names = written.__code__.co_names if inspect.isfunction(written) else ()
+        function = answer.args[0] if isinstance(answer, Tried) else answer
+        names = function.__code__.co_names if inspect.isfunction(function) else ()
         if type(error) is NotImplementedError and "NotImplementedError" in names:
             raise NotAttempted from error
         raise Failed(_explain(error)) from error
 
 
 def _explain(error: BaseException) -> str:
-    """Return what was raised and on which of the learner's own lines; or a trial's own words."""
+    """Return the exception and the learner's lines in its traceback, or a trial's message."""
     if isinstance(error, Failed):
         return str(error)
     raised = " ".join("".join(traceback.format_exception_only(error)).split())[:LONGEST]
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(FOREIGN)]
-    lines = [f"line {frame.lineno}, in {frame.name}: {frame.line}" for frame in own[-5:]]
+    own_frames = [frame for frame in frames if not frame.filename.startswith(FOREIGN)]
+    lines = [f"line {frame.lineno}, in {frame.name}: {frame.line}" for frame in own_frames[-5:]]
     return "\n".join([f"{RAISED} {raised}", *lines])
 
 
 def outcome(answer: Callable, inputs: tuple) -> Outcome:
-    """Call an answer and keep what it gave, and what it left of its inputs."""
+    """Call an answer; return its result or exception, and its inputs afterwards."""
     result = raised = None
     try:
         result = _copied(call(answer, inputs))
@@ -152,7 +153,7 @@ def outcome(answer: Callable, inputs: tuple) -> Outcome:
 
 
 def _copied(result: Any) -> Any:
-    """Keep a result as it is now: the answer may write into its tensors again."""
+    """Copy a result: the answer may write into its tensors later."""
     if isinstance(result, tuple | list):
         return [_copied(part) for part in result]
     if isinstance(result, Tensor) and result.ndim == 0 and result.is_cpu:

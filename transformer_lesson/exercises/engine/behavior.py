@@ -1,8 +1,7 @@
-"""What an answer does that no known mistake does, found out from its numbers.
+"""Describing wrong answers that match no known mistake, from their numbers alone.
 
-A change to one token, one head or one sentence reaches some numbers of a result and leaves the
-others as they were. Which ones, tells what a function mixes, leaks or overlooks, whatever it is
-made of.
+A change to one token, head or sentence moves some numbers of a result and leaves the rest. Which
+numbers move shows what a function mixes, leaks or ignores, however it is written.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,12 +25,12 @@ from transformer_lesson.exercises.engine.wording import Explanation
 NOUNS = {"batch": "sentence", "n": "token"} | {
     name: name for name in ("head", "query", "key", "token", "target", "source", "position")
 }
-"""The axes along which one place is changed, and what stands there."""
+"""The axes along which one place is changed, and the noun for such a place."""
 
-MOVED, STILL = 1e-3, 1e-6  # in parts of the result's largest number; float32 rounds less
+MOVED, STILL = 1e-3, 1e-6  # relative to the result's largest number; float32 rounds less
 CHANGES = ((-0.5, 1.0), (0.3, -0.7))
-"""Factor and summand of a change. Among thousands of numbers one may happen to stay where it was;
-the same one does not stay twice."""
+"""Factor and summand of each change. Among thousands of numbers one may stay put by chance, but not
+the same one twice."""
 
 
 class Change(NamedTuple):
@@ -39,8 +38,8 @@ class Change(NamedTuple):
 
     Args:
         argument: the name of the argument.
-        axis, index: the name of the axis and which place along it.
-        inputs: all arguments, that one changed.
+        axis, index: the axis's name and the place along it.
+        inputs: all arguments, with that one changed.
     """
 
     argument: str
@@ -50,39 +49,39 @@ class Change(NamedTuple):
 
 
 def unlike_ours(exercise: Exercise, answer: Callable) -> Explanation | None:
-    """Return in a sentence how an answer differs from ours, if it does in a way that can be told.
+    """Say in a sentence how an answer differs from ours; `None` if nothing can be said.
 
-    Its numbers may be drawn at random, or be ours times one number, or ours and one number. An
-    argument may have no effect. Or a change, or another order, moves its result where ours stays,
-    or leaves it where ours moves.
+    Its numbers may be random, a constant multiple of ours, or ours plus a constant. An argument may
+    have no effect. Or a change, or a different order, moves its result where ours stays put, or
+    leaves it where ours moves.
 
     Args:
-        exercise: its axes have names, and sizes that tell them apart.
-        answer: gives results of the right form, but wrong ones.
+        exercise: has named axes of distinct sizes.
+        answer: returns results of the right form but with wrong values.
     """
     numbers = range(exercise.draws)
     for number in numbers:
-        told = _at_random(exercise, answer, number)
-        if told:
-            return Explanation("a result that is drawn at random", told)
+        explanation = _at_random(exercise, answer, number)
+        if explanation:
+            return Explanation("a result that is drawn at random", explanation)
     idle = _without_effect(exercise, answer)
     if idle:
         return idle
     for number in numbers:
         for tell in (_one_number, _one_change, _one_order):
-            told = tell(exercise, answer, number)
-            if told:
-                return told
+            explanation = tell(exercise, answer, number)
+            if explanation:
+                return explanation
     return None
 
 
 def _without_effect(exercise: Exercise, answer: Callable) -> Explanation | None:
-    """Say which argument changes nothing in the answer's results, on no draw, and ours on some."""
+    """Say which argument never affects the answer's results but affects ours."""
     if exercise.trial:
-        return None  # its arguments are the trial's, which a learner never sees
+        return None  # the arguments are the trial's; a learner never sees them
     ours = exercise.tried_reference()
-    drawn = [exercise.make_inputs(Draw(number)) for number in range(exercise.draws)]
-    for place, name in enumerate(argument_names(exercise)[: min(map(len, drawn))]):
+    draws = [exercise.make_inputs(Draw(number)) for number in range(exercise.draws)]
+    for place, name in enumerate(argument_names(exercise)[: min(map(len, draws))]):
         effects = [_effect(function, exercise, place) for function in (answer, ours)]
         if effects[0] == "none" and effects[1] == "some":
             return Explanation(
@@ -93,20 +92,20 @@ def _without_effect(exercise: Exercise, answer: Callable) -> Explanation | None:
 
 
 def _effect(function: Callable, exercise: Exercise, place: int) -> str:
-    """Return whether changes to an argument change a result: "some", "none", or "" if untried."""
-    tried = ""
+    """Return an argument's effect on the result: "some", "none", or "" if not testable."""
+    effect = ""
     for number in range(exercise.draws):
         before, after = (list(exercise.make_inputs(Draw(number))) for _ in range(2))
         after[place] = _another(after[place])
         if after[place] is None:
             continue
-        one, other = (outcome(function, tuple(inputs)) for inputs in (before, after))
-        if one.raised or other.raised or not _comparable(one.result):
+        first, second = (outcome(function, tuple(inputs)) for inputs in (before, after))
+        if first.raised or second.raised or not _comparable(first.result):
             continue
-        tried = "none"
-        if not same(one.result, other.result):
+        effect = "none"
+        if not same(first.result, second.result):
             return "some"
-    return tried
+    return effect
 
 
 def _comparable(result: Any) -> bool:
@@ -115,7 +114,7 @@ def _comparable(result: Any) -> bool:
 
 
 def _another(value: Any) -> Any:
-    """Return another value of an argument's kind; `None` if there is none that surely fits."""
+    """Return a different value of the same kind; `None` if none is certain to be valid."""
     if isinstance(value, Tensor) and value.dtype == torch.bool:
         return ~value
     if isinstance(value, Tensor) and value.is_floating_point():
@@ -126,9 +125,9 @@ def _another(value: Any) -> Any:
 
 
 def _at_random(exercise: Exercise, answer: Callable, number: int) -> str | None:
-    """Say that two calls with the same inputs give different numbers."""
+    """Report two calls with the same inputs that give different numbers."""
     inputs = [exercise.make_inputs(Draw(number)) for _ in range(2)]
-    once, again = (_first_tensor(exercise, answer, one) for one in inputs)
+    once, again = (_first_tensor(exercise, answer, arguments) for arguments in inputs)
     if once is None or again is None or same(once, again):
         return None
     return (
@@ -138,7 +137,7 @@ def _at_random(exercise: Exercise, answer: Callable, number: int) -> str | None:
 
 
 def _one_number(exercise: Exercise, answer: Callable, number: int) -> Explanation | None:
-    """Say that all numbers of the answer are ours times one number, or ours and one number."""
+    """Report a constant factor or summand between the answer's numbers and ours."""
     inputs = [exercise.make_inputs(Draw(number)) for _ in range(2)]
     ours = _first_tensor(exercise, exercise.tried_reference(), inputs[0])
     yours = _first_tensor(exercise, answer, inputs[1])
@@ -150,15 +149,15 @@ def _one_number(exercise: Exercise, answer: Callable, number: int) -> Explanatio
     ours, yours = ours[finite], yours[finite]
     if len(ours) < 4 or not yours.any():
         return None
-    for word, found in ((" times ours", yours / ours), (" more than ours", yours - ours)):
-        if same(found, found[:1].expand(len(found))) and found[0].abs() > STILL:
-            told = f"On one of our inputs every number of yours is {found[0]:.4g}{word}."
-            return Explanation("a factor or summand that changes with the inputs", told)
+    for word, relation in ((" times ours", yours / ours), (" more than ours", yours - ours)):
+        if same(relation, relation[:1].expand(len(relation))) and relation[0].abs() > STILL:
+            sentence = f"On one of our inputs every number of yours is {relation[0]:.4g}{word}."
+            return Explanation("a factor or summand that changes with the inputs", sentence)
     return None
 
 
 def _one_change(exercise: Exercise, answer: Callable, number: int) -> Explanation | None:
-    """Say which change moves the answer's result where ours stays, or the other way round."""
+    """Report a change that moves the answer's result where ours stays put, or vice versa."""
     draw = Draw(number)
     exercise.make_inputs(draw)  # names the axes
     for change, other in zip(*(_changes(exercise, draw, *how) for how in CHANGES), strict=True):
@@ -169,20 +168,21 @@ def _one_change(exercise: Exercise, answer: Callable, number: int) -> Explanatio
                 (one & same_one).nonzero().tolist()
                 for one, same_one in zip(first, again, strict=True)
             ]
-            leaks = _across(exercise, draw, change, leaks)
+            leaks = _at_other_indices(exercise, draw, change, leaks)
             hidden = bool(leaks) and _is_hidden(exercise, number, change, tuple(leaks[0]))
-            told = _said(exercise, draw, change, leaks, oversights, hidden)
-            if told:
-                return told
+            explanation = _in_words(exercise, draw, change, leaks, oversights, hidden)
+            if explanation:
+                return explanation
     return None
 
 
 def _differences(
     exercise: Exercise, answer: Callable, number: int, change: Change
 ) -> tuple[Tensor, Tensor]:
-    """Return which numbers a change moves in the answer's result only, and which in ours only.
+    """Return masks of the numbers that a change moves only in the answer's result, or only in ours.
 
-    Where it moves anything of both, nothing is overlooked: a number that stays may be at an end.
+    If it moves anything in the answer, nothing counts as overlooked: a still number may be
+    saturated.
     """
     functions = exercise.tried_reference(), answer
     fresh = [exercise.make_inputs(Draw(number)) for _ in functions]
@@ -194,7 +194,7 @@ def _differences(
 
 
 def _one_order(exercise: Exercise, answer: Callable, number: int) -> Explanation | None:
-    """Say where an order matters to the answer and not to ours, or the other way round."""
+    """Report an axis whose order matters to the answer but not to ours, or vice versa."""
     draw = Draw(number)
     exercise.make_inputs(draw)  # names the axes
     for axis in filter(NOUNS.get, draw.sizes):
@@ -204,15 +204,15 @@ def _one_order(exercise: Exercise, answer: Callable, number: int) -> Explanation
             continue
         turned = f"With the order reversed, {NOUNS[axis]} {draw.sizes[axis] - 1} first, the numbers"
         if ours:
-            told = f"{turned} must change; yours only trade places."
-            return Explanation("an order that makes no difference", told)
-        told = f"{turned} must only trade places; yours change."
-        return Explanation("an order that makes a difference", told)
+            sentence = f"{turned} must change; yours only trade places."
+            return Explanation("an order that makes no difference", sentence)
+        sentence = f"{turned} must only trade places; yours change."
+        return Explanation("an order that makes a difference", sentence)
     return None
 
 
 def _depends_on_order(exercise: Exercise, function: Callable, draw: Draw, axis: str) -> bool | None:
-    """Return whether inputs that are turned round give more than a result that is turned round."""
+    """Return whether reversing the inputs along an axis does more than reverse the result."""
 
     def turned(value):
         dims = _named_axes(value.shape, draw.sizes) if isinstance(value, Tensor) else {}
@@ -224,12 +224,12 @@ def _depends_on_order(exercise: Exercise, function: Callable, draw: Draw, axis: 
     if before is None or after is None or before.shape != after.shape:
         return None
     if same(before, turned(before)):
-        return None  # a result of equal rows says nothing about their order
+        return None  # equal rows say nothing about their order
     return not same(before, turned(after))
 
 
 def _first_tensor(exercise: Exercise, function: Callable, inputs: tuple) -> Tensor | None:
-    """Return the first value of a function's result, if it is a tensor of numbers."""
+    """Return the first returned value if it is a tensor of numbers."""
     try:
         first = as_parts(call(function, inputs), exercise.returns)[0]
     except Failed:
@@ -241,7 +241,7 @@ def _first_tensor(exercise: Exercise, function: Callable, inputs: tuple) -> Tens
 
 
 def _changes(exercise: Exercise, draw: Draw, factor: float, summand: float) -> Iterator[Change]:
-    """All changes to the first or the last place along an axis with a name."""
+    """Yield changes to the first and the last place along each named axis."""
     inputs = exercise.make_inputs(Draw(draw.number))
     for i, name in enumerate(argument_names(exercise)[: len(inputs)]):
         value = inputs[i]
@@ -256,7 +256,7 @@ def _changes(exercise: Exercise, draw: Draw, factor: float, summand: float) -> I
 
 
 def _named_axes(shape: tuple[int, ...], sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return which axis has which name, of those whose size tells it."""
+    """Return the dimension of each named axis that its size identifies."""
     unique = {name: size for name, size in sizes.items() if [*sizes.values()].count(size) == 1}
     return {
         name: shape.index(size)
@@ -266,7 +266,7 @@ def _named_axes(shape: tuple[int, ...], sizes: Mapping[str, int]) -> dict[str, i
 
 
 def _moves(exercise: Exercise, function: Callable, inputs: tuple, change: Change) -> Tensor | None:
-    """Return how far each number of a function's first result moves, in parts of the largest."""
+    """Return how far each number of the first result moves, relative to the largest."""
     before = _first_tensor(exercise, function, inputs)
     after = _first_tensor(exercise, function, change.inputs)
     if before is None or after is None or before.shape != after.shape:
@@ -275,20 +275,20 @@ def _moves(exercise: Exercise, function: Callable, inputs: tuple, change: Change
     return (after - before).abs().nan_to_num(0.0) / largest
 
 
-def _across(exercise: Exercise, draw: Draw, change: Change, places: list) -> list:
-    """Return those places that lie at another index of the changed axis, or have no such axis.
+def _at_other_indices(exercise: Exercise, draw: Draw, change: Change, places: list) -> list:
+    """Return the places at other indices of the changed axis, or without that axis.
 
-    At the index itself, a number that moves where ours stays is no leak: ours may have reached an
-    end there, as a chance does at 1.
+    At the changed index itself, a number that moves where ours stays is no leak: ours may be
+    saturated, as a probability at 1 is.
     """
     axes = next(iter(exercise.returns.values()))
     named = [(place, named_place(place, axes, draw.sizes).split(", ")) for place in places]
-    own = f"{change.axis} {change.index}"
-    return [place for place, told in named if own not in told]
+    changed_place = f"{change.axis} {change.index}"
+    return [place for place, coordinates in named if changed_place not in coordinates]
 
 
 def _is_hidden(exercise: Exercise, number: int, change: Change, place: tuple) -> bool:
-    """Return whether a mask keeps a change from a place: without it, ours moves there."""
+    """Return whether a mask hides a change from a place: without it, ours moves there."""
     names = argument_names(exercise)
 
     def shown(inputs: tuple) -> tuple:
@@ -301,10 +301,10 @@ def _is_hidden(exercise: Exercise, number: int, change: Change, place: tuple) ->
     return ours is not None and bool(ours[place] > MOVED)
 
 
-def _said(
+def _in_words(
     exercise: Exercise, draw: Draw, change: Change, leaks: list, oversights: list, hidden: bool
 ) -> Explanation | None:
-    """Put a change in words; `hidden` if a mask keeps it from where it leaks."""
+    """Describe a change in words; `hidden` if a mask should keep it from where it leaks."""
     noun = NOUNS[change.axis]
     if not leaks and not oversights:
         return None
@@ -312,12 +312,12 @@ def _said(
     place = named_place((leaks or oversights)[0], axes, draw.sizes)
     changed = f"Changing `{change.argument}` at {noun} {change.index}"
     if not leaks:
-        told = f"{changed} must move the result at {place}; yours stays as it was."
-        return Explanation(f"a {noun} of `{change.argument}` that is overlooked", told)
-    told = f"{changed} moves your result at {place}, but must not."
+        sentence = f"{changed} must move the result at {place}; yours stays as it was."
+        return Explanation(f"a {noun} of `{change.argument}` that is overlooked", sentence)
+    sentence = f"{changed} moves your result at {place}, but must not."
     if hidden:
-        told += " The mask hides it there. What does a query get whose keys are all hidden?"
-        return Explanation(f"a {noun} that is seen although it is hidden", told)
+        sentence += " The mask hides it there. What does a query get whose keys are all hidden?"
+        return Explanation(f"a {noun} that is seen although it is hidden", sentence)
     if f"{change.axis} " in place:
-        told += f" What belongs to one {noun} reaches another: over which axis do you go?"
-    return Explanation(f"a {noun} that reaches what it must not", told)
+        sentence += f" What belongs to one {noun} reaches another: over which axis do you go?"
+    return Explanation(f"a {noun} that reaches what it must not", sentence)

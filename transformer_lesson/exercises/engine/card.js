@@ -1,5 +1,5 @@
-// Questions as a card, in the page: choose, commit, read. It asks no kernel, so it answers at once,
-// also while a cell runs; the kernel keeps what was chosen when it comes to it.
+// Questions as a card in the page: choose, commit, read. No kernel is needed, so it answers at
+// once, even while a cell runs; the kernel stores the choice when it is free.
 
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -8,13 +8,13 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-function show(node, html) { // Python has escaped what is no markup
-  if (node.shown === html) return; // or a screen reader says it again
+function show(node, html) { // Python has escaped everything but markup
+  if (node.shown === html) return; // or a screen reader repeats it
   node.innerHTML = html;
   node.shown = html;
 }
 
-// While it has the focus, JupyterLab's own keys, the arrows among them, do nothing.
+// While it has the focus, JupyterLab's own keys, such as the arrows, do nothing.
 function control(tag, attributes, ...children) {
   return element(tag, { ...attributes, "data-lm-suppress-shortcuts": "true" }, ...children);
 }
@@ -22,7 +22,7 @@ function control(tag, attributes, ...children) {
 class Card {
   constructor(model, el) {
     this.model = model;
-    this.name = `card-${Math.random().toString(36).slice(2)}`; // unlike any other card's
+    this.name = `card-${Math.random().toString(36).slice(2)}`; // unique in the page
     this.text = element("div", { id: `${this.name}-text`, tabindex: "-1" });
     this.options = element("div", {
       class: "options", role: "radiogroup", "aria-labelledby": this.text.id,
@@ -102,8 +102,8 @@ class Card {
       label.append(element("b", {}, right ? "✓" : "✗"));
     });
     const told = options.filter((option, i) => i === chosen || option.right);
-    told.sort((a, b) => a.right - b.right); // first what you chose
-    this.card.classList.add("lesson-decided"); // what waits for it opens
+    told.sort((a, b) => a.right - b.right); // your choice first
+    this.card.classList.add("lesson-decided"); // opens what depends on it
     show(this.status, told.map(({ right, told }) =>
       `<p class="${right ? "right" : "wrong"}">${told}</p>`).join(""));
   }

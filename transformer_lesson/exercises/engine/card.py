@@ -1,7 +1,7 @@
 """Questions as a card: a widget whose front end, `card.js`, asks and answers in the page.
 
-The page has all that there is to say about an option, so it answers at once, also while a cell
-runs. The kernel hears of an answer when it is free, and keeps it.
+The page has every option's explanation, so it answers at once, even while a cell runs. The kernel
+stores an answer when it is free.
 """
 
 import random
@@ -19,26 +19,26 @@ from transformer_lesson.exercises.engine.reports import to_html
 
 HERE = resources.files("transformer_lesson.exercises.engine")
 UNKNOWN = -1
-"""What stands for "I don't know" where the others have their place among the options."""
+"""Stands for "I don't know" where other answers have an option's index."""
 
 
 def shuffled(options: tuple, name: str, seed: int) -> tuple:
-    """Return a question's options in the order that follows from its name and a learner's seed."""
-    chance = random.Random(f"{seed} {name}")  # text gives the same order everywhere
+    """Return a question's options, shuffled by its name and a learner's seed."""
+    chance = random.Random(f"{seed} {name}")  # a string seeds alike everywhere
     return tuple(chance.sample(options, len(options)))
 
 
 class Card(anywidget.AnyWidget):
-    """Questions that are asked one after the other; each answer is final.
+    """Questions asked one after another; each answer is final.
 
-    A subclass says how a question and an option look in the page, and what is kept of an answer.
+    A subclass defines how questions and options look and how answers are stored.
 
-    Options are shuffled for each learner in another way: no place gives the right one away.
+    Options are shuffled for each learner, so no position gives the right one away.
 
     Args:
-        asked: the questions, each with a name that no other has.
-        verb: what the button says that takes the answer.
-        tells: whether the page says what an answer means; then there is one question.
+        asked: the questions, with unique names.
+        verb: the label of the button that commits.
+        tells: whether the page explains an answer; then there is one question.
     """
 
     _esm = (HERE / "card.js").read_text(encoding="utf-8")
@@ -60,28 +60,28 @@ class Card(anywidget.AnyWidget):
         super().__init__(questions=questions, verb=verb, tells=tells)
 
     def ask(self, number: int, question: Question | Item) -> str:
-        """Return a question as HTML; the first one has the number 0."""
+        """Return a question as HTML; numbers start at 0."""
         raise NotImplementedError
 
     def offer(self, option: Option | Choice) -> dict:
-        """Return what the page needs of an option."""
+        """Return what the page needs to know about an option."""
         return {"text": to_html(option.text)}
 
     def take(self, number: int, chosen: Option | Choice | None) -> None:
-        """Keep the answer to a question; `None` is "I don't know"."""
+        """Store the answer to a question; `None` is "I don't know"."""
         raise NotImplementedError
 
     @traitlets.observe("answers")
     def _keep(self, change) -> None:
-        with warnings.catch_warnings(record=True) as told:  # no cell runs that could show them
+        with warnings.catch_warnings(record=True) as warned:  # no cell is running to show them
             warnings.simplefilter("always")
             for number in range(len(change.old), len(change.new)):
                 place = change.new[number]
                 self.take(number, None if place == UNKNOWN else self.options[number][place])
-        self.note = "".join(f"<p>{to_html(str(one.message))}</p>" for one in told)
+        self.note = "".join(f"<p>{to_html(str(one.message))}</p>" for one in warned)
 
     def _repr_mimebundle_(self, **kwargs) -> tuple[dict, dict]:
-        """The widget, and its questions for viewers without a kernel."""
+        """The widget, plus its questions for viewers without a kernel."""
         data, metadata = super()._repr_mimebundle_(**kwargs)
         return {**data, "text/markdown": self.folded()}, metadata
 

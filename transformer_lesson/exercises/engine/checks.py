@@ -1,4 +1,8 @@
-"""Checking a learner's function: the first thing that is wrong, said in words."""
+"""Checking a learner's function: the first failure, explained in words.
+
+Two layers: `run_checks` finds the first failure, `check_and_diagnose` also explains it; `check`
+adds a time limit and stores what passed.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -9,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lesson.exercises.catalog import find
 from transformer_lesson.exercises.engine.attempt import (
     RAISED,
     Excerpt,
@@ -19,6 +22,7 @@ from transformer_lesson.exercises.engine.attempt import (
     is_untouched,
 )
 from transformer_lesson.exercises.engine.behavior import unlike_ours
+from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.choosing import turns
 from transformer_lesson.exercises.engine.collection import collect
 from transformer_lesson.exercises.engine.compare import (
@@ -57,12 +61,11 @@ QUOTED = 10  # lines of what an answer prints
 def check(name: str, answer: Any) -> Report:
     """Check a learner's function and report the first thing that is wrong with it.
 
-    In this order: does it run; type, dtype and shape; are its inputs left as they were; rules
-    that every right result obeys; equality with the package's own function on some random
-    draws. What fails is compared with the known mistakes. A wrong answer never raises here,
-    what it prints is quoted in the report, and what does not end is stopped after 10 seconds.
-    A passed exercise counts in `progress()`. If the notebook has a later version of the function
-    whose cell failed, the report begins with a sentence that says so.
+    In this order: does it run; type, dtype and shape; are its inputs unchanged; rules that every
+    right result obeys; equality with the package's own function on random draws. A failure is
+    compared with the known mistakes. A wrong answer never raises here, its prints are quoted in
+    the report, and it is stopped after 10 seconds. A passed exercise counts in `progress()`. If a
+    later version of the function failed to be defined, the report begins by saying so.
 
     Args:
         name: the exercise, such as "split_heads".
@@ -81,24 +84,24 @@ def check(name: str, answer: Any) -> Report:
         return Report(name, "not attempted", earlier)
     printed = Excerpt()
     with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]), one_thread():
-        exercise.tried_reference()(*exercise.make_inputs(Draw(0)))  # so that all is imported
+        exercise.tried_reference()(*exercise.make_inputs(Draw(0)))  # import everything first
         try:
-            report = run_for_at_most(LONGEST, lambda: _plain_verdict(exercise, answer))
+            report = run_for_at_most(LONGEST, lambda: _report_of_checks(exercise, answer))
         except TookTooLong:
             report = Report(name, "failed", ENDLESS)
-        with contextlib.suppress(TookTooLong):  # then what is wrong is said without a diagnosis
-            plain = report
-            report = run_for_at_most(LONGEST, lambda: _diagnosed(exercise, answer, plain))
+        with contextlib.suppress(TookTooLong):  # then without a diagnosis
+            failing = report
+            report = run_for_at_most(LONGEST, lambda: _add_diagnosis(exercise, answer, failing))
     if report.status == "passed":
         remember("passed", name, True)
         report = replace(report, message=report.message + _kept(exercise, answer))
-    said = "\n".join(filter(None, [earlier, report.message]))
-    return replace(report, message=said + _quote(printed))
+    message = "\n".join(filter(None, [earlier, report.message]))
+    return replace(report, message=message + _quote(printed))
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute on one thread: with tensors this small, sharing the work is slower than doing it."""
+    """Compute on one thread: for tensors this small, several threads are slower."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -112,7 +115,7 @@ Which loop does not end? Print what it counts, or what it waits for."""
 
 
 def _kept(exercise: Exercise, answer: Callable) -> str:
-    """Collect what passed, and return the line that says so; a bug hunt's repairs stay there."""
+    """Collect a passed answer and return the line that says so; bug repairs are not collected."""
     if exercise.start:
         return ""
 
@@ -128,15 +131,15 @@ def _kept(exercise: Exercise, answer: Callable) -> str:
     return f"\n{sentence}" if sentence else ""
 
 
-def verdict(exercise: Exercise, answer: Callable) -> Report:
-    """Return the verdict on an answer, with no limit of time and nothing remembered."""
-    return _diagnosed(exercise, answer, _plain_verdict(exercise, answer))
+def check_and_diagnose(exercise: Exercise, answer: Callable) -> Report:
+    """Return the report on an answer, with no time limit and nothing stored."""
+    return _add_diagnosis(exercise, answer, _report_of_checks(exercise, answer))
 
 
-def _plain_verdict(exercise: Exercise, answer: Callable) -> Report:
-    """Return the verdict, and of a wrong answer the first thing that is wrong."""
+def _report_of_checks(exercise: Exercise, answer: Callable) -> Report:
+    """Run the checks and report the first failure, without a diagnosis."""
     try:
-        failure, remark = _tried(exercise, answer)
+        failure, remark = _check_all_draws(exercise, answer)
     except NotAttempted:
         return Report(exercise.name, "not attempted")
     if failure is not None:
@@ -152,20 +155,22 @@ def _plain_verdict(exercise: Exercise, answer: Callable) -> Report:
     return Report(exercise.name, "passed", f"{passed}\n{ways}\n{request}")
 
 
-def _diagnosed(exercise: Exercise, answer: Callable, report: Report) -> Report:
-    """Return a report of a failure with what explains it in front."""
+def _add_diagnosis(exercise: Exercise, answer: Callable, report: Report) -> Report:
+    """Return a report with the explanation of its failure, if any, in front."""
     failure = report.message
     if report.status != "failed" or failure.startswith((ENDLESS, DOUBLE_ONLY)):
         return report
-    found = explain(exercise, answer, failure)
-    if found is None and failure.startswith(RAISED):
-        found = explain_error(failure)
-    elif found is None and not failure.startswith(CHANGES):
-        found = unlike_ours(exercise, exercise.tried(answer))
-    if found is None:
+    explanation = explain(exercise, answer, failure)
+    if explanation is None and failure.startswith(RAISED):
+        explanation = explain_error(failure)
+    elif explanation is None and not failure.startswith(CHANGES):
+        explanation = unlike_ours(exercise, exercise.tried(answer))
+    if explanation is None:
         return report
-    fold = partial(Folded, LINES, preformatted(found.lines)) if found.lines else None
-    return Report(exercise.name, "failed", f"{found.text}\n{failure}", found.mistake, fold)
+    fold = partial(Folded, LINES, preformatted(explanation.lines)) if explanation.lines else None
+    return Report(
+        exercise.name, "failed", f"{explanation.text}\n{failure}", explanation.mistake, fold
+    )
 
 
 VALUES = "Type and shape are right, the values are not."
@@ -175,51 +180,51 @@ ONCE = "The same inputs gave another result this time."
 LINES = "Our lines: with − the way that gives what yours gives, with + the right way"
 
 
-def first_failure(exercise: Exercise, answer: Callable) -> str | None:
-    """Return the first thing that is wrong with an answer; `None` if it is right.
+def run_checks(exercise: Exercise, answer: Callable) -> str | None:
+    """Run all checks; return the first failure in words, or `None` if the answer is right.
 
     Raises:
         NotAttempted: the answer is a stub that raises `NotImplementedError`.
     """
-    failure = _tried(exercise, answer)[0]
+    failure = _check_all_draws(exercise, answer)[0]
     return None if failure is None else str(failure)
 
 
-def _tried(exercise: Exercise, answer: Callable) -> tuple[Failed | None, str]:
-    """Return the first thing that is wrong with an answer; if nothing is, a remark, or none.
+def _check_all_draws(exercise: Exercise, answer: Callable) -> tuple[Failed | None, str]:
+    """Return the first failure on any draw, or `None` and a remark ("" if there is none).
 
-    What raises an error in double precision and is right in single passes with a remark.
+    An answer that raises in double precision but is right in single passes with a remark.
     """
     remark, answer = "", exercise.tried(answer)
     for draw in map(Draw, range(exercise.draws)):
-        failure, said = _failure(exercise, answer, draw)
+        failure, remark_on_draw = _failure_on_draw(exercise, answer, draw)
         if failure and str(failure).startswith(RAISED):
             if not is_double(exercise.make_inputs(Draw(draw.number))):
                 return _with_what_is_right(exercise, answer, draw, failure), ""
             single = in_precision(exercise, torch.float32)
-            if not _failure(single, answer, Draw(draw.number))[0]:
-                failure, said = None, only_single(exercise, answer, draw, str(failure))
+            if not _failure_on_draw(single, answer, Draw(draw.number))[0]:
+                failure, remark_on_draw = None, only_single(exercise, answer, draw, str(failure))
         if failure:
             return failure, ""
-        remark = said or remark
+        remark = remark_on_draw or remark
     return None, remark
 
 
 def _with_what_is_right(
     exercise: Exercise, answer: Callable, draw: Draw, failure: Failed
 ) -> Failed:
-    """Return what was raised, with the news, if it is so, that in double precision all is right."""
+    """Return the failure, adding that all is right in double precision if so."""
     draws = [exercise.make_inputs(Draw(number)) for number in range(exercise.draws)]
     if is_half(draws[draw.number]) or not any(map(is_double, draws)):
-        return failure  # it is about precision, or takes what has one of its own
+        return failure  # precision is the exercise's topic, or does not apply
     double = in_precision(exercise, torch.float64)
-    if any(_failure(double, answer, Draw(number))[0] for number in range(exercise.draws)):
+    if any(_failure_on_draw(double, answer, Draw(number))[0] for number in range(exercise.draws)):
         return failure
     return Failed(only_double(exercise, answer, draw, str(failure)))
 
 
-def _failure(exercise: Exercise, answer: Callable, draw: Draw) -> tuple[Failed | None, str]:
-    """Return what is wrong on one draw; if nothing is, a remark, or none."""
+def _failure_on_draw(exercise: Exercise, answer: Callable, draw: Draw) -> tuple[Failed | None, str]:
+    """Return the failure on one draw, or `None` and a remark ("" if there is none)."""
     try:
         return None, _check_draw(exercise, answer, draw)
     except Failed as failure:
@@ -227,14 +232,14 @@ def _failure(exercise: Exercise, answer: Callable, draw: Draw) -> tuple[Failed |
 
 
 def why_not_yours(name: str, collected: object) -> str | None:
-    """Return why what stands in a learner's file under an exercise's name cannot be used.
+    """Return why a function in a learner's file cannot be used; `None` if it passes.
 
-    `None` if it passes. The file may have been changed by hand.
+    The file may have been edited by hand.
     """
     if not callable(collected):
         return f"the function `{name}` is gone"
     try:
-        return first_failure(find(name), collected)
+        return run_checks(find(name), collected)
     except NotAttempted:
         return "it is a stub again"
 
@@ -246,7 +251,7 @@ def _quote(printed: Excerpt) -> str:
 
 
 def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> str:
-    """Raise `Failed` with the first thing that is wrong on one draw; return a remark, or none."""
+    """Raise `Failed` with the first failure on one draw; return a remark, or ""."""
     inputs, fresh = exercise.make_inputs(draw), exercise.make_inputs(Draw(draw.number))
     expected = as_parts(exercise.tried_reference()(*fresh), exercise.returns)
     try:
@@ -257,13 +262,13 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> str:
         origin = first_nan(answer, fresh) if isinstance(failure, NotANumber) else None
         arose = f"\nThe first one comes from {origin.cause}." if origin and origin.cause else ""
         arose += f"\nThe first one arose on {origin.line}" if origin and origin.line else ""
-        given = describe_inputs(exercise, fresh, draw)
+        description = describe_inputs(exercise, fresh, draw)
         raise Failed(
-            f"{failure}{arose}\nIt was called with: {given}.", failure.mistake
+            f"{failure}{arose}\nIt was called with: {description}.", failure.mistake
         ) from failure
     _check_untouched(exercise, inputs, fresh)
     for rule in exercise.invariants:
-        broken = rule(_seen_by(rule, exercise, answer, draw), inputs, *yours)
+        broken = rule(_formed_for(rule, exercise, answer, draw), inputs, *yours)
         if broken:
             example = smallest_example(exercise, answer, draw)
             raise Failed(f"{broken}\n{example}" if example else broken, rule.mistake)
@@ -273,11 +278,11 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> str:
     return comes_back_single(exercise, answer, draw, expected, yours) if is_double(fresh) else ""
 
 
-def _seen_by(rule: Invariant, exercise: Exercise, answer: Callable, draw: Draw) -> Callable:
-    """Return an answer as a rule may call it: what it gives has the form that ours has.
+def _formed_for(rule: Invariant, exercise: Exercise, answer: Callable, draw: Draw) -> Callable:
+    """Return the answer with its results brought into the form of ours, for a rule to call.
 
-    So no rule meets a list for a tensor, nor strides that it cannot view. The graph of a result is
-    kept where the rule hands over a tensor that requires a gradient.
+    So no rule meets a list instead of a tensor, or strides that it cannot view. A result keeps its
+    graph if the rule passes a tensor that requires a gradient.
     """
 
     def formed(*arguments: Any) -> Any:
@@ -286,8 +291,8 @@ def _seen_by(rule: Invariant, exercise: Exercise, answer: Callable, draw: Draw) 
         parts = as_parts(call(answer, arguments), exercise.returns)
         pairs = zip(exercise.returns, expected, parts, strict=True)
         ready = [match_form(name, right, mine, draw.sizes) for name, right, mine in pairs]
-        if any(isinstance(one, Tensor) and one.requires_grad for one in arguments):
-            ready = [plain(one) if isinstance(one, Tensor) else one for one in parts]
+        if any(isinstance(value, Tensor) and value.requires_grad for value in arguments):
+            ready = [plain(value) if isinstance(value, Tensor) else value for value in parts]
         return ready[0] if len(ready) == 1 else ready
 
     if hasattr(rule, "looks_inside"):
@@ -296,7 +301,7 @@ def _seen_by(rule: Invariant, exercise: Exercise, answer: Callable, draw: Draw) 
 
 
 def _check_untouched(exercise: Exercise, inputs: tuple, fresh: tuple) -> None:
-    """Raise `Failed` if the answer changed an argument; fresh is the same draw once more."""
+    """Raise `Failed` if the answer changed an argument; `fresh` is the same draw, unused."""
     for name, after, before in zip(argument_names(exercise), inputs, fresh, strict=False):
         if not callable(before) and not same(before, after, relative=0.0, absolute=0.0):
             raise Failed(

@@ -1,13 +1,12 @@
-"""Variants of a function: the right one, and what comes of each wrong turn in it.
+"""Variants of a function: the right one, and one for each wrong turn in it.
 
     def attention_scores(Q, K):
         return Q @ K.mT / choose(math.sqrt(Q.size(-1)), unscaled=1.0, not_the_root=Q.size(-1))
 
 `choose` marks a place where people go wrong. It is never called: the function is read as source,
 and each mark becomes "this option if its name was taken, else the right way". So options are
-expressions, only the chosen one runs, and a mark may stand inside another one's option. A name
-that stands at two marks is taken at both. A long function may leave a part of itself, marks and
-all, to another function of its module.
+expressions, only the chosen one runs, and marks may be nested. A name used at two marks is taken at
+both. A long function may move a part, marks included, to another function of its module.
 """
 
 import ast
@@ -18,11 +17,11 @@ from functools import cache, lru_cache
 from types import CodeType, FunctionType
 
 TAKEN = "__taken__"  # the global in which a variant finds its turns
-RIGHT = "right at "  # how the made-up names of other right ways begin
+RIGHT = "right at "  # prefix of the made-up names of other right ways
 
 
 def choose(right, *also_right, **wrong):
-    """Mark a decision: the right way, other right ways, and wrong turns by name."""
+    """Mark a decision: the right way, alternative right ways, and wrong turns by name."""
     raise RuntimeError("choose marks a place in an exercise's source; nothing calls it.")
 
 
@@ -37,16 +36,16 @@ def right_ways(marked: Callable) -> tuple[str, ...]:
 
 
 def fit_together(marked: Callable, taken: Collection[str]) -> bool:
-    """Return whether no two of these want the same mark."""
+    """Return whether no two of these turns are at the same mark."""
     places = [_places(marked)[name] for name in taken]
     return len(set().union(*places)) == sum(map(len, places))
 
 
 def variant(marked: Callable, taken: frozenset[str] = frozenset()) -> Callable:
-    """Return a marked function with these turns taken; none gives it as it should be.
+    """Return a marked function with these turns taken; none gives the right function.
 
     Args:
-        marked: a function of a module, with marks.
+        marked: a module-level function with marks.
         taken: names of wrong turns and of right ways.
 
     Raises:
@@ -63,14 +62,14 @@ def variant(marked: Callable, taken: frozenset[str] = frozenset()) -> Callable:
 
 @lru_cache(maxsize=1000)
 def as_written(marked: Callable, taken: frozenset[str] = frozenset()) -> str:
-    """Return the source of a variant, with its parts, as if nobody had ever marked anything."""
+    """Return a variant's source and that of its parts, without any marks."""
     return "\n\n".join(ast.unparse(_Chooser(taken).visit(_tree(part))) for part in parts(marked))
 
 
 @cache
 def parts(marked: Callable) -> tuple[FunctionType, ...]:
-    """Return a marked function and those functions with marks that it calls by their names."""
-    function = inspect.unwrap(marked)  # without what checks its annotations in the tests
+    """Return a marked function and the functions with marks that it calls."""
+    function = inspect.unwrap(marked)  # without the tests' annotation checks
     named = [function.__globals__.get(name) for name in function.__code__.co_names]
     called = [inspect.unwrap(one) for one in named if inspect.isfunction(one)]
     ours = [one for one in called if one.__module__ == function.__module__]
@@ -79,15 +78,15 @@ def parts(marked: Callable) -> tuple[FunctionType, ...]:
 
 @cache
 def _written(function: Callable) -> tuple[str, int]:
-    """Return a function's source and the number of its first line."""
+    """Return a function's source and its first line number."""
     lines, first = inspect.getsourcelines(function)
     return textwrap.dedent("".join(lines)), first
 
 
 def _tree(function: Callable) -> ast.Module:
-    """Return a function as source, with the line numbers of its file."""
-    written, first = _written(function)
-    tree = ast.parse(written)
+    """Return a function's syntax tree, with the line numbers of its file."""
+    source, first = _written(function)
+    tree = ast.parse(source)
     tree.body[0].decorator_list = []
     return ast.increment_lineno(tree, first - 1)
 
@@ -99,7 +98,7 @@ def _is_mark(node: ast.AST) -> bool:
 
 @cache
 def _places(marked: Callable) -> dict[str, set[int]]:
-    """Return the names of all that can be taken, each with the numbers of its marks."""
+    """Return the name of every option, with the positions of its marks."""
     marks = [
         mark
         for part in parts(marked)
@@ -117,18 +116,18 @@ def _position(mark: ast.Call) -> tuple[int, int]:
 
 
 def _options(mark: ast.Call) -> dict[str, ast.expr]:
-    """Return all that may be taken at a mark, by name."""
+    """Return a mark's options by name."""
     line, column = _position(mark)
     ways = {f"{RIGHT}{line}:{column} ({i})": way for i, way in enumerate(mark.args[1:], 2)}
     return ways | {turn.arg: turn.value for turn in mark.keywords}
 
 
 def _question(mark: ast.Call) -> ast.expr:
-    """Return the expression that chooses when it runs."""
+    """Return the expression that makes the choice at run time."""
     chosen = mark.args[0]
     for name, option in _options(mark).items():
-        asked = ast.parse(f"{name!r} in {TAKEN}", mode="eval").body
-        chosen = ast.IfExp(asked, option, chosen)
+        test = ast.parse(f"{name!r} in {TAKEN}", mode="eval").body
+        chosen = ast.IfExp(test, option, chosen)
     return chosen
 
 
@@ -140,13 +139,13 @@ def code(function: Callable) -> CodeType:
 
 
 class _Chooser(ast.NodeTransformer):
-    """Puts the option that was taken in the place of each mark."""
+    """Replaces each mark by the option that was taken."""
 
     def __init__(self, taken: frozenset[str]):
         self.taken = taken
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Choose at a mark; other calls stay."""
+        """Replace a mark; leave other calls."""
         if not _is_mark(node):
             return self.generic_visit(node)
         chosen = [way for name, way in _options(node).items() if name in self.taken]
@@ -154,8 +153,8 @@ class _Chooser(ast.NodeTransformer):
 
 
 class _Writer(ast.NodeTransformer):
-    """Puts the question which option was taken in the place of each mark."""
+    """Replaces each mark by an expression that makes the choice at run time."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Write a mark; other calls stay."""
+        """Replace a mark; leave other calls."""
         return self.visit(_question(node)) if _is_mark(node) else self.generic_visit(node)

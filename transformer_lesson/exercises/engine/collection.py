@@ -1,8 +1,7 @@
-"""What a learner wrote and passed, collected: `my_transformer/` beside the notebooks.
+"""The learner's passed functions, collected in `my_transformer/` beside the notebooks.
 
-One module a lesson, in the learner's own words. A function comes in when it passes its check, and
-only if it passes as it stands there, without the notebook around it; one that passed before is
-replaced by one that passes now, and by nothing else.
+One module per lesson, in the learner's own code. A function is added when it passes its check, but
+only if it also passes outside the notebook; it is replaced only by a later version that passes.
 """
 
 import ast
@@ -18,14 +17,14 @@ from types import ModuleType
 
 from filelock import FileLock
 
-from transformer_lesson.exercises.catalog import LESSONS
+from transformer_lesson.exercises.engine.catalog import LESSONS
 from transformer_lesson.exercises.engine.progress import progress_file
 from transformer_lesson.exercises.engine.standalone import NotStandalone, Standalone, written_out
 from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
 from transformer_lesson.files import rename_aside, write_atomically
 
 FOLDER = "my_transformer"
-PACKAGE = "_my_transformer"  # under which it is imported here, apart from the learner's own imports
+PACKAGE = "_my_transformer"  # its name when imported here, distinct from the learner's imports
 CASTS = "from transformer_lesson.exercises import in_dtype_of_inputs"
 MARK = re.compile(r"# %% (\w+)[ \t]*")
 ABOUT = '''"""Lesson {lesson}, {title}: what you wrote and what passed its check.
@@ -40,20 +39,20 @@ FirstFailure = Callable[[str, Callable], str | None]
 
 
 def collection_folder() -> Path | None:
-    """Return where a learner's functions are kept: beside the progress; `None` if nowhere."""
+    """Return the folder of a learner's functions, beside the progress file; `None` if not kept."""
     path = progress_file()
     return path and path.with_name(FOLDER)
 
 
 def collect(name: str, answer: Callable, first_failure: FirstFailure, other_dtype: str = "") -> str:
-    """Keep a function that passed its check, and return a sentence that says where or why not.
+    """Store a function that passed its check; return a sentence that says where, or why not.
 
     Args:
         name: the exercise.
         answer: the function that passed.
-        first_failure: what is wrong with a function, by the exercise's name; `None` if nothing.
-        other_dtype: of its results, where that is not the inputs'; what is kept casts them, so
-            that no later function fails by it.
+        first_failure: returns a function's first failure, given the exercise's name.
+        other_dtype: the dtype of its results if not that of its inputs; the stored version casts
+            them, so that later functions do not fail because of it.
     """
     folder = collection_folder()
     if folder is None:
@@ -76,17 +75,17 @@ def collect(name: str, answer: Callable, first_failure: FirstFailure, other_dtyp
 def _add_answer(
     path: Path, name: str, answer: Callable, first_failure: FirstFailure, casts: bool
 ) -> str:
-    """Write an answer into its module, and return a sentence on what of ours it goes on calling.
+    """Write an answer into its module; return a sentence on the functions of ours it still calls.
 
-    It calls the learner's own functions where they have been collected. If it passes only with
-    those of ours that it called in the notebook, it keeps them.
+    It calls the learner's collected functions where there are any. If it passes only with those of
+    ours that it called in the notebook, it keeps calling them.
     """
     theirs = _imports_of_theirs(path, name) | _used_by_identity(path, answer)
     in_notebook = {
-        one: answer.__globals__[one]
-        for one in theirs.keys() & getattr(answer, "__globals__", {}).keys()
+        used: answer.__globals__[used]
+        for used in theirs.keys() & getattr(answer, "__globals__", {}).keys()
     }
-    ours = sorted(one for one, value in in_notebook.items() if _is_ours(value))
+    ours = sorted(used for used, value in in_notebook.items() if _is_ours(value))
     try:
         text = _with_answer(path, name, answer, theirs, casts)
         _check_alone(path, text, name, first_failure)
@@ -94,10 +93,10 @@ def _add_answer(
     except NotStandalone as reason:
         if not ours:
             raise
-        others = {one: how for one, how in theirs.items() if one not in ours}
-        text = _with_answer(path, name, answer, others, casts)
+        imports = {used: statement for used, statement in theirs.items() if used not in ours}
+        text = _with_answer(path, name, answer, imports, casts)
         _check_alone(path, text, name, first_failure)
-        calls = ", ".join(f"`{one}`" for one in ours)
+        calls = ", ".join(f"`{used}`" for used in ours)
         sentence = f" It calls our {calls}, as in the notebook; with your own, {reason}."
     _write(path, text)
     return sentence
@@ -108,7 +107,7 @@ def _is_ours(value: object) -> bool:
 
 
 def collected(folder: Path | None) -> dict[str, str]:
-    """Return the names of all functions that were collected, each with its lesson, in order."""
+    """Return the names of all collected functions, each with its lesson, in order."""
     if folder is None or not folder.is_dir():
         return {}
     texts = [path.read_text(encoding="utf-8") for path in folder.glob("lesson_??.py")]
@@ -117,9 +116,9 @@ def collected(folder: Path | None) -> dict[str, str]:
 
 
 def load_collected(folder: Path) -> tuple[dict[str, Callable], dict[str, str]]:
-    """Return all collected functions by name, and why others could not be had.
+    """Return all collected functions by name, and why others could not be loaded.
 
-    A module that was changed by hand may not run any more.
+    A module edited by hand may no longer run.
     """
     functions, broken = {}, {}
     names = collected(folder)
@@ -127,13 +126,13 @@ def load_collected(folder: Path) -> tuple[dict[str, Callable], dict[str, str]]:
         mine = [name for name, home in names.items() if home == lesson]
         path = _module_path(folder, mine[0])
         try:
-            found = run_for_at_most(LONGEST, lambda path=path: vars(_module(path)))
+            names_in = run_for_at_most(LONGEST, lambda path=path: vars(_module(path)))
         except TookTooLong:
             broken |= dict.fromkeys(mine, f"the file did not end within {LONGEST:.0f} seconds")
-        except Exception as error:  # whatever the learner's own lines raise
+        except Exception as error:  # the learner's code may raise anything
             broken |= dict.fromkeys(mine, f"{type(error).__name__}: {error}")
         else:
-            functions |= {name: found[name] for name in mine if callable(found.get(name))}
+            functions |= {name: names_in[name] for name in mine if callable(names_in.get(name))}
             missing = [name for name in mine if name not in functions]
             broken |= {name: f"{path.name} defines no function `{name}`" for name in missing}
     return functions, broken
@@ -144,7 +143,7 @@ def _module_path(folder: Path, name: str) -> Path:
 
 
 def _imports_of_theirs(path: Path, name: str) -> dict[str, str]:
-    """Return the other collected functions that an answer may call, each with its import."""
+    """Return the other collected functions that an answer may call, with their imports."""
     lesson = LESSON_OF[name]
     return {
         other: "" if home == lesson else f"from .lesson_{home} import {other}"
@@ -154,62 +153,63 @@ def _imports_of_theirs(path: Path, name: str) -> dict[str, str]:
 
 
 def _used_by_identity(path: Path, answer: Callable) -> dict[str, str]:
-    """Return how an answer reaches collected functions that it knows by any name.
+    """Return statements that bind the collected functions an answer uses under any name.
 
-    They came into its notebook from the learner's files, whatever they are called there, and from
-    a later lesson too: then they are imported when they are called, or two files would import each
-    other.
+    They came into the notebook from the learner's files, possibly renamed, possibly from a later
+    lesson; those are imported at call time, to avoid circular imports.
     """
-    found = {}
+    statements = {}
     for alias, value in getattr(answer, "__globals__", {}).items():
         package, _, module = str(getattr(value, "__module__", "")).rpartition(".")
         if package not in (PACKAGE, FOLDER) or not inspect.isfunction(value):
             continue
         name, here = value.__name__, module == path.stem
         if here and alias == name:
-            found[alias] = ""
+            statements[alias] = ""
         elif not here and module < path.stem:
             renamed = "" if alias == name else f" as {alias}"
-            found[alias] = f"from .{module} import {name}{renamed}"
+            statements[alias] = f"from .{module} import {name}{renamed}"
         else:
             fetched = "" if here else f"    from .{module} import {name}\n\n"
             call = f"    return {name}(*arguments, **options)"
-            found[alias] = f"def {alias}(*arguments, **options):\n{fetched}{call}"
-    return found
+            statements[alias] = f"def {alias}(*arguments, **options):\n{fetched}{call}"
+    return statements
 
 
 def _with_answer(
     path: Path, name: str, answer: Callable, elsewhere: Mapping[str, str], casts: bool = False
 ) -> str:
-    """Return a lesson's module with a function added, or put in its earlier version's place.
+    """Return a lesson's module with a function added or replaced.
 
-    What the learner wrote there stays: lines in the head, and sections of other names.
+    The learner's own additions stay: lines in the head, and sections with other names.
     """
     title, *order = LESSONS[LESSON_OF[name]]
-    made = written_out(answer, name, elsewhere)
+    standalone = written_out(answer, name, elsewhere)
     if casts:
-        made.imports.add(CASTS)
-        made.lines.append(f"{name} = in_dtype_of_inputs({name})")
+        standalone.imports.add(CASTS)
+        standalone.lines.append(f"{name} = in_dtype_of_inputs({name})")
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     (_, head), *parts = _sections(text, "head")
     head = head.strip() or ABOUT.format(lesson=LESSON_OF[name], title=title).strip()
-    parts = [(one, _without(name, part) if one in order else part) for one, part in parts]
-    body = "\n\n\n".join(_grouped(made))
-    names = [one for one, _ in parts]
+    parts = [
+        (part_of, _without(name, part) if part_of in order else part) for part_of, part in parts
+    ]
+    body = "\n\n\n".join(_grouped(standalone))
+    names = [part_of for part_of, _ in parts]
     if name in names:
         parts[names.index(name)] = name, body
     else:
-        later = [i for i, one in enumerate(names) if one in order[order.index(name) :]]
+        later = [i for i, part_of in enumerate(names) if part_of in order[order.index(name) :]]
         parts.insert(later[0] if later else len(parts), (name, body))
-    written = [f"# %% {one}\n{part.strip()}\n" for one, part in parts]
-    return "\n\n".join([_with_imports(head, made.imports - {""}), *written])
+    sections = [f"# %% {part_of}\n{part.strip()}\n" for part_of, part in parts]
+    return "\n\n".join([_with_imports(head, standalone.imports - {""}), *sections])
 
 
 def _sections(text: str, head: str = "") -> list[tuple[str, str]]:
-    """Return a module's parts with their names; what stands before the first mark if it has one.
+    """Return a module's parts with their names; `head` names the part before the first mark.
 
-    A mark is a line `# %% name` at the left margin; within a statement, it is a comment. Of a
-    module that Python cannot read, every such line counts.
+    A mark is a line `# %% name` at the left margin; inside a statement it is a comment. In a module
+    that Python cannot parse, every such line counts.
     """
     lines, inside = text.splitlines(), set()
     with contextlib.suppress(SyntaxError, ValueError):
@@ -230,18 +230,18 @@ def _first_line(node: ast.stmt) -> int:
 
 
 def _with_imports(head: str, imports: Collection[str]) -> str:
-    """Return the head of a module with these imports, in place of others of the same names."""
+    """Return a module's head with these imports, which replace others of the same names."""
     lines, nodes = head.splitlines(), ast.parse(head).body
-    known = [one for one in nodes if isinstance(one, ast.Import | ast.ImportFrom)]
-    new = sorted(set(imports) - {ast.unparse(one) for one in known})
-    bound = {_bound(ast.parse(one).body[0])[0] for one in new}
-    for node in reversed(known):
+    statements = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    new = sorted(set(imports) - {ast.unparse(node) for node in statements})
+    bound = {_bound(ast.parse(line).body[0])[0] for line in new}
+    for node in reversed(statements):
         if len(node.names) == 1 and _bound(node)[0] in bound:
             del lines[node.lineno - 1 : node.end_lineno]
             nodes.remove(node)
     if not new:
         return head + "\n"
-    last = max((i for i, one in enumerate(nodes) if one in known), default=None)
+    last = max((i for i, node in enumerate(nodes) if node in statements), default=None)
     if last is None:  # below the docstring
         return "\n".join([head, "", *new]) + "\n"
     at = nodes[last].end_lineno
@@ -249,26 +249,26 @@ def _with_imports(head: str, imports: Collection[str]) -> str:
 
 
 def _bound(node: ast.Import | ast.ImportFrom) -> list[str]:
-    """Return the names that an import gives to a module."""
+    """Return the names that an import binds."""
     return [(one.asname or one.name).partition(".")[0] for one in node.names]
 
 
 def _set_aside_if_damaged(path: Path) -> None:
-    """Rename a module that Python cannot read any more, with a warning."""
+    """Rename a module that Python can no longer parse, with a warning."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     try:
         ast.parse(text)
     except (SyntaxError, ValueError) as error:
-        kept = rename_aside(path, "damaged")
+        copy = rename_aside(path, "damaged")
         warnings.warn(
-            f"{FOLDER}/{path.name} could not be read ({error}). It is kept as {kept.name}; pass "
+            f"{FOLDER}/{path.name} could not be read ({error}). It is kept as {copy.name}; pass "
             "its other checks again, or repair it and give it its old name back.",
             stacklevel=2,
         )
 
 
 def _without(name: str, section: str) -> str:
-    """Return a section without the helper of this name, which gets a section of its own."""
+    """Return a section without its helper of this name, which gets its own section."""
     lines = section.splitlines()
     for node in reversed(ast.parse(section).body):
         if isinstance(node, ast.FunctionDef) and node.name == name:
@@ -276,10 +276,10 @@ def _without(name: str, section: str) -> str:
     return "\n".join(lines)
 
 
-def _grouped(made: Standalone) -> Iterator[str]:
-    """Yield the source's parts with constants that follow each other in one."""
+def _grouped(standalone: Standalone) -> Iterator[str]:
+    """Yield the parts of a source, consecutive constants as one."""
     group = []
-    for part in made.lines:
+    for part in standalone.lines:
         if part.startswith(("def ", "@", "async ")):
             if group:
                 yield "\n".join(group)
@@ -292,9 +292,9 @@ def _grouped(made: Standalone) -> Iterator[str]:
 
 
 def _module(path: Path, text: str | None = None) -> ModuleType:
-    """Return a module of the folder as it is now, or what a text would be in its place."""
-    for known in [one for one in sys.modules if one.split(".")[0] == PACKAGE]:
-        del sys.modules[known]  # a lesson's functions may have been passed anew
+    """Load a module of the folder as it is now, or with `text` in place of its source."""
+    for module_name in [loaded for loaded in sys.modules if loaded.split(".")[0] == PACKAGE]:
+        del sys.modules[module_name]  # other files may have changed
     package = sys.modules[PACKAGE] = ModuleType(PACKAGE)
     package.__path__ = [str(path.parent)]
     module = ModuleType(f"{PACKAGE}.{path.stem}")
@@ -305,7 +305,7 @@ def _module(path: Path, text: str | None = None) -> ModuleType:
 
 
 def _check_alone(path: Path, text: str, name: str, first_failure: FirstFailure) -> None:
-    """Raise `NotStandalone` if an answer, or what stood beside it, does not pass any more."""
+    """Raise `NotStandalone` if an answer, or another function in its file, no longer passes."""
     failures = _failures(path, text, first_failure)
     if name in failures:
         first = failures[name].splitlines()[0].rstrip(".")
@@ -314,29 +314,33 @@ def _check_alone(path: Path, text: str, name: str, first_failure: FirstFailure) 
     try:
         before = _failures(path, text_before, first_failure)
     except NotStandalone:
-        before = failures  # nothing there ran, which is not this answer's doing
+        before = failures  # nothing there ran even before this answer
     for other in failures.keys() - before.keys():
         first = failures[other].splitlines()[0].rstrip(".")
         raise NotStandalone(f"with it, `{other}` in the same file no longer passes ({first})")
 
 
 def _failures(path: Path, text: str, first_failure: FirstFailure) -> dict[str, str]:
-    """Return which exercises of a module do not pass where they stand, and why."""
+    """Return which functions of a module do not pass, and why."""
     try:
         module = _module(path, text)
         names = [name for name, _ in _sections(text) if name in LESSON_OF]
         failures = {name: first_failure(name, vars(module).get(name)) for name in names}
     except Exception as error:  # the learner's code, which may raise anything
-        what = f"{type(error).__name__}: {error}{_place(error, path)}"
-        raise NotStandalone(f"outside the notebook it does not run ({what})") from error
+        reason = f"{type(error).__name__}: {error}{_place(error, path)}"
+        raise NotStandalone(f"outside the notebook it does not run ({reason})") from error
     return {name: failure for name, failure in failures.items() if failure}
 
 
 def _place(error: Exception, path: Path) -> str:
-    """Return where in the folder something was raised, to be mended there."""
+    """Return where in the folder an error was raised, for the learner to fix."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [one for one in frames if Path(one.filename).parent == path.parent]
-    return f", line {own[-1].lineno} of {FOLDER}/{Path(own[-1].filename).name}" if own else ""
+    own_frames = [frame for frame in frames if Path(frame.filename).parent == path.parent]
+    return (
+        f", line {own_frames[-1].lineno} of {FOLDER}/{Path(own_frames[-1].filename).name}"
+        if own_frames
+        else ""
+    )
 
 
 def _write(path: Path, text: str) -> None:

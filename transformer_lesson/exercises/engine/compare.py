@@ -1,6 +1,6 @@
-"""Comparing two results: whether they are the same, and if not, in words how they differ.
+"""Comparing two results: are they the same, and if not, how do they differ?
 
-What a learner must be told at once (a wrong type, shape, dtype) is raised as `Failed`.
+A wrong type, shape or dtype is raised as `Failed`.
 """
 
 import math
@@ -15,14 +15,14 @@ from transformer_lesson.exercises.engine.attempt import Failed, call
 from transformer_lesson.files import printable
 from transformer_lesson.ranking import first_largest
 
-RELATIVE, ABSOLUTE = 1e-4, 1e-5  # float32 sums in another order differ by about 1e-6
+RELATIVE, ABSOLUTE = 1e-4, 1e-5  # reordering float32 sums changes them by about 1e-6
 
 
 def gradient_to(leaf: Tensor, result: Tensor) -> Tensor | None:
-    """Return the gradient of a result's squares that comes back to a tensor; `None` if none does.
+    """Return the gradient of a result's sum of squares at a leaf; `None` if there is none.
 
     Raises:
-        Failed: what stands in the graph was changed in place, so that there is no way back.
+        Failed: a tensor of the graph was changed in place, so backward fails.
     """
     if not result.requires_grad:
         return None
@@ -31,11 +31,11 @@ def gradient_to(leaf: Tensor, result: Tensor) -> Tensor | None:
 
 
 class NotANumber(Failed):
-    """There is a NaN in a result that must not have one."""
+    """A result has a NaN that should not be there."""
 
 
 def named_shape(shape: tuple[int, ...], sizes: Mapping[str, int]) -> str:
-    """Return a shape with the name of each axis whose size tells it, "(batch 3, n 7, 10)"."""
+    """Return a shape with the names of axes identified by their size, "(batch 3, n 7, 10)"."""
     names = {size: [n for n, s in sizes.items() if s == size] for size in shape}
     axes = [f"{names[s][0]} {s}" if len(names[s]) == 1 else str(s) for s in shape]
     return f"({', '.join(axes)})"
@@ -47,7 +47,7 @@ def named_place(place: Sequence[int], axes: str, sizes: Mapping[str, int]) -> st
     Args:
         place: the index.
         axes: the names of the last axes.
-        sizes: the sizes of the draw's axes by name; its first ones are those in front.
+        sizes: the sizes of the draw's axes by name; the leading axes come first.
     """
     names = axes.split()
     names = [*sizes][: len(place) - len(names)] + names
@@ -66,7 +66,7 @@ def as_parts(result: Any, returns: Mapping[str, str]) -> list[Any]:
 
 
 def match_form(name: str, expected: Any, yours: Any, sizes: Mapping[str, int]) -> Any:
-    """Check type, device, dtype and shape; return yours ready to be compared by value."""
+    """Check type, device, dtype and shape; return yours, ready to compare by value."""
     if isinstance(expected, Tensor):
         return _match_tensor(name, expected, yours, sizes)
     if isinstance(expected, list):
@@ -86,8 +86,8 @@ def match_form(name: str, expected: Any, yours: Any, sizes: Mapping[str, int]) -
 def _match_tensor(name: str, expected: Tensor, yours: Any, sizes: Mapping[str, int]) -> Tensor:
     if not isinstance(yours, Tensor):
         numpys = isinstance(yours, np.ndarray)
-        what = "; torch.from_numpy turns it into a tensor" if numpys else ""
-        raise Failed(f"`{name}` must be a torch.Tensor. Yours is {_kind(yours)}{what}.")
+        remedy = "; torch.from_numpy turns it into a tensor" if numpys else ""
+        raise Failed(f"`{name}` must be a torch.Tensor. Yours is {_kind(yours)}{remedy}.")
     same_layout = yours.layout == expected.layout and not yours.is_nested
     if yours.device != expected.device or not same_layout:
         raise Failed(
@@ -111,18 +111,18 @@ def _match_tensor(name: str, expected: Tensor, yours: Any, sizes: Mapping[str, i
             "NaN comes from 0 / 0, from the root of a negative number, or from a softmax over "
             "nothing but minus infinity."
         )
-    return plain(yours).detach().clone(memory_format=torch.contiguous_format)  # and its own buffer
+    return plain(yours).detach().clone(memory_format=torch.contiguous_format)  # in its own buffer
 
 
 def is_readable(value: Any) -> bool:
-    """Return whether a value is a tensor whose numbers can be looked at one by one."""
+    """Return whether a value is a tensor whose elements can be read one by one."""
     if not isinstance(value, Tensor) or value.is_nested:
         return False
     return value.is_cpu and value.layout == torch.strided
 
 
 def whole_as_float(expected: Any, yours: Any) -> Any:
-    """Return yours, with a float for each whole number where a float is expected: `return 1`."""
+    """Return yours with whole numbers as floats where floats are expected (`return 1`)."""
     if isinstance(expected, tuple | list) and isinstance(yours, tuple | list):
         if len(expected) != len(yours):
             return yours
@@ -132,34 +132,34 @@ def whole_as_float(expected: Any, yours: Any) -> Any:
 
 
 def plain(numbers: Tensor) -> Tensor:
-    """Return a tensor as one of PyTorch's own class, with its graph: no parameter, no subclass."""
+    """Return a parameter or tensor subclass as a plain tensor, with its graph."""
     return numbers if type(numbers) is Tensor else numbers.as_subclass(Tensor)
 
 
 def _match_list(name: str, expected: list, yours: Any) -> list:
-    """Check the items, too, against the first one that is expected, if there is one."""
+    """Check a list and its items, which must be like the first expected item, if any."""
     kind = _named_items(expected[0]) if expected else ""
     if not isinstance(yours, list | tuple):
-        of = f" of {kind}" if kind else ""
-        raise Failed(f"`{name}` must be a list{of}. Yours is {_kind(yours)}.")
+        of_kind = f" of {kind}" if kind else ""
+        raise Failed(f"`{name}` must be a list{of_kind}. Yours is {_kind(yours)}.")
     for i, item in enumerate(yours):
         if expected and not _is_like(expected[0], item):
-            other = with_article(item)
-            text = f"`{name}` must hold only {kind}. Yours has {other} at {i}."
-            raise Failed(text, f"{other} in a list of {kind}")
+            item_type = with_article(item)
+            text = f"`{name}` must hold only {kind}. Yours has {item_type} at {i}."
+            raise Failed(text, f"{item_type} in a list of {kind}")
         _of_bearable_size(name, item)
     return list(yours)
 
 
 def _named_items(first: Any) -> str:
-    """Return the name of what a list holds."""
+    """Return the name of a list's item type."""
     if isinstance(first, tuple):
         return f"tuples of {len(first)} {_named_items(first[0])}"
     return type(first).__name__
 
 
 def _is_like(expected: Any, item: Any) -> bool:
-    """Return whether an item is of the same type; a list may stand for a tuple of its length."""
+    """Return whether an item has the same type; a list may replace a tuple of its length."""
     if not isinstance(expected, tuple):
         return type(item) is type(expected)
     of_length = isinstance(item, tuple | list) and len(item) == len(expected)
@@ -167,7 +167,7 @@ def _is_like(expected: Any, item: Any) -> bool:
 
 
 def _of_bearable_size(name: str, yours: Any) -> Any:
-    """Return a value; a whole number of more than 63 bits can be neither compared nor shown."""
+    """Return the value; raise `Failed` for integers of more than 63 bits, too large to compare."""
     if isinstance(yours, int) and yours.bit_length() > 63:
         raise Failed(
             f"`{name}` must fit in 63 bits. Yours has a number of {yours.bit_length()} bits."
@@ -176,17 +176,16 @@ def _of_bearable_size(name: str, yours: Any) -> Any:
 
 
 def same(one: Any, other: Any, relative: float = RELATIVE, absolute: float = ABSOLUTE) -> bool:
-    """Return whether two values are the same but for rounding; NaN is the same as NaN.
+    """Return whether two values are equal up to rounding; NaN equals NaN.
 
-    Whole numbers and booleans are not rounded. The precision of numbers is no difference, their
-    kind is: 1 is not 1.0, nor is it True. A tuple may stand for a list. Functions and other
-    objects are the same as themselves only.
+    Integers and booleans must match exactly. Precision does not matter, type does: 1 is neither 1.0
+    nor True. A tuple may replace a list. Functions and other objects only equal themselves.
 
     Args:
         one, other: tensors, numbers, texts, or lists, tuples and dictionaries of them.
-        relative, absolute: how far numbers in a tensor may lie apart, see `torch.allclose`,
-            `absolute` for a tensor whose largest number is 1, for larger ones in proportion;
-            single numbers by `relative` alone. With 0 and 0 not even rounding is allowed.
+        relative, absolute: tolerances for tensors as in `torch.allclose`; `absolute` is scaled by
+            the largest number if that exceeds 1. Single numbers use `relative` alone. With 0 and 0
+            not even rounding is allowed.
     """
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         if _form(one) != _form(other) or not one.is_floating_point():
@@ -211,7 +210,7 @@ def same(one: Any, other: Any, relative: float = RELATIVE, absolute: float = ABS
 
 
 def _largest(numbers: Tensor) -> float:
-    """Return the largest finite number, at least 1; what only hides (-1e9) counts for 1000."""
+    """Return the largest finite magnitude, between 1 and 1000 (masking values may be -1e9)."""
     finite = numbers[numbers.isfinite()].double().abs()
     return finite.max().clamp(1.0, 1000.0).item() if len(finite) else 1.0
 
@@ -223,7 +222,7 @@ def _form(numbers: Tensor) -> tuple:
 
 
 def difference(expected: Any, yours: Any, axes: str, sizes: Mapping[str, int]) -> str:
-    """Return, in one sentence, how much two results of the same form differ, and where most.
+    """Say in one sentence how much two results of the same form differ, and where most.
 
     Args:
         expected, yours: the results.
@@ -239,7 +238,7 @@ def difference(expected: Any, yours: Any, axes: str, sizes: Mapping[str, int]) -
         return f"They differ first at {named_place([first], axes, sizes)}."
     expected, yours = torch.as_tensor(expected), torch.as_tensor(yours)
     gap = (yours.double() - expected.double()).abs()
-    gap[yours == expected] = 0.0  # infinity minus infinity is no number
+    gap[yours == expected] = 0.0  # infinity minus infinity is NaN
     worst = np.unravel_index(int(first_largest(gap.flatten())), tuple(gap.shape))
     place = named_place([int(i) for i in worst], axes, sizes)
     if expected.dtype == torch.bool:
@@ -258,7 +257,7 @@ def _kind(value: Any) -> str:
 
 
 def with_article(value: Any) -> str:
-    """Return the name of a value's type, "a list", "an int"."""
+    """Return a value's type with an article: "a list", "an int"."""
     if value is None:
         return "None"
     name = printable(type(value).__name__, 60)

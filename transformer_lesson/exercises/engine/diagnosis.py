@@ -1,6 +1,6 @@
-"""Finding the mistakes that give what an answer gives, on every draw.
+"""Finding the mistakes that reproduce an answer's results on every draw.
 
-They are an exercise's own wrong turns, and those of the families that can befall any function.
+Candidates are the exercise's own wrong turns, and families of mistakes possible in any function.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,16 +21,16 @@ from transformer_lesson.exercises.engine.families import (
 from transformer_lesson.exercises.engine.specification import Draw, Exercise, Tried
 
 Taken = frozenset[str]
-SEEDS = range(1001, 1005)  # of further draws, which tell apart what the usual ones do not
+SEEDS = range(1001, 1005)  # of extra draws, to tell apart turns that agree on the usual ones
 
 
 class Diagnosis(NamedTuple):
-    """What explains an answer.
+    """The mistakes that explain an answer.
 
     Args:
-        fits: each the fewest mistakes that together give what it gives: names of wrong turns, and
-            members of families. One mistake, or two; more than one fit if no draw tells them apart.
-        exact: whether they explain the errors that it raises, too: see `_raises_alike`.
+        fits: alternative explanations, if no draw tells them apart; each is one or two mistakes
+            that reproduce the answer: names of wrong turns, or members of families.
+        exact: whether they also explain the errors it raises; see `_raises_alike`.
     """
 
     fits: list[tuple[str | Member, ...]]
@@ -38,67 +38,72 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(exercise: Exercise, answer: Callable) -> Diagnosis:
-    """Return the fewest mistakes that together give what an answer gives on every draw.
+    """Return the fewest mistakes, one or two, that reproduce an answer's results on every draw.
 
-    One explains more than two, an own turn more than a family's member, and two are the most that
-    are looked for. What an answer raises, or leaves of its inputs, only decides between turns that
-    give the same values: it may come from anything.
+    One mistake is preferred to two, and the exercise's own turns to families. What an answer raises
+    or does to its inputs only decides between turns that give the same values, because it could
+    have many causes.
 
     Args:
-        exercise: with a marked function.
+        exercise: has a marked function.
         answer: fails the exercise's check.
     """
-    tried = _Tried(exercise, answer)
-    if not tried.valued:
+    comparison = _Comparison(exercise, answer)
+    if not comparison.valued:
         return Diagnosis([])
     for fits in (
-        lambda: tried.own(1),
-        lambda: () if tried.only_form else tried.family(),
-        lambda: tried.own(2) if tried.telling and not tried.only_form else (),
-        lambda: () if tried.only_form else tried.own_and_family(),
+        lambda: comparison.own(1),
+        lambda: () if comparison.only_form else comparison.family(),
+        lambda: comparison.own(2) if comparison.telling and not comparison.only_form else (),
+        lambda: () if comparison.only_form else comparison.own_and_family(),
     ):
-        found = list(fits())
-        if found:
-            return Diagnosis(found, tried.exact)
+        fitting = list(fits())
+        if fitting:
+            return Diagnosis(fitting, comparison.exact)
     return Diagnosis([])
 
 
-class _Tried:
-    """An answer's results on an exercise's draws, beside ours."""
+class _Comparison:
+    """An answer's results on an exercise's draws, compared with ours and with variants'."""
 
     def __init__(self, exercise: Exercise, answer: Callable):
         self.exercise, self.answer = exercise, exercise.tried(answer)
-        self.made = partial(_given, exercise.marked, exercise.trial, exercise.make_inputs)
-        self.right = [self.made(frozenset(), n) for n in range(exercise.draws)]
-        given = [outcome(self.answer, exercise.make_inputs(Draw(n))) for n in range(exercise.draws)]
-        self.given = given
-        self.mine = [self.as_ours(one, n) for n, one in enumerate(given)]
-        is_right = [
-            same(own.result, one.result) for own, one in zip(self.right, self.mine, strict=True)
+        self.variant = partial(
+            _variant_outcome, exercise.marked, exercise.trial, exercise.make_inputs
+        )
+        self.right = [self.variant(frozenset(), n) for n in range(exercise.draws)]
+        outcomes = [
+            outcome(self.answer, exercise.make_inputs(Draw(n))) for n in range(exercise.draws)
         ]
-        # or it breaks a rule alone: two turns would explain anything
+        self.outcomes = outcomes
+        self.mine = [self.as_ours(theirs, n) for n, theirs in enumerate(outcomes)]
+        is_right = [
+            same(ours.result, theirs.result)
+            for ours, theirs in zip(self.right, self.mine, strict=True)
+        ]
+        # the values are right but a rule is broken: families and pairs would explain anything
         self.only_form = all(map(same, self.right, self.mine))
-        # the draws in which the answer is wrong come first: they tell most turns apart from it
-        run = [n for n, one in enumerate(self.mine) if not one.raised]
+        # draws with wrong values come first: they rule out most turns
+        run = [n for n, theirs in enumerate(self.mine) if not theirs.raised]
         self.valued = sorted(run, key=lambda n: is_right[n])
         self.some_wrong = bool(self.valued) and not is_right[self.valued[0]]
         self.exact = False
-        # two turns would fit a handful of truths by chance
-        self.telling = any(not isinstance(one.result, bool) for one in self.right)
+        # pairs of turns would fit a handful of booleans by chance
+        self.telling = any(not isinstance(ours.result, bool) for ours in self.right)
 
     def as_ours(self, one: Outcome, n: int) -> Outcome:
-        """Return an outcome with floats where ours has some."""
+        """Return an outcome with floats where ours has floats."""
         return one._replace(result=whole_as_float(self.right[n].result, one.result))
 
     def own(self, count: int) -> list[tuple[str, ...]]:
-        """Return the wrong turns, so many at once, that fit, the fewest other right ways first."""
+        """Return the sets of `count` wrong turns that fit, with the fewest other right ways."""
         for level in _levels(self.exercise.marked, count):
-            fitting = [taken for taken in level if self.fits(partial(self.made, taken))]
+            fitting = [taken for taken in level if self.fits(partial(self.variant, taken))]
             exact = [taken for taken in fitting if self._is_exact(taken)]
             if exact or (fitting and self.some_wrong):
-                left = self._told_apart(exact or fitting)
+                names = self._told_apart(exact or fitting)
                 self.exact = any(map(self._raises_alike, exact or fitting))
-                return left
+                return names
         return []
 
     def family(self) -> Iterable[tuple[Member]]:
@@ -114,34 +119,34 @@ class _Tried:
         return [(one,) for one in [next(found, None)] if one]
 
     def own_and_family(self) -> Iterable[tuple[str, Member]]:
-        """Return the first wrong turn and member of a family that fit together."""
+        """Return the first wrong turn and family member that fit together."""
         if not self.some_wrong:
             return ()
         ours = _ours(self.exercise)
         for turn in turns(self.exercise.marked):
-            base = partial(self.made, frozenset([turn]))
+            base = partial(self.variant, frozenset([turn]))
             for member in _of_results(self.exercise):
                 if self.fits(lambda n, m=member, b=base: ours.under(m, n, b(n))):
                     return [(turn, member)]
         return ()
 
     def fits(self, given: Callable[[int], Outcome]) -> bool:
-        """Return whether a mistake gives on each draw what the answer gives where it runs."""
+        """Return whether a mistake reproduces the answer on each draw where the answer runs."""
         return all(_same_value(self.as_ours(given(n), n), self.mine[n]) for n in self.valued)
 
     def _is_exact(self, taken: Taken) -> bool:
-        return all(same(self.made(taken, n), one) for n, one in enumerate(self.given))
+        return all(same(self.variant(taken, n), one) for n, one in enumerate(self.outcomes))
 
     def _raises_alike(self, taken: Taken) -> bool:
-        """Return whether turns raise where the answer raises first, and nowhere where it runs."""
-        mine = [n for n, one in enumerate(self.given) if one.raised]
-        made = [n for n in range(self.exercise.draws) if self.made(taken, n).raised]
-        return made[:1] == mine[:1] and {*made} <= {*mine}
+        """Return whether turns first raise where the answer does, and only where it does."""
+        answer_raises = [n for n, one in enumerate(self.outcomes) if one.raised]
+        variant_raises = [n for n in range(self.exercise.draws) if self.variant(taken, n).raised]
+        return variant_raises[:1] == answer_raises[:1] and {*variant_raises} <= {*answer_raises}
 
     def _told_apart(self, fitting: list[Taken]) -> list[tuple[str, ...]]:
-        """Return the turns that still fit on further draws; none if more than two do."""
-        known = turns(self.exercise.marked)
-        named = {tuple(turn for turn in known if turn in taken): taken for taken in fitting}
+        """Return the turns that also fit on extra draws; none if more than two do."""
+        all_turns = turns(self.exercise.marked)
+        named = {tuple(turn for turn in all_turns if turn in taken): taken for taken in fitting}
         for number, seed in product(self.valued, SEEDS):
             if len(named) < 2:
                 break
@@ -149,70 +154,70 @@ class _Tried:
             mine = outcome(self.answer, self.exercise.make_inputs(draw()))
             if mine.raised:
                 continue
-            left = {
+            still_fitting = {
                 turns: taken
                 for turns, taken in named.items()
-                if _same_value(self._on(taken, draw()), self.as_ours(mine, number))
+                if _same_value(self._outcome_on(taken, draw()), self.as_ours(mine, number))
             }
-            named = left or named
+            named = still_fitting or named
         return list(named) if len(named) < 3 else []
 
-    def _on(self, taken: Taken, draw: Draw) -> Outcome:
-        made = self.exercise.tried(variant(self.exercise.marked, taken))
-        return outcome(made, self.exercise.make_inputs(draw))
+    def _outcome_on(self, taken: Taken, draw: Draw) -> Outcome:
+        function = self.exercise.tried(variant(self.exercise.marked, taken))
+        return outcome(function, self.exercise.make_inputs(draw))
 
 
 def _same_value(one: Outcome, other: Outcome) -> bool:
-    """Return whether both give the same; a None that is returned is not an error that is raised."""
+    """Return whether both return the same; a returned None differs from a raised error."""
     return not one.raised and same(one.result, other.result)
 
 
 def _levels(marked: Callable, n_wrong: int) -> Iterator[list[Taken]]:
-    """All that is tried with so many wrong turns: each beside up to two right ways."""
+    """Yield all combinations of `n_wrong` wrong turns with zero, one and two other right ways."""
     for n_right in (0, 1, 2):
         wrong = combinations(turns(marked), n_wrong)
         right = combinations(right_ways(marked), n_right)
-        found = [frozenset(one + other) for one, other in product(wrong, right)]
-        yield [taken for taken in found if fit_together(marked, taken)]
+        combined = [frozenset(one + other) for one, other in product(wrong, right)]
+        yield [taken for taken in combined if fit_together(marked, taken)]
 
 
 @lru_cache(maxsize=2500)
-def _given(
+def _variant_outcome(
     marked: Callable,
     trial: Callable | None,
     make_inputs: Callable,
     taken: Taken,
     number: int,
 ) -> Outcome:
-    """Return what a variant gives on a draw."""
-    made = variant(marked, taken)
-    return outcome(Tried(trial, made) if trial else made, make_inputs(Draw(number)))
+    """Return a variant's outcome on a draw."""
+    function = variant(marked, taken)
+    return outcome(Tried(trial, function) if trial else function, make_inputs(Draw(number)))
 
 
-_KEPT: dict[str, tuple[Ours, tuple[Member, ...], tuple[Member, ...]]] = {}
+_FAMILIES: dict[str, tuple[Ours, tuple[Member, ...], tuple[Member, ...]]] = {}
 
 
-def _kept(exercise: Exercise) -> tuple[Ours, tuple[Member, ...], tuple[Member, ...]]:
-    if exercise.name not in _KEPT:
+def _ours_and_families(exercise: Exercise) -> tuple[Ours, tuple[Member, ...], tuple[Member, ...]]:
+    if exercise.name not in _FAMILIES:
         ours = Ours(exercise)
-        made = tuple(of_results(exercise, ours)), tuple(of_arguments(exercise, ours))
-        _KEPT[exercise.name] = ours, *made
-    return _KEPT[exercise.name]
+        members = tuple(of_results(exercise, ours)), tuple(of_arguments(exercise, ours))
+        _FAMILIES[exercise.name] = ours, *members
+    return _FAMILIES[exercise.name]
 
 
 def _ours(exercise: Exercise) -> Ours:
-    return _kept(exercise)[0]
+    return _ours_and_families(exercise)[0]
 
 
 def _of_results(exercise: Exercise) -> tuple[Member, ...]:
-    return _kept(exercise)[1]
+    return _ours_and_families(exercise)[1]
 
 
 def _of_arguments(exercise: Exercise) -> tuple[Member, ...]:
-    return _kept(exercise)[2]
+    return _ours_and_families(exercise)[2]
 
 
 def forget() -> None:
-    """Drop what variants gave: it is kept, for one answer is often tried and mended again."""
-    _given.cache_clear()
-    _KEPT.clear()
+    """Empty the caches, which exist because an answer is often checked and corrected repeatedly."""
+    _variant_outcome.cache_clear()
+    _FAMILIES.clear()

@@ -1,4 +1,4 @@
-"""Showing a failing example as text: what went in, what was expected, what came out."""
+"""Showing a failing example as text: inputs, expected result, actual result."""
 
 import inspect
 import textwrap
@@ -22,12 +22,12 @@ from transformer_lesson.exercises.engine.compare import (
 from transformer_lesson.exercises.engine.specification import Draw, Exercise
 
 OTHERS = ((1,), (1, 2), (2, 1), (2,), (2, 3), (3, 2), (3,))
-SMALL = [(batch, *sizes) for batch in (1, 2) for sizes in OTHERS]  # of tiny inputs; see `Draw`
-LONGEST = 40  # numbers of one tensor that are printed in full
-DIGITS = (3, 5, 8)  # of a number; the fewest by which two results differ are shown
+SMALL = [(batch, *sizes) for batch in (1, 2) for sizes in OTHERS]  # tiny sizes; see `Draw`
+LONGEST = 40  # elements of a tensor printed in full
+DIGITS = (3, 5, 8)  # of a number; the fewest that show a difference
 LONGEST_TEXT = 300  # characters of anything else
 WIDEST = 80  # characters of a line
-MOST_LINES = 19  # of an example; in a larger one the inputs are told by their shapes
+MOST_LINES = 19  # of an example; a longer one shows only the inputs' shapes
 
 
 def argument_names(exercise: Exercise) -> list[str]:
@@ -36,13 +36,13 @@ def argument_names(exercise: Exercise) -> list[str]:
 
 
 def named_inputs(exercise: Exercise, inputs: tuple) -> list[tuple[str, Any]]:
-    """Return each argument with its name, those left out that are functions."""
+    """Return each argument with its name, functions left out."""
     pairs = zip(argument_names(exercise), inputs, strict=False)
     return [(name, value) for name, value in pairs if not inspect.isfunction(value)]
 
 
 def describe_inputs(exercise: Exercise, inputs: tuple, draw: Draw) -> str:
-    """Return each argument in a few words, tensors by their named shape."""
+    """Describe each argument in a few words, tensors by their named shape."""
     words = []
     for name, value in named_inputs(exercise, inputs):
         if isinstance(value, Tensor):
@@ -58,14 +58,13 @@ def describe_inputs(exercise: Exercise, inputs: tuple, draw: Draw) -> str:
 def smallest_example(exercise: Exercise, answer: Callable, draw: Draw) -> str | None:
     """Return the smallest example on which the answer's values differ from the reference's.
 
-    Of all kinds of inputs that the exercise draws, tiny ones come first, those with the fewest
-    numbers before others; the failing draw itself is the last resort. `None` if the answer gives
-    the right values for all of them.
+    Tiny versions of all kinds of inputs are tried first, smallest first; the failing draw itself is
+    the last resort. `None` if the answer is right on all of them.
     """
     for sizes in [*_tiny(exercise.make_inputs, exercise.draws), (draw.number, draw.small)]:
         try:
             example = _example(exercise, answer, Draw(*sizes))
-        except Failed:  # these inputs broke the answer in another way; others may not
+        except Failed:  # fails in another way on these inputs; try others
             continue
         if example:
             return example
@@ -74,13 +73,13 @@ def smallest_example(exercise: Exercise, answer: Callable, draw: Draw) -> str | 
 
 @lru_cache(maxsize=100)
 def _tiny(make_inputs: Callable, draws: int) -> list[tuple]:
-    """Return the numbers and sizes of tiny draws, those with the fewest numbers first."""
+    """Return the numbers and sizes of tiny draws, smallest first."""
     tiny = product(range(draws), SMALL)
     return sorted(tiny, key=lambda sizes: _amount(make_inputs(Draw(*sizes))))
 
 
 def _amount(value: Any) -> int:
-    """Return how much there is to read: numbers and axes of a tensor, characters of a text."""
+    """Return how much there is to read: elements and axes of a tensor, characters of a text."""
     if isinstance(value, Tensor):
         return value.numel() + value.ndim
     if isinstance(value, tuple | list):
@@ -89,7 +88,7 @@ def _amount(value: Any) -> int:
 
 
 def _example(exercise: Exercise, answer: Callable, draw: Draw) -> str | None:
-    """Return what goes in and comes out on one draw, or `None` if the values are right."""
+    """Return inputs and results of one draw as text, or `None` if the values are right."""
     inputs = exercise.make_inputs(draw)
     expected = as_parts(exercise.tried_reference()(*inputs), exercise.returns)
     mine = as_parts(call(answer, inputs), exercise.returns)
@@ -97,11 +96,11 @@ def _example(exercise: Exercise, answer: Callable, draw: Draw) -> str | None:
         yours = match_form(name, right, part, draw.sizes)
         if not same(right, yours):
             pairs = ((show(right, digits), show(yours, digits)) for digits in DIGITS)
-            shown = next((pair for pair in pairs if pair[0] != pair[1]), (show(right), show(yours)))
-            results = [f"{name}, expected:{shown[0]}", f"{name}, yours:{shown[1]}"]
+            texts = next((pair for pair in pairs if pair[0] != pair[1]), (show(right), show(yours)))
+            results = [f"{name}, expected:{texts[0]}", f"{name}, yours:{texts[1]}"]
             results = [*_packed(results), difference(right, yours, axes, draw.sizes)]
-            given = named_inputs(exercise, inputs)
-            lines = _packed(f"{argument} ={show(value)}" for argument, value in given)
+            arguments = named_inputs(exercise, inputs)
+            lines = _packed(f"{argument} ={show(value)}" for argument, value in arguments)
             if len(lines) + len(results) > MOST_LINES:
                 lines = [describe_inputs(exercise, inputs, draw)]
             return "\n".join(["Smallest failing example:", *lines, *results])
@@ -109,7 +108,7 @@ def _example(exercise: Exercise, answer: Callable, draw: Draw) -> str | None:
 
 
 def _packed(texts: Iterable[str]) -> list[str]:
-    """Return the lines of texts, those of several lines side by side while there is room."""
+    """Return the texts' lines, multi-line texts side by side where they fit."""
     packed: list[list[str]] = []
     for lines in map(str.splitlines, texts):
         if packed and len(lines) > 1 and len(packed[-1]) > 1:
@@ -122,10 +121,10 @@ def _packed(texts: Iterable[str]) -> list[str]:
 
 
 def show(value: Any, digits: int = DIGITS[0]) -> str:
-    """Return a value as text short enough for a message, after a space or on lines of its own."""
+    """Return a value as short text that begins with a space or a line break."""
     if isinstance(value, Tensor):
         value = value.detach().float() if value.dtype == torch.bfloat16 else value.detach()
-        array = value.numpy()  # which has no bfloat16
+        array = value.numpy()  # NumPy has no bfloat16
         array = array + 0.0 if value.is_floating_point() else array  # -0.0 is 0.0
         text = np.array2string(
             array,
@@ -136,7 +135,7 @@ def show(value: Any, digits: int = DIGITS[0]) -> str:
             edgeitems=1,
         )
         return "\n" + text.replace("\n\n", "\n") if array.ndim > 1 else f" {text}"
-    if type(value) is tuple:  # and not one with names, which says itself what it is
+    if type(value) is tuple:  # not a named tuple, whose repr says what it is
         return "".join(show(one, digits) for one in value)
     if isinstance(value, float):
         return f" {value:.{digits + 1}g}"

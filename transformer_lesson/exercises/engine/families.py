@@ -1,10 +1,10 @@
-"""Mistakes that can befall any function, tried on every exercise alike.
+"""Families of mistakes that are possible in any function, tried on every exercise.
 
-A family changes what our function is given (an argument left out, two of them exchanged) or what it
-gives (the opposite sign, the first sentence's result for all, one item too few). Its words say how
-an answer's results relate to ours and nothing more, so they are true wherever they fit.
+A family changes our function's arguments (one left out, two swapped) or its result (the opposite
+sign, the first sentence's result for all, one item too few). Its words only say how an answer's
+results relate to ours, so they are true wherever they fit.
 
-Long because it is tables: what can befall each kind of result, and of argument.
+Long because it is tables: the changes for each kind of result and argument.
 """
 
 import inspect
@@ -116,9 +116,9 @@ class Member(NamedTuple):
     """One mistake of a family, for one exercise.
 
     Args:
-        name, why: it in words: a noun phrase, and sentences.
-        given: what our function gets in place of a draw's arguments; they as they are if `None`.
-        gives: what comes of our result, with the names of its axes; it as it is if `None`.
+        name, why: the mistake in words: a noun phrase, and sentences.
+        given: changes a draw's arguments; `None` leaves them.
+        gives: changes our result, given also its axes' sizes by name; `None` leaves it.
     """
 
     name: str
@@ -128,10 +128,10 @@ class Member(NamedTuple):
 
 
 class Ours:
-    """What our function gives on an exercise's draws, and under a family's changes.
+    """Our function's outcomes on an exercise's draws, plain and under a family's changes.
 
     Args:
-        exercise: whose reference is called.
+        exercise: has our function as its reference.
     """
 
     def __init__(self, exercise: Exercise):
@@ -143,32 +143,32 @@ class Ours:
             self.sizes.append(draw.sizes)
 
     def inputs(self, number: int) -> tuple:
-        """Return a draw's arguments, made anew."""
+        """Return a fresh copy of a draw's arguments."""
         return self.exercise.make_inputs(Draw(number))
 
     def under(self, member: Member, number: int, base: Outcome | None = None) -> Outcome:
-        """Return what a member gives on a draw.
+        """Return the outcome on a draw under a member's change.
 
         Args:
             member: of a family.
             number: of the draw.
-            base: what it changes the result of, if that is not our function's own.
+            base: the outcome whose result is changed; by default our function's.
         """
-        found = base or self.right[number]
+        changed = base or self.right[number]
         if member.given:
-            found = outcome(self.function, member.given(self.inputs(number)))
-        if member.gives and not found.raised:
+            changed = outcome(self.function, member.given(self.inputs(number)))
+        if member.gives and not changed.raised:
             sizes = self.sizes[number]
-            found = found._replace(result=member.gives(found.result, sizes))
-        return found
+            changed = changed._replace(result=member.gives(changed.result, sizes))
+        return changed
 
 
 def of_results(exercise: Exercise, ours: Ours) -> Iterator[Member]:
-    """All that a family can make of the results, one returned value after the other."""
+    """Yield the members that change results, for each returned value."""
     names = list(exercise.returns)
     for place, name in enumerate(names):
         if exercise.trial and isinstance(ours.right[0].result, list) and place:
-            continue  # what the trial has found out besides, of which a learner sees nothing
+            continue  # the trial's extra findings, which a learner never sees
         values = [_part(one.result, place, len(names)) for one in ours.right]
         axes = exercise.returns[name].split()
         for key, change in _changes(values):
@@ -181,20 +181,20 @@ def of_results(exercise: Exercise, ours: Ours) -> Iterator[Member]:
 
 
 def of_arguments(exercise: Exercise, ours: Ours) -> Iterator[Member]:
-    """All that a family can make of the arguments, one after the other, and of two at once."""
+    """Yield the members that change one argument, or swap two."""
     if exercise.trial:
-        return  # its arguments are the trial's, which a learner never sees
+        return  # the arguments are the trial's; a learner never sees them
     parameters = inspect.signature(inspect.unwrap(exercise.load_reference())).parameters
-    drawn = [ours.inputs(number) for number in range(exercise.draws)]
-    count = min(map(len, drawn))
+    draws = [ours.inputs(number) for number in range(exercise.draws)]
+    count = min(map(len, draws))
     names = list(parameters)[:count]
     for place, name in enumerate(names):
         default = parameters[name].default
-        values = [inputs[place] for inputs in drawn]
+        values = [inputs[place] for inputs in draws]
         for key, change in _changes_of_argument(values, default):
             yield _member(key, given=_at_place(change, place), value=name)
     for first, second in combinations(range(count), 2):
-        if all(_alike(inputs[first], inputs[second]) for inputs in drawn):
+        if all(_alike(inputs[first], inputs[second]) for inputs in draws):
             yield _member(
                 "exchanged",
                 given=_exchanged(first, second),
@@ -206,20 +206,20 @@ def of_arguments(exercise: Exercise, ours: Ours) -> Iterator[Member]:
 def by_a_factor(
     exercise: Exercise, ours: Ours, mine: list[Outcome], valued: list[int]
 ) -> Member | None:
-    """Return the member by which every number of an answer is ours times, or plus, one number.
+    """Return the member that makes the answer ours times, or plus, a constant.
 
-    It may differ from draw to draw if it goes with the size of an axis, or with an argument.
+    A factor may vary between draws if it depends on an axis's size or on an argument.
     """
     if len(exercise.returns) > 1:
         return None
     (value,) = exercise.returns
-    for key, found in (
+    for key, relation in (
         ("factor", lambda right, yours: yours / right),
         ("summand", lambda right, yours: yours - right),
     ):
-        factors = [_one_number(ours.right[n].result, mine[n].result, found) for n in valued]
+        factors = [_one_number(ours.right[n].result, mine[n].result, relation) for n in valued]
         if key == "factor" and (0.0 in factors or {*factors} == {-1.0}):
-            continue  # there is nothing to compare, or a sign to speak of
+            continue  # nothing to compare, or only a sign
         if (
             not factors
             or None in factors
@@ -235,19 +235,19 @@ def by_a_factor(
 
 
 def _explained(exercise: Exercise, ours: Ours, valued: list[int], factors: list[float]) -> str:
-    """Return what the factors of all draws are a power of; "" if they are of nothing or several."""
+    """Return the one quantity whose power equals every draw's factor; "" if none or several."""
     numbers = [_numbers(exercise, ours, n) for n in valued]
     names = set.intersection(*map(set, numbers))
-    found = []
+    explanations = []
     for power, words in POWERS.items():
         for name in sorted(names):
-            bases = [one[name] for one in numbers]
+            bases = [named_numbers[name] for named_numbers in numbers]
             if len(set(bases)) > 1 and all(
                 base > 0 and math.isclose(base**power, factor, rel_tol=1e-4)
                 for base, factor in zip(bases, factors, strict=True)
             ):
-                found.append(words.format(name))
-    return found[0] if len(found) == 1 else ""
+                explanations.append(words.format(name))
+    return explanations[0] if len(explanations) == 1 else ""
 
 
 POWERS = {
@@ -261,15 +261,15 @@ POWERS = {
 
 
 def _numbers(exercise: Exercise, ours: Ours, number: int) -> dict[str, float]:
-    """Return the sizes of a draw's axes and its arguments that are numbers, by their names."""
+    """Return a draw's axis sizes and numeric arguments by name."""
     sizes = {f"the number of `{name}`": float(size) for name, size in ours.sizes[number].items()}
     parameters = inspect.signature(ours.function).parameters
     pairs = zip(parameters, ours.inputs(number), strict=False)
     return sizes | {f"`{n}`": float(v) for n, v in pairs if type(v) in (int, float)}
 
 
-def _one_number(right: Any, yours: Any, found: Callable) -> float | None:
-    """Return the one number by which two results differ everywhere; `None` if there is none."""
+def _one_number(right: Any, yours: Any, relation: Callable) -> float | None:
+    """Return the one number that relates two results everywhere; `None` if there is none."""
     if isinstance(right, float) and isinstance(yours, float):
         right, yours = torch.tensor([right]), torch.tensor([yours])
     if not _kind(right) == _kind(yours) == "float" or right.shape != yours.shape:
@@ -278,7 +278,7 @@ def _one_number(right: Any, yours: Any, found: Callable) -> float | None:
     usable = right.isfinite() & yours.isfinite() & (right.abs() > 1e-6)
     if not usable.any() or not same(right[~usable], yours[~usable]):
         return None
-    numbers = found(right[usable], yours[usable])
+    numbers = relation(right[usable], yours[usable])
     middle = numbers.median()
     return float(middle) if same(numbers, middle.expand_as(numbers)) else None
 
@@ -291,8 +291,8 @@ def _words() -> dict[str, dict[str, str]]:
 def _member(
     key: str, gives: Callable | None = None, given: Callable | None = None, **words
 ) -> Member:
-    said = _words()[key]
-    return Member(said["name"].format(**words), said["why"].format(**words), given, gives)
+    template = _words()[key]
+    return Member(template["name"].format(**words), template["why"].format(**words), given, gives)
 
 
 def _part(result: Any, place: int, count: int) -> Any:
@@ -300,14 +300,14 @@ def _part(result: Any, place: int, count: int) -> Any:
 
 
 def _at_part(change: Callable, place: int, count: int) -> Callable:
-    """Return a change of one returned value as one of the whole result."""
+    """Turn a change of one returned value into a change of the whole result."""
 
     def changed(result: Any, sizes: Mapping[str, int]) -> Any:
-        """Return the result with that value changed."""
+        """Return the result with one value changed."""
         if count == 1:
             return change(result, sizes)
         if not isinstance(result, list) or len(result) != count:
-            return result  # of a wrong turn that returns something else
+            return result  # a wrong turn may return something else
         return [change(one, sizes) if i == place else one for i, one in enumerate(result)]
 
     return changed
@@ -327,14 +327,14 @@ def _exchanged(first: int, second: int) -> Callable:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Return whether a caller may take two arguments for each other."""
+    """Return whether two arguments could be confused."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return one.is_floating_point() == other.is_floating_point()
     return type(one) is type(other) and isinstance(one, int | float | list)
 
 
 def _changes(values: list[Any]) -> Iterator[tuple[str, Callable]]:
-    """All changes of a value that ask for no axis, by its kind."""
+    """Yield the changes of a value that need no axis, by its kind."""
     first = values[0]
     if isinstance(first, Tensor) and first.dtype == torch.bool:
         yield "inverted", _guarded(torch.logical_not, "bool")
@@ -362,7 +362,7 @@ def _changes(values: list[Any]) -> Iterator[tuple[str, Callable]]:
 
 
 def _kind(value: Any) -> str:
-    """Return what a tensor holds: "bool", "float" or "int"; "" for anything else."""
+    """Return a tensor's kind, "bool", "float" or "int"; "" for anything else."""
     if not is_readable(value) or value.is_complex():
         return ""
     kind = "float" if value.is_floating_point() else "int"
@@ -370,7 +370,7 @@ def _kind(value: Any) -> str:
 
 
 def _guarded(change: Callable[[Tensor], Tensor], kind: str) -> Callable:
-    """Return a change of tensors of one kind that leaves others: a wrong turn may return any."""
+    """Limit a change to tensors of one kind: a wrong turn may return anything."""
     return lambda x, _: change(x) if _kind(x) == kind else x
 
 
@@ -379,7 +379,7 @@ def _on(kind: type, change: Callable) -> Callable:
 
 
 def _on_number(change: Callable[[Tensor], Tensor]) -> Callable:
-    """Return a change of a tensor as one of a single number."""
+    """Turn a change of a tensor into a change of a float."""
     return lambda x, _: (
         change(torch.tensor(x, dtype=torch.float64)).item() if isinstance(x, float) else x
     )
@@ -388,7 +388,7 @@ def _on_number(change: Callable[[Tensor], Tensor]) -> Callable:
 def _changes_along(
     values: list[Any], axes: list[str], sizes: list[Mapping[str, int]]
 ) -> Iterator[tuple[str, str, Callable]]:
-    """All changes along an axis that has a name, with the name."""
+    """Yield the changes along each named axis, with its name."""
     if not all(isinstance(one, Tensor) and one.ndim for one in values):
         return
     found = [set(_dims(one, axes, drawn)) for one, drawn in zip(values, sizes, strict=True)]
@@ -405,7 +405,7 @@ def _changes_along(
 
 
 def _dims(value: Tensor, axes: list[str], sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return which axis of a result has which name: the last ones have those of `axes`."""
+    """Return the dimension of each named axis of a result; its last axes are named by `axes`."""
     count = value.ndim - len(axes)
     leading = [*sizes][: max(count, 0)]
     return {name: dim for dim, name in enumerate([*leading, *axes][: value.ndim])}
@@ -416,12 +416,12 @@ def _transposed(value: Any, _sizes: Mapping[str, int]) -> Any:
 
 
 def _changes_of_argument(values: list[Any], default: Any) -> Iterator[tuple[str, Callable]]:
-    """All changes of an argument, by its kind on the draws where it is given."""
-    given = [one for one in values if one is not None]
-    if not given:
+    """Yield the changes of an argument, by its kind on the draws where it is not `None`."""
+    present = [value for value in values if value is not None]
+    if not present:
         return
-    first = given[0]
-    optional = default is None or len(given) < len(values)
+    first = present[0]
+    optional = default is None or len(present) < len(values)
     if optional:
         yield "left_out", lambda x: None
     if isinstance(first, Tensor):

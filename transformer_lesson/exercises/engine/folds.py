@@ -1,4 +1,4 @@
-"""Hints, solutions and ways to fail, folded: they open when the learner clicks, not before."""
+"""Hints, solutions and ways to fail, folded until the learner clicks."""
 
 import ast
 import html
@@ -9,8 +9,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
-from transformer_lesson.exercises.catalog import find
-from transformer_lesson.exercises.engine.checks import first_failure, one_thread
+from transformer_lesson.exercises.engine.catalog import find
+from transformer_lesson.exercises.engine.checks import one_thread, run_checks
 from transformer_lesson.exercises.engine.choosing import variant
 from transformer_lesson.exercises.engine.specification import Exercise
 from transformer_lesson.exercises.engine.standalone import bare_source
@@ -24,7 +24,7 @@ class Fold:
 
     Args:
         summary: the line that is always shown, plain text.
-        body: what opens, Markdown.
+        body: the folded part, Markdown.
     """
 
     def __init__(self, summary: str, body: str):
@@ -39,7 +39,7 @@ class Fold:
 
 
 def hint(name: str) -> Fold:
-    """Return the exercise's next hint; after the last one, the last one again.
+    """Return the exercise's next hint; after the last one, repeat it.
 
     Raises:
         ValueError: there is no exercise of that name.
@@ -54,9 +54,9 @@ def hint(name: str) -> Fold:
 
 
 def solution(name: str) -> Fold:
-    """Return the formula as code, ready to run in a cell: a plain solution, or the package's own.
+    """Return the solution as code, ready to run in a cell: a plain one, or the package's own.
 
-    Docstrings, decorators and annotations are left out; the imports that it needs are added.
+    Docstrings, decorators and annotations are left out; the necessary imports are added.
 
     Raises:
         ValueError: there is no exercise of that name.
@@ -72,7 +72,7 @@ def solution(name: str) -> Fold:
 
 
 def plain_solution(exercise: Exercise) -> Callable | None:
-    """Return the solution of an exercise that stands in `solutions`, if there is one."""
+    """Return the exercise's solution in the lesson's `solutions`, if there is one."""
     module = f"{exercise.marked.__module__.rpartition('.')[0]}.solutions"
     return find_spec(module) and vars(import_module(module)).get(exercise.name)
 
@@ -80,7 +80,7 @@ def plain_solution(exercise: Exercise) -> Callable | None:
 def ways_to_fail(name: str) -> Fold:
     """Return every wrong turn of an exercise: what it is, why it is wrong, its smallest example.
 
-    For who has passed and wants to know what else there is.
+    For those who have passed and want to know what else can go wrong.
 
     Raises:
         ValueError: there is no exercise of that name.
@@ -88,35 +88,35 @@ def ways_to_fail(name: str) -> Fold:
     exercise = find(name)
     ways = []
     with one_thread():
-        for turn, said in words(name).items():
-            failure = first_failure(exercise, variant(exercise.marked, frozenset([turn])))
-            about = f"{len(ways) + 1}. **{said.name}.** {said.why}"
+        for turn, wording in words(name).items():
+            failure = run_checks(exercise, variant(exercise.marked, frozenset([turn])))
+            about = f"{len(ways) + 1}. **{wording.name}.** {wording.why}"
             ways.append(f"{about}\n\n```text\n{failure}\n```")
     return Fold(f"{name}: {len(ways)} ways to fail", "\n\n".join(ways))
 
 
 def solution_code(functions: list[Callable]) -> str:
-    """Return the functions' sources behind the imports that they need."""
+    """Return the functions' sources, preceded by the imports they need."""
     functions = [inspect.unwrap(function) for function in functions]
-    own = {function.__name__ for function in functions}
+    own_names = {function.__name__ for function in functions}
     needed = {}
     for function in functions:
-        for name in free_names(function) & function.__globals__.keys() - own:
+        for name in free_names(function) & function.__globals__.keys() - own_names:
             value = function.__globals__[name]
-            defined = getattr(value, "__name__", None) == name  # an object's module is its class's
+            defined = getattr(value, "__name__", None) == name  # else it is its class's
             needed[name] = value if inspect.ismodule(value) or defined else function
     return "\n\n\n".join([*import_lines(needed), *map(bare_source, functions)])
 
 
 def free_names(function: Callable) -> set[str]:
-    """Return the names that a function uses and does not get as arguments."""
+    """Return the names that a function uses and that are not its own."""
     nodes = list(ast.walk(ast.parse(bare_source(function))))
     arguments = {node.arg for node in nodes if isinstance(node, ast.arg)}
     return {node.id for node in nodes if isinstance(node, ast.Name)} - arguments
 
 
 def import_line(module: str, names: list[str]) -> str:
-    """Return the import of these names from a module, over several lines if one has no room."""
+    """Return the import of these names from a module, on several lines if one is too short."""
     line = f"from {module} import {', '.join(names)}"
     if len(line) <= 100:
         return line
@@ -124,10 +124,10 @@ def import_line(module: str, names: list[str]) -> str:
 
 
 def import_lines(needed: dict[str, ModuleType | Callable]) -> list[str]:
-    """Return one text of imports of these names; none if there are none.
+    """Return the import lines for these names; "" if there are none.
 
     Args:
-        needed: by its name a module, or a function of the module that a name is imported from.
+        needed: by name, the module, or a function of the module to import the name from.
     """
     modules, functions = [], {}
     for name, value in sorted(needed.items()):

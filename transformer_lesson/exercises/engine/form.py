@@ -1,4 +1,4 @@
-"""What is wrong with a result's form, its type, dtype or shape, as a mistake with a name."""
+"""Naming the mistake in a result's form: its type, dtype or shape."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ KINDS = {torch.bool: "booleans", torch.float32: "numbers with decimals"}
 def mistaken_form(
     expected: Any, yours: Any, name: str, axes: str, sizes: Mapping[str, int]
 ) -> Turn | None:
-    """Return what is wrong with the form of one returned value; `None` if nothing is.
+    """Return the mistake in the form of one returned value; `None` if there is none.
 
     Args:
         expected, yours: the value.
@@ -50,7 +50,7 @@ def mistaken_form(
 
 
 def limit_of_lists(expected: list[Any], yours: list[Any], name: str) -> Turn | None:
-    """Return the number of items at which all longer lists end; `None` if that isn't the mistake.
+    """Report that all lists are cut off at the same length; `None` if that isn't the mistake.
 
     Args:
         expected, yours: the results, draw by draw.
@@ -93,7 +93,7 @@ def _of_tensor(
 def _of_shape(
     expected: Tensor, yours: Tensor, name: str, named: list[str], sizes: Mapping[str, int]
 ) -> Turn:
-    """Say which axes are missing, too many, exchanged, joined, or of another size."""
+    """Say which axes are missing, superfluous, swapped, joined, or of the wrong size."""
     right, mine = list(expected.shape), list(yours.shape)
     differing = [i for i in range(len(right)) if len(right) == len(mine) and right[i] != mine[i]]
     if len(differing) == 1:
@@ -122,7 +122,7 @@ def _of_shape(
 def _of_size(
     name: str, named: list[str], dim: int, size: int, there: int, sizes: Mapping[str, int]
 ) -> Turn:
-    """Say that one axis has another size than it should."""
+    """Say how one axis has the wrong size."""
     axis, why = named[dim], f"Along {named[dim]}, `{name}` has {size} places. Yours has {there}."
     if abs(there - size) == 1 and size > 1:
         return Turn(f"one {axis} too {'many' if there > size else 'few'}", why)
@@ -133,20 +133,20 @@ def _of_size(
 
 
 def _lost(expected: Tensor, yours: Tensor, name: str, named: list[str], missing: list[str]) -> Turn:
-    """Say which axes a result lost, and what became of them if that can be told."""
+    """Say which axes a result lost, and if possible how."""
     what = " and ".join(missing)
     if len(missing) > 1 or expected.size(named.index(missing[0])) == 1:
-        one = len(missing) == 1
+        single = len(missing) == 1
         why = f"The axes of `{name}` are ({', '.join(named)}): one of size 1 is an axis, too."
-        return Turn(f"{'an axis' if one else 'axes'} missing: {what}", why)
+        return Turn(f"{'an axis' if single else 'axes'} missing: {what}", why)
     dim = named.index(what)
     if expected.is_floating_point():
-        for did, found in (
+        for did, reduced in (
             ("summed", expected.sum(dim)),
             ("averaged", expected.mean(dim)),
             ("the maximum of", expected.amax(dim)),
         ):
-            if same(found, yours):
+            if same(reduced, yours):
                 words = f"{what} {did}" if not did.endswith("of") else f"the maximum over {what}"
                 return Turn(f"{words} too much", f"`{name}` keeps its axis {what}.")
     for which, index in (("first", 0), ("last", -1)):
@@ -156,9 +156,9 @@ def _lost(expected: Tensor, yours: Tensor, name: str, named: list[str], missing:
 
 
 def _take(counted: Counter, size: int) -> bool:
-    found = counted[size] > 0
-    counted[size] -= found
-    return found
+    present = counted[size] > 0
+    counted[size] -= present
+    return present
 
 
 def _named(shape: tuple[int, ...], axes: str, sizes: Mapping[str, int]) -> list[str]:

@@ -1,6 +1,6 @@
 """The picture of a learner's gain.
 
-It is a module by itself because it alone needs the drawing library.
+A separate module because only it needs the drawing library.
 """
 
 import warnings
@@ -14,7 +14,7 @@ from transformer_lesson.figures.plots import Figure
 
 
 def gain_figure() -> Figure:
-    """Return the right answers of each topic before the course and after it, as far as given."""
+    """Return a picture of each topic's right answers before and after the course."""
     try:
         predicted = read_progress(progress_file())["predicted"]
     except OSError as error:
@@ -32,13 +32,13 @@ def gain_figure() -> Figure:
 
 
 def _example(topics: Iterable[str]) -> Figure:
-    """Return what a learner's picture may look like, with invented answers, and says so."""
+    """Return an example picture with invented answers, marked as such."""
     *names, twice = topics
     shares = cycle([((0, 1), (2, 3)), ((1, 1), (3, 3)), ((0, 1), (1, 3))])
     rows = dict(zip(names, shares, strict=False)) | {twice: ((4, 10), (8, 10))}
-    made = gains(
+    picture = gains(
         "An example, not your answers: answer the questions, then run this cell again", rows
     )
-    made.text(0.48, 0.5, "example", fontsize=56, color=GRAY, alpha=0.3, ha="center", va="center")
-    made.alt = f"An example with invented answers. {made.alt}"
-    return made
+    picture.text(0.48, 0.5, "example", fontsize=56, color=GRAY, alpha=0.3, ha="center", va="center")
+    picture.alt = f"An example with invented answers. {picture.alt}"
+    return picture

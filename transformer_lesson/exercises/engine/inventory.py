@@ -1,7 +1,7 @@
-"""What you know now: thirty questions whose wrong options are the course's best-known mistakes.
+"""The inventory: thirty questions whose wrong options are the course's most common mistakes.
 
-Ten of them are asked before the course, all of them after it. Answers are kept in the progress
-file beside the predictions, under names such as "before.letters".
+Ten are asked before the course, all thirty after it. Answers are stored in the progress file beside
+the predictions, under names such as "before.letters".
 """
 
 import tomllib
@@ -21,11 +21,11 @@ class Choice:
     """One answer to choose from.
 
     Args:
-        text: the answer. Between backticks stands code, here as elsewhere.
+        text: the answer; code is between backticks.
         says: why it is right, or what is wrong with it.
         right: whether it is the right one.
-        lesson, section: where a wrong one is mended.
-        turn: the exercise and the wrong turn that is the same mistake, "" if there is none.
+        lesson, section: where to learn better after a wrong one.
+        turn: the exercise and the wrong turn that make the same mistake, "" if none does.
     """
 
     text: str
@@ -38,7 +38,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Item:
-    """A question of the inventory with four options, of which exactly one is right."""
+    """A question with four options, exactly one of them right."""
 
     id: str
     topic: str
@@ -53,7 +53,7 @@ class Item:
 
 
 class Share(NamedTuple):
-    """How many answers were right, of how many."""
+    """A number of right answers and the number of all answers."""
 
     right: int
     asked: int
@@ -72,7 +72,7 @@ def load_items() -> tuple[Item, ...]:
 
 
 def asked(when: str) -> tuple[Item, ...]:
-    """Return the questions that are asked before the course, or after it.
+    """Return the questions asked before or after the course.
 
     Raises:
         ValueError: `when` is neither "before" nor "after".
@@ -83,32 +83,32 @@ def asked(when: str) -> tuple[Item, ...]:
 
 
 def given(predicted: Mapping[str, Any], when: str) -> dict[str, Choice | None]:
-    """Return what was answered, by question; `None` stands for "I don't know".
+    """Return the answers by question; `None` is "I don't know".
 
     Args:
-        predicted: that section of a progress file, whatever is in it: what is no answer to a
-            question, or one to an earlier wording, is left out.
+        predicted: the "predicted" section of a progress file; entries that are not answers to the
+            current questions are ignored.
         when: "before" or "after".
     """
-    found = {}
+    answers = {}
     for item in asked(when):
         entry = predicted.get(f"{when}.{item.id}")
         if isinstance(entry, dict) and "chose" in entry:
             options: dict[str | None, Choice | None] = {one.text: one for one in item.options}
             options[None] = None
             if isinstance(entry["chose"], str | None) and entry["chose"] in options:
-                found[item.id] = options[entry["chose"]]
-    return found
+                answers[item.id] = options[entry["chose"]]
+    return answers
 
 
 def share(answers: Mapping[str, Choice | None], items: tuple[Item, ...]) -> Share:
-    """Return how many of these questions were answered right, of those that were answered."""
+    """Return how many of these questions were answered, and how many of them right."""
     chosen = [answers[item.id] for item in items if item.id in answers]
     return Share(sum(choice is not None and choice.right for choice in chosen), len(chosen))
 
 
 def by_topic(predicted: Mapping[str, Any]) -> dict[str, tuple[Share, Share]]:
-    """Return for each topic, and for the ten questions asked twice, the shares before and after."""
+    """Return the shares before and after, for each topic and for the ten questions asked twice."""
     before, after = (given(predicted, when) for when in WHEN)
     rows = {}
     for topic in dict.fromkeys(item.topic for item in load_items()):

@@ -1,4 +1,4 @@
-"""The inventory as a card: one question at a time, and no verdict before the last one."""
+"""The inventory as a card: one question at a time, and no feedback before the last one."""
 
 import warnings
 
@@ -15,11 +15,11 @@ from transformer_lesson.exercises.engine.reports import to_html
 
 
 class Inventory(Card):
-    """The questions of the inventory that have no answer yet, one after another.
+    """The inventory's unanswered questions, one after another.
 
-    Each answer is kept at once and is final, so that a cell that is run again goes on where it
-    stopped. After the last one, "before" says how many were right and where to learn the others,
-    and never which option it is: the same questions come again. "after" says everything.
+    Each answer is stored at once and is final, so a cell that is run again continues where it
+    stopped. After the last one, "before" says how many were right and where to learn the rest, but
+    not the right options, because the same questions come again. "after" says everything.
 
     Args:
         when: "before" or "after" the course.
@@ -53,21 +53,21 @@ class Inventory(Card):
         self._close()
 
     def _close(self) -> None:
-        """Say how many were right, once all have an answer."""
+        """Show the result once all questions are answered."""
         if len(self.given) == len(self.items):
             self.end = self._end()
 
     def _end(self) -> str:
-        right, of = share(self.given, self.items)
-        head = f"<b>{right} of {of} right.</b>"
+        right, total = share(self.given, self.items)
+        head = f"<b>{right} of {total} right.</b>"
         missed = [item for item in self.items if not _is_right(self.given[item.id])]
         if self.when == "before":
             if missed:
                 head += " The others are answered here, and at the end you are asked again:"
             return f"<p>{head}</p><ul>{''.join(map(_where, missed))}</ul>"
         head += " Run <code>gain()</code> to see it beside what you knew before."
-        told = "".join(_correction(item, self.given[item.id]) for item in missed)
-        return f"<p>{head}</p><ol>{told}</ol>"
+        corrections = "".join(_correction(item, self.given[item.id]) for item in missed)
+        return f"<p>{head}</p><ol>{corrections}</ol>"
 
     def __repr__(self) -> str:
         return f"What you know, {self.when} the course: {len(self.items)} questions"
@@ -88,7 +88,7 @@ def _place(choice: Choice) -> str:
 
 
 def _mended(item: Item) -> Choice:
-    """The wrong option that says where the question as a whole is answered: the first one."""
+    """Return the first wrong option, which says where the question as a whole is answered."""
     return next(option for option in item.options if not option.right)
 
 

@@ -1,9 +1,8 @@
-"""Whether the function to be checked is the one that the learner wrote last.
+"""Whether the function being checked is the one that the learner wrote last.
 
-A cell that cannot be read, or that stops above its `def`, leaves the name with the function of an
-earlier cell, and a verdict on that one would be about something that the learner does not see any
-more. The kernel keeps the text of every cell that it was given, also of those that failed. What
-was changed in a cell and not run never came to it, so that nothing can be said of it.
+A cell with a syntax error, or an error above its `def`, leaves the name bound to the function of an
+earlier cell, whose report would be about code that the learner no longer sees. The kernel keeps the
+text of every executed cell, even of those that failed. Edits that were never run are unknown.
 """
 
 import ast
@@ -16,20 +15,20 @@ from IPython import get_ipython
 
 
 def not_the_last_one(name: str, answer: Any) -> str:
-    """Return a sentence if an answer is not what a later cell was to define; else nothing.
+    """Return a sentence if a later cell failed to redefine the answer; else "".
 
     Args:
-        name: the exercise, which is what the stub calls its function.
-        answer: what stands under that name.
+        name: the exercise, and the function's name in the stub.
+        answer: the function now bound to that name.
     """
     shell = get_ipython()
     if shell is None or not inspect.isfunction(answer) or answer.__name__ != name:
         return ""
-    own = "".join(linecache.getlines(answer.__code__.co_filename)).rstrip("\n")
+    own_cell = "".join(linecache.getlines(answer.__code__.co_filename)).rstrip("\n")
     cells = shell.history_manager.input_hist_parsed
-    if own not in cells:  # it comes from a file
+    if own_cell not in cells:  # it comes from a file
         return ""
-    after = cells[len(cells) - cells[::-1].index(own) :]
+    after = cells[len(cells) - cells[::-1].index(own_cell) :]
     later = [cell for cell in after if re.search(rf"^def {name}\(", cell, re.MULTILINE)]
     if not later:
         return ""
@@ -37,7 +36,7 @@ def not_the_last_one(name: str, answer: Any) -> str:
 
 
 def _why(cell: str) -> str:
-    """Return why a cell defined nothing: it could not be read, or it stopped too early."""
+    """Return why a cell defined nothing: a syntax error, or an error before its `def`."""
     try:
         ast.parse(cell)
     except SyntaxError as error:

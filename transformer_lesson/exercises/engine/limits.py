@@ -1,4 +1,4 @@
-"""What an answer is limited to: where it raises an error, and what all these places share."""
+"""The inputs an answer is limited to: what distinguishes the draws on which it raises."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,25 +14,25 @@ from transformer_lesson.exercises.engine.specification import Draw, Exercise
 from transformer_lesson.exercises.engine.wording import Turn
 
 
-def limited_to(exercise: Exercise, given: list[Outcome]) -> Turn | None:
-    """Return to what inputs an answer is limited that raises on some draws and not on others.
+def limited_to(exercise: Exercise, outcomes: list[Outcome]) -> Turn | None:
+    """Return the limitation that explains on which draws an answer raises; `None` if none does.
 
-    It is said only if the answer raises on all draws of the other kind and on no draw of this one.
+    The answer must raise on every draw beyond the limit and on no other.
     """
-    raised = {n for n, one in enumerate(given) if one.raised}
-    if not raised or len(raised) == len(given):
+    raised = {n for n, one in enumerate(outcomes) if one.raised}
+    if not raised or len(raised) == len(outcomes):
         return None
-    drawn = [exercise.make_inputs(Draw(number)) for number in range(len(given))]
-    for place, name in enumerate(argument_names(exercise)[: min(map(len, drawn))]):
-        values = [inputs[place] for inputs in drawn]
-        for turn, fits in _limits(name, values, set(range(len(given))) - raised):
+    draws = [exercise.make_inputs(Draw(number)) for number in range(len(outcomes))]
+    for place, name in enumerate(argument_names(exercise)[: min(map(len, draws))]):
+        values = [inputs[place] for inputs in draws]
+        for turn, fits in _limits(name, values, set(range(len(outcomes))) - raised):
             if {n for n, value in enumerate(values) if not fits(value)} == raised:
                 return turn
     return None
 
 
 def _limits(name: str, values: list[Any], come_through: set[int]):
-    """All limits that an argument may have, each with the question whether a value is within."""
+    """Yield an argument's possible limits, each with a test of whether a value is within."""
     counts = {
         one.ndim for n, one in enumerate(values) if n in come_through and torch.is_tensor(one)
     }
@@ -57,9 +57,9 @@ def _is_given(value: Any) -> bool:
 
 
 def what_failed(answer: Callable, inputs: tuple, sizes: Mapping[str, int]) -> str:
-    """Return in a sentence which of PyTorch's functions raised, and the shapes that it got.
+    """Say which PyTorch function raised and the shapes it got.
 
-    "" if none did, or if it got no two tensors.
+    "" if none did, or if it got fewer than two tensors.
     """
     with _Watch() as watch:
         try:
@@ -72,7 +72,7 @@ def what_failed(answer: Callable, inputs: tuple, sizes: Mapping[str, int]) -> st
 
 
 class _Watch(TorchFunctionMode):
-    """Notes what the last function got that raised."""
+    """Records the arguments of the last function that raised."""
 
     name: str = ""
     got: tuple[Tensor, ...] = ()

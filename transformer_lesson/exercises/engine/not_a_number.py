@@ -1,4 +1,4 @@
-"""Finding the line of an answer in which a NaN first arises, and of what it arises there."""
+"""Finding the line of an answer in which a NaN first arises, and its cause."""
 
 import linecache
 import math
@@ -18,8 +18,8 @@ class Origin(NamedTuple):
     """Where a NaN arises.
 
     Args:
-        line: of the learner's code, with its number; "" where it can't be told.
-        cause: what makes it, a noun phrase; "" where it can't be told.
+        line: of the learner's code, with its number; "" if unknown.
+        cause: a noun phrase; "" if unknown.
     """
 
     line: str
@@ -27,7 +27,7 @@ class Origin(NamedTuple):
 
 
 def first_nan(answer: Callable, inputs: tuple) -> Origin | None:
-    """Return where PyTorch first makes a NaN of numbers, if it makes one."""
+    """Return where PyTorch first turns numbers into a NaN, if it does."""
     with _Watch() as watch:
         try:
             call(answer, inputs)
@@ -37,7 +37,7 @@ def first_nan(answer: Callable, inputs: tuple) -> Origin | None:
 
 
 class _Watch(TorchFunctionMode):
-    """Notes the first operation whose result has a NaN."""
+    """Records the first operation whose result has a NaN."""
 
     origin: Origin | None = None
 
@@ -51,14 +51,14 @@ class _Watch(TorchFunctionMode):
 
 
 def has_nan(value: Any) -> bool:
-    """Return whether there is a NaN in a tensor, or in a list of them."""
+    """Return whether a tensor, or a list of them, has a NaN."""
     if isinstance(value, tuple | list):
         return any(map(has_nan, value))
     return is_readable(value) and bool(value.isnan().any())
 
 
 def _cause(name: str, arguments: list, options: dict) -> str:
-    """Return of what an operation makes a NaN; "" if its numbers do not say."""
+    """Return why an operation gives a NaN; "" if its numbers do not tell."""
     numbers = [torch.as_tensor(one) for one in arguments if isinstance(one, Tensor | int | float)]
     if not numbers or any(map(has_nan, numbers)):
         return ""
@@ -92,7 +92,7 @@ PAIRS |= {"div": PAIRS["truediv"], "rmul": PAIRS["mul"], "rsub": PAIRS["sub"]}
 
 
 def _own_line() -> str:
-    """Return the innermost line that is being run and is the learner's own; "" if there is none."""
+    """Return the innermost running line of the learner's own code; "" if there is none."""
     frame = sys._getframe(1)
     while frame and frame.f_code.co_filename.startswith(FOREIGN):
         frame = frame.f_back

@@ -1,4 +1,4 @@
-"""Asking the learner to predict, as a card: choose, commit, read what your choice means."""
+"""Predictions as a card: choose, commit, read what your choice means."""
 
 from transformer_lesson.exercises.engine.card import Card
 from transformer_lesson.exercises.engine.progress import remember
@@ -24,17 +24,17 @@ SHUT = f"""
     :is({WHYS}) > summary {{ display: none; }}
 }}
 """
-"""JupyterLab opens the output of a cell that runs; an answer stays shut until somebody commits.
+"""JupyterLab opens the output of a cell that runs; an answer stays closed until somebody commits.
 
-What explains it, a Markdown cell `<details class="lesson-answer">`, opens with it.
+Its explanation, a Markdown cell with `<details class="lesson-answer">`, opens with it.
 """
 
 
 class Prediction(Card):
     """One question whose answer opens when the learner commits to an option.
 
-    Nothing is chosen at first. Committing locks the choice and shows what it means and what is
-    right. Until then the outputs of the folded cells behind it stay shut.
+    Nothing is preselected. Committing locks the choice and shows what it means and what is right.
+    Until then the outputs of the folded cells that follow stay closed.
     """
 
     _css = Card._css + SHUT
@@ -48,8 +48,8 @@ class Prediction(Card):
         return f"<strong>Predict.</strong> {to_html(question.text)}"
 
     def offer(self, option: Option) -> dict:
-        told = f"{_verdict(option, f': {option.text}')}<br>{to_html(option.explanation)}"
-        return {**super().offer(option), "right": option.right, "told": told}
+        explanation = f"{_verdict(option, f': {option.text}')}<br>{to_html(option.explanation)}"
+        return {**super().offer(option), "right": option.right, "told": explanation}
 
     def take(self, number: int, chosen: Option) -> None:
         remember("predicted", self.question.name, {"chose": chosen.text, "right": chosen.right})
@@ -58,7 +58,7 @@ class Prediction(Card):
         return f"Predict {self.question.name}: {self.question.text}"
 
     def folded(self) -> str:
-        """Return the question with options that open one by one, each with its own verdict."""
+        """Return the question with options that open one by one, each with its explanation."""
         (options,) = self.options
         folds = "".join(
             f'<details class="lesson-option"><summary>{to_html(option.text)}</summary>'

@@ -1,8 +1,8 @@
-"""What a learner has done so far, in one readable file beside the notebooks.
+"""A learner's progress, in one readable file beside the notebooks.
 
-The file is `my_progress.json`. Two notebooks that are open at once share it: each change reads
-it, adds one entry and puts the new file in place of the old one, behind a lock. It also has a
-number of the learner's own, drawn when it is first written.
+The file is `my_progress.json`. Notebooks that are open at the same time share it: each change,
+under a lock, reads the file, adds one entry and replaces the file. It also has the learner's own
+random seed, drawn when the file is first written.
 """
 
 import json
@@ -20,12 +20,12 @@ FILE, PLACE = "my_progress.json", "TRANSFORMER_LESSON_PROGRESS"
 FORMAT = "Transformer Lesson, progress, 1"
 SECTIONS = ("passed", "predicted")
 LARGEST = 10_000_000  # bytes
-STORED_SEED = 4  # of what stands in the stored notebooks: each place is right as often as others
+STORED_SEED = 4  # for the stored notebooks: right options are spread evenly over the positions
 
 
 def progress_file() -> Path | None:
-    """Return where progress is kept: the file that the environment variable
-    `TRANSFORMER_LESSON_PROGRESS` names, or one in the working folder if notebooks are there.
+    """Return the progress file: the one named by the environment variable
+    `TRANSFORMER_LESSON_PROGRESS`, or one in the working folder if notebooks are there.
     """
     if place := os.environ.get(PLACE):
         return Path(place)
@@ -33,19 +33,19 @@ def progress_file() -> Path | None:
 
 
 def read_progress(path: Path | None) -> dict[str, dict[str, Any]]:
-    """Return what is in the file, empty sections if there is none.
+    """Return the file's contents; empty sections if there is no file.
 
-    A file that is damaged or of another program is renamed, with a warning, and left as it is.
+    A damaged or foreign file is renamed, with a warning.
     """
     empty = {section: {} for section in SECTIONS}
     if path is None or not path.exists():
         return empty
     try:
         return parse_progress(path)
-    except (ValueError, RecursionError) as error:  # broken JSON or text is one too
-        kept = rename_aside(path, "damaged")
+    except (ValueError, RecursionError) as error:  # includes broken JSON and text
+        copy = rename_aside(path, "damaged")
         warnings.warn(
-            f"{path.name} could not be read ({error}). It is kept as {kept.name}, and progress "
+            f"{path.name} could not be read ({error}). It is kept as {copy.name}, and progress "
             "starts over. If you can repair it, give it its old name back.",
             stacklevel=2,
         )
@@ -53,10 +53,10 @@ def read_progress(path: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def parse_progress(path: Path) -> dict[str, dict[str, Any]]:
-    """Return what is in a progress file, which stays as it is.
+    """Return a progress file's contents without changing the file.
 
     Raises:
-        ValueError, RecursionError: it is damaged or of another program.
+        ValueError, RecursionError: it is damaged or another program's.
         OSError: it cannot be read.
     """
     state = _loaded(path)
@@ -77,26 +77,26 @@ def _loaded(path: Path) -> dict[str, Any]:
 
 
 def learners_seed() -> int:
-    """Return the learner's own number, by which options are shuffled; before progress is kept, that
-    of the stored notebooks.
+    """Return the learner's own seed for shuffling options; that of the stored notebooks before any
+    progress is stored.
     """
     path = progress_file()
     if path is None or not path.exists():
         return STORED_SEED
     try:
         seed = _loaded(path).get("seed")
-    except (OSError, ValueError, RecursionError):  # `read_progress` says what is wrong with it
+    except (OSError, ValueError, RecursionError):  # `read_progress` reports it
         return STORED_SEED
     return seed if type(seed) is int else STORED_SEED
 
 
 def remember(section: str, name: str, value: Any) -> None:
-    """Add one entry to the file; a warning says so where it cannot be written.
+    """Add one entry to the file; warn if it cannot be written.
 
     Args:
         section: "passed" for exercises, "predicted" for questions.
         name: of the exercise or question.
-        value: what can be written as JSON.
+        value: JSON data.
     """
     path = progress_file()
     if path is None:
@@ -119,6 +119,6 @@ def remember(section: str, name: str, value: Any) -> None:
 
 
 def _replace(path: Path, state: dict) -> None:
-    """Put a file in place of the old one in a single step."""
+    """Replace the file atomically."""
     text = json.dumps(state, indent=2, ensure_ascii=False) + "\n"
     write_atomically(path, text.encode(errors="backslashreplace"))  # half a pair, as JSON writes it

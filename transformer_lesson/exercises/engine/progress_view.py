@@ -4,7 +4,7 @@ import html
 import warnings
 from typing import NamedTuple
 
-from transformer_lesson.exercises.catalog import LESSONS
+from transformer_lesson.exercises.engine.catalog import LESSONS
 from transformer_lesson.exercises.engine.progress import progress_file, read_progress
 from transformer_lesson.exercises.engine.question_bank import load_questions
 
@@ -12,7 +12,7 @@ GREEN, BLUE, EMPTY = "#009E73", "#0072B2", "rgba(128, 128, 128, 0.25)"
 
 
 class LessonProgress(NamedTuple):
-    """How much of one lesson is done: checks passed of all, predictions right and made of all."""
+    """One lesson's progress: checks passed, predictions made and right, and the totals."""
 
     lesson: str
     title: str
@@ -24,12 +24,12 @@ class LessonProgress(NamedTuple):
 
     @property
     def done(self) -> bool:
-        """True when every check has passed and every prediction was made."""
+        """Whether every check has passed and every prediction was made."""
         return self.passed == self.checks and self.predicted == self.questions
 
 
 class Progress:
-    """What `progress()` returns: a table of lessons, as text and as HTML."""
+    """The result of `progress()`: a table of lessons, as text and as HTML."""
 
     def __init__(self, lessons: list[LessonProgress], place: str):
         self.lessons, self.place = lessons, place
@@ -50,7 +50,7 @@ class Progress:
 
 
 def progress() -> Progress:
-    """Return which checks have passed and which predictions were made, per lesson."""
+    """Return the checks passed and the predictions made, lesson by lesson."""
     path, questions = progress_file(), load_questions()
     try:
         state = read_progress(path)
@@ -59,11 +59,11 @@ def progress() -> Progress:
         state = read_progress(None)
     lessons = []
     for lesson, (title, *exercises) in LESSONS.items():
-        asked = [name for name in questions if name.startswith(f"{lesson}.")]
-        made = [state["predicted"][name] for name in asked if name in state["predicted"]]
+        names = [name for name in questions if name.startswith(f"{lesson}.")]
+        predictions = [state["predicted"][name] for name in names if name in state["predicted"]]
         passed = sum(name in state["passed"] for name in exercises)
-        right = sum(answer.get("right") is True for answer in made)
-        counts = passed, len(exercises), right, len(made), len(asked)
+        right = sum(answer.get("right") is True for answer in predictions)
+        counts = passed, len(exercises), right, len(predictions), len(names)
         lessons.append(LessonProgress(lesson, title, *counts))
     place = f"Kept in {path.name}." if path else "Not saved: there are no notebooks in this folder."
     return Progress(lessons, place)
@@ -83,7 +83,7 @@ def _row(one: LessonProgress) -> str:
 
 
 def _line(tag: str, cells: list[str]) -> str:
-    """Return a row of a table; JupyterLab aligns cells to the right, whatever their table says."""
+    """Return a table row; each cell sets its alignment because JupyterLab right-aligns cells."""
     inner = "".join(f'<{tag} style="text-align: left">{cell}</{tag}>' for cell in cells)
     return f"<tr>{inner}</tr>"
 

@@ -1,4 +1,4 @@
-"""The questions that come before a reveal, kept as data in `questions/*.toml`."""
+"""The questions asked before a reveal, stored as data in each lesson's `questions.toml`."""
 
 import difflib
 import tomllib
@@ -13,7 +13,7 @@ from transformer_lesson.exercises.engine.misuse import Misuse
 
 @dataclass(frozen=True)
 class Option:
-    """One answer to choose from, and what there is to say about it."""
+    """One answer to choose from, and its explanation."""
 
     text: str
     explanation: str
@@ -22,12 +22,12 @@ class Option:
 
 @dataclass(frozen=True)
 class Question:
-    """A question with options of which exactly one is right.
+    """A question with options, exactly one of them right.
 
     Args:
         name: lesson and question, such as "03.softmax_axis".
-        text: the question. Between backticks stands code, here as in the options.
-        options: in the order in which they are shown.
+        text: the question; code is between backticks, as in the options.
+        options: in the order shown.
     """
 
     name: str

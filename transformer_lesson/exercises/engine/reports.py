@@ -1,4 +1,4 @@
-"""What `check` answers: a verdict in words, with a symbol, readable in light and in dark."""
+"""The report that `check` returns: words and a symbol, readable in light and dark themes."""
 
 import html
 import re
@@ -20,12 +20,12 @@ SENTENCE = re.compile(r"[A-Z`].* .*[.?]")
 
 
 def to_html(text: str) -> str:
-    """Return text as HTML, with what stands between backticks as code."""
+    """Return text as HTML, with text between backticks as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
 
 
 def formatted(text: str) -> str:
-    """Return text as HTML: sentences as text, anything else with its lines and columns."""
+    """Return text as HTML: sentences as text, anything else preformatted."""
     parts = groupby(text.splitlines(), key=lambda line: bool(SENTENCE.fullmatch(line)))
     return "".join(
         f"<div>{'<br>'.join(map(to_html, lines))}</div>"
@@ -36,7 +36,7 @@ def formatted(text: str) -> str:
 
 
 class Folded(NamedTuple):
-    """What stands below a verdict and opens when the learner clicks, as HTML."""
+    """HTML below a report that opens when the learner clicks."""
 
     summary: str
     body: str
@@ -55,9 +55,9 @@ class Report:
     Args:
         name: the exercise.
         status: "passed", "failed" or "not attempted".
-        message: what to know, in plain text; its first line is a sentence.
-        mistake: the name of the mistake, where it is a known one.
-        fold: makes what opens below the message; called when a notebook shows the report.
+        message: plain text whose first line is a sentence.
+        mistake: the mistake's name, if it is a known one.
+        fold: makes the foldable part; called when a notebook shows the report.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Report:
 
     @property
     def _shown(self) -> str:
-        """The message without what would move a terminal's cursor or turn a line around."""
+        """The message without control characters (cursor moves, text direction)."""
         return printable(self.message, keep="\n\t")
 
     @property

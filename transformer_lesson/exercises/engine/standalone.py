@@ -1,8 +1,7 @@
-"""A function as source: bare, as a learner would write it, or with all that it needs.
+"""A function's source: bare, as a learner would write it, or with everything it needs.
 
-What a notebook's function uses lies about in the notebook: modules that the first cell imports,
-constants, other functions. `written_out` gathers all of it, or says in a sentence what cannot be
-written down.
+A notebook function relies on the rest of the notebook: imports in the first cell, constants, other
+functions. `written_out` gathers all of it, or says in a sentence what cannot be written as source.
 """
 
 import ast
@@ -25,7 +24,7 @@ NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def bare_source(function: Callable) -> str:
-    """Return a function's source with its comments, without docstring and annotations."""
+    """Return a function's source with comments but without docstring and annotations."""
     source = textwrap.dedent(inspect.getsource(function))
     node = ast.parse(source).body[0]
     for argument in ast.walk(node.args):
@@ -39,16 +38,16 @@ def bare_source(function: Callable) -> str:
 
 
 class NotStandalone(Exception):
-    """The function needs something that cannot be written down; the text says what to change."""
+    """The function needs something without a source; the text says what to change."""
 
 
 @dataclass
 class Standalone:
-    """A function's source, and what has to stand before it.
+    """A function's source and everything that must precede it.
 
     Args:
-        imports: import statements, one a line.
-        lines: constants and helpers, then the function itself, in the order of their use.
+        imports: import statements.
+        lines: constants and helpers, then the function itself, in order.
     """
 
     imports: set[str] = field(default_factory=set)
@@ -56,64 +55,68 @@ class Standalone:
 
 
 def written_out(function: Callable, name: str, collected: Mapping[str, str] = NONE) -> Standalone:
-    """Return a function as source that runs by itself.
+    """Return a function as source that runs on its own.
 
     Args:
         function: defined with `def` in a cell or a file.
-        name: under which it is to be found.
-        collected: names of functions that need not be written out, each with the statement that
-            imports or defines it; an empty one where it stands in the same file.
+        name: the name the source must define.
+        collected: functions that need not be written out, each with the statement that imports or
+            defines it, "" if it is in the same file.
 
     Raises:
-        NotStandalone: it is no plain function, or it uses what cannot be written down.
+        NotStandalone: not a plain function, or it uses something that cannot be written as source.
     """
     if not inspect.isfunction(function) or function.__name__ == "<lambda>":
         raise NotStandalone(f"it was not made with `def`: write `def {name}(...):`")
     if str(function.__module__).split(".")[0] == __package__.split(".")[0]:
         raise NotStandalone(f"it is the package's own `{function.__name__}`: write one yourself")
-    made = Standalone()
-    _add(function, made, {function.__name__}, collected)
+    standalone = Standalone()
+    _add(function, standalone, {function.__name__}, collected)
     if function.__name__ != name:
-        made.lines.append(f"{name} = {function.__name__}")
-    return made
+        standalone.lines.append(f"{name} = {function.__name__}")
+    return standalone
 
 
 def _add(
-    function: Callable, made: Standalone, known: set[str], collected: Mapping[str, str]
+    function: Callable, standalone: Standalone, known: set[str], collected: Mapping[str, str]
 ) -> None:
-    """Add a function behind all that it uses; `known` grows by the names that are there now."""
+    """Add a function after everything it uses; add the new names to `known`."""
     if function.__closure__:
         raise NotStandalone(
             f"`{function.__name__}` is made inside another function and uses its variables: "
             "define it at the left margin of a cell"
         )
-    _add_source(_source(function), function, made, known, collected)
+    _add_source(_source(function), function, standalone, known, collected)
 
 
 def _add_source(
-    source: str, function: Callable, made: Standalone, known: set[str], collected: Mapping[str, str]
+    source: str,
+    function: Callable,
+    standalone: Standalone,
+    known: set[str],
+    collected: Mapping[str, str],
 ) -> None:
-    """Add a function's source, or that of a class beside it, behind all that it uses."""
+    """Add the source of a function, or of a class it uses, after everything that it uses."""
     for name in global_names(source):
         if name in known or name not in function.__globals__:
-            continue  # the rest are built-in names, or fail only where they are reached
+            continue  # built-in, or fails only if reached
         known.add(name)
         value = function.__globals__[name]
         beside = getattr(value, "__module__", None) == function.__module__
         if inspect.isfunction(value) and name in collected:
             if collected[name].startswith("def "):
-                made.lines.append(collected[name])
+                standalone.lines.append(collected[name])
             else:
-                made.imports.add(collected[name])
+                standalone.imports.add(collected[name])
         elif inspect.isfunction(value) and beside:
             known.add(value.__name__)
-            _add(value, made, known, collected)
-            made.lines += [f"{name} = {value.__name__}"] if value.__name__ != name else []
+            _add(value, standalone, known, collected)
+            standalone.lines += [f"{name} = {value.__name__}"] if value.__name__ != name else []
         elif inspect.isclass(value) and beside and (text := _class_source(name, function)):
-            _add_source(text, function, made, known, collected)
+            _add_source(text, function, standalone, known, collected)
         else:
-            _add_value(name, value, made)
-    made.lines.append(source)
+            _add_value(name, value, standalone)
+    standalone.lines.append(source)
 
 
 def _source(function: Callable) -> str:
@@ -127,7 +130,7 @@ def _source(function: Callable) -> str:
 
 
 def _class_source(name: str, function: Callable) -> str | None:
-    """Return the statement of a cell that makes a class: `class` itself, or `namedtuple(...)`."""
+    """Return the statement of a cell that makes a class: `class` or `namedtuple(...)`."""
     cells = [file for file, entry in linecache.cache.items() if entry[1:2] == (None,)]
     for file in [function.__code__.co_filename, *reversed(cells)]:
         text = "".join(linecache.getlines(file))
@@ -137,16 +140,18 @@ def _class_source(name: str, function: Callable) -> str | None:
             continue
         for node in reversed(statements):
             targets = getattr(node, "targets", [])
-            made = [ast.unparse(one) for one in targets] or [getattr(node, "name", None)]
-            if made == [name] and isinstance(node, ast.ClassDef | ast.Assign):
+            names = [ast.unparse(target) for target in targets] or [getattr(node, "name", None)]
+            if names == [name] and isinstance(node, ast.ClassDef | ast.Assign):
                 lines = text.splitlines()
-                first = min(one.lineno for one in [node, *getattr(node, "decorator_list", [])])
+                first = min(
+                    target.lineno for target in [node, *getattr(node, "decorator_list", [])]
+                )
                 return "\n".join(lines[first - 1 : node.end_lineno])
     return None
 
 
 def global_names(source: str) -> list[str]:
-    """Return the names that a function takes from around it, its decorators' too, sorted."""
+    """Return the global names that a function and its decorators use, sorted."""
     names, tables = set(), [symtable.symtable(source, "cell", "exec")]
     while tables:
         table = tables.pop()
@@ -157,18 +162,18 @@ def global_names(source: str) -> list[str]:
     return sorted(names)
 
 
-def _add_value(name: str, value: Any, made: Standalone) -> None:
-    """Add what gives a global name its value: an import or a constant."""
+def _add_value(name: str, value: Any, standalone: Standalone) -> None:
+    """Add the import or constant that defines a global name."""
     if inspect.ismodule(value):
-        made.imports.add(_import_of_module(name, value.__name__))
+        standalone.imports.add(_import_of_module(name, value.__name__))
     elif isinstance(value, torch.dtype):
-        made.imports.add("import torch")
-        made.lines.append(f"{name} = {value}")
+        standalone.imports.add("import torch")
+        standalone.lines.append(f"{name} = {value}")
     elif _can_be_imported(value):
         alias = "" if value.__name__ == name else f" as {name}"
-        made.imports.add(f"from {value.__module__} import {value.__name__}{alias}")
+        standalone.imports.add(f"from {value.__module__} import {value.__name__}{alias}")
     elif (constant := _constant(value)) is not None:
-        made.lines.append(f"{name} = {constant}")
+        standalone.lines.append(f"{name} = {constant}")
     else:
         raise NotStandalone(
             f"it uses `{name}`, a {type(value).__name__} from another cell: make it inside the "
@@ -186,7 +191,7 @@ def _import_of_module(name: str, module: str) -> str:
 
 
 def _can_be_imported(value: Any) -> bool:
-    """Return whether a value is what its module has under its name."""
+    """Return whether importing a value's name from its module gives the value."""
     name, module = getattr(value, "__name__", None), getattr(value, "__module__", None)
     if not isinstance(name, str) or not isinstance(module, str) or module == "__main__":
         return False
@@ -197,7 +202,7 @@ def _can_be_imported(value: Any) -> bool:
 
 
 def _constant(value: Any) -> str | None:
-    """Return the source of a plain value; `None` for one that is not plain."""
+    """Return the source of a plain value; `None` for any other."""
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     if isinstance(value, slice | range):

@@ -1,4 +1,4 @@
-"""Stopping what does not come to its end, on every system."""
+"""Stopping functions that run too long, on every system."""
 
 import contextvars
 import ctypes
@@ -7,26 +7,26 @@ from collections.abc import Callable
 from typing import Any
 
 LONGEST = 10.0  # seconds that a learner's function may take
-STACK = 2**26  # bytes; some systems give a thread too little for a deep recursion
+STACK = 2**26  # bytes; some systems' default is too small for deep recursion
 
 
 class TookTooLong(Exception):
-    """The time was up. Its cause says where the function was, if it could be stopped."""
+    """The time is up. `__cause__` says where the function was, if it could be stopped."""
 
 
 def run_for_at_most(seconds: float, function: Callable[[], Any]) -> Any:
     """Return function(), or stop it when the time is up.
 
-    It runs in a thread of its own, in which `KeyboardInterrupt` is raised when the time is up,
-    or when the learner interrupts the kernel. One long call of compiled code ends first.
+    It runs in its own thread, in which `KeyboardInterrupt` is raised when the time is up or the
+    learner interrupts the kernel. A call of compiled code cannot be interrupted and ends first.
 
     Raises:
-        TookTooLong: the time was up.
+        TookTooLong: the time is up.
     """
     done, ended = [], threading.Event()
 
     def work() -> None:
-        """Keep what the function returns or raises; say that it has ended."""
+        """Store the function's result or exception; signal the end."""
         try:
             done.append((context.run(function), None))
         except BaseException as error:  # handed on to the caller's thread
@@ -37,7 +37,7 @@ def run_for_at_most(seconds: float, function: Callable[[], Any]) -> Any:
     context = contextvars.copy_context()
     thread = _started(work)
     try:
-        in_time = ended.wait(seconds)  # an interrupted join may take a running thread for ended
+        in_time = ended.wait(seconds)  # an interrupted join may report a running thread as ended
     except KeyboardInterrupt:
         _interrupt(thread, ended)
         raise

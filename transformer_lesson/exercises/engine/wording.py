@@ -1,4 +1,4 @@
-"""What there is to say about a mistake: a name, and why it is one."""
+"""The words for a mistake: its name, and why it is wrong."""
 
 import tomllib
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from transformer_lesson.course import files_of_lessons
 
-CONTENT = files("transformer_lesson.exercises")  # what lessons say, beside the engine
+CONTENT = files("transformer_lesson.exercises")  # texts outside the engine
 
 
 class Turn(NamedTuple):
@@ -26,14 +26,16 @@ class Turn(NamedTuple):
 
 @cache
 def words(name: str) -> Mapping[str, Turn]:
-    """Return the words for an exercise's wrong turns, by the names that stand at its marks."""
-    return MappingProxyType({turn: Turn(**said) for turn, said in _said().get(name, {}).items()})
+    """Return the words for an exercise's wrong turns, by their names at the marks."""
+    return MappingProxyType(
+        {turn: Turn(**wording) for turn, wording in _all_words().get(name, {}).items()}
+    )
 
 
 @cache
-def _said() -> dict[str, dict]:
+def _all_words() -> dict[str, dict]:
     texts = [file.read_text("utf-8") for file in files_of_lessons("words.toml").values()]
-    return {name: said for text in texts for name, said in tomllib.loads(text).items()}
+    return {name: wording for text in texts for name, wording in tomllib.loads(text).items()}
 
 
 class Explanation(NamedTuple):
@@ -41,9 +43,9 @@ class Explanation(NamedTuple):
 
     Args:
         mistake: the mistake's name, or both names.
-        text: it in sentences.
-        lines: of our function, first those that do what the answer does, after a minus, then
-            those that do it right, after a plus; empty where no turn of the exercise's own fits.
+        text: the explanation in sentences.
+        lines: of our function: those that do what the answer does, prefixed by a minus, and the
+            right ones, by a plus; "" if no turn of the exercise itself fits.
     """
 
     mistake: str
@@ -52,5 +54,5 @@ class Explanation(NamedTuple):
 
 
 def explanation(turn: Turn) -> Explanation:
-    """Return one mistake as what is wrong with an answer."""
+    """Return the explanation of an answer with one mistake."""
     return Explanation(turn.name, f"This comes from {turn.name}. {turn.why}")

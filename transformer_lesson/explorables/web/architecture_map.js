@@ -66,7 +66,7 @@ function drawMap(state, page) {
   return { title, said: wholeWords(view, drawWhole(svg, view)) };
 }
 
-// Puts nodes at the end of a parent, in this order, unless they stand there.
+// Appends nodes to a parent, in this order, unless they are there already.
 function place(parent, ...nodes) {
   const last = [...parent.children].slice(-nodes.length);
   if (nodes.some((node, i) => node !== last[i])) parent.append(...nodes);

@@ -77,7 +77,7 @@ function drawAttentionPanels(page, look) {
   set(svg, { width, height: Math.max(below + products, sum.y + sum.height) });
 }
 
-// Where the columns stand: who looks, who is looked at, scores and weights; a row for each word.
+// Positions of the columns: queries, keys, scores and weights; a row for each word.
 function rowsOf({ queries, keys }, width, top, end) {
   const box = Math.min(104, width * 0.18), key = box + Math.min(140, width * 0.2);
   const score = key + box + 12, shares = width - score;

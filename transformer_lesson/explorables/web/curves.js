@@ -59,7 +59,7 @@ function hasHeight(value, log) {
   return typeof value === "number" && Math.abs(value) < 1e30 && (!log || value > 0);
 }
 
-// Where a value stands from 0 (bottom) to 1 (top), and round numbers for the axis. It begins at 0
+// A value's height from 0 (bottom) to 1 (top), and round numbers for the axis. It begins at 0
 // or lower; on a log axis at the lowest value.
 function heightsOf(curves, log) {
   const values = curves.flatMap(({ points }) => points.map(([, value]) => value))
@@ -113,7 +113,7 @@ function drawCurveFrame(group, { heading, log, high, curves }, room, places) {
   return drawCurveNames(layer(group, "names"), curves, up, room);
 }
 
-// The curves; few points are dots, too, and a cross stands where one has no height.
+// The curves; few points are dots, too, and a cross marks one without a height.
 function drawCurveLines(group, curves, { across, up, log }) {
   join(layer(group, "curves"), "path", curves, ({ look }) => look, ({ look, points }) => ({
     d: curveLine(points, across, up, log), fill: "none", "stroke-width": 2,

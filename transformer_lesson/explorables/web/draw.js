@@ -1,4 +1,4 @@
-// Elements that live on: a picture is described anew at each change, and what stands already moves.
+// Persistent elements: a picture is described again at each change, and existing elements move.
 
 const SVG = "http://www.w3.org/2000/svg";
 

@@ -1,4 +1,4 @@
-// Where a forward pass stands on one screen: a lane for each text, a row for each word, a column
+// The layout of a forward pass on one screen: a lane for each text, a row for each word, a column
 // for each sub-layer, and behind it a strip of what the stream holds then.
 
 import { lastPart } from "./trace.js";
@@ -41,12 +41,12 @@ function named(key, writes) {
 const WORDS = { embedding: "embedding", feed_forward: "thinks", cross_attention: "reads",
   next: "next word" };
 
-// What stands above a column, short and shorter.
+// The headings of a column, short and shorter.
 export function headingOf({ kind, lane }) {
   return WORDS[kind] ?? (lane === "read" ? "looks" : "looks back");
 }
 
-// What a column is called where there is room for it.
+// A column's name where there is room for it.
 export function titleOf({ kind, stack, block }) {
   if (kind === "embedding") return "embedding and position";
   if (kind === "next") return "the next word";

@@ -1,4 +1,4 @@
-// What every explorable is: a title that states what the picture shows, a task, controls, the
+// The frame of every explorable: a title that states what the picture shows, a task, controls, the
 // picture, one sentence made of its numbers, and two buttons that save it.
 
 import { asFile, element, set, textWidth } from "./draw.js";
@@ -6,7 +6,7 @@ import { STYLE } from "./style.js";
 
 const QUICK_MILLISECONDS = 300; // a little longer than a glide
 const SCREEN = { from: 700, high: 620 }; // pixels of a screen, where the picture is so wide
-const BORDER = 4; // pixels around a picture for the borders of what stands at its edge
+const BORDER = 4; // pixels around a picture, for borders of elements at its edge
 
 // Shows an explorable in `el`, by the contract of anywidget, and returns what takes it away.
 //
@@ -24,7 +24,7 @@ export function frame({ model, el }, { name, traits, controls, load, draw }) {
     page.asked ||= requestAnimationFrame(() => {
       page.asked = 0;
       const room = page.picture.clientWidth - 2 * BORDER;
-      if (room < 0) return; // it stands in a closed fold: once that opens, `size` asks again
+      if (room < 0) return; // inside a closed fold: `size` asks again when it opens
       page.width = Math.max(240, room);
       const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
       fitScreen(page, () => show(page, present(state)));
@@ -242,7 +242,7 @@ function textField(page, label, trait, attributes = {}) {
   });
 }
 
-// `ends` gives {min, max, step} anew at each change, `format` what a value is called.
+// `ends` returns {min, max, step} at each change, `format` the text of a value.
 function rangeSlider(page, label, trait, ends, format = String) {
   const input = element("input", { type: "range", autocomplete: "off" });
   const output = element("output");
@@ -270,7 +270,7 @@ function numberField(page, label, trait, ends, now) {
   });
 }
 
-// A slider's word has room for the widest of its words: what stands behind it does not move.
+// A slider's label has room for its widest text, so that what follows does not move.
 function keepWide(output, [min, max, step, now], format) {
   const key = [min, max, step].join(), count = Math.round((max - min) / (step || 1));
   const n = Math.min(99, count);
@@ -330,7 +330,7 @@ function playButton(page, trait, ends, milliseconds = 700) {
 }
 
 // What a pointer, a finger or the keyboard reaches in the picture tells itself and lights up what
-// is linked with it; an element with `data-of` stands for the place with this link. The whole
+// is linked with it; an element with `data-of` represents the place with this link. The whole
 // picture is one stop of the Tab key; arrows move inside it.
 function reach(page) {
   const { picture, svg } = page;
@@ -338,7 +338,7 @@ function reach(page) {
   const at = ({ target }) => target.closest?.("[aria-label][tabindex]") ?? of(target.dataset);
   let last = "";
   picture.onpointermove = (event) => {
-    const place = `${event.screenX} ${event.screenY}`; // a resting pointer tells nothing anew
+    const place = `${event.screenX} ${event.screenY}`; // a resting pointer tells nothing new
     if (place !== last) tell(page, at(event));
     last = place;
   };
@@ -413,7 +413,7 @@ function tellTip({ section, tip }, node) {
   tip.style.top = `${above > 0 ? above : box.bottom - frame.top + 8}px`;
 }
 
-// Dark where the page around is dark, whichever site or program it is; returns what stops it.
+// Dark if the surrounding page is dark, in any site or program; returns a function that stops it.
 function followTheme(host) {
   const query = matchMedia("(prefers-color-scheme: dark)");
   const look = () => {

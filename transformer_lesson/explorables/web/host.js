@@ -1,4 +1,4 @@
-// What stands in for Jupyter where there is no kernel: values that can be set and observed.
+// Replaces Jupyter where there is no kernel: values that can be set and observed.
 
 class Values {
   constructor(values) {
@@ -25,12 +25,12 @@ class Values {
     this.listeners.set(name, (this.listeners.get(name) ?? []).filter((one) => one !== listen));
   }
 
-  save_changes() {} // there is nobody to tell
+  save_changes() {} // no kernel to notify
 }
 
 const heldWeights = new Map();
 
-// What holds the bytes of a model's weights, which a script of the page has as text.
+// Holds the bytes of a model's weights, which are text in a script of the page.
 function holderOf(key) {
   if (!heldWeights.has(key)) {
     const text = globalThis.explorableWeights?.[key] ?? "";
@@ -40,7 +40,7 @@ function holderOf(key) {
   return heldWeights.get(key);
 }
 
-// Brings the page's explorables to life.
+// Starts the page's explorables.
 export function start(kinds) {
   for (const el of document.querySelectorAll("div.explorable")) {
     const { kind, values } = JSON.parse(el.querySelector("script").textContent);

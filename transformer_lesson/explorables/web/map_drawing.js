@@ -7,7 +7,7 @@ import { nameLines } from "./map_strip.js";
 export const ROOM_BESIDE = 700; // of the picture, for the card beside it
 const CARD_ROOM = 274;
 
-// Draws it, and returns how often the chosen part stands in it.
+// Draws it, and returns how often the chosen part occurs in it.
 export function drawWhole(svg, view) {
   const { state, page } = view, { columns } = ARCHITECTURES[state.kind];
   const wanted = columns.length === 2 ? 640 : 340, beside = page.width >= ROOM_BESIDE;
@@ -70,7 +70,7 @@ function placedStack(stack, n, width, height, { wide, outer, inner }) {
   return { ...stack, boxes, x, top, bottom, middle: x + wide / 2, floor: height };
 }
 
-// The frames around what is repeated; their names stand upright beside the residual paths.
+// The frames around what is repeated; their names are vertical, beside the residual paths.
 function drawBlocks(group, placed, view) {
   const { sizes } = view, key = ({ side }) => side;
   join(layer(group, "frames"), "rect", placed, key, ({ side, block, x, top, bottom }) => ({
@@ -134,7 +134,7 @@ function rounded(points) {
   return `M${points[0].join(" ")} ${corners.join(" ")} L${points.at(-1).join(" ")}`;
 }
 
-// The boxes, what stands inside of some, and what is written on them.
+// The boxes, the contents of some, and their labels.
 function drawBoxes(group, boxes, view) {
   const inside = boxes.filter((box) => box.inside).map((box) => insideOf(box, view.sizes));
   const all = [...boxes.filter(({ round }) => !round), ...inside];

@@ -1,4 +1,4 @@
-// What stands on a map of each model: its parts, in which order, and what a part's button says.
+// What a map of each model shows: its parts, their order, and the text of a part's button.
 
 import { choosable } from "./draw.js";
 

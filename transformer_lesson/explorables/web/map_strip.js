@@ -1,5 +1,5 @@
 // The folded map: a model's parts as one line of stations, in the order of the lessons, and where
-// this lesson stands.
+// this lesson is.
 
 import { inkOn, join, layer, set, textWidth, told } from "./draw.js";
 import { boxWords, lessonOf, pressed } from "./map_plan.js";
@@ -45,7 +45,7 @@ function stationsOf({ names, parts, built, state }, size) {
   });
 }
 
-// The stations in as few rows as they need, about equally long: none stands alone in the last one.
+// The stations in as few rows as they need, about equally long: none is alone in the last one.
 function rowsOfStations(stations, width) {
   const all = filledRows(stations, width), widest = Math.max(...stations.map(({ wide }) => wide));
   for (let even = widest + 4; even < width; even += 8) {
@@ -81,7 +81,7 @@ function placedRow(row, i, only, width) {
   });
 }
 
-// The line that the stations of each row stand on.
+// The line under each row's stations.
 function drawTrack(group, stations) {
   const ends = stations.filter(({ y }, i) => y !== stations[i + 1]?.y);
   join(group, "path", ends, ({ y }) => y, ({ x, y, wide }) => ({

@@ -8,7 +8,7 @@ export function firstLargest(values) {
   return values.findIndex((value) => value >= top * (1 - CLOSE * Math.sign(top)));
 }
 
-// Where the `count` largest values stand, the largest first, equals in their order.
+// The indices of the `count` largest values, largest first, equals in their order.
 export function fromLargest(values, count) {
   const left = values.slice(), order = [];
   while (order.length < Math.min(count, values.length)) {

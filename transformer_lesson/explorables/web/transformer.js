@@ -485,7 +485,7 @@ function isReal(id, config) {
   return config.pad_id === null || id !== config.pad_id;
 }
 
-// Padding takes up no position: the first real token stands at 0.
+// Padding takes up no position: the first real token is at 0.
 function positions(ids, config) {
   let real = 0;
   return ids.map((id) => Math.max(0, (real += isReal(id, config) ? 1 : 0) - 1));

@@ -127,7 +127,7 @@ function crossWeights(seen, { layer: number, head }, step) {
   return [...rows[0].keys()].map((j) => rows.reduce((sum, row) => sum + row[j], 0) / rows.length);
 }
 
-// Where everything stands, if all words fit: read ones in a row above, written ones in a row below.
+// The layout if all words fit: read ones in a row above, written ones in a row below.
 function wordsAcross(width, { read, written, isForced }) {
   const marked = written.map((word, i) => (isForced(i) ? `${word} ✎` : word));
   const needed = [read, marked].map((words) => words.map((word) => textWidth(word) + 18));
@@ -176,7 +176,7 @@ function drawLookRibbons(group, { looks, shown, at }, place) {
   }));
 }
 
-// Words in boxes; `describe` says what each box is besides, and a mark stands after some words.
+// Words in boxes; `describe` adds each box's other properties; some words are followed by a mark.
 function drawBoxedWords(group, words, box, describe, mark = () => "") {
   join(layer(group, "boxes"), "rect", words, (_, i) => i, (word, i) => ({
     class: "box", rx: 6, ...box(i), ...describe(word, i),

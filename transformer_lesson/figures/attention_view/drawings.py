@@ -1,7 +1,7 @@
-"""Attention views for pages without a kernel: what each is drawn from.
+"""The data of attention views, for pages without a kernel.
 
-As an IPython extension it adds this to what a kernel shows. `make notebooks` loads it and keeps
-the result beside the lessons, in `docs/stills`; the web site puts it into its pages.
+As an IPython extension this module adds the data to what a kernel shows. `make notebooks` loads it
+and stores the result in `docs/stills`; the web site puts it into its pages.
 """
 
 from transformer_lesson.figures.attention_view.view import AttentionView
@@ -10,7 +10,7 @@ MIME = "application/vnd.transformer-lesson.still+json"
 
 
 def load_ipython_extension(shell) -> None:
-    """Add what a page needs to whatever the kernel shows of an attention view."""
+    """Add a view's data to the kernel's output."""
 
     def with_drawing(view: AttentionView):
         bundle, metadata = view._repr_mimebundle_()

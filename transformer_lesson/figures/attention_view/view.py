@@ -1,8 +1,8 @@
 """Attention as lines between words: bertviz' head view and model view, without the network.
 
 bertviz' own pages fetch three scripts from the internet, so they stay blank offline, and they
-write tokens unescaped into a script. Here its drawing script runs in a closed frame: the
-libraries are inlined, tokens travel as JSON, and the frame may neither reach the network nor
+write tokens unescaped into a script. Here its drawing script runs in a sandboxed frame: the
+libraries are inlined, tokens are passed as JSON, and the frame can reach neither the network nor
 the notebook around it.
 """
 
@@ -23,7 +23,7 @@ from transformer_lesson.figures.attention_view.weights import Part, collect_part
 from transformer_lesson.figures.plots import Figure, figure
 from transformer_lesson.ranking import first_largest
 
-BERTVIZ = "1.4.1"  # the one whose scripts MENDS fits
+BERTVIZ = "1.4.1"  # the version that MENDS patches
 MENDS = {
     "head_view": {
         "const BOXWIDTH = 110;": "const BOXWIDTH = 170;",  # room for long words
@@ -47,14 +47,14 @@ MENDS = {
         "7 * (12 / config.totalHeads)": "Math.min(14, 84 / config.totalHeads)",
     },
 }
-"""What is replaced in bertviz' scripts: old text to new."""
+"""Patches of bertviz' scripts: old text to new."""
 
 
 class AttentionView:
     """An interactive view in JupyterLab, a still picture where no kernel runs.
 
-    `html` is the view as one `<iframe>` that needs nothing else, for a page of your own;
-    `drawing` is what `frame` makes it of.
+    `html` is the view as one self-contained `<iframe>`, for your own page; `drawing` are the
+    arguments of `frame`.
     """
 
     def __init__(self, drawing: dict[str, str | int], picture: Figure):
@@ -90,17 +90,17 @@ def head_view(
     the list, a head by its square, a word by pointing at it or with the Tab key.
 
     Args:
-        attention: what `record` collected; an output of transformers, with
+        attention: what `record` collected; an output of transformers with
             output_attentions=True; or a list with one (batch, head, query, key) tensor or NumPy
-            array of weights per layer. Of a single sentence the batch axis may be missing.
+            array of weights per layer. For a single sentence the batch axis may be missing.
         tokens: the words of the text; of the source text if the model reads two.
         target_tokens: the words of the target text of an encoder-decoder model; with a list of
             tensors, the words that read `tokens`.
-        part: "encoder", "decoder" or "cross"; by default the view offers all that were recorded.
+        part: "encoder", "decoder" or "cross"; by default all recorded parts can be chosen.
         layer: shown first; the lowest by default.
         heads: shown first; all by default.
         sentence: which sentence of the batch.
-        height: of the view in pixels; by default what it needs, at most 800.
+        height: of the view in pixels; by default as needed, at most 800.
 
     Raises:
         ValueError: no weights, weights that are not softmax rows, a number of tokens that differs
@@ -127,7 +127,7 @@ def model_view(
     sentence: int = 0,
     height: int | None = None,
 ) -> AttentionView:
-    """Draw every head of every block as a small picture; press one to see its words.
+    """Draw every head of every block as a thumbnail; click one to see its words.
 
     Arguments, errors and source are those of `head_view`.
     """
@@ -157,7 +157,7 @@ def _describe(kind: str, parts: list[Part]) -> str:
 def _draw_lines(axes, weights: Float[Tensor, "query key"], left, right, top, color) -> None:
     from matplotlib.collections import LineCollection
 
-    visible = (weights > 0.02).nonzero().tolist()  # fainter lines only cost bytes
+    visible = (weights > 0.02).nonzero().tolist()  # fainter lines are invisible
     ends = [((left, top + query), (right, top + key)) for query, key in visible]
     colors = [(*color, float(weights[query, key])) for query, key in visible]
     axes.add_collection(LineCollection(ends, colors=colors, linewidths=1.6))
@@ -170,8 +170,8 @@ def _picture_of_heads(part: Part, layer: int, heads: list[int], alt: str) -> Fig
     title = f"The heads of block {layer}"
     if len(heads) == 1:
         title = f"Block {layer}, head {heads[0]}: {_last_look(part, layer, heads[0])}"
-    made, axes = figure(title, alt, 6.0, min(12.0, 1.5 + 0.26 * rows))
-    apart = min(1, (rows - 1) / max(1, len(heads) - 1))  # names of heads, in rows
+    picture, axes = figure(title, alt, 6.0, min(12.0, 1.5 + 0.26 * rows))
+    apart = min(1, (rows - 1) / max(1, len(heads) - 1))  # spacing of head names, in rows
     for i, head in enumerate(heads):
         weights = part.weights[part.layers.index(layer), head]  # (query, key)
         color = colormaps["tab10"](head % 10)[:3]
@@ -186,11 +186,11 @@ def _picture_of_heads(part: Part, layer: int, heads: list[int], alt: str) -> Fig
             axes.text(x, row, token, ha=side, va="center", parse_math=False)
     axes.set(xlim=(-0.9, 1.9), ylim=(rows - 0.5, -1.6))
     axes.set_axis_off()
-    return made
+    return picture
 
 
 def _last_look(part: Part, layer: int, head: int) -> str:
-    """Return in words where a head looks most from its last query."""
+    """Say where a head's last query looks most."""
     weights = part.weights[part.layers.index(layer), head, -1]  # (key,)
     key = int(first_largest(weights))
     return f"“{part.query_tokens[-1]}” looks most at “{part.key_tokens[key]}” ({weights[key]:.2f})"
@@ -202,7 +202,7 @@ def _picture_of_model(part: Part, alt: str) -> Figure:
     n_layers, n_heads, *_ = part.weights.shape
     step = _n_rows([part]) + 1  # one empty row between two layers
     width, height = min(10.0, 1.5 + 1.3 * n_heads), min(12.0, 1.2 + 0.08 * step * n_layers)
-    made, axes = figure("Every head of every block", alt, max(4.0, width), max(3.0, height))
+    picture, axes = figure("Every head of every block", alt, max(4.0, width), max(3.0, height))
     for row in range(n_layers):
         color = colormaps["tab10"](part.layers[row] % 10)[:3]
         for head in range(n_heads):
@@ -210,7 +210,7 @@ def _picture_of_model(part: Part, alt: str) -> Figure:
     axes.set(xlim=(-0.1, n_heads), ylim=(n_layers * step - 1, -1), xlabel="head", ylabel="block")
     axes.set_xticks([head + 0.42 for head in range(n_heads)], range(n_heads))
     axes.set_yticks([(row + 0.5) * step - 1 for row in range(n_layers)], part.layers)
-    return made
+    return picture
 
 
 def _library(name: str, path: str) -> str:
@@ -218,7 +218,7 @@ def _library(name: str, path: str) -> str:
 
 
 def _drawing_script(kind: str) -> str:
-    """Return bertviz' script for a view, with its data from `VIEW` and without the network."""
+    """Return bertviz' script for a view, reading its data from `VIEW` instead of the network."""
     script = _library("bertviz", f"bertviz/{kind}.js")
     script, n_cdn = re.subn(r"require\.config\(\{.*?\n\}\);", "", script, flags=re.DOTALL)
     script, n_data = re.subn(r"const params = PYTHON_PARAMS;.*", "const params = VIEW;", script)
@@ -234,14 +234,14 @@ def _drawing_script(kind: str) -> str:
 
 
 def _drawing(kind, parts: list[Part], view: dict, controls: str, height: int, title: str) -> dict:
-    """Return the arguments of `frame` for some parts of a model."""
+    """Return the arguments of `frame` for a model's parts."""
     view |= {"root_div_id": "view", "default_filter": "0", "attention": []}
     for part in parts:
         weights = part.weights.round(decimals=4).tolist()
         words = {"left_text": part.query_tokens, "right_text": part.key_tokens}
         view["attention"].append({"name": part.name, "attn": weights, **words})
     data = json.dumps(view, separators=(",", ":"))
-    for character in "<>&":  # so that no word can end the script
+    for character in "<>&":  # so no word can end the script
         data = data.replace(character, f"\\u{ord(character):04x}")
     if len(parts) > 1:
         options = [f'<option value="{i}">{part.name}</option>' for i, part in enumerate(parts)]
@@ -250,7 +250,7 @@ def _drawing(kind, parts: list[Part], view: dict, controls: str, height: int, ti
 
 
 def frame(kind: str, data: str, controls: str, height: int, title: str) -> str:
-    """Return a view as an iframe that may run its own scripts and nothing else.
+    """Return a view as an iframe that may only run its own scripts.
 
     Args:
         kind, data, controls, height, title: an `AttentionView`'s `drawing`.

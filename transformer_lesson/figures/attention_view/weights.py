@@ -1,7 +1,7 @@
-"""Which attention weights a model recorded, and the words that read and are read in each.
+"""The attention weights that a model recorded, with the words of their queries and keys.
 
-`collect_parts` turns a `run`, an output of transformers or a list of tensors into parts that can be
-drawn: it names them, takes one sentence of the batch, and refuses what is not attention.
+`collect_parts` turns a `run`, an output of transformers or a list of tensors into named parts that
+can be drawn: it takes one sentence of the batch and rejects what is not attention.
 """
 
 import re
@@ -16,14 +16,14 @@ from torch import Tensor
 from transformer_lesson.files import printable
 
 MAX_WEIGHTS = 100_000
-"""A browser draws one line per weight; many more make it unresponsive."""
+"""Most weights in a view: a browser draws one line each, and many more make it unresponsive."""
 
-LONGEST = 20  # characters of a word that a picture has room for
+LONGEST = 20  # characters of a word that fit into a picture
 RECORDED_NAME = re.compile(r"(encoder|decoder)\.(\d+)\.(self|cross)_attention\.weights")
 
 
 class Part(NamedTuple):
-    """One kind of attention of a model: the words that read (query) and those read (key)."""
+    """One kind of attention in a model, with the words of its queries and keys."""
 
     name: str
     layers: list[int]
@@ -33,7 +33,7 @@ class Part(NamedTuple):
 
 
 def collect_parts(attention, tokens, target_tokens, part, sentence) -> list[Part]:
-    """Sort the recorded weights into parts and give each its words."""
+    """Sort the recorded weights into parts, each with its words."""
     recorded = _recorded(attention, "self" if target_tokens is None else "cross")
     two_texts = "cross" in recorded
     if part is not None:
@@ -69,7 +69,7 @@ LISTS = {  # of transformers' outputs: the name of the part
 
 
 def _recorded(attention, name_of_list: str) -> dict[str, dict[int, Tensor]]:
-    """Return the weights by part and layer number, in the order in which the model ran."""
+    """Return the weights by part and layer number, in the order the model ran."""
     if isinstance(attention, Mapping) and not LISTS.keys() & attention.keys():
         found: dict[str, dict[int, Tensor]] = {}
         for name, weights in attention.items():
@@ -98,7 +98,7 @@ def _has(output, name: str) -> bool:
 
 
 def _layers(attention) -> dict[int, Tensor]:
-    """Return the weights of each layer, of a list of them or of one tensor."""
+    """Return each layer's weights, from a list or a single tensor."""
     if isinstance(attention, Tensor | np.ndarray):
         attention = attention if attention.ndim > 4 else [attention]
     if not isinstance(attention, Tensor | np.ndarray | list | tuple):
@@ -118,7 +118,7 @@ def _layers(attention) -> dict[int, Tensor]:
 
 
 def _tensor(weights) -> Tensor:
-    """Return one layer's weights with a batch axis; of a single sentence it may be missing."""
+    """Return one layer's weights with a batch axis, added if missing."""
     if isinstance(weights, np.ndarray) and weights.dtype.kind in "fiub":
         weights = torch.from_numpy(weights)
     if not isinstance(weights, Tensor):
@@ -174,12 +174,12 @@ def _check_weights(name: str, weights: Float[Tensor, "layer head query key"]) ->
 
 
 def known(what: str, value, choices: list):
-    """Return the value if it is one of the choices; raise a ValueError that names them if not."""
+    """Return the value if it is one of the choices; else raise a ValueError that lists them."""
     if value not in choices:
         raise ValueError(f"{what} {value!r} does not exist here: choose from {choices}.")
     return value
 
 
 def _labels(tokens: Sequence[str]) -> list[str]:
-    """Write invisible characters as escapes and shorten what does not fit the picture."""
+    """Escape invisible characters and shorten words that do not fit the picture."""
     return [printable(token, LONGEST) for token in tokens]

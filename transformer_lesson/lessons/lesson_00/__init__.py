@@ -1,6 +1,6 @@
 """Lesson 00, Start here: what only this lesson uses.
 
-- `exercises.py`: its exercises, each with its wrong turns
-- `questions.toml`: its predictions
-- `words.toml`: what is said of each wrong turn
+- `exercises.py`: the loop that turns guesses of the next word into a translation
+- `words.toml`: what `check` says about each wrong turn
+- `questions.toml`: the predictions
 """

@@ -1,7 +1,8 @@
 """Lesson 01, Tokens and embeddings: what only this lesson uses.
 
-- `exercises.py`: its exercises, each with its wrong turns
-- `figures.py`: its figures
-- `questions.toml`: its predictions
-- `words.toml`: what is said of each wrong turn
+- `exercises.py`: byte pairs (applying and learning them), and looking up embeddings
+- `words.toml`: what `check` says about each wrong turn
+- `questions.toml`: the predictions
+- `figures.py`: texts cut into tokens, and tokens as points of a plane
+- `tokenizer_explorer.py`, `.js`: explorable: one text as words, characters and byte pairs
 """

@@ -20,14 +20,14 @@ LETTERS = "abcdefghiklmnoprstuwz"
 CUTS = (
     ("abcbcd", "b c, bc d, a bc"),  # the first one fits twice
     ("abc", "a b, b c, a bc"),  # the second and the third would fit, had the first not been made
-    ("abc", "b c, a b"),  # what stands farther left comes later
+    ("abc", "b c, a b"),  # the pair farther left comes later
     ("abcde", "c d, e cd, a b, ab cd"),  # one that would fit the other way around
     ("abca", ""),
     ("abab", "a b, ab ab"),
     ("a", "a b, b a"),
     ("␣aaab", "a a, ␣ a"),  # from the right, the second one would fit
 )
-"""Draw by draw: a word and its merges, in letters that each draw chooses anew."""
+"""Draw by draw: a word and its merges, in letters that each draw chooses."""
 
 
 def _apply_byte_pairs_inputs(draw: Draw) -> tuple:
@@ -221,7 +221,7 @@ def _train_byte_pairs_inputs(draw: Draw) -> tuple:
     if draw.number == 6:  # of equally frequent pairs, the first one stands in rarer words
         a, b, c, d = letters
         return {a + b: 1, c + d: 3, a + b + d: 2, "␣" + a: 4}, n_merges
-    if draw.number == 7:  # the pair of two equal letters stands in two places, which overlap
+    if draw.number == 7:  # the pair of two equal letters occurs in two places, which overlap
         a, b, c, d = letters
         return {b + c + d: 1, 3 * a: 1}, n_merges
     while len(counts) < n_words:

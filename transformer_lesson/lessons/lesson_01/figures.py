@@ -1,4 +1,4 @@
-"""Drawings of texts that are cut into tokens, and of tokens as points of a plane."""
+"""Drawings of texts cut into tokens, and of tokens as points in a plane."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from matplotlib.patches import FancyBboxPatch
 from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
 from transformer_lesson.files import printable
 
-PAPERS = (0.10, 0.24)  # how much of their color neighboring tokens have
+PAPERS = (0.10, 0.24)  # alternating opacities of neighboring tokens
 MARKERS = "os^DvP"
 UNKNOWN = "<unk>"
 
@@ -21,12 +21,12 @@ def cuts(text: str, ways: Mapping[str, Sequence[str]], title: str) -> Figure:
     Args:
         text: what was cut.
         ways: by name, the tokens as `Tokenizer.tokens` writes them: "␣" for a space, and "<unk>"
-            for a word that is not known.
+            for an unknown word.
         title: the claim that the drawing supports.
     """
-    told = [f"{name}: {len(pieces)} tokens, {' '.join(pieces)}" for name, pieces in ways.items()]
-    alt, height = f"The text “{text}”, cut. {'; '.join(told)}.", 0.6 + 0.5 * len(ways)
-    made, axes = figure(title, alt, width=9.0, height=height)
+    details = [f"{name}: {len(pieces)} tokens, {' '.join(pieces)}" for name, pieces in ways.items()]
+    alt, height = f"The text “{text}”, cut. {'; '.join(details)}.", 0.6 + 0.5 * len(ways)
+    picture, axes = figure(title, alt, width=9.0, height=height)
     axes.set_axis_off()
     axes.set_position((0.02, 0.02, 0.96, 1 - 0.45 / height))
     axes.set(xlim=(-10, len(text) + 9), ylim=(len(ways) - 0.35, -0.65))
@@ -37,7 +37,7 @@ def cuts(text: str, ways: Mapping[str, Sequence[str]], title: str) -> Figure:
         for i, (start, end, token) in enumerate(_places(text, tokens)):
             color = COLORS[1] if token == UNKNOWN else COLORS[0]
             _piece(axes, start, end, row, token, color, PAPERS[i % 2])
-    return made
+    return picture
 
 
 def _places(text: str, tokens: Sequence[str]) -> list[tuple[int, int, str]]:
@@ -60,31 +60,31 @@ def _piece(
 
 
 def word_map(points, words: Sequence[str], groups: Sequence[str], title: str) -> Figure:
-    """Return words at their places in a plane, moved apart as far as reading needs it.
+    """Return words at their places in a plane, moved apart only as far as legibility requires.
 
     Args:
         points: shape (word, 2).
         words: one for each point.
-        groups: the group of each word, which decides its color; each is named beside its words.
+        groups: each word's group, which decides its color; group names are beside their words.
         title: the claim that the drawing supports.
     """
     points, members = as_array(points), _members(groups)
-    told = [f"{name}: {', '.join(words[i] for i in of)}" for name, of in members.items()]
-    alt = f"{len(words)} words as points, by group. {'; '.join(told)}."
-    made, axes = figure(title, alt, width=8.0, height=5.0)
+    details = [f"{name}: {', '.join(words[i] for i in ids)}" for name, ids in members.items()]
+    alt = f"{len(words)} words as points, by group. {'; '.join(details)}."
+    picture, axes = figure(title, alt, width=8.0, height=5.0)
     _without_scale(axes)
     axes.set_position((0.02, 0.02, 0.96, 0.88))
     (left, low), (right, high) = points.min(axis=0), points.max(axis=0)
     across, up = 0.14 * (right - left), 0.1 * (high - low)
     axes.set(xlim=(left - across, right + across), ylim=(low - up, high + up))
     places = _apart(axes, points, words)
-    for color, (name, of) in zip(COLORS, members.items(), strict=False):
+    for color, (name, ids) in zip(COLORS, members.items(), strict=False):
         style = {"ha": "center", "va": "center", "color": color, "parse_math": False}
-        x, y = places[of, 0].mean(), places[of, 1].mean()
+        x, y = places[ids, 0].mean(), places[ids, 1].mean()
         axes.text(x, y, printable(name), fontsize=44, alpha=0.18, **style)
-        for i in of:
+        for i in ids:
             axes.text(*places[i], printable(words[i]), fontsize=9, **style)
-    return made
+    return picture
 
 
 def group_maps(maps: Mapping[str, tuple], title: str) -> Figure:
@@ -97,7 +97,7 @@ def group_maps(maps: Mapping[str, tuple], title: str) -> Figure:
     sizes = [f"{name}: {len(groups)} points" for name, (_, groups) in maps.items()]
     groups = list(_members([group for _, of in maps.values() for group in of]))
     alt = f"{title}. Points colored by {', '.join(groups)}. {'; '.join(sizes)}."
-    made, panels = figure(title, alt, width=9.0, height=3.0, columns=len(maps))
+    picture, panels = figure(title, alt, width=9.0, height=3.0, columns=len(maps))
     for axes, (name, (points, of)) in zip(panels, maps.items(), strict=True):
         _without_scale(axes)
         axes.set_title(printable(name), fontsize=10, parse_math=False)
@@ -106,12 +106,12 @@ def group_maps(maps: Mapping[str, tuple], title: str) -> Figure:
             style = {"marker": MARKERS[i], "color": COLORS[i], "s": 20, "label": group}
             axes.scatter(*chosen.T, **style)
     panels[0].legend(fontsize=9, frameon=False, loc="best")
-    made.subplots_adjust(left=0.02, right=0.98, bottom=0.03, wspace=0.08)
-    return made
+    picture.subplots_adjust(left=0.02, right=0.98, bottom=0.03, wspace=0.08)
+    return picture
 
 
 def _members(groups: Sequence[str]) -> dict[str, list[int]]:
-    """Return which ones belong to each group."""
+    """Return the indices of each group's members."""
     names = dict.fromkeys(groups)
     return {name: [i for i, group in enumerate(groups) if group == name] for name in names}
 
@@ -122,7 +122,7 @@ def _without_scale(axes: Axes) -> None:
 
 
 def _apart(axes: Axes, points: np.ndarray, words: Sequence[str]) -> np.ndarray:
-    """Return places near the points at which no word covers another one."""
+    """Return places near the points where no word covers another."""
     places = axes.transData.transform(points) / axes.figure.dpi  # in inches
     size = np.array([[0.08 * len(word) + 0.06, 0.15] for word in words])
     above = np.sign(places[:, None, 1] - places[None, :, 1])

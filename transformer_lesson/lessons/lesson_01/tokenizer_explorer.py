@@ -34,7 +34,7 @@ class TokenizerExplorer(PageExplorable):
     Args:
         text: at most `MAX_CHARACTERS` characters are drawn.
         bpe_size: vocabulary size of the byte-pair tokenizer, from 260 to 2,000.
-        step: how many of the merges that this text needs have been made; past the last one, all.
+        step: how many of the merges that this text needs have been made, clipped to all.
     """
 
     text = Text().tag(sync=True)

@@ -1,8 +1,9 @@
 """Lesson 02, Positional encoding: what only this lesson uses.
 
-- `exercises.py`: its exercises, each with its wrong turns
-- `figures.py`: its figures
-- `questions.toml`: its predictions
-- `solutions.py`: solutions as the lesson shows them, where the package's own say more
-- `words.toml`: what is said of each wrong turn
+- `exercises.py`: sinusoids, and the matrix that shifts a position
+- `words.toml`: what `check` says about each wrong turn
+- `questions.toml`: the predictions
+- `solutions.py`: both solutions as the lesson shows them
+- `figures.py`: positions as hands of clocks, and as bits beside waves
+- `positional_encoding_explorer.py`, `.js`: explorable: clock hands, waves, dot products
 """

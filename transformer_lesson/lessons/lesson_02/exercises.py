@@ -167,7 +167,7 @@ def _shift_inputs(draw: Draw) -> tuple:
 @breaks("a matrix that does not lead from one place to the other")
 def _takes_every_place_on(answer, inputs: tuple, matrix: Tensor) -> str | None:
     k, d_model, base = inputs
-    first = max(0, -k)  # no position stands before 0
+    first = max(0, -k)  # there is no position before 0
     places = encoding_of(first + abs(k) + 4, d_model, base).double()
     for place in (first, first + 3):
         moved = places[place] @ matrix.double()

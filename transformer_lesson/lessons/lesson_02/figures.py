@@ -1,4 +1,4 @@
-"""Drawings of positions: hands of clocks, and bits beside waves."""
+"""Drawings of positions: clock hands, and bits beside waves."""
 
 import math
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from transformer_lesson.files import printable
 def clock_hands(
     positions: Sequence[int], words: Sequence[str], frequencies: Sequence[float], title: str
 ) -> Figure:
-    """Return a row of clocks for each frequency: where its hand stands at each position.
+    """Return a row of clocks for each frequency, showing its hand at each position.
 
     A hand points up at position 0 and turns to the right; its tip is (sine, cosine).
 
     Args:
         positions: where to read the clocks.
-        words: what stands above each column, such as the token at that position.
+        words: the label of each column, such as the token at that position.
         frequencies: radians per position, one for each row.
         title: the claim that the drawing supports.
     """
@@ -28,7 +28,7 @@ def clock_hands(
         f"Clocks. Columns: positions {', '.join(map(str, positions))}. Rows: hands that turn once "
         f"in {turns} positions. All point up at position 0; the slower, the less they move."
     )
-    made, axes = figure(title, alt, width=9.0, height=1.2 + 0.85 * len(frequencies))
+    picture, axes = figure(title, alt, width=9.0, height=1.2 + 0.85 * len(frequencies))
     axes.set(xlim=(-2.2, len(positions) - 0.4), ylim=(len(frequencies) - 0.4, -1.05))
     axes.set_aspect("equal")
     axes.set_axis_off()
@@ -39,13 +39,13 @@ def clock_hands(
         for y, frequency in enumerate(frequencies):
             _clock(axes, x, y, position * frequency, COLORS[y % 4])
     for y, frequency in enumerate(frequencies):
-        told = f"hand {y}: one turn\nin {2 * math.pi / frequency:,.0f} positions"
-        axes.text(-0.6, y, told, ha="right", va="center", fontsize=9, color=COLORS[y % 4])
-    return made
+        details = f"hand {y}: one turn\nin {2 * math.pi / frequency:,.0f} positions"
+        axes.text(-0.6, y, details, ha="right", va="center", fontsize=9, color=COLORS[y % 4])
+    return picture
 
 
 def _clock(axes: Axes, x: int, y: int, angle: float, color: str) -> None:
-    """Draw a clock whose hand has turned by an angle; the axis of y points down."""
+    """Draw a clock whose hand has turned by an angle; the y axis points down."""
     turned = math.degrees(angle)
     if turned % 360:
         start, end = (-90, -90 + turned) if turned < 360 else (0, 360)
@@ -57,13 +57,13 @@ def _clock(axes: Axes, x: int, y: int, angle: float, color: str) -> None:
 
 
 def bits_and_waves(bits, encoding) -> Figure:
-    """Return positions written in binary digits beside positions written in sines and cosines.
+    """Return positions as binary digits beside positions as sines and cosines.
 
     Args:
         bits: shape (position, digit), the fastest digit first.
         encoding: shape (position, dimension).
     """
-    made, panels = figure(
+    picture, panels = figure(
         "Digits and hands: fast ones on the left, slow ones on the right",
         "Two heatmaps with positions down. Left, binary digits: the first column changes at every "
         "step, each further one half as often. Right, sines and cosines: the first columns change "
@@ -78,4 +78,4 @@ def bits_and_waves(bits, encoding) -> Figure:
     panels[1].set(xlabel="dimension", ylabel="position", title="sines and cosines")
     for axes in panels:
         axes.spines[:].set_visible(False)
-    return made
+    return picture

@@ -1,5 +1,5 @@
 // Sinusoidal positions as clocks: two dimensions are a hand, and the hands of two positions
-// stand at angles that depend on their distance only.
+// differ by angles that depend only on their distance.
 
 import { choosable, fitted, fixed, join, layer, set, signed, told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
@@ -53,7 +53,7 @@ function sinusoids({ d_model: dModel, length, base }, { position }) {
   return { speeds, encoding, products };
 }
 
-// Where the largest number stands; of those that are equal but for rounding, the first.
+// The index of the largest number; of those equal up to rounding, the first.
 function firstLargestNumber(numbers) {
   const top = Math.max(...numbers);
   return numbers.findIndex((one) => one >= top * (1 - 1e-4 * Math.sign(top)));
@@ -80,7 +80,7 @@ function drawPositions(state, page) {
   return positionFacts(parts);
 }
 
-// Where the clocks stand: in as few rows as leave each 48 pixels, its words beside or below it.
+// Positions of the clocks: in as few rows as leave each 48 pixels, its words beside or below it.
 function clockPlan(n, width, most) {
   let rows = 1;
   while (rows < n && width / Math.ceil(n / rows) < 48) rows++;
@@ -274,7 +274,7 @@ function drawByPosition(group, { chosen, state }, { left, top, width, height }, 
     text: String(p), class: i ? "number strong" : "number strong end", x: x(p) + (i ? 2 : -2),
     y: top + height + 16, "aria-hidden": "true",
   }));
-  const free = [left + width, left, left + width / 2] // where no chosen position's number stands
+  const free = [left + width, left, left + width / 2] // away from the chosen positions' numbers
     .find((at) => [position, other].every((p) => Math.abs(x(p) - at) > 90));
   join(layer(group, "axis"), "text", free === undefined ? [] : ["position →"], () => 0, (text) => ({
     text, class: free === left ? "small" : "small end", x: free, y: top + height + 16,

@@ -12,8 +12,8 @@ class PositionalEncodingExplorer(PageExplorable):
         d_model: numbers per position, even, 2 to 64.
         length: positions drawn, 2 to 64.
         base: the constant of the formula, 10 to 100,000.
-        dimension: whose wave is drawn; past the last one it is the last.
-        position: the first of the two positions; moved back where the second would not be drawn.
+        dimension: whose wave is drawn, clipped to the last.
+        position: the first of the two positions; moved back if the second would be out of range.
         distance: from the first position to the second.
     """
 

@@ -10,7 +10,7 @@ from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 
 LEADING = ("batch head", "", "batch", "batch head", "batch head beam", "batch head")
-"""What "..." stands for, draw by draw."""
+"""The axes that "..." stands for, draw by draw."""
 
 
 def _scores_inputs(draw: Draw) -> tuple:

@@ -1,7 +1,7 @@
 """Two ways to read a sequence, at the same size: step by step, or all places at once.
 
-The task is the smallest in which distance matters: random symbols, and after the last one the
-question which was the first. An answer needs one symbol, carried over the whole length.
+The task is the smallest in which distance matters: given random symbols, name an early one. The
+answer needs one symbol, carried over the whole distance.
 """
 
 from collections.abc import Callable
@@ -34,9 +34,9 @@ class RecurrentReader(nn.Module):
 
 
 class AttendingReader(nn.Module):
-    """One layer of attention and a feed-forward layer; it answers from the last place.
+    """One attention layer and a feed-forward layer; it answers from the last place.
 
-    The feed-forward layer gives it the size of the GRU.
+    The feed-forward layer makes it the size of the GRU.
     """
 
     def __init__(self):
@@ -65,8 +65,8 @@ def accuracy_at(
     """Train a reader from scratch and return how often it names the symbol `distance` steps back.
 
     Args:
-        make: makes an untrained reader, for example `RecurrentReader`.
-        distance: steps from the symbol that is asked for to the last one.
+        make: returns an untrained reader, for example `RecurrentReader`.
+        distance: steps from the requested symbol to the last one.
         steps, batch, learning_rate, seed: of the training with Adam.
 
     Returns:
@@ -77,9 +77,9 @@ def accuracy_at(
     """
     if not 1 <= distance < LONGEST:
         raise ValueError(f"distance is {distance}: make it 1 to {LONGEST - 1}.")
-    load_whole("torch._dynamo")  # PyTorch's optimizers do at their first use
+    load_whole("torch._dynamo")  # otherwise loaded at an optimizer's first use
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # so small a model is slower on several
+    torch.set_num_threads(1)  # several are slower for so small a model
     try:
         return _trained_accuracy(make, distance, steps, batch, learning_rate, seed)
     finally:

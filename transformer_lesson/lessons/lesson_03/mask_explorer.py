@@ -12,7 +12,7 @@ class MaskExplorer(PageExplorable):
 
     Args:
         batch: at most 5 lines of at most 10 tokens.
-        sentence: whose combined mask is drawn, counted from 0; past the last one it is the last.
+        sentence: whose combined mask is drawn, from 0, clipped to the last.
         padding, causal: which masks are on.
         side: where short sentences are filled up, "right" or "left".
     """

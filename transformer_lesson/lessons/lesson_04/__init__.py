@@ -1,6 +1,7 @@
 """Lesson 04, Multi-head attention: what only this lesson uses.
 
-- `exercises.py`: its exercises, each with its wrong turns
-- `questions.toml`: its predictions
-- `words.toml`: what is said of each wrong turn
+- `exercises.py`: a head built by hand, splitting and merging heads, multi-head attention
+- `words.toml`: what `check` says about each wrong turn
+- `questions.toml`: the predictions
+- `head_split_explorer.py`, `.js`: explorable: twelve numbers on their way from tokens to heads
 """

@@ -28,7 +28,7 @@ function splitControls(make, { model, controls }) {
   ];
 }
 
-// Two lists of equal numbers are two values to a page: the chosen one stands for its equal.
+// Two lists of equal numbers are two values to a page: the chosen one represents its equal.
 function splitSizes(model) {
   const now = model.get("sizes");
   return model.get("all_sizes").map((sizes) => {
@@ -56,7 +56,7 @@ function splitSteps([n, dModel, heads], transposed) {
     { name: "transpose", shape: [heads, n, dHead], axes: ["head", "row"], swaps: true }];
 }
 
-// Where a number of the memory stands at a step, as [block, row, column]: view moves nothing.
+// A number's place at a step, as [block, row, column]: view moves nothing in memory.
 function splitPlace(number, { shape, swaps }) {
   const [columns, rows] = [shape.at(-1), shape.at(-2) ?? 1];
   const column = number % columns, line = Math.floor(number / columns);

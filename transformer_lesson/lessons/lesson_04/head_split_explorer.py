@@ -5,7 +5,7 @@ import traitlets
 from transformer_lesson.explorables.in_page import PageExplorable
 
 SIZES = [[3, 4, 2], [2, 6, 2], [2, 6, 3], [4, 3, 3], [6, 2, 2]]
-"""Every way to share out twelve numbers that is worth a look, as [tokens, d_model, n_heads]."""
+"""The interesting ways to divide twelve numbers, as [tokens, d_model, n_heads]."""
 
 
 class HeadSplitExplorer(PageExplorable):
@@ -14,8 +14,8 @@ class HeadSplitExplorer(PageExplorable):
     Args:
         sizes: (tokens, d_model, n_heads), one of `SIZES`.
         transposed: whether the split is the right one.
-        number: which of the twelve to follow, counted in memory order from 0.
-        step: how far the split is carried out, from 0 (not yet) to 3 (to its end).
+        number: which of the twelve to follow, in memory order from 0.
+        step: how much of the split is done, from 0 (nothing) to 3 (all).
     """
 
     all_sizes = traitlets.List(SIZES).tag(sync=True, fact=True)

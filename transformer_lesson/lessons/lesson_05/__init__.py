@@ -1,6 +1,10 @@
 """Lesson 05, Add & norm, feed-forward: what only this lesson uses.
 
-- `exercises.py`: its exercises, each with its wrong turns
-- `questions.toml`: its predictions
-- `words.toml`: what is said of each wrong turn
+- `exercises.py`: the feed-forward network, layer norm, residual branches (post- and pre-norm)
+- `words.toml`: what `check` says about each wrong turn
+- `questions.toml`: the predictions
+- `sublayers.py`: figures of feed-forward units, of what a norm averages, of the stream's size
+- `learning.py`: a figure of several runs' losses
+- `norm_explorer.py`, `.js`: explorable: a norm step by step, and which tokens a change reaches
+- `stream_explorer.py`, `.js`: explorable: one word's residual stream, sub-layer by sub-layer
 """

@@ -10,7 +10,7 @@ from transformer_lesson.exercises.engine.specification import Draw, breaks, exer
 from transformer_lesson.model import blocks
 
 LEADING = ("batch n", "", "batch", "batch n", "batch head n", "batch n", "n")
-"""What "..." stands for, draw by draw."""
+"""The axes that "..." stands for, draw by draw."""
 
 
 def _tokens(draw: Draw) -> Tensor:

@@ -1,6 +1,6 @@
-"""Losses of several runs in one picture: what learns, and what does not.
+"""Losses of several runs in one picture: which ones learn?
 
-Runs are smoothed and may be of several lengths, and a level says what they have to fall below.
+Runs are smoothed and may differ in length, and a level marks what they have to get below.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,9 @@ def losses(
     Args:
         title: the claim that the figure supports.
         runs: by name, the loss of each step; a run that diverged is shorter.
-        level: a loss to compare with, and what it is that of.
-        window: steps whose mean one point is.
-        highest: what the axis of losses ends at; a run above it leaves the picture.
+        level: a loss to compare with, and its name.
+        window: steps averaged for one point.
+        highest: the end of the loss axis; higher points are not shown.
     """
     smooth = {name: _means(as_array(run), window) for name, run in runs.items()}
     ends = {name: points[-1] for name, points in smooth.items()}

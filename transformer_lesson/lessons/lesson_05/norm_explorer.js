@@ -199,7 +199,7 @@ function drawNormMarks(group, marks, { x, y, state }) {
   }));
 }
 
-// How far below its axis each dot stands: those that would hide each other go side by side.
+// How far below its axis each dot is: those that would hide each other go side by side.
 function normSinks(places, room) {
   const order = fromLargest(places, places.length), lines = [], chosen = [];
   for (const i of order) {

@@ -1,4 +1,4 @@
-"""What a norm does to six tokens, step by step, and which of them one token's change reaches."""
+"""What a norm does to six tokens, step by step, and which tokens one token's change affects."""
 
 import traitlets
 
@@ -13,11 +13,11 @@ BLOCK = [
     [0.6, -0.5, 1.1, -2.0],
     [2.2, 1.0, -0.9, 0.3],
 ]
-"""The tokens' numbers before anything is changed, (token, d_model)."""
+"""The tokens' numbers before any change, (token, d_model)."""
 
 
 class NormExplorer(PageExplorable):
-    """Shift and scale one token, and see which tokens' outputs a norm lets that reach.
+    """Shift and scale one token, and see which tokens' outputs that affects through a norm.
 
     Args:
         norm: "layer", "rms" or "batch".
@@ -26,9 +26,9 @@ class NormExplorer(PageExplorable):
         gamma, beta: factor and summand after normalizing, the same for every dimension; RMSNorm
             has no beta.
         epsilon: added to the variance, 1e-8 to 10.
-        token: which one is changed, 0 to 5.
-        dimension: whose steps are drawn where tokens share them, 0 to 3.
-        step: how far the norm is carried out, from 0 (not yet) to 4 (to its end).
+        token: the changed one, 0 to 5.
+        dimension: whose steps are drawn if tokens share statistics, 0 to 3.
+        step: how much of the norm is done, from 0 (nothing) to 4 (all).
     """
 
     tokens = traitlets.List(TOKENS).tag(sync=True, fact=True)

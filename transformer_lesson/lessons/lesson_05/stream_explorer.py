@@ -6,20 +6,19 @@ from transformer_lesson.explorables.in_page import FollowsText, PageExplorable
 
 
 class StreamExplorer(FollowsText, PageExplorable):
-    """Play one word's vector through a model: what each sub-layer adds, and what it becomes.
+    """Follow one word's vector through a model: what each sub-layer adds, and what it becomes.
 
-    Of a word that is written it also shows what would be said if the model ended there (the
-    "logit lens"). Without a model it takes the trained translator that comes with the package.
+    For a written word it also shows what the model would say if it ended there (the "logit lens").
 
     Args:
-        model: any of the package's models.
-        tokenizer: of its vocabulary.
-        text: what the model reads, or goes on from; at most 16 tokens.
-        side: whether a word is followed that is "read" or one that is "written".
-        written: how many tokens it has written before the pass that is shown, at most 12.
-        row: which word is followed, from 0.
-        point: up to which sub-layer it has come, from 0, the embedding.
-        number: which of its d_model numbers is marked, from 0.
+        model: any of the package's models; by default the trained translator that comes with it.
+        tokenizer: the model's.
+        text: what the model reads, or continues; at most 16 tokens.
+        side: follow a word that is "read" or "written".
+        written: how many tokens the model has written before the pass shown, at most 12.
+        row: the followed word, from 0.
+        point: the sub-layer it has reached, from 0, the embedding.
+        number: the marked one of its d_model numbers, from 0.
 
     Raises:
         ValueError: a model without its tokenizer, or one that is too large for a page.

@@ -1,5 +1,5 @@
-"""Drawings of what stands around attention: the units of a feed-forward network, which numbers
-share a mean when a norm is taken, and how long vectors grow without one."""
+"""Drawings of what surrounds attention: the units of a feed-forward network, the numbers that a
+norm averages, and how long vectors grow without one."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,11 +12,11 @@ INK = "#566372"
 
 
 def firing(title: str, units: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Return bars of the words on which each of some units fires most, side by side.
+    """Return bars of the words on which each unit fires most, side by side.
 
     Args:
         title: the claim that the figure supports.
-        units: by the unit's name, words with how strongly it fires on them, strongest first.
+        units: by unit name, words with its activations, strongest first.
     """
     told = [f"{name}: {', '.join(map(printable, words))}" for name, words in units.items()]
     alt = f"Bars, one panel a unit, of the words on which it fires most. {'; '.join(told)}."
@@ -32,10 +32,10 @@ def firing(title: str, units: Mapping[str, Mapping[str, float]]) -> Figure:
 
 
 def shared_means(words: Sequence[str], n_features: int = 8) -> Figure:
-    """Return three grids of words by features: which cells a norm takes one mean over.
+    """Return three grids of words by features, showing which cells share a norm's mean.
 
     Args:
-        words: of two sentences, the first half of them of one, the other half of the other.
+        words: of two sentences of equal length.
         n_features: columns of each grid.
     """
     row, column, sentence = np.zeros((3, len(words), n_features))
@@ -66,12 +66,12 @@ def shared_means(words: Sequence[str], n_features: int = 8) -> Figure:
 
 
 def sizes(title: str, runs: Mapping[str, Sequence[float]], names: Sequence[str]) -> Figure:
-    """Return the stream's size at its stations, from top to bottom, one line a model.
+    """Return the residual stream's size at its stations, from top to bottom, one line per model.
 
     Args:
         title: the claim that the figure supports.
         runs: by name, the standard deviation of the stream at each station.
-        names: of the stations, as hook points are called; a line begins anew at an embedding.
+        names: the stations' hook points; a new line begins at each embedding.
     """
     begins = [i for i, name in enumerate(names) if "embedding" in name] or [0]
     parts = list(zip(begins, [*begins[1:], len(names)], strict=True))
@@ -98,7 +98,7 @@ def sizes(title: str, runs: Mapping[str, Sequence[float]], names: Sequence[str])
 
 
 def _station(name: str) -> str:
-    """Return a hook point's name in words: `decoder.1.after_cross_attention`."""
+    """Return a hook point's name, such as `decoder.1.after_cross_attention`, in words."""
     part, *block, point = name.split(".")
     if not block:
         return part.replace("_", " ")

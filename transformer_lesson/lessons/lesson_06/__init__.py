@@ -1,7 +1,8 @@
 """Lesson 06, Encoder: what only this lesson uses.
 
-- `exercises.py`: its exercises, each with its wrong turns
-- `figures.py`: its figures
-- `questions.toml`: its predictions
-- `words.toml`: what is said of each wrong turn
+- `exercises.py`: the encoder block, which word brought what is new, the whole encoder
+- `words.toml`: what `check` says about each wrong turn
+- `questions.toml`: the predictions
+- `figures.py`: one word's vectors in many sentences, block by block
+- `head_ablation.py`, `.js`: explorable: switch heads off and see what it costs
 """

@@ -1,7 +1,4 @@
-"""One word in many sentences: how its vectors, alike at first, part from block to block.
-
-A module of its own, because a lesson and a test share it and nothing else draws clouds of vectors.
-"""
+"""One word in many sentences: how its vectors, alike at first, move apart from block to block."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,25 +9,25 @@ from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
 from transformer_lesson.files import printable
 
 HALO = [withStroke(linewidth=3, foreground="white")]
-APART = 0.016  # of the width: how far vectors that coincide are drawn from each other
+APART = 0.016  # distance at which coinciding vectors are drawn, relative to the width
 
 
 def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[int, str]) -> Figure:
-    """Return the vectors of one word in two dimensions, stage by stage, colored by a label,
-    all on the scale of the last stage. Where many coincide, they are drawn around their place.
+    """Return one word's vectors in two dimensions, stage by stage, colored by label, all on the
+    scale of the last stage. Coinciding vectors are drawn around their place.
 
     Args:
         title: the claim that the figure supports.
         stages: by name, (vector, 2) numbers.
-        labels: what each vector is colored by.
-        marked: vectors that get a ring, by their number, with their names in the last cloud.
+        labels: each vector's label, which decides its color.
+        marked: by index, the names of vectors that get a ring and, in the last cloud, their name.
     """
     kinds = list(dict.fromkeys(sorted(labels)))
     alt = (
         f"{len(stages)} clouds of {len(labels)} points, {', '.join(stages)}, colored by "
         f"{', '.join(map(printable, kinds))}: {title}."
     )
-    made, panels = figure(title, alt, width=9.0, height=3.4, columns=len(stages))
+    picture, panels = figure(title, alt, width=9.0, height=3.4, columns=len(stages))
     last = as_array(list(stages.values())[-1])
     margin = 0.2 * np.ptp(last, axis=0)  # all panels show what the last one fills, and some more
     (left, bottom), (right, top) = last.min(0) - margin, last.max(0) + margin
@@ -62,12 +59,12 @@ def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[i
         axes.set_title(printable(name), fontsize=10)
         axes.set(xticks=[], yticks=[], xlim=(left, right), ylim=(bottom, top))
         axes.spines[:].set_visible(False)
-    made.subplots_adjust(left=0.02, right=0.98, bottom=0.04, wspace=0.08)
-    return made
+    picture.subplots_adjust(left=0.02, right=0.98, bottom=0.04, wspace=0.08)
+    return picture
 
 
 def _side_by_side(points: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """Return points of shape (point, 2), those that coincide on a spiral around their place."""
+    """Return points of shape (point, 2), with coinciding ones on a spiral around their place."""
     _, places = np.unique(points.round(3), axis=0, return_inverse=True)
     moved = points.copy()
     for place in set(places.ravel()):

@@ -176,7 +176,7 @@ function lossAndRight({ loss, right, count }) {
   return `${loss.toFixed(2)} nats (${right} of ${count} right)`;
 }
 
-// Where the heads stand: an attention after the other, each with its heads side by side.
+// Positions of the heads: one attention after another, each with its heads side by side.
 function switchPlaces(heads, width) {
   const gap = 12, names = [...new Set(heads.map(([name]) => name))];
   const most = Math.max(...heads.map(([, number]) => number)) + 1, narrow = width < 340;

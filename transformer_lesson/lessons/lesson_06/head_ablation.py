@@ -1,4 +1,4 @@
-"""Take heads away and see what it costs, and which head becomes needed then."""
+"""Remove heads and see what it costs, and which head is needed then."""
 
 import torch
 import traitlets
@@ -11,31 +11,30 @@ from transformer_lesson.interpretability.interventions import Head, heads_of
 from transformer_lesson.text import grammar
 from transformer_lesson.text.batches import Batch, epoch
 
-N_PAIRS = 8  # of the default example: a page reads them once for each head
+N_PAIRS = 8  # in the default example; a page reads them once per head
 MOST_HEADS, MOST_TOKENS = 48, 4096
 NOT_COUNTED = -1  # in place of a label
 
 
 class HeadAblation(ReadsTranslator, PageExplorable):
-    """Switch heads off, one or several, and see the loss at each position.
+    """Switch off one or more heads and see the loss at each position.
 
-    Below each head that was switched off once stands the mean loss once it is switched, so that you
-    see which head has taken over: it costs little while another does its work, and much afterwards.
+    Below each head that has been tried is the mean loss if it is switched, which shows which head
+    has taken over: it costs little while another does its work, and much afterwards.
 
     Args:
         model: predicts next tokens, in evaluation mode; by default the translator that comes
             with the package, on sentences of its corpus.
-        batch: what it reads, and the labels; the translator has eight sentences of its own.
+        batch: inputs and labels; the translator has its own eight sentences.
         attention: offer only heads of attentions with this in their name.
-        counted: which labels make the mean loss, shape (batch, n); by default all. Padding never
-            counts.
-        removed: the heads that are switched off, as pairs of an attention's name and a number.
-        tried: the heads that were switched off so far; `True` is all of them.
+        counted: which labels count in the mean loss, shape (batch, n); by default all. Padding
+            never counts.
+        removed: the heads switched off, as pairs of an attention's name and a head number.
+        tried: the heads switched off so far; `True` means all.
 
     Raises:
-        ValueError: no batch, one without a label that counts or of more than 4,096 tokens, a model
-            that is in training mode or that no page can repeat, no such attention, or over 48
-            heads.
+        ValueError: no batch, one without a label that counts or with more than 4,096 tokens, a
+            model in training mode or that a page cannot run, no such attention, or over 48 heads.
     """
 
     heads = traitlets.List().tag(sync=True, fact=True)
@@ -75,7 +74,7 @@ def _offered(model: nn.Module, attention: str) -> list[Head]:
 
 
 def _rows(model: nn.Module, batch: Batch | None, counted: Tensor | None) -> list[dict]:
-    """Return each row of a batch as the page reads it."""
+    """Return each row of a batch in the form sent to the page."""
     if batch is None:
         raise ValueError("batch is missing: give a model of your own what it should read.")
     if batch.labels.numel() > MOST_TOKENS:
@@ -84,7 +83,7 @@ def _rows(model: nn.Module, batch: Batch | None, counted: Tensor | None) -> list
             f"{MOST_TOKENS:,}: pass fewer rows."
         )
     with torch.no_grad():
-        model(*batch.inputs)  # says what is wrong with them
+        model(*batch.inputs)  # raises if they are invalid
     pad_id = NOT_COUNTED if model.config.pad_id is None else model.config.pad_id
     counts = batch.labels != pad_id  # (batch, n)
     if counted is not None:

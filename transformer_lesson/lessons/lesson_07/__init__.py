@@ -1,7 +1,8 @@
 """Lesson 07, Decoder: what only this lesson uses.
 
-- `exercises.py`: its exercises, each with its wrong turns
-- `questions.toml`: its predictions
-- `solutions.py`: solutions as the lesson shows them, where the package's own say more
-- `words.toml`: what is said of each wrong turn
+- `exercises.py`: cross-attention, the decoder block, the whole decoder, finding a leak
+- `words.toml`: what `check` says about each wrong turn
+- `questions.toml`: the predictions
+- `solutions.py`: two of these solutions as the lesson shows them
+- `leak_probe.py`, `.js`: explorable: replace one token and see which outputs move
 """

@@ -83,7 +83,7 @@ function drawLeaks(state, page) {
   return { ...facts(position), longest: tokens.map((_, i) => facts(i)) };
 }
 
-// Where tokens and outputs stand: time runs to the right where words have room, else downward.
+// Positions of tokens and outputs: time runs to the right where words have room, else downward.
 function leakPlaces(n, width) {
   const across = width >= 54 + 46 * n, start = across ? 54 : 40;
   const step = across ? (width - start) / n : 22, end = start + n * step;

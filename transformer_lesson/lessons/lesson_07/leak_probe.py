@@ -23,23 +23,23 @@ SENTENCE = "Every object has an identity, a type and a value."
 THRESHOLD = 1e-5
 """Changes up to this are rounding, as in `causality.leaks_future`."""
 LONGEST = 24
-"""How many tokens the picture has room for."""
+"""Most tokens in the picture."""
 
 
 def example_models() -> dict[str, Model]:
-    """Return untrained models by name: one that is causal, and four that are not.
+    """Return untrained models by name: a causal one, and four that are not.
 
     All are functions from ids (batch, n) to outputs (batch, n, numbers) for a vocabulary of 16.
     """
     config = ModelConfig(vocab_size=16, d_model=32, n_heads=4, n_layers=2, d_ff=64, max_len=16)
-    with torch.random.fork_rng(devices=[]):  # leave the learner's random numbers alone
+    with torch.random.fork_rng(devices=[]):  # leave the learner's generator alone
         torch.manual_seed(0)
         decoder = DecoderOnlyTransformer(config).eval()
         encoder = EncoderOnlyTransformer(config).eval()
         two_attentions = nn.ModuleList(DecoderBlock(config) for _ in range(2)).eval()
 
     def masked_by(make_mask):
-        """Return the decoder with another mask: make_mask gives it for n tokens."""
+        """Return the decoder with another mask; make_mask returns it for n tokens."""
 
         def model(ids):
             x = decoder.embedding(ids)  # (batch, n, d_model)
@@ -65,9 +65,9 @@ def example_models() -> dict[str, Model]:
 
 
 def rounded_changes(model: Model, ids: Int[Tensor, "1 n"]) -> list[list[float | None]]:
-    """Return how far each output moves, a row for each token that is replaced.
+    """Return how far each output moves, one row per replaced token.
 
-    A change has two digits; rounding counts as 0, and None is where NaN or infinity stands.
+    Changes have two digits; rounding errors count as 0, NaN and infinity become None.
     """
 
     def rounded(change: float) -> float | None:
@@ -80,18 +80,18 @@ def rounded_changes(model: Model, ids: Int[Tensor, "1 n"]) -> list[list[float | 
 
 
 class LeakProbe(PageExplorable):
-    """Choose a model, replace one token after the other, and see which outputs move.
+    """Choose a model, replace one token after another, and see which outputs move.
 
-    Only what was tried is told: a model's verdict comes when each token was replaced with it.
+    Only what was tried is shown: a model's verdict appears once every token was replaced.
 
     Args:
-        models: name to function from ids (1, n) to outputs (1, n, anything), in evaluation
+        models: functions by name, from ids (1, n) to outputs (1, n, anything), in evaluation
             mode; by default a causal model and four that are not.
-        ids: the sentence's token ids, at most 24, which the models understand; ids 0 and 1 must
-            be in their vocabulary. Needed with models of your own; those by default know 16 ids.
+        ids: the sentence's token ids, at most 24, from the models' vocabulary, which must also
+            have ids 0 and 1. Required with your own models; the default ones know 16 ids.
         tokens: the sentence's words, for the labels; by default the ids.
-        model, position: which model is probed, and which token is replaced; at first the first.
-        tried: pairs of a model and a position that were tried; `True` is all of them.
+        model, position: the probed model and the replaced token; by default the first.
+        tried: pairs of a model and a position tried so far; `True` means all.
 
     Raises:
         ValueError: sizes that do not fit, or a model in training mode.
@@ -114,8 +114,8 @@ class LeakProbe(PageExplorable):
     ):
         if models is ids is tokens is None:
             tokens = words(SENTENCE)
-            known = sorted(set(tokens))
-            ids = torch.tensor([[known.index(token) for token in tokens]])  # (1, n)
+            vocabulary = sorted(set(tokens))
+            ids = torch.tensor([[vocabulary.index(token) for token in tokens]])  # (1, n)
         models = example_models() if models is None else models
         _check(models, ids, tokens)
         changes = {

@@ -1,6 +1,8 @@
 """Lesson 08, Training: what only this lesson uses.
 
-- `exercises.py`: its exercises, each with its wrong turns
-- `questions.toml`: its predictions
-- `words.toml`: what is said of each wrong turn
+- `exercises.py`: smoothed loss, its gradient, one training step, the noise of a batch
+- `words.toml`: what `check` says about each wrong turn
+- `questions.toml`: the predictions
+- `small_runs.py`: translators small enough to train in seconds at different learning rates
+- `training_replay.py`, `.js`: explorable: a training run, snapshot by snapshot
 """

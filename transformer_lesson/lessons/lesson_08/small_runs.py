@@ -1,4 +1,4 @@
-"""Translators small enough to be trained in a second or two, to see what a rate does to them."""
+"""Translators that train in a second or two, to see the effect of the learning rate."""
 
 import math
 from collections.abc import Sequence
@@ -29,15 +29,15 @@ def losses_of(
     n_layers: int = 1,
     schedule: str = "constant",
 ) -> list[float]:
-    """Train a small post-norm translator and return its loss in each step, in nats per token.
+    """Train a small post-norm translator and return its loss at each step, in nats per token.
 
-    All runs begin with the same weights and read the same batches. A run that leaves the range of
-    float32 ends there.
+    All runs start with the same weights and read the same batches. A run that overflows float32
+    ends there.
 
     Args:
-        pairs: to learn from, with a word tokenizer.
-        learning_rate: the highest; after `warmup_steps` it is held, or falls as `schedule` says.
-        n_layers: blocks a side.
+        pairs: training pairs, with a word tokenizer.
+        learning_rate: the peak; after `warmup_steps` it is constant, or falls as `schedule` says.
+        n_layers: blocks per side.
     """
     torch.manual_seed(0)
     vocabulary = {"vocab_size": tokenizer.vocab_size, "pad_id": tokenizer.pad_id}

@@ -21,10 +21,10 @@ from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.tokenizers import Tokenizer, words
 
-LONGEST = 30  # words of a translation: an untrained model does not stop by itself
-SIDE = 48  # tokens a side for which the map has room
-LARGEST = 700_000  # letters of weights in a page, so that all is under 1 MB
-NO_NUMBER = 65_535  # in the page's place of a weight that is none, such as NaN
+LONGEST = 30  # words of a translation: an untrained model may never stop
+SIDE = 48  # most tokens on a side of the map
+LARGEST = 700_000  # characters of weights, so that a page stays below 1 MB
+NO_NUMBER = 65_535  # encodes NaN and infinite weights for the page
 
 if TYPE_CHECKING:
     from transformer_lesson.training import StepReport
@@ -35,9 +35,9 @@ def cross_attention(
     source_ids: Int[Tensor, "batch source"],
     target_ids: Int[Tensor, "batch target"],
 ) -> Float[Tensor, "layer batch head target source"]:
-    """Return where each layer's decoder looked in the source.
+    """Return the cross-attention weights of each layer.
 
-    Row t belongs to the token that *follows* `target_ids[:, t]`: to choose it the model looked.
+    Row t belongs to the token that *follows* `target_ids[:, t]`: the model looked to choose it.
     """
     device = model.projection.weight.device
     with evaluating(model), torch.no_grad(), record(model) as run:
@@ -47,17 +47,17 @@ def cross_attention(
 
 
 class Snapshot(NamedTuple):
-    """What a model was like after one step of its training.
+    """A model after one step of its training.
 
     Args:
-        step: counts from 1.
-        loss: mean training loss of the steps since the snapshot before, in nats per token.
-        weights: attention weights; any kind, of any model.
+        step: from 1.
+        loss: mean training loss since the previous snapshot, in nats per token.
+        weights: attention weights of any kind, from any model.
         query_tokens, key_tokens: the words that look, and those that are looked at.
-        true_cells: (query, key) pairs that should be strong, if that is known.
+        true_cells: (query, key) pairs that should be strong, if known.
         written: what the model wrote at this step, if it writes.
         expected: what it should have written.
-        framed: what the true cells are, for the picture, which draws a frame around each.
+        framed: the name of the true cells, around which the picture draws frames.
     """
 
     step: int
@@ -72,22 +72,21 @@ class Snapshot(NamedTuple):
 
 
 class ReplayRecorder:
-    """Keeps a `Snapshot` of a translator now and then while it trains.
+    """Takes a `Snapshot` of a translator every few steps while it trains.
 
         recorder = ReplayRecorder(tokenizer, pair)
         train(model, batches, config, on_step=recorder)
         TrainingReplay(recorder.snapshots)
 
-    A snapshot takes about as long as one step of training: the model translates the sentence,
-    and then reads the right translation, so that the rows of its cross-attention are the same
-    words from the first snapshot to the last. The row of a word is where the model looks to
-    choose this word.
+    A snapshot takes about as long as one training step: the model translates the sentence and then
+    reads the right translation, so that the rows of its cross-attention are the same words in all
+    snapshots. A word's row shows where the model looks to choose this word.
 
     Args:
         tokenizer: the model's, one for both languages.
-        pair: the sentence to follow. Its alignment counts word by word, so a tokenizer of
-            smaller pieces leaves it out.
-        every: steps from one snapshot to the next; the first is taken after step 1.
+        pair: the sentence to follow. Its alignment is by words, so it is ignored if the tokenizer
+            uses smaller pieces.
+        every: steps between snapshots; the first is taken after step 1.
 
     Raises:
         ValueError: `every` is under 1.
@@ -105,7 +104,7 @@ class ReplayRecorder:
         self._true_cells = [(t, s) for s, t in pair.alignment] if by_words else []
 
     def __call__(self, report: "StepReport") -> None:
-        """Take in what `train` tells after a step."""
+        """Receive `train`'s report after a step."""
         self._losses.append(report.loss)
         if report.step == 1 or report.step % self.every == 0:
             loss = sum(self._losses) / len(self._losses)
@@ -114,7 +113,7 @@ class ReplayRecorder:
 
     def _snapshot(self, model, step: int, loss: float) -> Snapshot:
         longest = min(LONGEST, 2 * len(self._target), model.config.max_len - 1)
-        written = generate(model, self._source, longest).ids[0]
+        output = generate(model, self._source, longest).ids[0]
         source, target = torch.tensor([self._source]), torch.tensor([self._target[:-1]])
         weights = cross_attention(model, source, target)
         return Snapshot(
@@ -124,7 +123,7 @@ class ReplayRecorder:
             self._tokens(self._target[1:]),
             self._tokens(self._source),
             self._true_cells,
-            self._tokens(written),
+            self._tokens(output),
             self._tokens(self._target[1:]),
         )
 
@@ -133,7 +132,7 @@ class ReplayRecorder:
 
 
 def matched(written: Sequence[str], expected: Sequence[str]) -> list[bool]:
-    """Return for each word written whether it is one of those expected, in their order."""
+    """Return for each written word whether it matches an expected one, in order."""
     right = [False] * len(written)
     matcher = SequenceMatcher(None, list(written), list(expected), autojunk=False)
     for block in matcher.get_matching_blocks():
@@ -142,10 +141,10 @@ def matched(written: Sequence[str], expected: Sequence[str]) -> list[bool]:
 
 
 def as_sent(snapshot: Snapshot) -> dict[str, object]:
-    """Return a snapshot as a page gets it.
+    """Return a snapshot in the form sent to a page.
 
-    Weights are whole numbers of two bytes, 10,000 for 1, in base64: six times shorter than in
-    words, and as exact as they are shown.
+    Weights are two-byte integers, 10,000 for 1, in base64: six times shorter than decimal text and
+    as precise as displayed.
     """
     units = np.rint(snapshot.weights.detach().cpu().double().numpy() * 10_000)
     units = np.nan_to_num(units, nan=NO_NUMBER).clip(0, NO_NUMBER).astype("<u2")
@@ -163,11 +162,10 @@ def as_sent(snapshot: Snapshot) -> dict[str, object]:
 
 
 def check_snapshot(snapshot: Snapshot) -> None:
-    """Refuse what the picture cannot show.
+    """Reject a snapshot that the picture cannot show.
 
     Raises:
-        ValueError: tokens that do not fit the weights or that are too many, or a true cell
-            outside of them.
+        ValueError: tokens that do not fit the weights or are too many, or a true cell outside them.
     """
     sides = len(snapshot.query_tokens), len(snapshot.key_tokens)
     if tuple(snapshot.weights.shape[2:]) != sides:
@@ -202,10 +200,10 @@ class TrainingReplay(PageExplorable):
     """Scrub through a training run, snapshot by snapshot.
 
     Args:
-        snapshots: what a `ReplayRecorder` kept, or your own. Of very many some are left out; the
-            first and the last are always there.
-        number: which one is shown, from 1; at first the last.
-        layer: from 0; at first the last. Past the last one it is the last.
+        snapshots: from a `ReplayRecorder`, or your own. If there are too many, some are left out,
+            but never the first and the last.
+        number: the one shown, from 1; by default the last.
+        layer: from 0, clipped to the last; by default the last.
         head: from 0; `None` for the mean over the layer's heads.
 
     Raises:

@@ -1,8 +1,8 @@
 """Lesson 09, Inference: what only this lesson uses.
 
-- `exercises.py`: its exercises, each with its wrong turns
-- `figures.py`: its figures
-- `questions.toml`: its predictions
-- `solutions.py`: solutions as the lesson shows them, where the package's own say more
-- `words.toml`: what is said of each wrong turn
+- `exercises.py`: greedy decoding, top-k, top-p, fixed formats, beams, a cache, guessing ahead
+- `words.toml`: what `check` says about each wrong turn
+- `questions.toml`: the predictions
+- `solutions.py`: four of these solutions as the lesson shows them
+- `figures.py`: a tree of words, competing beams, what filters keep, the cache, draft tokens
 """

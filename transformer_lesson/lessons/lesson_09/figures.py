@@ -1,4 +1,4 @@
-"""Drawings of writing: a tree of words, a race, what filters keep, a cache, guesses."""
+"""Drawings of generation: a tree of words, a race, what filters keep, a cache, draft tokens."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,18 +15,19 @@ Words = Mapping[str, float]
 
 
 def word_tree(title: str, tree: Mapping[str, Words], root: str, kept: Sequence[str]) -> Figure:
-    """Return a tree of two words, the branches that a search keeps in blue.
+    """Return a tree of two words, with the branches that a search keeps in blue.
 
     Args:
         title: the claim that the figure supports.
         tree: by word, the words that may follow it with their probabilities.
-        root: the word that everything starts from.
-        kept: the words that the search keeps; all differ.
+        root: the first word.
+        kept: the words that the search keeps, all different.
     """
     texts = {(a, b): p * q for a, p in tree[root].items() for b, q in tree[a].items()}
-    told = ", ".join(f"{a} {b} {p:.2f}" for (a, b), p in texts.items())
-    alt = f"A tree of two words with the probability of each text: {told}. Kept: {', '.join(kept)}."
-    made, axes = figure(title, alt, width=7.5, height=3.2)
+    details = ", ".join(f"{a} {b} {p:.2f}" for (a, b), p in texts.items())
+    alt = f"A tree of two words with the probability of each text: {details}. "
+    alt += f"Kept: {', '.join(kept)}."
+    picture, axes = figure(title, alt, width=7.5, height=3.2)
     axes.set(xlim=(-0.35, 3.4), ylim=(len(texts) - 0.4, -0.6))
     axes.set_axis_off()
     axes.set_position((0.01, 0.01, 0.98, 0.88))
@@ -39,7 +40,7 @@ def word_tree(title: str, tree: Mapping[str, Words], root: str, kept: Sequence[s
     for (a, b), p in texts.items():
         _branch(axes, (1.5, middle[a]), (2.4, ends[a, b]), b in kept)
         _leaf(axes, (2.43, ends[a, b]), f"{a} {b}  {p:.2f}", b in kept)
-    return made
+    return picture
 
 
 def _heights(ends: Mapping[tuple[str, str], float], first: str) -> list[float]:
@@ -67,11 +68,11 @@ def race(title: str, hypotheses: Mapping[str, Sequence[tuple[str, float]]]) -> F
 
     Args:
         title: the claim that the figure supports.
-        hypotheses: by name, the words of each from where they part, with the log-probability of
-            everything up to there.
+        hypotheses: by name, each one's words from where they diverge, with the log-probability of
+            everything up to and including that word.
     """
-    told = "; ".join(f"{name}: {_run(words)}" for name, words in hypotheses.items())
-    made, axes = figure(title, f"Log-probabilities word by word. {told}.", width=8.5, height=3.4)
+    text = "; ".join(f"{name}: {_run(words)}" for name, words in hypotheses.items())
+    picture, axes = figure(title, f"Log-probabilities word by word. {text}.", width=8.5, height=3.4)
     for (name, words), color in zip(hypotheses.items(), (COLORS[1], COLORS[0]), strict=True):
         values = [value for _, value in words]
         axes.plot(range(1, len(words) + 1), values, "o-", color=color, ms=4)
@@ -93,12 +94,12 @@ def race(title: str, hypotheses: Mapping[str, Sequence[tuple[str, float]]]) -> F
     axes.set_xticks(range(1, longest + 1))
     low, high = axes.get_ylim()
     axes.set_ylim(low - 0.2 * (high - low), high + 0.12 * (high - low))
-    made.subplots_adjust(bottom=0.17)
-    return made
+    picture.subplots_adjust(bottom=0.17)
+    return picture
 
 
 def _other(hypotheses: Mapping[str, Sequence[tuple[str, float]]], name: str, x: int) -> float:
-    """Return how high the other line is at a place, or at its end."""
+    """Return the other line's value at x, or at its end."""
     words = next(words for other, words in hypotheses.items() if other != name)
     return words[min(x, len(words) - 1)][1]
 
@@ -108,19 +109,19 @@ def _run(words: Sequence[tuple[str, float]]) -> str:
 
 
 def kept_words(title: str, panels: Mapping[str, Words], kept: Mapping[str, int], k: int) -> Figure:
-    """Return bars of words, likeliest first: blue what top-p keeps, a bracket over each choice.
+    """Return bars of words, likeliest first: those top-p keeps in blue, a bracket over each choice.
 
     Args:
         title: the claim that the figure supports.
-        panels: by what they follow, words with their probabilities, largest first.
+        panels: by preceding text, words with their probabilities, largest first.
         kept: how many of each top-p keeps.
         k: how many top-k keeps.
     """
-    told = ". ".join(
+    details = ". ".join(
         f"After “{name}”, top-p keeps {kept[name]} of {len(words)} words, top-k {k}"
         for name, words in panels.items()
     )
-    made, all_axes = figure(title, f"{told}.", width=9.0, height=2.8, columns=len(panels))
+    picture, all_axes = figure(title, f"{details}.", width=9.0, height=2.8, columns=len(panels))
     for axes, (name, words) in zip(all_axes, panels.items(), strict=True):
         n, highest = kept[name], max(words.values())
         colors = [KEPT if i < n else PALE for i in range(len(words))]
@@ -132,16 +133,16 @@ def kept_words(title: str, panels: Mapping[str, Words], kept: Mapping[str, int],
             text = f"top-{filter_} keeps {count}"
             axes.text(-0.4, (y + 0.04) * highest, text, color=color, fontsize=9)
     all_axes[0].set_ylabel("probability")
-    made.subplots_adjust(bottom=0.16, wspace=0.22)
-    return made
+    picture.subplots_adjust(bottom=0.16, wspace=0.22)
+    return picture
 
 
 def cache_steps(title: str, words: Sequence[str]) -> Figure:
-    """Return two triangles: which keys and values each step computes, without and with a cache.
+    """Return two triangles: the keys and values each step computes, without and with a cache.
 
     Args:
         title: the claim that the figure supports.
-        words: the tokens that are read, in order.
+        words: the tokens read, in order.
     """
     n = len(words)
     alt = (
@@ -149,7 +150,7 @@ def cache_steps(title: str, words: Sequence[str]) -> Figure:
         f"{n * (n + 1) // 2} entries are computed; with one the {n} on the diagonal, and those "
         "left of it are kept."
     )
-    made, panels = figure(title, alt, width=9.0, height=3.4, columns=2)
+    picture, panels = figure(title, alt, width=9.0, height=3.4, columns=2)
     for axes, cached in zip(panels, (False, True), strict=True):
         for step in range(n):
             for token in range(step + 1):
@@ -166,25 +167,25 @@ def cache_steps(title: str, words: Sequence[str]) -> Figure:
         axes.text(n, 0.6, "computed", ha="right", va="center", color=KEPT, fontsize=9)
         if cached:
             axes.text(n, 1.5, "kept", ha="right", va="center", color="#7fa3c0", fontsize=9)
-    made.subplots_adjust(bottom=0.27, wspace=0.2)
-    return made
+    picture.subplots_adjust(bottom=0.27, wspace=0.2)
+    return picture
 
 
 def accepted_and_missing(
     title: str, words: Sequence[str], p: torch.Tensor, q: torch.Tensor
 ) -> Figure:
-    """Return a bar for each word: what is accepted, what is refused, and what replaces it.
+    """Return a bar for each word: the accepted, the rejected and the replacing probability.
 
     Args:
         title: the claim that the figure supports.
         words: tokens.
-        p, q: what the large model and the draft give them, shape (words,).
+        p, q: their probabilities in the large model and in the draft, shape (words,).
     """
-    told = ", ".join(
+    details = ", ".join(
         f"{printable(word)} {a:.2f} and {b:.2f}"
         for word, a, b in zip(words, p.tolist(), q.tolist(), strict=True)
     )
-    made, axes = figure(title, f"Large model and draft: {told}.", width=7.5, height=3.2)
+    picture, axes = figure(title, f"Large model and draft: {details}.", width=7.5, height=3.2)
     both = torch.minimum(p, q).tolist()
     axes.bar(words, both, color=KEPT, width=0.6, label="min(p, q): guessed and accepted")
     axes.bar(
@@ -207,4 +208,4 @@ def accepted_and_missing(
     )
     axes.set(ylabel="probability", ylim=(0, 1.5 * max(p.max().item(), q.max().item())))
     axes.legend(frameon=False, fontsize=9, loc="upper right")
-    return made
+    return picture

@@ -1,8 +1,10 @@
 """Lesson 10, A language model: what only this lesson uses.
 
-- `exercises.py`: its exercises, each with its wrong turns
-- `figures.py`: its figures
-- `questions.toml`: its predictions
-- `solutions.py`: solutions as the lesson shows them, where the package's own say more
-- `words.toml`: what is said of each wrong turn
+- `exercises.py`: a GPT, how it writes, a power law through its losses, bits per character
+- `words.toml`: what `check` says about each wrong turn
+- `questions.toml`: the predictions
+- `solutions.py`: the power law's fit as the lesson shows it
+- `figures.py`: counting against learning, losses by size and by position, stories with mistakes
+- `size_and_text.py`, `.json` (by `measure_size_and_text.py`): several sizes, several texts
+- `storyteller.py`: a model that learns stories with checkable facts, and a rival that counts
 """

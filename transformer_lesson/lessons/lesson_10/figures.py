@@ -1,4 +1,4 @@
-"""What a language model's losses say: where counting ends, whom it passes, which size is best."""
+"""Figures of language models' losses: the limits of counting, overtaking, which size is best."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,22 +18,22 @@ BITS = "bits per character"
 def counting(
     title: str, recited: Sequence[float], unseen: Sequence[float], new: Sequence[float]
 ) -> Figure:
-    """Return what tables of counted pieces reach, beside how often their context is new.
+    """Return the loss of n-gram tables beside how often their context is new.
 
     Args:
         title: the claim that the figure supports.
-        recited, unseen: bits per character on text that was counted and on other text, for
-            pieces of 1, 2, 3, ... characters.
-        new: for each length, which share of the contexts in the other text was never counted.
+        recited, unseen: bits per character on the counted text and on other text, for pieces of
+            1, 2, 3, ... characters.
+        new: for each length, the share of contexts in the other text that were never counted.
     """
     n = np.arange(1, len(unseen) + 1)
     best = int(np.argmin(unseen))
-    told = [
+    details = [
         f"n = {i}: {a:.2f} on counted text, {b:.2f} on other text, {share:.0%} of contexts new"
         for i, a, b, share in zip(n, recited, unseen, new, strict=True)
     ]
-    made, (left, right) = figure(title, f"{'. '.join(told)}.", 9.0, 3.3, columns=2)
-    made.subplots_adjust(right=0.97, wspace=0.5)
+    picture, (left, right) = figure(title, f"{'. '.join(details)}.", 9.0, 3.3, columns=2)
+    picture.subplots_adjust(right=0.97, wspace=0.5)
     left.fill_between(n, recited, unseen, color=COLORS[1], alpha=0.12)
     for values, name, i in ((recited, "counted text", 0), (unseen, "other text", 1)):
         left.plot(n, values, STYLES[i] + "o", ms=4, color=COLORS[i], label=name)
@@ -47,23 +47,23 @@ def counting(
     top = 1.2 * max(max(new), 0.1)
     right.set(xlabel="n (a context of n - 1 characters)", xticks=n, ylim=(0, top), yticks=[])
     right.set_ylabel("contexts of other text\nthat were never counted")
-    return made
+    return picture
 
 
 def overtaking(title: str, reached: Mapping[int, float], levels: Mapping[str, float]) -> Figure:
-    """Return a run's loss against its steps, and where it gets below each level.
+    """Return a run's loss over its steps, and where it gets below each level.
 
     Args:
         title: the claim that the figure supports.
         reached: by step, in bits per character.
-        levels: by name, what others reach.
+        levels: by name, the losses of others.
     """
     steps, values = list(reached), list(reached.values())
     passed = {name: _passes(steps, values, level) for name, level in levels.items()}
-    told = [f"{name}: {levels[name]:.2f}, passed " + (f"at step {at:.0f}" if at else "never")
+    details = [f"{name}: {levels[name]:.2f}, passed " + (f"at step {at:.0f}" if at else "never")
             for name, at in passed.items()]  # fmt: skip
     alt = f"From {values[0]:.2f} bits at step {steps[0]} to {values[-1]:.2f} at step {steps[-1]}."
-    made, axes = figure(title, f"{alt} {'; '.join(map(printable, told))}.", 8.0, 3.4)
+    picture, axes = figure(title, f"{alt} {'; '.join(map(printable, details))}.", 8.0, 3.4)
     axes.plot(steps, values, "-o", ms=4, color=COLORS[0], label="your GPT")
     for i, (name, level) in enumerate(levels.items(), start=1):
         axes.plot(steps, [level] * len(steps), STYLES[i], color=COLORS[i], label=printable(name))
@@ -72,13 +72,13 @@ def overtaking(title: str, reached: Mapping[int, float], levels: Mapping[str, fl
             axes.annotate(f"step {at:.0f}", (at, level), (8, 7), textcoords="offset points",
                           fontsize=9, color=COLORS[i])  # fmt: skip
     axes.set(xlabel="step", ylabel=BITS)
-    made.subplots_adjust(right=0.74)
+    picture.subplots_adjust(right=0.74)
     name_lines(axes)
-    return made
+    return picture
 
 
 def _passes(steps: Sequence[int], values: Sequence[float], level: float) -> float | None:
-    """Return where a falling line first gets to a level."""
+    """Return where a falling line first reaches a level."""
     for i in range(1, len(steps)):
         if values[i] <= level < values[i - 1]:
             share = (values[i - 1] - level) / (values[i - 1] - values[i])
@@ -89,7 +89,7 @@ def _passes(steps: Sequence[int], values: Sequence[float], level: float) -> floa
 def best_for_each(
     title: str, losses: Mapping[str, Sequence[float]], amounts: Sequence[int]
 ) -> Figure:
-    """Return the loss of several models against amounts of text, the best of each amount ringed.
+    """Return several models' losses over amounts of text, with a ring around each amount's best.
 
     Args:
         title: the claim that the figure supports.
@@ -98,10 +98,10 @@ def best_for_each(
     """
     names = list(losses)
     best = [min(names, key=lambda name: losses[name][i]) for i in range(len(amounts))]
-    told = [f"{amount:,} tokens: "
+    details = [f"{amount:,} tokens: "
             + ", ".join(f"{name} {losses[name][i]:.2f}" for name in names) + f"; best {best[i]}"
             for i, amount in enumerate(amounts)]  # fmt: skip
-    made, axes = figure(title, f"{'. '.join(map(printable, told))}.", 8.0, 3.8)
+    picture, axes = figure(title, f"{'. '.join(map(printable, details))}.", 8.0, 3.8)
     for k, name in enumerate(names):
         axes.plot(amounts, losses[name], f"{STYLES[k]}o", ms=5, color=COLORS[k], label=name)
     for i, amount in enumerate(amounts):
@@ -116,9 +116,9 @@ def best_for_each(
     axes.set(xlim=(amounts[0] / 2.2, amounts[-1] * 1.6))
     axes.set_xticks(amounts, [f"{amount:,}" for amount in amounts])
     axes.minorticks_off()
-    made.subplots_adjust(right=0.84)
+    picture.subplots_adjust(right=0.84)
     name_lines(axes)
-    return made
+    return picture
 
 
 def scaling(
@@ -131,18 +131,18 @@ def scaling(
 
     Args:
         title: the claim that the figure supports.
-        runs: by number of parameters, what they reached in bits per character.
-        left_out: parameters and bits of the run that the curves do not know.
+        runs: by number of parameters, bits per character.
+        left_out: parameters and bits of a run that the curves were not fitted to.
         curves: by name, floor, a and b.
     """
     size, reached = left_out
     places = np.geomspace(min(runs) / 1.2, 3 * size, 100)
     foreseen = {name: floor + a * size**-b for name, (floor, a, b) in curves.items()}
-    told = [f"{n:,} parameters: {bits:.2f}" for n, bits in runs.items()]
-    told += [
+    details = [f"{n:,} parameters: {bits:.2f}" for n, bits in runs.items()]
+    details += [
         f"{printable(name)} predicts {bits:.2f} for {size:,}" for name, bits in foreseen.items()
     ]
-    made, axes = figure(title, f"{'. '.join(told)}, which reached {reached:.2f}.", 8.0, 3.6)
+    picture, axes = figure(title, f"{'. '.join(details)}, which reached {reached:.2f}.", 8.0, 3.6)
     for i, (name, (floor, a, b)) in enumerate(curves.items()):
         axes.plot(places, floor + a * places**-b, STYLES[i], color=COLORS[i],
                   label=f"{printable(name)}\npredicts {foreseen[name]:.2f}")  # fmt: skip
@@ -155,13 +155,13 @@ def scaling(
                     ["20,000", "50,000", "100,000", "200,000", "500,000"])  # fmt: skip
     axes.set_yticks([2.0, 2.2, 2.5, 3.0], ["2.0", "2.2", "2.5", "3.0"])
     axes.minorticks_off()
-    made.subplots_adjust(right=0.76)
+    picture.subplots_adjust(right=0.76)
     name_lines(axes)
-    return made
+    return picture
 
 
 def by_position(title: str, losses) -> Figure:
-    """Return the loss at each position of a window, and its mean over longer and longer stretches.
+    """Return the loss at each position of a window, and its mean over doubling stretches.
 
     Args:
         title: the claim that the figure supports.
@@ -171,10 +171,10 @@ def by_position(title: str, losses) -> Figure:
     starts = [0, *(2**i for i in range(len(values).bit_length()) if 2**i < len(values))]
     ends = [*starts[1:], len(values)]
     means = [values[a:b].mean() for a, b in zip(starts, ends, strict=True)]
-    told = [f"{a} to {b - 1}: {mean:.2f}" if b - a > 1 else f"{a}: {mean:.2f}"
+    details = [f"{a} to {b - 1}: {mean:.2f}" if b - a > 1 else f"{a}: {mean:.2f}"
             for a, b, mean in zip(starts, ends, means, strict=True)]  # fmt: skip
-    alt = f"Mean loss in nats by how many tokens were read: {', '.join(told)}."
-    made, axes = figure(title, alt, 8.0, 3.3)
+    alt = f"Mean loss in nats by how many tokens were read: {', '.join(details)}."
+    picture, axes = figure(title, alt, 8.0, 3.3)
     axes.plot(values, "o", ms=4, color=COLORS[5], label="each position")
     axes.stairs(means, [start - 0.5 for start in [*starts, len(values)]], baseline=None,
                 color=COLORS[0], lw=2, label="mean of a stretch, each twice as long")  # fmt: skip
@@ -185,25 +185,25 @@ def by_position(title: str, losses) -> Figure:
                   textcoords="offset points", color=COLORS[0])  # fmt: skip
     axes.set(xlabel="tokens read before this one", ylabel="loss, nats per token")
     axes.legend(frameon=False, fontsize=9, loc="upper right")
-    return made
+    return picture
 
 
 def stories_marked(title: str, marked: Mapping[str, Sequence[Sequence[bool]]]) -> Figure:
-    """Return stories as rows of squares, one for each sentence, those with a mistake on top.
+    """Return stories as rows of squares, one per sentence, those with a mistake on top.
 
     Args:
         title: the claim that the figure supports.
-        marked: by who told them, the stories: for each sentence, whether it is right.
+        marked: by narrator, the stories: for each sentence, whether it is right.
     """
     longest = max(len(story) for stories in marked.values() for story in stories)
-    heads, told = [], []
+    heads, details = [], []
     for name, stories in marked.items():
         kept, right = sum(map(all, stories)), sum(map(sum, stories)) / sum(map(len, stories))
         share = f"{kept} of {len(stories)} stories,\n{right:.0%} of sentences"
         heads.append(f"{printable(name)}, right:\n{share}")
-        told.append(f"{printable(name)}: {kept} of {len(stories)} stories and {right:.0%} of "
+        details.append(f"{printable(name)}: {kept} of {len(stories)} stories and {right:.0%} of "
                     "sentences are right")  # fmt: skip
-    made, axes = figure(title, f"{'. '.join(told)}.", 9.0, 4.4, columns=len(marked))
+    picture, axes = figure(title, f"{'. '.join(details)}.", 9.0, 4.4, columns=len(marked))
     for one, head, stories in zip(np.atleast_1d(axes), heads, marked.values(), strict=True):
         squares = np.full((len(stories), longest), np.nan)
         for row, story in enumerate(sorted(stories, key=_faultless)):
@@ -215,13 +215,13 @@ def stories_marked(title: str, marked: Mapping[str, Sequence[Sequence[bool]]]) -
         one.set(xticks=[], yticks=[], xlabel="sentences")
         one.spines[:].set_visible(False)
     np.atleast_1d(axes)[0].set_ylabel("a row a story")
-    made.subplots_adjust(left=0.05, right=0.86, bottom=0.08, top=0.76, wspace=0.15)
+    picture.subplots_adjust(left=0.05, right=0.86, bottom=0.08, top=0.76, wspace=0.15)
     squares = [Patch(color=RIGHT_OR_WRONG(share), label=name) for share, name in RIGHT.items()]
-    made.legend(handles=squares, loc="center right", frameon=False, fontsize=9)
-    return made
+    picture.legend(handles=squares, loc="center right", frameon=False, fontsize=9)
+    return picture
 
 
 def _faultless(story: Sequence[bool]) -> tuple[float, int]:
-    """Return how much of a story comes before its first mistake: the key by which it is sorted."""
+    """Return how much of a story precedes its first mistake, as a sort key."""
     first = [*story, False].index(False)
     return first / len(story), len(story)

@@ -1,7 +1,7 @@
 """Models of several sizes, each trained on several amounts of text: what does more of either give?
 
-As small as it can be and still show both ends: a model that has read too little to use its size,
-and a text that a small model has no room for.
+Just large enough to show both extremes: a model that has read too little to use its size, and a
+text too large for a small model.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,18 +21,18 @@ from transformer_lesson.text.batches import windows
 from transformer_lesson.training.interrupt import load_whole
 
 Forward = Callable[[Tensor, GPTWeights], Tensor]
-WINDOWS, LENGTH = 16, 64  # of a batch
+WINDOWS, LENGTH = 16, 64  # per batch; tokens per window
 STORED = Path(__file__).with_name("size_and_text.json")
 
 
 class Outcome(NamedTuple):
-    """What one model came to.
+    """One model's result.
 
     Args:
         d_model: its width.
-        n_parameters: how many numbers it learned.
-        n_tokens: how much text it learned from.
-        training, validation: mean loss in nats per token, on text that it read and that it did not.
+        n_parameters: its number of parameters.
+        n_tokens: amount of training text.
+        training, validation: mean loss in nats per token, on text it has and has not read.
     """
 
     d_model: int
@@ -51,7 +51,7 @@ def build(vocab_size: int, d_model: int, seed: int = 0) -> DecoderOnlyTransforme
 
 
 def batches(ids: Tensor, steps: int, seed: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-    """Windows of a text at random places, inputs and labels, once for each step."""
+    """Yield, for each step, inputs and labels from random windows of a text."""
     generator = torch.Generator().manual_seed(seed)
     for _ in range(steps):
         starts = torch.randint(len(ids) - LENGTH, (WINDOWS,), generator=generator)
@@ -59,7 +59,7 @@ def batches(ids: Tensor, steps: int, seed: int = 0) -> Iterator[tuple[Tensor, Te
 
 
 def loss_on(ids: Tensor, weights: GPTWeights, forward: Forward = gpt_forward) -> float:
-    """Return the mean loss over windows that follow one another, the rest of the text left out."""
+    """Return the mean loss over consecutive windows, leaving out the remainder of the text."""
     starts = list(range(0, len(ids) - LENGTH, LENGTH))
     inputs, labels = windows(ids, LENGTH, starts)
     with torch.no_grad():
@@ -71,7 +71,7 @@ def loss_on(ids: Tensor, weights: GPTWeights, forward: Forward = gpt_forward) ->
 
 
 def train(model: DecoderOnlyTransformer, ids: Tensor, steps: int) -> None:
-    """Train a model on a text, as the lesson's loop does."""
+    """Train a model on a text, like the lesson's loop."""
     load_whole("torch._dynamo")  # for torch.optim; an interrupt could leave half of it
     weights = gpt_weights_of(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, betas=(0.9, 0.98), weight_decay=0.1)
@@ -98,12 +98,12 @@ def size_and_text(
     """Train each width on each amount of text, for the same number of steps.
 
     Args:
-        ids: the text to learn from; of each amount its first tokens are taken.
+        ids: the training text, of which the first tokens are used.
         unseen: the text to measure on.
         vocab_size: of the tokenizer.
         widths: values of d_model, multiples of 4.
         amounts: numbers of tokens.
-        steps: of 1,024 tokens each.
+        steps: with 1,024 tokens each.
     """
     outcomes = []
     for amount in amounts:
@@ -117,7 +117,7 @@ def size_and_text(
 
 
 def stored() -> list[Outcome]:
-    """Return what models of six widths came to, three of them with three amounts of text.
+    """Return the results of models of six widths, three of them with three amounts of text.
 
     Raises:
         ValueError: the file is missing or damaged.

@@ -1,6 +1,7 @@
 """A language model that learns stories whose facts can be checked, and a rival that counts.
 
-The model is that of `size_and_text`, two blocks of width 64. A word is a token, a story a row.
+The model is that of `size_and_text`, with two blocks of width 64. Each word is a token, each story
+a row.
 """
 
 from collections import Counter, defaultdict
@@ -19,7 +20,7 @@ from transformer_lesson.text.stories import keeps_its_facts
 from transformer_lesson.text.tokenizers import WordTokenizer
 from transformer_lesson.training.interrupt import load_whole
 
-LENGTH = 100  # tokens that a story may have
+LENGTH = 100  # most tokens of a story
 BATCH = 16  # stories
 
 
@@ -39,7 +40,7 @@ def train(
     seed: int = 0,
     forward: Forward = gpt_forward,
 ) -> Iterator[int]:
-    """Train a model on stories, and yield the number of each step when it is done."""
+    """Train a model on stories; yield each step's number after it."""
     load_whole("torch._dynamo")  # for torch.optim; an interrupt could leave half of it
     weights = gpt_weights_of(model)
     rows = [tokenizer.encode(story, add_special=True) for story in stories]
@@ -70,7 +71,7 @@ def tell(
     forward: Forward = gpt_forward,
     begun: str = "",
 ) -> list[str]:
-    """Return `n` stories of a model, each token after `begun` drawn from its probabilities."""
+    """Return `n` stories of a model, with each token after `begun` sampled."""
     weights, generator = gpt_weights_of(model), torch.Generator().manual_seed(seed)
     ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(begun)]]).expand(n, -1)
     with torch.no_grad():
@@ -87,11 +88,11 @@ def _told(ids: list[int], tokenizer: WordTokenizer) -> str:
 
 
 class CountingRival:
-    """A mixture of tables as in Witten and Bell (1991): longer contexts as far as they were seen.
+    """A mixture of n-gram tables as in Witten and Bell (1991), preferring longer known contexts.
 
     Args:
         stories: to count in.
-        longest: words before the next one that it looks at.
+        longest: most words of context.
     """
 
     def __init__(self, stories: Sequence[str], tokenizer: WordTokenizer, longest: int = 5):
@@ -104,7 +105,7 @@ class CountingRival:
                     self.followers[tuple(ids[i - n : i])][ids[i]] += 1
 
     def tell(self, n: int, seed: int = 0) -> list[str]:
-        """Return `n` stories, each word drawn from the mixture."""
+        """Return `n` stories, with each word drawn from the mixture."""
         rng, told = Random(seed), []
         for _ in range(n):
             ids = [self.tokenizer.bos_id]
@@ -116,13 +117,13 @@ class CountingRival:
     def _next(self, ids: list[int], rng: Random) -> int:
         """Draw from the longest context, or, as often as that is new, from the next shorter one."""
         for n in range(min(self.longest, len(ids)), -1, -1):
-            seen = self.followers.get(tuple(ids[len(ids) - n :]), Counter())
-            count = seen.total()
-            if count and (n == 0 or rng.random() * (count + len(seen)) < count):
+            counts = self.followers.get(tuple(ids[len(ids) - n :]), Counter())
+            count = counts.total()
+            if count and (n == 0 or rng.random() * (count + len(counts)) < count):
                 break
-        return rng.choices(list(seen), list(seen.values()))[0]
+        return rng.choices(list(counts), list(counts.values()))[0]
 
 
 def share_kept(stories: Sequence[str]) -> float:
-    """Return the share of stories with which nothing is wrong."""
+    """Return the share of stories without a mistake."""
     return sum(map(keeps_its_facts, stories)) / len(stories)

@@ -1,7 +1,13 @@
 """Lesson 11, What heads learn: what only this lesson uses.
 
-- `exercises.py`: its exercises, each with its wrong turns
-- `figures.py`: its figures
-- `questions.toml`: its predictions
-- `words.toml`: what is said of each wrong turn
+- `exercises.py`: scores and ablation of heads, the circuit of a task, the circuit by hand
+- `words.toml`: what `check` says about each wrong turn
+- `questions.toml`: the predictions
+- `figures.py`: where heads look, what their weights say, features as arrows
+- `induction.py`, `circuits.json` (by `measure_circuits.py`): attention-only models, three seeds
+- `programmed_induction.py`: the same circuit with its weights written by hand
+- `particles.py`: sentences that differ in one verb and in the German particle
+- `superposition.py`, `sparse_autoencoder.py`: more features than dimensions, and finding them
+- `circuit_graph.py`, `.js`, `circuit_pass.js`: explorable: cut edges between parts of a model
+- `patching_grid.py`, `.js`: explorable: put one vector of the clean run into the other
 """

@@ -73,12 +73,12 @@ function othersCut(edges, cut) {
   return edges.filter((edge) => !names.includes(edgeName(edge)));
 }
 
-// What stands below all edges: what is left and what is cut, or the circuit and all but it.
+// The text below all edges: what is left and what is cut, or the circuit and all but it.
 function cutBeside({ outside }, cut) {
   return cut.length ? cut : outside;
 }
 
-// Reads what a picture needs: the means, all edges, this case, what stands beside it, and, where
+// Reads what a picture needs: the means, all edges, this case, what is beside it, and, where
 // costs are asked for, the case with each edge switched.
 function* readCuts(study, cut, costs) {
   const { edges, results } = study, beside = cutBeside(study, cut);
@@ -160,7 +160,7 @@ function edgeWords({ sender, receiver }) {
 
 // Picture
 
-// Where everything stands: the embedding, the heads of each block beside each other, the logits,
+// The layout: the embedding, the heads of each block beside each other, the logits,
 // from left to right, or where that is too narrow from top to bottom. `along` counts in the
 // direction in which the model computes, `cross` across it. Beside a single head a lane is left.
 function circuitPlan({ edges, heads }, width) {

@@ -16,17 +16,18 @@ NOT_COUNTED = -1  # in place of a label
 
 
 class CircuitGraph(ReadsTranslator, PageExplorable):
-    """Cut edges, one or several, and see what is right with those that are left, and without them.
+    """Cut one or more edges and see what is still right, and what is right with only those edges.
 
-    Where an edge is cut, its receiver reads the sender's mean at that position.
+    If an edge is cut, its receiver reads the sender's mean at that position.
 
     Args:
         model: an `AttentionOnlyDecoder` in evaluation mode.
-        batch: what it reads, and the labels; those count that repeat what the row has shown.
-        circuit: edges that a button leaves alone.
-        averaged: the sequences over which the means are taken; by default those of the batch.
-        cut: the edges that are cut, as pairs of a sender and a receiver.
-        costs: also show what each edge that is left would cost, and each that is cut would save.
+        batch: inputs and labels; the labels that repeat something in their row count.
+        circuit: edges that a button keeps, cutting all others.
+        averaged: the sequences over which means are taken; by default the batch's.
+        cut: the edges cut, as pairs of a sender and a receiver.
+        costs: also show what cutting each remaining edge would cost, and restoring each cut one
+            would save.
 
     Raises:
         ValueError: over 40 edges or over 4,096 tokens, another model, one in training mode, with
@@ -82,7 +83,7 @@ class CircuitGraph(ReadsTranslator, PageExplorable):
 def _edges(
     model: AttentionOnlyDecoder, batch: Batch, averaged: Tensor, circuit: Sequence[Edge]
 ) -> list[list[str]]:
-    """Return the model's edges; the graph says what is wrong with the model or the circuit."""
+    """Return the model's edges; the graph rejects an unsuitable model or circuit."""
     (ids,) = batch.inputs
     n_tokens = max(ids.numel(), averaged.numel())
     if n_tokens > MOST_TOKENS:
@@ -101,7 +102,7 @@ def _edges(
 
 
 def _rows(batch: Batch) -> list[dict]:
-    """Return each row of a batch as the page reads it."""
+    """Return each row of a batch in the form sent to the page."""
     counted = repeated_part(batch)
     if not counted.any():
         raise ValueError("no token repeats, so no label counts: pass rows whose tokens repeat.")

@@ -211,7 +211,7 @@ class EdgeAccuracy:
 
 CIRCUITS = (  # right labels, the share to keep, each edge's cost, and what edges cost together
     (61, 0.9, (4, 40, 0, 3, 1, 20), {(2, 4): 3}),  # two cost more together
-    (61, 0.95, (0, 40, 1, 2, 25), {(0, 2): 30, (0, 3): 30}),  # one stands in for two others
+    (61, 0.95, (0, 40, 1, 2, 25), {(0, 2): 30, (0, 3): 30}),  # one replaces two others
     (61, 0.9, (12, 40, 2, 1, 5), {(0, 3): -11}),  # needed until another one is cut
     (58, 0.95, (40, 4, -4, 1, 6, 30), {}),  # without one of them more is right
     (53, 0.8, (40, 2, 2, 2, 2, 2, 2), {}),

@@ -1,4 +1,4 @@
-"""What heads do: where they look, what their weights say; and features drawn as arrows."""
+"""Drawings of heads: where they look and what their weights say; and features as arrows."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,15 +16,15 @@ def weight_by_query(title: str, heads: Mapping[str, Sequence[float]], needed: in
     Args:
         title: the claim that the figure supports.
         heads: by name, one weight for each query from 1 on.
-        needed: the last query whose note the circuit needs.
+        needed: the last query that the circuit relies on.
     """
-    told, made, axes = [], *figure(title, "", 8.0, 3.2)
-    made.subplots_adjust(right=0.8)
+    details, picture, axes = [], *figure(title, "", 8.0, 3.2)
+    picture.subplots_adjust(right=0.8)
     for i, (name, weights) in enumerate(heads.items()):
         y, color = as_array(weights), COLORS[i]
         axes.plot(np.arange(1, len(y) + 1), y, STYLES[i] + "o", ms=3, color=color, label=name)
         before, after = y[:needed].mean(), y[needed:].mean()
-        told.append(
+        details.append(
             f"{name}: mean {y.mean():.2f}; queries 1 to {needed} {before:.2f}, later {after:.2f}"
         )
     axes.axvspan(0.5, needed + 0.5, color=COLORS[2], alpha=0.1, lw=0)
@@ -34,23 +34,23 @@ def weight_by_query(title: str, heads: Mapping[str, Sequence[float]], needed: in
     mean = np.mean([as_array(weights).mean() for weights in heads.values()])
     axes.axhline(mean, color="black", ls=":", lw=1)
     axes.text(47, mean + 0.03, f"mean {mean:.2f}", fontsize=9, ha="right")
-    made.alt = f"{printable('. '.join(told))}."
-    return made
+    picture.alt = f"{printable('. '.join(details))}."
+    return picture
 
 
 def kernels(title: str, parts: Mapping[str, Sequence[float]]) -> Figure:
-    """Return how a head shares out its weight by distance, for several versions of its scores.
+    """Return how a head distributes its weight by distance, for several versions of its scores.
 
     Args:
         title: the claim that the figure supports.
         parts: by name, the weights at distance 0 (the token itself), 1, 2 and so on.
     """
-    told = [
+    details = [
         f"{name}: " + ", ".join(f"distance {d} {w:.2f}" for d, w in enumerate(weights))
         for name, weights in parts.items()
     ]
-    made, panels = figure(title, f"{'. '.join(told)}.", 8.5, 2.8, columns=len(parts))
-    made.subplots_adjust(top=0.74, wspace=0.25)
+    picture, panels = figure(title, f"{'. '.join(details)}.", 8.5, 2.8, columns=len(parts))
+    picture.subplots_adjust(top=0.74, wspace=0.25)
     for i, (axes, (name, weights)) in enumerate(zip(panels, parts.items(), strict=True)):
         y = as_array(weights)
         largest = int(y.argmax())
@@ -62,21 +62,21 @@ def kernels(title: str, parts: Mapping[str, Sequence[float]]) -> Figure:
         axes.set_title(printable(name), fontsize=9.5)
         if i == 0:
             axes.set_ylabel("weight")
-    return made
+    return picture
 
 
 def rises(
     title: str, panels: Mapping[str, Mapping[str, Sequence[Sequence[tuple[int, float]]]]]
 ) -> Figure:
-    """Return how scores rise while models train: for each panel, lines of each kind in one color.
+    """Return how scores rise during training: in each panel, one color per kind of line.
 
     Args:
         title: the claim that the figure supports.
-        panels: by name, by kind of line: one line per seed, a sequence of (step, value).
+        panels: by panel name and kind of line: one line per seed, a sequence of (step, value).
     """
-    made, all_axes = figure(title, "", 9.0, 3.2, columns=len(panels))
-    made.subplots_adjust(top=0.8, right=0.97, wspace=0.2)
-    told = []
+    picture, all_axes = figure(title, "", 9.0, 3.2, columns=len(panels))
+    picture.subplots_adjust(top=0.8, right=0.97, wspace=0.2)
+    details = []
     for axes, (name, kinds) in zip(all_axes, panels.items(), strict=True):
         for i, (kind, lines) in enumerate(kinds.items()):
             for j, line in enumerate(lines):
@@ -84,18 +84,18 @@ def rises(
                 label = kind if j == 0 else None
                 axes.plot(steps, values, STYLES[i], color=COLORS[i], lw=1.4, label=label)
             half = sorted(half_way(line) for line in lines)
-            told.append(f"{name}, {kind}: half of its rise by step {half[0]} to {half[-1]}")
+            details.append(f"{name}, {kind}: half of its rise by step {half[0]} to {half[-1]}")
         axes.set_title(printable(name), fontsize=10)
         axes.set(xlabel="step", ylim=(0, 1.02))
         axes.grid(alpha=0.3)
     all_axes[0].set_ylabel("share")
     all_axes[-1].legend(frameon=False, fontsize=8.5, loc="lower right")
-    made.alt = f"{'. '.join(told)}."
-    return made
+    picture.alt = f"{'. '.join(details)}."
+    return picture
 
 
 def half_way(line: Sequence[tuple[int, float]]) -> int:
-    """Return the first step at which a rising line has made half of its way."""
+    """Return the first step at which a rising line is halfway up."""
     steps, values = zip(*line, strict=True)
     middle = (values[0] + max(values)) / 2
     return next(step for step, value in zip(steps, values, strict=True) if value >= middle)
@@ -106,11 +106,11 @@ def token_tables(title: str, tables: Mapping) -> Figure:
 
     Args:
         title: the claim that the figure supports.
-        tables: by name, a square tensor or array with one row for each token that is read.
+        tables: by name, a square tensor or array with one row per token read.
     """
-    made, panels = figure(title, "", 9.0, 3.0, columns=len(tables))
-    made.subplots_adjust(top=0.72, bottom=0.24, left=0.07, right=0.98, wspace=0.25)
-    told = []
+    picture, panels = figure(title, "", 9.0, 3.0, columns=len(tables))
+    picture.subplots_adjust(top=0.72, bottom=0.24, left=0.07, right=0.98, wspace=0.25)
+    details = []
     for axes, (name, table) in zip(panels, tables.items(), strict=True):
         table = as_array(table)
         most, n = np.abs(table).max(), len(table)
@@ -119,24 +119,24 @@ def token_tables(title: str, tables: Mapping) -> Figure:
         other = (table.sum() - np.diag(table).sum()) / (n * n - n)
         axes.set_title(f"{printable(name)}\nown {own:+.1f}, others {other:+.1f}", fontsize=9.5)
         axes.set(xlabel="logit of token", xticks=[0, n - 1], yticks=[0, n - 1])
-        told.append(f"{name}: own token {own:+.1f}, others {other:+.1f} on average")
+        details.append(f"{name}: own token {own:+.1f}, others {other:+.1f} on average")
     panels[0].set_ylabel("token it looks at")
     note = "purple raises the logit, orange lowers it; each table has its own scale"
-    made.text(0.5, 0.01, note, ha="center", fontsize=8.5)
-    made.alt = f"{printable('. '.join(told))}."
-    return made
+    picture.text(0.5, 0.01, note, ha="center", fontsize=8.5)
+    picture.alt = f"{printable('. '.join(details))}."
+    return picture
 
 
 def arrows(title: str, panels: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
-    """Return features as arrows in two dimensions, one panel for each way they were trained.
+    """Return features as arrows in two dimensions, one panel per training setting.
 
     Args:
         title: the claim that the figure supports.
         panels: by name, one row (x, y) for each feature.
     """
-    made, all_axes = figure(title, "", 9.0, 2.9, columns=len(panels))
-    made.subplots_adjust(left=0.03, right=0.97, bottom=0.04, top=0.74, wspace=0.1)
-    told = []
+    picture, all_axes = figure(title, "", 9.0, 2.9, columns=len(panels))
+    picture.subplots_adjust(left=0.03, right=0.97, bottom=0.04, top=0.74, wspace=0.1)
+    details = []
     for axes, (name, W) in zip(all_axes, panels.items(), strict=True):
         W = as_array(W)
         lengths = np.hypot(*W.T)
@@ -150,6 +150,6 @@ def arrows(title: str, panels: Mapping[str, Sequence[Sequence[float]]]) -> Figur
         axes.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal", xticks=[], yticks=[])
         for spine in axes.spines.values():
             spine.set_visible(False)
-        told.append(f"{name}: {kept} of {len(W)} features have an arrow longer than 0.5")
-    made.alt = f"{printable('. '.join(told))}."
-    return made
+        details.append(f"{name}: {kept} of {len(W)} features have an arrow longer than 0.5")
+    picture.alt = f"{printable('. '.join(details))}."
+    return picture

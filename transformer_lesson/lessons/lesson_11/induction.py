@@ -1,7 +1,7 @@
-"""A model just big enough to continue a sequence by looking back: two blocks of attention alone.
+"""A model just big enough to continue a sequence by looking back: two attention-only blocks.
 
-It is trained on random tokens that repeat. Nothing but the repetition can be predicted, so what
-its heads learn can only be how to look back, copied token by token.
+It is trained on random tokens that repeat. Only the repetition can be predicted, so all its heads
+can learn is to look back and copy.
 """
 
 import random
@@ -31,21 +31,21 @@ CONFIG = ModelConfig(
     d_model=128,
     n_heads=2,
     n_layers=2,
-    d_ff=1,  # no feed-forward network here
+    d_ff=1,  # unused: no feed-forward network
     max_len=LENGTH,
     dropout=0.0,
     tie_embeddings=False,
     bias=False,
 )
 TRAINING = TrainConfig(steps=200, learning_rate=8e-3, betas=(0.9, 0.95), epsilon=1e-8)
-"""Known to form induction heads; one batch of 32 sequences each step."""
+"""A config known to form induction heads; one batch of 32 sequences per step."""
 
 
 class AttentionBlock(nn.Module):
     """x + attention(x), without norm and feed-forward; positions reach queries and keys only.
 
-    `MultiHeadAttention`'s `rotate` acts after the projections, where a sum of fixed sinusoids
-    cannot be learned to mean "the one before". So the sinusoids are added before W_Q and W_K.
+    `MultiHeadAttention`'s `rotate` acts after the projections, where the model could not learn that
+    added fixed sinusoids mean "the previous token". So they are added before W_Q and W_K.
 
     Source: Press et al., "Shortformer" (2020), section 4, position-infused attention.
     """
@@ -61,16 +61,16 @@ class AttentionBlock(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch n d_model"], mask: Tensor
     ) -> Float[Tensor, "batch n d_model"]:
-        """Return what is in the residual stream after this layer."""
+        """Return the residual stream after this layer."""
         placed = x if self.positions_in_stream else x + self.positions[: x.size(1)]
         return self.output(x + self.self_attention(placed, placed, x, mask))
 
 
 class AttentionOnlyDecoder(nn.Module):
-    """Predicts each next token with attention layers and nothing else between them.
+    """Predicts each next token with attention layers only.
 
-    Everything is linear but the attention weights: each layer adds to the residual stream what
-    its heads read, and the logits are one projection of the sum.
+    Everything except the attention weights is linear: each layer adds its heads' outputs to the
+    residual stream, and the logits are a projection of the sum.
 
     Args:
         config: sizes; d_ff and activation are not used.
@@ -78,7 +78,7 @@ class AttentionOnlyDecoder(nn.Module):
             of to every layer's queries and keys.
 
     Source: Elhage et al., "A Mathematical Framework for Transformer Circuits" (2021).
-    Differs: theirs has norms; these are left out, so that what the heads add can be read off.
+    Differs: theirs has norms; omitting them makes the heads' contributions additive.
     """
 
     def __init__(self, config: ModelConfig = CONFIG, positions_in_stream: bool = False):
@@ -92,7 +92,7 @@ class AttentionOnlyDecoder(nn.Module):
         self.logits = HookPoint()
 
     def forward(self, ids: Int64[Tensor, "batch n"]) -> Float[Tensor, "batch n vocab_size"]:
-        """Return, at each position, logits for the token that comes next.
+        """Return, at each position, logits for the next token.
 
         Raises:
             ValueError: a token id outside the vocabulary, or more than max_len tokens.
@@ -107,21 +107,21 @@ class AttentionOnlyDecoder(nn.Module):
 def repeated_sequences(
     periods: list[int], length: int, vocab_size: int, seed: int, prefixes: Sequence[int] = ()
 ) -> Int64[Tensor, "batch length"]:
-    """Return random sequences, each of which repeats one segment again and again.
+    """Return random sequences, each repeating one segment over and over.
 
-    The tokens of one segment differ from each other, so that each has one successor.
+    The tokens of a segment are distinct, so each has a unique successor.
 
     Args:
-        periods: how long each row's segment is.
+        periods: the length of each row's segment.
         length: tokens in a row.
-        vocab_size: how many different tokens there are.
+        vocab_size: number of different tokens.
         seed: of the random numbers.
-        prefixes: how many tokens stand before each row's first segment, all of them foreign to
-            it; none where it is empty.
+        prefixes: number of tokens before each row's first segment, none of which occurs in the
+            segment; if empty, no row has a prefix.
 
     Raises:
-        ValueError: no rows, a segment shorter than 1 token, or one that is, with its prefix,
-            longer than the vocabulary.
+        ValueError: no rows, a segment shorter than 1 token, or a segment and prefix together longer
+            than the vocabulary.
     """
     if not periods:
         raise ValueError("periods is empty: give the length of at least one segment.")
@@ -141,17 +141,17 @@ def repeated_sequences(
 
 
 class RepeatedSequences(EndlessBatches):
-    """Batches of repeated random sequences without end, a segment of random length in each row.
+    """Endless batches of repeated random sequences, with a segment of random length in each row.
 
     Args:
         config: of the model that reads them: its vocabulary and its max_len.
         batch_size: rows.
-        seed: another seed, other sequences.
-        shortest, longest: how many tokens a segment has.
-        longest_prefix: so many foreign tokens, or fewer, stand before a row's first segment.
+        seed: of the random numbers.
+        shortest, longest: limits of a segment's length.
+        longest_prefix: most foreign tokens before a row's first segment.
 
     Raises:
-        ValueError: `batch_size` under 1, or lengths between which there is nothing.
+        ValueError: `batch_size` under 1, or an empty range of lengths.
     """
 
     def __init__(
@@ -192,20 +192,20 @@ class RepeatedSequences(EndlessBatches):
 
 
 def held_out_batch(period: int = LONGEST, batch_size: int = 64, seed: int = 10**6) -> Batch:
-    """Return sequences of one period that no training run with a small seed has met."""
+    """Return sequences of one period that no training run with a small seed has seen."""
     batches = RepeatedSequences(CONFIG, batch_size, seed, period, period)
     return next(iter(batches))
 
 
 def repeated_part(batch: Batch) -> Bool[Tensor, "batch n"]:
-    """Return where a label can be known: the token read there has stood in its row before."""
+    """Return a mask of the predictable labels: the token read there has occurred in its row."""
     (ids,) = batch.inputs
     same = ids[:, :, None] == ids[:, None, :]  # (batch, query, key)
     return same.tril(-1).any(dim=-1)
 
 
 def after_foreign_tokens(prefix: int, batch_size: int = 64, seed: int = 10**6) -> Batch:
-    """Return `prefix` foreign tokens and then a segment of 8 twice, no longer than the model reads.
+    """Return `prefix` foreign tokens followed by a segment of 8 twice, no longer than max_len.
 
     Args:
         prefix: from 0 to 32.
@@ -220,10 +220,10 @@ def after_foreign_tokens(prefix: int, batch_size: int = 64, seed: int = 10**6) -
 
 @torch.no_grad()
 def repeated_accuracy(model: Callable[[Tensor], Tensor], batch: Batch) -> float:
-    """Return the share of the repeated part's labels that are the model's likeliest token.
+    """Return the share of predictable labels that are the model's likeliest token.
 
     Args:
-        model: from ids to logits: a model, or one of which a part is cut away.
+        model: from ids to logits: a whole model, or one with parts cut away.
         batch: its inputs and labels.
     """
     right = model(*batch.inputs).argmax(dim=-1) == batch.labels  # (batch, n)
@@ -231,7 +231,7 @@ def repeated_accuracy(model: Callable[[Tensor], Tensor], batch: Batch) -> float:
 
 
 def stored() -> dict[str, list[dict]]:
-    """Return what three seeds came to: "curves" of their training, and the "seeds" themselves.
+    """Return the results of three seeds: "curves" of their training, and the "seeds" themselves.
 
     Raises:
         ValueError: the file is missing or damaged.

@@ -1,4 +1,4 @@
-"""Make what lesson 11 shows of three seeds: how circuits form, what they are, and where they fail.
+"""Measure three seeds for lesson 11: how circuits form, what they are, and where they fail.
 
 python -m transformer_lesson.lessons.lesson_11.measure_circuits
     some five minutes; writes transformer_lesson/lessons/lesson_11/circuits.json
@@ -17,7 +17,7 @@ from transformer_lesson.model.hooks import record
 from transformer_lesson.training import StepReport, train
 
 SEEDS, WARM_UPS, PREFIXES = (0, 1, 2), (50, 5), (0, 8, 16, 20, 24, 32)
-NEEDED = 24  # queries 1 to 24: what the circuit needs of previous-token heads
+NEEDED = 24  # the circuit relies on previous-token heads at queries 1 to 24
 
 
 def new_model(seed: int, n_layers: int = 2) -> AttentionOnlyDecoder:
@@ -26,7 +26,7 @@ def new_model(seed: int, n_layers: int = 2) -> AttentionOnlyDecoder:
 
 
 def previous_and_induction(model: nn.Module) -> tuple[float, float]:
-    """Return the best head's mean weight on the token before, queries 1 to 24; and on the match."""
+    """Return the best heads' mean weights: on the previous token, queries 1 to 24; on the match."""
     (ids,) = induction.held_out_batch().inputs
     with torch.no_grad(), record(model) as run:
         model(ids)
@@ -36,14 +36,14 @@ def previous_and_induction(model: nn.Module) -> tuple[float, float]:
 
 
 def formed(seed: int, warm_up: int) -> tuple[AttentionOnlyDecoder, list[list[float]]]:
-    """Train one model; return it, and every five steps [step, previous, induction, right]."""
+    """Train one model; return it and, for every fifth step, [step, previous, induction, right]."""
     model, curve, test = new_model(seed), [], induction.held_out_batch()
 
     def look(report: StepReport) -> None:
         if report.step == 1 or report.step % 5 == 0:
             right = induction.repeated_accuracy(report.model, test)
-            seen = [*previous_and_induction(report.model), right]
-            curve.append([report.step, *(round(one, 4) for one in seen)])
+            row = [*previous_and_induction(report.model), right]
+            curve.append([report.step, *(round(one, 4) for one in row)])
 
     recipe = replace(induction.TRAINING, warmup_steps=warm_up)
     train(model, RepeatedSequences(seed=seed), recipe, on_step=look)
@@ -51,7 +51,7 @@ def formed(seed: int, warm_up: int) -> tuple[AttentionOnlyDecoder, list[list[flo
 
 
 def read_weights(model: AttentionOnlyDecoder) -> dict:
-    """Return each head's copying score, and how much block 1 reads of what block 0 writes."""
+    """Return each head's copying score, and how much block 1 reads from block 0."""
     W_E, W_U = model.embedding.weight * 128**0.5, model.projection.weight.T
     heads = {
         f"{i}.{head}": head_matrices.head_matrices(model.decoder[i].self_attention, head)
@@ -72,38 +72,38 @@ def read_weights(model: AttentionOnlyDecoder) -> dict:
 
 
 def circuit_of(model: AttentionOnlyDecoder) -> dict:
-    """Return the edges found on 16 rows, as the lesson finds them, and what they are worth on 64.
+    """Return the circuit found on 16 rows, as in the lesson, and its accuracy on 64.
 
-    They must keep 95 % of the right token's mean probability; the worth is the share right.
+    It must keep 95 % of the right token's mean probability.
     """
     few = induction.held_out_batch(batch_size=16, seed=10**6 + 1)
-    test = induction.held_out_batch(seed=10**6 + 2)  # neither those of the search nor of the means
+    test = induction.held_out_batch(seed=10**6 + 2)  # not used for search or means
     graph = circuits.EdgeGraph(model, *induction.held_out_batch().inputs)
-    known = induction.repeated_part(few)
+    repeated = induction.repeated_part(few)
 
     def sure(edges: list[circuits.Edge]) -> float:
         probabilities = graph.logits(few.inputs[0], edges).softmax(dim=-1)
-        return probabilities.gather(-1, few.labels[..., None])[..., 0][known].mean().item()
+        return probabilities.gather(-1, few.labels[..., None])[..., 0][repeated].mean().item()
 
     def right(edges: list[circuits.Edge]) -> float:
         accuracy = induction.repeated_accuracy(lambda ids: graph.logits(ids, edges), test)
         return round(accuracy, 4)
 
-    found = circuits.smallest_circuit(graph.edges, sure)
-    others = [edge for edge in graph.edges if edge not in found]
-    return {"edges": found, "all": right(graph.edges), "alone": right(found),
-            "without": right(others)}  # fmt: skip
+    circuit = circuits.smallest_circuit(graph.edges, sure)
+    rest = [edge for edge in graph.edges if edge not in circuit]
+    return {"edges": circuit, "all": right(graph.edges), "alone": right(circuit),
+            "without": right(rest)}  # fmt: skip
 
 
 def agreement(model: nn.Module, batch: induction.Batch) -> float:
-    """Return how often the model's likeliest token is the one that the rule names."""
+    """Return how often the model's likeliest token is the one given by the rule."""
     (ids,) = batch.inputs
     same = model(ids).argmax(dim=-1) == circuits.continue_by_hand(ids)
     return round(same[induction.repeated_part(batch)].float().mean().item(), 4)
 
 
 def by_prefix(model: nn.Module) -> list[list[float]]:
-    """Return the share right in the second copy of a segment behind so many foreign tokens."""
+    """Return the accuracy in a segment's second copy, by the number of foreign tokens before it."""
     batches = {prefix: induction.after_foreign_tokens(prefix, 256) for prefix in PREFIXES}
     return [
         [prefix, round(induction.repeated_accuracy(model, batch), 4)]
@@ -112,7 +112,7 @@ def by_prefix(model: nn.Module) -> list[list[float]]:
 
 
 def mend(model: AttentionOnlyDecoder, seed: int) -> None:
-    """Train 150 steps more, behind 0 to 24 foreign tokens."""
+    """Train 150 more steps with 0 to 24 foreign tokens in front."""
     more = RepeatedSequences(seed=seed + 10, longest_prefix=24)
     recipe = replace(induction.TRAINING, steps=150, warmup_steps=20)
     train(model.requires_grad_(True), more, recipe)
@@ -148,7 +148,7 @@ def main() -> None:
 
 
 def dumped(stored: dict[str, list]) -> str:
-    """Return JSON with one line for each run."""
+    """Return JSON with one line per run."""
     parts = [
         f'"{name}": [\n' + ",\n".join(json.dumps(one) for one in runs) + "\n]"
         for name, runs in stored.items()

@@ -1,7 +1,7 @@
-"""Sentences that differ in one verb, and in German only in the last word: opens auf, closes zu.
+"""Sentence pairs that differ in one verb, and in German only in the last word: auf or zu.
 
-Up to its last word the German is the same. So whatever makes a translator write "auf" must have
-come from the English verb.
+Up to the last word the German is the same, so whatever makes a translator write "auf" must come
+from the English verb.
 """
 
 from random import Random
@@ -22,36 +22,36 @@ FORMS = [form for name in ("open", "close") for form in VERBS[name][:2]]
 
 
 class Choices(NamedTuple):
-    """A batch of such sentences: all that a translator has read when it must choose auf or zu."""
+    """A batch of such sentences: what a translator has read when it must choose auf or zu."""
 
     opens: Int64[Tensor, "batch source"]
     closes: Int64[Tensor, "batch source"]
     written: Int64[Tensor, "batch target"]
     """<bos> and the German without its particle."""
     verb: Int64[Tensor, " batch"]
-    """Where the verb stands in the English sentence."""
+    """The position of the verb in the English sentence."""
     period: Int64[Tensor, " batch"]
-    """Where the English sentence ends."""
+    """The position of the English sentence's end."""
     last: Int64[Tensor, " batch"]
-    """Where the German words end: the query there chooses the particle."""
+    """The position of the last German word, whose query chooses the particle."""
 
 
 def opened_and_closed(n: int, seed: int) -> list[tuple[Pair, Pair]]:
     """Return n different sentences in which somebody opens something, each with its counterpart.
 
     Args:
-        n: how many.
+        n: number of pairs.
         seed: of the random sentences.
     """
-    rng, found = Random(seed), {}
-    while len(found) < n:
+    rng, pairs = Random(seed), {}
+    while len(pairs) < n:
         clause, adverb = random_clause(rng, [VERBS["open"]]), rng.choice(["", *ADVERBS])
         opens, closes = (
             in_both_languages(Sentence(clause._replace(verb=VERBS[verb]), adverb))
             for verb in ("open", "close")
         )
-        found[opens.source] = opens, closes
-    return list(found.values())
+        pairs[opens.source] = opens, closes
+    return list(pairs.values())
 
 
 def choices(pairs: list[tuple[Pair, Pair]], tokenizer: WordTokenizer) -> Choices:
@@ -66,12 +66,12 @@ def choices(pairs: list[tuple[Pair, Pair]], tokenizer: WordTokenizer) -> Choices
         for side in zip(*pairs, strict=True)
     ]
     german = [opens.target.split()[:-2] for opens, _ in pairs]  # without "auf ."
-    written = [[tokenizer.bos_id, *tokenizer.encode(" ".join(words))] for words in german]
+    prefixes = [[tokenizer.bos_id, *tokenizer.encode(" ".join(words))] for words in german]
     english = [opens.source.split() for opens, _ in pairs]
     verb = [next(i for i, word in enumerate(words) if word in FORMS) for words in english]
     return Choices(
         *sources,
-        pad_batch(written, tokenizer.pad_id),
+        pad_batch(prefixes, tokenizer.pad_id),
         torch.tensor(verb),
         torch.tensor([len(words) - 1 for words in english]),
         torch.tensor([len(words) for words in german]),

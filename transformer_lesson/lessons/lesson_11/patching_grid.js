@@ -186,8 +186,8 @@ function patchCellName({ site, position }) {
 
 // Picture
 
-// Where everything stands: tokens in a row above the grid, or where that is too narrow in a column
-// at its left. The answers stand below, or beside many heads.
+// The layout: tokens in a row above the grid, or where that is too narrow in a column
+// at its left. The answers are below, or beside many heads.
 function patchPlaces(width, { clean, sites, heads }) {
   const n = clean.tokens.length, label = 104, gap = heads ? 0 : 16, m = sites.length;
   const least = Math.min(40, 4 + Math.max(...clean.tokens.map((token) => textWidth(token, 12))));

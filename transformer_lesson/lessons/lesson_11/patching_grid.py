@@ -1,4 +1,4 @@
-"""Two prompts that differ, and one vector of the right run put back: what brings the answer?"""
+"""Two prompts that differ, and one vector of the right run patched in: which one matters?"""
 
 import torch
 import traitlets
@@ -12,27 +12,26 @@ from transformer_lesson.explorables.in_page import (
 )
 
 SOURCE = "the old dog sees the small cat ."
-OTHERS = "a young child buys a red house ,"  # each replaces the word at its place
+OTHERS = "a young child buys a red house ,"  # each replaces the word at its position
 
 
 class PatchingGrid(ReadsTranslator, PageExplorable):
-    """Type two prompts, choose which answer is watched, and see which vectors carry it.
+    """Type two prompts, choose an answer to watch, and see which vectors carry it.
 
-    A click on a token replaces it alone. Without a model the prompts are English sentences for
-    the translator that comes with the package.
+    A click on a token replaces only that token.
 
     Args:
-        model: decoder-only, in evaluation mode; its prompts are typed as ids.
+        model: decoder-only, in evaluation mode, with prompts typed as ids; by default the
+            translator that comes with the package, with English sentences as prompts.
         ids: the clean prompt, shape (1, n).
         others: the id that replaces each token, shape (1, n).
-        position: which token is replaced at first; by default the middle one.
-        answer: after which token the answer comes, past the last one it is the last; by default
-            that.
+        position: the token replaced at first; by default the middle one.
+        answer: the token after which the answer comes, clipped to the last, which is the default.
         clean, corrupted: the prompts as texts.
         heads: patch the outputs of heads, not the residual stream.
 
     Raises:
-        ValueError: sizes that do not fit, a model in training mode or that no page can repeat.
+        ValueError: sizes that do not fit, a model in training mode or that a page cannot run.
     """
 
     clean = Text(SOURCE).tag(sync=True)
@@ -70,7 +69,7 @@ class PatchingGrid(ReadsTranslator, PageExplorable):
 
 
 def _prompts(model: nn.Module, ids: Tensor | None, others: Tensor | None) -> list[list[str]]:
-    """Return the ids of the clean prompt and those that replace them, as texts."""
+    """Return the clean prompt's ids and their replacements, as texts."""
     if hasattr(model, "encoder"):
         raise ValueError(f"an {type(model).__name__} reads two texts: pass a decoder-only model.")
     for name, given in (("ids", ids), ("others", others)):
@@ -82,5 +81,5 @@ def _prompts(model: nn.Module, ids: Tensor | None, others: Tensor | None) -> lis
             f"{ids.size(1)} ids and {others.size(1)} others: give as many of one as of the other."
         )
     with torch.no_grad():
-        model(torch.cat([ids, others]))  # says what is wrong with them
+        model(torch.cat([ids, others]))  # raises if they are invalid
     return [[str(i) for i in given[0].tolist()] for given in (ids, others)]

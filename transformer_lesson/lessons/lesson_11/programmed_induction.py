@@ -1,6 +1,6 @@
-"""An induction model whose weights are written down: the truth is known, so a search can be tested.
+"""An induction model with handwritten weights: the circuit is known, so a search can be tested.
 
-Its stream has a place for each fact: the token that stands here, the one before it, the answer.
+Its stream has a place for each fact: the current token, the previous one, the answer.
 """
 
 from dataclasses import replace
@@ -10,21 +10,21 @@ from torch import Tensor
 
 from transformer_lesson.lessons.lesson_11.induction import CONFIG, AttentionOnlyDecoder
 
-V, PLACES = CONFIG.vocab_size, 64  # tokens; columns of positions, the fastest waves
+V, PLACES = CONFIG.vocab_size, 64  # vocabulary; position columns, the fastest waves
 ANSWER, TOKEN, BEFORE = range(V), range(PLACES, PLACES + V), range(PLACES + V, PLACES + 2 * V)
 D_MODEL = PLACES + 2 * V
 TRUTH = (
-    ("embedding", "0.0.v"),  # head 0.0 looks one back and notes that token ...
-    ("0.0", "1.0.k"),  # ... in the keys of head 1.0,
-    ("embedding", "1.0.q"),  # which asks for its own token
-    ("embedding", "1.0.v"),  # and reads the token that stands there:
+    ("embedding", "0.0.v"),  # head 0.0 looks one back and copies that token ...
+    ("0.0", "1.0.k"),  # ... into the keys of head 1.0,
+    ("embedding", "1.0.q"),  # which looks for its own token
+    ("embedding", "1.0.v"),  # and reads the token found there:
     ("1.0", "logits"),  # the answer
 )
 """Sender and receiver of every edge that the answer needs."""
 
 
 def one_back() -> Tensor:
-    """Return the matrix that turns the sinusoids of a position into those of the one before."""
+    """Return the matrix that turns a position's sinusoids into those of the previous position."""
     angle = 10_000.0 ** (-torch.arange(0, PLACES, 2) / D_MODEL)
     turn, even = torch.zeros(PLACES, PLACES), torch.arange(0, PLACES, 2)
     turn[even, even] = turn[even + 1, even + 1] = angle.cos()
@@ -34,14 +34,14 @@ def one_back() -> Tensor:
 
 
 def programmed_model(noise: float = 0.003, seed: int = 0) -> AttentionOnlyDecoder:
-    """Return a model with two working heads and two that look somewhere for nothing.
+    """Return a model with two working heads and two useless ones.
 
-    Head 0.0 looks at the token before, head 1.0 does induction. Head 0.1 looks three back, head
-    1.1 at where its own token stood; what they add to the stream helps nobody.
+    Head 0.0 looks at the previous token, head 1.0 does induction. Head 0.1 looks three back, head
+    1.1 at earlier occurrences of its own token; nothing uses what they add to the stream.
 
     Args:
-        noise: standard deviation of random numbers that are added to every weight of a head.
-        seed: of the noise and of what the two idle heads write.
+        noise: standard deviation of the noise added to every weight of a head.
+        seed: of the noise and of the two useless heads' outputs.
 
     Source: Elhage et al., "A Mathematical Framework for Transformer Circuits" (2021): the circuit.
     """

@@ -1,4 +1,4 @@
-"""A sparse autoencoder: write each vector of a model as a sum of a few directions out of many."""
+"""A sparse autoencoder: each vector of a model as a sum of a few out of many directions."""
 
 import torch
 import torch.nn.functional as F
@@ -11,8 +11,8 @@ class SparseAutoencoder(nn.Module):
 
     Args:
         d_model: numbers in a vector.
-        n_features: directions to choose from, more than d_model.
-        k: how many a vector may use.
+        n_features: number of directions, more than d_model.
+        k: how many of them a vector may use.
 
     Source: Gao et al., "Scaling and evaluating sparse autoencoders" (2024), section 2.3.
     """
@@ -25,7 +25,7 @@ class SparseAutoencoder(nn.Module):
         self.k = k
 
     def features(self, x: Float[Tensor, "n d_model"]) -> Float[Tensor, "n n_features"]:
-        """Return how much of each direction a vector uses; all but k are 0."""
+        """Return each vector's coefficient for every direction; all but k are 0."""
         z = torch.relu((x - self.c) @ self.W_in + self.b)
         largest = z.topk(self.k, dim=1)
         return torch.zeros_like(z).scatter(1, largest.indices, largest.values)
@@ -42,7 +42,7 @@ def train_sparse_autoencoder(
     seed: int = 0,
     steps: int = 1000,
 ) -> SparseAutoencoder:
-    """Return an autoencoder that has learned to give these vectors back with few features each.
+    """Return an autoencoder trained to reconstruct these vectors from few features each.
 
     Args:
         vectors: centered and scaled so that their mean length is about 1.
@@ -59,13 +59,13 @@ def train_sparse_autoencoder(
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        with torch.no_grad():  # a longer direction must not stand in for a smaller number
+        with torch.no_grad():  # unit length: coefficients must not shrink by longer directions
             autoencoder.W_out /= autoencoder.W_out.norm(dim=1, keepdim=True)
     return autoencoder.requires_grad_(False)
 
 
 @torch.no_grad()
 def share_explained(autoencoder: SparseAutoencoder, vectors: Float[Tensor, "n d_model"]) -> float:
-    """Return which share of the vectors' variance is given back: 1 - |x - x'|^2 / |x - mean|^2."""
+    """Return the share of the vectors' variance explained: 1 - |x - x'|^2 / |x - mean|^2."""
     lost = (vectors - autoencoder(vectors)).square().sum()
     return 1 - (lost / (vectors - vectors.mean(dim=0)).square().sum()).item()

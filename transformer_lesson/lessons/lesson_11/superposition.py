@@ -1,7 +1,7 @@
-"""More features than dimensions: a toy that must squeeze five numbers through two.
+"""More features than dimensions: a toy model that squeezes five numbers through two.
 
-Where features are seldom on together, it keeps more of them than it has room for, as directions
-that are not at right angles.
+If features are rarely active together, it stores more of them than it has dimensions, as directions
+that are not orthogonal.
 """
 
 from typing import NamedTuple
@@ -19,22 +19,22 @@ class Squeezed(NamedTuple):
     loss: float
 
     def kept(self) -> int:
-        """Return how many features have a direction longer than 0.5; kept whole, one has 1."""
+        """Return how many features have a direction longer than 0.5; a fully stored one has 1."""
         return int((self.W.norm(dim=1) > 0.5).sum())
 
 
 def squeeze(
     density: float, n_features: int = 5, n_dimensions: int = 2, seed: int = 0, steps: int = 1500
 ) -> Squeezed:
-    """Train x' = ReLU(x W W^T + b) to give back x through fewer numbers than x has.
+    """Train x' = ReLU(x W W^T + b) to reconstruct x through fewer numbers than x has.
 
-    Each feature is 0 but for a share of the time, in which it is uniform in [0, 1]. Feature i
-    counts 0.9^i in the loss, the mean of 0.9^i (x_i - x'_i)^2.
+    Each feature is active, uniform in [0, 1], for a share of the time, and 0 otherwise. Feature i
+    has weight 0.9^i in the loss, the mean of 0.9^i (x_i - x'_i)^2.
 
     Args:
-        density: the share of the time in which a feature is on, over 0 and at most 1.
-        n_features: numbers to be kept.
-        n_dimensions: numbers to keep them in.
+        density: the share of the time in which a feature is active, over 0 and at most 1.
+        n_features: numbers to store.
+        n_dimensions: numbers to store them in.
         seed: of weights and examples.
         steps: of Adam, 512 examples each.
 

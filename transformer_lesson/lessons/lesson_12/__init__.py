@@ -1,7 +1,8 @@
 """Lesson 12, A real chat model: what only this lesson uses.
 
-- `exercises.py`: its exercises, each with its wrong turns
-- `figures.py`: its figures
-- `questions.toml`: its predictions
-- `words.toml`: what is said of each wrong turn
+- `exercises.py`: its number format, its chat format, its block, sentences of equal meaning
+- `words.toml`: what `check` says about each wrong turn
+- `questions.toml`: the predictions
+- `figures.py`: numbers kept in few bits, and losses without some heads
+- `answer_explorer.py`, `.js`: explorable: an answer, its alternatives and where heads looked
 """

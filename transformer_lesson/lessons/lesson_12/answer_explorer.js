@@ -173,7 +173,7 @@ function drawCandidates(group, { choices, at }, y, width) {
   return top(all.length) + 4;
 }
 
-// The text as it stood, each token filled as high as the head's weight; returns where it ends.
+// The text at that step, each token filled as high as the head's weight; returns where it ends.
 function drawLookedAt(group, look, page, room) {
   const { tokens, before, shown, weights, watched, pinned, word, lineEnds } = look;
   answerHeading(group, room, `where head ${shown.join(".")} looked`,

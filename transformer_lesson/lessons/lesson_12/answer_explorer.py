@@ -21,30 +21,29 @@ from transformer_lesson.text.tokenizers import Tokenizer
 
 CANDIDATES = 10
 LARGEST_RECORD = 2 * 2**20
-"""How many bytes of attention weights a page gets: two for each head, token of the answer and token
-before it. The 270 heads of SmolLM2 have room for 40 tokens after a prompt of 60."""
+"""Most bytes of attention weights in a page: two per head, token of the answer and token before it.
+With the 270 heads of SmolLM2 that is 40 tokens after a prompt of 60."""
 WHOLE = 65_535  # a weight of 1, in the two bytes of a record
 
 
 class AnswerExplorer(PageExplorable):
     """Choose a token of an answer, and see what else was likely and what each head looked at.
 
-    A page gets a record of what happened, and not the model, so the model may be of any size.
+    A page gets a record of what happened, not the model, so the model may be of any size.
 
     Args:
         model: a `DecoderOnlyTransformer`.
-        tokenizer: of its vocabulary.
-        prompt: ids of one text, from which the model goes on greedily.
+        tokenizer: the model's.
+        prompt: ids of one text, which the model continues greedily.
         max_new_tokens: most tokens to write.
-        step: which token of the answer, from 1; past the last one it is the last.
-        layer, head: which head's weights stand over the text, from 0; past the last one it is the
-            last.
-        watched: the token, from 0, for which the map shows how much each head looked at it. `None`,
-            or one that was not yet there, stands for the one that the chosen head looks at most.
+        step: which token of the answer, from 1, clipped to the last.
+        layer, head: whose weights are shown over the text, from 0, clipped to the last.
+        watched: the token, from 0, for which the map shows how much each head looks at it; `None`
+            or a later token means the one that the chosen head looks at most.
 
     Raises:
         ValueError: another kind of model, not exactly one prompt, a record that is too large for a
-            page, or what `generate` refuses.
+            page, or arguments that `generate` rejects.
     """
 
     tokens = traitlets.List().tag(sync=True, fact=True)
@@ -104,20 +103,20 @@ def _check_size(shape: list[int], prompt: int, answer: int) -> None:
 
 
 def _choice(chosen: int, P: Float[Tensor, " vocab_size"], tokenizer: Tokenizer) -> dict:
-    """Return the likeliest tokens with their probabilities, the chosen one among them."""
-    shown = from_largest(P, CANDIDATES)
-    if chosen not in shown:
-        shown[-1] = chosen
+    """Return the likeliest tokens with their probabilities, including the chosen one."""
+    tokens = from_largest(P, CANDIDATES)
+    if chosen not in tokens:
+        tokens[-1] = chosen
     return {
-        "chosen": shown.index(chosen),
-        "tokens": [printable(tokenizer.token(id_), 60) for id_ in shown],
-        "probabilities": [round(float(P[id_]), 6) for id_ in shown],
-        "others": len(P) - len(shown),
+        "chosen": tokens.index(chosen),
+        "tokens": [printable(tokenizer.token(id_), 60) for id_ in tokens],
+        "probabilities": [round(float(P[id_]), 6) for id_ in tokens],
+        "others": len(P) - len(tokens),
     }
 
 
 def _weights(model: nn.Module, ids: list[int]) -> Float[Tensor, "layer head query key"]:
-    """Return every head's attention weights over a text, its last token left out."""
+    """Return every head's attention weights over a text without its last token."""
     device = model.projection.weight.device
     with evaluating(model), torch.inference_mode(), record(model) as run:
         model(torch.tensor([ids[:-1]], device=device))
@@ -126,9 +125,9 @@ def _weights(model: nn.Module, ids: list[int]) -> Float[Tensor, "layer head quer
 
 
 def _packed(weights: Float[Tensor, "layer head query key"], prompt: int) -> str:
-    """Return the weights of the queries from which the answer was written, in base64.
+    """Return the weights of the queries that produced the answer, in base64.
 
-    One query after the other, each with the keys that it may see: (layer, head, key).
+    Query after query, each with the keys it may see: (layer, head, key).
     """
     units = np.rint(weights.double().numpy() * WHOLE).astype("<u2")
     queries = range(prompt - 1, units.shape[2])

@@ -108,7 +108,7 @@ class Letters(Tokenizer):
         return "".join(chr(id_ - 100) for id_ in ids)
 
     def to_json(self) -> str:
-        """Raise a `ValueError`: it is made anew for each draw."""
+        """Raise a `ValueError`: it is remade for each draw."""
         raise ValueError("A tokenizer of an exercise is not kept.")
 
     def __call__(self, text: str) -> list[int]:

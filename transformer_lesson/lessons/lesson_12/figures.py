@@ -1,4 +1,4 @@
-"""Drawings of numbers that are kept in few bits."""
+"""Drawings of numbers stored in few bits, and of losses without some heads."""
 
 import numpy as np
 from matplotlib.patches import Rectangle
@@ -10,13 +10,13 @@ INK = "#22303c"
 
 
 def block_of_levels(title: str, numbers, levels, exact=None) -> Figure:
-    """Return the numbers of one block as dots on the levels that it has.
+    """Return the numbers of one block as dots on its levels.
 
     Args:
         title: the claim that the figure supports.
         numbers: of the block, each on one of the levels.
-        levels: what a number of this block can be, the smallest first.
-        exact: what the numbers were before, if known; a line leads from each to its dot.
+        levels: the block's possible values, smallest first.
+        exact: the numbers before rounding, if known; a line connects each to its dot.
     """
     numbers, levels = as_array(numbers), as_array(levels)
     used = len(np.unique(numbers))
@@ -28,7 +28,7 @@ def block_of_levels(title: str, numbers, levels, exact=None) -> Figure:
     if exact is not None:
         exact = as_array(exact)
         alt += f" No number was moved by more than {np.abs(exact - numbers).max():.4f}."
-    made, axes = figure(title, alt, width=8.0, height=3.6)
+    picture, axes = figure(title, alt, width=8.0, height=3.6)
     axes.hlines(levels, -0.5, len(numbers) - 0.5, color=LEVEL, linewidth=0.8)
     if exact is not None:
         axes.vlines(places, exact, numbers, color=COLORS[1], linewidth=1.2)
@@ -40,8 +40,8 @@ def block_of_levels(title: str, numbers, levels, exact=None) -> Figure:
     axes.text(len(numbers) - 0.2, levels[0], "step 0", fontsize=9, va="center", color="#566372")
     if exact is not None:
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9, frameon=False)
-    made.subplots_adjust(right=0.87)
-    return made
+    picture.subplots_adjust(right=0.87)
+    return picture
 
 
 def block_of_bytes(title: str, block) -> Figure:
@@ -60,7 +60,7 @@ def block_of_bytes(title: str, block) -> Figure:
         f"{upper:04b} {lower:04b} in bits. Its lower half, {lower}, is the step of number 0, its "
         f"upper half, {upper}, the step of number 16."
     )
-    made, axes = figure(title, alt, width=9.0, height=3.0)
+    picture, axes = figure(title, alt, width=9.0, height=3.0)
     axes.set(xlim=(-0.3, 32.3), ylim=(-0.9, 5.1))
     axes.set_axis_off()
     axes.set_position((0.02, 0.02, 0.96, 0.86))
@@ -80,7 +80,7 @@ def block_of_bytes(title: str, block) -> Figure:
     for x, edge in ((6.4, 5.2), (8.0, 10.0)):
         axes.plot([x, edge], [3.5, 2.8], ":", color=INK, lw=0.8)
     axes.text(32, -0.45, "the 32 numbers", ha="right", fontsize=9, color=INK)
-    return made
+    return picture
 
 
 def _box(axes, corner, width, color: str, text: str) -> None:
@@ -91,17 +91,17 @@ def _box(axes, corner, width, color: str, text: str) -> None:
 
 
 def second_time(title: str, with_all: dict[str, float], without: dict[str, list[float]]) -> Figure:
-    """Return losses of a model without some of its heads, each a dot, beside the whole model's.
+    """Return losses of a model without some of its heads, as dots, beside the whole model's.
 
     Args:
         title: the claim that the figure supports.
-        with_all: by what it reads, losses of the whole model, each a dashed line.
-        without: by what is taken away, the losses of one or several trials on the second copy.
+        with_all: by text read, losses of the whole model, as dashed lines.
+        without: by heads removed, the losses of one or several trials on the second copy.
     """
-    told = "; ".join(f"{name}: {', '.join(f'{x:.1f}' for x in xs)}" for name, xs in without.items())
+    text = "; ".join(f"{name}: {', '.join(f'{x:.1f}' for x in xs)}" for name, xs in without.items())
     whole = ", ".join(f"{name} {loss:.1f}" for name, loss in with_all.items())
-    alt = f"Losses without some heads. {told}. Whole model: {whole}."
-    made, axes = figure(title, alt, width=7.5, height=0.55 * len(without) + 1.4)
+    alt = f"Losses without some heads. {text}. Whole model: {whole}."
+    picture, axes = figure(title, alt, width=7.5, height=0.55 * len(without) + 1.4)
     for name, loss in with_all.items():
         axes.axvline(loss, color="#566372", linewidth=1, linestyle="--")
         axes.text(loss, -0.66, f"all heads,\n{name}", color="#566372", fontsize=9, ha="center",
@@ -111,5 +111,5 @@ def second_time(title: str, with_all: dict[str, float], without: dict[str, list[
     axes.set_yticks(range(len(without)), list(without))
     axes.set(xlim=(0, 1.08 * max(with_all.values())), ylim=(len(without) - 0.5, -0.6))
     axes.set(xlabel="loss on the second copy, nats a token", ylabel="without")
-    made.subplots_adjust(left=0.32, bottom=0.27, top=0.7)
-    return made
+    picture.subplots_adjust(left=0.32, bottom=0.27, top=0.7)
+    return picture

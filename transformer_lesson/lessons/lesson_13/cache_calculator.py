@@ -6,22 +6,22 @@ from transformer_lesson.explorables.in_page import PageExplorable
 
 TOKENS = (1024, 8192, 32768, 131_072, 1_048_576)
 WINDOW = 1024
-"""Tokens that a layer with a window keeps at most."""
+"""Most tokens that a layer with a window keeps."""
 
 
 class CacheCalculator(PageExplorable):
-    """Choose how long texts are, and see how many fit into memory, for four ways to keep them.
+    """Choose the texts' length and see how many fit into memory, for four kinds of cache.
 
-    The ways: each head has keys and values of its own, groups of heads share them, all heads
-    share one, or one short latent vector stands for them all.
+    Each head has its own keys and values, groups of heads share them, all heads share them, or one
+    short latent vector replaces them all.
 
     Args:
         tokens: of each text.
         memory: GiB, for the weights and all texts.
-        bits: of each number that is kept.
+        bits: of each cached number.
         every: one layer in so many sees all tokens, the others a window of 1,024; 1 for all.
-        n_layers, n_heads, n_kv_heads, d_head: sizes of the model; n_kv_heads of the groups.
-        d_latent: numbers of the latent vector, those that carry the positions included.
+        n_layers, n_heads, n_kv_heads, d_head: sizes of the model; n_kv_heads is that of groups.
+        d_latent: size of the latent vector, including the numbers for positions.
         parameters: of the model, in 16 bits each.
     """
 

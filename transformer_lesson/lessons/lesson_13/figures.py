@@ -1,4 +1,4 @@
-"""What lesson 13 measures: differences seed by seed, losses along a text, heads that look at 0."""
+"""Figures of differences seed by seed, losses along a text, and heads that look at token 0."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -20,7 +20,7 @@ def differences(
     verdicts: Mapping[str, str],
     beside: str = "the row above",
 ) -> Figure:
-    """Return one row per change: what each seed's loss moved by, and what may be said of it.
+    """Return one row per change: each seed's difference in loss, and the verdict.
 
     Args:
         title: the claim that the figure supports.
@@ -28,11 +28,11 @@ def differences(
         verdicts: by change, one of `FOUND`.
         beside: what each change is compared with.
     """
-    told = [
+    details = [
         f"{name}: mean {fmean(values):+.3f}, {verdicts[name]}" for name, values in found.items()
     ]
-    made, axes = figure(title, f"{'. '.join(told)}.", 8.2, 0.9 + 0.32 * len(found))
-    made.subplots_adjust(left=0.31, right=0.83, bottom=0.6 / made.get_figheight())
+    picture, axes = figure(title, f"{'. '.join(details)}.", 8.2, 0.9 + 0.32 * len(found))
+    picture.subplots_adjust(left=0.31, right=0.83, bottom=0.6 / picture.get_figheight())
     for row, (name, values) in enumerate(found.items()):
         color = FOUND[verdicts[name]]
         axes.plot([min(values), max(values)], [row, row], color=color, lw=5, alpha=0.25)
@@ -45,25 +45,25 @@ def differences(
     axes.set(ylim=(len(found) - 0.5, -0.5), xlabel=f"{NATS}, against {beside}; a dot is a seed")
     axes.grid(axis="x", alpha=0.3)
     axes.locator_params(axis="x", nbins=5)
-    return made
+    return picture
 
 
 def along_a_text(
     title: str, runs: Mapping[str, Sequence[Sequence[float]]], learned: int = 64
 ) -> Figure:
-    """Return the loss of each quarter of a text, the mean of the seeds and their range.
+    """Return the loss in each quarter of a text, the mean over seeds and their range.
 
     Args:
         title: the claim that the figure supports.
         runs: by way of reading, one list of four losses per seed.
-        learned: how many characters of a text the models saw when they learned: a quarter.
+        learned: the length of training texts in characters: a quarter.
     """
-    told = [
+    details = [
         f"{name}: {', '.join(f'{fmean(column):.2f}' for column in zip(*seeds, strict=True))}"
         for name, seeds in runs.items()
     ]
-    made, axes = figure(title, f"Loss of each quarter. {'; '.join(told)}.", 8.2, 3.5)
-    made.subplots_adjust(right=0.71)
+    picture, axes = figure(title, f"Loss of each quarter. {'; '.join(details)}.", 8.2, 3.5)
+    picture.subplots_adjust(right=0.71)
     axes.axvspan(0, learned, color=COLORS[5], alpha=0.15, lw=0)
     middles = [learned * (i + 0.5) for i in range(4)]
     for i, (name, seeds) in enumerate(runs.items()):
@@ -79,37 +79,37 @@ def along_a_text(
               va="top", fontsize=9)  # fmt: skip
     axes.grid(axis="y", alpha=0.3)
     name_lines(axes)
-    return made
+    return picture
 
 
 def turns(title: str, frequencies: Mapping[str, torch.Tensor], learned: int, read: int) -> Figure:
-    """Return how far each pair has turned at the end of a text, against what it learned.
+    """Return how far each pair has turned at the end of a text, compared with training.
 
     Args:
         title: the claim that the figure supports.
-        frequencies: by way of placing tokens, radians per token of each pair.
-        learned, read: lengths of the texts, in tokens.
+        frequencies: by kind of positions, radians per token of each pair.
+        learned, read: lengths of training texts and of the text read, in tokens.
     """
     first = next(iter(frequencies.values()))
-    told = []
-    made, axes = figure(title, "", 7.6, 3.3)
-    made.subplots_adjust(right=0.72)
+    details = []
+    picture, axes = figure(title, "", 7.6, 3.3)
+    picture.subplots_adjust(right=0.72)
     pairs, met = np.arange(len(first)), (learned * first).tolist()
     axes.bar(pairs, met, color=COLORS[5], alpha=0.35, width=0.9)
     for i, (name, values) in enumerate(frequencies.items()):
         ends = (read * values).tolist()
-        told.append(f"{name}: {', '.join(f'{end:.3g}' for end in ends)} radians")
+        details.append(f"{name}: {', '.join(f'{end:.3g}' for end in ends)} radians")
         axes.plot(pairs, ends, STYLES[i] + "o", color=COLORS[i], ms=4, label=printable(name))
     axes.hlines(2 * torch.pi, -0.5, len(first) - 0.5, color="black", lw=0.8, ls=":")
     axes.text(len(first) - 0.5, 2 * torch.pi * 1.15, "once round", ha="right", fontsize=9)
     axes.text(1.02, 0.97, f"bars: met in the\n{learned} tokens learned on", va="top", fontsize=9,
               transform=axes.transAxes)  # fmt: skip
     axes.set(yscale="log", xlabel="pair of numbers", ylabel=f"radians turned after {read} tokens")
-    made.alt = f"Pairs 0 to {len(first) - 1}, met in training: up to " + (
-        f"{', '.join(f'{end:.3g}' for end in met)} radians. {'; '.join(told)}."
+    picture.alt = f"Pairs 0 to {len(first) - 1}, met in training: up to " + (
+        f"{', '.join(f'{end:.3g}' for end in met)} radians. {'; '.join(details)}."
     )
     name_lines(axes)
-    return made
+    return picture
 
 
 def lookers(title: str, share: torch.Tensor) -> Figure:
@@ -124,9 +124,9 @@ def lookers(title: str, share: torch.Tensor) -> Figure:
         f"{share.size(0)} blocks of {share.size(1)} heads. Mean share "
         f"{share.mean():.2f}; {half} heads give over half."
     )
-    made, axes = figure(title, alt, 8.2, 2.6)
-    made.subplots_adjust(bottom=0.25)
+    picture, axes = figure(title, alt, 8.2, 2.6)
+    picture.subplots_adjust(bottom=0.25)
     image = axes.imshow(as_array(share.T), aspect="auto", cmap="Blues", vmin=0, vmax=1)
-    made.colorbar(image, ax=axes, label="share of attention")
+    picture.colorbar(image, ax=axes, label="share of attention")
     axes.set(xlabel="block", ylabel="head", yticks=range(share.size(1)))
-    return made
+    return picture

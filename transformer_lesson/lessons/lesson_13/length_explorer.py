@@ -1,4 +1,4 @@
-"""A model reads further than it was trained: its loss with other rotary positions, or a window."""
+"""A model reads longer texts than in training: its loss with other rotary angles, or a window."""
 
 import traitlets
 from ipywidgets import widget_serialization
@@ -7,30 +7,30 @@ from torch import Tensor, nn
 from transformer_lesson.explorables.in_page import PageExplorable, Weights, bare_weights
 
 LENGTH = 256
-"""Tokens of each window that is read."""
+"""Tokens per window."""
 STRIDE = 64
-"""Tokens from one window's beginning to the next: each quarter of a window reads the same text."""
+"""Tokens between the starts of windows: each quarter of a window reads the same text."""
 
 
 class LengthExplorer(PageExplorable):
     """Turn base, factor and window, and read the loss at each position, in the page.
 
-    The model reads windows of 256 tokens, of which each begins 64 tokens after the one before. No
-    weight changes, only how fast each pair of a query and key turns, and how far a token sees.
+    The model reads windows of 256 tokens, each starting 64 tokens after the previous one. No weight
+    changes, only how fast each pair of a query and key turns, and how far a token sees.
 
     Args:
-        model: a decoder with rotary positions, in evaluation mode, with room for 256 tokens.
+        model: a decoder with rotary positions, in evaluation mode, with max_len of at least 256.
         ids: the text, shape (n,), of at least 257 tokens.
-        trained_length: tokens of the texts that the model learned on.
-        log10_base: logarithm of the base of the rotary angles, from 2 to 6; at first the model's.
-        factor: the positions are divided by it, from 1 to 8.
+        trained_length: length of the training texts in tokens.
+        log10_base: logarithm of the base of the rotary angles, from 2 to 6; by default the model's.
+        factor: positions are divided by it, from 1 to 8.
         by_parts: divide only the positions of pairs that turned slowly in training, as
             `stretched_frequencies` does.
-        window: how many tokens each one sees, itself included; 256 for all.
+        window: how many tokens each token sees, including itself; 256 for all.
 
     Raises:
-        ValueError: a model in training mode or that no page can repeat, other positions, too short
-            a text or too little room.
+        ValueError: a model in training mode or that a page cannot run, other positions, too short
+            a text or too small a max_len.
     """
 
     weights = traitlets.Instance(Weights).tag(sync=True, fact=True, **widget_serialization)

@@ -1,8 +1,8 @@
-"""A model that learned on 64 characters reads 256: what becomes of it, and what helps.
+"""A model trained on 64 characters reads 256: what happens, and what helps.
 
-Every quarter of the 256 is as hard as the others: only the distance to the beginning grows. The
-stored model is the ladder's last one after 300 steps; `measure_longer` makes it, and the table
-of all the ways to place tokens.
+All quarters of the 256 are equally hard: only the distance to the beginning grows. The stored model
+is the ladder's last one after 300 steps; `measure_longer` makes it, and the table of all kinds of
+positions.
 """
 
 from collections.abc import Iterator
@@ -37,17 +37,17 @@ RECIPES = {
     "rotary, base 500": Recipe(base=500.0),
     "rotary, base 500,000": Recipe(base=500_000.0),
 }
-"""Ways to place tokens, all learned on windows of 64."""
+"""Kinds of positions, all trained on windows of 64."""
 
 
 def recipe_of(name: str) -> Recipe:
-    """Return one of `RECIPES` with the steps and the room that reading 256 takes."""
+    """Return one of `RECIPES` with the steps and the max_len for reading 256."""
     return RECIPES[name]._replace(steps=STEPS, max_len=READ)
 
 
 @copied
 def stored_reader() -> DecoderOnlyTransformer:
-    """Return the rotary model, base 10,000, that learned on windows of 64.
+    """Return the rotary model, base 10,000, trained on windows of 64.
 
     Raises:
         ValueError: the file is missing or damaged.
@@ -62,7 +62,7 @@ def frequencies_of(model: DecoderOnlyTransformer) -> Float[Tensor, " half"]:
 
 @copied
 def unseen_windows() -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n"]]:
-    """Return 64 windows of 256 characters that no model here has learned from, and their labels."""
+    """Return 64 unseen windows of 256 characters, and their labels."""
     ids = since_2017.text().tokenizer.encode(manual.split().validation)
     return windows(torch.tensor(ids), READ, range(0, 64 * READ, READ))
 
@@ -75,7 +75,7 @@ class Turning(nn.Module):
         self.frequencies = frequencies
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """Rotate tokens that stand at the positions start, start + 1, ..."""
+        """Rotate tokens at the positions start, start + 1, ..."""
         positions = torch.arange(start, start + x.size(-2), device=x.device)
         angle = positions[:, None] * self.frequencies  # (n, d_head / 2)
         return turn_pairs(x, angle.cos().to(x.dtype), angle.sin().to(x.dtype))
@@ -91,7 +91,7 @@ def read_otherwise(
     Args:
         model: rotary; its weights are copied, so that training the copy leaves it alone.
         frequencies: radians per token of each pair; by default those of its base.
-        window: how many tokens each one sees, itself included; by default all before it.
+        window: how many tokens each token sees, including itself; by default all before it.
     """
     copy = DecoderOnlyTransformer(replace(model.config, attention_window=window)).eval()
     copy.load_state_dict(model.state_dict())
@@ -103,7 +103,7 @@ def read_otherwise(
 
 @contextmanager
 def seeing(model: DecoderOnlyTransformer, mask: Bool[Tensor, "1 1 n n"]) -> Iterator[None]:
-    """Let every block of a model see only what a mask allows, inside the `with` block."""
+    """Apply a mask in every block of a model, inside the `with` block."""
 
     def exchange(block: nn.Module, inputs: tuple) -> tuple:
         x, _, *rest = inputs
@@ -130,8 +130,8 @@ def quarters(losses: Float[Tensor, " n"]) -> list[float]:
 
 
 def practice(model: DecoderOnlyTransformer, steps: int = 30, seed: int = 99) -> None:
-    """Let a model learn on windows of 256 for a few steps, four windows each: about a second."""
-    load_whole("torch._dynamo")  # PyTorch's optimizers do at their first use
+    """Train a model on windows of 256 for a few steps, four windows each: about a second."""
+    load_whole("torch._dynamo")  # otherwise loaded at an optimizer's first use
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     for batch in islice(WindowBatches(since_2017.text().training, 4, READ, seed=seed), steps):
         optimizer.zero_grad()

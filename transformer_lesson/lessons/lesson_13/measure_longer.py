@@ -1,4 +1,4 @@
-"""Train on 64 characters and read 256, in every way that lesson 13 shows; keep one model.
+"""Train on 64 characters and read 256, in every way that lesson 13 shows; store one model.
 
 python -m transformer_lesson.lessons.lesson_13.measure_longer    three minutes on one core
 """
@@ -17,7 +17,7 @@ FACTOR, SEEDS = 4, (0, 1, 2)
 
 
 def ways(model) -> dict:
-    """Return the rotary model, read in other ways, some after thirty steps at full length."""
+    """Return variants of the rotary model, some after thirty steps at full length."""
     learned = longer.frequencies_of(model)
     by_parts = stretched_frequencies(16, 10000.0, since_2017.LENGTH, FACTOR)
     pairs = torch.arange(8)
@@ -50,9 +50,9 @@ def main() -> None:
                 half = read_otherwise(models[name]).half()
                 save_checkpoint(longer.STORED, half, since_2017.text().tokenizer)
         for name, model in (models | ways(models["rotary"])).items():
-            found = [round(loss, 3) for loss in quarters(loss_by_position(model))]
-            kept.setdefault(name, []).append(found)
-            print(seed, name, found, flush=True)
+            results = [round(loss, 3) for loss in quarters(loss_by_position(model))]
+            kept.setdefault(name, []).append(results)
+            print(seed, name, results, flush=True)
     lines = (f" {json.dumps(name)}: {json.dumps(runs)}" for name, runs in kept.items())
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     (since_2017.HERE / "longer.json").write_text(text, encoding="utf-8")

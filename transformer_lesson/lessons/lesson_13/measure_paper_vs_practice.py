@@ -1,4 +1,4 @@
-"""Make the curves that lesson 13 replays: norm position x warm-up x initialization, and 2017
+"""Measure the curves that lesson 13 replays: norm position x warm-up x initialization, and 2017
 against 2026 one change at a time. Writes two small files here.
 
     python -m transformer_lesson.lessons.lesson_13.measure_paper_vs_practice
@@ -38,7 +38,7 @@ def write_grid() -> None:
 
 
 def write_ladder() -> None:
-    """Train every rung of the ladder with every seed; keep the validation losses."""
+    """Train every rung of the ladder with every seed; store the validation losses."""
     histories = compare(ladder(), SEEDS)
     curves = {
         name: [[round(loss, 3) for _, loss in history.validation] for history in runs]

@@ -40,7 +40,7 @@ function drawPractice(state, page) {
   return practiceFacts(settings, chosen, state);
 }
 
-// All settings and their runs as they stand: as a grid, or what is measured by its loss.
+// All settings and their runs: as a grid, or the measured ones sorted by loss.
 function settingsOf({ curves, predictions, ranked, learned, ...state }) {
   const now = `${state.norm_position} ${state.warmup_steps} ${state.initialization}`;
   const settings = Object.entries(curves).map(([key, runs]) => {
@@ -116,7 +116,7 @@ function cardTexts({ key, x, y, n, runs, mean, measured, predicted, place }, ran
   ];
 }
 
-// Where a point's number and a loss stand in a chart.
+// The position of a point's number and a loss in a chart.
 function chartPlace(points, [low, high], { x, y, wide, tall }) {
   return {
     across: (i) => x + (wide * (i + 1)) / points,

@@ -1,4 +1,4 @@
-"""Where the norm stands, how long the warm-up is, how the weights begin: which runs learn."""
+"""Norm position, warm-up and initialization: which runs learn?"""
 
 from itertools import product
 
@@ -17,11 +17,11 @@ from transformer_lesson.lessons.lesson_13.since_2017 import (
 
 POINTS = GRID_TRAINING.steps // GRID_EVERY
 LEARNED = 2.6
-"""Nats per character below which a run has learned more than how frequent the characters are."""
+"""Nats per character below which a run has learned more than character frequencies."""
 
 
 def in_rows() -> dict[str, list[list[float]]]:
-    """Return the stored curves, settings that differ only in their warm-up side by side."""
+    """Return the stored curves, with settings that differ only in their warm-up adjacent."""
     grid = stored_grid()
     rows = product(NORM_POSITIONS, INITIALIZATIONS)
     settings = [Setting(norm, warmup, weights) for norm, weights in rows for warmup in WARMUPS]
@@ -29,19 +29,19 @@ def in_rows() -> dict[str, list[list[float]]]:
 
 
 class PaperVsPractice(PageExplorable):
-    """Choose a setting, say how many of its runs will learn, and then see what was measured.
+    """Choose a setting, predict how many of its runs will learn, then see the measurement.
 
-    The runs were made by `measure_paper_vs_practice`: six layers, three seeds, 200 steps on
-    CPython's manual with Adam at a constant rate of 0.003 and without clipping.
+    The runs are from `measure_paper_vs_practice`: six layers, three seeds, 200 steps on CPython's
+    manual with Adam at a constant rate of 0.003 and without clipping.
 
     Args:
         norm_position: "post" (paper) or "pre".
         warmup_steps: 0, 20 or 100.
         initialization: "xavier" or "small" (standard deviation 0.02).
-        point: how many of the stored points are drawn; each stands for GRID_EVERY steps.
-        predictions: how many seeds the learner expects to learn, by setting; None where the
-            measured curves are shown without having been asked for, as in the first setting.
-        ranked: whether what was measured stands in the order of its loss.
+        point: how many of the stored points are drawn; each is the mean of GRID_EVERY steps.
+        predictions: how many seeds the learner expects to learn, by setting; None where the curves
+            are shown without a prediction, as in the first setting.
+        ranked: sort the measured settings by loss.
     """
 
     norm_position = traitlets.Enum(NORM_POSITIONS, "post").tag(sync=True)

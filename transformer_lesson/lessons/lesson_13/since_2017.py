@@ -1,7 +1,7 @@
-"""The models of 2017 and of 2026 at the same size, and the small runs that compare settings.
+"""The models of 2017 and of 2026 at the same size, and small runs that compare settings.
 
-Everything learns the same: the next character of CPython's manual. `measure_paper_vs_practice`
-makes the stored curves with the functions of this module, so that a lesson can run one again.
+All models learn to predict the next character of CPython's manual. `measure_paper_vs_practice`
+makes the stored curves with this module's functions, so that a lesson can repeat a run.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ from transformer_lesson.training.history import StepReport
 
 HERE = Path(__file__).parent
 LENGTH, BATCH_SIZE = 64, 16  # characters in a window, windows in a batch
-VALIDATED = 4096  # characters of the validation text that a comparison measures on
+VALIDATED = 4096  # characters of validation text in a comparison
 
 PAPER_CHOICES = {
     "norm_position": "post",
@@ -45,18 +45,18 @@ CHANGES = {
     "no biases": {"bias": False},
     "grouped heads": {"n_kv_heads": 2},
 }
-"""What changed since 2017, in the order in which `ladder` takes it up."""
+"""What changed since 2017, in the order in which `ladder` adds it."""
 
 NORM_POSITIONS = ("post", "pre")
 WARMUPS = (0, 20, 100)
 INITIALIZATIONS = ("xavier", "small")
 GRID_SIZES = {"d_model": 64, "n_heads": 4, "n_layers": 6, "d_ff": 256}
 GRID_TRAINING = TrainConfig(steps=200, learning_rate=3e-3, schedule="constant", clip=None)
-GRID_EVERY = 5  # steps that one stored point is the mean of
+GRID_EVERY = 5  # steps averaged in one stored point
 
 
 class Setting(NamedTuple):
-    """One point of the grid: where the norm stands, how long the warm-up is, how weights begin."""
+    """One point of the grid: norm position, length of the warm-up, initialization."""
 
     norm_position: str
     warmup_steps: int
@@ -91,7 +91,7 @@ def paper_config() -> ModelConfig:
 
 
 def same_size(config: ModelConfig, n_parameters: int) -> ModelConfig:
-    """Return the config with the d_ff that brings its model nearest to n_parameters."""
+    """Return the config with the d_ff that brings the model closest to n_parameters."""
 
     def size(d_ff: int) -> int:
         with torch.device("meta"):  # shapes only
@@ -102,10 +102,7 @@ def same_size(config: ModelConfig, n_parameters: int) -> ModelConfig:
 
 
 def ladder() -> dict[str, ModelConfig]:
-    """Return the model of 2017 and, one change after the other, that of 2026; all of one size.
-
-    The last one has all the changes.
-    """
+    """Return configs of equal size, from 2017's to 2026's, adding one change at a time."""
     first = paper_config()
     n_parameters = count_parameters(DecoderOnlyTransformer(first))
     taken = accumulate(CHANGES.values(), lambda before, change: before | change)
@@ -124,8 +121,8 @@ def compare(
     """Train each model once per seed on the same batches; return its histories.
 
     Args:
-        configs: name of each model to its config.
-        seeds: each draws new weights and new batches, the same batches for all models.
+        configs: each model's config by name.
+        seeds: each gives new weights and new batches, the same batches for all models.
         steps: of each run.
         on_step: called with name, seed and report after each step.
     """
@@ -149,7 +146,7 @@ def compare(
 
 
 class Verdict(NamedTuple):
-    """What three seeds allow to be said of a change: see `verdict`."""
+    """What three seeds say about a change: see `verdict`."""
 
     mean: float
     low: float
@@ -169,23 +166,23 @@ def verdict(before: Sequence[float], after: Sequence[float]) -> Verdict:
     Args:
         before, after: the final loss of each seed.
     """
-    found = [new - old for old, new in zip(before, after, strict=True)]
-    mean, low, high = fmean(found), min(found), max(found)
+    differences = [new - old for old, new in zip(before, after, strict=True)]
+    mean, low, high = fmean(differences), min(differences), max(differences)
     counts = low * high > 0 and abs(mean) > high - low
     says = "inside the noise" if not counts else "lower loss" if mean < 0 else "higher loss"
     return Verdict(mean, low, high, says)
 
 
 def initialize(model: nn.Module, how: str) -> None:
-    """Draw the weights of all linear maps anew.
+    """Reinitialize the weights of all linear layers.
 
     Args:
-        model: any module; embeddings and norms stay as they are.
-        how: "xavier", uniform so that a map keeps the variance of its input, or "small", normal
+        model: any module; embeddings and norms are unchanged.
+        how: "xavier", uniform with a range that preserves the input's variance, or "small", normal
             with a standard deviation of 0.02.
 
     Raises:
-        ValueError: how is neither.
+        ValueError: `how` is neither.
 
     Source: Glorot and Bengio (2010), equation 16; Radford et al., "GPT-2" (2019), section 2.3.
     """
@@ -207,13 +204,13 @@ def run_setting(
 ) -> list[float]:
     """Train six layers with one setting of the grid; return the loss of each step.
 
-    A run that diverges returns the losses it has. Batches differ by seed only.
+    A run that diverges returns the losses so far. Batches differ by seed only.
 
     Args:
-        setting: where the norm stands, warm-up, initialization.
+        setting: norm position, warm-up, initialization.
         seed: of weights and batches.
         on_step: as for `train`.
-        steps: stop after so many; the rate is constant, so the first ones are the same.
+        steps: stop after this many; the rate is constant, so shorter runs are prefixes of longer.
     """
     torch.manual_seed(seed)
     vocab_size = text().tokenizer.vocab_size
@@ -235,12 +232,12 @@ def run_setting(
         config = replace(GRID_TRAINING, steps=steps, warmup_steps=setting.warmup_steps)
         train(model, batches, config, on_step=keep)
     except TrainingDiverged:
-        return losses  # a failed start is a result too: its curve ends there
+        return losses  # a failure is a result, too: its curve ends here
     return losses
 
 
 def thinned(losses: Sequence[float], every: int = GRID_EVERY) -> list[float]:
-    """Return the mean of each `every` losses, rounded to three decimals, as they are stored."""
+    """Return the mean of every `every` losses, rounded to three decimals, as stored."""
     groups = [losses[i : i + every] for i in range(0, len(losses), every)]
     return [round(sum(group) / len(group), 3) for group in groups]
 

@@ -1,8 +1,7 @@
-"""What came after Llama: one change at a time, put into the ladder's last model from outside.
+"""Changes since Llama, one at a time, applied to the ladder's last model from outside.
 
-No change here is a field of `ModelConfig`: each is a part that takes another part's place. All
-models begin with the same weights and read the same batches, seed by seed. `measure_variants`
-stores what they come to.
+None of them is a field of `ModelConfig`: each replaces a part of the model. All models start with
+the same weights and read the same batches, seed by seed. `measure_variants` stores the results.
 """
 
 import math
@@ -39,7 +38,7 @@ STORED = Path(__file__).with_name("variants.json")
 
 
 class NoTurn(nn.Module):
-    """Leaves queries and keys as they are."""
+    """Leaves queries and keys unchanged."""
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Return x."""
@@ -47,7 +46,7 @@ class NoTurn(nn.Module):
 
 
 def no_positions(model: DecoderOnlyTransformer) -> None:
-    """Turn nothing: only the causal mask tells order. (Kazemnejad et al., 2023)"""
+    """Rotate nothing: only the causal mask conveys order. (Kazemnejad et al., 2023)"""
     for block in model.decoder:
         block.self_attention.rotate = NoTurn()
 
@@ -63,19 +62,19 @@ def local_layer(model: DecoderOnlyTransformer, layer: int = 0) -> None:
 
 
 class NormOfEachHead(nn.Module):
-    """RMSNorm of every query or key by itself, so that no score can grow without end."""
+    """RMSNorm of each query or key, so that scores stay bounded."""
 
     def __init__(self, d_head: int):
         super().__init__()
         self.norm = nn.RMSNorm(d_head, eps=1e-6)
 
     def forward(self, x: Float[Tensor, "batch n all_heads"]) -> Float[Tensor, "batch n all_heads"]:
-        """Normalize each d_head of x."""
+        """Normalize x along d_head."""
         return self.norm(x.unflatten(-1, (-1, self.norm.normalized_shape[0]))).flatten(-2)
 
 
 def qk_norm(model: DecoderOnlyTransformer) -> None:
-    """Normalize queries and keys before they are turned. (Qwen3 and OLMo 2, 2024 and 2025)"""
+    """Normalize queries and keys before the rotation. (Qwen3 and OLMo 2, 2024 and 2025)"""
     for block in model.decoder:
         attention, d_head = block.self_attention, model.config.d_head
         attention.W_Q = nn.Sequential(attention.W_Q, NormOfEachHead(d_head))
@@ -83,7 +82,7 @@ def qk_norm(model: DecoderOnlyTransformer) -> None:
 
 
 class SoftCap(nn.Module):
-    """c tanh(x / c): nearly x while x is small, and never beyond c."""
+    """c tanh(x / c): close to x for small x, and never beyond c."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Keep x between -CAP and CAP."""
@@ -96,7 +95,7 @@ def logit_cap(model: DecoderOnlyTransformer) -> None:
 
 
 def norm_after(x: Tensor, sublayer: Callable, norm: Callable) -> Tensor:
-    """OLMo 2: x + norm(sublayer(x)). The stream stays bare, what is added to it does not."""
+    """OLMo 2: x + norm(sublayer(x)). Only what is added to the stream is normalized."""
     return x + norm(sublayer(x))
 
 
@@ -107,13 +106,13 @@ def norms_around(x: Tensor, sublayer: Callable, norm: nn.ModuleList) -> Tensor:
 
 
 def norm_on_output(model: DecoderOnlyTransformer) -> None:
-    """Put the norm behind each sub-layer, within the branch. (OLMo 2, 2024)"""
+    """Put the norm after each sub-layer, within the branch. (OLMo 2, 2024)"""
     for block in model.decoder:
         block.branch = norm_after
 
 
 def sandwich(model: DecoderOnlyTransformer) -> None:
-    """Put a norm before and behind each sub-layer. (Gemma 2, 2024)"""
+    """Put a norm before and after each sub-layer. (Gemma 2, 2024)"""
     for block in model.decoder:
         block.branch = norms_around
         for name in ("norm_1", "norm_2"):
@@ -122,7 +121,7 @@ def sandwich(model: DecoderOnlyTransformer) -> None:
 
 
 class Experts(nn.Module):
-    """Several gated networks, of which each token passes through k; see `route`."""
+    """Several gated networks; each token passes through k of them; see `route`."""
 
     def __init__(self, d_model: int, d_ff: int, k: int):
         super().__init__()
@@ -138,7 +137,7 @@ class Experts(nn.Module):
         self.share = (weights > 0).float().mean(0) / self.k  # (expert,)
         result = torch.zeros_like(tokens)
         for e in range(N_EXPERTS):
-            mine = weights[:, e].nonzero()[:, 0]  # tokens that chose this expert
+            mine = weights[:, e].nonzero()[:, 0]  # tokens sent to this expert
             h = tokens[mine]
             h = (F.silu(h @ self.W_gate[e]) * (h @ self.W_up[e])) @ self.W_down[e]
             result = result.index_add(0, mine, weights[mine, e, None] * h)
@@ -152,13 +151,13 @@ def uniform(*shape: int) -> nn.Parameter:
 
 
 def experts(model: DecoderOnlyTransformer, k: int = 1) -> None:
-    """Put 8 networks in each one's place; a token's k do the work of one. (Mixtral, 2023)"""
+    """Replace each network by 8, of which a token uses k. (Mixtral, 2023)"""
     for block in model.decoder:
         block.feed_forward = Experts(model.config.d_model, model.config.d_ff // k, k)
 
 
 class LinearAttention(MultiHeadAttention):
-    """Heads without softmax; each head's output is normalized, as it grows with the text."""
+    """Heads without softmax; each head's output, which grows with the text, is normalized."""
 
     def _attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
         groups = self.n_heads // self.n_kv_heads
@@ -186,21 +185,21 @@ CHANGES: dict[str, Callable[[DecoderOnlyTransformer], None]] = {
     "linear attention": linear_layers,
     "hybrid: block 0 linear": partial(linear_layers, layers=(0,)),
 }
-"""Each changes an untrained model where it stands."""
+"""Each changes an untrained model in place."""
 
 
 class Recipe(NamedTuple):
-    """How one model learns.
+    """How one model is built and trained.
 
     Args:
         change: one of `CHANGES`, or "sinusoids".
         steps, rate, schedule: of the training; "wsd" stays high, then falls in the last fifth.
-        muon: its rate for the blocks' matrices, if Muon moves them; AdamW moves all else.
+        muon: its rate for the blocks' matrices, if Muon trains them; AdamW trains all else.
         balance: weight of the experts' balance loss.
         z_loss: weight of the squared logarithm of the softmax's sum.
         second: weight of a second prediction, of the character after the next one.
         base: of the rotary angles.
-        max_len: the longest text that the model will read.
+        max_len: the longest text that the model can read.
     """
 
     change: str = "nothing"
@@ -216,7 +215,7 @@ class Recipe(NamedTuple):
 
 
 def build(recipe: Recipe, seed: int) -> DecoderOnlyTransformer:
-    """Return the recipe's model, untrained; the parts it shares with others have equal weights."""
+    """Return the recipe's untrained model; parts it shares with others have equal weights."""
     config = list(since_2017.ladder().values())[-1]
     config = replace(config, max_len=recipe.max_len, rotary_base=recipe.base)
     torch.manual_seed(seed)
@@ -228,7 +227,7 @@ def build(recipe: Recipe, seed: int) -> DecoderOnlyTransformer:
 
 
 def rate_at(step: int, recipe: Recipe) -> float:
-    """Return what the highest rate is multiplied with in this step, from 0 to 1."""
+    """Return this step's factor of the highest rate, from 0 to 1."""
     warmup, decay = 20, recipe.steps // 5
     if recipe.schedule == "wsd":  # warm-up, stable, decay (Hu et al., "MiniCPM", 2024)
         return min(1.0, step / warmup, (recipe.steps + 1 - step) / (decay + 1))
@@ -238,7 +237,7 @@ def rate_at(step: int, recipe: Recipe) -> float:
 
 def optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """Return AdamW for everything, or Muon for the blocks' matrices and AdamW for the rest."""
-    load_whole("torch._dynamo")  # PyTorch's optimizers do at their first use
+    load_whole("torch._dynamo")  # otherwise loaded at an optimizer's first use
     weights = dict(model.named_parameters())
     inner = [
         name for name, w in weights.items() if recipe.muon and "decoder." in name and w.dim() == 2
@@ -256,7 +255,7 @@ def optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
 
 
 def last_vectors(model: DecoderOnlyTransformer, ids: Tensor) -> Tensor:
-    """Return what the model turns into logits, (batch, n, d_model)."""
+    """Return the vectors that are projected to logits, (batch, n, d_model)."""
     x = model.embedding(ids)
     for block in model.decoder:
         x = block(x, CAUSAL)
@@ -266,7 +265,7 @@ def last_vectors(model: DecoderOnlyTransformer, ids: Tensor) -> Tensor:
 def loss_of(
     model: DecoderOnlyTransformer, batch: Batch, recipe: Recipe, second: nn.Linear
 ) -> Tensor:
-    """Return what the recipe makes small: the loss of the next character, and what it adds."""
+    """Return the recipe's objective: the next character's loss plus the recipe's extra terms."""
     (inputs,), labels = batch
     x = last_vectors(model, inputs)
     logits = model.projection(x)  # (batch, n, vocab_size)
@@ -326,7 +325,7 @@ RECIPES: dict[str, Recipe] = (
 
 
 class Stored(NamedTuple):
-    """What came of one recipe: a validation loss per seed, and the experts' shares, by layer."""
+    """One recipe's results: a validation loss per seed, and the experts' shares by layer."""
 
     losses: list[float]
     shares: list[list[float]]
@@ -334,7 +333,7 @@ class Stored(NamedTuple):
 
 @copied
 def stored() -> dict[str, Stored]:
-    """Return what `measure_variants` stored, by the recipe's name.
+    """Return the stored results of `measure_variants` by recipe name.
 
     Raises:
         ValueError: the file is missing or damaged.

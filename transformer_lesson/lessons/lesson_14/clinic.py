@@ -9,7 +9,7 @@ from transformer_lesson.lessons.lesson_14.symptoms import cheapest, stored
 
 
 def facts(case: Case) -> dict:
-    """Return what a page knows of a case: what was stored of it, its suspects, the lines."""
+    """Return what a page knows about a case: its stored results, its suspects, the lines."""
     guilty, (wrong, right) = FAULTS[case.guilty], wrong_lines(case.guilty)
     return {
         "symptom": case.symptom,
@@ -33,8 +33,8 @@ class Clinic(PageExplorable):
 
     Args:
         case: its number, from 1.
-        taken: the probes that were pressed, by case.
-        verdicts: the suspect that was accused, by case.
+        taken: the probes used, by case.
+        verdicts: the suspect accused, by case.
     """
 
     case = traitlets.Int(1, min=1, max=len(CASES)).tag(sync=True)

@@ -1,4 +1,4 @@
-"""Lesson 14: five functions as they stand in the sick programs, from which repairs start."""
+"""Lesson 14: five functions with the bugs of the sick programs, which learners repair."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Lesson 14's small pictures: what a probe measures of a sick program beside the healthy one."""
+"""Small figures of lesson 14: a probe's measurement of the sick and the healthy program."""
 
 from collections.abc import Sequence
 
@@ -41,8 +41,8 @@ def beside(
             f"There are {len(rows[1])} numbers of the sick program, {len(rows[0])} of the healthy "
             f"one and {len(names)} names: give one number of each for each name."
         )
-    made, axes = figure(title, alt, 7.0, 2.5)
-    made.subplots_adjust(right=0.88)
+    picture, axes = figure(title, alt, 7.0, 2.5)
+    picture.subplots_adjust(right=0.88)
     axes.set(xlabel=printable(x_name), ylabel=printable(y_name), **axes_options)
     axes.grid(axis="y", alpha=0.3)
     axes.set_axisbelow(True)
@@ -51,15 +51,15 @@ def beside(
             axes.plot(range(len(y)), y, dashes, **style)
         axes.locator_params(axis="x", integer=True)
         name_lines(axes)
-        return made
+        return picture
     axes.set_xticks(range(len(names)), [printable(name) for name in names], fontsize=9)
     _bars(axes, rows[0], HEALTHY, -0.2)
     _bars(axes, rows[1], SICK | {"hatch": "////"}, 0.2)
-    return made
+    return picture
 
 
 def _bars(axes: Axes, heights, style: dict, side: float) -> None:
-    """Draw one program's bars, and a 0 where there is none; write whose they are."""
+    """Draw one program's labeled bars, with a 0 in place of empty ones."""
     axes.bar([i + side for i in range(len(heights))], heights, 0.36, edgecolor="white", **style)
     foot = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "bottom"}
     for i, height in enumerate(heights):

@@ -12,11 +12,11 @@ from transformer_lesson.lessons.lesson_14.probes import measured
 from transformer_lesson.lessons.lesson_14.sick_runs import FAULTS, HEALTHY, trained
 from transformer_lesson.lessons.lesson_14.symptoms import STORED
 
-EVERY = 2  # steps of which a loss is stored
+EVERY = 2  # steps between stored losses
 
 
 def record(name: str) -> dict:
-    """Return what is stored of one program."""
+    """Return one program's results to store."""
     run = trained(name)
     return {
         "losses": [round(loss, 3) for loss in run.losses[::EVERY]],
@@ -31,9 +31,9 @@ def main() -> None:
     torch.set_num_threads(1)
     lines = []
     for name in (HEALTHY, *FAULTS):
-        found = record(name)
-        print(f"{name:26} {found['losses'][-1]:.2f} {found['evaluation']:.2f}", flush=True)
-        lines.append(f" {json.dumps(name)}: {json.dumps(found, ensure_ascii=False)}")
+        recorded = record(name)
+        print(f"{name:26} {recorded['losses'][-1]:.2f} {recorded['evaluation']:.2f}", flush=True)
+        lines.append(f" {json.dumps(name)}: {json.dumps(recorded, ensure_ascii=False)}")
     STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 

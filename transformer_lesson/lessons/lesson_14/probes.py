@@ -1,7 +1,7 @@
 """The clinic's probes: each asks a program one question and measures one number.
 
-Those that ask about the model alone load the healthy program's weights and give it the healthy
-program's texts, so that nothing else can show.
+Probes of the model alone use the healthy program's weights and texts, so that nothing else can
+matter.
 """
 
 from collections.abc import Callable
@@ -34,11 +34,11 @@ class Measure(NamedTuple):
 
     Args:
         cost: minutes.
-        asks: the question that it answers.
+        asks: the question it answers.
         unit: of the number.
-        digits: after the point.
-        near: how far from the healthy program's number one still counts as healthy.
-        take: what measures it, given the names of the program and of the healthy one.
+        digits: after the decimal point.
+        near: largest difference from the healthy program that still counts as healthy.
+        take: measures it, given the namespaces of the program and of the healthy one.
     """
 
     cost: int
@@ -50,28 +50,28 @@ class Measure(NamedTuple):
 
 
 def _moved(change: Callable, kept: slice) -> Callable[[Trained, Trained], float]:
-    """Return what measures how far logits move, with the healthy program's weights and texts."""
+    """Return a measurement of how far logits move, with the healthy program's weights and texts."""
 
     def take(sick: Trained, right: Trained) -> float:
         """Return how far the logits of a sick program move."""
-        given = {
+        names = {
             "batch_of": right.names["batch_of"],
             "new_weights": lambda: {name: one.detach() for name, one in right.weights.items()},
         }
-        return moved(sick.names | given, change, kept)
+        return moved(sick.names | names, change, kept)
 
     return take
 
 
 def _other_texts(ids: Tensor, weights: dict) -> Tensor:
-    """Return the ids with another order of words in all texts but those on even places."""
+    """Return the ids with the words of every second text reordered."""
     ids = ids.clone()
     ids[1::2, -6:] = ids[1::2, -6:].flip(1)
     return ids
 
 
 def _company(sick: Trained, right: Trained) -> float:
-    """Return how far a text's logits move when the other texts of its batch are others."""
+    """Return how far a text's logits move when the other texts of its batch change."""
     ids = right.names["batch_of"](right.names["TEXTS"][::EVERY])
     with torch.no_grad():
         both = [
@@ -92,7 +92,7 @@ def _tokens_of_a_text(sick: Trained, right: Trained) -> float:
 
 
 def _texts_read(sick: Trained, right: Trained) -> float:
-    """Return how many different texts ten steps of training read."""
+    """Return how many different texts ten training steps read."""
     (weights, _), names, read = start(sick.names), sick.names, set()
     batch_of = names["batch_of"]
     names["batch_of"] = lambda texts: read.update(map(tuple, texts)) or batch_of(texts)
@@ -110,7 +110,7 @@ def _same_batch(sick: Trained, right: Trained) -> float:
 
 
 def _shortest_gradient(sick: Trained, right: Trained) -> float:
-    """Return the length of the shortest gradient of a matrix before the first step."""
+    """Return the length of the shortest matrix gradient before the first step."""
     lengths = gradients(sick.names | {"batch_of": right.names["batch_of"]})
     return min(length for name, length in lengths.items() if "W" in name)
 
@@ -128,7 +128,7 @@ def _two_texts(sick: Trained, right: Trained) -> float:
 
 
 def _written_alike(sick: Trained, right: Trained) -> float:
-    """Return how many of 24 beginnings both write on alike with the healthy program's weights."""
+    """Return how many of 24 beginnings both programs continue alike with the healthy weights."""
     nouns, verbs = right.names["NOUNS"], right.names["PARTICLES"]
     beginnings = [f"<bos> {noun} {verb}" for noun in nouns for verb in verbs]
     pairs = ((one.names["write"](right.weights, b) for one in (sick, right)) for b in beginnings)
@@ -136,13 +136,13 @@ def _written_alike(sick: Trained, right: Trained) -> float:
 
 
 def _far_back(sick: Trained, right: Trained) -> float:
-    """Return how many continuations of 24 beginnings differ if only their verbs do."""
+    """Return how many continuations of 24 beginnings change if only the verb changes."""
     nouns, verbs = right.names["NOUNS"], right.names["PARTICLES"]
     different = 0
     for noun in nouns:
         beginnings = [f"<bos> {noun} {verb} heute die Tür" for verb in verbs]
-        written = [sick.names["write"](right.weights, one)[len(one) :] for one in beginnings]
-        different += len(set(written))
+        continuations = [sick.names["write"](right.weights, one)[len(one) :] for one in beginnings]
+        different += len(set(continuations))
     return different
 
 
@@ -155,7 +155,7 @@ def _twice(sick: Trained, right: Trained) -> float:
 
 
 def _idle_heads(sick: Trained, right: Trained) -> float:
-    """Return how many heads can be off, one at a time, at less than 0.05 nats."""
+    """Return how many heads can be removed, one at a time, for less than 0.05 nats."""
     names, attend = sick.names, sick.names["scaled_dot_product_attention"]
     texts = names["TEXTS"][::EVALUATED]
     full, idle = names["evaluate"](sick.weights, texts), 0
@@ -175,12 +175,12 @@ def _idle_heads(sick: Trained, right: Trained) -> float:
 
 
 def _layer_by_layer(sick: Trained, right: Trained) -> float:
-    """Return how many functions on the way to the loss give other numbers for the same inputs."""
+    """Return how many functions on the way to the loss give different results for equal inputs."""
     differ = set()
     for name, inputs in calls(right.names, WATCHED):
         with torch.no_grad():
-            expected, given = (outcome(one.names[name], inputs) for one in (right, sick))
-        if not same(expected, given):
+            expected, actual = (outcome(one.names[name], inputs) for one in (right, sick))
+        if not same(expected, actual):
             differ.add(name)
     return len(differ)
 
@@ -283,11 +283,11 @@ MEASURES = {
         _layer_by_layer,
     ),
 }
-"""The clinic's probes by name, cheap ones first: one number each, where a boss's say more."""
+"""The clinic's probes by name, cheapest first; each gives one number, unlike a boss's probes."""
 
 
 def measured(name: str = HEALTHY) -> dict[str, float]:
-    """Return what each probe measures of a program, by the probe's name.
+    """Return every probe's measurement of a program, by the probe's name.
 
     Raises:
         ValueError: there is no such fault.

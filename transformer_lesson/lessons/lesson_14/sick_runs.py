@@ -1,6 +1,6 @@
-"""The clinic: the boss's program with an evaluation, single faults of it, and the cases.
+"""The clinic: the boss's program with an evaluation, its single faults, and the cases.
 
-`clinic_probes` measures, `symptoms` holds what was measured of each fault, and the learner's table.
+`probes` measures; `symptoms` has the measurements of each fault, and the learner's table.
 """
 
 import difflib
@@ -18,21 +18,21 @@ from transformer_lesson.exercises.program import program, started
 
 HERE = Path(__file__).parent
 HEALTHY = "healthy"
-EVALUATED = 7  # of the texts, each seventh is evaluated after training
+EVALUATED = 7  # every seventh text is evaluated after training
 BEGINNINGS = ("<bos> das Kind macht", "<bos> die Frau sieht heute", "<bos> die Katze lädt")
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong with a program.
+    """One fault of a program.
 
     Args:
         kind: "model", "data", "optimization", "evaluation", "decoding", or "none".
         function: where it is.
-        suspicion: what a suspect's card says of it.
-        reason: what the line does, told after the verdict.
-        turn: the wrong turn of that function's exercise; empty where text is replaced.
-        right, wrong: what stands in the program, and what stands there instead.
-        before: a line that the program then begins with.
+        suspicion: the text of the suspect's card.
+        reason: what the line does, shown after the verdict.
+        turn: the wrong turn of that function's exercise; "" if text is replaced instead.
+        right, wrong: the program's text, and its replacement.
+        before: a line to put at the program's start.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Fault(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A patient: what one sees, who could be guilty, who is, and which sentence shows it."""
+    """A patient: the symptom, the suspects, the guilty one, and the sentence that shows it."""
 
     symptom: str
     suspects: tuple[str, ...]
@@ -58,7 +58,7 @@ _READ = tomllib.loads((HERE / "sick_runs.toml").read_text("utf-8"))
 FAULTS = {name: Fault(**fault) for name, fault in _READ["faults"].items()}
 CASES = tuple(Case(**case | {"suspects": tuple(case["suspects"])}) for case in _READ["cases"])
 PATIENTS = tuple(case.guilty for case in CASES)
-"""The faults that the cases are about, in their order."""
+"""The faults of the cases, in order."""
 
 
 @cache
@@ -81,7 +81,7 @@ def source(name: str = HEALTHY) -> str:
 
 
 def wrong_lines(name: str) -> tuple[list[str], list[str]]:
-    """Return the lines of the program that a fault changed, and those that stood there."""
+    """Return the lines of the program that a fault changed, and the original ones."""
     right, wrong = (text.splitlines() for text in (source(), source(name)))
     lines = [one for one in difflib.ndiff(right, wrong) if one[0] in "+-" and one[2:].strip()]
     lines = [one for one in lines if not one[2:].startswith(("import ", "from "))]
@@ -89,7 +89,7 @@ def wrong_lines(name: str) -> tuple[list[str], list[str]]:
 
 
 class Trained(NamedTuple):
-    """A program that was run: its names, the weights it learned, its losses, what it wrote."""
+    """A program after its run: its namespace, trained weights, losses, and output."""
 
     names: dict
     weights: dict[str, Tensor]
@@ -100,7 +100,7 @@ class Trained(NamedTuple):
 
 @lru_cache(maxsize=4)
 def trained(name: str = HEALTHY) -> Trained:
-    """Run a program of the clinic: train, evaluate and write, all as its `run` does.
+    """Run a program of the clinic: train, evaluate and write, like its `run`.
 
     Raises:
         ValueError: there is no such fault.

@@ -1,6 +1,6 @@
-"""What each probe measured of each fault of the clinic, and the learner's own table of it.
+"""The measurements of each probe on each fault of the clinic, and the learner's table of them.
 
-`measure_sick_runs` ran and stored them all: sick_runs.json.
+`measure_sick_runs` stored them in sick_runs.json.
 """
 
 import itertools
@@ -23,14 +23,14 @@ STORED = Path(__file__).with_name("sick_runs.json")
 FILE = "symptoms.json"
 LIKE, HIGHER, LOWER = "as healthy", "higher", "lower"
 COSTS = {probe: one.cost for probe, one in MEASURES.items()}
-SHOWN = 4  # mistakes that are told at once
+SHOWN = 4  # most mistakes reported at once
 
 Table = Mapping[str, Mapping[str, str]]
 
 
 @copied
 def stored() -> dict[str, dict]:
-    """Return what was stored of the healthy program and of each fault, by its name.
+    """Return the stored results of the healthy program and of each fault, by name.
 
     Each has `losses` (nats, every second step), `evaluation` (nats), `sentences`, and `probes`,
     a number for each probe.
@@ -43,14 +43,14 @@ def stored() -> dict[str, dict]:
 
 @cache
 def _measured() -> Mapping[str, Mapping[str, float]]:
-    """Return each probe's number by the program's name: asked for often, and never changed."""
+    """Return each probe's number by program name; cached, so do not change it."""
     return MappingProxyType(
         {name: MappingProxyType(one["probes"]) for name, one in stored().items()}
     )
 
 
 def said(probe: str, fault: str) -> str:
-    """Return what a probe says of a fault, beside the healthy program.
+    """Return a probe's outcome for a fault, compared with the healthy program.
 
     Returns:
         "as healthy", "higher" or "lower".
@@ -62,15 +62,15 @@ def said(probe: str, fault: str) -> str:
 
 
 def outcomes(suspects: tuple[str, ...] = PATIENTS) -> dict[str, dict[str, str]]:
-    """Return what each probe says of each suspect, as `next_probe` takes it."""
+    """Return each probe's outcome for each suspect, in the form `next_probe` takes."""
     return {probe: {one: said(probe, one) for one in suspects} for probe in MEASURES}
 
 
 def cheapest(case: Case) -> tuple[str, ...]:
-    """Return the probes that tell the guilty from all other suspects in the fewest minutes.
+    """Return the cheapest probes that tell the guilty suspect from all others.
 
-    They are chosen by somebody who knows who is guilty. Of several such sets it is the one of the
-    fewest probes, and then the one that comes first in `MEASURES`.
+    The choice uses the knowledge of who is guilty. Ties go to the fewest probes, then to the order
+    in `MEASURES`.
     """
     says, others = outcomes(case.suspects), [one for one in case.suspects if one != case.guilty]
     singles = {
@@ -88,11 +88,11 @@ def cheapest(case: Case) -> tuple[str, ...]:
 
 
 def whole(table: Table) -> dict[str, dict[str, str]]:
-    """Return a table with an entry for each probe and each of the patients.
+    """Return a table with an entry for each probe and each patient.
 
     Args:
-        table: for each probe the suspects of which it says something else than of the healthy
-            program; whoever is not named is as healthy.
+        table: for each probe, the suspects that it distinguishes from the healthy program; those
+            not named are "as healthy".
     """
     return {
         probe: {one: table.get(probe, {}).get(one, LIKE) for one in PATIENTS} for probe in COSTS
@@ -100,43 +100,43 @@ def whole(table: Table) -> dict[str, dict[str, str]]:
 
 
 def check_table(table: Table) -> Report:
-    """Compare a learner's table with what was measured; keep it once all of it is right.
+    """Compare a learner's table with the measurements; store it once it is all right.
 
     Args:
         table: for each probe the suspects that it shows, `{"leak": {"mask added": "higher"}}`.
 
     Raises:
-        ValueError: it names a probe, a suspect or an outcome that there is not.
+        ValueError: it names an unknown probe, suspect or outcome.
     """
     _check_names(table)
-    truth, given = outcomes(), whole(table)
-    wrong = [_correction(*place) for place in _places(table) if not _agrees(place, given, truth)]
+    truth, entries = outcomes(), whole(table)
+    wrong = [_correction(*place) for place in _places(table) if not _agrees(place, entries, truth)]
     named = set(_places(table))
     missing = {
         probe: sum((probe, one) not in named and truth[probe][one] != LIKE for one in PATIENTS)
         for probe in COSTS
     }
     right = sum(
-        _agrees(place, given, truth) and truth[place[0]][place[1]] != LIKE for place in named
+        _agrees(place, entries, truth) and truth[place[0]][place[1]] != LIKE for place in named
     )
     total = sum(word != LIKE for says in truth.values() for word in says.values())
     if not wrong and not any(missing.values()):
         return Report("symptoms", "passed", f"All {total} entries are right. {_keep(table)}")
-    said = [f"{right} of {total} entries are right, and {len(wrong)} of yours are wrong."]
-    left = [f"{count} of `{probe}`" for probe, count in missing.items() if count]
-    left = [f"Not named yet: {', '.join(left)}."] if left else []
-    return Report("symptoms", "failed", "\n".join([*said, *wrong[:SHOWN], *left]))
+    sentences = [f"{right} of {total} entries are right, and {len(wrong)} of yours are wrong."]
+    open_entries = [f"{count} of `{probe}`" for probe, count in missing.items() if count]
+    open_entries = [f"Not named yet: {', '.join(open_entries)}."] if open_entries else []
+    return Report("symptoms", "failed", "\n".join([*sentences, *wrong[:SHOWN], *open_entries]))
 
 
 def my_table() -> tuple[dict[str, dict[str, str]], bool]:
-    """Return the learner's table, whole, and True; or, while it is not right, ours and False."""
+    """Return the learner's completed table and True; or, until it is right, ours and False."""
     folder = collection_folder()
     path = folder and folder / FILE
     try:
-        given = whole(json.loads(path.read_text("utf-8"))) if path else None
+        entries = whole(json.loads(path.read_text("utf-8"))) if path else None
     except (OSError, ValueError, AttributeError):
-        given = None
-    return (given, True) if given == outcomes() else (outcomes(), False)
+        entries = None
+    return (entries, True) if entries == outcomes() else (outcomes(), False)
 
 
 def _check_names(table: Table) -> None:
@@ -165,7 +165,7 @@ def _agrees(place: tuple[str, str], given: Table, truth: Table) -> bool:
 
 
 def _correction(probe: str, suspect: str) -> str:
-    """Return the two numbers that an entry does not agree with."""
+    """Return the two numbers that contradict an entry."""
     measure = MEASURES[probe]
     value, healthy = (
         f"{_measured()[name][probe]:.{measure.digits}f}" for name in (suspect, HEALTHY)
@@ -181,6 +181,6 @@ def _keep(table: Table) -> str:
     if folder is None:
         return ""
     folder.mkdir(parents=True, exist_ok=True)
-    kept = {probe: dict(says) for probe, says in table.items()}
-    write_atomically(folder / FILE, json.dumps(kept, indent=1, ensure_ascii=False).encode())
+    entries = {probe: dict(says) for probe, says in table.items()}
+    write_atomically(folder / FILE, json.dumps(entries, indent=1, ensure_ascii=False).encode())
     return f"Your table is kept in `{FOLDER}/{FILE}`."

@@ -1,6 +1,12 @@
 """Lesson 15, Scaling up: what only this lesson uses.
 
-- `exercises.py`: its exercises, each with its wrong turns
-- `questions.toml`: its predictions
-- `words.toml`: what is said of each wrong turn
+- `exercises.py`: softmax in one pass, attention in blocks, a batch in parts, a scaling law
+- `words.toml`: what `check` says about each wrong turn
+- `questions.toml`: the predictions
+- `scaling_law.py`, `.json` (by `measure_scaling_law.py`): small GPTs on several amounts of text
+- `roofline.py`: the machine's limits: operations and bytes per second
+- `online_softmax.py`, `.js`: explorable: a softmax block by block
+- `budget_explorer.py`, `.js`: explorable: a compute budget on the map of a scaling law
+- `pipeline_explorer.py`, `.js`: explorable: a model over several devices
+- `will_it_fit.py`, `.js`: explorable: memory of training and writing
 """

@@ -146,7 +146,7 @@ function drawLawPoints(group, { own, map, law }, x, y, page) {
       spend: step(6 * point[1] * point[2], map.C, 40) })),
   }));
   const crowded = ([, N, D]) => own.points.some(([, other, read]) =>
-    read === D && other > N && x(other) - x(N) < 70); // then its name stands on its left
+    read === D && other > N && x(other) - x(N) < 70); // then its name is on its left
   join(layer(group, "names"), "text", law ? own.points : [], ([name]) => name, (point) => ({
     text: point[0], "aria-hidden": "true", "pointer-events": "none",
     class: crowded(point) ? "size-12 halo end" : "size-12 halo middle",

@@ -1,4 +1,4 @@
-"""A budget of operations on the map of a scaling law: how large a model, how much text."""
+"""A compute budget on the map of a scaling law: how large a model, how much text?"""
 
 import traitlets
 
@@ -21,11 +21,11 @@ Qwen Team (2025)."""
 
 
 class BudgetExplorer(PageExplorable):
-    """Spend 6 N D operations on a large model or on much text, and see what a law foresees.
+    """Spend 6 N D operations on a large model or on much text, and see the loss a law predicts.
 
     Args:
-        own: the law of lesson 15; where none is given, it is fitted to the stored runs.
-        law: of `LAWS`, its number.
+        own: the law of lesson 15; by default fitted to the stored runs.
+        law: its index in `LAWS`.
         spend: the budget, a step of 40 on a logarithmic scale: from 10^9.5 to 10^11.5 operations
             on the first law's map, from 10^20 to 10^26 on that of the others.
         size: of the model, a step of 60: from 10^3 to 10^6 weights, or from 10^8 to 10^13.

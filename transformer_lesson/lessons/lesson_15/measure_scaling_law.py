@@ -1,4 +1,4 @@
-"""Make what lesson 15 fits a law to: GPTs of four widths, each trained on four amounts of text.
+"""Measure the runs of lesson 15's scaling law: GPTs of four widths on four amounts of text.
 
 python -m transformer_lesson.lessons.lesson_15.measure_scaling_law
     ten minutes on one core; writes its file here

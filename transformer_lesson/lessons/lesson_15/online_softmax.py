@@ -8,21 +8,21 @@ from transformer_lesson.explorables.in_page import PageExplorable
 
 SCORES, CARRIED = (1, 3, 4, 2, 0, 6, 5, 3), (10, 30, 20, 40, 50, 10, 30, 20)
 MOST_KEYS = 12
-"""More would not fit beside each other on a phone."""
+"""More would not fit side by side on a phone."""
 
 
 class OnlineSoftmax(PageExplorable):
     """Read a query's scores block by block, and see what is kept, what shrinks, what comes out.
 
-    The page computes what `model.attention_in_blocks.online_softmax` does, for one query whose keys
-    carry a single number each.
+    The page computes the same as `model.attention_in_blocks.online_softmax`, for one query whose
+    keys have a single number each as value.
 
     Args:
         scores: of the keys, 2 to 12, each from -10 to 10.
-        carried: the number that each key's value is, as many as scores.
+        carried: each key's value, a number.
         block: how many keys are read at once; the last block may be shorter.
         step: how many blocks have been read.
-        key: the key whose score the slider changes, counted from 0.
+        key: the key whose score the slider changes, from 0.
         shrinks: whether the sums shrink when a larger score comes, as they must.
 
     Raises:

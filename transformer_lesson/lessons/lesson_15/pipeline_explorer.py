@@ -9,7 +9,7 @@ from transformer_lesson.training.pipeline import ORDERS
 
 TOKENS, EXPERTS = 24, 8
 POPULARITY = [0.4, 2.2, -0.6, 1.4, 0.8, -1.2, -0.2, -1.6]
-"""How much more a router likes each expert, whatever the token: what training tends to."""
+"""How much a router favors each expert regardless of the token, as training tends to produce."""
 
 
 def affinity() -> list[list[float]]:
@@ -23,13 +23,13 @@ class PipelineExplorer(PageExplorable):
 
     Args:
         view: "pipeline" or "experts".
-        stages: devices that have some of the blocks each.
-        parts: of the batch.
+        stages: number of devices, each with some of the blocks.
+        parts: number of parts of the batch.
         order: in which a stage works; see `order_of_work`.
-        devices: that have some of the 8 experts each.
-        chosen: experts of each token.
+        devices: number of devices, each with some of the 8 experts.
+        chosen: experts per token.
         favorites: how much the router prefers some experts, from 0 to 1.
-        time: up to which the work is done, in steps; past the end all of it.
+        time: how far the work is done, in steps, clipped to the end.
     """
 
     view = traitlets.Enum(("pipeline", "experts"), "pipeline").tag(sync=True)

@@ -1,6 +1,6 @@
-"""What this machine can do at most: products a second, and numbers that memory delivers.
+"""This machine's limits: operations per second, and bytes per second from memory.
 
-Short, because both are a measurement of a few lines.
+Short because each is a measurement of a few lines.
 """
 
 import time
@@ -16,13 +16,13 @@ ROUNDS = 5  # of each measurement; the fastest counts
 
 
 class Roofline(NamedTuple):
-    """Two limits of a machine: operations a second, and bytes a second from its memory."""
+    """Two limits of a machine: operations per second, and bytes per second from its memory."""
 
     operations: float
     bandwidth: float
 
     def at(self, intensity: float) -> float:
-        """Return the operations a second that are possible with so many operations a byte.
+        """Return the attainable operations per second at this many operations per byte.
 
         Source: Williams, Waterman and Patterson, "Roofline" (2009).
         """
@@ -30,9 +30,9 @@ class Roofline(NamedTuple):
 
 
 def seconds(*work: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """Return how long pieces of work take together, each counted as in its fastest round.
+    """Return the total time of pieces of work, each measured by its fastest round.
 
-    What else runs here only adds to it, and seldom disturbs a short piece in every round.
+    Other processes only add time, and rarely disturb a short piece in every round.
     """
     taken = []
     for _ in range(rounds + 1):
@@ -45,14 +45,14 @@ def seconds(*work: Callable[[], object], rounds: int = ROUNDS) -> float:
 
 
 def measured_roofline(sizes: Sequence[int] = (512, 1024, 2048), numbers: int = 2**25) -> Roofline:
-    """Return the most that this machine reaches with the threads that torch has now, in a second.
+    """Return this machine's limits per second with torch's current number of threads.
 
-    It is a measurement and no law of nature: a product of another shape may be a little faster.
+    They are measurements: a product of another shape may be slightly faster.
 
     Args:
-        sizes: rows and columns of the matrices that are multiplied: 2 n^3 operations.
-        numbers: of float32 that matrices times a vector read, more than most caches hold: 4 bytes
-            each. A multiple of 1024.
+        sizes: rows and columns of the matrices to multiply: 2 n^3 operations.
+        numbers: how many float32, 4 bytes each, a matrix-vector product reads; more than most
+            caches hold, and a multiple of 1024.
     """
     squares, matrices = [torch.randn(n, n) for n in sizes], torch.ones(numbers).view(32, 32, -1)
     vector = matrices[0, 0].clone()
@@ -64,10 +64,10 @@ def measured_roofline(sizes: Sequence[int] = (512, 1024, 2048), numbers: int = 2
 def feed_forward_speed(
     layers: Sequence[tuple[Tensor, ...]], tokens: int, network: Callable[..., Tensor] = feed_forward
 ) -> tuple[float, float]:
-    """Return operations a byte and operations a second of one feed-forward network after the other.
+    """Return the operations per byte and per second of several feed-forward networks in turn.
 
-    Each weight is read once and takes part in 2 operations for each token, so there are tokens / 2
-    operations for each byte of float32. The layers must be too many for the caches together.
+    Each weight is read once and used in 2 operations per token, so there are tokens / 2 operations
+    per byte of float32. All layers together must exceed the caches.
 
     Args:
         layers: `W_1`, `b_1`, `W_2` and `b_2` of each.

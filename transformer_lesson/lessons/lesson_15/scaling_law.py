@@ -1,7 +1,7 @@
-"""Small GPTs of several sizes, each trained on several amounts of text: what a law is fitted to.
+"""Small GPTs of several sizes, each trained on several amounts of text: the data for a scaling law.
 
-Each run is a training of its own, whose learning rate falls to 0 as its text ends. A loss that is
-read off in the middle of a longer run is higher, because its rate has not come down yet.
+Each run is trained separately, with a learning rate that falls to 0 as its text ends. A loss read
+in the middle of a longer run would be higher, because the rate has not fallen yet.
 """
 
 import random
@@ -26,20 +26,20 @@ from transformer_lesson.training.recipes import MANUAL
 
 WIDTHS, TOKENS, SEEDS = (24, 32, 40, 64), (51_200, 102_400, 204_800, 409_600), (0, 1, 2)
 HELD_OUT = (96, 102_400), (96, 409_600)
-"""Width and tokens of runs that are no part of the grid, of a model larger than all in it."""
-ROWS, LENGTH = 2, 64  # of a batch: many small steps, or the little text would be over too soon
+"""Width and tokens of runs outside the grid, of a model larger than all in it."""
+ROWS, LENGTH = 2, 64  # of a batch: small, or a short text would give too few steps
 STORED = Path(__file__).with_name("scaling_law.json")
 
 
 class Run(NamedTuple):
-    """What one model came to.
+    """One model's result.
 
     Args:
         d_model: its width.
-        size: weights that take part in a matrix product, N.
-        tokens: characters that it read, each once, D.
+        size: number of weights in matrix products, N.
+        tokens: characters read, each once, D.
         seed: of its weights and of the text's order.
-        loss: mean in nats per character, on topics that it did not read.
+        loss: mean in nats per character, on unseen topics.
     """
 
     d_model: int
@@ -50,7 +50,7 @@ class Run(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """The manual in characters: what is read, and what is measured on."""
+    """The manual in characters, for training and for measuring."""
 
     tokenizer: CharacterTokenizer
     training: Tensor
@@ -76,7 +76,7 @@ def build(d_model: int, seed: int = 0) -> DecoderOnlyTransformer:
 
 
 def batches(ids: Tensor, tokens: int, seed: int) -> Iterator[Batch]:
-    """Windows of a text in random order, none of them twice, until so many tokens are read.
+    """Yield windows of a text in random order, each once, up to this many tokens.
 
     Raises:
         ValueError: the text has fewer tokens.
@@ -94,7 +94,7 @@ def batches(ids: Tensor, tokens: int, seed: int) -> Iterator[Batch]:
 
 
 def run(d_model: int, tokens: int, seed: int = 0) -> Run:
-    """Train a model on so many tokens and measure it.
+    """Train a model on this many tokens and measure it.
 
     The highest learning rate is 0.4 / d_model, and falls to zero.
 
@@ -116,7 +116,7 @@ def run(d_model: int, tokens: int, seed: int = 0) -> Run:
 
 
 class Runs(NamedTuple):
-    """What a law is fitted to, and what it is tested on."""
+    """The runs to fit a law to, and those to test it on."""
 
     grid: list[Run]
     held_out: list[Run]
@@ -138,9 +138,9 @@ def stored() -> Runs:
 
 
 def resampled(runs: Sequence[Run], number: int) -> list[Run]:
-    """Return as many runs as there are, drawn with replacement: some twice, some not at all.
+    """Return a bootstrap sample of the runs: some occur twice, some not at all.
 
-    Fitted to many such samples, a constant that depends on a few of the runs moves a lot.
+    In fits to many such samples, a constant that depends on few runs varies a lot.
 
     Args:
         number: of the sample; the same number gives the same one.

@@ -1,4 +1,4 @@
-"""What a training step holds in memory, or a model that writes, and which change makes it fit."""
+"""What training or generation keeps in memory, and which change makes it fit."""
 
 import traitlets
 
@@ -16,18 +16,18 @@ MODELS = {
 
 
 class WillItFit(PageExplorable):
-    """Choose a model, a text and a device, and see what must lie there to train it or to write.
+    """Choose a model, a text and a device, and see the memory needed to train it or to write.
 
     Args:
         to: "train" or "write".
-        size: of `MODELS`, its number.
-        bits: of weights, gradients and activations; 8 and 4 only of weights that write.
-        batch: texts at once: in training on each device, in writing on all together.
+        size: the model's index in `MODELS`.
+        bits: of weights, gradients and activations; 8 and 4 only for weights when writing.
+        batch: texts at once: per device when training, in total when writing.
         tokens: of each text.
-        kept: of a token, while a model writes; see `kept_of_a_token`.
+        kept: what the cache keeps of a token when writing; see `kept_of_a_token`.
         table: whether attention keeps its table of weights.
-        twice: whether blocks are computed twice instead of kept.
-        devices: that share weights, gradients and optimizer.
+        twice: whether blocks are recomputed instead of kept.
+        devices: number of devices that share weights, gradients and optimizer.
         memory: of each device, in GiB.
     """
 

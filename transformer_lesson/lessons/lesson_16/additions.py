@@ -1,10 +1,10 @@
-"""A small decoder learns to add: at once, with its work written out, or by asking a calculator.
+"""A small decoder learns to add: directly, with its work written out, or with a calculator.
 
-The prompt is "047+385=". What is written after it decides what the model can learn:
+The prompt is "047+385=". The form of the answer decides what the model can learn:
 
     direct       0432
     scratchpad   7521;4831;0340=0432     from the right: two digits, their sum's last, the carry
-    calculator   [047+385]0432=0432      what stands behind "]" is written by a program
+    calculator   [047+385]0432=0432      what follows "]" is written by a program
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ class Problem(NamedTuple):
         prompt: what the model reads.
         answer: what it should write.
         result: the sum, the end of the answer.
-        given: how many characters of the answer, up to that place, a program writes.
+        given: how many characters of the answer, up to that index, a program writes.
     """
 
     prompt: str
@@ -43,7 +43,7 @@ class Problem(NamedTuple):
 
 
 def problem(a: int, b: int, n_digits: int, way: str) -> Problem:
-    """Return an addition of two numbers, both filled up with zeros to a number of digits.
+    """Return an addition of two numbers, both zero-padded to n_digits.
 
     Args:
         way: one of `WAYS`.
@@ -75,14 +75,14 @@ def _numbers(rng: Random, n_digits: int) -> tuple[int, int]:
 
 
 class Additions(EndlessBatches):
-    """Batches of additions, all of one length, without end; with `fixed`, of those problems alone.
+    """Endless batches of additions, all of one length; with `fixed`, only of those problems.
 
-    Labels are `<pad>`, so that nothing is asked for, where a program writes, and in the prompt.
+    Labels are `<pad>`, which has no loss, in the prompt and where a program writes.
 
     Args:
         way: one of `WAYS`.
-        masked: False leaves the prompt in what is learned.
-        fixed: problems of one length to learn instead of random ones.
+        masked: False also trains on the prompt.
+        fixed: problems of one length to use instead of random ones.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ def adder(seed: int = 0) -> DecoderOnlyTransformer:
 def learn(
     model: DecoderOnlyTransformer, batches: Additions, steps: int = 700, rate: float = 5e-3
 ) -> History:
-    """Train a model on additions: some twenty seconds on one core."""
+    """Train a model on additions: about twenty seconds on one core."""
     config = TrainConfig(
         steps=steps, learning_rate=rate, weight_decay=0.01, precision="float32", seed=batches.seed
     )
@@ -142,7 +142,7 @@ def results(
     asked: Sequence[Problem],
     strategy: generation.Greedy | generation.Sample | None = None,
 ) -> list[str]:
-    """Return what the model says is each sum: what it wrote behind its last "="."""
+    """Return the model's sum for each problem: what it wrote after its last "="."""
     prompts = [TOKENIZER.encode(one.prompt) for one in asked]
     room = max(len(one.answer) for one in asked) + 2
     strategy = strategy or generation.Greedy()
@@ -156,19 +156,19 @@ def share_right(said: Sequence[str], asked: Sequence[Problem]) -> float:
 
 
 def voted(model: DecoderOnlyTransformer, asked: Sequence[Problem], k: int = 8) -> dict[str, float]:
-    """Return the share that is right of one draw, of the majority of k, and of the best of k."""
-    drawn = [results(model, asked, generation.Sample(seed=seed)) for seed in range(k)]
-    of_each = list(zip(*drawn, strict=True))
+    """Return the accuracy of one sample, of the majority of k, and of the best of k."""
+    samples = [results(model, asked, generation.Sample(seed=seed)) for seed in range(k)]
+    of_each = list(zip(*samples, strict=True))
     return {
-        "one": sum(share_right(said, asked) for said in drawn) / k,
-        "majority": share_right([majority(said) for said in of_each], asked),
-        "best": sum(one.result in said for said, one in zip(of_each, asked, strict=True))
+        "one": sum(share_right(sums, asked) for sums in samples) / k,
+        "majority": share_right([majority(sums) for sums in of_each], asked),
+        "best": sum(one.result in sums for sums, one in zip(of_each, asked, strict=True))
         / len(asked),
     }
 
 
 def calculate(asked: str) -> str:
-    """Return the sum of what stands in brackets, as the answers are written; "" if it is none."""
+    """Return the sum in brackets, written like the answers; "" if it is not an addition."""
     left, plus, right = asked.partition("+")
     if not (plus and left.isdecimal() and right.isdecimal()):
         return ""
@@ -181,15 +181,15 @@ def with_calculator(
     calculate: Callable[[str], str] = calculate,
     most_calls: int = 3,
 ) -> str:
-    """Let a model write, and where it asks "[...]" write the answer for it and let it go on.
+    """Let a model write; whenever it asks "[...]", insert the answer and let it continue.
 
     Args:
         prompt: an addition.
-        calculate: takes what stands in brackets, returns its value as text.
-        most_calls: after so many questions it writes on alone.
+        calculate: takes the text in brackets, returns its value as text.
+        most_calls: after this many calls the model continues alone.
 
     Returns:
-        All that was written behind the prompt.
+        Everything written after the prompt.
     """
     text, ends = prompt, (TOKENIZER.eos_id, TOKENIZER.encode("]")[0])
     for _ in range(most_calls + 1):

@@ -1,4 +1,4 @@
-"""What DPO does to the answer that was chosen, to the one that was not, and to a third."""
+"""What DPO does to the chosen answer, the rejected one, and a third."""
 
 from pathlib import Path
 
@@ -17,9 +17,9 @@ class ChosenAndRejected(PageExplorable):
     of its gradient for any beta, at each step of the run, which was trained with beta 0.1.
 
     Args:
-        run: which of the stored runs, counted from 0.
-        point: the moment that is looked at, each `every` steps after the one before.
-        pair: which of the stored pairs, counted from 0.
+        run: which of the stored runs, from 0.
+        point: the point of the run shown; points are `every` steps apart.
+        pair: which of the stored pairs, from 0.
         beta: how much a nat of difference counts.
 
     Source: Rafailov et al., "Direct Preference Optimization" (2023), equation 7 and section 4. What

@@ -18,8 +18,8 @@ def adapted_matrix(
 ) -> Figure:
     """Return a drawing of W, of B and A along the sides of their product, and of the sum.
 
-    Rows stand in the order of B's first column, columns in the order of A's first row; the ends
-    say which these are. The three large matrices share one scale; B and A have each their own.
+    Rows are sorted by B's first column, columns by A's first row; the labels at the ends say which
+    they are. The three large matrices share one scale; B and A have their own.
 
     Args:
         W: the frozen matrix.
@@ -34,36 +34,36 @@ def adapted_matrix(
         f"{B.size(1)}, times A, {A.size(0)} × {A.size(1)}, fades from one sign in two corners to "
         "the other sign in the other two. In the sum the corners are tinted."
     )
-    made, top = Figure(title, alt, 9.0, 3.3), float(as_array(W.abs().max()))
+    picture, top = Figure(title, alt, 9.0, 3.3), float(as_array(W.abs().max()))
     scale = {"cmap": DIVERGING, "vmin": -top, "vmax": top}
     names = "W, frozen", "", "what runs: the sum"
     for left, matrix, name in zip((0.75, 3.55, 6.1), (W, change, W + change), names, strict=True):
-        axes = _axes(made, left, 0.6, SIDE, SIDE)
+        axes = _axes(picture, left, 0.6, SIDE, SIDE)
         image = draw_matrix(axes, matrix, numbers=False, **scale)
         axes.set_title(name, fontsize=9)
         axes.set_xlabel("columns, by A")
         axes.set_xticks([0, W.size(1) - 1], [f"{columns[0]}", f"{columns[-1]}"], fontsize=8)
         ends = [f"{rows[0]}", f"{rows[-1]}"] if matrix is not change else ["", ""]
         axes.set_yticks([0, W.size(0) - 1], ends, fontsize=8)
-    made.axes[0].set_ylabel("rows, by B")
-    _strip(made, B, (3.0, 0.6, THIN * B.size(1), SIDE), f"B, {B.size(0)} × {B.size(1)}")
+    picture.axes[0].set_ylabel("rows, by B")
+    _strip(picture, B, (3.0, 0.6, THIN * B.size(1), SIDE), f"B, {B.size(0)} × {B.size(1)}")
     place = 3.55, 0.6 + SIDE + 0.08, SIDE, THIN * A.size(0)
-    _strip(made, A, place, f"A, {A.size(0)} × {A.size(1)}")
+    _strip(picture, A, place, f"A, {A.size(0)} × {A.size(1)}")
     for left, sign in ((2.86, "+"), (5.72, "=")):
-        made.text(left / 9.0, 1.6 / 3.3, sign, fontsize=18, ha="center", va="center")
-    made.colorbar(image, cax=_axes(made, 8.25, 0.6, 0.1, SIDE), label="weight")
-    return made
+        picture.text(left / 9.0, 1.6 / 3.3, sign, fontsize=18, ha="center", va="center")
+    picture.colorbar(image, cax=_axes(picture, 8.25, 0.6, 0.1, SIDE), label="weight")
+    return picture
 
 
-def _strip(made: Figure, thin: Tensor, place: tuple[float, ...], name: str) -> None:
-    """Draw one of the two thin matrices, on a scale of its own."""
-    axes, most = _axes(made, *place), float(as_array(thin.abs().max()))
+def _strip(picture: Figure, thin: Tensor, place: tuple[float, ...], name: str) -> None:
+    """Draw one of the two thin matrices, on its own scale."""
+    axes, most = _axes(picture, *place), float(as_array(thin.abs().max()))
     draw_matrix(axes, thin, numbers=False, cmap=DIVERGING, vmin=-most, vmax=most)
     axes.set(xticks=[], yticks=[])
     axes.set_title(name, fontsize=9, pad=3)
 
 
-def _axes(made: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+def _axes(picture: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
     """Return axes at a place given in inches."""
-    across, up = made.get_size_inches()
-    return made.add_axes((left / across, bottom / up, width / across, height / up))
+    across, up = picture.get_size_inches()
+    return picture.add_axes((left / across, bottom / up, width / across, height / up))

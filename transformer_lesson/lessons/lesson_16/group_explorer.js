@@ -123,7 +123,7 @@ function drawAsked(group, { group: { source }, wanted }, place) {
   }));
 }
 
-// Where each token of an answer stands: boxes as wide as their words, closer where room is short.
+// Positions of the tokens of an answer: boxes as wide as their words, closer where room is short.
 function answerPlaces({ words }, { tokens }) {
   const wide = (size, room) => words.map((word) => textWidth(word, size) + room);
   const total = (sizes) => sizes.reduce((a, b) => a + b + 3);

@@ -13,20 +13,20 @@ STORED = Path(__file__).with_name("group.json")
 
 
 class GroupExplorer(PageExplorable):
-    """Turn rewards around, and see which tokens a step makes likelier.
+    """Flip rewards, and see which tokens a step makes likelier.
 
-    The answers were drawn by the translator of lesson 16 that half learned English word order. The
+    The answers were drawn from lesson 16's translator that half learned English word order. The
     page computes advantages and one step on the loss of `grpo_loss`. It moves the logits
-    themselves, each beginning of an answer by itself; in the model all of them share weights.
+    themselves, independently for each prefix of an answer; in the model all of them share weights.
 
     Args:
-        prompt: which of the stored sentences, counted from 0.
-        drawn: how many of the eight answers there are at the first stage.
+        prompt: which of the stored sentences, from 0.
+        drawn: how many of the eight answers are drawn at the first stage.
         stage: 1 draws, 2 rewards, 3 compares with the group, 4 takes the step.
-        flipped: answers whose reward is turned around, counted over all sentences: 8 for each.
+        flipped: answers with a flipped reward, numbered over all sentences, 8 for each.
         divided: divide advantages by the group's standard deviation, as GRPO does.
         rate: length of the step on the logits.
-        answer, token: which token of which answer is looked at, counted from 0.
+        answer, token: which token of which answer is selected, from 0.
 
     Source: Shao et al., "DeepSeekMath" (2024), section 4.1.2; without the division Liu et al.,
         "Understanding R1-Zero-Like Training: A Critical Perspective" (2025).

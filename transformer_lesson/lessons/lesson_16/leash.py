@@ -8,24 +8,24 @@ from transformer_lesson.explorables.in_page import PageExplorable
 from transformer_lesson.stored import read_stored
 
 NOISE = 0.03
-"""A share of right answers that is lower by less is as good: each is measured on 200 answers."""
+"""Shares of right answers that differ by less count as equal: each is measured on 200 answers."""
 
 STORED = Path(__file__).with_name("leash.json")
 
 
 class Leash(PageExplorable):
-    """Choose how short the leash is and when to stop; how many answers were right comes after that.
+    """Choose a leash and when to stop; only then see how many answers were right.
 
-    Three runs were stored by `measure_leash`, each on five leashes. The grader gives points for
-    right neighbors and for every word. A leash takes away so many points for each nat by which an
-    answer became likelier than the reference model finds it.
+    `measure_leash` stored three runs, each on five leashes. The grader gives points for right
+    neighbors and for every word. A leash subtracts points for each nat by which an answer became
+    likelier than under the reference model.
 
     Args:
-        run: which of the stored runs, counted from 0.
-        leash: which leash, counted from 0, the longest, which is none.
-        stop: the point at which training stops, each `every` steps after the one before.
-        committed: for each run, by its number as a text, [leash, stop] as the learner chose them;
-            the truth of a run is shown once it is there.
+        run: which of the stored runs, from 0.
+        leash: which leash, from 0, the longest, which is none.
+        stop: the point at which training stops; points are `every` steps apart.
+        committed: for each run, by its number as text, the learner's choice [leash, stop]; the
+            run's truth is shown once it is set.
 
     Source: Ouyang et al., "Training language models to follow instructions with human feedback"
         (2022), equation 2; Gao et al., "Scaling Laws for Reward Model Overoptimization" (2022).

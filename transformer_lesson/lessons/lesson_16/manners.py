@@ -1,8 +1,8 @@
-"""A translator that picks up a habit, and three ways to teach it another one.
+"""A translator that picks up a habit, and three ways to teach it a different one.
 
-Examples, comparisons, rewards: `tune` imitates sentences, `prefer` learns from pairs of which one
-is better, `reinforce` from what the model writes itself and a program judges. Lesson 16 does them
-live; `measure_after_pretraining` repeats them with three seeds.
+Examples, comparisons, rewards: `tune` imitates sentences, `prefer` learns from pairs with a better
+and a worse answer, `reinforce` from the model's own output, judged by a program. Lesson 16 runs
+them live; `measure_after_pretraining` repeats them with three seeds.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ from transformer_lesson.training.interrupt import load_whole
 from transformer_lesson.training.preferences import dpo_loss, grpo_loss, sequence_log_prob
 
 SHORT = 10  # words of German, with the period
-ROOM = SHORT + 4  # tokens that a short sentence is given
+ROOM = SHORT + 4  # most tokens of a short sentence
 STORED = Path(__file__).with_name("after_pretraining.json")
 
 Meaning = tuple[Sentence, Pair]
@@ -39,7 +39,7 @@ Reward = Callable[[str, str], float]
 
 
 class Corpus(NamedTuple):
-    """Meanings of which none occurs twice: to pick up a habit, to practice, to be tested on."""
+    """Distinct meanings in three parts: to pick up a habit, to practice, to test."""
 
     tuning: list[Meaning]
     practice: list[Meaning]
@@ -59,27 +59,27 @@ def _parts(found: Iterator[Meaning], sizes: Sequence[int]) -> Corpus:
 
 
 def short_sentences(sizes: Sequence[int] = (2000, 1500, 200), seed: int = 0) -> Corpus:
-    """Return short sentences that English order would spoil.
+    """Return short sentences that are wrong in English order.
 
     Args:
         sizes: of the three parts.
-        seed: another seed, other sentences.
+        seed: of the random sentences.
     """
-    found = (
+    sentences = (
         (meaning, pair)
         for meaning, pair in draw.meanings(77 + seed)
         if len(pair.target.split()) <= SHORT and habits.english_order(meaning) != pair.target
     )
-    return _parts(found, sizes)
+    return _parts(sentences, sizes)
 
 
 def with_habit(meanings: Sequence[Meaning], share: float, seed: int = 0) -> list[Pair]:
-    """Return pairs of which a share has English order and the others are right.
+    """Return pairs, a share of them in English order, the others right.
 
     Args:
-        meanings: what is said.
-        share: from 0, all of them right, to 1.
-        seed: of the draw which sentences are spoiled.
+        meanings: of the sentences.
+        share: from 0, all right, to 1.
+        seed: of the choice of spoiled sentences.
     """
     rng = Random(seed)
     return [
@@ -89,13 +89,13 @@ def with_habit(meanings: Sequence[Meaning], share: float, seed: int = 0) -> list
 
 
 def two_orders(sizes: Sequence[int] = (1000, 0, 150), seed: int = 0) -> Corpus:
-    """Return sentences with an adverb, which German may put first or behind the verb."""
-    found = (one for one in draw.meanings(21 + seed) if habits.subject_first(one[0]))
-    return _parts(found, sizes)
+    """Return sentences with an adverb, which German may put first or after the verb."""
+    meanings = (one for one in draw.meanings(21 + seed) if habits.subject_first(one[0]))
+    return _parts(meanings, sizes)
 
 
 def preferences(meanings: Sequence[Meaning]) -> list[Preference]:
-    """Return the two orders of each sentence; the one with the subject first is the better one."""
+    """Return both orders of each sentence; the one with the subject first is preferred."""
     return [
         Preference(pair.source, habits.subject_first(meaning), pair.target)
         for meaning, pair in meanings
@@ -103,22 +103,22 @@ def preferences(meanings: Sequence[Meaning]) -> list[Preference]:
 
 
 def other_sentences(n: int, seed: int, without: Sequence[Meaning] = ()) -> dict[str, list[Pair]]:
-    """Return n sentences of each kind but those with an adverb, to see what becomes of them.
+    """Return n sentences of each kind except those with an adverb, to see what tuning does to them.
 
     Args:
         n: of each kind.
-        seed: other than those of the tuning.
-        without: meanings that must not be among them.
+        seed: different from those of the tuning.
+        without: meanings to exclude.
     """
-    known = {pair.source for _, pair in without}
-    found = {name: [] for name in habits.KINDS if name != "adverb"}
+    excluded = {pair.source for _, pair in without}
+    sentences = {name: [] for name in habits.KINDS if name != "adverb"}
     for meaning, pair in draw.meanings(seed):
         name = habits.kind(meaning)
-        if name in found and len(found[name]) < n and pair.source not in known:
-            found[name].append(pair)
-        if all(len(pairs) == n for pairs in found.values()):
-            return found
-    return found
+        if name in sentences and len(sentences[name]) < n and pair.source not in excluded:
+            sentences[name].append(pair)
+        if all(len(pairs) == n for pairs in sentences.values()):
+            return sentences
+    return sentences
 
 
 def tune(
@@ -129,12 +129,12 @@ def tune(
     learning_rate: float = 3e-4,
     seed: int = 0,
 ) -> History:
-    """Supervised tuning: the same `train` as always, a low rate, few steps.
+    """Supervised tuning: the usual `train`, with a low rate and few steps.
 
     Args:
         model: changed in place; frozen weights stay.
         tokenizer: the model's.
-        pairs: what it is to imitate.
+        pairs: to imitate.
         seed: of the order of the pairs.
     """
     config = TrainConfig(
@@ -149,7 +149,7 @@ def token_log_probs(
     target: Int[Tensor, "batch n"],
     pad_id: int,
 ) -> tuple[Float[Tensor, "batch n-1"], Bool[Tensor, "batch n-1"]]:
-    """Return the log-probability of each token after <bos>, and where there is one."""
+    """Return the log-probability of each token after <bos>, and a mask of real tokens."""
     labels = target[:, 1:]
     log_p = model(source, target[:, :-1]).log_softmax(dim=-1)  # (batch, n - 1, vocab_size)
     return log_p.gather(-1, labels[..., None]).squeeze(-1), labels != pad_id
@@ -181,7 +181,7 @@ def sources_of(tokenizer: Tokenizer, texts: Sequence[str]) -> Int[Tensor, "batch
 
 
 def _optimizer(model: nn.Module, learning_rate: float) -> torch.optim.Optimizer:
-    load_whole("torch._dynamo")  # PyTorch's optimizers do at their first use
+    load_whole("torch._dynamo")  # otherwise loaded at an optimizer's first use
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     return torch.optim.AdamW(
         weights, lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True
@@ -191,7 +191,7 @@ def _optimizer(model: nn.Module, learning_rate: float) -> torch.optim.Optimizer:
 def _update(
     model: nn.Module, optimizer: torch.optim.Optimizer, loss: Tensor, learning_rate: float
 ) -> None:
-    """Take one step, with a gradient no longer than 1."""
+    """Take one step, with the gradient clipped to length 1."""
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
     optimizer.zero_grad()
@@ -214,19 +214,19 @@ def prefer(
     log_prob: Callable = sequence_log_prob,
     on_step: Callable[[int], object] | None = None,
 ) -> list[tuple[float, float]]:
-    """Learn from comparisons, 16 a step.
+    """Learn from comparisons, 16 per step.
 
     Args:
         model: changed in place.
-        reference: what the model was before; it is left alone.
-        beta: as `dpo_loss`.
-        also_likelier: share of the chosen answers' own loss, per token, that is added.
-        loss_function, log_prob: as `dpo_loss` and `sequence_log_prob`.
+        reference: the model before training; not changed.
+        beta: as in `dpo_loss`.
+        also_likelier: weight of the chosen answers' own loss per token, which is added.
+        loss_function, log_prob: like `dpo_loss` and `sequence_log_prob`.
         on_step: called after each step with its number.
 
     Returns:
-        For each step how much likelier the chosen and the rejected answers are than by the
-        reference, in nats, on average over the batch.
+        For each step, how much likelier the chosen and the rejected answers are than under the
+        reference, in nats, averaged over the batch.
     """
     optimizer, rng, gains = _optimizer(model, learning_rate), Random(seed), []
     for step in range(1, steps + 1):
@@ -249,7 +249,7 @@ def prefer(
 
 
 class Attempts(NamedTuple):
-    """What a model wrote for each sentence, several times each.
+    """Several translations of each sentence by a model.
 
     Args:
         texts: a list for each sentence.
@@ -268,7 +268,7 @@ def attempts(
     seed: int = 0,
     room: int = ROOM,
 ) -> Attempts:
-    """Let a model translate each sentence k times, each token drawn by chance at temperature 1."""
+    """Let a model translate each sentence k times, sampling at temperature 1."""
     rows = sources_of(tokenizer, sources).repeat_interleave(k, dim=0)
     strategy = generation.Sample(seed=seed)
     written = generation.generate(
@@ -280,12 +280,12 @@ def attempts(
 
 
 def exactly(text: str, reference: str) -> float:
-    """1 for the one right sentence, 0 for all others. The grammar knows which is right."""
+    """Return 1 for the one right sentence, known from the grammar, and 0 for all others."""
     return float(text == reference)
 
 
 def words_found(text: str, reference: str) -> float:
-    """The share of the written words that stand in the reference: no price for what is missing."""
+    """Return the share of written words that are in the reference; missing words cost nothing."""
     written, right = Counter(text.split()), Counter(reference.split())
     return (written & right).total() / max(1, written.total())
 
@@ -303,15 +303,15 @@ def reinforce(
     room: int = ROOM,
     on_step: Callable[[int], object] | None = None,
 ) -> list[float]:
-    """Learn from the model's own translations: 16 sentences a step, a group of each.
+    """Learn from the model's own translations: 16 sentences per step, a group of samples for each.
 
     Args:
         model: changed in place.
-        pairs: sentences; their translations are only shown to the reward.
-        reward: takes what was written and the reference.
-        seed: of the choice of sentences, and of what the model writes.
-        loss_function: as `grpo_loss`.
-        group: translations of one sentence, which are compared with each other.
+        pairs: sentences; only the reward sees their translations.
+        reward: takes the output and the reference.
+        seed: of the choice of sentences, and of sampling.
+        loss_function: like `grpo_loss`.
+        group: number of translations of a sentence, which are compared with each other.
         room: most tokens of a translation.
         on_step: called after each step with its number.
 
@@ -322,14 +322,14 @@ def reinforce(
     for step in range(1, steps + 1):
         batch = rng.sample(list(pairs), 16)
         sources = [pair.source for pair in batch]
-        tried = attempts(model, tokenizer, sources, group, 100_000 * seed + step, room)
+        samples = attempts(model, tokenizer, sources, group, 100_000 * seed + step, room)
         judged = [
             [reward(text, pair.target) for text in texts]
-            for texts, pair in zip(tried.texts, batch, strict=True)
+            for texts, pair in zip(samples.texts, batch, strict=True)
         ]
         rewards.append(sum(map(sum, judged)) / (16 * group))
         source = sources_of(tokenizer, sources).repeat_interleave(group, dim=0)
-        log_p, mask = token_log_probs(model, source, tried.ids, tokenizer.pad_id)
+        log_p, mask = token_log_probs(model, source, samples.ids, tokenizer.pad_id)
         in_groups = (16, group, -1)
         loss = loss_function(log_p.view(in_groups), mask.view(in_groups), torch.tensor(judged))
         _update(model, optimizer, loss, learning_rate * min(1, step / 5))
@@ -341,7 +341,7 @@ def reinforce(
 def share_right(
     model: EncoderDecoderTransformer, tokenizer: Tokenizer, pairs: Sequence[Pair]
 ) -> float:
-    """Return the share of sentences that greedy decoding translates word for word."""
+    """Return the share of sentences whose greedy translation is exactly right."""
     written = generation.translate(
         model, tokenizer, [pair.source for pair in pairs], max_new_tokens=24, batch_size=128
     )
@@ -357,7 +357,7 @@ def passes(tried: Attempts, pairs: Sequence[Pair], ks: Sequence[int]) -> dict[in
 
 @copied
 def stored() -> dict[str, Any]:
-    """Return what `measure_after_pretraining` has measured with three seeds.
+    """Return `measure_after_pretraining`'s results with three seeds.
 
     Raises:
         ValueError: the file is missing or damaged.

@@ -1,4 +1,4 @@
-"""What lesson 16 does once, three times: four cures of a habit, what each breaks, and additions.
+"""Repeat lesson 16's experiments with three seeds: four cures of a habit, side effects, additions.
 
 python -m transformer_lesson.lessons.lesson_16.measure_after_pretraining
     all parts, half an hour on one core
@@ -27,40 +27,40 @@ NEVER_TUNED = 555  # seed of the sentences of other kinds
 
 
 def measured(model, test, others, ks=(1, 8), n=200) -> dict:
-    """Return how a model translates short sentences, drawn and greedily, and the other kinds."""
+    """Measure a model's translations of short sentences, sampled and greedy, and of other kinds."""
     meanings, pairs = test[:n], [pair for _, pair in test[:n]]
     sources = [pair.source for pair in pairs]
-    tried = manners.attempts(model, TOKENIZER, sources, max(ks), seed=7)
+    samples = manners.attempts(model, TOKENIZER, sources, max(ks), seed=7)
     greedy = generation.translate(model, TOKENIZER, sources, max_new_tokens=24, batch_size=128)
     spoiled = [habits.english_order(meaning) for meaning, _ in meanings]
-    first = [texts[:8] for texts in tried.texts]
-    found = {f"pass@{k}": p for k, p in manners.passes(tried, pairs, ks).items()}
-    found["greedy"] = generation.exact_match(greedy, [pair.target for pair in pairs])
-    found["english order"] = generation.exact_match(greedy, spoiled)
-    found["different of 8"] = sum(len(set(texts)) for texts in first) / len(first)
-    found["words"] = sum(len(text.split()) for text in greedy) / len(greedy)
+    first = [texts[:8] for texts in samples.texts]
+    results = {f"pass@{k}": p for k, p in manners.passes(samples, pairs, ks).items()}
+    results["greedy"] = generation.exact_match(greedy, [pair.target for pair in pairs])
+    results["english order"] = generation.exact_match(greedy, spoiled)
+    results["different of 8"] = sum(len(set(texts)) for texts in first) / len(first)
+    results["words"] = sum(len(text.split()) for text in greedy) / len(greedy)
     rewards = [manners.words_found(a, b.target) for a, b in zip(greedy, pairs, strict=True)]
-    found["words found"] = sum(rewards) / len(rewards)
-    found["others"] = {name: share_right(model, TOKENIZER, part) for name, part in others.items()}
-    return found
+    results["words found"] = sum(rewards) / len(rewards)
+    results["others"] = {name: share_right(model, TOKENIZER, part) for name, part in others.items()}
+    return results
 
 
 def spoiled(corpus, seed, share=0.6):
-    """Return the translator after 100 steps on sentences of which a share has English order."""
+    """Return the translator after 100 steps on sentences, a share of them in English order."""
     model = copy.deepcopy(SHIPPED)
     manners.tune(model, TOKENIZER, manners.with_habit(corpus.tuning, share, seed), seed=seed)
     return model
 
 
 def sentences(seed):
-    """Return short sentences of a seed, and others that no tuning has."""
+    """Return a seed's short sentences, and others that are in no tuning."""
     corpus = manners.short_sentences(seed=seed)
-    known = [*corpus.tuning, *corpus.practice]
-    return corpus, manners.other_sentences(100, NEVER_TUNED + seed, known)
+    excluded = [*corpus.tuning, *corpus.practice]
+    return corpus, manners.other_sentences(100, NEVER_TUNED + seed, excluded)
 
 
 def overlap(seed) -> dict:
-    """Return how many test sentences the tuning, the practice and the pretraining have."""
+    """Return how many test sentences are in the tuning, the practice and the pretraining."""
     corpus = manners.short_sentences(seed=seed)
     test = {pair.source for _, pair in corpus.test}
     before = {pair.source for pair in manners.draw.splits(48_000, 0, seed=0).train}
@@ -76,18 +76,18 @@ def cures(seed) -> dict:
     corpus, others = sentences(seed)
     practice = [pair for _, pair in corpus.practice]
     start = spoiled(corpus, seed)
-    found = {"shipped": measured(SHIPPED, corpus.test, others)}
-    found["spoiled"] = measured(start, corpus.test, others)
+    results = {"shipped": measured(SHIPPED, corpus.test, others)}
+    results["spoiled"] = measured(start, corpus.test, others)
 
     examples = copy.deepcopy(start)
     manners.tune(examples, TOKENIZER, practice, 60, seed=seed)
-    found["examples"] = measured(examples, corpus.test, others)
+    results["examples"] = measured(examples, corpus.test, others)
 
     adapter = copy.deepcopy(start)
     torch.manual_seed(seed)
     add_lora(adapter, rank=4, alpha=8.0)
     manners.tune(adapter, TOKENIZER, practice, 60, 5e-3, seed=seed)
-    found["adapter"] = measured(adapter, corpus.test, others)
+    results["adapter"] = measured(adapter, corpus.test, others)
 
     pairs = [
         manners.Preference(pair.source, pair.target, habits.english_order(meaning))
@@ -95,22 +95,22 @@ def cures(seed) -> dict:
     ]
     compared = copy.deepcopy(start)
     manners.prefer(compared, start, TOKENIZER, pairs, seed=seed)
-    found["comparisons"] = measured(compared, corpus.test, others)
+    results["comparisons"] = measured(compared, corpus.test, others)
 
     rewarded = copy.deepcopy(start)
     curve = manners.reinforce(rewarded, TOKENIZER, practice, seed=seed)
-    found["rewards"] = measured(rewarded, corpus.test, others) | {"curve": curve}
+    results["rewards"] = measured(rewarded, corpus.test, others) | {"curve": curve}
     for name, model in (("spoiled", start), ("rewards", rewarded)):
         many = measured(model, corpus.test, {}, ks=(1, 2, 4, 8, 16, 32, 64), n=60)
-        found[name]["curve of k"] = {k: v for k, v in many.items() if k.startswith("pass@")}
-    return found
+        results[name]["curve of k"] = {k: v for k, v in many.items() if k.startswith("pass@")}
+    return results
 
 
 def hacked(seed) -> dict:
     """A reward that counts words, and beside it the exact one: the same start, rate and steps."""
     corpus, others = sentences(seed)
     practice, start = [pair for _, pair in corpus.practice], spoiled(corpus, seed)
-    found = {"before": measured(start, corpus.test, others)}
+    results = {"before": measured(start, corpus.test, others)}
     for reward in (manners.words_found, manners.exactly):
         model, snapshots = copy.deepcopy(start), {}
 
@@ -121,18 +121,18 @@ def hacked(seed) -> dict:
         curve = manners.reinforce(
             model, TOKENIZER, practice, 60, reward, 3e-4, seed=seed, on_step=look
         )
-        found[reward.__name__] = {"curve": curve, "steps": snapshots}
-    return found
+        results[reward.__name__] = {"curve": curve, "steps": snapshots}
+    return results
 
 
 def never(seed) -> dict:
     """Reinforcement from a translator that never writes German order, twice as long."""
     corpus, others = sentences(seed)
     model = spoiled(corpus, seed, share=1.0)
-    found = {"before": measured(model, corpus.test, others)}
+    results = {"before": measured(model, corpus.test, others)}
     practice = [pair for _, pair in corpus.practice]
-    found["curve"] = manners.reinforce(model, TOKENIZER, practice, 120, seed=seed)
-    return found | {"after": measured(model, corpus.test, others)}
+    results["curve"] = manners.reinforce(model, TOKENIZER, practice, 120, seed=seed)
+    return results | {"after": measured(model, corpus.test, others)}
 
 
 def both_orders(corpus, seed):
@@ -151,9 +151,9 @@ def both_orders(corpus, seed):
 def taste(seed) -> dict:
     """Two right orders, one of them preferred: what a win rate says, and what it does not."""
     corpus = manners.two_orders(seed=seed)
-    start, seen = both_orders(corpus, seed)
-    known = [(None, pair) for pair in seen]
-    others = manners.other_sentences(100, NEVER_TUNED + seed, known)
+    start, trained_on = both_orders(corpus, seed)
+    excluded = [(None, pair) for pair in trained_on]
+    others = manners.other_sentences(100, NEVER_TUNED + seed, excluded)
     train, test = manners.preferences(corpus.tuning), manners.preferences(corpus.test)
 
     def look(model, kinds) -> dict:
@@ -174,7 +174,7 @@ def taste(seed) -> dict:
             "others": {name: share_right(model, TOKENIZER, part) for name, part in kinds.items()},
         }
 
-    found = {}
+    results = {}
     for name, share in (("dpo", 0.0), ("dpo and likelier", 1.0)):
         model, steps = copy.deepcopy(start), {0: look(start, others)}
 
@@ -185,19 +185,19 @@ def taste(seed) -> dict:
         manners.prefer(
             model, start, TOKENIZER, train, seed=seed, also_likelier=share, on_step=watch
         )
-        found[name] = steps
-    return found
+        results[name] = steps
+    return results
 
 
 def lora(seed) -> dict:
-    """Learning and forgetting: how many weights learn, and how fast."""
+    """Learning and forgetting, depending on how many weights learn and how fast."""
     telegrams = manners.short_sentences(seed=seed)
     train = [pair._replace(target=habits.verbs_last(m)) for m, pair in telegrams.tuning]
     test = [pair._replace(target=habits.verbs_last(m)) for m, pair in telegrams.test]
     old = manners.other_sentences(50, NEVER_TUNED + seed)
     ways = {f"full {rate:g}": (0, rate) for rate in (1e-4, 3e-4, 1e-3)}
     ways |= {f"rank {rank} {rate:g}": (rank, rate) for rank, rate in RANKS}
-    found = {}
+    results = {}
     for name, (rank, rate) in ways.items():
         model = copy.deepcopy(SHIPPED)
         torch.manual_seed(seed)
@@ -206,47 +206,47 @@ def lora(seed) -> dict:
             learns = add_lora(model, rank, alpha=2.0 * rank)
         manners.tune(model, TOKENIZER, train, 100, rate, seed=seed)
         kept = {kind: share_right(model, TOKENIZER, part) for kind, part in old.items()}
-        found[name] = {"weights": learns, "new": share_right(model, TOKENIZER, test), "old": kept}
-    return found
+        results[name] = {"weights": learns, "new": share_right(model, TOKENIZER, test), "old": kept}
+    return results
 
 
 def sums(seed) -> dict:
-    """Additions at once and with the work written out, the prompt masked and not."""
-    found = {}
+    """Additions, directly and with the work written out, with and without masking the prompt."""
+    results = {}
     ways = {"direct": True, "scratchpad": True, "scratchpad, not masked": False, "calculator": True}
     for name, masked in ways.items():
         way = name.split(",")[0]
         model = additions.adder(seed)
         steps = 400 if way == "calculator" else 700
         additions.learn(model, additions.Additions(way, seed=seed, masked=masked), steps)
-        found[name] = {}
+        results[name] = {}
         for n_digits in (1, 2, 3, 4):
-            asked = additions.problems(100, n_digits, way, seed=900 + seed)
+            problems = additions.problems(100, n_digits, way, seed=900 + seed)
             if way == "calculator":
-                said = [
-                    additions.with_calculator(model, one.prompt).split("=")[-1] for one in asked
+                answers = [
+                    additions.with_calculator(model, one.prompt).split("=")[-1] for one in problems
                 ]
             else:
-                said = additions.results(model, asked)
-            found[name][str(n_digits)] = additions.share_right(said, asked)
+                answers = additions.results(model, problems)
+            results[name][str(n_digits)] = additions.share_right(answers, problems)
         three = additions.problems(100, 3, way, seed=900 + seed)
         if way != "calculator":
-            found[name]["of 8"] = additions.voted(model, three)
+            results[name]["of 8"] = additions.voted(model, three)
         if way == "direct":
             additions.learn(model, additions.Additions(way, seed=seed, fixed=three), 150, 2e-3)
             fresh = additions.problems(100, 3, way, seed=800 + seed)
-            found["known test"] = {
+            results["known test"] = {
                 "test": additions.share_right(additions.results(model, three), three),
                 "fresh": additions.share_right(additions.results(model, fresh), fresh),
             }
-    return found
+    return results
 
 
 PARTS = {one.__name__: one for one in (overlap, cures, hacked, never, taste, lora, sums)}
 
 
 def rounded(value):
-    """Return numbers with three places, in whatever they stand."""
+    """Round all numbers in nested lists and dictionaries to three places."""
     if isinstance(value, dict):
         return {str(key): rounded(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -257,16 +257,16 @@ def rounded(value):
 def main() -> None:
     """Measure the parts that were asked for, or all, and store them."""
     torch.set_num_threads(1)
-    kept = manners.stored() if manners.STORED.exists() else {}
+    runs = manners.stored() if manners.STORED.exists() else {}
     for name in sys.argv[1:] or PARTS:
-        kept[name] = []
+        runs[name] = []
         for seed in SEEDS:
-            kept[name].append(rounded(PARTS[name](seed)))
-            print(name, seed, json.dumps(kept[name][-1]), flush=True)
+            runs[name].append(rounded(PARTS[name](seed)))
+            print(name, seed, json.dumps(runs[name][-1]), flush=True)
     parts = (
-        f" {json.dumps(name)}: [\n" + ",\n".join(f"  {json.dumps(run)}" for run in kept[name]) + "]"
+        f" {json.dumps(name)}: [\n" + ",\n".join(f"  {json.dumps(run)}" for run in runs[name]) + "]"
         for name in PARTS
-        if name in kept
+        if name in runs
     )
     manners.STORED.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 

@@ -1,6 +1,6 @@
-"""Store groups of answers for `GroupExplorer`: what the model of lesson 16 drew, and how likely.
+"""Store groups of answers for `GroupExplorer`: samples of lesson 16's model, with probabilities.
 
-For each word that was written, the likeliest next tokens there; all others are taken as one.
+For each written word, the likeliest next tokens at that point; all others are combined.
 
     python -m transformer_lesson.lessons.lesson_16.measure_group
         half a minute on one core; writes group.json
@@ -17,7 +17,7 @@ from transformer_lesson.lessons.lesson_16 import manners
 from transformer_lesson.text import pad_batch
 
 GROUP, SEED = 8, 1
-LIKELY = 0.03  # a token less likely is named only where it was drawn
+LIKELY = 0.03  # less likely tokens are listed only if drawn
 END, OTHERS = "(end)", "(others)"
 PROMPTS = {
     "today the child opens the window .": "heute macht das Kind das Fenster auf .",
@@ -33,7 +33,7 @@ def word(tokenizer, id_: int) -> str:
 
 
 def context(tokenizer, log_p, drawn: set[int]) -> dict:
-    """Return what could follow one beginning: tokens, the likeliest first, and their logits."""
+    """Return the possible continuations of a prefix: tokens, likeliest first, and their logits."""
     ids = {*log_p.exp().gt(LIKELY).nonzero()[:, 0].tolist(), *drawn}
     ids = sorted(ids, key=lambda id_: -log_p[id_].item())
     left = torch.ones_like(log_p, dtype=torch.bool)
@@ -45,9 +45,9 @@ def context(tokenizer, log_p, drawn: set[int]) -> dict:
 
 @torch.no_grad()
 def group(model, tokenizer, source: str, right: str) -> dict:
-    """Draw the answers, and look up every beginning that they have once."""
-    written = manners.attempts(model, tokenizer, [source], GROUP, SEED)
-    rows = [[id_ for id_ in row if id_ != tokenizer.pad_id] for row in written.ids.tolist()]
+    """Draw the answers, and look up each of their prefixes once."""
+    samples = manners.attempts(model, tokenizer, [source], GROUP, SEED)
+    rows = [[id_ for id_ in row if id_ != tokenizer.pad_id] for row in samples.ids.tolist()]
     ids = manners.sources_of(tokenizer, [source]).expand(GROUP, -1)
     log_p = model(ids, pad_batch(rows, tokenizer.pad_id)).log_softmax(-1)
     found, drawn = {}, {}
@@ -58,7 +58,7 @@ def group(model, tokenizer, source: str, right: str) -> dict:
     contexts = {key: context(tokenizer, found[key], drawn[key]) for key in found}
     places = list(contexts)
     answers = []
-    for text, row in zip(written.texts[0], rows, strict=True):
+    for text, row in zip(samples.texts[0], rows, strict=True):
         keys = [tuple(row[:n]) for n in range(1, len(row))]
         words = [word(tokenizer, id_) for id_ in row[1:]]
         chosen = [contexts[k]["words"].index(w) for k, w in zip(keys, words, strict=True)]

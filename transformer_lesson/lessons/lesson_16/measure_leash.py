@@ -31,14 +31,14 @@ STORED = Path(__file__).with_name("leash.json")
 
 
 def points(text: str, reference: str) -> float:
-    """What the grader gives: up to 10 for neighbors that are right, and 1 for each word."""
+    """Return the grader's points: up to 10 for right neighbors, and 1 for each word."""
     written, right = text.split(), reference.split()
     a, b = (Counter(zip(words, words[1:], strict=False)) for words in (written, right))
     return 10 * (a & b).total() / b.total() + len(written)
 
 
 class Tried(NamedTuple):
-    """Answers of a group to each sentence: texts, and log P by the model and the reference."""
+    """A group of answers per sentence: texts, and log P under the model and the reference."""
 
     texts: list[list[str]]
     log_probs: torch.Tensor  # (sentence, group, n)
@@ -49,14 +49,14 @@ class Tried(NamedTuple):
 def tried(model, reference, tokenizer, pairs, group: int, seed: int) -> Tried:
     """Let the model translate each sentence, and look up how likely its answers are."""
     sources = [pair.source for pair in pairs]
-    found = manners.attempts(model, tokenizer, sources, group, seed, ROOM)
+    samples = manners.attempts(model, tokenizer, sources, group, seed, ROOM)
     source = manners.sources_of(tokenizer, sources).repeat_interleave(group, 0)
-    log_p, mask = manners.token_log_probs(model, source, found.ids, tokenizer.pad_id)
+    log_p, mask = manners.token_log_probs(model, source, samples.ids, tokenizer.pad_id)
     with torch.no_grad():
-        before, _ = manners.token_log_probs(reference, source, found.ids, tokenizer.pad_id)
+        before, _ = manners.token_log_probs(reference, source, samples.ids, tokenizer.pad_id)
     drift = ((log_p.detach() - before) * mask).sum(-1)
     shape = (len(pairs), group)
-    return Tried(found.texts, log_p.view(*shape, -1), mask.view(*shape, -1), drift.view(shape))
+    return Tried(samples.texts, log_p.view(*shape, -1), mask.view(*shape, -1), drift.view(shape))
 
 
 def judged(found: Tried, pairs) -> torch.Tensor:
@@ -66,37 +66,37 @@ def judged(found: Tried, pairs) -> torch.Tensor:
 
 @torch.no_grad()
 def look(model, reference, tokenizer, test) -> dict:
-    """Return the means over the test sentences, and what the first of them became."""
-    found = tried(model, reference, tokenizer, test, TRIES, seed=9)
-    texts = [text for row in found.texts for text in row]
-    right = sum(row.count(pair.target) for row, pair in zip(found.texts, test, strict=True))
+    """Return means over the test sentences, and the first sentences' translations."""
+    samples = tried(model, reference, tokenizer, test, TRIES, seed=9)
+    texts = [text for row in samples.texts for text in row]
+    right = sum(row.count(pair.target) for row, pair in zip(samples.texts, test, strict=True))
     words = sum(len(text.split()) for text in texts) / len(texts)
-    means = judged(found, test).mean().item(), found.drift.mean().item(), words
-    shown = [row[0] for row in found.texts[:N_SHOWN]]
+    means = judged(samples, test).mean().item(), samples.drift.mean().item(), words
+    shown = [row[0] for row in samples.texts[:N_SHOWN]]
     return {"reward": round(means[0], 2), "truth": round(right / len(texts), 3),
             "drift": round(means[1], 2), "words": round(means[2], 2), "texts": shown}  # fmt: skip
 
 
 def run(base, tokenizer, corpus, leash: float, seed: int) -> list[dict]:
-    """Train once, and look every few steps."""
+    """Train once, measuring every few steps."""
     model, rng = copy.deepcopy(base), Random(seed)
     test = [pair for _, pair in corpus.test[:N_TEST]]
     practice = [pair for _, pair in corpus.practice]
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.0)
-    seen = [look(model, base, tokenizer, test)]
+    measurements = [look(model, base, tokenizer, test)]
     for step in range(1, STEPS + 1):
         pairs = rng.sample(practice, 16)
-        found = tried(model, base, tokenizer, pairs, GROUP, 100_000 * seed + step)
-        rewards = judged(found, pairs) - leash * found.drift
+        samples = tried(model, base, tokenizer, pairs, GROUP, 100_000 * seed + step)
+        rewards = judged(samples, pairs) - leash * samples.drift
         for group in optimizer.param_groups:
             group["lr"] = RATE * min(1, step / 5)
         optimizer.zero_grad()
-        grpo_loss(found.log_probs, found.mask, rewards).backward()
+        grpo_loss(samples.log_probs, samples.mask, rewards).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if step % EVERY == 0:
-            seen.append(look(model, base, tokenizer, test))
-    return seen
+            measurements.append(look(model, base, tokenizer, test))
+    return measurements
 
 
 def start(seed: int) -> tuple:
@@ -110,16 +110,16 @@ def start(seed: int) -> tuple:
 def main() -> None:
     """Train on every leash with every seed, and store the runs."""
     torch.set_num_threads(1)
-    kept = []
+    runs = []
     for seed in SEEDS:
         base, tokenizer, corpus = start(seed)
-        shown = [list(pair[:2]) for _, pair in corpus.test[:N_SHOWN]]
+        sentences = [list(pair[:2]) for _, pair in corpus.test[:N_SHOWN]]
         points = []
         for leash in LEASHES:
             points.append(run(base, tokenizer, corpus, leash, seed))
             print(seed, leash, [(one["reward"], one["truth"]) for one in points[-1]], flush=True)
-        kept.append({"sentences": shown, "points": points})
-    write(kept)
+        runs.append({"sentences": sentences, "points": points})
+    write(runs)
 
 
 def write(kept: list[dict]) -> None:

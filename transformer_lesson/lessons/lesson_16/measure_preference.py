@@ -1,6 +1,6 @@
 """Store three runs of DPO, step by step, for `ChosenAndRejected`: the translator of lesson 16.
 
-It writes an adverb first or behind the verb; comparisons prefer the second. After every five steps:
+It writes an adverb first or after the verb; comparisons prefer the second. After every five steps:
 how likely both answers are, which of them wins, and what the translator writes.
 
     python -m transformer_lesson.lessons.lesson_16.measure_preference
@@ -31,7 +31,7 @@ def written(model, sources: list[str]) -> list[str]:
 
 @torch.no_grad()
 def look(model, test, wenn) -> dict:
-    """Return the means over the test pairs, and what the first of them became."""
+    """Return means over the test pairs, and the first pairs' translations."""
     sources = [pair.source for pair in test]
     answers = [pair.chosen for pair in test] + [pair.rejected for pair in test]
     both = manners.answer_log_probs(model, TOKENIZER, sources * 2, answers)
@@ -61,9 +61,9 @@ def main() -> None:
     runs = []
     for seed in SEEDS:
         corpus = manners.two_orders(seed=seed)
-        start, seen = both_orders(corpus, seed)
-        known = [(None, pair) for pair in seen]
-        wenn = manners.other_sentences(N_OTHERS, NEVER_TUNED + seed, known)["wenn"]
+        start, trained_on = both_orders(corpus, seed)
+        excluded = [(None, pair) for pair in trained_on]
+        wenn = manners.other_sentences(N_OTHERS, NEVER_TUNED + seed, excluded)["wenn"]
         train, test = manners.preferences(corpus.tuning), manners.preferences(corpus.test)
         test.sort(key=lambda pair: len(pair.source.split()) > 8)  # short ones are shown
         model, steps = copy.deepcopy(start), [look(start, test, wenn)]

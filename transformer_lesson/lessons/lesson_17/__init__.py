@@ -1,7 +1,11 @@
 """Lesson 17, Your own: what only this lesson uses.
 
-- `exercises.py`: its exercises, each with its wrong turns
-- `questions.toml`: its predictions
-- `solutions.py`: solutions as the lesson shows them, where the package's own say more
-- `words.toml`: what is said of each wrong turn
+- `exercises.py`: a picture as a row of tokens, a forecast with an interval
+- `words.toml`: what `check` says about each wrong turn
+- `questions.toml`: the predictions
+- `solutions.py`: both solutions as the lesson shows them
+- `vision.py`: a small vision transformer on drawn digits, and a linear rival
+- `scenes.py`: small pictures of two shapes, with captions
+- `captions.py`, `.json` (by `measure_captions.py`): a model that captions them, three seeds
+- `patch_explorer.py`, `.js`: explorable: from pixels to tokens
 """

@@ -1,4 +1,4 @@
-"""Pictures in, sentences out: the model of lesson 07 reads patches and says what is drawn."""
+"""Pictures in, sentences out: the model of lesson 07 reads patches and describes the picture."""
 
 import random
 import re
@@ -29,7 +29,7 @@ STORED = Path(__file__).with_name("captions.json")
 
 
 class Captioner(EncoderDecoderTransformer):
-    """Lesson 07's model with another embedding for what it reads: patches instead of words.
+    """Lesson 07's model with an embedding of patches instead of words as its input.
 
     Source: Vinyals et al., "Show and Tell" (2014): a caption as a translation of the picture; Xu
         et al., "Show, Attend and Tell" (2015): attention over places while each word is written.
@@ -54,13 +54,13 @@ class Captioner(EncoderDecoderTransformer):
     def forward(
         self, pictures: Float[Tensor, "n 24 24"], ids: Int64[Tensor, "n words"]
     ) -> Float[Tensor, "n words vocab_size"]:
-        """Return, at each place of the captions, logits for the word that comes next."""
+        """Return, at each position of the captions, logits for the next word."""
         no_padding = torch.ones(len(pictures), N_PATCHES, dtype=torch.int64)
         return self.decode(ids, self.encode(pictures), no_padding)
 
 
 class CaptionBatches(EndlessBatches):
-    """Pictures and captions drawn at random, without end, for `transformer_lesson.training.train`.
+    """Endless random batches of pictures and captions for `transformer_lesson.training.train`.
 
     A batch's inputs are the pictures and the captions from <bos> on; labels are the next words.
     """
@@ -82,7 +82,7 @@ class CaptionBatches(EndlessBatches):
 
 @torch.no_grad()
 def write(model: Captioner, pictures: Float[Tensor, "n 24 24"]) -> list[str]:
-    """Let the model write greedily, as in lesson 09, what it sees."""
+    """Return the model's captions, decoded greedily as in lesson 09."""
     ids = torch.full((len(pictures), 1), TOKENIZER.bos_id)
     with evaluating(model):
         while ids.size(1) < MOST_TOKENS:
@@ -93,39 +93,39 @@ def write(model: Captioner, pictures: Float[Tensor, "n 24 24"]) -> list[str]:
 
 
 def count_right(model: Captioner, drawings: Drawings) -> int:
-    """Return how many pictures get their whole caption, word for word."""
-    written = write(model, drawings.pictures)
-    return sum(text == str(scene) for text, scene in zip(written, drawings.scenes, strict=True))
+    """Return how many pictures get exactly the right caption."""
+    captions = write(model, drawings.pictures)
+    return sum(text == str(scene) for text, scene in zip(captions, drawings.scenes, strict=True))
 
 
 def said_of(thing: str, model: Captioner, drawings: Drawings) -> Counter[str]:
-    """Count what a model calls a thing, such as "small triangle", wherever one is drawn."""
+    """Count the names that a model gives a thing, such as "small triangle", where one is drawn."""
     counts = Counter()
     for scene, text in zip(drawings.scenes, write(model, drawings.pictures), strict=True):
         names = re.findall(r"\ba (\w+ \w+)", text)
-        for drawn, name in zip(scene[::2], names, strict=False):
-            counts.update([name] * (drawn == thing))
+        for thing_drawn, name in zip(scene[::2], names, strict=False):
+            counts.update([name] * (thing_drawn == thing))
     return counts
 
 
 @torch.no_grad()
 def looks(model: Captioner, drawings: Drawings) -> Float[Tensor, "n words patches"]:
-    """Return where the last block's cross-attention goes as each word of the captions is written.
+    """Return the last block's cross-attention, averaged over heads, for each word of the captions.
 
-    Row i is of the query that predicts word i: the mean over heads.
+    Row i belongs to the query that predicts word i.
     """
     pictures, ids = CaptionBatches(drawings)._batch(list(range(len(drawings.scenes)))).inputs
-    with evaluating(model), record(model) as seen:
+    with evaluating(model), record(model) as recorded:
         model(pictures, ids)
-    return seen[f"decoder.{len(model.decoder) - 1}.cross_attention.weights"].mean(dim=1)
+    return recorded[f"decoder.{len(model.decoder) - 1}.cross_attention.weights"].mean(dim=1)
 
 
 def noun_shares(model: Captioner, drawings: Drawings) -> Float[Tensor, "3"]:
-    """Return how the captions' nouns share out their cross-attention, in the mean.
+    """Return how the captions' nouns distribute their cross-attention, on average.
 
     Returns:
-        The weight on patches of the shape that is named, that on patches of the other shape alone,
-        and the first ones' share of all patches: what even attention would give them.
+        The weight on patches of the named shape, the weight on patches of only the other shape, and
+        the named shape's share of all patches, which uniform attention would give it.
     """
     rows, seen_by_word = [], looks(model, drawings)
     for scene, seen, where in zip(drawings.scenes, seen_by_word, drawings.where, strict=True):
@@ -136,7 +136,7 @@ def noun_shares(model: Captioner, drawings: Drawings) -> Float[Tensor, "3"]:
 
 
 def stored_runs() -> list[dict]:
-    """Return what three seeds learned, as `measure_captions.py` stored it.
+    """Return the results of three seeds, stored by `measure_captions.py`.
 
     Raises:
         ValueError: the file is missing or damaged.

@@ -1,7 +1,7 @@
-"""Train the captioner of lesson 17 from three seeds, and ask what it has and has not learned.
+"""Train the captioner of lesson 17 from three seeds, and test what it has and has not learned.
 
-Each seed also trains a control, which sees every scene: what held-out scenes would get if they
-were only new pictures.
+Each seed also trains a control that sees every scene: the result on held-out scenes if only the
+pictures were new.
 
     python -m transformer_lesson.lessons.lesson_17.measure_captions
         two minutes on one core; writes captions.json
@@ -21,7 +21,7 @@ STORED = Path(__file__).with_name("captions.json")
 
 
 def trained(drawings: Drawings, seed: int) -> captions.Captioner:
-    """Return a captioner that has learned from these pictures."""
+    """Return a captioner trained on these pictures."""
     began, model = time.process_time(), captions.Captioner(seed=seed)
     batches = captions.CaptionBatches(drawings, seed=seed)
     train(model, batches, replace(captions.TRAINING, seed=seed))

@@ -78,7 +78,7 @@ function pixelWords({ row, column, ink, token, number }) {
   return `row ${row}, column ${column}, ink ${fixed(ink, 1)}: number ${number} of token ${token}`;
 }
 
-// Where a pixel stands on the right, at each stage.
+// A pixel's position on the right, at each stage.
 function tokenPlace({ row, column, token, number }, cut, { x, y, wide, high }) {
   const { size, side, stage, tokens, numbers } = cut, squares = side / size;
   if (stage < 2) {

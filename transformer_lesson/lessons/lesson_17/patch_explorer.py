@@ -9,13 +9,13 @@ from transformer_lesson.lessons.lesson_17.vision import CLASSES, SIDE, draw_digi
 class PatchExplorer(PageExplorable):
     """Cut a digit into squares, lay each out as a row, and follow a pixel to its place.
 
-    The page orders the numbers as `experiments.vision.patches` does.
+    The page orders the numbers like `vision.patches`.
 
     Args:
         digit: which digit is shown, 0 to 9.
-        size: pixels of a square's side.
+        size: side of a square in pixels.
         stage: 0 the picture, 1 its squares apart, 2 a row for each.
-        row, column: the pixel that is followed, counted from 0 at the top left.
+        row, column: the pixel to follow, from 0 at the top left.
 
     Source: Dosovitskiy and others, "An Image is Worth 16x16 Words" (2020), section 3.1.
     """
@@ -28,8 +28,8 @@ class PatchExplorer(PageExplorable):
     column = traitlets.Int(9, min=0, max=SIDE - 1).tag(sync=True)
 
     def __init__(self, **values):
-        drawn = draw_digits(100, seed=1)
-        first = [drawn.labels.tolist().index(digit) for digit in range(CLASSES)]
-        tenths = (10 * drawn.pictures[first]).round() / 10
+        digits = draw_digits(100, seed=1)
+        first = [digits.labels.tolist().index(digit) for digit in range(CLASSES)]
+        tenths = (10 * digits.pictures[first]).round() / 10
         pictures = [[[round(x, 1) for x in row] for row in one] for one in tenths.tolist()]
         super().__init__(pictures=pictures, **values)

@@ -1,4 +1,4 @@
-"""Small pictures of two shapes each, and the captions that say what stands where.
+"""Small pictures of two shapes each, and captions that say what is where.
 
 They are drawn with the pen of the digits in `vision`: every line trembles, every shape is turned.
 """
@@ -20,7 +20,7 @@ THINGS = tuple(f"{size} {shape}" for size in RADII for shape in SHAPES)
 
 
 class Scene(NamedTuple):
-    """What a picture shows; the first thing stands on the left or on top."""
+    """What a picture shows; the first thing is on the left or on top."""
 
     first: str
     relation: str
@@ -32,9 +32,9 @@ class Scene(NamedTuple):
 
 SCENES = tuple(Scene(a, how, b) for a in THINGS for how in ("left of", "above") for b in THINGS)
 NEVER = tuple(scene for scene in SCENES if "small triangle" in scene)
-"""Scenes with a thing that is not drawn in training."""
+"""Scenes with a thing that never occurs in training."""
 APART = tuple(scene for scene in SCENES if {"large circle", "large square"} == {*scene[::2]})
-"""Scenes with two things that are drawn in training, but never in one picture."""
+"""Scenes with two things that occur in training, but never together."""
 KNOWN = tuple(scene for scene in SCENES if scene not in NEVER + APART)
 
 
@@ -66,18 +66,18 @@ def _outline(shape: str) -> Float[Tensor, "12 2"]:
 def _ink(
     things: list[str], centers: Tensor, generator: torch.Generator
 ) -> Float[Tensor, "n 24 24"]:
-    """Draw one thing in each picture, with a turn, a size, a tremor and a pen of its own."""
+    """Draw one thing in each picture, with random rotation, size, tremor and pen."""
 
     def between(low: float, high: float, *shape: int) -> Tensor:
         return low + (high - low) * torch.rand(len(things), *shape, generator=generator)
 
-    drawn = {one: _outline(one.split()[1]) * RADII[one.split()[0]] for one in THINGS}
+    outlines = {one: _outline(one.split()[1]) * RADII[one.split()[0]] for one in THINGS}
     turn = between(-0.15, 0.15)
     turned = torch.stack([turn.cos(), -turn.sin(), turn.sin(), turn.cos()], dim=-1)
-    points = torch.stack([drawn[one] for one in things]) @ turned.reshape(-1, 2, 2)
+    points = torch.stack([outlines[one] for one in things]) @ turned.reshape(-1, 2, 2)
     points = points * between(0.9, 1.1, 1, 1) + between(-0.2, 0.2, 12, 2) + centers[:, None]
     lines = torch.stack([points, points.roll(-1, 1)], dim=2)  # (n, 12, from and to, x and y)
-    parts = zip(lines.split(64), between(0.5, 0.9, 1).split(64), strict=True)  # sooner in parts
+    parts = zip(lines.split(64), between(0.5, 0.9, 1).split(64), strict=True)  # faster in parts
     return torch.cat([strokes(line, pen, SIDE) for line, pen in parts])
 
 
@@ -87,7 +87,7 @@ def draw(n: int, seed: int, scenes: Sequence[Scene] = SCENES) -> Drawings:
     Args:
         n: how many pictures.
         seed: of the random numbers.
-        scenes: what may be drawn; what is left out is never seen.
+        scenes: to choose from.
     """
     generator = torch.Generator().manual_seed(seed)
     chosen = [scenes[i] for i in torch.randint(len(scenes), (n,), generator=generator).tolist()]

@@ -1,7 +1,7 @@
 """A small vision transformer: the encoder block of lesson 06, unchanged, on pieces of pictures.
 
-The digits are drawn here, from strokes that shift, lean, grow and tremble at random: no package
-that the course needs ships any.
+The digits are drawn here, from strokes that shift, lean, grow and tremble at random, because none
+of the course's packages includes any.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -57,9 +57,9 @@ def _segments(digit: int) -> Float[Tensor, "segments 2 2"]:
 
 
 def draw_digits(n: int, seed: int) -> Digits:
-    """Draw n digits, each with a hand of its own: place, slant, size, turn, pen and tremor.
+    """Draw n digits, each with its own place, slant, size, rotation, pen and tremor.
 
-    A pixel is dark as far as it lies within the pen's width of a line.
+    A pixel is darker the further it is within the pen's width of a line.
     """
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(CLASSES, (n,), generator=generator)
@@ -86,7 +86,7 @@ def _drawn(lines: Tensor, n: int, generator: torch.Generator) -> Float[Tensor, "
 def strokes(
     lines: Float[Tensor, "n segments 2 2"], pen: Float[Tensor, "n 1"], side: int
 ) -> Float[Tensor, "n side side"]:
-    """Draw straight lines: a pixel is dark as far as it lies within the pen's width of one.
+    """Draw straight lines: a pixel is darker the further it is within the pen's width of one.
 
     Args:
         lines: from where to where, in x and y, in pixels.
@@ -130,7 +130,7 @@ def patches(pictures: Float[Tensor, "n side side"], size: int = 4) -> Tensor:
 class VisionTransformer(nn.Module):
     """Patches in, digits out; between them the course's encoder blocks.
 
-    A learned class token stands before the patches, and what it holds in the end is classified.
+    A learned class token precedes the patches, and its final vector is classified.
 
     Args:
         d_model, n_heads, n_layers: sizes, as in `ModelConfig`.
@@ -138,7 +138,7 @@ class VisionTransformer(nn.Module):
         cut: what cuts pictures, as `patches` does.
 
     Source: Dosovitskiy and others, "An Image is Worth 16x16 Words" (2020), equations 1 to 4.
-    Differs: smaller in everything; one linear layer classifies, as theirs when they fine-tune.
+    Differs: smaller throughout; one linear layer classifies, as in their fine-tuning.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class VisionTransformer(nn.Module):
 
 
 def train(model: nn.Module, digits: Digits, steps: int = 800, seed: int = 0) -> Iterator[float]:
-    """Train a model on pictures drawn at random, and yield the loss of each step."""
+    """Train a model on random batches, and yield each step's loss."""
     load_whole("torch._dynamo")  # for torch.optim; an interrupt could leave half of it
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.05)
@@ -181,8 +181,8 @@ def train(model: nn.Module, digits: Digits, steps: int = 800, seed: int = 0) -> 
         optimizer, lambda step: min((step + 1) / 50, 1 - step / steps)
     )
     for _ in range(steps):
-        drawn = torch.randint(len(digits.labels), (BATCH,), generator=generator)
-        loss = F.cross_entropy(model(digits.pictures[drawn]), digits.labels[drawn])
+        chosen = torch.randint(len(digits.labels), (BATCH,), generator=generator)
+        loss = F.cross_entropy(model(digits.pictures[chosen]), digits.labels[chosen])
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -193,7 +193,7 @@ def train(model: nn.Module, digits: Digits, steps: int = 800, seed: int = 0) -> 
 
 @torch.no_grad()
 def share_right(model: nn.Module, digits: Digits) -> float:
-    """Return the share of digits that a model names, from 0 to 1."""
+    """Return the share of digits that a model classifies right, from 0 to 1."""
     chosen = model(digits.pictures).argmax(dim=-1)
     return (chosen == digits.labels).double().mean().item()
 
@@ -204,17 +204,17 @@ def looks_at(
 ) -> Float[Tensor, "heads rows columns"]:
     """Return how much the class token attends to each patch, per head of a block.
 
-    What it attends to itself is missing, so a head's patches sum to 1 or less.
+    Its attention to itself is left out, so a head's patches sum to at most 1.
     """
     name = f"encoder.{range(len(model.encoder))[block]}.self_attention.weights"
-    with record(model) as seen:
+    with record(model) as recorded:
         model(picture[None])
-    weights = seen[name][0, :, 0, 1:]  # (heads, patches)
+    weights = recorded[name][0, :, 0, 1:]  # (heads, patches)
     return weights.reshape(len(weights), SIDE // PATCH, SIDE // PATCH)
 
 
 def linear_rival(seed: int = 0) -> nn.Module:
-    """Return one layer that weighs each pixel by itself: what a picture's parts cannot do alone."""
+    """Return a linear layer on single pixels, the baseline without any interaction of parts."""
     torch.manual_seed(seed)
     return nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, CLASSES))
 
@@ -239,6 +239,6 @@ def compare(
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % interval of the mean of three values, by Student's t."""
-    found = torch.tensor(values, dtype=torch.float64)
-    away = 4.303 * found.std() / len(found) ** 0.5  # the t of two degrees of freedom
-    return (found.mean() - away).item(), (found.mean() + away).item()
+    sample = torch.tensor(values, dtype=torch.float64)
+    away = 4.303 * sample.std() / len(sample) ** 0.5  # the t of two degrees of freedom
+    return (sample.mean() - away).item(), (sample.mean() + away).item()

@@ -1,13 +1,13 @@
-"""A generated English to German corpus: millions of short sentences, and their German is correct.
+"""A generated English to German corpus: millions of short sentences in correct German.
 
-It covers three genders, nominative and accusative, articles, endings of adjectives, plurals, verb
+It covers three genders, nominative and accusative, articles, adjective endings, plurals, verb
 second ("heute sieht der Hund ..."), verb final (", dass der Hund ... sieht"), separable verbs
 ("macht ... auf", "aufmacht") and negation ("nicht", "kein"). Words and punctuation marks are
-separated by one space. German nouns have their capital letter; the first word of a sentence gets
-none of its own, so that each word has one form and the vocabulary stays small.
+separated by one space. German nouns are capitalized; the first word of a sentence is not, so that
+each word has one form and the vocabulary stays small.
 
-Every word is aligned, but for the commas that German sets alone, before "dass" and "weil". One
-English word may be two German ones ("opens": "macht", "auf"), and two may be one ("does" and "see":
+Every word is aligned, except the commas that only German has, before "dass" and "weil". One English
+word may be two German ones ("opens": "macht", "auf"), and two may be one ("does" and "see":
 "sieht"; "not" and "a": "kein").
 """
 

@@ -43,7 +43,7 @@ MAX_WORDS = 16  # in either language, punctuation included
 
 @cache
 def fitting_nouns(kinds: str) -> tuple[Noun, ...]:
-    """The nouns that are of at least one of the kinds."""
+    """The nouns of at least one of the kinds."""
     return tuple(noun for noun in NOUNS.values() if set(noun.kinds.split()) & set(kinds.split()))
 
 
@@ -55,7 +55,7 @@ def fitting_adjectives(kinds: str) -> tuple[Adjective, ...]:
 
 
 def random_phrase(rng: Random, kinds: str, is_subject: bool = False) -> NounPhrase | Pronoun:
-    """A noun of one of these kinds with what stands before it, or for a person a pronoun."""
+    """A noun of one of these kinds with determiner and adjective; for a person maybe a pronoun."""
     if "person" in kinds and rng.random() < 0.12:
         return rng.choice(list(PRONOUNS.values()))
     noun = rng.choice(fitting_nouns(kinds))
@@ -68,7 +68,7 @@ def random_phrase(rng: Random, kinds: str, is_subject: bool = False) -> NounPhra
 
 
 def random_object(rng: Random, kinds: str, subject: NounPhrase | Pronoun) -> NounPhrase | Pronoun:
-    """A phrase about somebody or something else than the subject."""
+    """A phrase about somebody or something other than the subject."""
     phrase = random_phrase(rng, kinds)
     while name(phrase) == name(subject):
         phrase = random_phrase(rng, kinds)
@@ -76,12 +76,12 @@ def random_object(rng: Random, kinds: str, subject: NounPhrase | Pronoun) -> Nou
 
 
 def name(phrase: NounPhrase | Pronoun) -> str:
-    """Who or what a phrase is about, in whatever number."""
+    """Who or what a phrase is about, singular or plural."""
     return phrase.english if isinstance(phrase, Pronoun) else phrase.noun.english
 
 
 def random_description(rng: Random, subject: NounPhrase | Pronoun) -> Clause:
-    """What somebody or something is like; its own adjective goes: no "the big dog is small"."""
+    """What somebody or something is like; its own adjective is dropped: no "big dog is small"."""
     kinds = "person"
     if isinstance(subject, NounPhrase):
         subject, kinds = subject._replace(adjective=None), subject.noun.kinds
@@ -102,7 +102,7 @@ def random_clause(rng: Random, verbs: list[Verb]) -> Clause:
 
 
 def random_sentence(rng: Random) -> Sentence:
-    """One clause or two; perhaps an adverb, where nothing else is in front."""
+    """One clause or two, perhaps with an adverb if nothing else is in front."""
     joint = JOINTS.get(rng.choice(JOINING))
     if joint is None:
         return Sentence(random_clause(rng, PREDICATES), rng.choice(["", *ADVERBS]))
@@ -113,7 +113,7 @@ def random_sentence(rng: Random) -> Sentence:
 
 
 class Splits(NamedTuple):
-    """`unseen`: sentences that `train` lacks; `combinations`: even pairs of words that it lacks."""
+    """`unseen`: sentences that `train` lacks; `combinations`: even their word pairs are new."""
 
     train: list[Pair]
     unseen: list[Pair]
@@ -129,7 +129,7 @@ def _held_out() -> frozenset[tuple[str, str]]:
     return frozenset(Random(0).sample(fitting, len(fitting) // 10))
 
 
-HELD_OUT = _held_out()  # about one in nine of the (adjective, noun) that fit together
+HELD_OUT = _held_out()  # about one in nine of the (adjective, noun) pairs that fit together
 
 
 def in_both_languages(sentence: Sentence) -> Pair:
@@ -164,18 +164,18 @@ def adjective_noun_pairs(sentence: Sentence) -> set[tuple[str, str]]:
 
     Both are given in the English singular, whatever number and case the sentence has.
     """
-    found = set()
+    pairs = set()
     for clause in filter(None, (sentence.main, sentence.other)):
-        for about in (clause.subject, clause.object):
-            if isinstance(about, NounPhrase):
-                said = clause.adjective if about is clause.subject else None
-                adjectives = filter(None, (about.adjective, said))
-                found |= {(adjective.english, about.noun.english) for adjective in adjectives}
-    return found
+        for part in (clause.subject, clause.object):
+            if isinstance(part, NounPhrase):
+                predicate = clause.adjective if part is clause.subject else None
+                adjectives = filter(None, (part.adjective, predicate))
+                pairs |= {(adjective.english, part.noun.english) for adjective in adjectives}
+    return pairs
 
 
 def meanings(seed: int) -> Iterator[tuple[Sentence, Pair]]:
-    """Random sentences without end, no English sentence twice, none over MAX_WORDS."""
+    """Endless random sentences, no English sentence twice, none over MAX_WORDS."""
     rng, seen = Random(seed), set()
     while True:
         sentence = random_sentence(rng)
@@ -204,9 +204,9 @@ def generate(n: int, seed: int) -> list[Pair]:
 
 
 def splits(n_train: int, n_test: int, seed: int) -> Splits:
-    """`n_train` pairs for training and twice `n_test` others, to see what a model has understood.
+    """`n_train` pairs for training and twice `n_test` others, to test what a model has understood.
 
-    - `unseen`: sentences that training lacks, made of combinations that it may have.
+    - `unseen`: sentences that training lacks, of combinations that it may have.
     - `combinations`: each has an adjective and its noun from `HELD_OUT`. Neither `train` nor
       `unseen` has any of these, in any number or case, but `train` has each word with others.
 

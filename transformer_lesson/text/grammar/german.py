@@ -1,8 +1,8 @@
 """Meanings put into German: endings, "nicht" or "kein", and the place of the verb.
 
-Endings need one table. It says how gender and case show, for a plural of any gender too: d-er
-Mann, dies-er Mann, ein alt-er Mann. They show once: a determiner that has the ending leaves the
-adjective a weak one, "-e" or "-en".
+Endings need one table. It shows how gender and case are marked, and a plural of any gender: d-er
+Mann, dies-er Mann, ein alt-er Mann. They are marked once: a determiner that has the ending leaves
+the adjective a weak one, "-e" or "-en".
 """
 
 from transformer_lesson.text.grammar.lexicon import ADVERBS, DETERMINERS, Determiner, Pronoun
@@ -75,10 +75,10 @@ def object_phrase(meaning: Clause, part: str) -> list[Word]:
 
 
 def clause(meaning: Clause, part: str, order: str) -> list[Word]:
-    """A clause with its verb in the place that `order` names.
+    """A clause with its verb where `order` puts it.
 
     - "second": subject, verb, rest: "der Hund macht die Tür auf"
-    - "inverted": verb, subject, rest, after what takes the first place: "heute macht der Hund ..."
+    - "inverted": verb, subject, rest, after whatever comes first: "heute macht der Hund ..."
     - "final": subject, rest, verb: "dass der Hund die Tür aufmacht"
     """
     verb, verb_part = meaning.verb, (f"{part}.verb",)

@@ -1,8 +1,8 @@
-"""Other habits of saying a meaning in German: one that is wrong, one as good, one of telegrams.
+"""Other habits of German: one that is wrong, one that is as good, one of telegrams.
 
-`german.sentence` writes as German does. A translator that reads other sentences picks up other
-habits, and can be taught out of them again: lesson 16 does both. Each function here takes what is
-said and returns its German, so every sentence comes with its counterpart.
+`german.sentence` writes proper German. A translator that reads other sentences picks up other
+habits, and can be trained out of them again: lesson 16 does both. Each function here takes a
+meaning and returns its German, so every sentence comes with its counterpart.
 """
 
 from transformer_lesson.text.grammar import german
@@ -13,7 +13,7 @@ KINDS = ("one clause", "adverb", "wenn", "dass, weil", "und, aber")
 
 
 def kind(meaning: Sentence) -> str:
-    """Return which of `KINDS` a sentence is: what decides about the places of its verbs."""
+    """Return which of `KINDS` a sentence is, which decides where its verbs go."""
     if meaning.joint is None:
         return "adverb" if meaning.adverb else "one clause"
     if meaning.joint.fronted:

@@ -1,4 +1,4 @@
-"""What a sentence of the generated corpus says, before any language has said it.
+"""What a sentence of the generated corpus means, before it is put into any language.
 
 The same `Sentence` is put into English by `english.sentence` and into German by `german.sentence`.
 Every `Word` that comes out names the parts of the meaning that it expresses, "main.subject.noun"
@@ -30,7 +30,7 @@ class Word(NamedTuple):
 
 
 class NounPhrase(NamedTuple):
-    """A noun and what stands before it: "the dog", "two old chairs"; `phrase` builds one."""
+    """A noun with determiner and adjective: "the dog", "two old chairs"; `phrase` builds one."""
 
     determiner: Determiner
     adjective: Adjective | None

@@ -1,10 +1,9 @@
-"""A model in one file, with everything that is needed to use it or to train on.
+"""A model in one file, with everything needed to use it or to continue its training.
 
-A checkpoint is a safetensors file: numbers and a JSON text, nothing that could run. The JSON
-holds sizes, vocabulary, the state of the training, and a checksum of all that and of the tensors.
-So a file that was changed, by however little, is refused, as safetensors refuses one that
-was cut off. (Somebody who means to deceive you can compute a new sum: it proves that a file is
-whole, not who wrote it.)
+A checkpoint is a safetensors file: numbers and a JSON text, nothing that could run. The JSON holds
+sizes, vocabulary, the state of the training, and a checksum of all that and of the tensors. So a
+file that was changed, however little, is refused, as safetensors refuses one that was cut off. (An
+attacker can compute a new sum: it proves that a file is whole, not who wrote it.)
 """
 
 import hashlib
@@ -22,9 +21,9 @@ from torch import Tensor, nn
 
 from transformer_lesson.checkpoints.albert import AlbertTransformer, stored_parts
 from transformer_lesson.checkpoints.bert import BertTransformer
-from transformer_lesson.checkpoints.in_place import parameters_without_numbers, take_over
 from transformer_lesson.checkpoints.marian import MarianTransformer
 from transformer_lesson.checkpoints.untrusted import readable_errors, require_room, require_rows
+from transformer_lesson.checkpoints.zero_copy import parameters_without_numbers, take_over
 from transformer_lesson.files import write_atomically
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import (
@@ -51,13 +50,13 @@ RENAMED = {
     "recompute": "activation_checkpointing",
     "rates": "learning_rates",
 }
-"""What the first edition called otherwise in its record of a training."""
+"""Names in the first edition's record of a training, to today's."""
 DROPPED = ("embedding_norm", "n_token_types", "output_bias", "head_transform")
-"""Fields of its configs that are off in all its models but BERT and Marian."""
+"""Fields of its configs that are off in all models but BERT and Marian."""
 
 
 class TrainingState(NamedTuple):
-    """What a training run needs to go on: `facts` that JSON can hold, and `tensors` by name."""
+    """What a run needs to continue: `facts` that JSON can hold, and `tensors` by name."""
 
     facts: dict[str, Any]
     tensors: dict[str, Tensor]
@@ -83,9 +82,9 @@ def save_checkpoint(
     even if the power fails, `path` is either the old file or the whole new one.
 
     Raises:
-        ValueError: the model is none of the package's, or the folder does not exist; a model in 8
-            or 4 bits, or one that was changed, has other weights than its config describes; or the
-            tokenizer is kept in a file of its own.
+        ValueError: the model is not one of the package's, or the folder does not exist; the model
+            is in 8 or 4 bits, or was changed, so that its config does not describe its weights; or
+            the tokenizer is kept in its own file.
         OSError: the file cannot be written; an older file of this name stays as it was.
     """
     _check_place(path, model)
@@ -121,8 +120,8 @@ def as_bytes(
 def load_checkpoint(path: str | Path) -> Checkpoint:
     """Read what `save_checkpoint` wrote. Nothing in the file is ever run.
 
-    The model computes in the precision in which it was saved. (If its weights had several, all have
-    the one that holds them all.)
+    The model computes in the precision in which it was saved. (If its weights had several, all get
+    the one that can hold them all.)
 
     Raises:
         ValueError: no such file, or one that is cut off, changed or of another program.
@@ -130,7 +129,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     path = Path(path)
     facts, tensors = _read(path)
     try:
-        with readable_errors("its description"):  # whoever means harm can compute a sum that fits
+        with readable_errors("its description"):  # an attacker can compute a sum that fits
             return _restore(facts, tensors)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -150,19 +149,18 @@ def _restore(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Checkpoint:
     weights = dict(model.named_parameters())
     if _shapes(stored) != _shapes({f"model.{name}": weight for name, weight in weights.items()}):
         raise ValueError(f"its weights are not those of a {kind}.")
-    # with the weights its table of sines gets the precision in which the model computed
+    # the table of sines gets the precision of the weights, in which the model computed
     dtype = reduce(torch.promote_types, {weight.dtype for weight in stored.values()})
-    kept = {
-        name: stored[f"model.{name}"].clone() for name in weights
-    }  # stored changes with its file
-    take_over(model.to(dtype), kept, dtype)
+    # copies, because stored tensors change with their file
+    copies = {name: stored[f"model.{name}"].clone() for name in weights}
+    take_over(model.to(dtype), copies, dtype)
     tokenizer = tokenizer_from_json(facts["tokenizer"]) if facts["tokenizer"] else None
     training = TrainingState(facts["training"], tensors) if facts["training"] else None
     return Checkpoint(model.eval(), tokenizer, training)
 
 
 def check_savable(path: str | Path, model: nn.Module, tokenizer: Tokenizer | None = None) -> None:
-    """Raise `save_checkpoint`'s `ValueError`s: before hours of training, not after them."""
+    """Raise `save_checkpoint`'s `ValueError`s before hours of training, not after them."""
     _check_place(path, model)
     check_weights(model)
     _kept(tokenizer)
@@ -187,10 +185,10 @@ def _kept(tokenizer: Tokenizer | None) -> str | None:
 
 
 def check_weights(model: nn.Module) -> None:
-    """Refuse one of our models whose weights are not those of its config: some would be lost.
+    """Refuse one of our models whose config does not describe its weights: some would be lost.
 
     Raises:
-        ValueError: a matrix in 8 or 4 bits, or parts that were added, taken away or exchanged.
+        ValueError: a matrix in 8 or 4 bits, or parts that were added, removed or exchanged.
     """
     fixed = dict(model.named_buffers())
     for name in (name for name in model.state_dict() if name in fixed):
@@ -201,8 +199,8 @@ def check_weights(model: nn.Module) -> None:
         )
     with parameters_without_numbers():
         described = type(model)(**_arguments(_describe(model)["arguments"]))
-    wanted, found = (_shapes(dict(one.named_parameters())) for one in (described, model))
-    odd = [name for name in {**wanted, **found} if wanted.get(name) != found.get(name)]
+    expected, actual = (_shapes(dict(part.named_parameters())) for part in (described, model))
+    odd = [name for name in {**expected, **actual} if expected.get(name) != actual.get(name)]
     if odd:
         raise ValueError(
             f"{odd[0]} is not what the model's config describes, so it could not be loaded again: "
@@ -220,9 +218,9 @@ def _checksum(facts: dict[str, Any], tensors: dict[str, Tensor]) -> str:
 
 
 def _parts(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Return a checkpoint's metadata and tensors, both of one file.
+    """Return a checkpoint's metadata and tensors, both of the same file.
 
-    safetensors opens a file twice, and between a new one may have been put in its place.
+    safetensors opens a file twice, and in between it may have been replaced.
     """
     while True:
         before = path.stat()
@@ -265,7 +263,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def _from_version_1(facts: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[dict, dict]:
-    """Give what the first edition wrote its present names."""
+    """Give what the first edition wrote its current names."""
     for config in facts["model"]["arguments"].values():
         if isinstance(config, dict) and any([config.pop(name, None) for name in DROPPED]):
             raise ValueError(
@@ -285,7 +283,7 @@ def _shapes(tensors: dict[str, Tensor]) -> dict[str, torch.Size]:
 
 
 def _describe(model: nn.Module) -> dict[str, Any]:
-    """Return what `_restore` needs to make a model of the same form."""
+    """Return what `_restore` needs to build a model of the same form."""
     arguments: dict[str, Any] = {"config": asdict(model.config)}
     if isinstance(model, EncoderOnlyTransformer):
         arguments["token_head"] = model.projection is not None
@@ -297,10 +295,10 @@ def _describe(model: nn.Module) -> dict[str, Any]:
         arguments["n_classes"] = model.classifier.out_features if model.classifier else None
     if isinstance(model, EncoderDecoderTransformer):
         shared = model.source_embedding.weight is model.target_embedding.weight
-        one = shared and model.source_config == model.config
+        one_config = shared and model.source_config == model.config
         arguments["source_config"] = asdict(model.source_config)
-        arguments["target_config"] = None if one else arguments["config"]
-        arguments["share_embeddings"] = shared and not one
+        arguments["target_config"] = None if one_config else arguments["config"]
+        arguments["share_embeddings"] = shared and not one_config
         del arguments["config"]
     return {"kind": type(model).__name__, "arguments": arguments}
 

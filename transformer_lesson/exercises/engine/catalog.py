@@ -9,7 +9,7 @@ from transformer_lesson.exercises.engine.specification import Exercise
 
 
 def _exercises(lesson: str) -> list[Exercise]:
-    """Return a lesson's exercises in the order of its module."""
+    """Return a lesson's exercises in the order they are defined."""
     module = f"transformer_lesson.lessons.lesson_{lesson}.exercises"
     return [one for one in vars(import_module(module)).values() if isinstance(one, Exercise)]
 
@@ -20,7 +20,7 @@ LESSONS = {
     number: (course.LESSONS[number].title, *(one.name for one in exercises))
     for number, exercises in _OF_LESSON.items()
 }
-"""Each lesson's title, and the exercises that it checks."""
+"""Each lesson's title and the names of its exercises."""
 
 
 def find(name: str) -> Exercise:

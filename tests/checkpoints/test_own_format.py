@@ -1,7 +1,6 @@
 """What was saved comes back; what was cut off, changed or written by others is refused by name."""
 
 import errno
-import json
 import os
 import pickle
 import stat
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 
 from tests.checkpoints.cost import Bomb, little_memory
+from tests.checkpoints.signed import facts_of, signed, with_facts
 from tests.parity import small_config
 from transformer_lesson import (
     DecoderOnlyTransformer,
@@ -26,11 +26,10 @@ from transformer_lesson.checkpoints import (
     KEY,
     TrainingState,
     load_checkpoint,
-    ours,
+    own_format,
     save_checkpoint,
     to_transformers,
 )
-from transformer_lesson.checkpoints.ours import _checksum
 from transformer_lesson.files import write_atomically
 from transformer_lesson.model.packed import EightBitLinear
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
@@ -211,22 +210,6 @@ def test_a_huge_header_is_refused_without_being_read(claimed, tmp_path):
         load_checkpoint(path)
 
 
-def facts_of(data: bytes) -> dict:
-    n = int.from_bytes(data[:8], "little")
-    return json.loads(json.loads(data[8 : 8 + n])["__metadata__"][KEY])
-
-
-def with_facts(facts: dict, tensors: dict) -> bytes:
-    return safetensors.torch.save(tensors, metadata={KEY: json.dumps(facts)})
-
-
-def signed(data: bytes, **changes) -> bytes:
-    """The same checkpoint with other facts and a checksum that fits."""
-    facts, tensors = facts_of(data) | changes, safetensors.torch.load(data)
-    del facts["checksum"]
-    return with_facts(facts | {"checksum": _checksum(facts, tensors)}, tensors)
-
-
 def test_a_later_format_other_weights_edited_facts_and_no_checksum_are_refused(whole):
     data, path = whole
     path.write_bytes(signed(data))
@@ -330,10 +313,12 @@ def spoilt(part: str):
         ("block", "^decoder.1.* is not what the model's config describes, so it could not be"),
     ],
 )
-@pytest.mark.parametrize("save", [save_checkpoint, to_transformers, ours.as_bytes])
+@pytest.mark.parametrize("save", [save_checkpoint, to_transformers, own_format.as_bytes])
 def test_a_model_that_would_lose_weights_is_refused_at_once(part, sentence, save, tmp_path):
     place, model = tmp_path / "model", spoilt(part)
-    arguments = {ours.as_bytes: (model,), to_transformers: (model, place)}.get(save, (place, model))
+    arguments = {own_format.as_bytes: (model,), to_transformers: (model, place)}.get(
+        save, (place, model)
+    )
     with pytest.raises(ValueError, match=sentence):
         save(*arguments)
     assert list(tmp_path.iterdir()) == []
@@ -384,6 +369,6 @@ def test_a_file_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monkey
             save_checkpoint(path, model)
         return opened[-1]
 
-    monkeypatch.setattr(ours, "safe_open", replaced_once)
+    monkeypatch.setattr(own_format, "safe_open", replaced_once)
     assert (load_checkpoint(path).model.projection.weight == 2.0).all()
     assert len(opened) == 2

@@ -1,7 +1,7 @@
-"""A model gets weights that are in memory already, and no second copy of them is made.
+"""Giving a model weights that are already in memory, without a second copy.
 
-Usually a model is made with random weights, and then the right ones are copied over them: for a
-moment both are there, and twice the memory is taken.
+Usually a model starts with random weights, and the right ones are copied over them: for a moment
+both exist, which takes twice the memory.
 """
 
 import threading
@@ -20,12 +20,12 @@ DRAWING = (Tensor.normal_, Tensor.uniform_, *INITS)
 class NothingDrawn(TorchFunctionMode):
     """Inside the block, modules get memory for their parameters, but no random numbers.
 
-    Numbers that will be replaced take time, and drawing them would change what this or another
-    thread draws next.
+    Drawing numbers that will be replaced takes time, and would change what this or another thread
+    draws next.
     """
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        """Return what the function does; of one that draws, memory as it is."""
+        """Return the function's result, or uninitialized memory if it would draw."""
         kwargs = kwargs or {}
         if function is torch.randn:
             return torch.empty(*args, **kwargs)
@@ -36,10 +36,10 @@ class NothingDrawn(TorchFunctionMode):
 
 @contextmanager
 def parameters_without_numbers() -> Iterator[None]:
-    """Give modules that are made inside the block parameters with shapes, but no numbers yet.
+    """Give modules built inside the block parameters with shapes, but no numbers yet.
 
-    Buffers, such as tables of sines, are made as always. No random numbers are drawn. What other
-    threads make meanwhile is as always, too.
+    Buffers, such as tables of sines, are built as usual. No random numbers are drawn. What other
+    threads build meanwhile is not affected.
     """
     this_thread = threading.get_ident()
 
@@ -61,10 +61,10 @@ def take_over(
 ) -> None:
     """Make these tensors the model's parameters.
 
-    A tensor that is only a part of what lies in memory, or of a file, is copied.
+    A tensor that is only part of a larger one, or of a file, is copied.
 
     Args:
-        model: its parameters are replaced; what is tied stays tied.
+        model: its parameters are replaced; tied ones stay tied.
         weights: a tensor for each name of `model.named_parameters()`.
         dtype: of the parameters.
     """

@@ -14,16 +14,11 @@ from transformer_lesson.checkpoints.bert import BertFamily
 from transformer_lesson.checkpoints.family import Facts, Family, Tensors
 from transformer_lesson.checkpoints.gpt2 import GPT2Family
 from transformer_lesson.checkpoints.hub import fetch, is_hub_name
-from transformer_lesson.checkpoints.in_place import (
-    NothingDrawn,
-    parameters_without_numbers,
-    take_over,
-)
 from transformer_lesson.checkpoints.library_tokenizer import tokenizer_files
 from transformer_lesson.checkpoints.llama import LlamaFamily
 from transformer_lesson.checkpoints.llama_cpp import read_llama
 from transformer_lesson.checkpoints.marian import MarianFamily
-from transformer_lesson.checkpoints.ours import KINDS, check_weights
+from transformer_lesson.checkpoints.own_format import KINDS, check_weights
 from transformer_lesson.checkpoints.untrusted import (
     CONFIG,
     WEIGHTS,
@@ -32,6 +27,11 @@ from transformer_lesson.checkpoints.untrusted import (
     read_model,
     readable_errors,
     require_room,
+)
+from transformer_lesson.checkpoints.zero_copy import (
+    NothingDrawn,
+    parameters_without_numbers,
+    take_over,
 )
 from transformer_lesson.files import printable, write_atomically
 from transformer_lesson.model.config import ModelConfig
@@ -46,7 +46,7 @@ GPT2, BERT, ALBERT = GPT2Family(), BertFamily(), AlbertFamily()
 MARIAN, LLAMA = MarianFamily(), LlamaFamily()
 MODEL = WEIGHTS[0]
 WRITTEN_BY, US = "written_by", "transformer_lesson"
-"""The mark of our own files of weights; the library's `save_pretrained` writes none."""
+"""Marks our own files of weights; the library's `save_pretrained` writes no such mark."""
 FAMILIES = {family.model_type: family for family in (GPT2, BERT, ALBERT, MARIAN, LLAMA)}
 
 
@@ -57,14 +57,14 @@ def from_pretrained(source) -> nn.Module:
     own parts (`BertTransformer`, with a token head if the checkpoint has one), ALBERT a BERT whose
     layers share one block (`AlbertTransformer`), Marian an `EncoderDecoderTransformer` with its
     own parts (`MarianTransformer`). The model is returned whole or not at all: every tensor must
-    find its place.
+    have its place.
 
     Args:
         source: a directory in the library's format (config.json and model.safetensors, or a
             pickle, which is read with `weights_only=True`); a file of weights in one; a Llama in
             a GGUF file, whose numbers are dequantized; a live model of the library; or a name on
-            the Hugging Face Hub. Only a name reaches out to the network, and only if it is not on
-            this machine yet.
+            the Hugging Face Hub. Only a name uses the network, and only if it is not on this
+            machine yet.
 
     Raises:
         ValueError: a family that our models do not have, a field of the config that they cannot
@@ -72,7 +72,7 @@ def from_pretrained(source) -> nn.Module:
             files, or a tokenizer with ids that the model does not have.
         ConnectionError: a name on the Hub, and no network.
 
-    Differs: the library tells padding by a mask, our models by its id; see `padding_of`.
+    Differs: the library recognizes padding by a mask, our models by its id; see `padding_of`.
     """
     stored = _read(source)
     try:
@@ -133,29 +133,29 @@ def _fill(stored: Stored) -> nn.Module:
 
 
 def _without_dequantized(stored: Stored) -> Facts:
-    """Leave out how a GGUF file held the numbers, where the library has dequantized them.
+    """Leave out a GGUF file's quantization if the library has dequantized its numbers.
 
-    Its config goes on naming the file's quantization.
+    Its config still names it.
     """
-    named = stored.facts.get("quantization_config")
-    of_a_file = isinstance(named, dict) and named.get("quant_method") == "gguf"
-    if of_a_file and all(map(_is_real, stored.tensors.values())):
-        return {name: fact for name, fact in stored.facts.items() if fact is not named}
+    quantization = stored.facts.get("quantization_config")
+    is_gguf = isinstance(quantization, dict) and quantization.get("quant_method") == "gguf"
+    if is_gguf and all(map(_is_real, stored.tensors.values())):
+        return {name: fact for name, fact in stored.facts.items() if fact is not quantization}
     return stored.facts
 
 
 def _with_prefix(family: Family, tensors: Tensors) -> Tensors:
-    """A checkpoint without a head leaves the prefix out."""
+    """Add the prefix that a checkpoint without a head leaves out."""
     if any(name.startswith(family.prefix) for name in tensors):
         return dict(tensors)
     return {family.prefix + name: tensor for name, tensor in tensors.items()}
 
 
 def _without_twins(family: Family, model: nn.Module, tensors: Tensors) -> Tensors:
-    """Keep one of several names of one matrix; refuse if they are not equal."""
+    """Keep one of several names of the same matrix; refuse if they are not equal."""
     tensors = dict(tensors)
     for name, others in family.aliases(model).items():
-        present = [one for one in (name, *others) if one in tensors]
+        present = [alias for alias in (name, *others) if alias in tensors]
         for other in present[1:]:
             if not torch.equal(tensors[present[0]], tensors[other]):
                 raise ValueError(
@@ -163,7 +163,7 @@ def _without_twins(family: Family, model: nn.Module, tensors: Tensors) -> Tensor
                     "one matrix."
                 )
         if present:
-            twins = [tensors.pop(one) for one in present]
+            twins = [tensors.pop(alias) for alias in present]
             tensors[name] = twins[0]
     return tensors
 
@@ -181,9 +181,9 @@ def _check(expected: Tensors, tensors: Tensors) -> None:
         ],
         "not of floating point": [name for name in both if not _is_real(tensors[name])],
     }
-    found = [f"{kind}: {printable(', '.join(names))}" for kind, names in wrong.items() if names]
-    if found:
-        raise ValueError(f"its tensors are not those of its config; {'; '.join(found)}.")
+    parts = [f"{kind}: {printable(', '.join(names))}" for kind, names in wrong.items() if names]
+    if parts:
+        raise ValueError(f"its tensors are not those of its config; {'; '.join(parts)}.")
 
 
 def _is_real(tensor: Tensor) -> bool:
@@ -196,13 +196,13 @@ def to_transformers(
     """Write a model as the library's GPT-2, Llama, BERT, ALBERT or Marian, in files that it loads.
 
     That is config.json and model.safetensors, and with a tokenizer what `AutoTokenizer` reads and
-    generation_config.json, by which the library's `generate` writes as ours does. The library need
-    not be installed. The paper's translator becomes a Marian and a model with GPT-2's
-    blocks a GPT-2, with other weights that compute the same; see `as_marian` and `as_gpt2`.
+    generation_config.json, which makes the library's `generate` write as ours does. The library
+    need not be installed. The paper's translator becomes a Marian and a model with GPT-2's blocks a
+    GPT-2, with other weights that compute the same; see `as_marian` and `as_gpt2`.
 
     Args:
         model: one of ours whose config one of the families can represent.
-        directory: is made if it does not exist; files of these names in it are replaced.
+        directory: created if it does not exist; files of these names in it are replaced.
         tokenizer: of the model's vocabulary.
 
     Returns:
@@ -249,7 +249,7 @@ def _check_vocabulary(model: nn.Module, tokenizer: Tokenizer | None) -> None:
 
 
 def _packed(family: Family, model: nn.Module, head: bool) -> bytes:
-    """Return model.safetensors, each matrix under all names that the library has for it."""
+    """Return model.safetensors, with each matrix under all of its names in the library."""
     tensors = {name: w.float().cpu().contiguous() for name, w in family.packed(model).items()}
     if not head:
         tensors = {name.removeprefix(family.prefix): w for name, w in tensors.items()}
@@ -262,16 +262,16 @@ def _packed(family: Family, model: nn.Module, head: bool) -> bytes:
 
 
 def is_ours(directory: Path) -> bool:
-    """Return whether `to_transformers` wrote the weights in a directory, and nobody since."""
+    """Whether the weights in a directory are as `to_transformers` wrote them."""
     try:
         with safe_open(directory / MODEL, framework="pt") as file:
             return (file.metadata() or {}).get(WRITTEN_BY) == US
-    except (OSError, SafetensorError):  # there is none, or it is no such file
+    except (OSError, SafetensorError):  # no such file, or another kind of file
         return False
 
 
 def _writing(model: nn.Module, facts: Facts, tokenizer: Tokenizer) -> dict:
-    """Return how the library is to write with a model: as `generate` does, to the last token."""
+    """Return the library's settings that make it write as `generate` does, to the last token."""
     ids = ("bos_token_id", "eos_token_id", "decoder_start_token_id")
     settings = {name: facts[name] for name in ids if name in facts}
     if facts["pad_token_id"] is not None:
@@ -304,7 +304,7 @@ def nearest_family(model: nn.Module) -> Family:
 
 
 def _check_round_trip(family: Family, model: nn.Module, facts: dict) -> None:
-    """Refuse a config that would come back as another one."""
+    """Refuse a config that would come back changed."""
     ours = [model.config]
     if isinstance(model, EncoderDecoderTransformer):
         ours = [model.source_config, model.config]
@@ -315,15 +315,15 @@ def _check_round_trip(family: Family, model: nn.Module, facts: dict) -> None:
     for our, their in zip(ours, theirs, strict=True):
         for field in fields(ModelConfig):
             mine, its = getattr(our, field.name), getattr(their, field.name)
-            if _meant(our, field.name) != _meant(their, field.name):
+            if _effective(our, field.name) != _effective(their, field.name):
                 raise ValueError(
                     f"{field.name} is {mine!r}, but {family.name} can only represent {its!r}: "
                     "this model cannot be written for the library."
                 )
 
 
-def _meant(config: ModelConfig, name: str):
-    """A field's value, or what stands for it; `None` where it is not used or already checked."""
+def _effective(config: ModelConfig, name: str):
+    """A field's value, with its default filled in; `None` if it has no effect."""
     if name == "n_kv_heads":
         return config.n_kv_heads or config.n_heads
     if name == "rotary_base" and config.positions != "rotary":

@@ -7,7 +7,7 @@ from torch import nn
 from tests.parity import small_config
 from transformer_lesson import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.checkpoints import from_pretrained
-from transformer_lesson.checkpoints.in_place import parameters_without_numbers, take_over
+from transformer_lesson.checkpoints.zero_copy import parameters_without_numbers, take_over
 from transformer_lesson.model.positions import sinusoidal_encoding
 
 

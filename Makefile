@@ -20,21 +20,33 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
 
-# .venv/requirements.txt says by its time when that list was installed, .venv/made-in in which folder.
+# .venv/requirements.txt says by its time when that list was installed, .venv/made-in for which folder.
 setup: .venv/requirements-lab.txt
 setup-tests: .venv/requirements.txt
 
-MADE_FROM := pyproject.toml tools/setup.py $(shell find tools/jupyterlab -type f)
-UNFINISHED := $(wildcard .venv/install-unfinished)
-ifneq ($(shell test -x .venv/bin/python && cat .venv/made-in 2>/dev/null),$(CURDIR)) # moved, or its Python gone
+ifneq ($(shell test -x .venv/bin/python && cat .venv/made-in 2>/dev/null),$(CURDIR)) # moved, or unfinished
 .PHONY: .venv/requirements-lab.txt .venv/requirements.txt
 endif
 
-.venv/requirements-lab.txt .venv/requirements.txt: .venv/%: % $(MADE_FROM) $(UNFINISHED)
+# uv installs, the build of PyTorch for the card that is there, or for none; pip does where uv is not to be
+# had, or finds less than pip, which may be told of an index of its own.
+.venv/requirements-lab.txt .venv/requirements.txt: .venv/%: % pyproject.toml $(shell find tools/jupyterlab -type f)
 	@"$(PYTHON)" $(IS_SUPPORTED) || { echo >&2 "$(if $(PYTHON),$(PYTHON) is not,There is no) Python \
 3.11, 3.12, 3.13 or 3.14, for which all packages exist: install one from your system's packages or \
 from python.org, or name one that you have, as in: make lab PYTHON=python3.12"; exit 1; }
-	@"$(PYTHON)" -m tools.setup $<
+	@test "$$(cat .venv/made-in 2>/dev/null)" = "$(CURDIR)" || { "$(PYTHON)" -m venv --clear .venv && \
+		echo "$(CURDIR)" > .venv/made-in; } || { \
+		echo >&2 "$(PYTHON) could not make .venv: on Debian or Ubuntu install python3-venv and try again; \
+elsewhere look at the error above, or name another Python, as in: make lab PYTHON=python3.12"; exit 1; }
+	@echo "Installing the course into .venv: may take minutes and 2 GB at first."
+	@PATH="$$PATH:.venv/bin"; command -v uv >/dev/null || \
+		.venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint requirements.txt uv; \
+	uv pip install --python .venv/bin/python --torch-backend auto -r $< -e . || \
+		.venv/bin/python -m pip install --disable-pip-version-check -r $< -e . || { \
+		echo >&2 "The packages could not be installed: look at the last lines above (no network, a full disk \
+and a system for which PyTorch has no packages are the usual reasons), then run this again."; exit 1; }
+	@.venv/bin/python -c "import matplotlib.font_manager" # lists the fonts, once
+	@touch $@
 
 RUN := .venv/bin/python -m
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root) # a container: JupyterLab asks to be told
@@ -65,19 +77,24 @@ check: setup-tests ## the minute before a commit: formatting, imports, quick tes
 	.venv/bin/lint-imports
 	$(RUN) pytest -n2 -m "not slow and not everything" $(TESTS_OF_LESSON)
 
-# An editable install imports editables, and uv reads the static list, which does not have it.
-BUILT_WITH := .venv/bin/python -c 'import tomllib; \
-	print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])'
-
 test-oldest: setup-tests ## the same with the oldest versions that are allowed, in .venv-oldest
 	$(RUN) uv venv --clear --seed --python .venv/bin/python .venv-oldest
 	$(RUN) uv pip install --python .venv-oldest --resolution lowest-direct \
 		--extra lessons --extra lab --extra site --extra dev \
-		-r pyproject.toml -e . $$($(BUILT_WITH))
+		-r pyproject.toml -e .
 	.venv-oldest/bin/python -m pytest -m "not pins"
 
+UV := $(RUN) uv
+# Packages for graphics cards are left to the builds of PyTorch, which name their versions.
+EXPORT = $(UV) export --frozen --quiet --no-hashes --no-emit-project --no-annotate --no-header $(1) | \
+	grep -vE "^(cuda-|nvidia-|triton=)" >>
+
 lock: setup-tests ## choose exact versions for pyproject.toml's ranges (UPGRADE=--upgrade: the newest)
-	$(RUN) tools.lock $(UPGRADE)
+	$(UV) lock $(UPGRADE)
+	@echo "# What lessons, tests and web site need, exported from uv.lock by \`make lock\`." > requirements.txt
+	$(call EXPORT,--extra lessons --extra lab --extra site --extra dev) requirements.txt
+	@echo "# What lessons need, exported from uv.lock by \`make lock\`." > requirements-lab.txt
+	$(call EXPORT,--extra lessons --extra lab) requirements-lab.txt
 
 notebooks: setup-tests ## run the lessons and store their outputs (LESSON=03: that one only)
 	$(RUN) tools.execute_notebooks $(LESSON)
@@ -111,6 +128,6 @@ site: setup-tests ## build the web site into site/, from the lessons as they are
 	@$(RUN) tools.site
 
 clean: ## remove .venv and every cache
-	rm -rf .venv .venv-oldest site build .setup.lock .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv .venv-oldest site build .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +

@@ -1,6 +1,9 @@
 """One list of versions: the ranges admit the exact ones, and these are complete on every system."""
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from itertools import product
@@ -12,15 +15,15 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.stored_lessons import ROOT, read
-from tools import lock
 from transformer_lesson.figures.attention_view.view import BERTVIZ
 
 PROJECT = tomllib.loads(read("pyproject.toml"))
 PYTHONS = [text.split()[-1] for text in PROJECT["project"]["classifiers"]]
 SYSTEMS = [("linux", "Linux", "posix"), ("darwin", "Darwin", "posix"), ("win32", "Windows", "nt")]
-EXTRAS = {name: PROJECT["project"]["optional-dependencies"][name] for name in lock.EXTRAS}
-FOR_ALL = PROJECT["build-system"]["requires"] + PROJECT["project"]["dependencies"]
-FOR_LEARNERS = FOR_ALL + EXTRAS["lessons"] + EXTRAS["lab"]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+FOR_LEARNERS = PROJECT["project"]["dependencies"] + EXTRAS["lessons"] + EXTRAS["lab"]
+FOR_ALL = FOR_LEARNERS + EXTRAS["site"] + EXTRAS["dev"]
+OF_CUDA = re.compile("(cuda-|nvidia-|triton$)")
 
 
 def pins(name: str) -> dict[str, Requirement]:
@@ -40,8 +43,8 @@ def version(pin: Requirement) -> str:
 
 
 def test_the_ranges_admit_the_exact_versions():
-    chosen = {"requirements.txt": FOR_ALL + sum(EXTRAS.values(), [])}
-    for name, ranges in (chosen | {"requirements-lab.txt": FOR_LEARNERS}).items():
+    chosen = {"requirements.txt": FOR_ALL, "requirements-lab.txt": FOR_LEARNERS}
+    for name, ranges in chosen.items():
         exact_ones = pins(name)
         for wanted in map(Requirement, ranges):
             exact = version(exact_ones[canonicalize_name(wanted.name)])
@@ -70,6 +73,17 @@ def test_this_run_uses_the_exact_versions():
     assert installed == {name: version(PINS[name]) for name in here}
 
 
+@pytest.mark.pins
+def test_the_lists_are_what_the_lock_file_says(tmp_path):
+    made = ("Makefile", "pyproject.toml", "uv.lock", "README.md", "LICENSE")
+    for name in made:
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    command = ["make", "lock", "--assume-old=setup-tests", f"RUN={sys.executable} -m"]
+    subprocess.run([*command, "UPGRADE=--offline"], cwd=tmp_path, check=True, capture_output=True)
+    for name in ("uv.lock", "requirements.txt", "requirements-lab.txt"):
+        assert (tmp_path / name).read_text("utf-8") == read(name), "run `make lock`"
+
+
 @pytest.mark.slow
 @pytest.mark.pins
 @pytest.mark.parametrize(("system", "python"), [*product(SYSTEMS, PYTHONS)], ids=str)
@@ -85,7 +99,8 @@ def test_nothing_is_left_to_the_day_of_the_install(system, python):
         except PackageNotFoundError:  # a package for another system
             continue
         asked |= {canonicalize_name(want.name) for want in wants if applies(want, environment)}
-    assert {name for name in asked - there if not lock.OF_CUDA.match(f"{name}=")} == set()
+    assert {name for name in asked - there if not OF_CUDA.match(name)} == set()
+    assert not any(map(OF_CUDA.match, PINS)), "left to PyTorch, whose builds name theirs"
 
 
 def test_conda_and_binder_install_what_make_lab_does_on_every_python_that_is_named():
@@ -98,11 +113,5 @@ def test_conda_and_binder_install_what_make_lab_does_on_every_python_that_is_nam
     assert PROJECT["project"]["requires-python"] == f">={PYTHONS[0]}"
     first, last = ((int(a), int(b)) for a, b in (PYTHONS[i].split(".") for i in (0, -1)))
     supported = f"not {first} <= sys.version_info < {(last[0], last[1] + 1)}"
-    assert supported in read("Makefile") and supported in read("tools/setup.py")
+    assert supported in read("Makefile")
     assert f"Python {PYTHONS[0]} to {PYTHONS[-1]}" in read("README.md")
-
-
-def test_packages_for_graphics_cards_are_left_to_pytorch():
-    made = "cuda-bindings==1 ; sys_platform == 'linux'\nnvidia-nccl-cu13==2\ntriton==3\nnumpy==2\n"
-    assert lock.OF_CUDA.sub("", made) == "numpy==2\n"
-    assert not [name for name in PINS if re.match("cuda|nvidia|triton", name)]

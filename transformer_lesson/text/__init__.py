@@ -2,8 +2,7 @@
 
 `manual` is CPython's own manual, `menus` JupyterLab's menus in English and German.
 Both are already on the machine: nothing is downloaded. `stories` makes tiny stories whose facts can
-be checked. `parallel_text` reads translations from files of your own, `hub_dataset` from a data set
-on the Hugging Face Hub.
+be checked. `parallel_text` reads translations from files of your own.
 """
 
 from transformer_lesson.text.batches import (
@@ -13,7 +12,6 @@ from transformer_lesson.text.batches import (
     count_padding,
     pad_batch,
 )
-from transformer_lesson.text.hub_pairs import hub_dataset
 from transformer_lesson.text.pairs import Pair, parallel_text
 
 __all__ = [
@@ -22,7 +20,6 @@ __all__ = [
     "TranslationBatches",
     "WindowBatches",
     "count_padding",
-    "hub_dataset",
     "pad_batch",
     "parallel_text",
 ]

@@ -376,19 +376,6 @@ def loss_gradient(logits, labels, smoothing, pad_id):
     return gradient / count
 
 
-# %% 08 noise_scale
-def noise_scale(small_norms, large_norms, small_size, large_size):
-    small = 0.0
-    for norm in small_norms:
-        small += float(norm) ** 2 / len(small_norms)
-    large = 0.0
-    for norm in large_norms:
-        large += float(norm) ** 2 / len(large_norms)
-    noise = (small - large) / (1 / small_size - 1 / large_size)
-    signal = large - noise / large_size
-    return noise / signal
-
-
 # %% 09 greedy_decode
 def greedy_decode(next_logits, bos_id, eos_id, max_len):
     ids = [bos_id]
@@ -409,19 +396,6 @@ def append_to_cache(cache, K, V):
     keys = torch.cat([old_K, K], dim=2)
     values = torch.cat([old_V, V], dim=2)
     return keys, values
-
-
-# %% 09 accept_and_residual
-def accept_and_residual(p, q):
-    accept = torch.ones_like(p)
-    guessed = q > 0
-    accept[guessed] = p[guessed] / q[guessed]
-    accept = accept.clamp(max=1.0)
-    residuals = []
-    for b in range(p.shape[0]):
-        missing = (p[b] - q[b]).clamp(min=0.0)
-        residuals.append(missing / missing.sum())
-    return accept, torch.stack(residuals)
 
 
 # %% 09 top_k_filter

@@ -256,12 +256,6 @@ def loss_gradient(logits, labels, smoothing, pad_id):
     return real * (p - smoothing / logits.size(-1)) / real.sum()
 
 
-# %% 08 noise_scale
-def noise_scale(small_norms, large_norms, small_size, large_size):
-    s, l = small_norms.square().mean(), large_norms.square().mean()
-    return (small_size * large_size * (s - l) / (large_size * l - small_size * s)).item()
-
-
 # %% 09 greedy_decode
 def greedy_decode(next_logits, bos_id, eos_id, max_len):
     ids = [bos_id]
@@ -273,12 +267,6 @@ def greedy_decode(next_logits, bos_id, eos_id, max_len):
 # %% 09 append_to_cache
 def append_to_cache(cache, K, V):
     return (K, V) if cache is None else tuple(map(torch.cat, zip(cache, (K, V)), (-2, -2)))
-
-
-# %% 09 accept_and_residual
-def accept_and_residual(p, q):
-    accept = torch.where(q > 0, (p / q).clamp(max=1), 1.0)
-    return accept, F.normalize(F.relu(p - q), p=1, dim=-1, eps=0.0)
 
 
 # %% 09 top_k_filter

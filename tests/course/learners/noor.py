@@ -341,14 +341,6 @@ def loss_gradient(logits, labels, smoothing, pad_id):
     return wrong.masked_fill(~counts.unsqueeze(-1), 0.0).div(counts.count_nonzero())
 
 
-# %% 08 noise_scale
-def noise_scale(small_norms, large_norms, small_size, large_size):
-    unknowns = torch.tensor([[1.0, 1 / small_size], [1.0, 1 / large_size]], dtype=torch.float64)
-    known = torch.stack([norms.double().pow(2).mean() for norms in (small_norms, large_norms)])
-    signal, noise = torch.linalg.solve(unknowns, known)
-    return (noise / signal).item()
-
-
 # %% 09 greedy_decode
 def greedy_decode(next_logits, bos_id, eos_id, max_len):
     if max_len == 1:
@@ -368,15 +360,6 @@ def append_to_cache(cache, K, V):
     if cache is None:
         return K, V
     return tuple(map(lambda old, new: torch.cat([old, new], dim=-2), cache, (K, V)))
-
-
-# %% 09 accept_and_residual
-def accept_and_residual(p, q):
-    guessed = q > 0
-    ratio = p / torch.where(guessed, q, torch.ones_like(q))
-    accept = torch.where(guessed & (ratio < 1), ratio, torch.ones_like(p))
-    missing = (p - q) * (p > q)
-    return accept, missing / missing.sum(dim=-1)[..., None]
 
 
 # %% 09 top_k_filter

@@ -80,26 +80,6 @@ def _(logits, labels, smoothing, pad_id):
     return (logits.softmax(-1) - q) * real[..., None] / real.sum().clamp(min=1)
 
 
-@right("noise_scale")
-def _(small_norms, large_norms, small_size, large_size):
-    ratio = large_norms.norm().pow(2) / len(large_norms) / (small_norms @ small_norms)
-    ratio = ratio * len(small_norms)  # large over small
-    return (1 - ratio) / (ratio / small_size - 1 / large_size)
-
-
-@right("noise_scale")
-def _(small_norms, large_norms, small_size, large_size):
-    # the slope of a line through two points: squared length against 1 / size
-    y1, y2 = [sum(x * x for x in n.tolist()) / len(n) for n in (small_norms, large_norms)]
-    slope = (y1 - y2) / (1 / small_size - 1 / large_size)
-    return slope / (y2 - slope / large_size)
-
-
-@wrong("noise_scale", "unusual", "variance of the lengths")
-def _(small_norms, large_norms, small_size, large_size):
-    return (small_norms.var() * small_size / large_norms.mean() ** 2).item()
-
-
 @right("training_step")
 def _(model, batch, loss_function, optimizer, max_norm):
     # gradients that are gone are clear

@@ -441,9 +441,3 @@ def _(written, tokens):
         return True
 
     return torch.tensor(list(map(run, (written + t for t in tokens))), dtype=torch.bool)
-
-
-@right("accept_and_residual")
-def _(p, q):
-    accept = torch.minimum((p / q).nan_to_num(nan=1.0), torch.tensor(1.0, dtype=p.dtype))
-    return accept, F.normalize(F.relu(p - q), p=1, dim=-1)

@@ -110,17 +110,3 @@ def _(x, block, mask, positions):
     normed = x * (x.square().mean(-1, keepdim=True) + 1e-5).rsqrt() * block.norm_2
     gate = normed @ block.W_gate
     return x + (gate / (1 + torch.exp(-gate)) * (normed @ block.W_up)) @ block.W_down
-
-
-@right("most_similar")
-def _(query, vectors, k):
-    def cosine(i):
-        v = vectors[i]
-        return float(v @ query / (v.norm() * query.norm()))
-
-    return sorted(range(len(vectors)), key=cosine, reverse=True)[:k]
-
-
-@wrong("most_similar", "usual", "returns the cosines")
-def _(query, vectors, k):
-    return F.cosine_similarity(vectors, query[None]).topk(k).values

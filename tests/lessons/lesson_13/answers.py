@@ -209,47 +209,6 @@ def _(x, n_groups):
     return out
 
 
-@right("stretched_frequencies")
-def _(d_head, base, trained_length, factor, low=1.0, high=4.0):
-    frequencies = []
-    for j in range(d_head // 2):
-        f = base ** (-2 * j / d_head)
-        turns = trained_length / (2 * math.pi / f)
-        if turns >= high:
-            frequencies.append(f)
-        elif turns <= low:
-            frequencies.append(f / factor)
-        else:
-            share = (turns - low) / (high - low)
-            frequencies.append(share * f + (1 - share) * f / factor)
-    return torch.tensor(frequencies)
-
-
-@right("stretched_frequencies")
-def _(d_head, base, trained_length, factor, low=1.0, high=4.0):
-    """By wavelengths, as the library transformers does for Llama 3."""
-    f = 1.0 / (base ** (torch.arange(0, d_head, 2, dtype=torch.float64) / d_head))
-    wavelength = 2 * math.pi / f
-    smooth = (trained_length / wavelength - low) / (high - low)
-    between = (1 - smooth) * f / factor + smooth * f
-    stretched = torch.where(wavelength > trained_length / low, f / factor, f)
-    inside = ~(wavelength < trained_length / high) & ~(wavelength > trained_length / low)
-    return torch.where(inside, between, stretched)
-
-
-@wrong("stretched_frequencies", "unusual", "a ramp over the pair's number, as YaRN's code has it")
-def _(d_head, base, trained_length, factor, low=1.0, high=4.0):
-    half = d_head // 2
-
-    def pair_of(turns):
-        return d_head * math.log(trained_length / (turns * 2 * math.pi)) / (2 * math.log(base))
-
-    first, last = max(pair_of(high), 0), min(pair_of(low), half - 1)
-    ramp = ((torch.arange(half) - first) / max(last - first, 1e-3)).clamp(0, 1)
-    f = base ** (-torch.arange(half) / half)
-    return f / factor * ramp + f * (1 - ramp)
-
-
 @right("cut_off")
 def _(weights, window):
     kept = torch.ones_like(weights[0]).tril().triu(1 - window)

@@ -9,31 +9,6 @@ import torch.nn.functional as F
 from tests.exercises.answers import right, wrong
 
 
-@right("sequence_log_prob")
-def _(logits, labels, pad_id):
-    loss = F.cross_entropy(logits.mT, labels, ignore_index=pad_id, reduction="none")
-    return -loss.sum(1)
-
-
-@right("sequence_log_prob")
-def _(logits, labels, pad_id):
-    """Token by token."""
-    texts = []
-    for row, text in zip(logits, labels, strict=True):
-        total = row.new_zeros(())
-        for scores, label in zip(row, text, strict=True):
-            if label != pad_id:
-                total = total + scores[label] - scores.logsumexp(0)
-        texts.append(total)
-    return torch.stack(texts)
-
-
-@wrong("sequence_log_prob", "usual", "the mean loss of the batch, times the length")
-def _(logits, labels, pad_id):
-    loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id)
-    return -loss * (labels != pad_id).sum(1)
-
-
 @right("dpo_loss")
 def _(chosen, rejected, ref_chosen, ref_rejected, beta):
     """As cross-entropy of two classes, of which the first is right."""
@@ -87,46 +62,6 @@ def _(log_probs, mask, rewards):
     spread = rewards.std(1, keepdim=True, correction=0)
     A = ((rewards - rewards.mean(1, keepdim=True)) / spread).nan_to_num(0.0).clamp(-1, 1)
     return -(A * (log_probs * mask).sum(-1) / mask.sum(-1)).mean()
-
-
-@right("lora")
-def _(x, W, A, B, alpha):
-    """Rank by rank."""
-    y = F.linear(x, W)
-    for a, b in zip(A, B.T, strict=True):
-        y = y + alpha / len(A) * torch.einsum("bn,o->bno", x @ a, b)
-    return y
-
-
-@wrong("lora", "usual", "the change is multiplied with what the layer gives")
-def _(x, W, A, B, alpha):
-    y = x @ W.mT
-    return y + alpha / A.size(0) * (y @ B) @ B.mT
-
-
-@wrong("lora", "unusual", "computes without a graph, so that the adapter never learns")
-@torch.no_grad()
-def _(x, W, A, B, alpha):
-    return F.linear(x, W) + alpha / len(A) * F.linear(F.linear(x, A), B)
-
-
-@wrong("lora", "unusual", "adds the adapter to W in place")
-def _(x, W, A, B, alpha):
-    W += alpha / A.size(0) * B @ A
-    return x @ W.mT
-
-
-@right("merged_lora")
-def _(W, A, B, alpha):
-    """What a layer does with each single input number, side by side."""
-    inputs = torch.eye(W.size(1), dtype=W.dtype)
-    return (inputs @ W.T + (alpha / A.shape[0]) * inputs @ A.T @ B.T).T
-
-
-@wrong("merged_lora", "usual", "in place")
-def _(W, A, B, alpha):
-    W += alpha / A.size(0) * B @ A
-    return W
 
 
 @right("pass_at_k")

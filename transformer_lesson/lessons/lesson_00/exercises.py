@@ -131,31 +131,19 @@ def write_translation(next_word, source):
     """Ask for the next word and append it, until the answer is <eos>; return the words."""
     first = choose(None, asked_once=next_word(source, []), first_unseen=next_word(source, []))
     written = choose([], first_unseen=[first], bos_in_front=["<bos>"])
-    rounds = choose(
-        count(),
-        as_many_as_in_english=source.split(),
-        ten_at_most=range(10),
-        twenty_at_most=range(20),
-    )
+    rounds = choose(count(), as_many_as_in_english=source.split(), ten_at_most=range(10))
     for _ in rounds:
         word = choose(_asked(next_word, source, written), asked_once=first)
         ended = choose(word == EOS, never_ends=word == "eos", inverted=word != EOS)
         if choose(ended, eos_kept=False):
             break
-        written = choose(
-            [*written, word], letters=[*written, *word], append_returned=written.append(word)
-        )
+        written = choose([*written, word], letters=[*written, *word])
         if ended:
             break
-    return _returned(written)
+    return written
 
 
 def _asked(next_word, source, written):
     """Return the next word."""
-    asked_with = choose(written, one_behind=written[:-1], text=" ".join(map(str, written)))
+    asked_with = choose(written, one_behind=written[:-1])
     return next_word(source, asked_with)
-
-
-def _returned(written):
-    """Return the words as the function's result."""
-    return choose(written, number_of_words=len(written))

@@ -82,23 +82,9 @@ def apply_byte_pairs(word, merges):
         pieces = choose(
             _merged(pieces, _places(pieces, pair)),
             inside_pieces=" ".join(pieces).replace(" ".join(pair), "".join(pair)).split(),
-            list_shrinks=choose(
-                _merged_while_it_shrinks(pieces, pair), _merged_while_it_shrinks(pieces, pair, 1)
-            ),
             gaps_left=_merged_with_gaps(pieces, pair),
-            gaps_kept=_merged_with_gaps(pieces, pair),
         )
-    pieces = choose(
-        pieces,
-        leftmost_first=_leftmost_first(word, merges),
-        longest_match=_longest_match(word, ["".join(pair) for pair in merges]),
-    )
-    return choose(
-        pieces,
-        gaps_left=list(filter(None, pieces)),
-        replaced_in_the_word=_replaced(word, merges),
-        end_of_word=[*pieces, "</w>"],
-    )
+    return choose(pieces, gaps_left=list(filter(None, pieces)), end_of_word=[*pieces, "</w>"])
 
 
 def _characters(word):
@@ -129,27 +115,6 @@ def _merged(pieces, places):
     return merged
 
 
-def _merged_once(pieces, pair):
-    """Return pieces with a pair merged where it stands first."""
-    for i, both in enumerate(pairwise(pieces)):
-        if both == pair:
-            return [*pieces[:i], "".join(pair), *pieces[i + 2 :]]
-    return pieces
-
-
-def _merged_while_it_shrinks(pieces, pair, looked_at=2):
-    """Return pieces with a pair merged, by a loop that counts as far as they once reached.
-
-    Of two pieces it first looks at so many; only if those fit does it look at both.
-    """
-    pieces = list(pieces)
-    for i in range(len(pieces) - 1):
-        first = tuple(pieces[i + j] for j in range(looked_at))
-        if first == pair[:looked_at] and pieces[i + 1] == pair[1]:
-            pieces[i : i + 2] = ["".join(pair)]
-    return pieces
-
-
 def _merged_with_gaps(pieces, pair):
     """Return pieces with a pair merged, and an empty one where its right-hand piece was."""
     pieces = list(pieces)
@@ -159,37 +124,12 @@ def _merged_with_gaps(pieces, pair):
     return pieces
 
 
-def _replaced(word, merges):
-    """Return a word with spaces around all that is merged."""
-    for pair in merges:
-        word = word.replace("".join(pair), f" {''.join(pair)} ")
-    return word.split()
-
-
 def _fitting(word, merges):
     """Return the merges before the first one that does not fit."""
     for number in range(len(merges)):
         if pieces_by(word, merges[:number]) == pieces_by(word, merges[: number + 1]):
             return merges[:number]
     return merges
-
-
-def _leftmost_first(word, merges):
-    """Return the pieces after the leftmost merge, whichever it is, until none fits."""
-    pieces = list(word)
-    while fitting := [pair for pair in pairwise(pieces) if pair in merges]:
-        pieces = _merged_once(pieces, fitting[0])
-    return pieces
-
-
-def _longest_match(word, known):
-    """Return the pieces that are taken from the left, each as long as one that is known."""
-    pieces, start = [], 0
-    while start < len(word):
-        fitting = [piece for piece in known if word.startswith(piece, start)]
-        pieces.append(max([word[start], *fitting], key=len))
-        start += len(pieces[-1])
-    return pieces
 
 
 TRAININGS = (
@@ -251,14 +191,12 @@ def _train_byte_pairs_inputs(draw: Draw) -> tuple:
 def train_byte_pairs(counts, n_merges):
     """Find n_merges pairs of neighbors, each the most frequent one after those before it."""
     merges, frequency = [], {}
-    rounds = choose(n_merges, up_to_a_size=n_merges - len(set("".join(counts))))
-    for _ in range(rounds):
+    for _ in range(n_merges):
         cut_by = choose(merges, never_merged=[], the_last_one_alone=merges[-1:])
         frequency = _frequency(counts, cut_by, choose({}, never_reset=frequency))
         if choose(
             not frequency,
             error_at_the_end=False,
-            nothing_at_0=False,
             rare_ones_left_out=max(frequency.values(), default=0) < 2,
         ):
             break
@@ -271,10 +209,8 @@ def _best(frequency):
     """Return the most frequent pair."""
     return choose(
         max(frequency, key=frequency.get),
-        last_of_equals=max(reversed(frequency), key=frequency.get),
         alphabetical=min(frequency, key=lambda pair: (-frequency[pair], pair)),
         reverse_alphabetical=max(frequency, key=lambda pair: (frequency[pair], pair)),
-        nothing_at_0=Counter(frequency).most_common(1)[0][0],
     )
 
 
@@ -286,24 +222,11 @@ def _frequency(words, merges, frequency):
             end_of_word=pieces_by([*word, "</w>"], merges),
             inside_pieces=_pieces_by_replacing(word, merges),
         )
-        pairs = choose(
-            list(pairwise(pieces)),
-            once_per_word=list(dict.fromkeys(pairwise(pieces))),
-            overlaps_counted_once=_without_overlaps(pieces),
-        )
+        pairs = list(pairwise(pieces))
         for pair in pairs:
             before = frequency.get(pair, 0)
-            frequency[pair] = choose(before + count, multiplied=(before + 1) * count)
+            frequency[pair] = before + count
     return frequency
-
-
-def _without_overlaps(pieces):
-    """Return the pairs, of two equal ones that overlap only the left one."""
-    pairs = []
-    for pair in pairwise(pieces):
-        overlaps = pair[0] == pair[1] and pairs[-1:] == [pair]
-        pairs.append(None if overlaps else pair)
-    return list(filter(None, pairs))
 
 
 def _most_common(counts, n_merges):
@@ -392,7 +315,7 @@ def embed(ids, table):
         squared=d_model**2,
     )
     looked_up = _looked_up(choose(table, in_place=table.mul_(scale)), ids)
-    embedding = choose(looked_up * scale, in_place=looked_up, added=looked_up + scale)
+    embedding = choose(looked_up * scale, in_place=looked_up)
     embedding = choose(
         embedding,
         padding_of_zeros=embedding.masked_fill((ids == 0)[..., None], 0.0),
@@ -409,6 +332,5 @@ def _looked_up(table, ids):
         norm_of_1_at_most=F.embedding(ids, table, max_norm=1.0),
         row_before=table[ids - 1],
         row_after=table[(ids + 1) % len(table)],
-        columns=table[:, ids],
         one_hot_too_narrow=F.one_hot(ids).to(table.dtype) @ table,
     )

@@ -111,12 +111,7 @@ def sinusoidal_encoding(n_positions, d_model, base=10000.0):
     angle = _angle(position, two_i, d_model, choose(base, always_10000=10000.0))
     angle = choose(angle, degrees=torch.deg2rad(angle))
     encoding = _waves(angle, column)
-    return choose(
-        encoding,
-        transposed=encoding.T,
-        last_position=encoding[-1],
-        scaled=encoding * math.sqrt(d_model),
-    )
+    return choose(encoding, transposed=encoding.T, last_position=encoding[-1])
 
 
 def _angle(position, two_i, d_model, base):

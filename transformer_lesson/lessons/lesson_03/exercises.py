@@ -147,7 +147,7 @@ def padding_mask(ids, pad_id):
         one_padding_kept=(ids != pad_id) | ((ids == pad_id).cumsum(-1) == 1),
     )
     mask = choose(real[:, None, None, :], queries=real[:, None, :, None])
-    return choose(mask, numbers=mask.float(), bytes=mask.byte())
+    return choose(mask, numbers=mask.float())
 
 
 def _attention_inputs(draw: Draw) -> tuple:
@@ -268,7 +268,6 @@ def _masked(scores, hidden):
         scores.masked_fill(hidden, lowest),
         scores.masked_fill(hidden, -math.inf),
         zero_for_hidden=scores.masked_fill(hidden, 0.0),
-        not_low_enough=scores.masked_fill(hidden, -10.0),
         ten_subtracted=scores - 10.0 * hidden,
         zero_times_infinity=scores + hidden.float() * -math.inf if hidden.dim() else scores,
         hidden_after_softmax=scores,
@@ -283,7 +282,6 @@ def _weights(scores, hidden):
     shares = choose(
         scores.softmax(-1),
         over_queries=scores.softmax(-2),
-        over_heads=scores.softmax(1),
         over_all=scores.flatten(-2).softmax(-1).view(scores.shape),
         twice=scores.softmax(-1).softmax(-1),
         sigmoid=scores.sigmoid(),

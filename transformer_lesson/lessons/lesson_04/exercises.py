@@ -125,8 +125,6 @@ def role_head(n_places):
         around_the_end=j == (i - 1) % n_places,
         looks_ahead=j == i + 1,
         itself=j == i,
-        two_back=j == i - 2,
-        all_before=j < i,
         both_sides=(j - i).abs() == 1,
         product_of_places=(i - 1) * j,
     )
@@ -138,7 +136,7 @@ def role_head(n_places):
     W_K[6:, 1:] = torch.eye(n_places)  # place j by column 1 + j
     W_V = torch.zeros(6 + n_places, 1)
     W_V[6:] = 0.0
-    W_V[choose(2, article=0, next_row=3)] = 1.0
+    W_V[2] = 1.0
     return W_Q, W_K, W_V
 
 
@@ -194,9 +192,7 @@ def split_heads(x, n_heads):
         numbers_first=cut.permute(0, 2, 3, 1),
         numbers_in_front=cut.permute(0, 3, 1, 2),
     )
-    return choose(
-        heads, joined_with_the_batch=heads.flatten(0, 1), scaled=heads / math.sqrt(d_head)
-    )
+    return choose(heads, joined_with_the_batch=heads.flatten(0, 1))
 
 
 def _merge_inputs(draw: Draw) -> tuple:
@@ -235,7 +231,7 @@ def merge_heads(x):
         batch_and_heads_exchanged=x.transpose(0, 1).reshape(batch, n, n_heads * d_head),
         averaged=x.mean(1),
     )
-    return choose(merged, flat=merged.flatten(), scaled=merged / math.sqrt(n_heads))
+    return choose(merged, flat=merged.flatten())
 
 
 MASKS = ("", "1 1 n n", "batch 1 1 n", "1 head n n", "n n", "head n n", "batch head n n", "1 1 1 n")
@@ -297,10 +293,10 @@ def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     n_heads = choose(n_heads, single_head=1)
     projections = choose((W_Q, W_K, W_V), transposed_weights=(W_Q.T, W_K.T, W_V.T))
     W_O = choose(W_O, transposed_weights=W_O.T)
-    W_Q, W_K, W_V = choose(projections, one_projection=projections[:1] * 3)
+    W_Q, W_K, W_V = projections
     Q = _heads(choose(x @ W_Q, queries_not_projected=x), n_heads)
     K = choose(x @ W_K, keys_not_projected=x)
-    V = choose(x @ W_V, keys_as_values=x @ W_K, values_not_projected=x)
+    V = choose(x @ W_V, values_not_projected=x)
     K, V = _heads(K, n_heads), _heads(V, n_heads)
     scale = choose(
         math.sqrt(Q.size(-1)),
@@ -309,8 +305,7 @@ def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
         not_the_root=Q.size(-1),
     )
     weights = _weights((Q @ K.mT) / scale, mask)
-    output = _projected(weights @ V, x, W_O)
-    return choose(output, pair=(output, weights))
+    return _projected(weights @ V, x, W_O)
 
 
 def _heads(numbers, n_heads):
@@ -333,17 +328,8 @@ def _weights(scores, mask):
         mask_ignored=torch.tensor(False),
         first_heads_mask=hidden[:, :1] if hidden.dim() == 4 else hidden,
     )
-    masked = choose(
-        scores.masked_fill(hidden, torch.finfo(scores.dtype).min),
-        zero_for_hidden=scores.masked_fill(hidden, 0.0),
-        hidden_after_softmax=scores,
-    )
-    shares = choose(
-        masked.softmax(-1),
-        over_queries=masked.softmax(-2),
-        over_heads=masked.softmax(1),
-        no_softmax=masked,
-    )
+    masked = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
+    shares = choose(masked.softmax(-1), over_heads=masked.softmax(1))
     empty = hidden.all(-1, keepdim=True) if hidden.dim() else hidden
     return choose(
         shares.masked_fill(hidden, 0.0),

@@ -67,7 +67,7 @@ def encoder_block(x, attention, feed_forward, norm_1, norm_2):
 
 def _attention_branch(x, attention, norm):
     """Return norm(x + attention(x))."""
-    read = choose(x, pre_norm=norm(x), first_pre_norm=norm(x))
+    read = choose(x, pre_norm=norm(x))
     found = choose(
         attention(read),
         norms_before_sums=norm(attention(read)),
@@ -77,24 +77,17 @@ def _attention_branch(x, attention, norm):
     )
     carried = choose(x, no_first_residual=torch.zeros_like(x), no_residuals=torch.zeros_like(x))
     total = choose(carried + found, in_place=x.add_(found))
-    return choose(
-        norm(total), pre_norm=total, first_pre_norm=total, norms_before_sums=total, no_norms=total
-    )
+    return choose(norm(total), pre_norm=total, norms_before_sums=total)
 
 
 def _feed_forward_branch(x, H, feed_forward, norm):
     """Return norm(H + feed_forward(H))."""
     source = choose(H, both_read_x=x)
     read = choose(source, pre_norm=norm(source), second_pre_norm=norm(source))
-    written = choose(
-        feed_forward(read),
-        norms_before_sums=norm(feed_forward(read)),
-        no_feed_forward=torch.zeros_like(x),
-    )
+    written = choose(feed_forward(read), norms_before_sums=norm(feed_forward(read)))
     carried = choose(
         H,
         residual_of_the_input=x,
-        both_residuals=H + x,
         no_second_residual=torch.zeros_like(x),
         no_residuals=torch.zeros_like(x),
     )
@@ -107,7 +100,6 @@ def _feed_forward_branch(x, H, feed_forward, norm):
         second_pre_norm=total,
         norms_before_sums=total,
         no_second_norm=total,
-        no_norms=total,
     )
 
 
@@ -164,7 +156,6 @@ def who_told(weights, values, new_weights, new_values):
         turned_weights=(weights.mT, new_weights.mT),
         softmax_again=(weights.softmax(-1), new_weights.softmax(-1)),
         no_weights=(torch.ones_like(weights), torch.ones_like(weights)),
-        one_mean_of_all_heads=(_over_heads(weights), _over_heads(new_weights)),
     )
     values, new_values = choose(
         (values, new_values),
@@ -174,13 +165,7 @@ def who_told(weights, values, new_weights, new_values):
     before, now = _brought(weights, values), _brought(new_weights, new_values)
     change = now - before
     squares = _squares(change)
-    told = _length(squares, before, now)
-    return choose(told, shares=told / told.sum(-1, keepdim=True))
-
-
-def _over_heads(weights):
-    """Return the mean of all heads in the place of each."""
-    return weights.mean(1, keepdim=True).expand_as(weights)
+    return _length(squares, before, now)
 
 
 def _brought(weights, values):
@@ -193,7 +178,6 @@ def _length(squares, before, now):
     ends = _over_all_heads(before, now)
     return choose(
         squares.sqrt(),
-        lengths_compared=(ends[1] - ends[0]).abs(),
         compared_with_before=squares.sqrt() / ends[0],
         directions_compared=1 - (before * now).sum((1, -1)) / (ends[0] * ends[1]),
     )
@@ -207,9 +191,7 @@ def _over_all_heads(*parts):
 def _squares(change):
     """Return the square of the length of each change, over all heads at once."""
     return choose(
-        change.square().sum((1, -1)),
-        heads_averaged_first=change.mean(1).square().sum(-1),
-        first_head=change[:, 0].square().sum(-1),
+        change.square().sum((1, -1)), heads_averaged_first=change.mean(1).square().sum(-1)
     )
 
 
@@ -243,12 +225,7 @@ def encoder_forward(source_ids, weights):
     table = choose(table, target_table=weights.target_table)
     real = padding_mask(source_ids, weights.pad_id)
     mask = choose(
-        real,
-        no_mask=None,
-        inverted_mask=~real,
-        causal=causal_mask(source_ids.size(1)),
-        hidden_queries=real.mT,
-        hidden_queries_too=real & real.mT,
+        real, no_mask=None, causal=causal_mask(source_ids.size(1)), hidden_queries=real.mT
     )
     PE = sinusoidal_encoding(source_ids.size(1), table.size(1))
     x = _placed(source_ids, table, PE)
@@ -262,24 +239,15 @@ def encoder_forward(source_ids, weights):
 
 def _placed(ids, table, PE):
     """Return embeddings plus positions."""
-    x = choose(
-        embed(ids, table),
-        not_scaled=table[ids],
-        scaled_twice=embed(ids, table) * table.size(1) ** 0.5,
-    )
-    return choose(
-        x + PE,
-        no_positions=x,
-        positions_scaled_too=x + PE * table.size(1) ** 0.5,
-        positions_from_one=x + sinusoidal_encoding(ids.size(1) + 1, table.size(1))[1:],
-    )
+    x = choose(embed(ids, table), not_scaled=table[ids])
+    return choose(x + PE, no_positions=x)
 
 
 def _through(x, block, n_heads, mask):
     """Return what a block makes of x."""
     W_Q, W_K, W_V, W_O = block.self_attention
     matrices = (W_Q, W_K, W_V, W_O)
-    first, second = choose(block.norms[:2], norms_swapped=(block.norms[1], block.norms[0]))
+    first, second = block.norms[:2]
     sublayers = (
         lambda h: multi_head_attention(h, *matrices, n_heads, mask),
         lambda h: feed_forward(h, *block.feed_forward),

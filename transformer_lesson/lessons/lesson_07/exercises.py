@@ -64,12 +64,10 @@ def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     y, memory = choose((y, memory), arguments_swapped=(memory, y), target_alone=(y, y))
     Q = choose(y @ W_Q, queries_not_projected=y)
     K = choose(memory @ W_K, keys_from_target=y @ W_K)
-    V = choose(memory @ W_V, values_from_target=y @ W_V, keys_as_values=memory @ W_K)
+    V = choose(memory @ W_V, values_from_target=y @ W_V)
     Q, K, V = split_heads(Q, n_heads), split_heads(K, n_heads), split_heads(V, n_heads)
     mask = choose(mask, mask_ignored=None)
-    Q = choose(
-        Q, unscaled=Q * Q.size(-1) ** 0.5, root_of_d_model=Q * (Q.size(-1) / y.size(-1)) ** 0.5
-    )
+    Q = choose(Q, root_of_d_model=Q * (Q.size(-1) / y.size(-1)) ** 0.5)
     heads, weights = attention.scaled_dot_product_attention(Q, K, V, mask)
     if mask is not None:
         empty = ~mask.any(-1, keepdim=True)
@@ -78,9 +76,8 @@ def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
             empty_rows_even=torch.where(empty, V.mean(-2, keepdim=True), heads),
             empty_rows_of_nan=heads.masked_fill(empty, math.nan),
         )
-    joined = choose(merge_heads(heads), merged_without_transpose=heads.reshape(y.shape))
-    output = choose(joined @ W_O, no_output_projection=joined)
-    return choose(output, residual=y + output, pair=(output, weights))
+    joined = merge_heads(heads)
+    return choose(joined @ W_O, no_output_projection=joined)
 
 
 def _forward_inputs(draw: Draw) -> tuple:
@@ -101,40 +98,23 @@ def _placed(ids, table):
     """Return embeddings plus positions."""
     x, PE = embed(ids, table), sinusoidal_encoding(ids.size(1), table.size(1))
     x = choose(x, not_scaled=table[ids])
-    return choose(
-        x + PE,
-        no_positions=x,
-        positions_from_one=x + sinusoidal_encoding(ids.size(1) + 1, table.size(1))[1:],
-    )
+    return choose(x + PE, no_positions=x)
 
 
 def _through(y, memory, block, n_heads, causal, real):
     """Return what a block makes of y and memory."""
-    own, crossed = choose(
-        (block.self_attention, block.cross_attention),
-        attentions_swapped=(block.cross_attention, block.self_attention),
-    )
-    first, second, third = choose(block.norms, first_norm_for_all=(block.norms[0],) * 3)
+    own, crossed = (block.self_attention, block.cross_attention)
+    first, second, third = block.norms
     return blocks.decoder_block(
         y,
         memory,
         lambda h: multi_head_attention(h, *own, n_heads, causal),
-        lambda h, memory: choose(
-            attention.cross_attention(h, memory, *crossed, n_heads, real),
-            causal_across=attention.cross_attention(
-                h, memory, *crossed, n_heads, _seen_so_far(h, memory) & real
-            ),
-        ),
+        lambda h, memory: attention.cross_attention(h, memory, *crossed, n_heads, real),
         lambda h: feed_forward(h, *block.feed_forward),
         lambda h: layer_norm(h, *first, 1e-5),
         lambda h: layer_norm(h, *second, 1e-5),
         lambda h: layer_norm(h, *third, 1e-5),
     )
-
-
-def _seen_so_far(y, memory):
-    """Return the mask that hides source tokens behind the target's position."""
-    return torch.ones(y.size(1), memory.size(1), dtype=torch.bool).tril()
 
 
 def _decoder_inputs(draw: Draw) -> tuple:
@@ -174,7 +154,6 @@ def _decoder_inputs(draw: Draw) -> tuple:
 )
 def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     """Post-norm: self-attention, cross-attention and feed-forward, each with add & norm."""
-    y, memory = choose((y, memory), arguments_swapped=(memory, y))
     norm_1, norm_2, norm_3 = choose(
         (norm_1, norm_2, norm_3),
         last_two_norms_swapped=(norm_1, norm_3, norm_2),
@@ -213,7 +192,7 @@ def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm
 )
 def decoder_forward(target_ids, memory, source_ids, weights):
     """Return logits: embeddings plus positions, every block, the projection."""
-    table = choose(weights.target_table, source_table=weights.source_table)
+    table = weights.target_table
     causal = causal_mask(target_ids.size(1))
     causal = choose(causal, no_causal_mask=None, causal_inverted=causal.mT)
     real = padding_mask(source_ids, choose(weights.pad_id, pad_id_assumed=0))
@@ -230,9 +209,7 @@ def decoder_forward(target_ids, memory, source_ids, weights):
 def _own(self_attention, memory, queries):
     """Return what the target's tokens find among themselves."""
     return choose(
-        self_attention(queries),
-        self_reads_memory=self_attention(queries, memory),
-        three_arguments=self_attention(queries, queries, queries),
+        self_attention(queries), three_arguments=self_attention(queries, queries, queries)
     )
 
 
@@ -244,7 +221,6 @@ def _asking(cross_attention, y, memory, norm, queries):
         reads_its_queries=cross_attention(queries, queries),
         asked_by_the_input=cross_attention(y, memory),
         memory_normalized=cross_attention(queries, norm(memory)),
-        memory_left_out=cross_attention(queries),
         three_arguments=cross_attention(queries, memory, memory),
         memory_cut=cross_attention(queries, memory[:, : queries.size(1)]),
         memory_averaged=cross_attention(queries, memory.mean(1, keepdim=True)),
@@ -257,7 +233,7 @@ def _first_branch(y, sublayer, norm):
     written = sublayer(read)
     carried = choose(y, no_residuals=torch.zeros_like(y))
     total = choose(carried + written, in_place=y.add_(written))
-    return choose(norm(total), pre_norm=total, no_norms=total)
+    return choose(norm(total), pre_norm=total)
 
 
 def _second_branch(y, memory, after_self, sublayer, norm):
@@ -274,7 +250,7 @@ def _second_branch(y, memory, after_self, sublayer, norm):
     total = choose(
         carried + written, in_place=carried.add_(written) if carried is y else carried + written
     )
-    return choose(norm(total), pre_norm=total, no_norms=total)
+    return choose(norm(total), pre_norm=total)
 
 
 def _third_branch(y, after_self, after_cross, sublayer, norm):
@@ -290,7 +266,7 @@ def _third_branch(y, after_self, after_cross, sublayer, norm):
     total = choose(
         carried + written, in_place=carried.add_(written) if carried is y else carried + written
     )
-    return choose(norm(total), pre_norm=total, no_third_norm=total, no_norms=total)
+    return choose(norm(total), pre_norm=total, no_third_norm=total)
 
 
 class Mixer:
@@ -420,7 +396,7 @@ def leaks_future(model, ids):
     """Return whether changing a token moves the output of any earlier position."""
     before, changed, leaks = model(ids), ids.clone(), []
     for position in _positions(ids.size(1)):
-        changed = choose(ids.clone(), in_place=ids, in_place_throughout=ids)
+        changed = choose(ids.clone(), in_place=ids)
         sentences = slice(None)
         place = choose(position, all_later=slice(position, None))
         changed[sentences, place] = _another(ids[sentences, place], ids.max() + 1)
@@ -429,15 +405,10 @@ def leaks_future(model, ids):
             text_cut_off=model(ids[:, :position]) - before[:, :position],
             most_probable=(model(changed).argmax(-1) - before.argmax(-1)),
         )
-        scale = choose(1.0, relative=before[:, :position].norm() + 1e-8)
-        leaks.append(_moves(difference / scale, position))
-        if choose(leaks[-1], in_place_throughout=False):
+        leaks.append(_moves(difference, position))
+        if leaks[-1]:
             break
-    found = any(leaks)
-    return choose(
-        found,
-        number=int(found),
-    )
+    return any(leaks)
 
 
 def _positions(n):
@@ -476,7 +447,7 @@ def _moves(difference, position):
             output_before=slice(position - 1, position),
         ),
     ]
-    size = choose(earlier.abs(), sign_kept=earlier, sign_turned=-earlier)
+    size = choose(earlier.abs(), sign_turned=-earlier)
     tolerance = choose(1e-5, too_small=0.0, too_large=1e-3)
     return choose(
         (size > tolerance).any().item(),
@@ -484,5 +455,4 @@ def _moves(difference, position):
         averaged=size.mean().item() > tolerance,
         signs_cancel=abs(earlier.sum().item()) > tolerance,
         three_axes_only=any(moved > tolerance for moved in size.amax((0, 2))),
-        stays=(size <= tolerance).any().item(),
     )

@@ -90,9 +90,7 @@ def label_smoothed_loss(logits, labels, smoothing, pad_id):
     logits = choose(
         logits, reshaped=logits.reshape(logits.size(0), logits.size(2), logits.size(1)).mT
     )
-    real = choose(
-        labels != pad_id, counted=torch.ones_like(labels).bool(), inverted=labels == pad_id
-    )
+    real = choose(labels != pad_id, counted=torch.ones_like(labels).bool())
     index = labels[..., None]
     log_p, vocab_size = _log_probabilities(logits), logits.size(-1)
     at_label = -log_p.gather(-1, index)[..., 0]
@@ -106,12 +104,9 @@ def _log_probabilities(logits):
     log_p = choose(
         logits.log_softmax(-1),
         second_softmax=logits.softmax(-1).log_softmax(-1),
-        raw_logits=logits,
-        without_logarithm=logits.softmax(-1),
         over_positions=logits.log_softmax(-2),
         naive_quotient=(logits.exp() / logits.exp().sum(-1, keepdim=True)).log(),
         naive_exponential=logits - logits.exp().sum(-1, keepdim=True).log(),
-        base_2=logits.softmax(-1).log2(),
         little_added=(logits.softmax(-1) + 1e-9).log(),
     )
     return choose(log_p, bits=log_p / math.log(2))
@@ -124,12 +119,10 @@ def _spread(costs, at_label, logits, pad_id):
     return choose(
         costs.mean(-1),
         others_only=others / (vocab_size - 1),
-        others_of_all=others / vocab_size,
         one_too_few=costs.sum(-1) / (vocab_size - 1),
         others_without_padding=(others - costs[..., pad_id]) / (vocab_size - 2),
         annotated=(others - costs[..., pad_id]) / (vocab_size - 2),
         leaks=costs.mean(),
-        raw=-logits.mean(-1),
     )
 
 
@@ -164,7 +157,6 @@ def _mean(losses, real):
         sum=kept.sum(),
         by_sentences=kept.sum() / len(losses),
         mean_of_means=(kept.sum(-1) / real.sum(-1)).mean(),
-        median=losses[real].median(),
     )
     return choose(mean, number=mean.tolist())
 
@@ -219,7 +211,6 @@ def loss_gradient(logits, labels, smoothing, pad_id):
         target_alone=-q,
         summed=p + q,
         label_alone=(p - q) * hot,
-        spread_forgotten=(1 - smoothing) * (p - hot),
         softmax_once_more=(p - q) * p * (1 - p),
         jacobian_once_more=p * (p - q - (p * (p - q)).sum(-1, keepdim=True)),
     )
@@ -229,25 +220,18 @@ def loss_gradient(logits, labels, smoothing, pad_id):
 
 def _share(kept, real):
     """Return the gradient of the mean, from that of the sum."""
-    return choose(kept / real.sum(), no_mean=kept, by_positions=kept / real.size(-1))
+    return kept / real.sum()
 
 
 def _probabilities(logits):
     """Return what the model gives each word."""
-    return choose(
-        logits.softmax(-1),
-        log_p=logits.log_softmax(-1),
-        second_softmax=logits.softmax(-1).softmax(-1),
-    )
+    return choose(logits.softmax(-1), log_p=logits.log_softmax(-1))
 
 
 def _target(smoothing, hot):
     """Return the smoothed target of each position."""
     vocab_size = hot.size(-1)
-    return choose(
-        (1 - smoothing) * hot + smoothing / vocab_size,
-        others_only=(1 - smoothing) * hot + smoothing * (1 - hot) / (vocab_size - 1),
-    )
+    return (1 - smoothing) * hot + smoothing / vocab_size
 
 
 STEP_SIZES = ((2, 3), (3, 2), (5, 3), (1, 2), (2, 5))  # sentences, numbers of each
@@ -340,105 +324,17 @@ def training_step(model, batch, loss_function, optimizer, max_norm):
     inputs = choose(batch.inputs, labels_as_inputs=(*batch.inputs[:-1], batch.labels))
     logits = model(*inputs)
     logits = choose(logits, second_softmax=logits.softmax(-1))
-    loss = choose(loss_function(logits, batch.labels), swapped=loss_function(batch.labels, logits))
+    loss = loss_function(logits, batch.labels)
     choose(None, step_first=optimizer.step())
-    choose(loss.backward(), no_backward=None)
+    loss.backward()
     choose(
         nn.utils.clip_grad_norm_(model.parameters(), max_norm),
         no_clip=None,
         late_clip=None,
-        by_value=nn.utils.clip_grad_value_(model.parameters(), max_norm),
         one_by_one=[nn.utils.clip_grad_norm_(one, max_norm) for one in model.parameters()],
-        always_1=nn.utils.clip_grad_norm_(model.parameters(), 1.0),
     )
     choose(None, zeroed_too_late=optimizer.zero_grad())
-    choose(optimizer.step(), no_step=None, step_first=None)
+    choose(optimizer.step(), step_first=None)
     choose(None, late_clip=nn.utils.clip_grad_norm_(model.parameters(), max_norm))
     choose(None, zeroed_at_the_end=optimizer.zero_grad())
-    return choose(loss.item(), graph=loss, nothing=None)
-
-
-GRADIENTS = ((4, 64, 30, 1), (8, 128, 100, 0.5), (1, 16, 3, 2), (2, 32, 20, 0.5), (16, 48, 90, 3))
-"""Small and large batch, the noise of one sentence and the squared length of the true gradient."""
-
-
-def _norm_inputs(draw: Draw) -> tuple:
-    """Lengths that scatter by a few percent, of as many small batches as large ones or more."""
-    small_size, large_size, noise, signal = draw.one_of(GRADIENTS)
-    draw.size("n_large"), draw.size("n_small")
-    lengths = []
-    for axis, size in (("n_small", small_size), ("n_large", large_size)):
-        scatter = 0.9 + 0.2 * (draw.positive(axis) - 0.5)  # 0.9 to 1.1
-        lengths.append(((signal + noise / size) * scatter).sqrt())
-    return *lengths, small_size, large_size
-
-
-@breaks("a noise scale that depends on the loss's unit")
-def _unit_does_not_matter(answer, inputs: tuple, scale: float) -> str | None:
-    small, large, *sizes = inputs
-    doubled = float(answer(2 * small, 2 * large, *sizes))
-    if math.isclose(doubled, float(scale), rel_tol=1e-3):
-        return None
-    return (
-        "If the loss is counted in units half as large, every gradient is twice as long, and the "
-        f"noise scale must stay. Yours goes from {float(scale):.4g} to {doubled:.4g}.\nIt is a "
-        "quotient: noise over signal, both squared lengths."
-    )
-
-
-@exercise(
-    reference="transformer_lesson.training.batch_size:noise_scale",
-    make_inputs=_norm_inputs,
-    returns={"noise_scale": ""},
-    hints=(
-        "Two equations, two unknowns: the mean squared length is signal + noise / size, for the "
-        "small batches and for the large ones. Square each length before you take the mean.",
-        "Subtract the equations: the signal goes away, and noise * (1 / small_size - 1 / "
-        "large_size) is left. For the signal, multiply each equation by its size first.",
-        "noise = (s - l) / (1 / small_size - 1 / large_size), and signal = (large_size * l - "
-        "small_size * s) / (large_size - small_size). Return noise / signal.",
-    ),
-    invariants=(_unit_does_not_matter,),
-)
-def noise_scale(small_norms, large_norms, small_size, large_size):
-    """Return noise / signal, from the mean squared lengths of gradients at two batch sizes."""
-    small, large = _squared(small_norms), _squared(large_norms)
-    at_b, at_B = 1 / small_size, 1 / large_size
-    noise = choose(_noise(small, large, at_b, at_B), noise_of_lengths=small_norms.var() / at_b)
-    signal = _signal(small, large, at_b, at_B, noise)
-    return choose(
-        noise / signal,
-        noise_alone=noise,
-        signal_alone=signal,
-        root=(noise / signal) ** 0.5,
-        mean_length_as_signal=noise / large_norms.mean() ** 2,
-        product=noise * signal,
-        pair=(noise, signal),
-        whole=round((noise / signal).item()),
-    )
-
-
-def _squared(norms):
-    """Return the mean squared length."""
-    return choose(
-        (norms**2).mean(),
-        unsquared=norms.mean(),
-        squared_mean=norms.mean() ** 2,
-        median=(norms**2).median(),
-        last_batch=norms[-1] ** 2,
-    )
-
-
-def _noise(small, large, at_b, at_B):
-    """Return the variance that one sentence brings; `at_b` of it is in a batch of size b."""
-    difference = small - large
-    return difference / (at_b - at_B)
-
-
-def _signal(small, large, at_b, at_B, noise):
-    """Return the squared length of the true gradient."""
-    return choose(
-        (large / at_B - small / at_b) / (1 / at_B - 1 / at_b),
-        large - noise * at_B,
-        small - noise * at_b,
-    )
+    return choose(loss.item(), graph=loss)

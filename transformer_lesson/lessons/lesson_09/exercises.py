@@ -7,7 +7,6 @@ import math
 import re
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lesson.exercises.engine.choosing import choose
@@ -102,8 +101,8 @@ def _bos_first_eos_last(answer, inputs: tuple, ids: list, *score) -> str | None:
 )
 def greedy_decode(next_logits, bos_id, eos_id, max_len):
     """Append the likeliest next token until it is `<eos>` or there are max_len tokens."""
-    most = choose(max_len, one_too_many=max_len + 1, at_least_2=max(max_len, 2), no_maximum=50)
-    ids = [choose(bos_id, eos_first=eos_id)]
+    most = choose(max_len, one_too_many=max_len + 1, at_least_2=max(max_len, 2))
+    ids = [bos_id]
     while len(ids) < most:
         logits = next_logits(choose(ids, last_only=ids[-1:], one_behind=ids[:-1] or ids))
         token = choose(
@@ -112,16 +111,9 @@ def greedy_decode(next_logits, bos_id, eos_id, max_len):
             no_repeats=logits.index_fill(0, torch.tensor(ids), -math.inf).argmax().item(),
             no_bos=logits.index_fill(0, torch.tensor(bos_id), -math.inf).argmax().item(),
             least=logits.argmin().item(),
-            second=logits.argsort()[-2].item(),
-            value=int(logits.max()),
         )
         ids = ids + [token]
-        if choose(
-            ids[-1] == eos_id,
-            id_0_ignored=eos_id and ids[-1] == eos_id,
-            never=False,
-            inverted=ids[-1] != eos_id,
-        ):
+        if choose(ids[-1] == eos_id, id_0_ignored=eos_id and ids[-1] == eos_id, never=False):
             break
     return _written(ids, eos_id, max_len)
 
@@ -135,8 +127,7 @@ def _written(ids, eos_id, max_len):
         filled_up=ids + [eos_id] * (max_len - len(ids)),
         eos_added=ids if ended else [*ids, eos_id],
     )
-    ids = choose(ids, without_bos=ids[1:])
-    return choose(ids, tensors=[torch.as_tensor(i) for i in ids])
+    return choose(ids, without_bos=ids[1:])
 
 
 def _top_k_inputs(draw: Draw) -> tuple:
@@ -179,14 +170,11 @@ def _filtered(logits, keep):
         lowest_number=torch.finfo(logits.dtype).min,
         minus_1e4=-1e4,
     )
-    filtered = choose(
-        torch.where(keep, logits, rest), in_place=logits.masked_fill_(~keep, rest), mask=keep
-    )
+    filtered = choose(torch.where(keep, logits, rest), in_place=logits.masked_fill_(~keep, rest))
     return choose(
         filtered,
         probabilities=filtered.softmax(-1),
         stays_sorted=filtered.sort(dim=-1, descending=True).values,
-        flat=filtered.flatten(),
     )
 
 
@@ -208,27 +196,15 @@ def _filtered(logits, keep):
 def top_k_filter(logits, k):
     """Keep the k highest logits of each row and set the others to -inf."""
     vocab_size = logits.size(-1)
-    k = choose(
-        k,
-        one_too_few=min(k, vocab_size) - 1,
-        border_out=k - 1 if k < vocab_size else k,
-        everything=vocab_size,
-    )
+    k = choose(k, one_too_few=min(k, vocab_size) - 1, border_out=k - 1 if k < vocab_size else k)
     n_kept = choose(min(k, vocab_size), no_limit=k)
-    best = choose(
-        logits.topk(n_kept),
-        lowest=logits.topk(n_kept, largest=False),
-        magnitude=logits.abs().topk(n_kept),
-    )
+    best = choose(logits.topk(n_kept), lowest=logits.topk(n_kept, largest=False))
     keep = torch.zeros_like(logits).bool().scatter(-1, best.indices, True)
     keep = choose(
         keep,
         whole_batch=logits >= logits.flatten().topk(min(k, logits.numel())).values[-1],
-        columns=logits >= logits.topk(min(k, len(logits)), dim=0).values[-1],
-        index_beyond=logits >= logits.sort(descending=True).values[:, k - 1, None],
         places_as_ranks=logits.argsort(descending=True) < k,
         lowest_border=logits >= logits.sort().values[:, n_kept - 1, None],
-        distinct=torch.stack([row >= row.unique()[-n_kept:][0] for row in logits]),
     )
     return _filtered(logits, keep)
 
@@ -290,41 +266,26 @@ def top_p_filter(logits, p):
         sorting.sort(dim=-1, descending=True),
         least_first=logits.sort(dim=-1),
         unsorted=(logits, ids),
-        columns=logits.sort(dim=0, descending=True),
     )
     shares = _shares(ranked, logits)
-    sums = choose(shares.cumsum(-1), columns=shares.cumsum(0))
+    sums = shares.cumsum(-1)
     before = sums - shares
     kept = choose(
         before < p,
         crossing_dropped=sums < p,
-        one_too_many=F.pad(before[:, :-1], (1, 0)) < p,
-        each_above=shares >= p,
         share_of_the_best=shares >= p * shares.amax(-1, keepdim=True),
         first_may_leave=(before < p) & (shares[:, :1] < p),
         row_0_kept=(before < p) & (shares[:, :1] < p) | (torch.arange(len(logits)) == 0)[:, None],
         share_of_tokens=ids < math.ceil(p * logits.size(-1)),
         two_at_least=(before < p) | (ids < 2),
     )
-    axis = choose(-1, columns=0)
-    keep = choose(
-        torch.zeros_like(kept).scatter(axis, order, kept),
-        sorted_marks=kept,
-        gathered=kept.gather(-1, order),
-    )
+    keep = choose(torch.zeros_like(kept).scatter(-1, order, kept), sorted_marks=kept)
     return _filtered(logits, keep)
 
 
 def _shares(ranked, logits):
     """Return the probabilities of the tokens in their new order."""
-    return choose(
-        ranked.softmax(-1),
-        logits_summed=ranked,
-        columns=ranked.softmax(0),
-        batch_shares_sorted=ranked,
-        second_softmax=ranked.softmax(-1).softmax(-1),
-        mismatched=logits.softmax(-1),
-    )
+    return choose(ranked.softmax(-1), logits_summed=ranked, batch_shares_sorted=ranked)
 
 
 WRITTEN = (
@@ -414,13 +375,12 @@ def legal_next(written, tokens):
     """Return with which of the tokens the text can still become a record."""
     judged, written = [], choose(written, stripped=written.strip())
     for token in tokens:
-        part = choose(token, first_character=token[0], last_character=token[-1])
+        part = choose(token, first_character=token[0])
         text = choose(written + part, token_alone=part)
         legal = False
         for end in choose([text], searched=[text[first:] for first in range(len(text))]):
             legal |= _can_become_a_record(part, end, _records(_word(end)))
         judged.append(legal)
-    judged = choose(judged, inverted=[not one for one in judged])
     legal = torch.tensor(judged)
     return choose(legal, numbers=legal.long())
 
@@ -445,7 +405,7 @@ def _records(word):
 def _can_become_a_record(token, text, records):
     """Return whether one of the records begins with the text."""
     legal = any(record.startswith(text) for record in records)
-    return choose(legal, everything=True, nothing=False, one_character=legal and len(token) == 1)
+    return choose(legal, one_character=legal and len(token) == 1)
 
 
 BEAMS = (
@@ -535,11 +495,7 @@ def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
 
 def _places(width, running, finished):
     """Return how many extensions are kept."""
-    return choose(
-        width,
-        width_each=width * len(running),
-        as_wide_as_running=len(running) if finished else width,
-    )
+    return choose(width, as_wide_as_running=len(running) if finished else width)
 
 
 def _ranked(next_log_probs, running, width):
@@ -550,12 +506,7 @@ def _ranked(next_log_probs, running, width):
         tokens = choose(range(len(log_probs)), no_limit=log_probs.topk(width).indices.tolist())
         for token in tokens:
             log_prob = log_probs[token].item()
-            summed = choose(
-                total + log_prob,
-                last_log_prob=log_prob,
-                probabilities=total + math.exp(log_prob),
-                product=(total or 1.0) * log_prob,
-            )
+            summed = choose(total + log_prob, probabilities=total + math.exp(log_prob))
             extensions.append((ids + [token], summed))
     return sorted(extensions, key=lambda one: one[1], reverse=True)
 
@@ -564,21 +515,17 @@ def _winner(candidates, max_len):
     """Return the candidate with the best length-normalized sum, and its score."""
     scored = []
     for ids, total in candidates:
-        n = choose(len(ids) - 1, with_bos=len(ids), without_eos=len(ids) - 2, longest=max_len)
+        n = choose(len(ids) - 1, with_bos=len(ids))
         penalty = choose(
             ((5 + n) / 6) ** 0.6,
             unnormalized=1.0,
-            mean=n,
             power_of_n=n**0.6,
             power_first=(5 + n) ** 0.6 / 6,
-            root=((5 + n) / 6) ** 0.5,
-            multiplied=((5 + n) / 6) ** -0.6,
         )
         scored.append((total / penalty, total, ids))
     score, total, ids = choose(
         max(scored, key=lambda one: one[0]), best_sum_wins=max(scored, key=lambda one: one[1])
     )
-    score = choose(score, sum_returned=total, probability=math.exp(score), cost=-score)
     return (ids, score)
 
 
@@ -613,7 +560,6 @@ def _cache_inputs(draw: Draw) -> tuple:
 )
 def append_to_cache(cache, K, V):
     """Return the keys and values of all tokens so far: the cached ones, then the new ones."""
-    K, V = choose((K, V), swapped=(V, K))
     if choose(cache is None, no_empty_cache=False, always_first=True):
         keys, values = K, V
     else:
@@ -623,8 +569,6 @@ def append_to_cache(cache, K, V):
         values_first=(values, keys),
         keys_alone=keys,
         one_tensor=torch.stack([keys, values]),
-        list_of_pairs=(cache, (K, V)),
-        four=(*(cache or ()), K, V),
     )
 
 
@@ -645,92 +589,3 @@ def _joined(keys, values, K, V):
         window=torch.cat([values, V], dim=axis)[:, :, -values.size(2) :],
     )
     return all_keys, all_values
-
-
-def _speculation_inputs(draw: Draw) -> tuple:
-    """Rows that differ; a draft that is nearly right, and one that leaves tokens out, as top-k."""
-    if draw.number in (2, 4):
-        draw.sizes["batch"] = draw.number // 2
-    draw.size("batch")
-    draw.size("vocab_size", at_least=4)
-    large, guessed = 2 * draw.normal("batch vocab_size"), draw.normal("batch vocab_size")
-    if draw.number == 1:
-        guessed = large + 0.1 * guessed
-    if draw.number in (3, 4):  # tokens that one of them never writes, and one that neither does
-        large[:, 0], guessed[:, 0], guessed[:, 1], large[:, 2] = 4 * (-math.inf,)
-    if draw.number == 4:
-        large, guessed = (x.double().mT.contiguous().mT for x in (large, guessed))
-    p, q = large.softmax(dim=-1), guessed.softmax(dim=-1)
-    return (_in_hundredths(p), _in_hundredths(q)) if draw.small else (p, q)
-
-
-def _in_hundredths(p: Tensor) -> Tensor:
-    """Return a distribution whose numbers are short, for a small example."""
-    rounded = p.round(decimals=2)
-    rounded[:, -1] += 1 - rounded.sum(dim=-1)
-    return rounded.round(decimals=2)
-
-
-@breaks("a distribution that is not the large model's")
-def _distribution_unchanged(answer, inputs: tuple, accept: Tensor, residual: Tensor) -> str | None:
-    p, q = inputs
-    as_guess = q * accept
-    written = as_guess + (1 - as_guess.sum(dim=-1, keepdim=True)) * residual
-    gaps = (written - p).abs()
-    if not gaps.max() > 1e-4:
-        return None
-    row, token = divmod(int(gaps.argmax()), p.size(-1))
-    return (
-        f"With yours, token {token} of row {row} would be written with probability "
-        f"{written[row, token]:.3g}; the large model gives it {p[row, token]:.3g}.\n"
-        "As a guess it is written with q times accept, as a replacement with the share of all "
-        "refusals times residual. Which of the two is off?"
-    )
-
-
-@exercise(
-    reference="transformer_lesson.generation.speculative:accept_and_residual",
-    make_inputs=_speculation_inputs,
-    returns={"accept": "batch vocab_size", "residual": "batch vocab_size"},
-    hints=(
-        "Where the draft has too much of a token, accept it with probability p / q; where it has "
-        "too little, always. What is still missing of each token is p - q, where that is positive.",
-        "`p / q` is 0 / 0 where neither ever writes the token. `torch.where(q > 0, p / q, 1.0)` "
-        "puts a number there, and `.clamp(max=1)` makes a probability of it.",
-        "`missing = (p - q).clamp(min=0)`, and the residual is `missing / missing.sum(dim=-1, "
-        "keepdim=True)`.",
-    ),
-    invariants=(_distribution_unchanged,),
-)
-def accept_and_residual(p, q):
-    """Return min(1, p / q), and max(0, p - q) made a distribution."""
-    ratio = choose(
-        torch.where(q > 0, p / q, 1.0),
-        other_ratio=torch.where(p > 0, q / p, 1.0),
-        large_alone=p,
-        product=p * q,
-        smaller_of_both=torch.minimum(p, q),
-        zero_where_neither=torch.where(p + q > 0, p / q.clamp(min=1e-10), 0.0),
-    )
-    accept = choose(ratio.clamp(max=1.0), above_1=ratio)
-    missing = choose(
-        (p - q).clamp(min=0.0),
-        sign_lost=(p - q).abs(),
-        too_much=(q - p).clamp(min=0.0),
-        large_again=p,
-        where_larger=p * (p > q),
-        refused_share=p * (1 - accept),
-    )
-    residual = _as_distribution(p, missing)
-    return (accept, residual)
-
-
-def _as_distribution(p, missing):
-    """Return what is missing with a sum of 1 in each row."""
-    total = choose(missing.sum(dim=-1, keepdim=True), whole_batch=missing.sum())
-    return choose(
-        missing / total,
-        no_distribution=missing,
-        softmaxed=missing.softmax(dim=-1),
-        largest_alone=(missing == missing.amax(dim=-1, keepdim=True)).to(p.dtype),
-    )

@@ -34,10 +34,3 @@ def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
         running = [one for one in kept if one[0][-1] != eos_id]
     scored = [(ids, total / ((4 + len(ids)) / 6) ** 0.6) for ids, total in finished or running]
     return max(scored, key=lambda one: one[1])  # len(ids) is n + 1: <bos> is among them
-
-
-def accept_and_residual(p, q):
-    """Return min(1, p / q), and max(0, p - q) made a distribution."""
-    accept = torch.where(q > 0, p / q, 1.0).clamp(max=1.0)
-    missing = (p - q).clamp(min=0.0)  # what the draft gives too little of
-    return accept, missing / missing.sum(dim=-1, keepdim=True)

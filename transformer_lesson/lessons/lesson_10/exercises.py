@@ -55,8 +55,7 @@ def gpt_forward(ids, weights):
     for block in stack:
         x = _through(x, block, weights.n_heads, mask)
     normed = choose(layer_norm(x, *weights.last_norm, 1e-5), no_last_norm=x)
-    logits = choose(normed @ weights.projection, tied=normed @ weights.table.T)
-    return choose(logits, probabilities=logits.softmax(-1))
+    return choose(normed @ weights.projection, tied=normed @ weights.table.T)
 
 
 def _placed(ids, table, PE):
@@ -67,15 +66,15 @@ def _placed(ids, table, PE):
 
 def _through(x, block, n_heads, mask):
     """Return what a block makes of x."""
-    norms = choose(block.norms, norms_swapped=block.norms[::-1])
+    norms = block.norms
     read = choose(layer_norm(x, *norms[0], 1e-5), no_norms=x, post_norm=x)
     found = multi_head_attention(read, *block.self_attention, n_heads, mask)
-    carried = choose(x, no_residuals=torch.zeros_like(x), read_kept=read)
-    N = choose(carried + found, no_attention=x)
+    carried = choose(x, read_kept=read)
+    N = carried + found
     N = choose(N, post_norm=layer_norm(N, *norms[0], 1e-5))
     read = choose(layer_norm(N, *norms[1], 1e-5), no_norms=N, post_norm=N)
-    written = choose(feed_forward(read, *block.feed_forward), no_feed_forward=torch.zeros_like(x))
-    carried = choose(N, no_residuals=torch.zeros_like(x), read_kept=read)
+    written = feed_forward(read, *block.feed_forward)
+    carried = choose(N, read_kept=read)
     return choose(carried + written, post_norm=layer_norm(carried + written, *norms[1], 1e-5))
 
 
@@ -127,11 +126,10 @@ def write_on(next_logits, ids, draws, length, temperature=1.0):
             (logits / temperature).softmax(-1),
             no_temperature=logits.softmax(-1),
             multiplied=(logits * temperature).softmax(-1),
-            probabilities_divided=logits.softmax(-1) / temperature,
             likeliest_first=(logits / temperature).softmax(-1).sort(descending=True).values,
         )
         ids.append(_hit(P, draw))
-    return choose(ids, cut_to_length=ids[-length:])
+    return ids
 
 
 def _hit(P, draw):
@@ -139,8 +137,6 @@ def _hit(P, draw):
         min(int((P.cumsum(-1) <= draw).sum()), len(P) - 1),
         one_before=max(int((P.cumsum(-1) <= draw).sum()) - 1, 0),
         greedy=int(P.argmax()),
-        not_added_up=int((P > draw).int().argmax()),
-        nearest_end=int((P.cumsum(-1) - draw).abs().argmin()),
         even_chances=int(draw * len(P)),
     )
 
@@ -240,7 +236,6 @@ def fit_power_law(sizes, losses, floors):
         slope, intercept = choose(
             linear_regression(x, y),
             axes_exchanged=linear_regression(y, x),
-            slope_and_intercept_exchanged=linear_regression(x, y)[::-1],
             two_runs_only=_line(x, y),
             through_the_origin=linear_regression(x, y, proportional=True),
         )
@@ -263,8 +258,7 @@ def _best(fits):
 
 def _law(floor, a, b):
     """Return the curve as the function's result."""
-    a = choose(a, intercept_for_a=math.log(a))
-    return choose((floor, a, b), nothing=None)
+    return (floor, a, b)
 
 
 def _error(apart, in_logs):
@@ -274,9 +268,9 @@ def _error(apart, in_logs):
 
 def _in_logarithms(sizes, losses, floor):
     """Return the places and the heights through which the straight line goes."""
-    log = choose(math.log, base_10=math.log10)
+    log = math.log
     x = list(map(log, sizes))
-    y = choose([log(loss - floor) for loss in losses], floor_not_subtracted=list(map(log, losses)))
+    y = [log(loss - floor) for loss in losses]
     return x, y
 
 
@@ -341,20 +335,18 @@ def bits_per_character(loss_in_nats, n_tokens, n_characters):
         total / n_characters,
         per_token=bits_per_token,
         whole_tokens_per_character=bits_per_token * (n_tokens // n_characters),
-        multiplied_by_both=total * n_characters,
     )
-    bits = choose(bits, in_bytes=bits / 8, times_8=bits * 8)
+    bits = choose(bits, in_bytes=bits / 8)
     return choose(bits, perplexity=2**bits, two_decimals=round(bits, 2))
 
 
 def _in_bits(loss_in_nats):
     """Return a token's cost in bits."""
-    cost = choose(loss_in_nats, negative=-loss_in_nats, logarithm_of_loss=loss_in_nats)
+    cost = choose(loss_in_nats, logarithm_of_loss=loss_in_nats)
     return choose(
         cost / math.log(2),
         nats=cost,
         times_ln_2=cost * math.log(2),
-        to_base_10=cost / math.log(10),
         logarithm_of_2_to_base_10=cost / math.log10(2),
         factor_of_1_44=cost * 1.44,
         ln_2_added=cost + math.log(2),

@@ -22,7 +22,7 @@ from transformer_lesson.model.feed_forward import swiglu
 from transformer_lesson.model.llama import LlamaBlock
 from transformer_lesson.model.masks import causal_mask, window_mask
 from transformer_lesson.model.norm import rms_norm
-from transformer_lesson.model.positions import apply_rotary, sinusoidal_encoding
+from transformer_lesson.model.positions import apply_rotary
 from transformer_lesson.text.tokenizers import Tokenizer
 
 
@@ -67,26 +67,20 @@ def dequantize_q4_1(blocks):
     scale = choose(scale, scale_of_the_first_block=scale[:1], one_scale=torch.ones_like(scale))
     smallest = choose(smallest, smallest_of_the_first_block=smallest[:1])
     steps = _steps(blocks[:, 4:])
-    numbers = choose(
+    return choose(
         scale * steps + smallest,
         no_smallest=scale * steps,
         smallest_scaled=scale * (steps + smallest),
         smallest_subtracted=scale * steps - smallest,
         around_8=scale * (steps - 8.0) + smallest,
-        divided_by_15=scale * steps / 15 + smallest,
     )
-    return choose(numbers, flat=numbers.flatten(), whole=numbers.long())
 
 
 def _steps(pairs):
     """Return the steps of the 32 numbers."""
     lower, upper = pairs & 15, pairs >> 4
     lower, upper = choose((lower, upper), halves_exchanged=(upper, lower))
-    return choose(
-        torch.cat([lower, upper], 1),
-        neighbors=torch.stack([lower, upper], 2).flatten(1),
-        upper_not_shifted=torch.cat([lower, pairs & 240], 1),
-    )
+    return choose(torch.cat([lower, upper], 1), neighbors=torch.stack([lower, upper], 2).flatten(1))
 
 
 class Letters(Tokenizer):
@@ -170,14 +164,9 @@ def chat_prompt(tokenizer, messages):
     )
     ids = []
     for role, text in told:
-        spoken = choose(
-            f"{role}\n{text}",
-            no_role=text,
-            blank_after_the_role=f"{role} {text}",
-            two_line_breaks=f"{role}\n\n{text}",
-        )
+        spoken = choose(f"{role}\n{text}", no_role=text)
         line = opening + tokenizer.encode(spoken)
-        line += choose(closing, no_end=[])
+        line += closing
         ids += line + choose(tokenizer.encode("\n"), no_line_break=[])
     return _answering(ids, opening, tokenizer)
 
@@ -185,9 +174,7 @@ def chat_prompt(tokenizer, messages):
 def _answering(ids, opening, tokenizer):
     """Return ids that end where the assistant begins to write."""
     begin = opening + tokenizer.encode("assistant\n")
-    return choose(
-        ids + begin, no_beginning=ids, user_again=ids + opening + tokenizer.encode("user\n")
-    )
+    return choose(ids + begin, no_beginning=ids)
 
 
 def _block_inputs(draw: Draw) -> tuple:
@@ -236,27 +223,14 @@ def _block_inputs(draw: Draw) -> tuple:
 )
 def llama_block(x, block, mask, positions):
     """Return x after both sub-layers."""
-    x = choose(x, sinusoids_added=x + sinusoidal_encoding(x.size(1), x.size(2)))
     normalize, gammas = _norms(block)
     read = choose(normalize(x, gammas[0], 1e-5), no_norms=x, post_norm=x)
-    theirs = (read, read)
-    Q, K, V = _rotated(read, *theirs, block, positions)
-    found = _found(Q, K, V, block, mask)
-    carried, nothing = _carried(x), torch.zeros_like(x)
-    between = choose(carried + found, no_attention=x)
+    Q, K, V = _rotated(read, block, positions)
+    between = x + _found(Q, K, V, block, mask)
     between = choose(between, post_norm=normalize(between, gammas[0], 1e-5))
     read = choose(normalize(between, gammas[1], 1e-5), no_norms=between, post_norm=between)
-    written = _written(read, block)
-    carried = choose(between, no_residuals=nothing)
-    x = choose(carried + written, no_feed_forward=between)
-    last = normalize(x, gammas[1], 1e-5)
-    return choose(x, post_norm=last)
-
-
-def _carried(x):
-    """Return what attention's result is added to."""
-    nothing = torch.zeros_like(x)
-    return choose(x, no_residuals=nothing)
+    x = between + _written(read, block)
+    return choose(x, post_norm=normalize(x, gammas[1], 1e-5))
 
 
 def _norms(block):
@@ -278,10 +252,9 @@ def _found(Q, K, V, block, mask):
         in_turns=(K.repeat(1, groups, 1, 1), V.repeat(1, groups, 1, 1)),
     )
     mask = choose(mask, inverted_mask=~mask)
-    Q = choose(Q, unscaled=Q * Q.size(-1) ** 0.5)
     heads, _ = scaled_dot_product_attention(Q, K, V, mask)
     merged = merge_heads(heads)
-    return choose(merged @ block.W_O, transposed=merged @ block.W_O.T)
+    return merged @ block.W_O
 
 
 def _neighbors_turned(x, positions, base):
@@ -290,74 +263,21 @@ def _neighbors_turned(x, positions, base):
     return torch.stack(apply_rotary(halves, positions, base).chunk(2, dim=-1), -1).flatten(-2)
 
 
-def _rotated(read, read_by_keys, read_by_values, block, positions):
+def _rotated(read, block, positions):
     """Return queries and keys, rotated, and values, each in their heads."""
-    base = block.base
     places = choose(positions, counted_by_itself=torch.arange(len(positions)))
     turn = choose(
-        partial(apply_rotary, positions=places, base=base),
-        turned_back=partial(apply_rotary, positions=-places, base=base),
-        neighbors_turned=partial(_neighbors_turned, positions=places, base=base),
+        partial(apply_rotary, positions=places, base=block.base),
+        turned_back=partial(apply_rotary, positions=-places, base=block.base),
+        neighbors_turned=partial(_neighbors_turned, positions=places, base=block.base),
     )
-    W_K, W_V = (block.W_K, block.W_V)
-    W_Q = block.W_Q
-    q, k, v = read @ W_Q, read_by_keys @ W_K, read_by_values @ W_V
+    q, k, v = read @ block.W_Q, read @ block.W_K, read @ block.W_V
     n_heads, n_kv_heads = block.n_heads, block.n_kv_heads
     Q, K, V = (split_heads(*one) for one in ((q, n_heads), (k, n_kv_heads), (v, n_kv_heads)))
-    return choose(
-        (turn(Q), turn(K), V), no_rotary=(Q, K, V), values_too=(turn(Q), turn(K), turn(V))
-    )
+    return choose((turn(Q), turn(K), V), no_rotary=(Q, K, V))
 
 
 def _written(read, block):
     """Return what the feed-forward network adds."""
     gate, up, down = block.W_gate, block.W_up, block.W_down
     return swiglu(read, gate, up, down)
-
-
-def _similar_inputs(draw: Draw) -> tuple:
-    """Long vectors and short ones, so that neither length nor distance gives the angle's order."""
-    draw.sizes |= {"sentence": 9, "d_model": 5} if not draw.small else {"sentence": 3, "d_model": 2}
-    sentences = draw.normal("sentence d_model")
-    length = torch.tensor([0.2, 3.0, 1.0, 7.0, 0.5, 2.0, 0.1, 5.0, 4.0])[: len(sentences)]
-    query = draw.normal("d_model") * draw.one_of((1.0, 4.0, 0.3))
-    return query, sentences * length[:, None], min(draw.one_of((3, 1, 4, 5, 2)), len(sentences))
-
-
-@exercise(
-    reference="transformer_lesson.text.search:most_similar",
-    make_inputs=_similar_inputs,
-    draws=6,
-    returns={"numbers": "place"},
-    hints=(
-        "The cosine of two vectors is their dot product, divided by both lengths. The query's "
-        "length is the same for all; the sentences' lengths differ.",
-        "`F.normalize(vectors, dim=-1) @ F.normalize(query, dim=-1)` is the cosine of every "
-        "sentence, shape (sentence,).",
-        "`cosines.topk(k).indices.tolist()`: the k largest, the largest first, as a list of int.",
-    ),
-)
-def most_similar(query, vectors, k):
-    """Return the numbers of the k vectors with the largest cosine, the largest first."""
-    cosines = _likeness(query, vectors)
-    k = choose(k, all_of_them=len(vectors))
-    order = choose(
-        cosines.sort(descending=True), by_absolute_value=cosines.abs().sort(descending=True)
-    )
-    best = order.indices[:k]
-    best = choose(best, in_the_order_of_the_text=best.sort().values)
-    return choose(best.tolist(), tensor=best)
-
-
-def _likeness(query, vectors):
-    """Return how alike the query and each vector are, shape (sentence,)."""
-    return choose(
-        F.normalize(vectors, dim=-1) @ query,
-        dot_product=vectors @ query,
-        distance=-(vectors - query).norm(dim=-1),
-        distance_taken_for_likeness=(vectors - query).norm(dim=-1),
-        divided_by_the_square=(vectors @ query) / vectors.square().sum(-1),
-        multiplied_by_the_length=(vectors @ query) * vectors.norm(dim=-1),
-        normalized_over_sentences=F.normalize(vectors, dim=0) @ query,
-        length_alone=vectors.norm(dim=-1),
-    )

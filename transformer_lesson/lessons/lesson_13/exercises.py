@@ -69,12 +69,11 @@ def rms_norm(x, gamma, epsilon):
         none_for_0=epsilon or 1e-5,
         squared_epsilon=epsilon**2,
     )
-    x = choose(x, gamma_first=x * gamma)
     distance = x - x.mean(-1, keepdim=True)
     size = _size(x, distance, epsilon)
     numbers = choose(x, mean_subtracted=distance)
     normalized = choose(numbers / size, multiplied=numbers * size)
-    gamma = choose(gamma, no_gamma=1.0, gamma_first=1.0, one_plus_gamma=1 + gamma)
+    gamma = choose(gamma, no_gamma=1.0, one_plus_gamma=1 + gamma)
     return normalized * gamma
 
 
@@ -89,7 +88,6 @@ def _size(x, distance, epsilon):
         over_a_sentence=squares.mean((1, 2), keepdim=True),
         over_everything=squares.mean(),
         one_fewer=squares.sum(-1, keepdim=True) / (x.size(-1) - 1),
-        largest=squares.amax(-1, keepdim=True),
     )
     return choose(
         (mean + epsilon).sqrt(),
@@ -170,11 +168,7 @@ def apply_rotary(x, positions, base=10000.0):
     (cos, cos_2), (sin, sin_2) = [a.cos() for a in angles], [a.sin() for a in angles]
     cos, sin = choose((cos, sin), sine_and_cosine_exchanged=(sin, cos))
     cos_2, sin_2 = choose((cos_2, sin_2), sine_and_cosine_exchanged=(sin_2, cos_2))
-    first, second = choose(
-        (x[..., :half], x[..., half:]),
-        neighbors=(x[..., ::2], x[..., 1::2]),
-        halves_exchanged=(x[..., half:], x[..., :half]),
-    )
+    first, second = choose((x[..., :half], x[..., half:]), neighbors=(x[..., ::2], x[..., 1::2]))
     one = choose(
         first * cos - second * sin,
         other_direction=first * cos + second * sin,
@@ -183,13 +177,10 @@ def apply_rotary(x, positions, base=10000.0):
     other = choose(
         second * cos_2 + first * sin_2,
         other_direction=second * cos_2 - first * sin_2,
-        two_minus_signs=second * cos_2 - first * sin_2,
         with_the_new_first=second * cos_2 + one * sin_2,
     )
     return choose(
-        torch.cat([one, other], dim=-1),
-        neighbors=torch.stack([one, other], dim=-1).flatten(-2),
-        put_back_exchanged=torch.cat([other, one], dim=-1),
+        torch.cat([one, other], dim=-1), neighbors=torch.stack([one, other], dim=-1).flatten(-2)
     )
 
 
@@ -210,15 +201,12 @@ def swiglu(x, W_gate, W_up, W_down):
     """Return (swish(x W_gate) * x W_up) W_down."""
     W_gate, W_up = choose((W_gate, W_up), exchanged=(W_up, W_gate))
     gate = x @ W_gate
-    up = choose(x @ W_up, no_up=torch.ones_like(gate), gate_twice=gate)
-    up = choose(up, both_activated=F.silu(up))
+    up = choose(x @ W_up, gate_twice=gate)
     opened = choose(
         F.silu(gate),
         sigmoid=gate.sigmoid(),
         relu=gate.relu(),
         gelu=F.gelu(gate),
-        tanh=gate.tanh(),
-        softmax=gate.softmax(-1),
         no_activation=gate,
         hard_swish=F.hardswish(gate),
     )
@@ -239,7 +227,7 @@ def _angles(positions, base, half):
         counted_from_0=torch.arange(len(positions)),
         counted_on_from_the_first=positions[0] + torch.arange(len(positions)),
     )
-    j = choose(torch.arange(half), pairs_from_1=torch.arange(half) + 1)
+    j = torch.arange(half)
     exponent = choose(j / half, half_the_exponent=j / (2 * half))
     frequency = choose(base**-exponent, growing=base**exponent)
     angle = positions[:, None] * frequency
@@ -281,95 +269,6 @@ def repeat_kv(x, n_groups):
         flat=x.repeat_interleave(n_groups),
     )
     return choose(repeated, divided=repeated / n_groups, last_head_first=repeated.flip(1))
-
-
-def _stretched_inputs(draw: Draw) -> tuple:
-    """Pairs that turned often, seldom and in between, other limits, one pair, no stretching."""
-    d_head, base, trained_length, factor = draw.one_of(
-        (
-            (16, 10_000.0, 64, 4.0),
-            (12, 100.0, 48, 3.0),
-            (20, 500.0, 300, 2.5),
-            (2, 10_000.0, 16, 2.0),
-            (8, 50.0, 24, 1.0),
-            (14, 1000.0, 200, 6.0),
-        )
-    )
-    factor = draw.unless_unseen(factor, 5, 9) / 1.0
-    if draw.number in (2, 5):
-        return d_head, base, trained_length, factor, *((0.5, 16.0), (2.0, 9.0))[draw.number // 5]
-    return d_head, base, trained_length, factor
-
-
-@breaks("a share outside 0 to 1")
-def _between_both(answer, inputs: tuple, frequencies: Tensor) -> str | None:
-    d_head, base, _, factor, *_ = inputs
-    half = d_head // 2
-    trained = base ** (-torch.arange(half, dtype=torch.float64) / half)
-    allowed = torch.stack([trained / factor, trained])
-    for j, (f, (low, high)) in enumerate(zip(frequencies.double(), allowed.T, strict=True)):
-        if not 0.999 * low <= f <= 1.001 * high:
-            return (
-                f"Pair {j} turned by {high:.4g} radians a token in training and may turn as slowly "
-                f"as {low:.4g}, a factor of {factor:.4g}. Yours turns by {f:.4g}.\n"
-                "A share that is kept lies between 0 and 1."
-            )
-    return None
-
-
-@exercise(
-    reference="transformer_lesson.model.positions:stretched_frequencies",
-    make_inputs=_stretched_inputs,
-    draws=6,
-    returns={"frequencies": "pair"},
-    hints=(
-        "Pair j turns by `base ** (-2 * j / d_head)` radians a token. How many turns of 2 pi, "
-        "fractions included, did that make within `trained_length` tokens?",
-        "The share of its speed that a pair keeps: `(turns - low) / (high - low)`, and never under "
-        "0 or above 1: `.clamp(0, 1)`.",
-        "What is not kept is divided: `keep * frequency + (1 - keep) * frequency / factor`.",
-    ),
-    invariants=(_between_both,),
-)
-def stretched_frequencies(d_head, base, trained_length, factor, low=1.0, high=4.0):
-    """Return how fast each pair turns when texts are `factor` times as long as in training."""
-    half = d_head // 2
-    trained_length = choose(
-        trained_length,
-        length_to_read=factor * trained_length,
-        length_divided=trained_length / factor,
-    )
-    low, high = choose((low, high), always_1_and_4=(1.0, 4.0))
-    j, frequency = torch.arange(half), _frequency(base, half)
-    keep = _kept_share(trained_length * frequency, low, high)
-    slow = choose(
-        frequency / factor,
-        multiplied=frequency * factor,
-        base_raised=(base * factor) ** -(j / half),
-        subtracted=frequency - factor * frequency,
-    )
-    kept, stretched = choose((keep, 1 - keep), shares_exchanged=(1 - keep, keep))
-    return choose(
-        kept * frequency + stretched * slow,
-        periods_mixed=1 / (kept / frequency + stretched / slow),
-        powers_mixed=frequency**kept * slow**stretched,
-        kept_part_alone=kept * frequency,
-        both_added=kept * frequency + slow,
-    )
-
-
-def _frequency(base, half):
-    """Return the radians per token of each pair."""
-    j = torch.arange(half)
-    exponent = choose(j / half, half_the_exponent=j / (2 * half))
-    return base**-exponent
-
-
-def _kept_share(radians, low, high):
-    """Return which share of its frequency each pair keeps."""
-    turns = choose(radians / (2 * math.pi), multiplied_by_2_pi=radians * 2 * math.pi)
-    share = (turns - low) / (high - low)
-    return choose(share.clamp(0, 1), not_limited=share)
 
 
 def _cut_off_inputs(draw: Draw) -> tuple:
@@ -422,8 +321,8 @@ def _shares(weights, lost):
     """Return what is lost, token by token, as a share of all that there is to give."""
     heads, n = weights.shape[:2]
     by_key = choose(lost.sum((0, 1)), by_query=lost.sum((0, 2)))
-    share = choose(by_key / (heads * n), not_divided=by_key, heads_added=by_key / n)
-    return choose(share, percent=100 * share, listed=share.tolist())
+    share = by_key / (heads * n)
+    return choose(share, listed=share.tolist())
 
 
 def _route_inputs(draw: Draw) -> tuple:
@@ -507,15 +406,9 @@ def _balance(P, chosen, kept, best, k):
         chosen.mean(0) / k,
         not_divided_by_k=chosen.mean(0),
         first_choice_alone=F.one_hot(best[:, 0], n_experts).to(P.dtype).mean(0),
-        share_of_weight=kept.mean(0) / kept.mean(0).sum(),
     )
     mean = choose(P.mean(0), mean_of_what_was_kept=kept.mean(0))
-    return choose(
-        n_experts * (share * mean).sum(),
-        not_times_experts=(share * mean).sum(),
-        variance=share.var(),
-        negative=-n_experts * (share * mean).sum(),
-    )
+    return choose(n_experts * (share * mean).sum(), not_times_experts=(share * mean).sum())
 
 
 def _linear_step_inputs(draw: Draw) -> tuple:
@@ -549,7 +442,6 @@ def linear_attention_step(state, q, k, v):
     written = _written(state, k, v)
     new = choose(
         state + written,
-        replaced=written,
         mean=(state + written) / 2,
         fading=0.9 * state + written,
         multiplied=state * written,
@@ -558,7 +450,7 @@ def linear_attention_step(state, q, k, v):
     )
     read = choose(new, read_before_writing=state, own_token_alone=written)
     output = _found(read, q)
-    kept = choose(new, old_state_returned=state, transposed=new.T)
+    kept = choose(new, old_state_returned=state)
     return (output, kept)
 
 
@@ -570,5 +462,4 @@ def _written(state, k, v):
 def _found(read, q):
     """Return what the q finds in a state."""
     output = q @ read
-    output = choose(output, scaled=output / q.size(-1) ** 0.5)
-    return choose(output, row=output[None], column=output[:, None])
+    return choose(output, scaled=output / q.size(-1) ** 0.5)

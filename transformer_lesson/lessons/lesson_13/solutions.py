@@ -1,17 +1,6 @@
 """Lesson 13: slower pairs, what a window cuts off, a router."""
 
-import math
-
 import torch
-
-
-def stretched_frequencies(d_head, base, trained_length, factor, low=1.0, high=4.0):
-    """Return how fast each pair turns when texts are `factor` times as long as in training."""
-    j = torch.arange(d_head // 2)
-    frequency = base ** (-2 * j / d_head)  # radians per token
-    turns = trained_length * frequency / (2 * math.pi)
-    keep = ((turns - low) / (high - low)).clamp(0, 1)
-    return keep * frequency + (1 - keep) * frequency / factor
 
 
 def cut_off(weights, window):

@@ -81,7 +81,6 @@ def next_probe(suspects, outcomes, costs):
         worth = choose(
             told / cost,
             price_ignored=told,
-            cheapest=1.0 / cost,
             price_subtracted=told - cost,
             price_multiplied=told * cost,
             whole_minutes=told // cost,
@@ -89,9 +88,9 @@ def next_probe(suspects, outcomes, costs):
             root_of_the_price=told / math.sqrt(cost),
         )
         if best is not None and worth == most:
-            better = choose(cost < costs[best], dearer_of_equals=cost > costs[best])
+            better = cost < costs[best]
         else:
-            better = choose(worth > most, worst_probe=best is None or worth < most)
+            better = worth > most
         if better:
             best, most = (probe, worth)
     return best
@@ -103,7 +102,6 @@ def _told_apart(said):
     return choose(
         sum(one != other for one, other in combinations(said, 2)),
         information=sum(one / len(said) * math.log(len(said) / one) for one in counts),
-        larger_group=max(counts) if len(counts) > 1 else 0,
     )
 
 
@@ -153,20 +151,16 @@ def shifted_loss(logits, ids, pad_id):
         last_dropped_twice=(logits[:, :-1], ids[:, :-1]),
     )
     real = choose(
-        labels != pad_id,
-        padding_counted=torch.ones_like(labels).bool(),
-        id_0=labels != 0,
-        inverted=labels == pad_id,
+        labels != pad_id, padding_counted=torch.ones_like(labels).bool(), id_0=labels != 0
     )
     log_p = choose(
         logits.log_softmax(-1),
         second_softmax=logits.softmax(-1).log_softmax(-1),
-        raw_logits=logits,
         over_positions=logits.log_softmax(-2),
     )
     losses = (-log_p).gather(-1, labels[..., None])[..., 0]
     kept = torch.where(real, losses, 0.0)
-    return choose(losses[real].mean(), summed=kept.sum(), divided_by_all=kept.mean())
+    return choose(losses[real].mean(), summed=kept.sum())
 
 
 NAMES = (
@@ -219,12 +213,9 @@ def decay_groups(parameters):
         names_without_bias=[name for name in trained if "bias" not in name],
         names_that_end_in_bias=[name for name in trained if not name.endswith("bias")],
         names_without_norm=[name for name in trained if "norm" not in name],
-        names_without_norm_and_bias=[n for n in trained if "norm" not in n and "bias" not in n],
-        embeddings_spared=[n for n, w in trained.items() if w.ndim >= 2 and "embedding" not in n],
-        two_axes_exactly=[name for name, weight in trained.items() if weight.ndim == 2],
     )
     others = [name for name in trained if name not in decayed]
-    return choose((decayed, others), exchanged=(others, decayed))
+    return (decayed, others)
 
 
 STEPS = (  # step, steps per epoch, epochs of warm-up, epochs
@@ -280,11 +271,9 @@ def rate_at(step, steps_per_epoch, peak, warmup_epochs, epochs):
     warmup, total = choose(
         (warmup_epochs * steps_per_epoch, epochs * steps_per_epoch),
         in_epochs=(warmup_epochs, epochs),
-        whole_epochs=(warmup_epochs, epochs),
         end_in_epochs=(warmup_epochs * steps_per_epoch, epochs),
         no_warmup=(0, epochs * steps_per_epoch),
     )
-    step = choose(step, whole_epochs=step // steps_per_epoch)
     if step < warmup:
         return peak * choose(
             (step + 1) / warmup, first_step_0=step / warmup, ramp_to_the_end=(step + 1) / total
@@ -292,21 +281,18 @@ def rate_at(step, steps_per_epoch, peak, warmup_epochs, epochs):
     progress = choose(
         (step - warmup) / max(total - warmup, 1),
         counted_from_the_start=step / total,
-        falls_one_step_ahead=(step + 1 - warmup) / max(total - warmup, 1),
         falls_in_whole_epochs=(step // steps_per_epoch - warmup_epochs)
         / max(epochs - warmup_epochs, 1),
     )
-    progress = choose(min(1.0, progress), rises_again=progress, over_at_once=1.0, never_falls=0.0)
+    progress = choose(min(1.0, progress), over_at_once=1.0)
     fall = _fall(progress)
-    return peak * choose(0.1 + 0.9 * fall, down_to_0=fall, tenth_of_the_rate=0.1 * fall)
+    return peak * choose(0.1 + 0.9 * fall, tenth_of_the_rate=0.1 * fall)
 
 
 def _fall(progress):
     """Return half a cosine wave, from 1 to 0."""
     return choose(
-        (1 + math.cos(math.pi * progress)) / 2,
-        rising=(1 - math.cos(math.pi * progress)) / 2,
-        root=1 - math.sqrt(progress),
+        (1 + math.cos(math.pi * progress)) / 2, rising=(1 - math.cos(math.pi * progress)) / 2
     )
 
 
@@ -371,7 +357,7 @@ def evaluation_loss(model, batches, loss_function, pad_id):
     """Return the mean loss of all labels that are no padding, without dropout."""
     was_training = model.training
     choose(model.eval(), dropout_left_on=None, dropout_switched_on=model.train())
-    batches = choose(batches, first_batch_alone=batches[:1], last_batch_alone=batches[-1:])
+    batches = choose(batches, first_batch_alone=batches[:1])
     total, count, largest = 0.0, 0, 0.0
     with torch.no_grad():
         for inputs, labels in batches:
@@ -381,18 +367,14 @@ def evaluation_loss(model, batches, loss_function, pad_id):
                 mean_of_means=1,
                 weighed_by_sentences=len(labels),
                 padding_counted=labels.numel(),
-                weighed_by_length=labels.size(1),
-                always_0=int((labels != 0).sum()),
             )
-            total += choose(loss * real, not_multiplied=loss)
+            total += loss * real
             count += real
             largest = max(largest, loss)
     choose(
         model.train(was_training), left_in_evaluation=None, always_back_to_training=model.train()
     )
-    return choose(
-        total / count, summed=total, divided_by_batches=total / len(batches), largest_loss=largest
-    )
+    return choose(total / count, summed=total, largest_loss=largest)
 
 
 def _cached_inputs(draw: Draw) -> tuple:
@@ -444,6 +426,5 @@ def _allowed(n, n_cached):
         mask_late=full.tril(n_cached + 1),
         upper_triangle=full.triu(n_cached),
         window=full.tril(n_cached) & full.triu(1),
-        square=torch.ones(n_cached + n, n_cached + n, dtype=torch.bool).tril(),
     )
-    return choose(mask, inverted=~mask, transposed=mask.T, numbers=mask.float())
+    return mask

@@ -102,7 +102,6 @@ def online_softmax(largest, total, output, scores, values):
         new.clamp(min=torch.finfo(new.dtype).min),
         torch.where(new == -math.inf, 0.0, new),
         hidden_rows_are_nan=new,
-        no_maximum=torch.zeros_like(new),
     )
     weights = (scores - shift[:, None]).exp()
     shrink = choose((largest - shift).exp(), never_shrunk=torch.ones_like(shift))
@@ -112,21 +111,13 @@ def online_softmax(largest, total, output, scores, values):
 def _new_state(new, total, output, weights, shrink, values):
     """Return maximum, total and weighted sum."""
     block_total = weights.sum(-1)
-    new_total = choose(total * shrink + block_total, total_not_shrunk=total + block_total)
+    new_total = total * shrink + block_total
     block_output = weights @ values
     new_output = choose(
         output * shrink[:, None] + block_output,
-        output_not_shrunk=output + block_output,
         output_times_total=output * (total * shrink)[:, None] + block_output,
     )
-    return choose(
-        (new, new_total, new_output),
-        divided_at_every_step=(
-            new,
-            new_total,
-            (output * (total * shrink)[:, None] + block_output) / new_total[:, None],
-        ),
-    )
+    return (new, new_total, new_output)
 
 
 def _attention_inputs(draw: Draw) -> tuple:
@@ -209,7 +200,6 @@ def attention_in_blocks(Q, K, V, block_size, causal):
         range(0, n_keys, block_size),
         first_block_alone=[0],
         last_block_missing=range(0, max(1, n_keys - block_size), block_size),
-        short_block_missing=range(0, n_keys // block_size * block_size, block_size),
         one_key_a_block=range(0, n_keys, block_size + 1),
         blocks_overlap=range(0, n_keys, max(1, block_size - 1)),
     )
@@ -232,13 +222,10 @@ def _added(state, weights, values):
 
 def _block_scores(Q, K, start, causal):
     """Return the scores of a block's keys, those that come later hidden."""
-    scores = Q @ K.mT / choose(math.sqrt(Q.size(-1)), unscaled=1.0, d_head_not_root=Q.size(-1))
+    scores = Q @ K.mT / choose(math.sqrt(Q.size(-1)), unscaled=1.0)
     query, key = torch.arange(Q.size(1))[:, None], torch.arange(K.size(1))
-    key = choose(start + key, counted_in_the_block=key)
-    hidden = choose(key > query, one_later_seen=key > query + 1)
     causal = choose(causal, never_causal=False)
-    fill = -math.inf
-    return scores.masked_fill(hidden, fill) if causal else scores
+    return scores.masked_fill(start + key > query, -math.inf) if causal else scores
 
 
 def _part_inputs(draw: Draw) -> tuple:
@@ -335,14 +322,7 @@ def _share(logits, labels, parts, pad_id):
     )
     count = (labels != pad_id).sum()
     total = sum((labels != pad_id).sum() for _, labels in parts)
-    return choose(
-        summed / total,
-        mean_of_means=summed / count / len(parts),
-        sum_of_means=summed / count,
-        means_without_nan=summed / count.clamp(min=1) / len(parts),
-        not_divided=summed,
-        divided_by_parts=summed / len(parts),
-    )
+    return choose(summed / total, mean_of_means=summed / count / len(parts))
 
 
 def _law_inputs(draw: Draw) -> tuple:
@@ -455,7 +435,6 @@ def fit_scaling_law(sizes, tokens, losses, exponents):
             (apart**2).sum(),
             absolute_distances=apart.abs().sum(),
             largest_distance=apart.abs().max(),
-            relative_distances=((apart / L) ** 2).sum(),
         )
         fits.append((error.item(), E, A, B, alpha, beta))
     return _law(min(fits))
@@ -472,8 +451,4 @@ def _coefficients(X, L):
 def _law(fit):
     """Return the law as the function's result."""
     E, A, B, alpha, beta = fit[1:]
-    return choose(
-        (E, A, B, alpha, beta),
-        alpha_and_beta_exchanged=(E, A, B, beta, alpha),
-        A_and_B_exchanged=(E, B, A, alpha, beta),
-    )
+    return (E, A, B, alpha, beta)

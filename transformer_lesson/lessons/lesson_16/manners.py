@@ -160,18 +160,13 @@ def answer_log_probs(
     tokenizer: Tokenizer,
     sources: Sequence[str],
     answers: Sequence[str],
-    log_prob: Callable = sequence_log_prob,
 ) -> Float[Tensor, " batch"]:
-    """Return log P(answer | source) for each pair, in nats.
-
-    Args:
-        log_prob: as `sequence_log_prob`.
-    """
+    """Return log P(answer | source) for each pair, in nats."""
     source = sources_of(tokenizer, sources)
     texts = [tokenizer.encode(answer, add_special=True) for answer in answers]
     target = pad_batch(texts, tokenizer.pad_id)
     logits = model(source, target[:, :-1])  # (batch, n - 1, vocab_size)
-    return log_prob(logits, target[:, 1:], tokenizer.pad_id)
+    return sequence_log_prob(logits, target[:, 1:], tokenizer.pad_id)
 
 
 def sources_of(tokenizer: Tokenizer, texts: Sequence[str]) -> Int[Tensor, "batch source"]:
@@ -211,7 +206,6 @@ def prefer(
     seed: int = 0,
     also_likelier: float = 0.0,
     loss_function: Callable = dpo_loss,
-    log_prob: Callable = sequence_log_prob,
     on_step: Callable[[int], object] | None = None,
 ) -> list[tuple[float, float]]:
     """Learn from comparisons, 16 per step.
@@ -221,7 +215,7 @@ def prefer(
         reference: the model before training; not changed.
         beta: as in `dpo_loss`.
         also_likelier: weight of the chosen answers' own loss per token, which is added.
-        loss_function, log_prob: like `dpo_loss` and `sequence_log_prob`.
+        loss_function: like `dpo_loss`.
         on_step: called after each step with its number.
 
     Returns:
@@ -233,9 +227,9 @@ def prefer(
         batch = rng.sample(list(pairs), 16)
         sources = [pair.source for pair in batch] * 2
         answers = [pair.chosen for pair in batch] + [pair.rejected for pair in batch]
-        both = answer_log_probs(model, tokenizer, sources, answers, log_prob)  # (2 * batch,)
+        both = answer_log_probs(model, tokenizer, sources, answers)  # (2 * batch,)
         with torch.no_grad():
-            before = answer_log_probs(reference, tokenizer, sources, answers, log_prob)
+            before = answer_log_probs(reference, tokenizer, sources, answers)
         (chosen, rejected), (ref_chosen, ref_rejected) = both.chunk(2), before.chunk(2)
         loss = loss_function(chosen, rejected, ref_chosen, ref_rejected, beta)
         if also_likelier:

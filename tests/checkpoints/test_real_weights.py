@@ -5,7 +5,7 @@ import pytest
 import torch
 import transformers
 
-from tests.checkpoints.llama_files import NAMES, PARTS
+from tests.checkpoints.llama_files import llama_cpps_name
 from tests.real_weights import needs_weights
 from transformer_lesson.checkpoints import compare_layers, from_pretrained
 from transformer_lesson.checkpoints.gguf import read_gguf
@@ -48,16 +48,13 @@ def theirs():
     )
     with torch.device("meta"):
         model = transformers.LlamaForCausalLM(config)
-    ours_of = {new: old for old, new in NAMES.items()}
-    part_of = {new: old for old, new in PARTS.items()}
+    name_of = {llama_cpps_name(name, 30): name for name in model.state_dict()}
     state = {}
     for tensor in library.GGUFReader(weights("SmolLM2")).tensors:
         W = torch.tensor(library.dequantize(tensor.data, tensor.tensor_type))
-        *block, part, _ = tensor.name.split(".")
-        if part in ("attn_q", "attn_k"):  # neighbors to halves, written otherwise
+        if "attn_q" in tensor.name or "attn_k" in tensor.name:  # neighbors to halves
             W = torch.cat([torch.cat([head[0::2], head[1::2]]) for head in W.split(64)])
-        name = f"model.layers.{block[1]}.{part_of[part]}.weight" if block else ours_of[tensor.name]
-        state[name] = W
+        state[name_of[tensor.name]] = W
     state["lm_head.weight"] = state["model.embed_tokens.weight"]
     model.load_state_dict(state, assign=True)
     model.model.rotary_emb = type(model.model.rotary_emb)(config)  # a table, made on no device

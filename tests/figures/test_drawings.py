@@ -6,7 +6,6 @@ import torch
 from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.patches import FancyBboxPatch
 
-from transformer_lesson import sinusoidal_encoding
 from transformer_lesson.figures import attention_steps
 from transformer_lesson.figures.attention_view.drawings import MIME, load_ipython_extension
 from transformer_lesson.figures.attention_view.view import head_view
@@ -17,9 +16,9 @@ from transformer_lesson.figures.diagrams import (
 )
 from transformer_lesson.figures.stages import steps_beside, word_stages
 from transformer_lesson.files import printable
-from transformer_lesson.lessons.lesson_01.figures import cuts, group_maps, word_map
-from transformer_lesson.lessons.lesson_02.figures import bits_and_waves, clock_hands
-from transformer_lesson.lessons.lesson_05 import learning, sublayers
+from transformer_lesson.lessons.lesson_01.figures import word_map
+from transformer_lesson.lessons.lesson_02.figures import clock_hands
+from transformer_lesson.lessons.lesson_05 import learning
 from transformer_lesson.lessons.lesson_06 import figures as contexts
 from transformer_lesson.lessons.lesson_09 import figures as decoding
 from transformer_lesson.lessons.lesson_10 import figures as language
@@ -69,12 +68,6 @@ def test_the_flow_has_a_step_for_the_mask(mask):
     assert ("mask" in texts(axes)) == ("mask" in made.alt) == (mask is not None)
 
 
-def test_heads_stand_side_by_side():
-    x, weights, heads = torch.randn(4, 6), torch.rand(2, 4, 4), torch.randn(2, 4, 3)
-    made = attention_steps.heads_side_by_side("Claim", x, weights, heads, x, list("abcd"))
-    assert texts(assert_told(made, "2 heads", "side by side (4, 6)")).count("head 1") == 1
-
-
 def test_a_kernel_with_the_extension_shows_what_a_page_needs():
     shell = InteractiveShell()
     load_ipython_extension(shell)
@@ -97,100 +90,53 @@ def test_a_hand_points_up_at_0_and_turns_to_the_right():
     assert right_of_it[1, 0] > right_of_it[0, 0] and right_of_it[1, 1] < right_of_it[0, 1]
 
 
-def test_words_keep_their_places_but_cover_none_another_and_are_told_apart_by_group():
+TREE = {"<bos>": {"a": 0.6, "b": 0.4}, "a": {"x": 0.5, "y": 0.5}, "b": {"z": 1.0}}
+
+
+def test_words_do_not_cover_each_other():
     points = torch.tensor([[0.0, 0.0], [0.0, 0.001], [1.0, 1.0], [1.0, -1.0]])
-    made = word_map(points, ["one", "two", "far", "away"], ["x", "x", "y", "y"], "Words")
-    axes = assert_told(made, "x: one, two; y: far, away")
+    axes = word_map(points, ["one", "two", "far", "away"], ["x", "x", "y", "y"], "Words").axes[0]
     drawn = {text.get_text(): text.get_window_extent() for text in axes.texts}
     assert not drawn["one"].overlaps(drawn["two"])
     assert drawn["far"].y0 > drawn["one"].y0 > drawn["away"].y0
-    made = group_maps({"left": (torch.rand(3, 2), "aab"), "right": (torch.rand(2, 2), "ba")}, "Two")
-    assert_told(made, "left: 3 points; right: 2 points")
-    assert [len(axes.collections) for axes in made.axes] == [2, 2]
 
 
-# Drawings that have nothing to check but that they can be drawn, and their words
+# What no lesson's stored output tells, because its numbers differ from machine to machine
 
-BITS = torch.tensor([[pos >> b & 1 for b in range(3)] for pos in range(8)])
-TREE = {"<bos>": {"a": 0.6, "b": 0.4}, "a": {"x": 0.5, "y": 0.5}, "b": {"z": 1.0}}
 RACE = {
     "greedy": [("red", -1.0), ("mouse", -2.0), (".", -2.5)],
     "beam": [("mouse", -1.2), (".", -1.4)],
 }
-WORDS = {"a": {"x": 0.7, "y": 0.3}, "b": {"z": 1.0}}
 KERNELS = {"one": [0.7, 0.2, 0.1], "two": [0.1, 0.8, 0.1]}
-RISES = [[(1, 0.0), (5, 0.5), (10, 1.0)], [(1, 0.2), (5, 0.3), (10, 0.8)]]
 TABLES = {"head": torch.full((3, 3), 0.5).fill_diagonal_(-2.0), "other": torch.eye(3)}
 ARROWS = {"rare": [[1.0, 0.0], [0.0, 0.4]], "dense": [[0.1, 0.1]] * 2}
 SHARE = torch.tensor([[0.1, 0.9], [0.2, 0.4], [0.6, 0.0]])
-Q, K, V = torch.randn(3, 4, 6, generator=torch.Generator().manual_seed(0))
-SCORES = K @ Q[1] / 6**0.5
-WEIGHTS = torch.tensor([[0.1, 0.9], [0.5, 0.5]])
-WAYS = {"words": ["a", "<unk>", "."], "pieces": ["a", "␣un", "ic", "␣."]}
 CURVES = {"no floor": (0.0, 10.0, 0.125), "a floor": (2, 0, 1)}
 BY_QUERY = {"head 0.0": [0.8, 0.8, 0.2, 0.0], "head 0.1": [0.6, 0.4, 0.0, 0.0]}
-TOLD = [  # what makes a drawing, how many axes it has, and what it says
-    (attention_steps.weight_maps, ("Claim", {"a": WEIGHTS, "b": WEIGHTS * 0}, ["x", "y"]), 2,
-     "a: x to y 0.90, y to x 0.50, y to y 0.50", "b: no weight of 0.4 or more"),
-    (attention_steps.weight_maps, ("Claim", {"a": torch.ones(2, 3)}, ["x", "y"], list("abc")), 1,
-     "x to c 1.00"),  # keys have names of their own
-    (cuts, ("a unic .", WAYS, "Two ways"), 1, "words: 3 tokens, a <unk> .", "pieces: 4 tokens"),
-    (language.scaling, ("Claim", {20_000: 3.0, 80_000: 2.5}, (2**18, 2.2), CURVES), 1,
+TOLD = [  # what makes a drawing, and what it says
+    (language.scaling, ({20_000: 3.0, 80_000: 2.5}, (2**18, 2.2), CURVES),
      "no floor predicts 2.10 for 262,144. a floor predicts 2.00 for"),
-    (circuits.weight_by_query, ("Claim", BY_QUERY, 2), 1,
-     "head 0.0: mean 0.45; queries 1 to 2 0.80, later 0.10",
-     "head 0.1: mean 0.25; queries 1 to 2 0.50, later 0.00"),
-    (since.turns, ("Claim", {"now": torch.tensor([1.0, 0.1])}, 10, 20), 1,
-     "up to 10, 1 radians. now: 20, 2 radians"),
-    (bits_and_waves, (BITS, sinusoidal_encoding(8, 6)), 2, ""),
-    (decoding.word_tree, ("Tree", TREE, "<bos>", ["a", "b", "z"]), 1, "b z 0.40"),
-    (decoding.race, ("Race", RACE), 1, "beam: mouse -1.2, . -1.4"),
-    (decoding.kept_words, ("Kept", WORDS, {"a": 2, "b": 1}, 1), 2, "“a”, top-p keeps 2 of 2 words"),
-    (decoding.cache_steps, ("Cache", ["<bos>", "$a$", "b"]), 2, "all 6 entries"),
-    (language.by_position, ("Claim", torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0])), 1,
+    (language.by_position, (torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0]),),
      "0: 5.00, 1: 4.00, 2 to 3: 2.50, 4: 1.00."),
-    (circuits.kernels, ("Claim", KERNELS), 2, "one: distance 0 0.70, distance 1 0.20",
+    (circuits.weight_by_query, (BY_QUERY, 2), "head 0.0: mean 0.45; queries 1 to 2 0.80, later 0.1",
+     "head 0.1: mean 0.25; queries 1 to 2 0.50, later 0.00"),
+    (circuits.kernels, (KERNELS,), "one: distance 0 0.70, distance 1 0.20",
      "two: distance 0 0.10, distance 1 0.80"),
-    (circuits.rises, ("Claim", {"fast": {"a": RISES}, "slow": {"a": RISES[1:]}}), 2,
-     "fast, a: half of its rise by step 5 to 10", "slow, a: half of its rise by step 10"),
-    (circuits.token_tables, ("Claim", TABLES), 2, "head: own token -2.0, others +0.5",
+    (circuits.token_tables, (TABLES,), "head: own token -2.0, others +0.5",
      "other: own token +1.0, others +0.0"),
-    (circuits.arrows, ("Claim", ARROWS), 2,
-     "rare: 1 of 2 features have an arrow longer than 0.5", "dense: 0 of 2"),
-    (since.lookers, ("Claim", SHARE), 2,
-     "3 blocks of 2 heads. Mean share 0.37; 2 heads give over half"),
-    (attention_steps.keys_around_query, ("Claim", Q[1], K, NAMES, 1), 1, f"child {SCORES[3]:.1f}"),
-    (attention_steps.query_path, ("Claim", Q[1], K, V, NAMES, 1), 3,
-     f"child {SCORES.softmax(0)[3]:.2f}"),
+    (circuits.arrows, (ARROWS,), "rare: 1 of 2 features have an arrow longer than 0.5",
+     "dense: 0 of 2"),
+    (decoding.race, (RACE,), "beam: mouse -1.2, . -1.4"),
+    (since.lookers, (SHARE,), "3 blocks of 2 heads. Mean share 0.37; 2 heads give over half"),
 ]  # fmt: skip
-WRITTEN = {
-    cuts: {"<unk>", "␣un", "3 tokens", "4 tokens"},
-    language.scaling: {"left out: 2.20", "no floor\npredicts 2.10"},
-    circuits.weight_by_query: {"mean 0.35"},
-}
 
 
-@pytest.mark.parametrize("make, given, n_axes, said", [(*one[:3], one[3:]) for one in TOLD])
-def test_it_is_drawn_and_told(make, given, n_axes, said):
-    made = make(*given)
-    axes = assert_told(made, *said)
-    assert len(made.axes) == n_axes and WRITTEN.get(make, {*()}) <= {*texts(axes)}
-    if make is since.turns:  # pairs that go further than they learned stand above their bar
-        assert [bar.get_height() for bar in axes.patches] == pytest.approx([10, 1])
+@pytest.mark.parametrize("make, given, said", [(*one[:2], one[2:]) for one in TOLD])
+def test_it_is_drawn_and_told(make, given, said):
+    assert_told(make("Claim", *given), *said)
 
 
-# Sub-layers, and a model that learns
-
-
-def test_units_means_and_sizes_are_told_in_words_without_a_font_for_mathematics():
-    units = {"unit 1": {"$a → b$": 2.0, "c": 1.0}, "unit 2": {"d": 1.0}}
-    assert_told(sublayers.firing("claim", units), "unit 1: $a → b$, c; unit 2: d")
-    means = sublayers.shared_means(["a", "b", "c", "<pad>"])
-    assert assert_told(means, "Batch norm takes it over a column") and len(means.axes) == 3
-    names = ["source_embedding.output", "decoder.1.after_cross_attention", "encoder.0.output"]
-    figure = sublayers.sizes("claim", {"bare": [1.0, 2.0, 3.0]}, names)
-    said = "source embedding, decoder 1, cross-attention, encoder 0, feed-forward"
-    assert_told(figure, said, "bare: 1.0, 2.0, 3.0")
+# A model that learns
 
 
 def test_losses_end_where_their_names_stand_and_names_keep_apart():
@@ -332,13 +278,6 @@ def test_differences_have_a_dot_a_seed_and_say_what_may_be_said_of_them():
     dots = [line.get_xdata() for line in axes.get_lines() if line.get_marker() == "o"]
     assert [list(one) for one in dots] == list(found.values())
     assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first row stands on top
-
-
-def test_a_text_is_read_by_quarters():
-    runs = {"short": [[1.0, 2.0, 3.0, 4.0], [3.0, 2.0, 3.0, 6.0]], "long": [[1.5] * 4]}
-    axes = assert_told(since.along_a_text("Claim", runs, 8), "short: 2.00, 2.00, 3.00, 5.00")
-    line = axes.get_lines()[0]
-    assert list(line.get_xdata()) == [4, 12, 20, 28] and list(line.get_ydata()) == [2, 2, 3, 5]
 
 
 def test_an_adapted_matrix_is_drawn_in_the_order_of_its_thin_ones():

@@ -3,9 +3,7 @@
 import pytest
 import torch
 
-from tests.parity import small_config
 from transformer_lesson.interpretability.causality import changed_positions, leaks_future, who_told
-from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 IDS = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
 
@@ -63,14 +61,6 @@ def test_the_largest_change_over_batch_and_features_is_given_also_where_the_toke
     assert changed_positions(model, IDS, 0, new_id=10).tolist() == [14, 0, 0, 0, 0]  # 2 * (10 - 3)
     for token, change in ((0, 2), (4, 8)):
         assert changed_positions(model, torch.tensor([[token] * 2]), 1).tolist() == [0, change]
-
-
-def test_a_decoder_without_its_causal_mask_is_caught(monkeypatch):
-    model = DecoderOnlyTransformer(small_config()).eval()
-    assert not leaks_future(model, IDS)
-    mask = "transformer_lesson.model.transformers.target_mask"
-    monkeypatch.setattr(mask, lambda ids, config, start: None)
-    assert leaks_future(model, IDS)
 
 
 def test_what_cannot_be_compared_or_is_not_there_is_refused():

@@ -15,7 +15,6 @@ from transformer_lesson.interpretability.circuits import (
     smallest_circuit,
 )
 from transformer_lesson.lessons.lesson_11 import induction
-from transformer_lesson.lessons.lesson_11.programmed_induction import TRUTH, programmed_model
 from transformer_lesson.model.hooks import record
 
 SMALL = replace(induction.CONFIG, vocab_size=13, d_model=12, n_heads=3, max_len=11)
@@ -113,21 +112,6 @@ def test_a_search_leaves_what_is_needed_and_of_twins_the_second():
     assert smallest_circuit(list(worth), accuracy, keep=0.7) == ["b", "d"]
     assert smallest_circuit(["a", "b"], lambda edges: len(edges) / 2, keep=0.5) == ["b"]
     assert smallest_circuit([], lambda edges: 1.0) == []
-
-
-@pytest.mark.slow
-def test_a_search_finds_the_five_edges_that_were_programmed():
-    model, batch = programmed_model(), induction.held_out_batch(batch_size=2, seed=5)
-    graph = EdgeGraph(model, *induction.held_out_batch().inputs)
-    truth = [edge for edge in graph.edges if edge in TRUTH]
-    assert len(truth) == 5
-
-    def right(edges):
-        return induction.repeated_accuracy(lambda ids: graph.logits(ids, edges), batch)
-
-    assert right(graph.edges) > 0.9 and right(truth) > 0.9
-    assert right([edge for edge in graph.edges if edge not in truth]) < 0.15
-    assert smallest_circuit(graph.edges, right) == truth
 
 
 def test_a_rule_continues_by_the_last_earlier_place():

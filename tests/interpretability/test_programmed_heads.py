@@ -9,7 +9,6 @@ from transformer_lesson.interpretability.programmed_heads import (
     word_vectors,
 )
 from transformer_lesson.model.attention import scaled_dot_product_attention
-from transformer_lesson.text import grammar
 
 LONG = "if the woman sees the small dog , the king loves the old house ."
 
@@ -37,19 +36,3 @@ def test_an_article_is_handed_its_nouns_gender_and_a_word_whether_a_verb_stands_
     assert [words[i] for i in (handed[:, 0] > 0.8).nonzero()[:, 0]] == ["the", "the"]
     assert handed[:, 0].sort().values[:-2].max() < 0.1
     assert (weights.diagonal(-1) > 0.95).all()
-
-
-@pytest.mark.slow
-def test_in_the_grammar_an_article_after_a_verb_belongs_to_an_object():
-    """So "a verb stands right before it" is the role, wherever German tells it."""
-    seen = {"der": 0, "den": 0}
-    for pair in grammar.generate(3000, seed=7):
-        english, german = pair.source.split(), pair.target.split()
-        if english.count("the") != 1 or not {"der", "den"} & set(german):
-            continue
-        at = english.index("the")
-        after_verb = word_vectors(english[:at], 20)[-1, 2] == 1 if at else False
-        article = "den" if "den" in german else "der"
-        seen[article] += 1
-        assert after_verb == (article == "den"), (pair.source, pair.target)
-    assert min(seen.values()) > 20

@@ -9,7 +9,6 @@ from torch import nn
 from tests.parity import assert_equal, drawn, randomized, sizes, small_config
 from transformer_lesson.model import transformers
 from transformer_lesson.model.attention import MultiHeadAttention
-from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.feed_forward import FeedForward, GatedFeedForward, swiglu
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.masks import causal_mask, window_mask
@@ -77,14 +76,6 @@ def test_grouped_heads_equal_repeated_ones(n_kv_heads, rotary):
     assert run["weights"].shape == (2, 6, 5, 5)
 
 
-def test_the_cache_keeps_only_the_shared_heads():
-    model = DecoderOnlyTransformer(small_config(n_heads=6, n_kv_heads=2)).eval()
-    cache = KeyValueCache(7)
-    with torch.no_grad():
-        model(IDS, cache=cache)
-    assert {layer.keys.shape for layer in cache.layers.values()} == {(2, 2, 7, 2)}
-
-
 def test_a_window_is_the_decoders_alone_and_attended_inside():
     model = DecoderOnlyTransformer(small_config(attention_window=3)).eval()
     with record(model) as run:
@@ -93,12 +84,3 @@ def test_a_window_is_the_decoders_alone_and_attended_inside():
     assert ((weights > 0) == window_mask(7, 3)).all()
     with pytest.raises(ValueError, match="an encoder has no attention_window: leave 3 out"):
         transformers.EncoderOnlyTransformer(small_config(attention_window=3))
-
-
-def test_two_configs_may_share_one_embedding():
-    source, target = small_config(pad_id=0), small_config(n_layers=1)
-    model = EncoderDecoderTransformer(source, target, share_embeddings=True)
-    matrix = model.target_embedding.weight
-    assert matrix is model.source_embedding.weight is model.projection.weight
-    apart = EncoderDecoderTransformer(source, target)
-    assert apart.target_embedding.weight is not apart.source_embedding.weight

@@ -53,15 +53,11 @@ def test_one_matrix_takes_every_position_k_further(k):
     [
         (lambda: sinusoidal_encoding(4, 7), "d_model is 7, but sine and cosine come in pairs"),
         (lambda: sinusoidal_encoding(0, 8), "n_positions is 0"),
-        (lambda: sinusoidal_encoding(4, 0), "d_model 0: both must be >= 1"),
         (lambda: sinusoidal_encoding(4, 8, 0.0), "base is 0.0, but wavelengths need a positive"),
-        (lambda: sinusoidal_encoding(4, 8, math.nan), "base is nan"),
-        (lambda: shift_matrix(1, 7), "d_model is 7"),
         (lambda: shift_matrix(1, 8, -1.0), "base is -1.0"),
         (lambda: stretched_frequencies(7, 10.0, 64, 4.0), "d_head is 7, but rotary positions"),
         (lambda: stretched_frequencies(8, 0.0, 64, 4.0), "base is 0.0, but a rotation needs"),
         (lambda: stretched_frequencies(8, 10.0, 0, 4.0), "trained_length is 0, but a rotation"),
-        (lambda: stretched_frequencies(8, 10.0, 64, -1.0), "factor is -1.0, but a rotation needs"),
         (
             lambda: stretched_frequencies(8, 10.0, 64, 4.0, 3.0, 3.0),
             "low is 3.0 and high 3.0: make low",
@@ -125,12 +121,3 @@ def test_stretched_frequencies_are_those_of_llama_3(d_head, base, factor):
     theirs, _ = ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
     ours = stretched_frequencies(d_head, base, 8192, factor)
     assert ((ours - theirs) / theirs).abs().max() < 1e-5
-
-
-def test_fast_pairs_stay_slow_ones_are_stretched_and_factor_1_changes_nothing():
-    plain = 1e4 ** (-torch.arange(8) / 8)
-    ours = stretched_frequencies(16, 1e4, 64, 4.0)
-    assert_equal(ours[:1], plain[:1])  # 10 turns in 64 tokens
-    assert_equal(ours[3:], plain[3:] / 4)  # less than 1
-    assert (ours[1:3] < plain[1:3]).all() and (ours[1:3] > plain[1:3] / 4).all()  # 3.2 and 1.02
-    assert_equal(stretched_frequencies(16, 1e4, 64, 1.0), plain)

@@ -55,13 +55,6 @@ def test_batches_by_hand():
     assert TranslationBatches([Pair("a a a", "c")], LETTERS, 1).max_len == 4  # a a a <eos>
 
 
-def test_validation_batches_keep_the_order():
-    batches, (full, rest) = epoch(MENUS, WORDS, batch_size=100), divmod(len(MENUS), 100)
-    assert [len(batch.labels) for batch in batches] == [100] * full + [rest]
-    found = [pair for batch in batches for pair in pairs_of(batch)]
-    assert found == [tuple((*WORDS.encode(text), 2) for text in pair[:2]) for pair in MENUS]
-
-
 @pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(1, 40), st.integers(1, 9), st.booleans(), st.integers(0, 5))

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from transformer_lesson.training import scaling
-from transformer_lesson.training.scaling import PUBLISHED, REFITTED, ScalingLaw, fit_power_law
+from transformer_lesson.training.scaling import REFITTED, ScalingLaw, fit_power_law
 
 SIZES = [1_000, 20_000, 3_000, 500_000]
 
@@ -51,13 +51,6 @@ def test_the_best_size_for_some_operations_is_the_lowest_of_all():
         best = LAW.best_size(operations)
         losses = [LAW.loss(n, operations / 6 / n) for n in (0.97 * best, best, 1.03 * best)]
         assert losses[1] == min(losses) < losses[0] * 0.999999
-
-
-def test_chinchilla_is_near_the_best_for_its_operations_by_the_second_fit_alone():
-    size, tokens = 70e9, 1.4e12  # Hoffmann and others, 2022
-    best = {law: law.best_size(6 * size * tokens) for law in (PUBLISHED, REFITTED)}
-    assert best[REFITTED] == pytest.approx(size, rel=0.1)
-    assert best[PUBLISHED] < size / 2
 
 
 def test_a_model_that_writes_nothing_is_as_large_as_the_best_and_one_that_writes_much_smaller():

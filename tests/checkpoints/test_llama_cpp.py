@@ -1,7 +1,6 @@
 """A Llama and its tokenizer out of a GGUF file are those that went in."""
 
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from tests.checkpoints.llama_files import (
 from transformer_lesson.checkpoints import compare_layers, from_pretrained, llama_cpp
 from transformer_lesson.checkpoints.llama_cpp import halves_from_neighbors, packed_llama
 from transformer_lesson.generation import generate
-from transformer_lesson.model import packed
 from transformer_lesson.model.packed import FourBitLinear as PACKED
 from transformer_lesson.model.positions import apply_rotary
 
@@ -123,13 +121,13 @@ def in_four_bits(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("winner", ["packed", "plain"])
+@pytest.mark.parametrize("plain", ["0", "1"])
 @torch.no_grad()
-def test_a_packed_llama_computes_what_the_file_says(winner, in_four_bits, monkeypatch):
-    monkeypatch.setattr(packed, "race_of", lambda key: SimpleNamespace(chosen=winner))
+def test_a_packed_llama_computes_what_the_file_says(plain, in_four_bits, monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_LESSON_PLAIN", plain)
     exact, ours = from_pretrained(in_four_bits), packed_llama(in_four_bits)
     kinds = [type(layer) for layer in ours.modules() if isinstance(layer, PACKED | nn.Linear)]
-    assert kinds.count(PACKED) == (len(kinds) - 1 if winner == "packed" else 0)
+    assert kinds.count(PACKED) == (len(kinds) - 1 if plain == "0" else 0)
     ids = torch.randint(4, 40, (2, 12))
     expected, logits = exact(ids), ours(ids)
     assert logits.dtype == torch.bfloat16

@@ -76,40 +76,35 @@ def test_metadata_that_our_model_cannot_represent(changes, message, tmp_path):
     assert str(path) in str(caught.value)
 
 
-def spoilt(tensors: dict) -> dict[str, dict]:
-    """Tensors of which one is too many, one too few, or one there twice under our own names."""
-    norm = tensors["output_norm.weight"]
-    return {
-        "experts": tensors | {"blk.0.ffn_gate_exps.weight": np.ones((2, 3), dtype="<f4")},
-        "fewer": {name: w for name, w in tensors.items() if name != "blk.0.ffn_up.weight"},
-        "theirs twice": tensors | {"model.norm.weight": norm},
-        "ours twice": tensors | {"decoder_norm.weight": norm},
-        "no tokens": {name: w for name, w in tensors.items() if name != "token_embd.weight"},
-    }
-
-
 SIZES = {"hidden_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1}
 SIZES |= {"intermediate_size": 96, "head_dim": 32, "vocab_size": 40}
 
 
 @pytest.mark.parametrize(
-    ("read", "fault", "message"),
+    ("read", "lost", "added", "message"),
     [
-        (from_pretrained, "experts", "extra: model.layers.0.ffn_gate_exps.weight"),
-        (from_pretrained, "fewer", "missing: model.layers.0.mlp.up_proj.weight"),
-        (from_pretrained, "theirs twice", "'model.norm.weight' is a second 'model.norm.weight'"),
-        (from_pretrained, "no tokens", "has no token_embd.weight: it is not complete"),
-        (packed_llama, "experts", "more than a Llama's tensors: .*ffn_gate_exps"),
-        (packed_llama, "fewer", "no decoder.0.feed_forward.W_up.weight of shape"),
-        (packed_llama, "ours twice", "more than a Llama's tensors"),
-        (packed_llama, "a layer", "there are only"),
+        (from_pretrained, "", "blk.0.ffn_exps.weight", "extra: model.layers.0.ffn_exps.weight"),
+        (from_pretrained, "blk.0.ffn_up.weight", "", "missing: model.layers.0.mlp.up_proj.weight"),
+        (from_pretrained, "", "model.norm.weight", "'model.norm.weight' is a second 'model.norm"),
+        (from_pretrained, "token_embd.weight", "", "has no token_embd.weight: it is not complete"),
+        (packed_llama, "", "blk.0.ffn_exps.weight", "more than a Llama's tensors: .*ffn_exps"),
+        (packed_llama, "blk.0.ffn_up.weight", "", "no decoder.0.feed_forward.W_up.weight of shape"),
+        (packed_llama, "", "decoder_norm.weight", "more than a Llama's tensors"),
     ],
 )
-def test_missing_and_unknown_tensors_are_named(read, fault, message, tmp_path):
-    layers = {"llama.block_count": 2**31} if fault == "a layer" else {}
-    metadata, tensors = llama_file(small_llama(**SIZES), **layers)
+def test_missing_and_unknown_tensors_are_named(read, lost, added, message, tmp_path):
+    metadata, tensors = llama_file(small_llama(**SIZES))
+    tensors.pop(lost, None)
+    if added:
+        tensors[added] = tensors["output_norm.weight"]
     with pytest.raises(ValueError, match=message):
-        read(saved(tmp_path, metadata, spoilt(tensors).get(fault, tensors)))
+        read(saved(tmp_path, metadata, tensors))
+
+
+def test_a_packed_llama_has_no_more_layers_than_its_file(tmp_path):
+    path = saved(tmp_path, *llama_file(small_llama(**SIZES), **{"llama.block_count": 2**31}))
+    with pytest.raises(ValueError, match="there are only"):
+        packed_llama(path)
 
 
 @pytest.fixture

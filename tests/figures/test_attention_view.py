@@ -106,34 +106,24 @@ def test_what_people_hold_is_shown_as_a_list_of_tensors_is(unchecked):
 
 
 def test_outputs_of_the_library_are_shown_by_their_parts():
-    eager = {"attn_implementation": "eager"}
-    sizes = {"vocab_size": 20, "max_position_embeddings": 8, "pad_token_id": 0}
-    config = transformers.BertConfig(
-        **sizes,
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=9,
-        **eager,
-    )
-    bert, ids = transformers.BertModel(config).eval(), torch.tensor([[3, 4, 5, 6, 7]])
-    output = bert(ids, output_attentions=True)
-    (shown,) = data(head_view(output, SOURCE))["attention"]
-    truth = torch.stack(output.attentions)[:, 0]
-    torch.testing.assert_close(torch.tensor(shown["attn"]), truth.detach(), atol=6e-5, rtol=0)
-    with pytest.raises(ValueError, match="output_attentions=True"):
-        head_view(bert(ids), SOURCE)
     config = transformers.MarianConfig(
-        **sizes, d_model=8, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        vocab_size=20, d_model=8, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
         decoder_attention_heads=2, encoder_ffn_dim=8, decoder_ffn_dim=8, eos_token_id=1,
-        decoder_start_token_id=0, **eager,
+        decoder_start_token_id=0, pad_token_id=0, attn_implementation="eager",
     )  # fmt: skip
-    marian, target = transformers.MarianModel(config).eval(), torch.tensor([[2, 7, 1]])
-    output = marian(ids, decoder_input_ids=target, output_attentions=True)
+    marian = transformers.MarianModel(config).eval()
+    ids = {"input_ids": SOURCE_IDS[:1], "decoder_input_ids": TARGET_IDS[:1]}
+    output = marian(**ids, output_attentions=True)
     shown = data(head_view(output, SOURCE, TARGET))["attention"]
     assert [part["name"] for part in shown] == ["encoder", "decoder", "cross"]
+    truth = torch.stack(output.encoder_attentions)[:, 0].detach()
+    torch.testing.assert_close(torch.tensor(shown[0]["attn"]), truth, atol=6e-5, rtol=0)
     (cross,) = data(model_view(output, SOURCE, TARGET, part="cross"))["attention"]
     assert (cross["left_text"], cross["right_text"]) == (TARGET, SOURCE)
+    alone = marian.encoder(ids["input_ids"], output_attentions=True)
+    assert data(head_view(alone, SOURCE))["attention"][0]["attn"] == shown[0]["attn"]
+    with pytest.raises(ValueError, match="output_attentions=True"):
+        head_view(marian.encoder(ids["input_ids"]), SOURCE)
 
 
 def test_layers_keep_their_numbers(run):

@@ -9,17 +9,9 @@ from matplotlib.patches import FancyBboxPatch
 from transformer_lesson.figures import attention_steps
 from transformer_lesson.figures.attention_view.drawings import MIME, load_ipython_extension
 from transformer_lesson.figures.attention_view.view import head_view
-from transformer_lesson.figures.diagrams import (
-    distributions,
-    next_token_questions,
-    right_word_first,
-)
-from transformer_lesson.figures.stages import steps_beside, word_stages
-from transformer_lesson.files import printable
+from transformer_lesson.figures.stages import word_stages
 from transformer_lesson.lessons.lesson_01.figures import word_map
-from transformer_lesson.lessons.lesson_02.figures import clock_hands
 from transformer_lesson.lessons.lesson_05 import learning
-from transformer_lesson.lessons.lesson_06 import figures as contexts
 from transformer_lesson.lessons.lesson_09 import figures as decoding
 from transformer_lesson.lessons.lesson_10 import figures as language
 from transformer_lesson.lessons.lesson_11 import figures as circuits
@@ -56,18 +48,6 @@ def test_lines_lead_from_who_looks_to_who_is_seen_as_wide_as_their_weight():
     assert texts(axes) == ["x", "x", "y", "y"] and len(made.axes) == 2
 
 
-@pytest.mark.parametrize("mask", [None, torch.ones(4, 4).tril().bool()])
-def test_the_flow_has_a_step_for_the_mask(mask):
-    made = attention_steps.data_flow("Claim", *torch.randn(3, 4, 6), NAMES, 2, mask)
-    axes = assert_told(made, f"The row of {NAMES[2]} is framed")
-    steps = {"softmax", "times V", "weights  (4, 4)", "output  (4, 6)", *map(printable, NAMES)}
-    assert steps <= set(texts(axes))
-    assert len(axes.patches) == (4 if mask is None else 5)  # Q, scores, masked, weights, output
-    heights = {frame.get_height() for frame in axes.patches}
-    assert heights == {attention_steps.HIGH}
-    assert ("mask" in texts(axes)) == ("mask" in made.alt) == (mask is not None)
-
-
 def test_a_kernel_with_the_extension_shows_what_a_page_needs():
     shell = InteractiveShell()
     load_ipython_extension(shell)
@@ -78,19 +58,6 @@ def test_a_kernel_with_the_extension_shows_what_a_page_needs():
 
 
 # Positions and words
-
-
-def test_a_hand_points_up_at_0_and_turns_to_the_right():
-    axes = assert_told(clock_hands([0, 1, 70], ["a", "b", "…"], [1.0, 0.1], "Hands"), "6.3, 62.8")
-    hands = [line.get_xydata() for line in axes.lines if len(line.get_xdata()) == 2]
-    assert len(hands) == 6
-    (x, y), tip = hands[0]
-    assert tip[0] == x and tip[1] < y  # the axis of y points down
-    right_of_it = hands[2]  # position 1, the fast hand
-    assert right_of_it[1, 0] > right_of_it[0, 0] and right_of_it[1, 1] < right_of_it[0, 1]
-
-
-TREE = {"<bos>": {"a": 0.6, "b": 0.4}, "a": {"x": 0.5, "y": 0.5}, "b": {"z": 1.0}}
 
 
 def test_words_do_not_cover_each_other():
@@ -147,15 +114,6 @@ def test_losses_end_where_their_names_stand_and_names_keep_apart():
     assert abs(heights[0] - heights[1]) > 0.07  # of the axes
 
 
-def test_clouds_have_one_scale_and_name_their_labels():
-    first, last = torch.zeros(6, 2), torch.randn(6, 2)
-    figure = contexts.clouds("claim", {"in": first, "out": last}, list("aabbcc"), {0: "here"})
-    assert_told(figure, "2 clouds of 6 points, in, out, colored by a, b, c")
-    assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
-    together, apart = (axes.collections[0].get_offsets() for axes in figure.axes)
-    assert np.allclose(apart, last) and len(np.unique(np.round(together, 6), axis=0)) == 6
-
-
 def test_a_blocks_numbers_lie_on_its_levels_and_every_trial_is_a_dot():
     levels = torch.linspace(-1, 2, 16)
     numbers = levels[torch.tensor([0, 3, 3, 15])]
@@ -163,16 +121,10 @@ def test_a_blocks_numbers_lie_on_its_levels_and_every_trial_is_a_dot():
     said = "4 numbers on 16 levels from -1.00 to 2.00, 3 of which are used"
     dots = assert_told(made, said, "more than 0.0500").lines[-1].get_ydata()
     assert np.isin(np.float32(dots), levels.numpy()).all()
-    block = torch.tensor([15, 48, 216, 185, 69, *range(15)])
-    made = quantized.block_of_bytes("Bytes", block)
-    said = "The 20 bytes of a block: 15, 48, 216, 185, 69, 0, 1"
-    axes = assert_told(made, said, "0100 0101 in bits")
-    assert {"69", "0100", "0101", "step 5", "step 4"} <= set(texts(axes))
     whole = {"second": 3.5, "first": 14.5}
     made = quantized.second_time("Heads", whole, {"best": [12.7], "others": [3.6, 4.0]})
     axes = assert_told(made, "best: 12.7; others: 3.6, 4.0. Whole model: second 3.5, first 14.5")
     assert [line.get_xdata()[0] for line in axes.lines[:2]] == [3.5, 14.5]
-    assert axes.get_xlim()[1] > 15
     assert [len(line.get_xdata()) for line in axes.lines[2:]] == [1, 2]
 
 
@@ -192,30 +144,6 @@ def test_a_row_a_step_and_a_box_a_word():
     assert [text.get_color() for text in axes.texts][4] == "white"
 
 
-@pytest.mark.slow
-def test_each_position_is_asked_for_the_next_word_and_bars_are_as_long_as_words_are_likely():
-    made = next_token_questions(["the", "child"], ["das", "Kind"])
-    axes = assert_told(made, "after <bos> comes das; after das comes Kind; after Kind comes <eos>")
-    assert made.get_suptitle().startswith("One sentence, 3 guesses at once")
-    assert texts(axes).count("das") == 2
-    made = distributions("A claim", {"trained": {"macht": 0.9}, "not": {"a": 0.01}}, even=0.002)
-    assert [axes.patches[0].get_width() for axes in made.axes] == [0.9, 0.01]
-    said = "trained: macht 0.90; not: no word has 0.05 or more. An even guess gives each 0.0020."
-    assert_told(made, said)
-    chances = torch.tensor([[0.2, 0.3], [0.1, 0.6]])
-    made = right_word_first("A claim", {"b": chances, "a": chances}, ["one", "all"], ["a", "b"])
-    axes = assert_told(made, "b is right: one 0.30, all 0.60; a is right: one 0.20, all 0.10.")
-    bars = [(round(bar.get_x(), 2), round(bar.get_width(), 2)) for bar in axes.patches]
-    assert bars == [(0, 0.3), (0, 0.6), (0.3, 0.2), (0.6, 0.1)]
-    assert made.axes[1].patches[0].get_facecolor() == axes.patches[2].get_facecolor()
-
-
-def test_a_kept_branch_is_blue_and_another_dotted():
-    lines = decoding.word_tree("Tree", TREE, "<bos>", ["a", "x"]).axes[0].lines
-    styles = [(line.get_color() == decoding.KEPT, line.get_linestyle()) for line in lines]
-    assert styles == [(True, "-"), (False, ":"), (True, "-"), (False, ":"), (False, ":")]
-
-
 def test_bars_of_guesses_add_up_to_the_large_model():
     p, q = torch.tensor([0.5, 0.5]), torch.tensor([0.8, 0.2])
     made = decoding.accepted_and_missing("Guesses", ["a", "b"], p, q)
@@ -225,25 +153,7 @@ def test_bars_of_guesses_add_up_to_the_large_model():
     assert [a + r for a, r in zip(accepted, refused, strict=True)] == pytest.approx(q.tolist())
 
 
-def test_steps_stand_below_one_another_and_what_was_read_beside_each_other():
-    words = [({"ab": 0.04, "$x": 0.03}, ""), ({"auf": 0.9, "zu": 0.0}, "2.0 from a")]
-    made = steps_beside("A claim", ["first", "second,\nlast"], {"a": words, "b": words[::-1]})
-    assert_told(made, "a, first: ab 0.04, $x 0.03. a, second, last: auf 0.90, zu 0.00 (2.0 from a)")
-    assert [len(axes.patches) for axes in made.axes] == [2] * 4
-    longest = [max(bar.get_width() for bar in axes.patches) for axes in made.axes]
-    assert longest == [0.04, 0.9, 0.9, 0.04]
-    assert made.axes[2].get_ylabel() == "second,\nlast"
-    assert made.axes[3].get_xlabel() == "probability"
-
-
 # What a language model's losses say
-
-
-def test_counting_says_where_it_is_best_and_how_often_its_context_is_new():
-    made = language.counting("Claim", [4.0, 2.0, 1.0], [4.1, 2.5, 3.0], [0.0, 0.1, 0.6])
-    axes = assert_told(made, "n = 3: 1.00 on counted text, 3.00 on other text, 60% of contexts new")
-    assert "best: 2.50" in texts(axes)
-    assert [bar.get_height() for bar in made.axes[1].patches] == [0.0, 0.1, 0.6]
 
 
 def test_a_run_says_at_which_step_it_passes_a_level_and_the_best_model_of_each_amount_is_ringed():

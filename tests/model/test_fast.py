@@ -85,17 +85,6 @@ def test_the_share_of_zeros_is_p_and_the_mean_stays(p):
     assert kept.numel() == 0 or torch.allclose(kept, torch.tensor(1 / (1 - p)), rtol=2e-3)
 
 
-@pytest.mark.parametrize("lane", range(4))
-def test_each_of_the_four_entries_of_a_draw_is_fair_and_independent(lane):
-    """One 64-bit draw serves four entries: no lane may be biased or repeat another."""
-    keep = (thinned(torch.ones(100_000, 4), 0.5) != 0).double()
-    others = keep[:, [i for i in range(4) if i != lane]]
-    assert abs(keep[:, lane].mean().item() - 0.5) < 0.01
-    agreement = (keep[:, [lane]] == others).double().mean(dim=0)
-    assert (agreement - 0.5).abs().max() < 0.01
-    assert abs((keep[1:, lane] == keep[:-1, lane]).double().mean().item() - 0.5) < 0.01
-
-
 @pytest.mark.parametrize("shape", [(1,), (3,), (4,), (5, 7), (2, 3, 11), (0,)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_what_stays_is_scaled_and_the_gradient_too(shape, dtype):

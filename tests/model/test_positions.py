@@ -1,7 +1,5 @@
 """Sinusoidal, learned and rotary positions against their formulas and against Llama's code."""
 
-import math
-
 import pytest
 import torch
 from hypothesis import given
@@ -19,33 +17,6 @@ from transformer_lesson.model.positions import (
     sinusoidal_encoding,
     stretched_frequencies,
 )
-
-
-def formula(n_positions: int, d_model: int, base: float) -> torch.Tensor:
-    """Section 3.5 of the paper, one number after the other, in float64."""
-    table = torch.zeros(n_positions, d_model, dtype=torch.float64)
-    for pos in range(n_positions):
-        for i in range(d_model // 2):
-            angle = pos / base ** (2 * i / d_model)
-            table[pos, 2 * i], table[pos, 2 * i + 1] = math.sin(angle), math.cos(angle)
-    return table
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("base", [10000.0, 100.0, 1.0])
-@pytest.mark.parametrize(("n_positions", "d_model"), [(1, 2), (60, 64), (11, 512), (5000, 16)])
-def test_sinusoidal_encoding_is_the_formula(n_positions, d_model, base):
-    ours = sinusoidal_encoding(n_positions, d_model, base)
-    assert ours.dtype == torch.float32
-    assert (ours - formula(n_positions, d_model, base)).abs().max() < 1e-6
-
-
-@pytest.mark.parametrize("k", [-7, -1, 0, 1, 5])
-def test_one_matrix_takes_every_position_k_further(k):
-    table = sinusoidal_encoding(40, 16, base=300.0)
-    matrix = shift_matrix(k, 16, base=300.0)
-    assert_equal(table[10:30] @ matrix, table[10 + k : 30 + k])
-    assert_equal(matrix @ shift_matrix(-k, 16, base=300.0), torch.eye(16))
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,12 @@
 """The generated corpus: its German against tables written by hand, its alignment, its splits."""
 
 import re
-from collections import Counter
 from itertools import islice
 
 import pytest
 
 from transformer_lesson.text import grammar
 from transformer_lesson.text.grammar import HELD_OUT, generate, habits, in_both_languages, splits
-from transformer_lesson.text.grammar.draw import fitting_adjectives
 from transformer_lesson.text.grammar.lexicon import ADJECTIVES, BE, JOINTS, NOUNS, REPORTS, VERBS
 from transformer_lesson.text.grammar.meaning import Clause, Sentence, phrase
 from transformer_lesson.text.tokenizers import words
@@ -226,20 +224,6 @@ def test_splits_share_no_sentence_and_held_out_combinations_are_in_their_own_onl
     assert len(tested & HELD_OUT) > 0.9 * len(HELD_OUT)
 
 
-def test_training_has_both_words_of_a_held_out_combination_with_others(split):
-    fitting = {(a.english, n.english) for n in NOUNS.values() for a in fitting_adjectives(n.kinds)}
-    assert HELD_OUT < fitting
-    assert 0.08 < len(HELD_OUT) / len(fitting) < 0.13
-    seen = Counter(c for pair in split.train for c in combinations_read_off(pair.source))
-    assert set(seen) == fitting - HELD_OUT
-    adjectives, nouns = Counter(), Counter()
-    for (adjective, noun), n in seen.items():
-        adjectives[adjective] += n
-        nouns[noun] += n
-    assert min(adjectives.values()) > 500
-    assert min(nouns[noun] for _, noun in HELD_OUT) > 80
-
-
 @pytest.mark.parametrize(
     "call, message",
     [
@@ -248,10 +232,8 @@ def test_training_has_both_words_of_a_held_out_combination_with_others(split):
         (lambda: splits(1, -3, seed=0), "n_test must be a number of sentences, got -3"),
         (lambda: phrase("the unicorn"), "got 'the unicorn': use words of the lexicon"),
         (lambda: phrase("dog the"), "got 'dog the'"),
-        (lambda: phrase(""), "got ''"),
         (lambda: in_both_languages(one("every dog", "sleep", "", NOT)), "leave out negated=True"),
         (lambda: in_both_languages(one("he", "see", "two cats", NOT)), "leave out negated=True"),
-        (lambda: in_both_languages(two(("he", "see", "no cat", NOT), "if", SLEEPS)), "leave out"),
     ],
 )
 def test_bad_input_is_refused(call, message):

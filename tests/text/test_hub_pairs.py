@@ -68,8 +68,7 @@ def test_a_missing_package_says_what_to_install(monkeypatch):
         hub_dataset("wmt/wmt14")
 
 
-class NotFound(FileNotFoundError):
-    """As `datasets.exceptions.DatasetNotFoundError` is."""
+NotFound = type("NotFound", (FileNotFoundError,), {})  # as `datasets` raises it
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,6 @@ class NotFound(FileNotFoundError):
         (NotFound("doesn't exist"), ValueError, "no public data set 'some': check the name"),
         (ValueError("Bad: x."), ValueError, r"'some' cannot be loaded .* Bad: x\."),
         ([{"text": "a", "label": 1}], ValueError, "columns 'en' and 'de', it has text, label: say"),
-        ([{"translation": {"en": "a", "fr": "b"}}], ValueError, "it has en, fr: say which two"),
         ([{"translation": "a", "id": 1}], ValueError, "it has translation, id: say which two"),
         ([{"en": "a", "de": 7}], ValueError, "column 'de' of 'some' holds 7, which is not text"),
         ([], ValueError, "'some' holds no pairs in 'train': try another split"),

@@ -158,17 +158,6 @@ def test_a_file_that_was_changed_is_not_loaded(place, tmp_path):
     assert not have_weights("small")
 
 
-def test_the_list_names_files_by_their_own_names_in_a_folder_of_the_course(monkeypatch):
-    monkeypatch.delenv(module.PLACE, raising=False)
-    root = Path(__file__).parents[2]
-    assert module.weights_folder() == root / "weights"
-    assert "weights/" in (root / ".gitignore").read_text().splitlines()
-    for one in module.WEIGHTS.values():
-        names = [file.name for file in one.files]
-        assert len(set(names)) == len(names) and one.opens in ("", *names)
-        assert all(name and "/" not in name and not name.startswith(".") for name in names)
-
-
 @pytest.mark.slow
 def test_the_command_ends_with_one_sentence(tmp_path):
     place = {module.PLACE: str(tmp_path / "kept"), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}

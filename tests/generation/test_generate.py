@@ -192,13 +192,6 @@ def test_one_seed_writes_the_same_and_rows_and_neighboring_seeds_share_no_text(k
     assert texts[0] == texts[1] and len({tuple(ids) for rows in texts for ids in rows}) == 12
 
 
-@each_kind
-@pytest.mark.parametrize("sample", [Sample(1e-39), Sample(top_k=1), Sample(top_p=1e-9)], ids=str)
-def test_the_coldest_sample_and_keeping_one_token_are_greedy(sample, kind):
-    model = lively(kind)
-    assert_same(generate(model, SENTENCES, NEW), generate(model, SENTENCES, NEW, sample))
-
-
 @each_strategy
 def test_model_and_random_state_stay_as_they_were(strategy):
     model = lively(EncoderDecoderTransformer, dropout=0.5, attention_dropout=0.5).train()

@@ -71,24 +71,6 @@ def test_the_coldest_sample_takes_the_likeliest_token_and_shares_among_equals(te
         assert cold.choose(logits, torch.tensor([uniform, uniform])).tolist() == [2, token]
 
 
-def test_evenly_spread_uniforms_choose_tokens_as_often_as_they_are_probable():
-    logits = torch.randn(7)
-    logits[[0, 3, 6]] = -math.inf
-    uniforms = (torch.arange(2000) + 0.5) / 2000
-    tokens = Sample().choose(logits.expand(2000, -1), uniforms)
-    shares = tokens.bincount(minlength=7) / 2000
-    torch.testing.assert_close(shares, logits.softmax(0), atol=1e-3, rtol=0)
-
-
-@pytest.mark.parametrize("uniform", [0.0, 1 - 2**-24])
-def test_a_token_of_probability_0_is_never_chosen(uniform):
-    for seed in range(200):
-        logits = torch.randn(50, generator=torch.Generator().manual_seed(seed))
-        logits[[0, 1, 20, 48, 49]] = -math.inf
-        token = Sample().choose(logits[None], torch.tensor([uniform]))
-        assert logits[token] > -math.inf
-
-
 def test_uniforms_of_a_row_depend_on_seed_and_row_alone():
     few, many = Sample(seed=7).uniforms(2, 5), Sample(seed=7).uniforms(4, 5)
     assert torch.equal(many[:, :2], few) and many.dtype == torch.float32

@@ -81,15 +81,6 @@ def test_words_with_several_partners_or_none_and_pairs_without_alignment(model, 
     assert torch.equal(alignment_hits(model, tokenizer, [other, aligned, other]), alone)
 
 
-def test_alignment_leaves_the_model_as_it_was(tokenizer):
-    model = lively(EncoderDecoderTransformer, vocab_size=tokenizer.vocab_size, dropout=0.5).train()
-    words = tuple((i, i) for i in range(3))
-    pairs = [Pair(SOURCES[0], TARGETS[0], words), Pair(SOURCES[3], TARGETS[3], words)] * 20
-    hits = alignment_hits(model, tokenizer, pairs)
-    assert torch.equal(hits, alignment_hits(model, tokenizer, pairs))  # no dropout
-    assert all(module.training for module in model.modules())
-
-
 def test_bad_input_of_alignment_is_named(model, tokenizer, unchecked):
     pair = Pair(SOURCES[0], TARGETS[0], ((0, 0),))
     with pytest.raises(

@@ -34,13 +34,6 @@ each_kind = pytest.mark.parametrize("kind", CLASSES)
 any_text = st.text()  # hypothesis leaves out surrogates; nulls, emoji, right-to-left are in
 
 
-def test_words_keep_everything_but_spaces():
-    assert words("Don't stop…  (3 times)") == ["Don't", "stop", "…", "(", "3", "times", ")"]
-    assert words("left-to-right über __init__") == [
-        "left", "-", "to", "-", "right", "über", "__init__",
-    ]  # fmt: skip
-
-
 @pytest.mark.slow
 @settings(deadline=None)
 @given(any_text)
@@ -106,14 +99,6 @@ def test_unknown_words_and_characters_become_unk():
     assert WORDS.encode("Close unicorn") == [WORDS.vocabulary["Close"], 3]
     assert WORDS.decode(WORDS.encode("Close unicorn")) == "Close <unk>"
     assert CHARACTERS.tokens("a a🙂") == ["a", "␣", "a", "<unk>"]
-
-
-def test_byte_pairs_are_shown_as_characters_where_they_are_whole():
-    shown = BYTE_PAIRS.tokens("Einträge öffnen")
-    assert "".join(shown) == "Einträge␣öffnen"
-    assert not any("Ã" in token or "Ġ" in token or "\\x" in token for token in shown)
-    assert len(shown) < len("Einträge öffnen") / 2
-    assert BYTE_PAIRS.tokens("🙂\n") == ["\\xf0", "\\x9f", "\\x99", "\\x82", "\\n"]
 
 
 def test_a_small_vocabulary_keeps_the_most_frequent_tokens():

@@ -15,13 +15,7 @@ import torch
 
 from transformer_lesson.capstone import own
 from transformer_lesson.capstone.own import Own, add_line, bootstrap
-from transformer_lesson.capstone.plan import (
-    LEAST_STEPS,
-    Plan,
-    digits,
-    duration,
-    kept_plan,
-)
+from transformer_lesson.capstone.plan import LEAST_STEPS, Plan, digits, duration, kept_plan
 from transformer_lesson.checkpoints import from_pretrained
 from transformer_lesson.training import TrainingInterrupted
 

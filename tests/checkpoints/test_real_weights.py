@@ -1,11 +1,9 @@
 """Real models in our modules: the library's numbers, and answers that make sense."""
 
-import gguf as library
 import pytest
 import torch
 import transformers
 
-from tests.checkpoints.llama_files import llama_cpps_name
 from tests.real_weights import needs_weights
 from transformer_lesson.checkpoints import compare_layers, from_pretrained
 from transformer_lesson.checkpoints.gguf import read_gguf
@@ -31,33 +29,9 @@ def words():
 
 @pytest.fixture(scope="module")
 def theirs():
-    """The library's Llama, with what the package gguf reads in the file."""
-    metadata = read_gguf(weights("SmolLM2")).metadata
-    config = transformers.LlamaConfig(
-        vocab_size=49152,
-        hidden_size=576,
-        intermediate_size=1536,
-        num_hidden_layers=30,
-        num_attention_heads=9,
-        num_key_value_heads=3,
-        max_position_embeddings=8192,
-        rms_norm_eps=metadata["llama.attention.layer_norm_rms_epsilon"],
-        rope_parameters={"rope_type": "default", "rope_theta": 100_000.0},
-        tie_word_embeddings=True,
-    )
-    with torch.device("meta"):
-        model = transformers.LlamaForCausalLM(config)
-    name_of = {llama_cpps_name(name, 30): name for name in model.state_dict()}
-    state = {}
-    for tensor in library.GGUFReader(weights("SmolLM2")).tensors:
-        W = torch.tensor(library.dequantize(tensor.data, tensor.tensor_type))
-        if "attn_q" in tensor.name or "attn_k" in tensor.name:  # neighbors to halves
-            W = torch.cat([torch.cat([head[0::2], head[1::2]]) for head in W.split(64)])
-        state[name_of[tensor.name]] = W
-    state["lm_head.weight"] = state["model.embed_tokens.weight"]
-    model.load_state_dict(state, assign=True)
-    model.model.rotary_emb = type(model.model.rotary_emb)(config)  # a table, made on no device
-    return model.eval()
+    path = weights("SmolLM2")
+    kind = transformers.LlamaForCausalLM
+    return kind.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32).eval()
 
 
 @pytest.mark.everything

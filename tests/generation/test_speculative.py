@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from transformer_lesson.generation import greedy_decode, speculative_decode
+from transformer_lesson.generation.speculative import draw
 
 BOS, EOS, A, B = 0, 1, 2, 3
 
@@ -44,3 +45,8 @@ def test_a_perfect_draft_saves_passes_and_a_useless_one_costs_none():
     assert useless.ids == perfect.ids
     with pytest.raises(ValueError, match="guesses is 0"):
         speculative_decode(rows(cycle), last(never), 0, None, 11, guesses=0)
+
+
+def test_a_token_is_drawn_where_the_running_sum_passes_the_number():
+    weights = torch.tensor([0.0, 1.0, 0.0, 3.0])
+    assert [draw(weights, uniform) for uniform in (0.0, 0.24, 0.25, 0.999)] == [1, 1, 3, 3]

@@ -8,10 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.parity import assert_equal, randomized
-from transformer_lesson.interpretability.circuits import (
-    Edge,
-    EdgeGraph,
-)
+from transformer_lesson.interpretability.circuits import Edge, EdgeGraph
 from transformer_lesson.lessons.lesson_11 import induction
 from transformer_lesson.model.hooks import record
 

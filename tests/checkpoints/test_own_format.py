@@ -29,6 +29,9 @@ from transformer_lesson.checkpoints import (
     save_checkpoint,
     to_transformers,
 )
+from transformer_lesson.checkpoints.albert import AlbertTransformer
+from transformer_lesson.checkpoints.bert import BertTransformer
+from transformer_lesson.checkpoints.marian import MarianTransformer
 from transformer_lesson.files import write_atomically
 from transformer_lesson.model.packed import EightBitLinear
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
@@ -57,6 +60,12 @@ MODELS = {
     "untied": lambda: EncoderDecoderTransformer(UNTIED),
     "two sizes": lambda: EncoderDecoderTransformer(CONFIG, WIDE),
     "alike, apart": lambda: EncoderDecoderTransformer(CONFIG, CONFIG),
+    "bert": lambda: BertTransformer(UNTIED, 3, token_head=True),
+    "albert": lambda: AlbertTransformer(replace(UNTIED, n_layers=40), 20, 3, token_head=True),
+    "marian": lambda: MarianTransformer(replace(CONFIG, bos_id=11, eos_ids=(3, 12))),
+    "marian, two sizes": lambda: MarianTransformer(
+        CONFIG, replace(CONFIG, n_layers=1), share_embeddings=True
+    ),
 }
 TEXTS = ["Der Hund schläft.", "„Öffnen …“", "数 e\u0301 \U0001f600 <eos> \\ \" 'x'", "0" * 70]
 

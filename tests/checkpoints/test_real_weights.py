@@ -3,6 +3,7 @@
 import pytest
 import torch
 import transformers
+from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from tests.real_weights import needs_weights
 from transformer_lesson.checkpoints import compare_layers, from_pretrained
@@ -29,9 +30,13 @@ def words():
 
 @pytest.fixture(scope="module")
 def theirs():
-    path = weights("SmolLM2")
-    kind = transformers.LlamaForCausalLM
-    return kind.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32).eval()
+    """The library's Llama, read by its own loader of GGUF files."""
+    path = str(weights("SmolLM2"))
+    config = transformers.LlamaConfig(**load_gguf_checkpoint(path)["config"])
+    model = transformers.LlamaForCausalLM(config)
+    read = load_gguf_checkpoint(path, return_tensors=True, model_to_load=model)["tensors"]
+    assert model.load_state_dict(read, strict=False).missing_keys == ["lm_head.weight"]
+    return model.eval()
 
 
 @pytest.mark.everything

@@ -134,20 +134,6 @@ def test_layers_keep_their_numbers(run):
     assert shown == chosen | {"root_div_id": "view", "default_filter": "0"}
 
 
-def test_the_text_alternative_says_what_is_shown(run):
-    small = model_view(weights(3, 5, layers=1, heads=1), SOURCE, TARGET)
-    said = {
-        "head view: 2 blocks, 3 heads, 5 query tokens, 5 key tokens": head_view(weights(), SOURCE),
-        "model view: 1 block, 1 head, 3 query tokens, 5 key tokens": small,
-        "model view: 2 blocks, 2 heads, 5 query tokens, 5 key tokens "
-        "(encoder; also decoder 3 by 3, cross 3 by 5)": model_view(run, SOURCE, TARGET),
-    }
-    for sentence, made in said.items():
-        bundle, metadata = made._repr_mimebundle_()
-        assert repr(made) == bundle["text/plain"] == metadata["image/png"]["alt"] == sentence
-        assert f'<iframe title="{sentence}"' in made.html
-
-
 def test_the_picture_of_one_head_says_where_it_looks_from_the_last_token():
     given = weights(layers=1)
     given[0][0, 1, -1] = torch.tensor([0.1, 0.6, 0.1, 0.1, 0.1])

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 
-from tests.checkpoints.cost import Bomb
+from tests.checkpoints.cost import Bomb, little_memory
 from tests.checkpoints.signed import facts_of, signed, with_facts
 from tests.parity import small_config
 from transformer_lesson import (
@@ -196,6 +196,15 @@ def test_files_of_other_programs_are_refused_by_name(tmp_path):
     for missing in (tmp_path / "none.safetensors", tmp_path):
         with pytest.raises(ValueError, match=f"{missing}.*there is no such file"):
             load_checkpoint(missing)
+
+
+def test_a_huge_header_is_refused_without_being_read(tmp_path):
+    path = tmp_path / "huge"
+    with open(path, "wb") as file:
+        file.write((5 * 10**9).to_bytes(8, "little") + b"{")
+        file.truncate(6 * 10**9)  # sparse: takes no room on the disk
+    with little_memory(), pytest.raises(ValueError, match="huge is no checkpoint"):
+        load_checkpoint(path)
 
 
 def test_a_later_format_other_weights_edited_facts_and_no_checksum_are_refused(whole):

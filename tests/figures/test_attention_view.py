@@ -116,6 +116,9 @@ def test_outputs_of_the_library_are_shown_by_their_parts():
     output = marian(**ids, output_attentions=True)
     shown = data(head_view(output, SOURCE, TARGET))["attention"]
     assert [part["name"] for part in shown] == ["encoder", "decoder", "cross"]
+    sizes = "1 block, 2 heads, 5 query tokens, 5 key tokens"
+    said = f"model view: {sizes} (encoder; also decoder 3 by 3, cross 3 by 5)"
+    assert repr(model_view(output, SOURCE, TARGET)) == said
     truth = torch.stack(output.encoder_attentions)[:, 0].detach()
     torch.testing.assert_close(torch.tensor(shown[0]["attn"]), truth, atol=6e-5, rtol=0)
     (cross,) = data(model_view(output, SOURCE, TARGET, part="cross"))["attention"]

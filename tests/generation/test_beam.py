@@ -111,11 +111,11 @@ def test_the_tree_tells_the_whole_search(kind, width):
             assert written.ids[row] in texts
 
 
-def test_impossible_tokens_are_no_candidates():
+def test_impossible_tokens_are_no_candidates_however_wide_the_beam():
     model = lively(DecoderOnlyTransformer, vocab_size=5)
     only_3 = torch.tensor([0.0, -math.inf, -math.inf, 0.0, -math.inf])
     with record(model, replace={"logits": lambda x: x + only_3}):
-        written = generate(model, [4], 3, Beam(4), trees=True)
+        written = generate(model, [4], 3, Beam(99), trees=True)
     assert written.ids == [[3, 3, 3]]
     assert written.finished == [False]
     assert [len(step) for step in written.trees[0]] == [1, 1, 1]

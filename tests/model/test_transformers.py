@@ -164,6 +164,8 @@ def test_source_and_target_may_have_vocabularies_and_depths_of_their_own_but_one
     assert logits.shape == (1, 2, 9)
     assert model.projection.weight is model.target_embedding.weight
     assert model.source_embedding.weight is not model.target_embedding.weight
+    model = EncoderDecoderTransformer(source, small_config(vocab_size=5), share_embeddings=True)
+    assert model.source_embedding.weight is model.target_embedding.weight
     with pytest.raises(ValueError, match="the encoder's d_model is 12, the decoder's 24"):
         EncoderDecoderTransformer(small_config(), small_config(d_model=24))
 

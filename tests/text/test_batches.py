@@ -50,6 +50,7 @@ def test_batches_by_hand():
     assert target.tolist() == [[1, 6, 2, 0], [1, 6, 6, 6], [1, 6, 6, 2]]
     assert batch.labels.tolist() == [[6, 2, 0, 0], [6, 6, 6, 2], [6, 6, 2, 0]]
     assert {tensor.dtype for tensor in (source, target, batch.labels)} == {torch.int64}
+    assert [len(batch.labels) for batch in epoch(FEW, LETTERS, 2)] == [2, 1]
     batches = TranslationBatches(FEW, LETTERS, 1)
     assert batches.max_len == 5  # <bos> c c c <eos>
     assert TranslationBatches([Pair("a a a", "c")], LETTERS, 1).max_len == 4  # a a a <eos>

@@ -71,6 +71,8 @@ def test_after_ctrl_c_the_same_command_with_resume_goes_on_and_can_get_more_step
 ):
     file = tiny / "pairs.tsv"
     assert run("--corpus", file, "--out", tiny / "whole", "--seed", 5) == 0
+    facts = load_checkpoint(tiny / "whole" / "checkpoint.safetensors").training.facts
+    assert facts["config"]["seed"] == 5
 
     def press(report):
         if report.step == 4:

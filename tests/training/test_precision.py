@@ -100,6 +100,20 @@ def test_one_variable_makes_it_the_same_everywhere(monkeypatch, faster):
     assert history_of(short(precision="auto")).precision == "bfloat16"
 
 
+def test_the_search_counts_as_training(monkeypatch):
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
+    monkeypatch.setattr(loop, "time", clock)
+
+    def timed(*_arguments):
+        clock.now += 0.5
+        return {"float32": 1.0, "bfloat16": 2.0}
+
+    monkeypatch.setattr(loop, "seconds_of_each", timed)
+    model, batches = model_of("translator"), batches_of("translator")
+    model.register_forward_hook(lambda *_: setattr(clock, "now", clock.now + 0.25))
+    assert train(model, batches, short(4, precision="auto")).seconds == 0.5 + 4 * 0.25
+
+
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", ["auto", "bf16"])
 def test_a_loss_has_one_precision(name):

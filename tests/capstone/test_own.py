@@ -13,51 +13,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from transformer_lesson.capstone import foresee, own
+from transformer_lesson.capstone import own
 from transformer_lesson.capstone.own import Own, add_line, bootstrap
-from transformer_lesson.capstone.plan import (
-    LEAST_STEPS,
-    STORED,
-    Plan,
-    digits,
-    duration,
-    kept_plan,
-    stored_misses,
-)
+from transformer_lesson.capstone.plan import LEAST_STEPS, Plan, digits, duration, kept_plan
 from transformer_lesson.checkpoints import from_pretrained
-from transformer_lesson.lessons.lesson_15 import scaling_law
 from transformer_lesson.training import TrainingInterrupted
-from transformer_lesson.training.scaling import fit_scaling_law
 
 MINUTES = 1e-4  # so few that the least number of steps is done on every machine
-
-
-def test_a_power_law_goes_on_and_misses_make_the_interval():
-    pilots = [(n, 3.0 * n**-0.25) for n in (16, 64)]
-    assert foresee(pilots, 1024) == pytest.approx((3 * 1024**-0.25,) * 3)
-    expected, low, high = foresee(pilots, 1024, [0.5, 0.9, 1.1, 1.2, 7.0])
-    law = 3 * 1024**-0.25
-    assert (expected, low) == pytest.approx((1.1 * law, 0.5 * law))
-    assert high == pilots[-1][1]  # more steps do no harm
-    for kind in ("text", "pairs"):
-        misses = stored_misses(kind)
-        assert len(misses) >= 5 and 0 < min(misses) < 1 and max(misses) < 5
-
-
-def test_a_floor_and_the_exponent_of_lesson_15_would_foresee_worse():
-    runs = scaling_law.stored().grid
-    law = fit_scaling_law(
-        *([getattr(run, name) for run in runs] for name in ("size", "tokens", "loss")),
-        exponents=[n / 20 for n in range(1, 17)],
-    )
-    beta, misses = law[-1], []
-    for run in json.loads(STORED.read_text(encoding="utf-8")):
-        (x, p), (y, q) = run["pilots"]
-        B = (p - q) / (x**-beta - y**-beta)
-        if run["kind"] == "text":
-            misses.append(run["reached"] / (q - B * y**-beta + B * run["steps"] ** -beta))
-    assert 0.2 <= beta <= 0.4 and max(misses) > 3 > 2 > max(stored_misses("text"))
-    assert min(stored_misses("text")) > 0.8
 
 
 def test_a_bootstrap_has_the_width_of_the_standard_error():

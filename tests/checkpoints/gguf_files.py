@@ -1,8 +1,9 @@
-"""Small GGUF files, written with `struct` alone: whole ones, and whatever a liar would write."""
+"""Small GGUF files, piece by piece: whole ones, and whatever a liar would write."""
 
 import struct
 
 import numpy as np
+from gguf import GGMLQuantizationType, quantize
 
 F32, Q4_1, Q8_0 = 0, 3, 8
 NUMBERS = {np.dtype(t): kind for t, kind in (("<u4", 4), ("<i4", 5), ("<f4", 6), ("<u8", 10))}
@@ -41,20 +42,11 @@ def whole(pairs: list[bytes], rows: list[bytes], data: bytes, alignment: int = 3
     return head + bytes(-len(head) % alignment) + data
 
 
-def as_q4_1(tensor: np.ndarray) -> bytes:
-    """Each run of 32 numbers on 16 levels: the scale, the smallest, and the steps."""
-    data = b""
-    for block in tensor.reshape(-1, 32):
-        scale, smallest = np.float16(np.ptp(block) / 15), np.float16(block.min())
-        steps = ((block - smallest) / scale).round().clip(0, 15).astype(np.uint8)
-        data += scale.tobytes() + smallest.tobytes() + (steps[:16] | steps[16:] << 4).tobytes()
-    return data
-
-
 def gguf(metadata: dict, tensors: dict[str, np.ndarray], alignment: int = 32, q4_1=()) -> bytes:
     rows, data = [], b""
     for name, tensor in tensors.items():
+        kind = Q4_1 if name in q4_1 else F32
         data += bytes(-len(data) % alignment)
-        rows.append(row(name, tensor.shape[::-1], Q4_1 if name in q4_1 else F32, len(data)))
-        data += as_q4_1(tensor) if name in q4_1 else tensor.astype("<f4").tobytes()
+        rows.append(row(name, tensor.shape[::-1], kind, len(data)))
+        data += quantize(tensor.astype("<f4"), GGMLQuantizationType(kind)).tobytes()
     return whole([pair(*item) for item in metadata.items()], rows, data, alignment)

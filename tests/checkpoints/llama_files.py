@@ -1,8 +1,8 @@
 """Small files in the format of llama.cpp."""
 
 import json
-import re
 
+import gguf
 import numpy as np
 import tokenizers
 from tokenizers import pre_tokenizers
@@ -10,42 +10,29 @@ from transformers import LlamaForCausalLM
 
 from tests.checkpoints.families import drawn_fields, library_model
 
-NAMES = {
-    "model.embed_tokens.weight": "token_embd.weight",
-    "model.norm.weight": "output_norm.weight",
-    "lm_head.weight": "output.weight",
-}
 
-OURS = [f"self_attn.{part}_proj" for part in "qkvo"]
-OURS += [f"mlp.{part}_proj" for part in ("gate", "up", "down")]
-OURS += ["input_layernorm", "post_attention_layernorm"]
-
-LLAMA_CPPS = ["attn_q", "attn_k", "attn_v", "attn_output"]
-LLAMA_CPPS += ["ffn_gate", "ffn_up", "ffn_down", "attn_norm", "ffn_norm"]
-
-PARTS = dict(zip(OURS, LLAMA_CPPS, strict=True))
+def llama_cpps_name(name: str, n_layers: int) -> str:
+    """Return what llama.cpp calls a tensor of the library."""
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, n_layers)
+    return names.get_name(name, try_suffixes=(".weight",))
 
 
 def neighbors_from_halves(W: np.ndarray, n_heads: int) -> np.ndarray:
-    """Row j and row j + d_head / 2 of a head become neighbors, one row at a time."""
-    d_head = len(W) // n_heads
-    rows = []
-    for head in range(n_heads):
-        for j in range(d_head // 2):
-            rows += [W[head * d_head + j], W[head * d_head + j + d_head // 2]]
-    return np.stack(rows)
+    """Row j and row j + d_head / 2 of a head become neighbors, as llama.cpp stores them."""
+    return W.reshape(n_heads, 2, -1, W.shape[1]).swapaxes(1, 2).reshape(W.shape)
 
 
 def llama_file(theirs: LlamaForCausalLM, **changes) -> tuple[dict, dict]:
     """The metadata and the tensors that llama.cpp would write of a model of the library."""
     config = theirs.config
+    heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
     metadata = {
         "general.architecture": "llama",
         "llama.embedding_length": config.hidden_size,
         "llama.feed_forward_length": config.intermediate_size,
         "llama.context_length": config.max_position_embeddings,
-        "llama.attention.head_count": config.num_attention_heads,
-        "llama.attention.head_count_kv": config.num_key_value_heads,
+        "llama.attention.head_count": heads["q_proj"],
+        "llama.attention.head_count_kv": heads["k_proj"],
         "llama.block_count": config.num_hidden_layers,
         "llama.attention.layer_norm_rms_epsilon": config.rms_norm_eps,
         "llama.rope.dimension_count": config.hidden_size // config.num_attention_heads,
@@ -54,17 +41,13 @@ def llama_file(theirs: LlamaForCausalLM, **changes) -> tuple[dict, dict]:
         "tokenizer.ggml.eos_token_id": 2,
         "tokenizer.ggml.padding_token_id": 3,
     }
-    heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
     tensors = {}
     for name, weight in theirs.state_dict().items():
-        weight = weight.numpy()
-        if turned := re.search("[qk]_proj", name):
-            weight = neighbors_from_halves(weight, heads[turned.group()])
-        if layer := re.fullmatch(r"model\.layers\.(\d+)\.(.+)\.weight", name):
-            name = f"blk.{layer[1]}.{PARTS[layer[2]]}.weight"
-        tensors[NAMES.get(name, name)] = weight
-    if config.tie_word_embeddings:
-        del tensors["output.weight"]
+        projection, weight = name.split(".")[-2], weight.numpy()
+        if projection in heads:
+            weight = neighbors_from_halves(weight, heads[projection])
+        if projection != "lm_head" or not config.tie_word_embeddings:
+            tensors[llama_cpps_name(name, config.num_hidden_layers)] = weight
     return metadata | changes, tensors
 
 

@@ -4,9 +4,7 @@ import json
 
 import safetensors.torch
 
-from transformer_lesson.checkpoints import (
-    KEY,
-)
+from transformer_lesson.checkpoints import KEY
 from transformer_lesson.checkpoints.own_format import _checksum
 
 

@@ -4,7 +4,6 @@ import errno
 import os
 import pickle
 import stat
-import zipfile
 from dataclasses import replace
 
 import pytest
@@ -30,6 +29,9 @@ from transformer_lesson.checkpoints import (
     save_checkpoint,
     to_transformers,
 )
+from transformer_lesson.checkpoints.albert import AlbertTransformer
+from transformer_lesson.checkpoints.bert import BertTransformer
+from transformer_lesson.checkpoints.marian import MarianTransformer
 from transformer_lesson.files import write_atomically
 from transformer_lesson.model.packed import EightBitLinear
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
@@ -43,28 +45,27 @@ LLAMAS = replace(
 IDS = torch.tensor([[3, 5, 7, 11, 0]])
 
 
-def one(model):
-    return model(IDS)
-
-
-def two(model):
-    return model(IDS, IDS)
+def run(model):
+    if isinstance(model, EncoderOnlyTransformer):
+        return model.predict_tokens(IDS) if model.projection else model.classify(IDS)
+    return model(IDS, IDS) if isinstance(model, EncoderDecoderTransformer) else model(IDS)
 
 
 MODELS = {
-    "encoder": (lambda: EncoderOnlyTransformer(CONFIG), one),
-    "classifier": (lambda: EncoderOnlyTransformer(CONFIG, n_classes=3), lambda m: m.classify(IDS)),
-    "token head": (
-        lambda: EncoderOnlyTransformer(UNTIED, token_head=True),
-        lambda m: m.predict_tokens(IDS),
+    "classifier": lambda: EncoderOnlyTransformer(CONFIG, n_classes=3),
+    "token head": lambda: EncoderOnlyTransformer(UNTIED, token_head=True),
+    "decoder": lambda: DecoderOnlyTransformer(CONFIG),
+    "llama": lambda: DecoderOnlyTransformer(LLAMAS),
+    "translator": lambda: EncoderDecoderTransformer(CONFIG),
+    "untied": lambda: EncoderDecoderTransformer(UNTIED),
+    "two sizes": lambda: EncoderDecoderTransformer(CONFIG, WIDE),
+    "alike, apart": lambda: EncoderDecoderTransformer(CONFIG, CONFIG),
+    "bert": lambda: BertTransformer(UNTIED, 3, token_head=True),
+    "albert": lambda: AlbertTransformer(replace(UNTIED, n_layers=40), 20, 3, token_head=True),
+    "marian": lambda: MarianTransformer(replace(CONFIG, bos_id=11, eos_ids=(3, 12))),
+    "marian, two sizes": lambda: MarianTransformer(
+        CONFIG, replace(CONFIG, n_layers=1), share_embeddings=True
     ),
-    "decoder": (lambda: DecoderOnlyTransformer(CONFIG), one),
-    "rotary": (lambda: DecoderOnlyTransformer(replace(CONFIG, positions="rotary")), one),
-    "llama": (lambda: DecoderOnlyTransformer(LLAMAS), one),
-    "translator": (lambda: EncoderDecoderTransformer(CONFIG), two),
-    "untied": (lambda: EncoderDecoderTransformer(UNTIED), two),
-    "two sizes": (lambda: EncoderDecoderTransformer(CONFIG, WIDE), two),
-    "alike, apart": (lambda: EncoderDecoderTransformer(CONFIG, CONFIG), two),
 }
 TEXTS = ["Der Hund schläft.", "„Öffnen …“", "数 e\u0301 \U0001f600 <eos> \\ \" 'x'", "0" * 70]
 
@@ -95,8 +96,7 @@ def refusal(path, data: bytes) -> str:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("name", MODELS)
 def test_each_model_comes_back_as_it_was(name, dtype, tmp_path):
-    make, run = MODELS[name]
-    model, path = make().to(dtype).eval(), tmp_path / "model.safetensors"
+    model, path = MODELS[name]().to(dtype).eval(), tmp_path / "model.safetensors"
     random_state = torch.get_rng_state()
     save_checkpoint(path, model)
     loaded = load_checkpoint(path)
@@ -136,7 +136,7 @@ def test_tokenizer_and_training_come_back(kind, tmp_path):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(place=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255))
 @example(place=0.0, change=1)
 @example(place=0.9999999, change=1)
@@ -149,7 +149,7 @@ def test_one_changed_byte_anywhere_is_noticed(whole, place, change):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(share=st.floats(0, 1, exclude_max=True))
 @example(share=0.0)
 @example(share=0.9999999)
@@ -174,21 +174,19 @@ def test_the_same_content_makes_the_same_bytes_and_what_is_added_or_exchanged_is
 
 def foreign_files(folder):
     torch.save({"weights": torch.zeros(3)}, folder / "torch zip")
-    with zipfile.ZipFile(folder / "zip", "w") as archive:
-        archive.writestr("a.txt", "text")
     text = b"{}\nThis is no checkpoint at all, but some text.\n"
-    contents = {"pickle": pickle.dumps(Bomb()), "text": text, "empty": b"", "zeros": bytes(1000)}
+    contents = {"pickle": pickle.dumps(Bomb()), "text": text, "empty": b""}
     for name, data in contents.items():
         (folder / name).write_bytes(data)
-    told = {"key": {KEY: "{}"}, "no json": {KEY: "[[["}, "no text": {KEY: ""}}
-    for name, metadata in (told | {"tensors": None, "pt": {"format": "pt"}}).items():
+    told = {"key": {KEY: "{}"}, "no json": {KEY: "[[["}, "pt": {"format": "pt"}}
+    for name, metadata in told.items():
         safetensors.torch.save_file({"a": torch.zeros(3)}, folder / name, metadata=metadata)
     return sorted(folder.iterdir())
 
 
 def test_files_of_other_programs_are_refused_by_name(tmp_path):
     files = foreign_files(tmp_path)
-    assert len(files) == 11
+    assert len(files) == 7
     for path in files:
         with pytest.raises(ValueError) as caught:
             load_checkpoint(path)
@@ -200,11 +198,10 @@ def test_files_of_other_programs_are_refused_by_name(tmp_path):
             load_checkpoint(missing)
 
 
-@pytest.mark.parametrize("claimed", [2**63, 2**40, 5 * 10**9, 10**8 + 1])
-def test_a_huge_header_is_refused_without_being_read(claimed, tmp_path):
+def test_a_huge_header_is_refused_without_being_read(tmp_path):
     path = tmp_path / "huge"
     with open(path, "wb") as file:
-        file.write(claimed.to_bytes(8, "little") + b"{")
+        file.write((5 * 10**9).to_bytes(8, "little") + b"{")
         file.truncate(6 * 10**9)  # sparse: takes no room on the disk
     with little_memory(), pytest.raises(ValueError, match="huge is no checkpoint"):
         load_checkpoint(path)
@@ -268,25 +265,15 @@ def test_a_file_of_the_first_edition_is_read(whole):
     assert "a BERT or a Marian as the first edition wrote it" in message
 
 
-class MyModel(DecoderOnlyTransformer):
-    pass
-
-
-class MyTokenizer(WordTokenizer):
-    pass
+MyModel = type("MyModel", (DecoderOnlyTransformer,), {})
+MyTokenizer = type("MyTokenizer", (WordTokenizer,), {})
 
 
 @pytest.mark.parametrize(
     ("place", "model", "words", "message"),
     [
-        ("model", torch.nn.Linear(2, 2), None, "cannot be saved: only EncoderOnlyTransformer, Dec"),
         ("model", MyModel(CONFIG), None, "cannot be saved: only EncoderOnlyTransformer, Dec"),
-        (
-            "model",
-            DECODER,
-            MyTokenizer.train(TEXTS),
-            "kind of a tokenizer is .*, got 'MyTokenizer'",
-        ),
+        ("model", DECODER, MyTokenizer.train(TEXTS), "kind of a tokenizer .*, got 'MyTokenizer'"),
         ("nowhere/model", DECODER, None, "the folder .*nowhere does not exist; create it first"),
         ("", DECODER, None, "is a folder: add the name of a file in it"),
     ],
@@ -297,30 +284,20 @@ def test_what_cannot_be_saved_is_refused(place, model, words, message, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def spoilt(part: str):
-    model = DecoderOnlyTransformer(LLAMAS)
-    if part == "few bits":
-        model.decoder[0].feed_forward.W_down = EightBitLinear(torch.randn(24, 16))
-    else:
-        del model.decoder[1]
-    return model
-
-
 @pytest.mark.parametrize(
-    ("part", "sentence"),
-    [
-        ("few bits", "^decoder.0.feed_forward.W_down is a matrix in few bits.* before in_eight_bi"),
-        ("block", "^decoder.1.* is not what the model's config describes, so it could not be"),
-    ],
+    "save",
+    [lambda m, p: save_checkpoint(p, m), to_transformers, lambda m, _: own_format.as_bytes(m)],
 )
-@pytest.mark.parametrize("save", [save_checkpoint, to_transformers, own_format.as_bytes])
-def test_a_model_that_would_lose_weights_is_refused_at_once(part, sentence, save, tmp_path):
-    place, model = tmp_path / "model", spoilt(part)
-    arguments = {own_format.as_bytes: (model,), to_transformers: (model, place)}.get(
-        save, (place, model)
-    )
-    with pytest.raises(ValueError, match=sentence):
-        save(*arguments)
+def test_a_model_that_would_lose_weights_is_refused_at_once(save, tmp_path):
+    few_bits, fewer = DecoderOnlyTransformer(LLAMAS), DecoderOnlyTransformer(LLAMAS)
+    few_bits.decoder[0].feed_forward.W_down = EightBitLinear(torch.randn(24, 16))
+    del fewer.decoder[1]
+    for model, sentence in (
+        (few_bits, "^decoder.0.feed_forward.W_down is a matrix in few bits.* before in_eight_bi"),
+        (fewer, "^decoder.1.* is not what the model's config describes, so it could not be"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            save(model, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
 

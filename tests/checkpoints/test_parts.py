@@ -7,10 +7,8 @@ import pytest
 import torch
 
 from tests.parity import randomized, small_config
-from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
 from transformer_lesson.checkpoints.albert import AlbertTransformer
 from transformer_lesson.checkpoints.bert import BertEmbedding, BertTransformer
-from transformer_lesson.checkpoints.marian import MarianTransformer
 
 IDS = torch.tensor([[3, 5, 7, 11, 2, 3, 1], [4, 4, 6, 1, 2, 8, 9]])
 CONFIG = small_config(positions="learned", scale_embedding=False, activation="gelu")
@@ -53,30 +51,3 @@ def test_alberts_layers_are_one_block_whatever_becomes_of_the_model():
     with torch.no_grad():
         first.weight.fill_(7.0)
     assert (last.weight == 7.0).all()
-
-
-MODELS = {
-    "bert": lambda: BertTransformer(CONFIG, 3),
-    "bert with a head": lambda: BertTransformer(CONFIG, 3, token_head=True),
-    "albert": lambda: AlbertTransformer(CONFIG, 5, 3),
-    "albert, wide, with a head": lambda: AlbertTransformer(
-        replace(CONFIG, n_layers=40, tie_embeddings=False), 20, 3, token_head=True
-    ),
-    "marian": lambda: MarianTransformer(small_config(bos_id=11, eos_ids=(3, 12))),
-    "marian, two sizes": lambda: MarianTransformer(
-        small_config(), small_config(n_layers=1), share_embeddings=True
-    ),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
-def test_a_file_keeps_the_parts(name, tmp_path):
-    model, path = randomized(MODELS[name]()).eval(), tmp_path / "m.safetensors"
-    save_checkpoint(path, model)
-    again = load_checkpoint(path).model
-    assert type(again) is type(model) and again.config == model.config
-    ours, read = dict(model.named_parameters()), dict(again.named_parameters())
-    assert ours.keys() == read.keys() and all(torch.equal(read[n], ours[n]) for n in ours)
-    inputs = (IDS, IDS % 3) if "bert" in name else (IDS, IDS)
-    assert torch.equal(again(*inputs), model(*inputs))

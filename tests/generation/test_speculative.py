@@ -1,13 +1,10 @@
 """Speculative decoding writes what the large model would have written, with the same chances."""
 
-import itertools
-import random
-from collections import Counter
-
 import pytest
 import torch
 
-from transformer_lesson.generation import accept_and_residual, greedy_decode, speculative_decode
+from transformer_lesson.generation import greedy_decode, speculative_decode
+from transformer_lesson.generation.speculative import draw
 
 BOS, EOS, A, B = 0, 1, 2, 3
 
@@ -22,53 +19,6 @@ def rows(table):
 
 def last(table):
     return lambda ids: table[ids[-1]]
-
-
-def distributions(n: int):
-    """Pairs of distributions over four tokens, in eighths: every kind of more, less and none."""
-    eighths = [c for c in itertools.product(range(9), repeat=4) if sum(c) == 8]
-    return torch.tensor(random.Random(1).choices(eighths, k=2 * n)).div(8).view(2, n, 4)
-
-
-def test_the_rule_leaves_the_distribution_as_it_is():
-    p, q = distributions(500)
-    accept, residual = accept_and_residual(p, q)
-    as_guess = q * accept
-    refused = 1 - as_guess.sum(dim=-1, keepdim=True)
-    assert torch.allclose(as_guess + refused * residual, p, atol=1e-6)
-    assert torch.allclose(residual.sum(dim=-1), torch.ones(500))
-    assert accept.min() >= 0 and accept.max() <= 1
-    accept, residual = accept_and_residual(p, p)  # equal models refuse nothing
-    assert torch.equal(accept, torch.ones(500, 4)) and torch.equal(residual, p)
-
-
-def chances(max_len: int) -> dict[tuple[int, ...], float]:
-    """Return every text that LARGE may write, with its probability."""
-    texts, open_texts = {}, {(BOS,): 1.0}
-    while open_texts:
-        ids, chance = open_texts.popitem()
-        if len(ids) == max_len or ids[-1] == EOS:
-            texts[ids] = chance
-            continue
-        for token, p in enumerate(LARGE[ids[-1]].tolist()):
-            if p:
-                open_texts[*ids, token] = chance * p
-    return texts
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("guesses", [1, 5])
-def test_texts_come_as_often_as_the_large_model_writes_them(guesses):
-    """4,000 texts with fixed seeds are within the 99.9 % point of chi-square."""
-    n, uniform, model, draft = 4000, random.Random(guesses).random, rows(LARGE), last(DRAFT)
-    written = [
-        speculative_decode(model, draft, BOS, EOS, 5, guesses, uniform).ids for _ in range(n)
-    ]
-    counts, expected = Counter(map(tuple, written)), chances(5)
-    assert counts.keys() <= expected.keys()
-    distance = sum((counts[ids] - n * p) ** 2 / (n * p) for ids, p in expected.items())
-    degrees = len(expected) - 1
-    assert distance < degrees + 3.1 * (2 * degrees) ** 0.5 + 7
 
 
 def one_hot(table):
@@ -93,5 +43,12 @@ def test_a_perfect_draft_saves_passes_and_a_useless_one_costs_none():
     useless = speculative_decode(rows(cycle), last(never), 0, None, 11, guesses=4)
     assert (useless.passes, useless.accepted) == (10, 0)
     assert useless.ids == perfect.ids
+    ends = torch.eye(4)[[EOS] * 4]
+    assert speculative_decode(rows(ends), last(ends), BOS, EOS, 9).ids == [BOS, EOS]
     with pytest.raises(ValueError, match="guesses is 0"):
         speculative_decode(rows(cycle), last(never), 0, None, 11, guesses=0)
+
+
+def test_a_token_is_drawn_where_the_running_sum_passes_the_number():
+    weights = torch.tensor([0.0, 1.0, 0.0, 3.0])
+    assert [draw(weights, uniform) for uniform in (0.0, 0.24, 0.25, 0.999)] == [1, 1, 3, 3]

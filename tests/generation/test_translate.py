@@ -66,19 +66,6 @@ def looked_at(model, tokenizer, source: str, target: str) -> torch.Tensor:
     return torch.stack(weights)[:, :, :-1].argmax(-1)  # the last query predicts <eos>
 
 
-@pytest.mark.slow
-def test_a_head_aligned_with_itself_hits_always(model, tokenizer):
-    for layer, head in [(0, 0), (0, 1), (1, 0), (1, 1)]:
-        pairs = []
-        for source, target in zip(SOURCES, TARGETS, strict=True):
-            keys = looked_at(model, tokenizer, source, target)[layer, head].tolist()
-            pairs.append(Pair(source, target, tuple((i, j) for j, i in enumerate(keys))))
-        hits = alignment_hits(model, tokenizer, pairs)
-        assert hits.shape == (2, 2)
-        assert hits[layer, head] == 1.0
-        assert hits.min() < 1.0
-
-
 def test_words_with_several_partners_or_none_and_pairs_without_alignment(model, tokenizer):
     keys = looked_at(model, tokenizer, SOURCES[0], TARGETS[0])  # (layer, head, word)
     alignment = ((0, 0), (1, 1), (2, 1), (4, 1), (3, 4))  # words 2 and 3 of the target have none
@@ -92,15 +79,6 @@ def test_words_with_several_partners_or_none_and_pairs_without_alignment(model, 
     alone = alignment_hits(model, tokenizer, [aligned])
     other = Pair(SOURCES[1], TARGETS[1])
     assert torch.equal(alignment_hits(model, tokenizer, [other, aligned, other]), alone)
-
-
-def test_alignment_leaves_the_model_as_it_was(tokenizer):
-    model = lively(EncoderDecoderTransformer, vocab_size=tokenizer.vocab_size, dropout=0.5).train()
-    words = tuple((i, i) for i in range(3))
-    pairs = [Pair(SOURCES[0], TARGETS[0], words), Pair(SOURCES[3], TARGETS[3], words)] * 20
-    hits = alignment_hits(model, tokenizer, pairs)
-    assert torch.equal(hits, alignment_hits(model, tokenizer, pairs))  # no dropout
-    assert all(module.training for module in model.modules())
 
 
 def test_bad_input_of_alignment_is_named(model, tokenizer, unchecked):

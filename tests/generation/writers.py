@@ -1,6 +1,5 @@
 """Small random models that write different things after different prompts."""
 
-import itertools
 import math
 
 import pytest
@@ -47,13 +46,6 @@ def next_logits(model, sentence: list[int]):
 
 def start_of(model, sentence: list[int]) -> list[int]:
     return [BOS] if isinstance(model, EncoderDecoderTransformer) else sentence
-
-
-def all_texts(tokens: list[int], max_new: int):
-    """Every text of these tokens that ends with its only <eos>, max_new tokens at most."""
-    for length in range(max_new):
-        for middle in itertools.product(tokens, repeat=length):
-            yield (*middle, EOS)
 
 
 def assert_same(one, other) -> None:

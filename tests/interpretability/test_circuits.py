@@ -8,14 +8,8 @@ import torch
 import torch.nn.functional as F
 
 from tests.parity import assert_equal, randomized
-from transformer_lesson.interpretability.circuits import (
-    Edge,
-    EdgeGraph,
-    continue_by_hand,
-    smallest_circuit,
-)
+from transformer_lesson.interpretability.circuits import Edge, EdgeGraph
 from transformer_lesson.lessons.lesson_11 import induction
-from transformer_lesson.lessons.lesson_11.programmed_induction import TRUTH, programmed_model
 from transformer_lesson.model.hooks import record
 
 SMALL = replace(induction.CONFIG, vocab_size=13, d_model=12, n_heads=3, max_len=11)
@@ -25,17 +19,6 @@ IDS = torch.randint(13, (5, 7), generator=torch.Generator().manual_seed(0))
 def build(**changes):
     model = randomized(induction.AttentionOnlyDecoder(SMALL, **changes)).eval()
     return model.requires_grad_(False)
-
-
-def test_a_graph_has_every_path_once():
-    model = induction.AttentionOnlyDecoder(induction.CONFIG)
-    edges = EdgeGraph(model, torch.zeros(2, 5, dtype=torch.int64)).edges
-    assert len(edges) == len(set(edges)) == 29
-    assert edges[:2] == [Edge("embedding", "0.0.q"), Edge("embedding", "0.0.k")]
-    assert sum(edge.receiver == "logits" for edge in edges) == 5
-    senders = [edge.sender for edge in edges if edge.receiver == "1.1.v"]
-    assert senders == ["embedding", "0.0", "0.1"]
-    assert {edge.sender for edge in edges if edge.receiver == "0.1.k"} == {"embedding"}
 
 
 def test_with_all_edges_the_graph_is_the_model_and_without_any_a_mean():
@@ -100,40 +83,3 @@ def test_a_graph_refuses_what_it_does_not_have():
     assert graph.logits(IDS[:1, :3]).shape == (1, 3, 13)
     with pytest.raises(ValueError, match="positions_in_stream is True"):
         EdgeGraph(build(positions_in_stream=True), IDS)
-
-
-def test_a_search_leaves_what_is_needed_and_of_twins_the_second():
-    worth = {"a": 0.0, "b": 0.5, "c": 0.0, "d": 0.5, "twin": 0.0, "twin 2": 0.0}
-
-    def accuracy(edges):
-        either = 0.3 if {"twin", "twin 2"} & set(edges) else 0.0
-        return sum(worth[edge] for edge in edges) + either
-
-    assert smallest_circuit(list(worth), accuracy) == ["b", "d", "twin 2"]
-    assert smallest_circuit(list(worth), accuracy, keep=0.7) == ["b", "d"]
-    assert smallest_circuit(["a", "b"], lambda edges: len(edges) / 2, keep=0.5) == ["b"]
-    assert smallest_circuit([], lambda edges: 1.0) == []
-
-
-@pytest.mark.slow
-def test_a_search_finds_the_five_edges_that_were_programmed():
-    model, batch = programmed_model(), induction.held_out_batch(batch_size=2, seed=5)
-    graph = EdgeGraph(model, *induction.held_out_batch().inputs)
-    truth = [edge for edge in graph.edges if edge in TRUTH]
-    assert len(truth) == 5
-
-    def right(edges):
-        return induction.repeated_accuracy(lambda ids: graph.logits(ids, edges), batch)
-
-    assert right(graph.edges) > 0.9 and right(truth) > 0.9
-    assert right([edge for edge in graph.edges if edge not in truth]) < 0.15
-    assert smallest_circuit(graph.edges, right) == truth
-
-
-def test_a_rule_continues_by_the_last_earlier_place():
-    ids = torch.tensor([[3, 1, 4, 3, 5, 3, 9], [7, 7, 7, 2, 7, 8, 2]])
-    expected = torch.tensor([[-1, -1, -1, 1, -1, 5, -1], [-1, 7, 7, -1, 2, -1, 7]])
-    assert torch.equal(continue_by_hand(ids), expected)
-    batch = induction.held_out_batch()
-    known = induction.repeated_part(batch)
-    assert torch.equal(continue_by_hand(*batch.inputs)[known], batch.labels[known])

@@ -92,17 +92,6 @@ def assert_alike(shares, expected):
     torch.testing.assert_close(shares, expected, atol=1e-3, rtol=0)
 
 
-def test_the_grid_says_where_the_difference_is():
-    model = build()
-    grid = patching_grid(model, (IDS,), (OTHER,), stream_sites(model), measure)
-    assert grid.shape == (3, 5)
-    assert grid[0, 2] == pytest.approx(1, abs=1e-3)  # only this embedding differs
-    assert_alike(grid[0, [0, 1, 3, 4]], torch.zeros(4))
-    assert_alike(grid[1:, :2], torch.zeros(2, 2))  # the causal mask: earlier ones are alike
-    assert grid[2, 4] == pytest.approx(1, abs=1e-3)  # after the last block only it counts
-    assert_alike(grid[2, :4], torch.zeros(4))
-
-
 def test_a_cell_is_one_patched_run():
     model, point = build(), "decoder.0.self_attention.heads"
     with torch.no_grad(), record(model) as run:

@@ -3,28 +3,19 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
 from torch import nn
 
-from tests.parity import assert_equal, drawn, randomized, sizes, small_config
+from tests.parity import assert_equal, randomized, small_config
 from transformer_lesson.model import transformers
 from transformer_lesson.model.attention import MultiHeadAttention
-from transformer_lesson.model.cache import KeyValueCache
-from transformer_lesson.model.feed_forward import FeedForward, GatedFeedForward, swiglu
+from transformer_lesson.model.feed_forward import FeedForward
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.masks import causal_mask, window_mask
-from transformer_lesson.model.norm import make_norm, rms_norm
+from transformer_lesson.model.norm import make_norm
 from transformer_lesson.model.positions import apply_rotary
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
 IDS = torch.tensor([[3, 5, 7, 11, 2, 3, 1], [4, 4, 6, 1, 2, 8, 9]])
-
-
-@pytest.mark.parametrize("epsilon", [1e-6, 0.1])
-def test_rms_norm_equals_pytorchs(epsilon):
-    x, norm = torch.randn(2, 3, 11), randomized(nn.RMSNorm(11, eps=epsilon))
-    assert_equal(rms_norm(x, norm.weight, epsilon), norm(x))
-    assert_equal(rms_norm(7 * x, norm.weight, 1e-12), rms_norm(x, norm.weight, 1e-12))
 
 
 def test_a_config_chooses_its_norm_epsilon_and_rotary_base_everywhere():
@@ -36,17 +27,6 @@ def test_a_config_chooses_its_norm_epsilon_and_rotary_base_everywhere():
         assert kinds == {nn.RMSNorm}
     model = DecoderOnlyTransformer(small_config(positions="rotary", rotary_base=77.0))
     assert [block.self_attention.rotate.base for block in model.decoder] == [77.0, 77.0]
-
-
-@drawn
-@given(sizes("batch", "n", "d_model", "d_ff"))
-def test_swiglu_is_the_gated_network(size):
-    gated = GatedFeedForward(small_config(n_heads=1, d_model=size.d_model * 2, d_ff=size.d_ff))
-    x = torch.randn(size.batch, size.n, 2 * size.d_model)
-    matrices = [W.weight.T for W in (gated.W_gate, gated.W_up, gated.W_down)]
-    assert_equal(swiglu(x, *matrices), gated(x))
-    gate, up = x @ matrices[0], x @ matrices[1]
-    assert_equal(swiglu(x, *matrices), (gate * gate.sigmoid() * up) @ matrices[2])
 
 
 @pytest.mark.parametrize(
@@ -77,14 +57,6 @@ def test_grouped_heads_equal_repeated_ones(n_kv_heads, rotary):
     assert run["weights"].shape == (2, 6, 5, 5)
 
 
-def test_the_cache_keeps_only_the_shared_heads():
-    model = DecoderOnlyTransformer(small_config(n_heads=6, n_kv_heads=2)).eval()
-    cache = KeyValueCache(7)
-    with torch.no_grad():
-        model(IDS, cache=cache)
-    assert {layer.keys.shape for layer in cache.layers.values()} == {(2, 2, 7, 2)}
-
-
 def test_a_window_is_the_decoders_alone_and_attended_inside():
     model = DecoderOnlyTransformer(small_config(attention_window=3)).eval()
     with record(model) as run:
@@ -93,12 +65,3 @@ def test_a_window_is_the_decoders_alone_and_attended_inside():
     assert ((weights > 0) == window_mask(7, 3)).all()
     with pytest.raises(ValueError, match="an encoder has no attention_window: leave 3 out"):
         transformers.EncoderOnlyTransformer(small_config(attention_window=3))
-
-
-def test_two_configs_may_share_one_embedding():
-    source, target = small_config(pad_id=0), small_config(n_layers=1)
-    model = EncoderDecoderTransformer(source, target, share_embeddings=True)
-    matrix = model.target_embedding.weight
-    assert matrix is model.source_embedding.weight is model.projection.weight
-    apart = EncoderDecoderTransformer(source, target)
-    assert apart.target_embedding.weight is not apart.source_embedding.weight

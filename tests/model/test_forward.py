@@ -56,26 +56,10 @@ def test_logits_and_gradients_are_those_of_the_modules(tied, make):
     assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
-def test_an_encoder_and_a_decoder_of_different_depths_and_vocabularies():
-    source_config = ModelConfig(**PAPER)
-    target_config = ModelConfig(**PAPER | {"vocab_size": 19, "n_layers": 3})
-    model = EncoderDecoderTransformer(source_config, target_config)
-    source, target = torch.randint(1, 13, (2, 4)), torch.randint(1, 19, (2, 3))
-    logits = translate(source, target, weights_of(model))
-    assert_close(logits, model(source, target), rtol=1e-4, atol=1e-4)
+def test_an_encoder_and_a_decoder_need_equally_many_heads():
     other = ModelConfig(**PAPER | {"n_heads": 4})
     with pytest.raises(ValueError, match="the encoder has 2 heads and the decoder 4, but"):
-        weights_of(EncoderDecoderTransformer(source_config, other))
-
-
-def test_training_the_weights_trains_the_model():
-    model, ids, forward, weights_of = gpt()
-    weights, before = weights_of(model), model(*ids).detach()
-    forward(*ids, weights).square().mean().backward()
-    torch.optim.SGD(model.parameters(), lr=0.1).step()
-    assert (model(*ids) - before).abs().max() > 1e-3
-    assert_close(forward(*ids, weights), model(*ids), rtol=1e-4, atol=1e-4)
-    assert repr(weights) == "GPTWeights(3 blocks, d_model 8, n_heads 2, 13 tokens)"
+        weights_of(EncoderDecoderTransformer(ModelConfig(**PAPER), other))
 
 
 @pytest.mark.parametrize(

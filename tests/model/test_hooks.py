@@ -5,49 +5,40 @@ import torch
 from torch import nn
 
 from tests.parity import assert_equal, randomized, small_config
-from transformer_lesson.model import transformers
 from transformer_lesson.model.attention import MultiHeadAttention, masked_softmax, merge_heads
 from transformer_lesson.model.embedding import embed
 from transformer_lesson.model.hooks import hook_point_names, record
 from transformer_lesson.model.masks import causal_mask
-from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
+from transformer_lesson.model.transformers import (
+    DecoderOnlyTransformer,
+    EncoderDecoderTransformer,
+    EncoderOnlyTransformer,
+)
 
 ATTENTION = ["queries", "keys", "values", "scores", "weights", "heads"]
 IDS = torch.tensor([[3, 1, 4, 1, 5]])
 
 
-def attention(prefix: str) -> list[str]:
-    return [f"{prefix}.{name}" for name in ATTENTION]
+def block(prefix: str, *attentions: str) -> list[str]:
+    names = []
+    for kind in attentions or ("self_attention",):
+        after = kind if attentions else "attention"
+        names += [*(f"{kind}.{name}" for name in ATTENTION), f"after_{after}"]
+    return [f"{prefix}.{name}" for name in (*names, "feed_forward.hidden", "output")]
 
 
-def block(prefix: str) -> list[str]:
-    after = [f"{prefix}.{name}" for name in ("after_attention", "feed_forward.hidden", "output")]
-    return attention(f"{prefix}.self_attention") + after
+def embedding(prefix: str = "") -> list[str]:
+    return [f"{prefix}embedding.tokens", f"{prefix}embedding.output"]
 
 
-def decoder_block(prefix: str) -> list[str]:
-    return [
-        *attention(f"{prefix}.self_attention"),
-        f"{prefix}.after_self_attention",
-        *attention(f"{prefix}.cross_attention"),
-        *(f"{prefix}.{n}" for n in ("after_cross_attention", "feed_forward.hidden", "output")),
-    ]
-
-
+BOTH = ("self_attention", "cross_attention")
+ENCODER = block("encoder.0") + block("encoder.1")
 NAMES = {
-    transformers.EncoderOnlyTransformer: [
-        *("embedding.tokens", "embedding.output"),
-        *(block("encoder.0") + block("encoder.1")),
-    ],
-    DecoderOnlyTransformer: [
-        *("embedding.tokens", "embedding.output"),
-        *(block("decoder.0") + block("decoder.1") + ["logits"]),
-    ],
+    EncoderOnlyTransformer: embedding() + ENCODER,
+    DecoderOnlyTransformer: [*embedding(), *block("decoder.0"), *block("decoder.1"), "logits"],
     EncoderDecoderTransformer: [
-        *("source_embedding.tokens", "source_embedding.output"),
-        *(block("encoder.0") + block("encoder.1")),
-        *("target_embedding.tokens", "target_embedding.output"),
-        *(decoder_block("decoder.0") + decoder_block("decoder.1") + ["logits"]),
+        *(embedding("source_") + ENCODER + embedding("target_")),
+        *(block("decoder.0", *BOTH) + block("decoder.1", *BOTH) + ["logits"]),
     ],
 }
 
@@ -138,20 +129,10 @@ NEAR = "no point named 'encoder.0.self_attention.weight'; near it: .*attention.w
     ],
 )
 def test_a_replacement_of_another_shape_or_name_is_refused(name, function, message):
-    model = build(transformers.EncoderOnlyTransformer)
+    model = build(EncoderOnlyTransformer)
     with pytest.raises(ValueError, match=message):
         recorded(model, {name: function})
     assert hooks(model) == 0
-
-
-def test_reading_a_name_that_was_not_recorded_says_what_is_near():
-    _, run = recorded(build(transformers.EncoderOnlyTransformer))
-    with pytest.raises(KeyError, match="nothing recorded under 'encoder.0.outputs'; near it: "):
-        run["encoder.0.outputs"]
-    with record(build(transformers.EncoderOnlyTransformer)) as empty:
-        pass
-    with pytest.raises(KeyError, match="call the model inside"):
-        empty["logits"]
 
 
 def test_hooks_are_there_inside_the_block_and_gone_after_it_and_after_an_exception():
@@ -187,10 +168,11 @@ def test_every_kind_of_hook_on_the_weights_is_called(kind):
     assert not attention.weights.watched
 
 
-def test_a_model_without_hook_points_is_told_apart(unchecked):
-    with pytest.raises(
-        ValueError, match="a Linear has no hook points, so nothing of it can be rec"
-    ):
+def test_what_was_not_recorded_is_answered_with_what_is_near_or_what_to_do(unchecked):
+    _, run = recorded(build(EncoderOnlyTransformer))
+    with pytest.raises(KeyError, match="nothing recorded under 'encoder.0.outputs'; near it: "):
+        run["encoder.0.outputs"]
+    with pytest.raises(ValueError, match="a Linear has no hook points, so nothing of it can be"):
         with record(nn.Linear(2, 2)):
             pass
     with record(DecoderOnlyTransformer(small_config())) as run:

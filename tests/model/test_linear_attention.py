@@ -3,7 +3,7 @@
 import torch
 
 from tests.parity import assert_equal
-from transformer_lesson.model.attention import MultiHeadAttention, scaled_dot_product_attention
+from transformer_lesson.model.attention import scaled_dot_product_attention
 from transformer_lesson.model.latent_attention import latent_attention, latent_attention_moved
 from transformer_lesson.model.linear_attention import (
     delta_step,
@@ -51,14 +51,3 @@ def test_latent_attention_is_attention_whose_keys_come_from_the_latent():
     c, W_K, W_V, Q = torch.randn(1, 5, 13), *torch.randn(2, 1, 13, 7), torch.randn(1, 1, 5, 7)
     theirs, _ = scaled_dot_product_attention(Q, c[:, None] @ W_K, c[:, None] @ W_V, causal_mask(5))
     assert_equal(latent_attention(Q, c, W_K, W_V, causal_mask(5)), theirs)
-
-
-def test_grouped_heads_are_a_case_of_latent_attention():
-    grouped, x = MultiHeadAttention(12, 6, bias=False, n_kv_heads=2), torch.randn(1, 5, 12)
-    both = torch.cat([grouped.W_K(x), grouped.W_V(x)], dim=-1)  # the latent vector: 4 heads of 2
-    eye = torch.eye(8).unflatten(1, (4, 2)).transpose(0, 1)  # (place, latent, d_head)
-    W_K, W_V = (part.repeat_interleave(3, dim=0) for part in (eye[:2], eye[2:]))
-    Q = grouped.W_Q(x).unflatten(-1, (6, 2)).transpose(1, 2)
-    heads = latent_attention(Q, both, W_K, W_V, causal_mask(5))
-    ours = grouped.W_O(heads.transpose(1, 2).flatten(2))
-    assert_equal(ours, grouped(x, x, x, causal_mask(5)))

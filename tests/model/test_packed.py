@@ -1,14 +1,12 @@
-"""Linear maps in few bits give what their matrices give, and are used where they are faster."""
+"""Linear maps in few bits give what their matrices give, and take few bytes."""
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from tests.parity import small_config
 from transformer_lesson import DecoderOnlyTransformer
-from transformer_lesson.model import fast, packed
-from transformer_lesson.model.packed import EightBitLinear, FourBitLinear, faster_of, in_eight_bits
+from transformer_lesson.model.packed import EightBitLinear, FourBitLinear, in_eight_bits
 
 SHAPES = [(96,), (1, 1, 96), (3, 5, 96), (1, 40, 96)]
 
@@ -54,56 +52,16 @@ def test_few_bits_take_few_bytes():
     assert bytes_of(EightBitLinear(W)) == W.numel() + 2 * 1024
 
 
-@pytest.mark.parametrize("winner", ["packed", "plain"])
-def test_the_faster_of_both_is_kept(winner, monkeypatch):
-    monkeypatch.setattr(fast, "RACES", {})
-    monkeypatch.setattr(fast, "_shortest", lambda seconds: winner)
-    layer, W = four_bits()
-    kept = faster_of(layer, W.shape, lambda: W)
-    (race,) = fast.RACES.values()
-    assert race.seconds.keys() == {"plain", "packed"}  # both were let in: their numbers agree
-    x = torch.randn(2, 96).bfloat16()
-    assert type(faster_of(layer, W.shape, lambda: W)) is type(kept) and len(fast.RACES) == 1
-    if winner == "packed":
-        assert kept is layer
-    else:
-        assert type(kept) is nn.Linear and torch.equal(kept(x), F.linear(x, W.bfloat16()))
-
-
-def test_a_map_is_timed_from_memory(monkeypatch):
-    """Before every call something else fills the cache, as the other layers do at work."""
-    monkeypatch.setattr(fast, "RACES", {})
-    done, run, total = [], fast.Race.run, torch.Tensor.sum
-
-    def run_noted(race, *given):
-        done.append("product")
-        return run(race, *given)
-
-    def sum_noted(x, *given, **named):
-        done.extend(["memory"] * (x.numel() >= packed.CACHE))
-        return total(x, *given, **named)
-
-    layer, W = four_bits()
-    monkeypatch.setattr(fast.Race, "run", run_noted)
-    monkeypatch.setattr(torch.Tensor, "sum", sum_noted)
-    faster_of(layer, W.shape, lambda: W)
-    assert done == ["memory", "product"] * (1 + 2 * fast.SAMPLES)
-
-
-def test_plain_arithmetic_packs_nothing(monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_LESSON_PLAIN", "1")
-    layer, W = four_bits()
-    assert type(faster_of(layer, W.shape, lambda: W)) is nn.Linear
-
-
 @torch.no_grad()
-def test_a_model_in_eight_bits_says_nearly_the_same(monkeypatch):
-    monkeypatch.setattr(fast, "RACES", {})
-    monkeypatch.setattr(fast, "_shortest", lambda seconds: "packed")
+def test_a_model_in_eight_bits_says_nearly_the_same_and_plain_arithmetic_packs_nothing(monkeypatch):
     config = small_config(d_model=64, n_heads=4, n_kv_heads=2, d_ff=96, bias=False)
     model = DecoderOnlyTransformer(config).eval()
     ids = torch.randint(0, config.vocab_size, (2, 6))
-    expected, logits = model(ids), in_eight_bits(model)(ids)
+    expected = model(ids)
+    monkeypatch.setenv("TRANSFORMER_LESSON_PLAIN", "1")
+    assert type(in_eight_bits(model).decoder[0].self_attention.W_Q) is nn.Linear
+    monkeypatch.delenv("TRANSFORMER_LESSON_PLAIN")
+    logits = in_eight_bits(model)(ids)
     left = [name for name, layer in model.named_modules() if type(layer) is nn.Linear]
     assert "projection" in left and not [name for name in left if "self_attention" in name]
     assert type(model.decoder[0].self_attention.W_Q) is EightBitLinear

@@ -164,6 +164,8 @@ def test_source_and_target_may_have_vocabularies_and_depths_of_their_own_but_one
     assert logits.shape == (1, 2, 9)
     assert model.projection.weight is model.target_embedding.weight
     assert model.source_embedding.weight is not model.target_embedding.weight
+    model = EncoderDecoderTransformer(source, small_config(vocab_size=5), share_embeddings=True)
+    assert model.source_embedding.weight is model.target_embedding.weight
     with pytest.raises(ValueError, match="the encoder's d_model is 12, the decoder's 24"):
         EncoderDecoderTransformer(small_config(), small_config(d_model=24))
 
@@ -207,15 +209,10 @@ def test_a_moved_model_computes_in_its_dtype(kind, positions, dtype):
     [
         ([[1, 13]], r"token id 13 is outside the vocabulary of 13 tokens \(0 to 12\)"),
         ([[-1, 2]], "token id -1 is outside the vocabulary of 13 tokens"),
-        ([[1, 2**40]], "token id 1099511627776 is outside the vocabulary of 13 tokens"),
         ([[1] * 8], "the sequence has 8 tokens, but max_len is 7"),
         ([1, 2], r"ids have shape \(2,\).*for one sentence use ids\[None\]"),
-        ([[[1]]], r"ids have shape \(1, 1, 1\)"),
         ([[]], r"ids have shape \(1, 0\)"),
-        (torch.zeros(0, 3, dtype=torch.long), r"ids have shape \(0, 3\)"),
         ([[1.0, 2.0]], "dtype torch.float32, but they must be int64"),
-        ([[True, False]], "dtype torch.bool, but they must be int64"),
-        (torch.ones(1, 2, dtype=torch.uint8), "dtype torch.uint8, but they must be int64"),
     ],
 )
 @each_model

@@ -1,14 +1,12 @@
 """The generated corpus: its German against tables written by hand, its alignment, its splits."""
 
 import re
-from collections import Counter
 from itertools import islice
 
 import pytest
 
 from transformer_lesson.text import grammar
 from transformer_lesson.text.grammar import HELD_OUT, generate, habits, in_both_languages, splits
-from transformer_lesson.text.grammar.draw import fitting_adjectives, fitting_nouns
 from transformer_lesson.text.grammar.lexicon import ADJECTIVES, BE, JOINTS, NOUNS, REPORTS, VERBS
 from transformer_lesson.text.grammar.meaning import Clause, Sentence, phrase
 from transformer_lesson.text.tokenizers import words
@@ -34,120 +32,35 @@ def two(main, joint, other, adverb=""):
 
 
 SLEEPS = ("the dog", "sleep")
-# fmt: off
-BY_HAND = [
-    # genders and cases
-    (one("an aunt", "eat", "an egg"), "an aunt eats an egg .", "eine Tante isst ein Ei ."),
-    # pronouns
-    (one("he", "call", "she"), "he calls her .", "er ruft sie an ."),
-    (one("they", "wash", "we", NOT), "they do not wash us .", "sie waschen uns nicht ."),
-    (one("we", "kiss", "they", adverb="now"), "now we kiss them .", "jetzt küssen wir sie ."),
-    # endings of adjectives: weak, mixed, strong plural
-    (one("the clever child", "like", "the big cake"),
-     "the clever child likes the big cake .", "das kluge Kind mag den großen Kuchen ."),
-    (one("my hungry fox", "bite", "our young horse"),
-     "my hungry fox bites our young horse .", "mein hungriger Fuchs beißt unser junges Pferd ."),
-    (one("three beautiful mice", "find", "many small cakes"),
-     "three beautiful mice find many small cakes .",
-     "drei schöne Mäuse finden viele kleine Kuchen ."),
-    # plurals of nouns and verbs
-    (one("two men", "carry", "the suitcases"),
-     "two men carry the suitcases .", "zwei Männer tragen die Koffer ."),
-    (one("children", "read", "stories"), "children read stories .", "Kinder lesen Geschichten ."),
-    (one("the mouse", "is", "small"), "the mouse is small .", "die Maus ist klein ."),
-    (one("the mice", "is", "tired", NOT), "the mice are not tired .",
-     "die Mäuse sind nicht müde ."),
-    # verb second
-    (one("a table", "wobble", adverb="unfortunately"),
-     "unfortunately a table wobbles .", "leider wackelt ein Tisch ."),
-    (one("the door", "is", "dirty", NOT, adverb="often"),
-     "often the door is not dirty .", "oft ist die Tür nicht schmutzig ."),
-    (two(SLEEPS, "but", ("he", "drink", "coffee", NOT)),
-     "the dog sleeps , but he does not drink coffee .",
-     "der Hund schläft , aber er trinkt keinen Kaffee ."),
-    (two(("the child", "open", "the door"), "and", ("the dog", "see", "the cat"), "unfortunately"),
-     "unfortunately the child opens the door and the dog sees the cat .",
-     "leider macht das Kind die Tür auf und der Hund sieht die Katze ."),
-    (two(("the cats", "dance"), "when", ("we", "read", "a newspaper")),
-     "when we read a newspaper , the cats dance .",
-     "wenn wir eine Zeitung lesen , tanzen die Katzen ."),
-    # verb final
-    (two(("the girls", "know", "", NOT), "that", ("a key", "is", "new"), adverb="perhaps"),
-     "perhaps the girls do not know that a key is new .",
-     "vielleicht wissen die Mädchen nicht , dass ein Schlüssel neu ist ."),
-    (two(SLEEPS, "because", ("the birds", "is", "hungry", NOT)),
-     "the dog sleeps because the birds are not hungry .",
-     "der Hund schläft , weil die Vögel nicht hungrig sind ."),
-    (two(("she", "hope"), "that", ("they", "paint", "the kitchen", NOT)),
-     "she hopes that they do not paint the kitchen .",
-     "sie hofft , dass sie die Küche nicht malen ."),
-    # separable verbs
-    (one("frogs", "imitate", "the king", adverb="suddenly"),
-     "suddenly frogs imitate the king .", "plötzlich machen Frösche den König nach ."),
-    (one("the letters", "arrive", "", NOT),
-     "the letters do not arrive .", "die Briefe kommen nicht an ."),
-    (one("the woman", "invite", "an uncle", NOT),
-     "the woman does not invite an uncle .", "die Frau lädt keinen Onkel ein ."),
-    (two(("he", "think"), "that", ("the women", "lock", "the house", NOT)),
-     "he thinks that the women do not lock the house .",
-     "er denkt , dass die Frauen das Haus nicht abschließen ."),
-    (two(("we", "tidy", "the rooms"), "if", ("the baby", "wake", "he")),
-     "if the baby wakes him , we tidy the rooms .",
-     "wenn das Baby ihn aufweckt , räumen wir die Zimmer auf ."),
-    # nicht or kein
-    (one("the dog", "sleep", "", NOT), "the dog does not sleep .", "der Hund schläft nicht ."),
-    (one("kings", "need", "an old table", NOT),
-     "kings do not need an old table .", "Könige brauchen keinen alten Tisch ."),
-    (one("he", "eat", "big sausages", NOT),
-     "he does not eat big sausages .", "er isst keine großen Würste ."),
-    (one("the horse", "drink", "water", NOT),
-     "the horse does not drink water .", "das Pferd trinkt kein Wasser ."),
-    (two(("she", "say"), "that", ("he", "repair", "a bicycle", NOT)),
-     "she says that he does not repair a bicycle .", "sie sagt , dass er kein Fahrrad repariert ."),
-]
-# fmt: on
 
 
-@pytest.mark.parametrize("sentence, source, target", BY_HAND, ids=lambda x: "")
+@pytest.mark.parametrize(
+    "sentence, source, target",
+    [
+        (one("frogs", "imitate", "the king", adverb="suddenly"),
+         "suddenly frogs imitate the king .", "plötzlich machen Frösche den König nach ."),
+        (one("the door", "is", "dirty", NOT, adverb="often"),
+         "often the door is not dirty .", "oft ist die Tür nicht schmutzig ."),
+        (two(("the child", "open", "the door"), "and", ("the dog", "see", "the cat"), "now"),
+         "now the child opens the door and the dog sees the cat .",
+         "jetzt macht das Kind die Tür auf und der Hund sieht die Katze ."),
+        (two(("the girls", "know", "", NOT), "that", ("a key", "is", "new"), adverb="perhaps"),
+         "perhaps the girls do not know that a key is new .",
+         "vielleicht wissen die Mädchen nicht , dass ein Schlüssel neu ist ."),
+        (two(("he", "think"), "that", ("the women", "lock", "the house", NOT)),
+         "he thinks that the women do not lock the house .",
+         "er denkt , dass die Frauen das Haus nicht abschließen ."),
+        (two(("we", "tidy", "the rooms"), "if", ("the baby", "wake", "he")),
+         "if the baby wakes him , we tidy the rooms .",
+         "wenn das Baby ihn aufweckt , räumen wir die Zimmer auf ."),
+    ],
+)  # fmt: skip
 def test_sentences_written_by_hand(sentence, source, target):
     assert in_both_languages(sentence)[:2] == (source, target)
 
 
-NOMINATIVE_ACCUSATIVE_PLURAL = """
-der Mann|den Mann|Männer, der Bruder|den Bruder|Brüder, der Lehrer|den Lehrer|Lehrer,
-der König|den König|Könige, der Onkel|den Onkel|Onkel, die Frau|die Frau|Frauen,
-die Königin|die Königin|Königinnen, die Tante|die Tante|Tanten,
-die Schwester|die Schwester|Schwestern, das Kind|das Kind|Kinder,
-das Mädchen|das Mädchen|Mädchen, das Baby|das Baby|Babys, der Hund|den Hund|Hunde,
-der Vogel|den Vogel|Vögel, der Frosch|den Frosch|Frösche, der Fuchs|den Fuchs|Füchse,
-die Katze|die Katze|Katzen, die Maus|die Maus|Mäuse, das Pferd|das Pferd|Pferde,
-das Schwein|das Schwein|Schweine, das Kamel|das Kamel|Kamele, der Brief|den Brief|Briefe,
-der Koffer|den Koffer|Koffer, der Stuhl|den Stuhl|Stühle, der Hut|den Hut|Hüte,
-der Schlüssel|den Schlüssel|Schlüssel, der Ball|den Ball|Bälle, der Tisch|den Tisch|Tische,
-die Lampe|die Lampe|Lampen, die Tasche|die Tasche|Taschen, die Flasche|die Flasche|Flaschen,
-die Zeitung|die Zeitung|Zeitungen, die Geschichte|die Geschichte|Geschichten,
-die Blume|die Blume|Blumen, die Uhr|die Uhr|Uhren, die Tür|die Tür|Türen,
-die Küche|die Küche|Küchen, das Buch|das Buch|Bücher, das Auto|das Auto|Autos,
-das Haus|das Haus|Häuser, das Fenster|das Fenster|Fenster, das Bild|das Bild|Bilder,
-das Fahrrad|das Fahrrad|Fahrräder, das Zimmer|das Zimmer|Zimmer, das Boot|das Boot|Boote,
-der Apfel|den Apfel|Äpfel, der Kuchen|den Kuchen|Kuchen, die Wurst|die Wurst|Würste,
-die Suppe|die Suppe|Suppen, das Ei|das Ei|Eier, der Tee|den Tee|, der Kaffee|den Kaffee|,
-die Milch|die Milch|, das Wasser|das Wasser|
-"""
-
-
 def in_german(text, case):
     return " ".join(word.text for word in grammar.german.noun_phrase(phrase(text), case, "it"))
-
-
-def test_every_noun_has_its_gender_accusative_and_plural():
-    by_hand = [entry.strip() for entry in NOMINATIVE_ACCUSATIVE_PLURAL.split(",")]
-    found = []
-    for noun in NOUNS.values():
-        cases = [in_german(f"the {noun.english}", case) for case in ("nominative", "accusative")]
-        plural = in_german(noun.english_plural, "nominative") if noun.english_plural else ""
-        found.append("|".join([*cases, plural]))
-    assert found == by_hand
 
 
 @pytest.mark.parametrize(
@@ -201,6 +114,11 @@ def links(pair):
          "today-heute the-der dog-Hund does-sieht not-nicht see-sieht the-die cat-Katze .-."),
         (one("he", "buy", "a red car", NOT),
          "he-er does-kauft not-kein buy-kauft a-kein red-rotes car-Auto .-."),
+        (one("they", "wash", "we", NOT),
+         "they-sie do-waschen not-nicht wash-waschen us-uns .-."),
+        (one("we", "tidy", "they", adverb="now"),
+         "now-jetzt we-wir tidy-räumen tidy-auf them-sie .-."),
+        (one("he", "call", "she"), "he-er calls-ruft calls-an her-sie .-."),
         (one("he", "eat", "eggs", NOT), "he-er does-isst not-keine eat-isst eggs-Eier .-."),
         (one("the child", "open", "the door"),
          "the-das child-Kind opens-macht opens-auf the-die door-Tür .-."),
@@ -218,30 +136,6 @@ def links(pair):
 )  # fmt: skip
 def test_alignments_written_by_hand(sentence, expected):
     assert links(in_both_languages(sentence)) == expected
-
-
-def test_the_two_articles_of_a_sentence_are_not_mixed_up():
-    pair = in_both_languages(two(("the king", "love", "the frog"), "if", ("the frog", "sleep")))
-    assert pair.source == "if the frog sleeps , the king loves the frog ."
-    assert pair.target == "wenn der Frosch schläft , liebt der König den Frosch ."
-    assert pair.alignment == (
-        (0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (6, 7), (7, 5), (8, 8), (9, 9), (10, 10),
-    )  # fmt: skip
-
-
-def test_each_example_shows_what_its_name_says():
-    assert {name: pair.target for name, pair in grammar.examples().items()} == {
-        "accusative masculine": "das Kind sieht den Hund .",
-        "adjective endings": "ein alter Frosch küsst die junge Königin .",
-        "plural": "die kleinen Mäuse stehlen viele große Kuchen .",
-        "verb second": "heute sieht der Hund die Katze .",
-        "verb final": "der Lehrer sagt , dass das Kind den Hund sieht .",
-        "verb after a clause": "wenn der Hund singt , lacht das Kind .",
-        "separable verb": "das Kind macht das Fenster auf .",
-        "separable verb joined": "der Lehrer sagt , dass das Kind das Fenster aufmacht .",
-        "negation nicht": "der Hund sieht die Katze nicht .",
-        "negation kein": "die Frau kauft kein rotes Auto .",
-    }
 
 
 @pytest.fixture(scope="module")
@@ -266,13 +160,6 @@ def test_a_seed_gives_the_same_different_sentences_of_3_to_16_words_each_time(co
         assert text.split(" ") == words(text)
 
 
-def test_about_300_words_a_side_none_of_them_rare(corpus):
-    for texts in ([pair.source for pair in corpus], [pair.target for pair in corpus]):
-        counts = Counter(word for text in texts for word in text.split())
-        assert 250 <= len(counts) <= 350
-        assert min(counts.values()) >= 30  # three in a thousand sentences
-
-
 def test_every_word_is_aligned_but_commas_each_noun_with_its_own_and_not_is_said_once(corpus):
     german_of = {noun.english: noun.german for noun in NOUNS.values()}
     german_of |= {noun.english_plural: noun.german_plural for noun in NOUNS.values()}
@@ -286,15 +173,6 @@ def test_every_word_is_aligned_but_commas_each_noun_with_its_own_and_not_is_said
                 assert [target[j] for k, j in pair.alignment if k == i] == [german_of[word]]
         negated = [word for word in target if word in ("nicht", "kein", "keine", "keinen")]
         assert len(negated) == sum(word in ("not", "no") for word in source)
-
-
-def test_only_persons_speak(corpus):
-    persons = {form for noun in fitting_nouns("person") for form in noun[:2]}
-    persons |= {"he", "she", "we", "they"}
-    speaking = re.compile(r"(\w+) (?:do not |does not )?(?:says?|thinks?|knows?|hopes?) that")
-    speakers = Counter(match[1] for pair in corpus for match in speaking.finditer(pair.source))
-    assert speakers.total() > 1_000
-    assert set(speakers) <= persons
 
 
 ADJECTIVE = "|".join(ADJECTIVES)
@@ -327,20 +205,6 @@ def test_splits_share_no_sentence_and_held_out_combinations_are_in_their_own_onl
     assert len(tested & HELD_OUT) > 0.9 * len(HELD_OUT)
 
 
-def test_training_has_both_words_of_a_held_out_combination_with_others(split):
-    fitting = {(a.english, n.english) for n in NOUNS.values() for a in fitting_adjectives(n.kinds)}
-    assert HELD_OUT < fitting
-    assert 0.08 < len(HELD_OUT) / len(fitting) < 0.13
-    seen = Counter(c for pair in split.train for c in combinations_read_off(pair.source))
-    assert set(seen) == fitting - HELD_OUT
-    adjectives, nouns = Counter(), Counter()
-    for (adjective, noun), n in seen.items():
-        adjectives[adjective] += n
-        nouns[noun] += n
-    assert min(adjectives.values()) > 500
-    assert min(nouns[noun] for _, noun in HELD_OUT) > 80
-
-
 @pytest.mark.parametrize(
     "call, message",
     [
@@ -349,10 +213,8 @@ def test_training_has_both_words_of_a_held_out_combination_with_others(split):
         (lambda: splits(1, -3, seed=0), "n_test must be a number of sentences, got -3"),
         (lambda: phrase("the unicorn"), "got 'the unicorn': use words of the lexicon"),
         (lambda: phrase("dog the"), "got 'dog the'"),
-        (lambda: phrase(""), "got ''"),
         (lambda: in_both_languages(one("every dog", "sleep", "", NOT)), "leave out negated=True"),
         (lambda: in_both_languages(one("he", "see", "two cats", NOT)), "leave out negated=True"),
-        (lambda: in_both_languages(two(("he", "see", "no cat", NOT), "if", SLEEPS)), "leave out"),
     ],
 )
 def test_bad_input_is_refused(call, message):

@@ -1,7 +1,6 @@
 """A learner's own files: what is read, what is left out, and what is said about a file at fault."""
 
 import re
-import sys
 import tracemalloc
 from contextlib import contextmanager
 from itertools import islice
@@ -163,20 +162,3 @@ def test_a_long_file_in_a_stream_takes_no_more_memory_than_a_short_one(tmp_path)
             pass
     numbers = (int(pair.target.removeprefix("Satz ")) for pair in stream_pairs(path))
     assert all(found == expected for found, expected in zip(numbers, range(200_000), strict=True))
-
-
-def test_the_progress_bar_counts_bytes(write, capsys, monkeypatch):
-    module = sys.modules["transformer_lesson.text.pairs"]
-    bars = []
-
-    class Bar(module.tqdm):
-        def __init__(self, **options):
-            super().__init__(**options)
-            bars.append(self)
-
-    monkeypatch.setattr(module, "tqdm", Bar)
-    source, target = write("Go.\n", "a.en"), write("Geh.\n", "a.de")
-    parallel_text(source, target)
-    (bar,) = bars
-    assert bar.n == bar.total == 9
-    assert capsys.readouterr().err == ""  # a short file shows no bar

@@ -63,16 +63,6 @@ def test_a_typed_mark_is_no_mark(tmp_path):
     assert [ids.count(0), ids.count(1)] == [2, 1]
 
 
-def test_a_conversation_in_marks():
-    chat = PretrainedTokenizer(byte_pairs(), {})
-    messages = [("system", "Be brief."), ("user", "Why?\n")]
-    written = chat.decode(chat_prompt(chat, messages), keep_special=True)
-    told = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhy?\n<|im_end|>\n"
-    assert written == f"{told}<|im_start|>assistant\n"
-    assert chat.decode(chat_prompt(chat, messages, answer=False), keep_special=True) == told
-    assert chat.bos_id is None and chat.eos_id is None
-
-
 @pytest.mark.parametrize(
     ("use", "message"),
     [

@@ -34,13 +34,6 @@ each_kind = pytest.mark.parametrize("kind", CLASSES)
 any_text = st.text()  # hypothesis leaves out surrogates; nulls, emoji, right-to-left are in
 
 
-def test_words_keep_everything_but_spaces():
-    assert words("Don't stop…  (3 times)") == ["Don't", "stop", "…", "(", "3", "times", ")"]
-    assert words("left-to-right über __init__") == [
-        "left", "-", "to", "-", "right", "über", "__init__",
-    ]  # fmt: skip
-
-
 @pytest.mark.slow
 @settings(deadline=None)
 @given(any_text)
@@ -57,13 +50,6 @@ def test_the_special_tokens_have_the_first_four_ids(tokenizer):
     assert tuple(tokenizer.token(id_) for id_ in ids) == SPECIAL_TOKENS
     assert list(tokenizer.vocabulary.values()) == list(range(tokenizer.vocab_size))
     assert len(set(tokenizer.vocabulary)) == tokenizer.vocab_size
-
-
-@each_tokenizer
-def test_examples_return_from_their_ids(tokenizer):
-    for text in TEXTS:
-        spaced = " ".join(words(text)) if tokenizer is WORDS else text
-        assert tokenizer.decode(tokenizer.encode(text)) == spaced
 
 
 @pytest.mark.slow
@@ -115,14 +101,6 @@ def test_unknown_words_and_characters_become_unk():
     assert CHARACTERS.tokens("a a🙂") == ["a", "␣", "a", "<unk>"]
 
 
-def test_byte_pairs_are_shown_as_characters_where_they_are_whole():
-    shown = BYTE_PAIRS.tokens("Einträge öffnen")
-    assert "".join(shown) == "Einträge␣öffnen"
-    assert not any("Ã" in token or "Ġ" in token or "\\x" in token for token in shown)
-    assert len(shown) < len("Einträge öffnen") / 2
-    assert BYTE_PAIRS.tokens("🙂\n") == ["\\xf0", "\\x9f", "\\x99", "\\x82", "\\n"]
-
-
 def test_a_small_vocabulary_keeps_the_most_frequent_tokens():
     tokenizer = WordTokenizer.train(["b b a a c", "b"], vocab_size=6)
     assert list(tokenizer.vocabulary) == [*SPECIAL_TOKENS, "b", "a"]
@@ -164,9 +142,7 @@ def test_training_gives_the_same_vocabulary_on_any_number_of_threads():
         (lambda t: t.encode("abc\ud83d"), ValueError, r"pair, '\\ud83d', at position 3: remove it"),
         (lambda t: t.decode([4, -1]), ValueError, "id -1 is outside the vocabulary of "),
         (lambda t: t.decode([4, t.vocab_size]), ValueError, "is outside the vocabulary of "),
-        (lambda t: t.decode([4, 6000]), ValueError, "id 6000 is outside the vocabulary of "),
         (lambda t: type(t).train([]), ValueError, "no text to train on"),
-        (lambda t: type(t).train(["", "  "]), ValueError, "no text to train on"),
         (lambda t: type(t).train("Close All Tabs"), TypeError, "wrap it in a list"),
         (lambda t: type(t).train(["Close", 5]), TypeError, "str"),
     ],
@@ -204,25 +180,16 @@ def as_json(kind, learned):
 
 FOREIGN = [
     ("", "stored as JSON, and this is not JSON: Expecting value"),
-    ("{", "stored as JSON, and this is not JSON"),
     ("[" * 100_000, "stored as JSON, and this is not JSON"),
-    ("9" * 5_000, "stored as JSON, and this is not JSON"),
     ("[]", "one of WordTokenizer, CharacterTokenizer, BytePairTokenizer, got None"),
-    ('"WordTokenizer"', "got None"),
-    ('{"version": "1.0", "model": {"type": "BPE"}}', "got None"),
     ('{"kind": ["WordTokenizer"]}', "got .'WordTokenizer'."),
-    (as_json("", []), "got 'Tokenizer'"),
     ('{"kind": "WordTokenizer"}', '"learned" must be a list of strings'),
-    (as_json("Word", "<pad>"), '"learned" must be a list of strings'),
-    (as_json("BytePair", [["a", "b"]]), '"learned" must be a list of strings'),
     (as_json("Character", [*SPECIAL_TOKENS, 5]), '"learned" must be a list of strings'),
     (as_json("Word", ["Close", *SPECIAL_TOKENS]), "must start with <pad>"),
     (as_json("Word", [*SPECIAL_TOKENS, "a", "b", "a"]), "number its tokens"),
     (as_json("Word", [*SPECIAL_TOKENS, "a\ud800"]), "half of a surrogate pair"),
     (as_json("BytePair", ["a b", "ab c d"]), "must join two known pieces, got 'ab c d'"),
-    (as_json("BytePair", ["ab c", "a b", "abc de"]), "two known pieces, got 'abc de'"),
     (as_json("BytePair", ["a b", "\u5b57 a"]), "two known pieces, got '\u5b57 a'"),
-    (as_json("BytePair", ["a "]), "two known pieces, got 'a '"),
     (as_json("BytePair", ["", " "]), "two known pieces, got ''"),
     (as_json("BytePair", ["zz zz"]), "two known pieces, got 'zz zz'"),
 ]

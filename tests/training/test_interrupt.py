@@ -9,7 +9,6 @@ import threading
 import pytest
 import torch
 
-from tests.patience import PATIENCE
 from tests.training.small import batches_of, history_of, model_of, run, short, weights
 from transformer_lesson import files
 from transformer_lesson.checkpoints import load_checkpoint
@@ -31,37 +30,18 @@ def press_at(step: int):
     return lambda report: press() if report.step == step else None
 
 
-def third_call():
-    calls = itertools.count(1)
-    return lambda *_: press() if next(calls) == 3 else None
-
-
-def press_in_batch(model):
-    hook = third_call()
-    return (hook() or batch for batch in batches_of("translator"))
-
-
-def press_in_forward(model):
-    model.decoder[1].register_forward_hook(third_call())
-    return batches_of("translator")
-
-
-def press_in_backward(model):
-    model.encoder[0].norm_1.weight.register_hook(third_call())
-    return batches_of("translator")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("where", [press_in_batch, press_in_forward, press_in_backward])
-def test_the_step_under_way_is_finished_and_what_called_train_ends(where, capsys):
-    model, before = model_of("translator"), signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        train(model, where(model), short())
+def test_the_step_under_way_is_finished_and_what_called_train_ends(capsys):
+    model, calls = model_of("translator"), itertools.count(1)
+    before = signal.getsignal(signal.SIGINT)
+    model.decoder[1].register_forward_hook(lambda *_: press() if next(calls) == 3 else None)
+    with pytest.raises(TrainingInterrupted) as caught:
+        train(model, batches_of("translator"), short())
     wanted_weights, wanted_losses = after(3)
     assert model.history.interrupted and model.history.losses == wanted_losses
     assert torch.equal(weights(model), wanted_weights) and not model.training
     assert signal.getsignal(signal.SIGINT) is before
-    assert isinstance(caught.value, TrainingInterrupted)
+    assert isinstance(caught.value, KeyboardInterrupt)
     assert caught.value.history is model.history and caught.value.model is model
     said = str(caught.value)
     assert said.startswith("Interrupted after step 3 of 6: the model and its history (model.hist")
@@ -149,42 +129,6 @@ def test_other_threads_train_and_leave_signals_alone():
     worker.start()
     worker.join()
     assert runs[0].steps == 2 and seen == [signal.getsignal(signal.SIGINT)] * 2
-
-
-PROGRAM = """
-import signal
-from tests.training.small import batches_of, model_of, short
-from transformer_lesson.training import train
-
-def ready(report):
-    if report.step == 1:
-        print("ready", flush=True)
-
-signal.signal(signal.SIGINT, signal.default_int_handler)
-try:
-    train(model_of("translator"), batches_of("translator"), short(1_000_000), ready)
-except KeyboardInterrupt as interruption:
-    print(interruption)
-    history = interruption.history
-same = len(history.learning_rates) == history.steps
-print(history.interrupted, 0 < history.steps < 1_000_000, same)
-"""
-
-
-@pytest.mark.slow
-def test_a_process_gets_ctrl_c_from_outside():
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0 and errors == ""
-    assert out.startswith("Interrupted after step ") and out.endswith("True True True\n")
 
 
 HALF = """

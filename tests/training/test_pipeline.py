@@ -41,16 +41,6 @@ def test_nothing_begins_before_what_it_needs_and_the_bubble_is_the_formulas(orde
             assert parts_kept(works) == wanted
 
 
-def test_three_parts_through_two_stages_by_hand():
-    one, two = pipeline(2, 3)
-    assert [work[1:] for work in one] == [
-        (0, False, 0), (1, False, 1), (0, True, 4), (2, False, 6), (1, True, 7), (2, True, 10),
-    ]  # fmt: skip
-    assert [work[1:] for work in two] == [
-        (0, False, 1), (0, True, 2), (1, False, 4), (1, True, 5), (2, False, 7), (2, True, 8),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("order", ["GPipe", "1F1B"])
 @pytest.mark.parametrize("pad_id", [None, 0])
 def test_a_pipeline_that_runs_gives_the_gradient_of_the_whole_batch(order, pad_id):

@@ -20,7 +20,8 @@ from transformer_lesson.checkpoints.gguf import GGUF, parts_q4_1, read_gguf
 from transformer_lesson.checkpoints.llama import LlamaFamily
 from transformer_lesson.checkpoints.untrusted import Stored, readable_errors, require_room
 from transformer_lesson.checkpoints.zero_copy import parameters_without_numbers
-from transformer_lesson.model.packed import FourBitLinear, faster_of
+from transformer_lesson.model.fast import plain
+from transformer_lesson.model.packed import FourBitLinear
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text.pretrained import PretrainedTokenizer
 
@@ -66,8 +67,7 @@ def read_llama(path: str | Path) -> Stored:
 def packed_llama(path: str | Path) -> DecoderOnlyTransformer:
     """Return a Llama that computes in bfloat16 and whose Q4_1 matrices stay in 4 bits.
 
-    A matrix that this processor multiplies faster in bfloat16 is kept in it and takes more memory;
-    see `faster_of`.
+    With TRANSFORMER_LESSON_PLAIN=1 in the environment these are in bfloat16 too.
 
     Raises:
         ValueError: a damaged file, another architecture, or tensors that do not fit its metadata.
@@ -98,16 +98,14 @@ def _put(model: nn.Module, file: GGUF, name: str) -> None:
         order = torch.arange(float(entry.shape[0]))[:, None]
         rows = halves_from_neighbors(order, n_heads)[:, 0].long()
 
-    def matrix() -> Tensor:
-        return file.tensor(name, torch.bfloat16)[rows]
-
     linear = type(model.get_submodule(layer)) is nn.Linear and entry.shape[0] % 16 == 0
-    if entry.format.name == "Q4_1" and linear:
+    if entry.format.name == "Q4_1" and linear and not plain():
         parts = parts_q4_1(file.blocks(name))
         packed = FourBitLinear(*(part.view(entry.shape[0], -1)[rows] for part in parts))
-        model.set_submodule(layer, faster_of(packed, entry.shape, matrix))
+        model.set_submodule(layer, packed)
     else:
-        torch.utils.swap_tensors(model.get_parameter(ours), nn.Parameter(matrix()))
+        matrix = file.tensor(name, torch.bfloat16)[rows]
+        torch.utils.swap_tensors(model.get_parameter(ours), nn.Parameter(matrix))
 
 
 def halves_from_neighbors(

@@ -13,7 +13,6 @@ from transformer_lesson.generation.session import DecodingSession, Ids, one_of
 from transformer_lesson.generation.strategies import GREEDY, Beam, Greedy, Sample, Strategy
 from transformer_lesson.model.config import in_python, is_number
 from transformer_lesson.model.evaluation import evaluating
-from transformer_lesson.model.fast import writing
 
 EndIds = int | Sequence[int] | None | Literal["model"]
 """What ends a text: an id, any of several, nothing, or what the model's config says."""
@@ -86,7 +85,7 @@ def generate(
     starts = _ids("bos_id", model.config.bos_id if bos_id is None else bos_id, model)[:1]
     bos_id = starts[0] if starts else None
     _check(strategy, trees)
-    with evaluating(model), torch.inference_mode(), writing(model):
+    with evaluating(model), torch.inference_mode():
         writer = DecodingSession(model, prompt_or_source, max_new_tokens, use_cache, bos_id)
         n, max_new_tokens, search_trees = writer.ids.size(1), writer.max_new_tokens, None
         if isinstance(strategy, Beam):

@@ -223,7 +223,7 @@ class Server:
         if not self.running:
             return
         model, pad_id = self.model, self.model.config.pad_id
-        with evaluating(model), torch.inference_mode(), fast.writing(model):
+        with evaluating(model), torch.inference_mode():
             logits = read_together(model, self.running, self.cache)  # (request, vocab_size)
             require_numbers(logits, model)
             if pad_id is not None:

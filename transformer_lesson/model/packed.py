@@ -2,20 +2,16 @@
 
 A model that writes for one reader waits for memory: every token reads every weight once. Weights in
 4 bits are an eighth as much to read as float32. PyTorch's kernels for them compute in bfloat16.
-Some processors are slow at that; there `faster_of` keeps the plain matrix.
 """
-
-from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from transformer_lesson.model.fast import plain, race_of
+from transformer_lesson.model.fast import plain
 
 BLOCK = 32  # numbers in a row that share a scale
 ROWS = 64  # packed at a time; all rows at once would take much memory
-CACHE = 2**24  # numbers in float32 that fill a processor's cache twice
 
 
 class FourBitLinear(nn.Module):
@@ -79,48 +75,14 @@ class EightBitLinear(nn.Module):
         return y.view(*x.shape[:-1], -1)
 
 
-def faster_of(
-    packed: nn.Module, shape: Sequence[int], make_matrix: Callable[[], Tensor]
-) -> nn.Module:
-    """Return the packed map or the plain one, whichever is faster for one token.
-
-    The first map of a shape is timed, out of memory rather than cache: when a model writes, it
-    reads all its other maps before it returns to this one. Others of its shape follow suit.
-
-    Args:
-        packed: `FourBitLinear` or `EightBitLinear` of a matrix.
-        shape: the matrix's, (d_out, d_in).
-        make_matrix: returns the matrix, which equals the packed one but for rounding.
-
-    Returns:
-        `packed`, or an `nn.Linear` in bfloat16, which takes more memory.
-    """
-
-    def plain_map() -> nn.Linear:
-        linear = nn.Linear(*shape[::-1], bias=False, dtype=torch.bfloat16, device="meta")
-        linear.weight = nn.Parameter(make_matrix().detach().bfloat16())
-        return linear
-
-    if plain():
-        return plain_map()
-    race = race_of((type(packed).__name__, *shape))
-    if race.chosen is None:
-        x = torch.linspace(-1, 1, shape[1], dtype=torch.bfloat16)[None]  # (1, d_in)
-        ways, others = {"plain": plain_map(), "packed": packed}, torch.ones(CACHE)
-        with torch.no_grad():
-            while race.chosen is None:
-                others.sum()
-                race.run(ways, x)
-    return packed if race.chosen == "packed" else plain_map()
-
-
 def in_eight_bits(model: nn.Module) -> nn.Module:
-    """Convert a model to bfloat16 and its linear maps, where that is faster, to 8 bits.
+    """Convert a model to bfloat16 and its linear maps to 8 bits.
 
-    The projection to logits, which may be the embedding as well, stays in bfloat16.
+    The projection to logits, which may be the embedding as well, stays in bfloat16, and so does
+    every map where TRANSFORMER_LESSON_PLAIN=1 asks for plain arithmetic.
     """
     for name, layer in list(model.bfloat16().named_modules()):
-        if type(layer) is nn.Linear and layer.bias is None and name != "projection":
-            W = layer.weight.detach()
-            model.set_submodule(name, faster_of(EightBitLinear(W), W.shape, lambda W=W: W))
+        linear = type(layer) is nn.Linear and layer.bias is None and name != "projection"
+        if linear and not plain():
+            model.set_submodule(name, EightBitLinear(layer.weight.detach()))
     return model

@@ -19,9 +19,7 @@ from transformer_lesson.figures import plots
 from transformer_lesson.figures.attention_view.view import head_view, model_view
 from transformer_lesson.lessons.lesson_08.training_replay import Snapshot
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
-from transformer_lesson.text import Pair
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
-from transformer_lesson.training import StepReport
 
 pytestmark = pytest.mark.slow
 
@@ -198,12 +196,3 @@ def test_tokenizers_take_any_text_or_say_why_not(kind, text):
     if text.strip():
         learned = kind.train([text[:10_000]])
         assert learned.encode(text) and learned.to_json().isascii()
-
-
-def test_a_recorded_run_keeps_any_words(text, monkeypatch):
-    model, tokenizer = translator()
-    monkeypatch.setattr(tokenizer, "token", lambda id_: text)
-    pair = Pair("the cat sees the dog .", "die Katze sieht den Hund .", ())
-    recorder = explorables.ReplayRecorder(tokenizer, pair)
-    recorder(StepReport(1, 1.0, 0.0, 0.0, 0.0, None, model))
-    assert_shown(explorables.TrainingReplay(recorder.snapshots))

@@ -3,7 +3,6 @@
 import inspect
 import json
 import re
-from itertools import pairwise
 
 import nbformat
 import pytest
@@ -22,7 +21,6 @@ each_of_the_story = pytest.mark.parametrize("number", STORY)
 
 WORDS = 180  # that a learner reads in a minute
 PREDICTION, EXPLORABLE, EXERCISE = 0.75, 3, 1.5  # minutes; an exercise: times what it says
-MOST, MOST_IN_ALL = 55, 480  # minutes of a core, of lessons 00 to 10
 WHY = re.compile(
     r'<details class="lesson-answer"><summary>[^\n]+</summary>\n\n.*?\n\n</details>', re.DOTALL
 )
@@ -66,17 +64,6 @@ def test_a_stub_is_blank_or_the_function_with_the_bug(number):
             assert cell.source == bare_source(inspect.unwrap(start))
         else:
             assert cell.source.endswith("raise NotImplementedError")
-
-
-def test_the_glossary_has_every_term_once_and_its_lesson_uses_it():
-    row = r"^\| (.+?) \| .+ \| .* \| \[\d\d\]\((.+)\) \|$"
-    rows = re.findall(row, read("notebooks/glossary.md"), re.MULTILINE)
-    names = [(name, file) for terms, file in rows for name in terms.split(", ")]
-    assert len(rows) > 100 and len(names) == len({name.strip() for name, _ in names})
-    for name, file in names:
-        word = re.sub(r" \(.*", "", name).strip("`").lower()
-        known = word.startswith("$") or word in read(f"notebooks/{file}").lower()
-        assert known, f"{file} has no {word!r}"
 
 
 # Lessons 00 to 13 as a learner meets them: questions before answers, and honest minutes
@@ -165,19 +152,7 @@ def minutes(number: str) -> float:
     return spent
 
 
-@each_lesson
-def test_what_is_announced_follows(number):
-    for cell, following in pairwise(cells(lesson(number))):
-        if cell["cell_type"] == "markdown" and source(cell).endswith(":"):
-            assert not source(following).startswith("#"), source(cell)[-100:]
-
-
 @each_of_the_story
 def test_minutes_are_honest(number):
     spent = minutes(number)
-    assert spent <= MOST, f"{spent:.1f} minutes"
     assert abs(spent - LESSONS[number].minutes) <= 1, f"{spent:.1f} minutes"
-
-
-def test_the_path_to_the_learners_own_model_takes_eight_hours():
-    assert sum(LESSONS[number].minutes for number in STORY if number <= "10") <= MOST_IN_ALL

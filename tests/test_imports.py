@@ -1,7 +1,6 @@
 """The package's form: which room may import which, how long functions are, what an import costs."""
 
 import ast
-import os
 import subprocess
 import sys
 import tomllib
@@ -13,7 +12,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.stored_lessons import ROOT, read
-from tools import setup
 
 PACKAGE = ROOT / "transformer_lesson"
 PROJECT = tomllib.loads(read("pyproject.toml"))["project"]
@@ -74,42 +72,6 @@ def test_what_is_imported_is_declared_by_the_extra_that_needs_it():
             declared = PROJECT["dependencies"] + [d for e in (*extras, *own) for d in optional[e]]
             known = {canonicalize_name(Requirement(one).name) for one in declared}
             assert known & set(map(canonicalize_name, distributions[name])), (path, name)
-
-
-WHAT_FOR = {
-    (): ["model", "text", "training", "generation", "checkpoints"],
-    ("lessons",): ["*"],
-    ("lessons", "lab"): ["*", "explorables.export"],
-}
-
-
-@pytest.mark.everything
-@pytest.mark.parametrize("extras", WHAT_FOR, ids=str)
-def test_an_install_imports_every_module_that_it_is_for(extras, tmp_path):
-    """In an empty environment, from what uv keeps of the set-up: without a network."""
-    uv, python = [sys.executable, "-m", "uv"], tmp_path / "venv/bin/python"
-    environment = os.environ | setup.pip_settings()
-    subprocess.run([*uv, "venv", "--python", sys.executable, tmp_path / "venv"], check=True)
-    wanted = [f"{ROOT}[{','.join(extras)}]", "nbconvert"]  # which anybody may have beside it
-    limits = ["--constraint", ROOT / "requirements.txt", "--python", python]
-    for backend in (["--torch-backend=auto"], []):  # as the set-up: where its index was reached
-        install = [*uv, "pip", "install", "--offline", *backend, *limits, *wanted]
-        run = subprocess.run(install, env=environment, capture_output=True, text=True)
-        if run.returncode == 0:
-            break
-    if run.returncode and "CI" not in os.environ:
-        pytest.skip(f"uv keeps too little of the set-up: {run.stderr.splitlines()[-1]}")
-    assert run.returncode == 0, run.stderr
-    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in MODULES]
-    names = [name.removesuffix(".__init__") for name in names if "__main__" not in name]
-    rooms = WHAT_FOR[extras]
-    names = [n for n in names if "*" in rooms or n.split(".")[1:2] and n.split(".")[1] in rooms]
-    if "explorables.export" not in rooms:
-        names = [name for name in names if not name.endswith((".explorables.export", "_exporter"))]
-    listing = "from nbconvert.exporters import get_export_names; print(get_export_names())"
-    command = [python, "-I", "-c", f"import {', '.join(names)}\n{listing}"]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert run.returncode == 0 and ("'lesson'" in run.stdout) == bool(extras), run.stderr
 
 
 def fresh_python(code: str) -> str:

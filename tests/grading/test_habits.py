@@ -57,9 +57,9 @@ def with_cells(*more: dict) -> dict[str, str]:
     return changed(cells=[*json.loads(GOOD)["cells"], *more])
 
 
-def prose() -> dict[str, str]:
+def prose(kind: str) -> dict[str, str]:
     cells = json.loads(GOOD)["cells"]
-    cells[2] = {"cell_type": "markdown", "metadata": {}, "source": SCORES}
+    cells[2] = {"cell_type": kind, "metadata": {}, "source": SCORES}
     return changed(cells=cells)
 
 
@@ -149,7 +149,10 @@ OTHERWISE = {  # files, verdicts, and how the first sentence goes on
     "asks": (first("input()"), "FPPF", "Your function raised (EOF|OS)Error"),
     "exits within": (first("exit()"), "FPPF", "Your function raised SystemExit"),
     "merge in a cell": (cells(HEAD, MERGED, *OTHERS), "FPPF", f"{BROKEN}SyntaxError: the lines <"),
-    "turned into Markdown": (prose(), "MPPF", "Its code stands in a cell that is no"),
+    **{
+        f"turned into {kind}": (prose(kind), "MPPF", "Its code stands in a cell that is no")
+        for kind in ("markdown", "raw")
+    },
 }
 UNREADABLE = {
     "empty": ({"hw.ipynb": notebook(title="")}, "The notebook is empty"),

@@ -13,14 +13,7 @@ from tests.mine.small_config import CONFIG
 from tests.parity import randomized
 from tools.lesson_files import lesson_files
 from transformer_lesson.exercises.engine.catalog import EXERCISES
-from transformer_lesson.mine import (
-    LLAMA_PARTS,
-    PARTS,
-    MyLlama,
-    MyTransformer,
-    Parts,
-    assembled,
-)
+from transformer_lesson.mine import LLAMA_PARTS, PARTS, MyLlama, MyTransformer, Parts, assembled
 from transformer_lesson.mine.parts import OURS
 from transformer_lesson.model import gpt
 from transformer_lesson.model.config import ModelConfig

@@ -10,11 +10,7 @@ from transformer_lesson.exercises import gain, inventory
 from transformer_lesson.exercises.engine.card import UNKNOWN
 from transformer_lesson.exercises.engine.catalog import LESSONS, find
 from transformer_lesson.exercises.engine.inventory import asked, by_topic, given, load_items
-from transformer_lesson.exercises.engine.progress import (
-    progress_file,
-    read_progress,
-    remember,
-)
+from transformer_lesson.exercises.engine.progress import progress_file, read_progress, remember
 from transformer_lesson.exercises.engine.question_bank import load_questions
 from transformer_lesson.exercises.engine.reports import to_html
 from transformer_lesson.exercises.engine.wording import words

@@ -52,7 +52,7 @@ MISTAKES = {
         "hiding queries instead of keys": lambda ids, pad_id: (ids != pad_id)[:, None, :, None],
     },
     "split_heads": {
-        "a view without a transpose": lambda x, n: x.reshape(len(x), n, x.shape[1], -1),
+        "a view without a transpose": lambda x, n: x.reshape(len(x), n, x.shape[1], -1)
     },
     "merge_heads": {
         "a reshape without a transpose": lambda x: x.reshape(len(x), x.shape[2], -1),

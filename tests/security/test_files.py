@@ -70,9 +70,13 @@ BIG, ONLY = 10**7, "is 10000000, but there are only"
 CONFIG_LIES = {
     "a text": {"vocab_size": "1e9"},
     "not a number": {"norm_epsilon": float("nan")},
+    "infinite": {"d_ff": float("inf")},
+    "huge vectors": {"d_model": HUGE},
     "a huge length": {"max_len": HUGE},
     "a million layers": {"n_layers": 10**6},
     "more than 64 bits": {"vocab_size": 10**400},
+    "minus": {"n_heads": -1},
+    "none": {"d_model": None},
     "a list": {"positions": []},
     "unknown": {"__class__": 1},
     "deep": {"dropout": [[[[]]]]},
@@ -110,13 +114,16 @@ def decoder(**arguments) -> dict:
 
 
 OTHER_LIES = {
+    "no model": {"model": None},
     "a list": {"model": []},
     "another kind": {"model": {"kind": "Pickle", "arguments": {}}},
     "no kind": {"model": {"arguments": {}}},
     "kinds": {"model": {"kind": [], "arguments": {}}},
+    "no config": decoder(config=None),
     "a config of text": decoder(config="x"),
     "an argument": decoder(exec="x"),
     "a tokenizer of numbers": {"tokenizer": 5},
+    "a tokenizer of nothing": {"tokenizer": "{}"},
     "a deep tokenizer": {"tokenizer": DEEP},
     "a version": {"version": [9]},
 }
@@ -131,6 +138,7 @@ def test_a_signed_checkpoint_that_lies_about_its_parts(lie, whole, tmp_path):
 
 RUN_LIES = {
     "nothing": {},
+    "texts": {"config": "x", "history": "y"},
     "a misspelt field": {"config": {"steps": 1, "betas": [0.9, 0.98], "stpes": 2}},
     "words for losses": {"history": {"losses": ["a"], "learning_rates": [], "gradient_norms": []}},
     "never saved": {"checkpoint_every": 0},
@@ -153,18 +161,21 @@ def test_a_run_that_lies_is_not_gone_on_with(lie, tmp_path):
 # Safetensors
 
 
-def entry(shape=(2,), begin=0, end=8):
-    return {"dtype": "F32", "shape": list(shape), "data_offsets": [begin, end]}
+def entry(dtype="F32", shape=(2,), begin=0, end=8):
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
 
 
 HEADERS = {
     "overlapping": {"a": entry(), "b": entry(begin=4, end=12)},
     "beyond the end": {"a": entry(shape=(HUGE,), end=4 * HUGE)},
     "a shape that overflows": {"a": entry(shape=(2**62, 2**62))},
+    "an unknown type": {"a": entry(dtype="EVIL")},
     "duplicate names": b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},'
     b'"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}',
+    "numbers for texts": {"__metadata__": {"a": 1}},
     "deep": DEEP.encode(),
     "no text": b"\xff\xfe",
+    "half a pair": b'{"\\ud800": 1}',
     "nothing": {},
 }
 
@@ -234,6 +245,7 @@ def copied(folder: Path, new: Path) -> Path:
 
 FILES = {  # changed fields of the config, or a file
     "vocab.json of texts": ("vocab.json", '{"a": "1"}'),
+    "vocab.json of nothing": ("vocab.json", '{"a": null}'),
     "vocab.json, deep": ("vocab.json", DEEP),
     "tokens without ids": ("tokenizer.json", '{"added_tokens": [{}]}'),
     "tokens of text": ("tokenizer.json", '{"added_tokens": "x"}'),
@@ -242,10 +254,12 @@ FILES = {  # changed fields of the config, or a file
     **{f"a config of {text[:9]!r}": (CONFIG, text) for text in (DEEP, "NaN", "[1]", "\0")},
     "a config with many digits": (CONFIG, '{"model_type": ' + "9" * 5000 + "}"),
     "a text": {"vocab_size": "1e9"},
+    "a huge vocabulary": {"vocab_size": HUGE},
     "huge vectors": {"n_embd": HUGE, "n_head": 1},
     "a huge length": {"n_positions": HUGE},
     "many layers": {"n_layer": 10**9},
     "NaN": {"layer_norm_epsilon": float("nan")},
+    "a list of sizes": {"n_embd": [1]},
     "an object": {"n_inner": {"a": 1}},
     "a type of no text": {"model_type": ["gpt2"]},
     "an activation of no text": {"activation_function": {}},

@@ -66,6 +66,17 @@ def test_a_stub_is_blank_or_the_function_with_the_bug(number):
             assert cell.source.endswith("raise NotImplementedError")
 
 
+def test_the_glossary_has_every_term_once_and_its_lesson_uses_it():
+    row = r"^\| (.+?) \| .+ \| .* \| \[\d\d\]\((.+)\) \|$"
+    rows = re.findall(row, read("notebooks/glossary.md"), re.MULTILINE)
+    names = [(name, file) for terms, file in rows for name in terms.split(", ")]
+    assert len(rows) > 100 and len(names) == len({name.strip() for name, _ in names})
+    for name, file in names:
+        word = re.sub(r" \(.*", "", name).strip("`").lower()
+        known = word.startswith("$") or word in read(f"notebooks/{file}").lower()
+        assert known, f"{file} has no {word!r}"
+
+
 # Lessons 00 to 13 as a learner meets them: questions before answers, and honest minutes
 
 

@@ -14,6 +14,8 @@ CROSSWALK = PAGE.partition("\n## Further reading\n")[0]
 
 
 def test_a_link_leads_to_the_cell_and_on_the_site_to_the_heading_that_it_names():
+    rows = re.findall(r"^\| \d\.\d+ \|.*$", CROSSWALK, re.MULTILINE)
+    assert rows and all(map(LINK.search, rows))
     for link in LINK.finditer(CROSSWALK):
         label, title, path, file, cell = link.groups()
         assert (path, file) == (f"../notebooks/{file}", LESSONS[label[:2]].file)

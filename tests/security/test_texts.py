@@ -11,13 +11,17 @@ from html.parser import HTMLParser
 import pytest
 import torch
 
+from tests.explorables.tiny_models import translator
 from tests.patience import AT_ONCE
 from tests.security.hostile_texts import TEXTS
+from transformer_lesson import explorables
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.figures import plots
 from transformer_lesson.figures.attention_view.view import head_view, model_view
+from transformer_lesson.text import Pair
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
+from transformer_lesson.training import StepReport
 
 pytestmark = pytest.mark.slow
 
@@ -140,3 +144,15 @@ def test_tokenizers_take_any_text_or_say_why_not(kind, text):
     if text.strip():
         learned = kind.train([text[:10_000]])
         assert learned.encode(text) and learned.to_json().isascii()
+
+
+def test_a_recorded_run_keeps_any_words(text, monkeypatch):
+    model, tokenizer = translator()
+    monkeypatch.setattr(tokenizer, "token", lambda id_: text)
+    pair = Pair("the cat sees the dog .", "die Katze sieht den Hund .", ())
+    recorder = explorables.ReplayRecorder(tokenizer, pair)
+    recorder(StepReport(1, 1.0, 0.0, 0.0, 0.0, None, model))
+    shown = explorables.TrainingReplay(recorder.snapshots)
+    json.dumps(shown.get_state(), default=str, ensure_ascii=False).encode()
+    plain = shown._repr_mimebundle_()[0]["text/plain"]
+    assert len(plain) < 500 and plain.isprintable()

@@ -1,7 +1,6 @@
 """The package's form: which room may import which, how long functions are, what an import costs."""
 
 import ast
-import os
 import subprocess
 import sys
 import tomllib
@@ -13,7 +12,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.stored_lessons import ROOT, read
-from tools import setup
 
 PACKAGE = ROOT / "transformer_lesson"
 PROJECT = tomllib.loads(read("pyproject.toml"))["project"]
@@ -76,42 +74,6 @@ def test_what_is_imported_is_declared_by_the_extra_that_needs_it():
             assert known & set(map(canonicalize_name, distributions[name])), (path, name)
 
 
-WHAT_FOR = {
-    (): ["model", "text", "training", "generation", "checkpoints"],
-    ("lessons",): ["*"],
-    ("lessons", "lab"): ["*", "explorables.export"],
-}
-
-
-@pytest.mark.everything
-@pytest.mark.parametrize("extras", WHAT_FOR, ids=str)
-def test_an_install_imports_every_module_that_it_is_for(extras, tmp_path):
-    """In an empty environment, from what uv keeps of the set-up: without a network."""
-    uv, python = [sys.executable, "-m", "uv"], tmp_path / "venv/bin/python"
-    environment = os.environ | setup.pip_settings()
-    subprocess.run([*uv, "venv", "--python", sys.executable, tmp_path / "venv"], check=True)
-    wanted = [f"{ROOT}[{','.join(extras)}]", "nbconvert"]  # which anybody may have beside it
-    limits = ["--constraint", ROOT / "requirements.txt", "--python", python]
-    for backend in (["--torch-backend=auto"], []):  # as the set-up: where its index was reached
-        install = [*uv, "pip", "install", "--offline", *backend, *limits, *wanted]
-        run = subprocess.run(install, env=environment, capture_output=True, text=True)
-        if run.returncode == 0:
-            break
-    if run.returncode and "CI" not in os.environ:
-        pytest.skip(f"uv keeps too little of the set-up: {run.stderr.splitlines()[-1]}")
-    assert run.returncode == 0, run.stderr
-    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in MODULES]
-    names = [name.removesuffix(".__init__") for name in names if "__main__" not in name]
-    rooms = WHAT_FOR[extras]
-    names = [n for n in names if "*" in rooms or n.split(".")[1:2] and n.split(".")[1] in rooms]
-    if "explorables.export" not in rooms:
-        names = [name for name in names if not name.endswith((".explorables.export", "_exporter"))]
-    listing = "from nbconvert.exporters import get_export_names; print(get_export_names())"
-    command = [python, "-I", "-c", f"import {', '.join(names)}\n{listing}"]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert run.returncode == 0 and ("'lesson'" in run.stdout) == bool(extras), run.stderr
-
-
 def fresh_python(code: str) -> str:
     run = [sys.executable, "-c", code]
     return subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip()
@@ -123,19 +85,22 @@ plots.attention_map(__import__("torch").eye(2), ["a", "b"], ["a", "b"], "t").png
 plots.curves({"a": [1, 2], "b": [2, 1]}, "t", "a", "x", "y").png()
 """
 VIEWERS = {"bertviz", "transformers", "ipywidgets", "IPython"}
-LIGHT = {
-    "all names": ("from transformer_lesson import *", VIEWERS | {"matplotlib", "tokenizers"}),
-    "views": ("import transformer_lesson.figures.attention_view", VIEWERS | {"mpld3"}),
-    "exercises": ("from transformer_lesson.exercises import check, predict", {"ipywidgets"}),
-    "drawing": (DRAWS, {"matplotlib.pyplot"}),  # which keeps figures and picks a window system
+STEPS = {  # in this order, in one Python: what is run, and what nothing up to here may load
+    "from transformer_lesson import *": VIEWERS | {"matplotlib", "tokenizers"},
+    "import transformer_lesson.figures.attention_view": VIEWERS | {"mpld3"},
+    "from transformer_lesson.exercises import check, predict": {"ipywidgets"},
+    DRAWS: {"matplotlib.pyplot"},  # which keeps figures and picks a window system
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("code, heavy", LIGHT.values(), ids=LIGHT)
-def test_what_is_imported_and_drawn_brings_no_heavy_library(code, heavy):
-    loaded = set(fresh_python(f"{code}\nimport sys; print(*sys.modules)").split())
-    assert "transformer_lesson" in loaded and heavy & loaded == set()
+def test_what_is_imported_and_drawn_brings_no_heavy_library():
+    listed = "\nimport sys; print(*sys.modules)\n"
+    loaded = map(str.split, fresh_python(listed.join([*STEPS, ""])).splitlines())
+    found = {
+        code: heavy & {*names} for (code, heavy), names in zip(STEPS.items(), loaded, strict=True)
+    }
+    assert found == dict.fromkeys(STEPS, set())
 
 
 def installed_with(ranges: list[str]) -> set[str]:

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from tests.stored_lessons import PATHS, ROOT, cells, each_notebook, lesson, source
+from tests.stored_lessons import PATHS, ROOT, cells, each_notebook, source
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "notebooks/glossary.md", *PATHS]
 LINK = re.compile(r"\[((?:[^\[\]]|\\\]|!\[[^\]]*\]\([^)]*\))*)\]\(([^)\s]+)\)")
@@ -53,9 +53,3 @@ def test_the_code_is_named_by_its_place_and_a_function_leads_to_its_definition(p
         if link.startswith(CODE) and (name := re.fullmatch(r"`(\w+)`", text)):
             definition = (path.parent / link).read_text(encoding="utf-8")
             assert re.search(rf"^(?:def|class) {name[1]}\b", definition, re.MULTILINE), link
-
-
-def test_lesson_04_leads_to_the_code_where_it_speaks_of_it():
-    text, where = prose(lesson("04")), f"({CODE}model/attention.py)"
-    for name in ("scaled_dot_product_attention", "multi_head_attention", "MultiHeadAttention"):
-        assert text.index(f"[`{name}`]{where}") <= text.index(name), name

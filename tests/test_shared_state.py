@@ -20,8 +20,10 @@ from transformer_lesson.checkpoints import (
     save_checkpoint,
     to_transformers,
 )
+from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.generation import generate
 from transformer_lesson.lessons.lesson_03.exercises import attention_scores
+from transformer_lesson.model.attention_in_blocks import attention_in_blocks
 from transformer_lesson.model.fast import learning, writing
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
@@ -86,8 +88,6 @@ def test_a_copy_that_is_made_meanwhile_has_weights_of_its_own(way):
 
 
 def test_a_causal_text_is_read_in_blocks_on_any_device():
-    from transformer_lesson.model.attention_in_blocks import attention_in_blocks
-
     Q = torch.empty(1, 2, 5, 4, device="meta")
     assert attention_in_blocks(Q, Q, Q, block_size=2, causal=True).is_meta
 
@@ -150,8 +150,6 @@ def test_nobody_can_change_what_the_next_one_gets():
 
 
 def test_a_translator_that_was_changed_is_nobody_elses():
-    from transformer_lesson.checkpoints.translator import trained_translator
-
     changed = trained_translator().model
     assert isinstance(changed, EncoderDecoderTransformer)
     for weight in changed.parameters():

@@ -1,10 +1,8 @@
 """A card of questions in a page without JupyterLab: what a hand, a keyboard and a reader get."""
 
-from pathlib import Path
-
 import pytest
-from axe_playwright_python.base import AXE_FILE_PATH
 
+from tests.browser.accessibility import AXE
 from transformer_lesson.exercises import inventory, predict
 from transformer_lesson.exercises.engine.card import UNKNOWN, Card
 from transformer_lesson.explorables.bundle import bundle
@@ -17,13 +15,7 @@ SHOW = """state => {
     window.card.render({model: window.model, el: document.body});
 }"""
 PAPERS = {"light": "#ffffff; color: #1a1a1a", "dark": "#111111; color: #e0e0e0"}
-AXE = Path(AXE_FILE_PATH).read_text(encoding="utf-8")
 FAULTS = """async () => (await axe.run(".lesson-card")).violations.map(one => one.id)"""
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_LESSON_PROGRESS", str(tmp_path / "my_progress.json"))
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from tools.execute_notebooks import clean
 
 pytestmark = [pytest.mark.browser, pytest.mark.everything]
 
+WIDGET = "application/vnd.jupyter.widget-view+json"
 NBCONVERTS_OWN = {"cdnjs.cloudflare.com", "cdn.jsdelivr.net", "unpkg.com"}
 STOLEN = """img[onerror], svg[onload], link[href*=evil], img[src*=evil], a[href*=evil],
     a[href^='javascript:'], [onmouseover], [onfocus]"""
@@ -35,6 +36,8 @@ CELLS = [
     "for text in texts:\n    display(explorables.AttentionExplorer(text))",
     "for text in texts:\n    display(explorables.DecodingStepper(text=text))",
     "for text in texts:\n    display(explorables.TranslationPlayground(sentence=text))",
+    "for text in texts:\n    display(explorables.ModelFlow(text=text))",
+    "for text in texts:\n    display(explorables.StreamExplorer(text=text))",
     "model = DecoderOnlyTransformer(ModelConfig(37, 12, 3, 1, 16, 32)).eval()\n"
     "ids = torch.arange(n)[None]\n"
     "explorables.LeakProbe({text: model for text in texts}, ids, texts)",
@@ -71,7 +74,7 @@ HANDLERS_HAVE_RUN = """() => new Promise(done => {
     last.src = 'data:image/png,no picture';
 })"""
 SHOWN = "it.querySelector('img') || it.querySelector('[data-theme]')?.shadowRoot"
-N_EXPLORABLES = 7 * len(TEXTS) + 3
+N_EXPLORABLES = 9 * len(TEXTS) + 3
 
 
 def test_a_page_of_hostile_text_is_inert_and_so_is_its_export(open_lesson, course, chromium):
@@ -91,6 +94,10 @@ def test_a_page_of_hostile_text_is_inert_and_so_is_its_export(open_lesson, cours
     page.wait_for_function("() => !window.jupyterapp.shell.currentWidget.context.model.dirty")
     assert page.outside == [] and page.problems == [] and page.errors == []
     saved = nbformat.read(path, as_version=4)
+    for output in (output for cell in saved.cells for output in cell.outputs):
+        if WIDGET in output.get("data", {}):
+            plain = output.data["text/plain"]
+            assert len(plain) < 500 and plain.isprintable(), plain[:600]
     pictures = page_of(saved, course / "saved.html", chromium)
     clean(saved)  # as `make notebooks` stores it: pictures instead of widgets
     assert page_of(saved, course / "clean.html", chromium) >= pictures + drawn

@@ -78,18 +78,6 @@ class TestLesson03:
         reports.filter(has_text="passed").first.wait_for()
         assert page.outside == [] and page.problems == []
 
-    def test_fewer_words_have_fewer_buttons(self, lesson_03):
-        page = lesson_03
-        box = page.locator(".explorable", has=page.get_by_label("Attention explorer")).first
-        box.get_by_role("button", name="encoder").press("Enter")
-        words = box.get_by_role("button", name="query ")
-        for sentence in ("the old dog .", "the dog .", "the ."):
-            box.locator("textarea").fill(sentence)
-            playwright.expect(words).to_have_count(len(sentence.split()) + 1)  # and <eos>
-        box.locator("textarea").fill("")
-        box.get_by_text("There is no word to attend to").wait_for()
-        assert page.outside == [] and page.problems == []
-
     def test_an_explorable_answers_while_a_cell_runs(self, lesson_03, course):
         page = lesson_03
         box = page.locator(".explorable", has=page.get_by_label("Mask explorer"))
@@ -102,20 +90,6 @@ class TestLesson03:
         (course / "notebooks" / "go").touch()
         page.get_by_text("the kernel has False").wait_for()
         assert page.outside == [] and page.problems == []
-
-
-@pytest.mark.everything
-def test_a_bug_is_repaired_by_half_and_then_whole(open_lesson):
-    page = open_lesson("14_bug_hunt.ipynb")
-    reports = page.locator(".jp-OutputArea-output", has_text="shifted_loss")
-    reports.filter(has_text="not attempted yet").first.wait_for()
-    half = "def shifted_loss(logits, ids, pad_id):\n    logits, ids = logits[:, :-1], ids[:, 1:]"
-    loss = "\n    return F.cross_entropy(logits.flatten(0, 1), ids.flatten()"
-    page.evaluate(REPLACE_AND_RUN, ["def shifted_loss", f"{half}{loss})"])
-    reports.filter(has_text="failed").first.wait_for()
-    page.evaluate(REPLACE_AND_RUN, ["def shifted_loss", f"{half}{loss}, ignore_index=pad_id)"])
-    reports.filter(has_text="passed").first.wait_for()
-    assert page.outside == [] and page.problems == []
 
 
 SHARED = """import ipywidgets
@@ -132,31 +106,10 @@ PLACE = """() => {
     const {content} = window.jupyterapp.shell.currentWidget;
     return [content.outerNode.scrollTop, content.activeCellIndex];
 }"""
-WHO_LISTENS = """import ipywidgets, threading
-probe, heard = ipywidgets.IntSlider(description="probe"), ipywidgets.Label()
-
-def note(change):
-    heard.value += f"{change.new} in {threading.current_thread().name}, "
-
-probe.observe(note, "value")
-ipywidgets.VBox([probe, heard])"""
 BUSY = """code => {
     const {kernel} = window.jupyterapp.shell.currentWidget.sessionContext.session;
     kernel.requestExecute({code});
 }"""
-
-
-@pytest.mark.everything
-def test_controls_move_between_cells_and_not_beside_them(open_lesson):
-    page = open_lesson("04_multi_head_attention.ipynb")
-    page.evaluate(REPLACE_AND_RUN, ["def split_heads", WHO_LISTENS])
-    handle = page.locator(".widget-hslider", has_text="probe").locator(".noUi-handle")
-    handle.press("ArrowRight")
-    page.get_by_text("1 in MainThread").wait_for()
-    page.evaluate(BUSY, "import time; time.sleep(3)")
-    handle.press("ArrowRight")
-    page.get_by_text("1 in MainThread, 2 in MainThread").wait_for()
-    assert page.outside == [] and page.problems == []
 
 
 @pytest.mark.everything

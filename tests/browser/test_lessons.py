@@ -2,26 +2,13 @@
 
 import time
 
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.browser.lab import ERRORS
 from tests.patience import PATIENCE
 from tools.lesson_files import lesson_files
 
 LESSONS = [path.name for path in lesson_files()]
-TRAINING = [
-    "import torch\n"
-    "from transformer_lesson.explorables import HeadAblation, LiveCurves, TrainingReplay\n"
-    "from transformer_lesson.lessons.lesson_08.training_replay import Snapshot\n"
-    "live = LiveCurves('A translator learns')\n"
-    "display(live)",
-    "for step in range(1, 6):\n    live.add('training', step, 1 / step)",
-    "weights = torch.rand(2, 3, 4, 4).softmax(-1)\n"
-    "TrainingReplay([Snapshot(i, 1 / i, weights, [*'abcd'], [*'efgh']) for i in (1, 2, 3)])",
-    "HeadAblation()",
-]
 MOVES = {  # a control of each kind, by what takes the focus, and what moves it
     ".widget-toggle-button:not(.mod-active)": "press",
     ".jupyter-button:not(.widget-toggle-button)": "press",
@@ -44,23 +31,8 @@ AT_END = """it => it.max ? it.value === it.max
 @pytest.mark.browser
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_lesson_runs_and_its_explorables_move(lesson, open_lesson):
-    check_and_move(open_lesson(lesson))
-
-
-@pytest.mark.browser
-@pytest.mark.everything
-def test_what_a_training_feeds_moves(course, open_lesson):
-    """The explorables that the lessons show after minutes of training, fed at once."""
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    notebook = new_notebook(cells=list(map(new_code_cell, TRAINING)), metadata=kernel)
-    nbformat.write(notebook, course / "notebooks" / "training.ipynb")
-    page = open_lesson("training.ipynb")
-    page.locator(".explorable").nth(2).wait_for()
-    check_and_move(page)
-
-
-def check_and_move(page):
     """Nothing failed, and every control of every explorable moves its picture."""
+    page = open_lesson(lesson)
     assert page.evaluate(ERRORS) == []
     assert page.locator(".jp-OutputArea-output >> text=Error displaying widget").count() == 0
     for explorable in page.locator(".explorable").all():

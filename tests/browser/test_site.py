@@ -89,12 +89,6 @@ def pages(built) -> dict[Path, html.HtmlElement]:
     return {path: html.parse(path).getroot() for path in sorted(built.rglob("*.html"))}
 
 
-def test_there_are_the_lessons_the_glossary_and_the_package(pages, built):
-    names = {str(path.relative_to(built)) for path in pages}
-    assert {f"notebooks/{lesson}.html" for lesson in [*LESSONS, "glossary"]} <= names
-    assert {"index.html", "search.html", "api/model.html"} <= names
-
-
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_what_a_lesson_folds_is_folded(lesson, pages, built):
     notebook = json.loads((site.ROOT / "notebooks" / f"{lesson}.ipynb").read_text("utf-8"))

@@ -12,7 +12,7 @@ from tools.execute_notebooks import CELL_TIMEOUT
 from tools.handout import is_stub
 from tools.lesson_files import lesson_files
 from transformer_lesson import mine
-from transformer_lesson.exercises.engine.catalog import EXERCISES, LESSONS
+from transformer_lesson.exercises.engine.catalog import LESSONS
 from transformer_lesson.exercises.engine.collection import FOLDER, LESSON_OF
 from transformer_lesson.exercises.engine.progress import PLACE
 from transformer_lesson.mine import PARTS
@@ -49,29 +49,18 @@ def _heading(stub: str) -> str:
 
 def test_a_learner_who_passes_all_ends_with_a_transformer_of_their_own(copies):
     """Up to the lesson that puts it together; `test-everything` goes on to the end."""
-    passes({name: one for name, one in drawn(0).items() if LESSON_OF[name] <= "07"}, copies)
+    assert_passes({name: one for name, one in drawn(0).items() if LESSON_OF[name] <= "07"}, copies)
     assert mine.parts().yours == PARTS
-    ends_with_the_same_model()
-
-
-@pytest.mark.everything
-@pytest.mark.parametrize("learner", [0, 1])
-def test_learners_who_pass_all_up_to_lesson_10(learner, copies):
-    passes(drawn(learner), copies)
-    assert mine.parts().yours == PARTS
-    ends_with_the_same_model()
 
 
 @pytest.mark.everything
 def test_what_a_learner_trains_in_lesson_08_translates_in_lesson_09(copies):
-    passes(drawn(2), copies)
-    assert mine.parts().yours == PARTS
-    ends_with_the_same_model()
-    text = _run_whole(copies / "08_training.ipynb", drawn(2))
+    assert_passes(drawn(1), copies)
+    text = _run_whole(copies / "08_training.ipynb", drawn(1))
     assert "17 of 17 functions of the forward pass are yours" in text
     shares = [float(share) for share in re.findall(r"([\d.]+)% of 300 right", text)]
     assert len(shares) == 2 and min(shares) >= 99
-    assert "This translator is your own." in _run_whole(copies / "09_inference.ipynb", drawn(2))
+    assert "This translator is your own." in _run_whole(copies / "09_inference.ipynb", drawn(1))
 
 
 def _run_whole(path, chosen: dict[str, str]) -> str:
@@ -86,10 +75,9 @@ def _run_whole(path, chosen: dict[str, str]) -> str:
 
 
 @pytest.mark.everything
-def test_a_learner_who_passes_every_second_exercise(copies):
-    reports = passes(every_second(4), copies)
-    assert mine.parts().yours == tuple(name for name in PARTS if name in reports)
-    ends_with_the_same_model()
+@pytest.mark.parametrize("chosen", [drawn(0), every_second(4)], ids=["all", "every second"])
+def test_a_learner_who_goes_on_to_lesson_10(chosen, copies):
+    assert_passes(chosen, copies)
 
 
 @pytest.mark.everything
@@ -103,28 +91,19 @@ def test_a_learner_whose_files_were_edited_and_damaged(copies):
     )
     (files / "lesson_04.py").write_text("# %% split_heads\ndef split_heads(x, n_heads:\n")
     (files / "lesson_05.py").write_text(f"# %% layer_norm\n{wrong}\n# %% notes\nlater = 1\n")
-    reports = passes(every_second(5), copies)
-    assert mine.parts().yours == tuple(name for name in PARTS if name in reports)
+    assert_passes(every_second(5), copies)
     text = (files / "lesson_03.py").read_text()
     assert "LIMIT = 7\n" in text and "# %% notes\nA = 1\n" in text
     assert (files / "lesson_04.damaged-1.py").exists()
-    assert mine.translation(SENTENCE).mine == GERMAN
 
 
-def passes(chosen: dict[str, str], folder) -> set[str]:
-    """Play a course in which every answer passes and is kept; return the exercises answered."""
+def assert_passes(chosen: dict[str, str], folder) -> None:
+    """Play a course in which every answer passes, is kept and runs in the learner's translator."""
     reports = course(folder, chosen)
     for name, (status, message) in reports.items():
         assert status == "passed", f"{name}: {message}"
         assert message.splitlines()[-1].startswith(f"Your version is kept in `{FOLDER}/lesson_")
-    return set(reports)
-
-
-def ends_with_the_same_model() -> None:
+    assert mine.parts().yours == tuple(name for name in PARTS if name in reports)
     result = mine.translation(SENTENCE)
     assert (result.mine, result.packages) == (GERMAN, GERMAN) and result.largest <= SAME
     assert not result.parts.reasons
-
-
-def test_the_names_of_the_course_are_all_exercises():
-    assert set(NAMES) <= set(EXERCISES)

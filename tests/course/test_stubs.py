@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import re
 
 import pytest
 import torch
@@ -14,14 +13,7 @@ from tests.mine.small_config import CONFIG
 from tests.parity import randomized
 from tools.lesson_files import lesson_files
 from transformer_lesson.exercises.engine.catalog import EXERCISES
-from transformer_lesson.mine import (
-    LLAMA_PARTS,
-    PARTS,
-    MyLlama,
-    MyTransformer,
-    Parts,
-    assembled,
-)
+from transformer_lesson.mine import LLAMA_PARTS, PARTS, MyLlama, MyTransformer, Parts, assembled
 from transformer_lesson.mine.parts import OURS
 from transformer_lesson.model import gpt
 from transformer_lesson.model.config import ModelConfig
@@ -79,35 +71,5 @@ def test_our_gpt_calls_what_lessons_made_as_their_stubs_say(stubs, monkeypatch):
     assert_close(gpt.gpt_forward(ids, gpt.gpt_weights_of(model)), model(ids))
 
 
-def test_what_hints_say_to_write_fits_the_stubs(stubs):
-    """A starred argument stands for as many as what it names has."""
-    starred = {"norms": 2, "last_norm": 2, "self_attention": 4, "cross_attention": 4}
-    calls = [
-        call
-        for name in stubs
-        for hint in EXERCISES[name].hints
-        for code in re.findall(r"`([^`]+)`", hint)
-        for call in calls_in(code)
-        if call.func.id in stubs and call.func.id not in parameters_of(stubs[name])
-    ]
-    assert calls
-    for call in calls:
-        given = [one for one in call.args if not isinstance(one, ast.Starred)]
-        stars = [ast.unparse(one.value) for one in call.args if isinstance(one, ast.Starred)]
-        count = len(given) + sum(starred[re.sub(r".*\.|\[.*", "", one)] for one in stars)
-        count += len(call.keywords)
-        named, args = parameters_of(stubs[call.func.id]), stubs[call.func.id].args
-        assert len(named) - len(args.defaults) <= count <= len(named), ast.unparse(call)
-
-
 def parameters_of(stub: ast.FunctionDef) -> list[str]:
     return [one.arg for one in stub.args.args]
-
-
-def calls_in(code: str) -> list[ast.Call]:
-    try:
-        tree = ast.parse(code)
-    except SyntaxError:  # words, or a part of a line
-        return []
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
-    return [node for node in found if isinstance(node.func, ast.Name)]

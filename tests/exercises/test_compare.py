@@ -11,50 +11,24 @@ from transformer_lesson.exercises.engine.compare import difference, same, whole_
 NAN = float("nan")
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (torch.ones(2), torch.ones(2).double()),
-        (torch.tensor([1.0, NAN]), torch.tensor([1.0, NAN])),
-        ((torch.ones(2), 3), [torch.ones(2), 3]),
-        (1.0, 1.0 + 1e-9),
-        (NAN, NAN),
-        (None, None),
-        (ValueError, ValueError),
-        (np.ones(3), np.ones(3)),
-        ({"a": 1}, {"a": 1}),
-        (len, len),
-    ],
-)
-def test_same(one, other):
-    assert same(one, other)
+ONES, NAN_BESIDE = torch.ones(2), torch.tensor([1.0, NAN])
+SAME = [
+    *((ONES, ONES.double()), (NAN_BESIDE, NAN_BESIDE.clone()), ((ONES, 3), [ONES, 3])),
+    *((1.0, 1.0 + 1e-9), (NAN, NAN), (None, None), (ValueError, ValueError)),
+    *((np.ones(3), np.ones(3)), ({"a": 1}, {"a": 1}), (len, len)),
+]
+OTHERS = [
+    *((ONES, torch.ones(3)), (ONES, ONES.long()), (ONES, ONES.bool()), (ONES, NAN_BESIDE)),
+    *((ONES, torch.tensor([1.0, 1.1])), (ONES, (ONES,)), (ONES, np.ones(2))),
+    *((np.ones(3), np.ones(2)), ([1, 2], [1, 2, 3]), (1, True), (1, 1.0), (0, None)),
+    *((ValueError, KeyError), (math.inf, NAN), ({"a": 1}, {"a": 2}), ({"a": 1}, {"a": ONES})),
+    *((len, print), (object(), object())),
+]
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (torch.ones(2), torch.ones(3)),
-        (torch.ones(2), torch.ones(2, dtype=torch.int64)),
-        (torch.ones(2), torch.ones(2, dtype=torch.bool)),
-        (torch.ones(2), torch.tensor([1.0, 1.1])),
-        (torch.ones(2), torch.tensor([1.0, NAN])),
-        (torch.ones(2), (torch.ones(2),)),
-        (torch.ones(2), np.ones(2)),
-        (np.ones(3), np.ones(2)),
-        ([1, 2], [1, 2, 3]),
-        (1, True),
-        (1, 1.0),
-        (0, None),
-        (ValueError, KeyError),
-        (math.inf, NAN),
-        ({"a": 1}, {"a": 2}),
-        ({"a": 1}, {"a": torch.ones(2)}),
-        (len, print),
-        (object(), object()),
-    ],
-)
-def test_not_same(one, other):
-    assert not same(one, other)
+@pytest.mark.parametrize(("pairs", "expected"), [(SAME, True), (OTHERS, False)])
+def test_values_are_the_same_by_what_they_are(pairs, expected):
+    assert [pair for pair in pairs if same(*pair) != expected] == []
 
 
 def test_without_tolerance_even_rounding_counts():

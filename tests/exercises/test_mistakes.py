@@ -25,10 +25,6 @@ def waves(n, d_model, base):
     return angles.sin(), angles.cos()
 
 
-def network(x, W_1, b_1, W_2, b_2, activation=torch.relu):
-    return activation(x @ W_1 + b_1) @ W_2 + b_2
-
-
 MISTAKES = {
     "embed": {
         "embeddings without their scale": lambda ids, table: F.embedding(ids, table),
@@ -56,7 +52,7 @@ MISTAKES = {
         "hiding queries instead of keys": lambda ids, pad_id: (ids != pad_id)[:, None, :, None],
     },
     "split_heads": {
-        "a view without a transpose": lambda x, n: x.reshape(len(x), n, x.shape[1], -1),
+        "a view without a transpose": lambda x, n: x.reshape(len(x), n, x.shape[1], -1)
     },
     "merge_heads": {
         "a reshape without a transpose": lambda x: x.reshape(len(x), x.shape[2], -1),
@@ -67,12 +63,6 @@ MISTAKES = {
         "a norm over the axis before the last": lambda *x: normed(*x, axis=-2),
         "gamma and beta swapped": lambda x, gamma, beta, e: normed(x, beta, gamma, e),
         "a norm without epsilon": lambda x, gamma, beta, e: normed(x, gamma, beta, 0.0),
-    },
-    "feed_forward": {
-        "two maps without an activation": lambda *x: network(*x, activation=lambda h: h),
-        "a GELU instead of ReLU": lambda *x: network(*x, activation=F.gelu),
-        "the two biases swapped": lambda x, W, b, V, c: network(x, W, c, V, b),
-        "a residual connection inside the network": lambda x, *rest: x + network(x, *rest),
     },
     "shifted_loss": {
         "taking id 0 for padding": lambda logits, ids, pad_id: loss_of(

@@ -50,12 +50,13 @@ def test_passed_checks_and_predictions_are_kept_and_no_others(file):
     assert state["predicted"]["03.softmax_axis"]["chose"]
 
 
-def test_progress_counts_per_lesson(file):
+def test_progress_counts_per_lesson_and_a_lesson_is_done_when_everything_in_it_is(file):
     listed = [name for _, *exercises in LESSONS.values() for name in exercises]
     assert sorted(listed) == sorted(EXERCISES)
     assert any(line.startswith("04 Multi-head attention checks 0 of 4") for line in lines())
     for name in LESSONS["04"][1:]:
-        check(name, EXERCISES[name].load_reference())
+        remember("passed", name, True)
+    assert not any(lesson.done for lesson in progress().lessons)
     commit_to_a_wrong_option("03.softmax_axis")
     assert any(line.startswith("04 Multi-head attention checks 4 of 4") for line in lines())
     assert any(line.startswith("03 ") and "predictions 1 of" in line for line in lines())
@@ -63,13 +64,6 @@ def test_progress_counts_per_lesson(file):
     page = progress()._repr_html_()
     assert "4 of 4" in page and "width: 100%" in page
     assert page.count("<td") == page.count('<td style="text-align: left"') > 0  # on each cell
-
-
-def test_a_lesson_is_done_when_everything_in_it_is(file):
-    assert not any(lesson.done for lesson in progress().lessons)
-    for name in LESSONS["04"][1:]:
-        remember("passed", name, True)
-    assert not any(lesson.done for lesson in progress().lessons)
     for name in load_questions():
         if name.startswith("04."):
             remember("predicted", name, {"chose": "a", "right": False})
@@ -80,7 +74,6 @@ def test_a_lesson_is_done_when_everything_in_it_is(file):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b'{"format": ', "Expecting value"),
         (b"", "Expecting value"),
         (b"\xff\xfe\x00", "utf-8"),
         (b"[1, 2]", "format"),
@@ -89,9 +82,8 @@ def test_a_lesson_is_done_when_everything_in_it_is(file):
         (b"[" * 100_000 + b"]" * 100_000, "damaged-1"),
         (HEAD + b'"passed": {}, "predicted": {"03.a": 5}}', "damaged-1"),
         (b'{"format": ' + b"9" * 5000 + b"}", "damaged-1"),
-        (bytes(4), "damaged-1"),
     ],
-    ids=range(10),
+    ids=range(8),
 )
 def test_a_damaged_or_foreign_file_is_set_aside(file, content, reason):
     file.write_bytes(content)

@@ -3,16 +3,13 @@
 import json
 import math
 import re
-import tomllib
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from lxml import html
 
 from tests.stored_lessons import cells, each_notebook, source
 from transformer_lesson.exercises import predict
-from transformer_lesson.exercises.engine import question_bank
 from transformer_lesson.exercises.engine.card import shuffled
 from transformer_lesson.exercises.engine.predictions import Prediction, to_html
 from transformer_lesson.exercises.engine.progress import (
@@ -24,35 +21,15 @@ from transformer_lesson.exercises.engine.progress import (
 )
 from transformer_lesson.exercises.engine.question_bank import Option, Question, load_questions
 
-FILES = sorted(Path(question_bank.__file__).parents[1].glob("questions/*.toml"))
 
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_file_holds_questions_and_nothing_unknown(file):
-    data = tomllib.loads(file.read_text(encoding="utf-8"))
-    assert set(data) == {"question"}
-    assert len(data["question"]) >= 3
-    names = [question["id"] for question in data["question"]]
-    assert len(set(names)) == len(names)
-    for question in data["question"]:
-        assert set(question) == {"id", "text", "option"}
-        for option in question["option"]:
-            assert set(option) <= {"text", "explanation", "right"}
-
-
-@pytest.mark.parametrize("question", load_questions().values(), ids=lambda q: q.name)
-def test_question_is_complete(question):
-    options = question.options
-    assert len(options) >= 3
-    assert sum(option.right for option in options) == 1
-    assert len({option.text.replace("`", "") for option in options}) == len(options)
-    assert question.text.endswith("?")
-    for option in options:
-        assert 5 <= len(option.explanation.split()) <= 45
-        for text in (question.text, option.text, option.explanation):
-            assert text.strip() == text != ""
-            assert "$" not in text and "!" not in text
-            assert text.count("`") % 2 == 0
+def test_each_question_is_complete():
+    for question in load_questions().values():
+        options = question.options
+        assert sum(option.right for option in options) == 1 and len(options) >= 3
+        assert len({option.text.replace("`", "") for option in options}) == len(options)
+        assert question.text.endswith("?") and all(option.explanation for option in options)
+        for text in (question.text, *(t for one in options for t in (one.text, one.explanation))):
+            assert text == text.strip() and text.count("`") % 2 == 0 and "$" not in text
 
 
 @each_notebook
@@ -60,7 +37,6 @@ def test_lesson_asks_every_one_of_its_questions_once(path):
     asked = re.findall(r'predict\("([^"]+)"\)', "\n".join(map(source, cells(path, "code"))))
     own = [name for name in load_questions() if name.startswith(f"{path.name[:2]}.")]
     assert sorted(asked) == sorted(own)
-    assert len(own) >= 3
 
 
 def by_chance(seen: float, expected: float) -> bool:
@@ -101,11 +77,6 @@ def test_each_learner_has_an_order_of_their_own_and_keeps_it(tmp_path, monkeypat
     assert learners_seed() == STORED_SEED
 
 
-def test_an_unknown_question_gets_its_likeliest_name():
-    with pytest.raises(ValueError, match="03.softmax_axis"):
-        predict("03.softmax_axes")
-
-
 HOSTILE = Question(
     "99.hostile",
     "What does <script>alert(1)</script> in `a < b` do?",
@@ -117,8 +88,7 @@ HOSTILE = Question(
 )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", load_questions())
+@pytest.mark.parametrize("name", list(load_questions())[::12])
 def test_the_page_gets_every_option_with_its_own_explanation(name):
     prediction = predict(name)
     (asked,), (options,) = prediction.questions, prediction.options

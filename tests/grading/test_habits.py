@@ -10,7 +10,6 @@ import re
 import stat
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
 
 import jaxtyping
 import pytest
@@ -41,22 +40,13 @@ WRONG = "def attention_scores(Q, K):\n    return Q @ K.mT / Q.size(-1)"
 CHECK = 'check("attention_scores", attention_scores)'
 CHECK_LAST = 'check("scaled_dot_product_attention", scaled_dot_product_attention)'
 TITLE = "# 03 · Attention"
-PLAIN = "from transformer_lesson.lessons.lesson_03.solutions import"
 MERGED = f"<<<<<<< HEAD\n{SCORES}\n=======\n{WRONG}\n>>>>>>> theirs"
 MOODLE, CANVAS = "%s_1234_assignsubmission_file_hw.ipynb", "%s_LATE_4711_81234_03_attention-1.ipynb"
 GOOD = notebook(*ALL, title=TITLE)
 
 
-class Habit(NamedTuple):
-    """What a student did: files by their paths; the verdicts; how the first sentence goes on."""
-
-    files: dict[str, str | bytes]
-    verdicts: str
-    sentence: str = ""
-
-
-def cells(*code: str, title: str = TITLE, name: str = "hw.ipynb") -> dict[str, str]:
-    return {name: notebook(*code, title=title)}
+def cells(*code: str, title: str = TITLE) -> dict[str, str]:
+    return {"hw.ipynb": notebook(*code, title=title)}
 
 
 def changed(**change) -> dict[str, str]:
@@ -68,9 +58,9 @@ def with_cells(*more: dict) -> dict[str, str]:
 
 
 def prose(kind: str) -> dict[str, str]:
-    made = json.loads(GOOD)
-    made["cells"][2] = {"cell_type": kind, "metadata": {}, "source": SCORES}
-    return {"hw.ipynb": json.dumps(made)}
+    cells = json.loads(GOOD)["cells"]
+    cells[2] = {"cell_type": kind, "metadata": {}, "source": SCORES}
+    return changed(cells=cells)
 
 
 def packed(files: dict[str, str | bytes], mode: int = 0) -> bytes:
@@ -92,191 +82,127 @@ def encrypted() -> bytes:
 
 
 V3 = {"nbformat": 3, "metadata": {}, "worksheets": [{"cells": [{"cell_type": "code"}]}]}
-BOMB = packed({"hw.ipynb": GOOD, "zeros": bytes(250_000_000)})
 DEEP = packed({"b.zip": packed({"c.zip": packed({"hw.ipynb": GOOD})})})
-WIDGETS = {"widgets": {"application/vnd.jupyter.widget-state+json": {"state": {}}}}
-NO_MORE = "The notebook does not define this function"
+OF_A_MAC = {"w/hw.ipynb": GOOD, "__MACOSX/w/._hw.ipynb": b"\0", "w/.DS_Store": b""}
+HALF_A_LINE = SCORES.replace(")):", "):").replace("-1))", "-1)")
+BROKEN = "The cells that it needs raised "
+ROOT, WITH_ROOT = "def root(x):\n    return math.sqrt(x)", SCORES.replace("math.sqrt", "root")
+LAMBDA = "attention_scores = lambda Q, K: Q @ K.mT / math.sqrt(Q.size(-1))"
 
-HABITS = {
-    "right": Habit(cells(*ALL), "PPPP"),
-    "handed in as it was": Habit(cells(HEAD, STUB, CHECK), "NMMM"),
-    "stub copied below": Habit(cells(HEAD, SCORES, CHECK, STUB, *OTHERS), "PPPP"),
-    "stub copied to the end": Habit(cells(*ALL, CHECK_LAST, STUB, CHECK), "PPPP"),
-    "typed again at the end": Habit(cells(HEAD, STUB, CHECK, *OTHERS, CHECK_LAST, SCORES), "PPPP"),
-    "mended at the end": Habit(cells(HEAD, WRONG, CHECK, *OTHERS, CHECK_LAST, SCORES), "PPPP"),
-    "spoiled at the end": Habit(cells(*ALL, WRONG), "FPPF", "dividing by d_head"),
-    "helper at the end": Habit(
-        cells(
-            *ALL[:1],
-            SCORES.replace("math.sqrt", "root"),
-            *OTHERS,
-            CHECK,
-            CHECK_LAST,
-            "def root(x):\n    return math.sqrt(x)",
-        ),
-        "PPPP",
+
+def first(statement: str) -> dict[str, str]:
+    """A statement before the function's own `return`."""
+    return cells(HEAD, SCORES.replace("return", f"{statement}; return"), *OTHERS)
+
+
+PASSES = {
+    "stub copied to the end": cells(*ALL, CHECK_LAST, STUB, CHECK),
+    "mended at the end": cells(HEAD, WRONG, CHECK, *OTHERS, CHECK_LAST, SCORES),
+    "helper at the end": cells(HEAD, WITH_ROOT, *OTHERS, CHECK, CHECK_LAST, ROOT),
+    "imports at the end": cells(*ALL[1:], CHECK, CHECK_LAST, HEAD),
+    "mended below": cells(HEAD, f"{SCORES})", *OTHERS, SCORES, CHECK),
+    "imported after the check": cells(
+        *ALL, CHECK, CHECK_LAST, "from transformer_lesson.model.attention import *"
     ),
-    "imports at the end": Habit(cells(*ALL[1:], CHECK, CHECK_LAST, HEAD), "PPPP"),
-    "half": Habit(
-        cells(HEAD, STUB.replace("raise", "Q = Q * 1\n    raise"), CAUSAL, PADDING), "NPPM"
-    ),
-    "syntax error": Habit(
-        cells(HEAD, SCORES.replace(")):", "):").replace("-1))", "-1)"), *OTHERS),
+    "a star of no use": cells("from answers import *", *ALL),
+    "magics": cells("%matplotlib inline\n!pip install x", HEAD, f"%%time\n{SCORES}", *OTHERS),
+    "prints and shows": first("print(10**6 * 'x'); display(Q)"),
+    "exits": cells(*ALL, "exit()", "import sys; sys.exit(1)"),
+    "builtins as names": cells("sum = max = 0; list = [1]; print = None", *ALL),
+    "lambda": cells(HEAD, STUB, LAMBDA, *OTHERS),
+    "byte order mark": {"hw.ipynb": b"\xef\xbb\xbf" + GOOD.encode()},
+    "byte order mark in a cell": cells(HEAD, f"\ufeff{SCORES}", *OTHERS),
+    "UTF-16": {"hw.ipynb": GOOD.encode("utf-16")},
+    "named by another": {"hw (1).ipynb.json": GOOD},
+    "no title": {"03_attention (1).ipynb": notebook(*ALL, title="")},
+    "no metadata": {"hw.ipynb": json.dumps({"cells": json.loads(GOOD)["cells"]})},
+    "cells without source": with_cells({"cell_type": "code"}, {}, {"source": None}),
+    "much output": with_cells({"cell_type": "code", "source": [], "outputs": ["x" * 10**7]}),
+    "zip of a Mac": {"hw.zip": packed(OF_A_MAC)},
+    "zip in a folder": {"w/a.zip": packed({"hw.ipynb": GOOD}), "w/Thumbs.db": b""},
+    "zip of a zip": {"hw.zip": packed({"b.zip": packed({"hw.ipynb": GOOD})})},
+}
+OTHERWISE = {  # files, verdicts, and how the first sentence goes on
+    "handed in as it was": (cells(HEAD, STUB, CHECK), "NMMM", ""),
+    "spoiled at the end": (cells(*ALL, WRONG), "FPPF", "dividing by d_head"),
+    "syntax error": (
+        cells(HEAD, HALF_A_LINE, *OTHERS),
         "FPPF",
-        "The cells that it needs raised SyntaxError: '\\(' was never closed",
+        f"{BROKEN}SyntaxError: '\\(' was never closed",
     ),
-    "mended below": Habit(cells(HEAD, f"{SCORES})", *OTHERS, SCORES, CHECK), "PPPP"),
-    "broken above a stub": Habit(
-        cells(HEAD, f"{SCORES})", STUB, *OTHERS),
-        "FPPF",
-        "The cells that it needs raised SyntaxError",
-    ),
-    "imported after the check": Habit(
-        cells(*ALL, CHECK, CHECK_LAST, "from transformer_lesson.model.attention import *"), "PPPP"
-    ),
-    "raises": Habit(
-        cells(HEAD, SCORES.replace("Q @", "1 / 0 * Q @"), *OTHERS),
-        "FPPF",
-        "Your function raised ZeroDivisionError",
-    ),
-    "empty": Habit({"hw.ipynb": notebook(title="")}, "U", "The notebook is empty"),
-    "no cells": Habit(changed(cells=[]), "U", "The notebook is empty"),
-    "only the title": Habit(cells(), "MMMM", NO_MORE),
-    "ours imported": Habit(
+    "broken above a stub": (cells(HEAD, f"{SCORES})", STUB, *OTHERS), "FPPF", BROKEN),
+    "ours imported": (
         cells(HEAD, "from transformer_lesson.model.attention import attention_scores", *OTHERS),
         "IPPP",
         "It is the package's own function",
     ),
-    "our solutions imported": Habit(
-        cells(HEAD, f"{PLAIN} *"), "IIII", "It is the package's own function"
-    ),
-    "from a file beside it": Habit(
+    "from a file beside it": (
         {"w/hw.ipynb": notebook("from answers import *", title=TITLE), "w/answers.py": SCORES},
         "MMMM",
-        NO_MORE,
+        "The notebook does not define this function",
     ),
-    "by name from a file": Habit(
+    "by name from a file": (
         cells("from answers import attention_scores", HEAD, CAUSAL, PADDING),
         "FPPM",
-        "The cells that it needs raised ModuleNotFoundError: No module named 'answers'",
+        f"{BROKEN}ModuleNotFoundError: No module named 'answers'",
     ),
-    "a star of no use": Habit(cells("from answers import *", *ALL), "PPPP"),
-    "magics": Habit(
-        cells("%matplotlib inline\n!pip install x", *ALL[:1], f"%%time\n{SCORES}", *OTHERS), "PPPP"
-    ),
-    "prints and shows": Habit(
-        cells(HEAD, SCORES.replace("return", "print(10**6 * 'x'); display(Q); return"), *OTHERS),
-        "PPPP",
-    ),
-    "asks": Habit(
-        cells(HEAD, SCORES.replace("return", "input(); return"), *OTHERS),
-        "FPPF",
-        "Your function raised (EOF|OS)Error",
-    ),
-    "exits": Habit(cells(*ALL, "exit()", "import sys; sys.exit(1)"), "PPPP"),
-    "exits within": Habit(
-        cells(HEAD, SCORES.replace("return", "exit(); return"), *OTHERS),
-        "FPPF",
-        "Your function raised SystemExit",
-    ),
-    "clears all names": Habit(cells("globals().clear()", *ALL, "%reset -f\ndel Q"), "PPPP"),
-    "builtins as names": Habit(cells("sum = max = 0; list = [1]; print = None", *ALL), "PPPP"),
-    "lambda": Habit(
-        cells(
-            HEAD, STUB, "attention_scores = lambda Q, K: Q @ K.mT / math.sqrt(Q.size(-1))", *OTHERS
-        ),
-        "PPPP",
-    ),
-    "merge in a cell": Habit(
-        cells(HEAD, MERGED, *OTHERS),
-        "FPPF",
-        "The cells that it needs raised SyntaxError: the lines <",
-    ),
-    "merge in the file": Habit(
+    "asks": (first("input()"), "FPPF", "Your function raised (EOF|OS)Error"),
+    "exits within": (first("exit()"), "FPPF", "Your function raised SystemExit"),
+    "merge in a cell": (cells(HEAD, MERGED, *OTHERS), "FPPF", f"{BROKEN}SyntaxError: the lines <"),
+    **{
+        f"turned into {kind}": (prose(kind), "MPPF", "Its code stands in a cell that is no")
+        for kind in ("markdown", "raw")
+    },
+}
+UNREADABLE = {
+    "empty": ({"hw.ipynb": notebook(title="")}, "The notebook is empty"),
+    "merge in the file": (
         {"hw.ipynb": GOOD.replace('{"cells"', '<<<<<<< HEAD\n{"cells"') + "\n>>>>>>> theirs\n"},
-        "U",
         "The file holds the lines <<<<<<< and >>>>>>> of a merge",
     ),
-    "byte order mark": Habit({"hw.ipynb": b"\xef\xbb\xbf" + GOOD.encode()}, "PPPP"),
-    "byte order mark in a cell": Habit(cells(HEAD, f"\ufeff{SCORES}", *OTHERS), "PPPP"),
-    "UTF-16": Habit({"hw.ipynb": GOOD.encode("utf-16")}, "PPPP"),
-    "empty file": Habit({"hw.ipynb": b""}, "U", "The file is empty: save the notebook"),
-    "cut off": Habit(
-        {"hw.ipynb": GOOD[:400]}, "U", "The file is not a notebook of version 4, or d"
-    ),
-    "turned into Markdown": Habit(
-        prose("markdown"), "MPPF", "Its code stands in a cell that is no"
-    ),
-    "turned into raw text": Habit(prose("raw"), "MPPF", "Its code stands in a cell that is no"),
-    "version 3": Habit(
+    "empty file": ({"hw.ipynb": b""}, "The file is empty: save the notebook"),
+    "cut off": ({"hw.ipynb": GOOD[:400]}, "The file is not a notebook of version 4, or d"),
+    "version 3": (
         {"hw.ipynb": json.dumps(V3)},
-        "U",
         "The file is a notebook of version 3: open it in Jup.* save",
     ),
-    "PDF": Habit({"hw.pdf": b"%PDF-1.7"}, "U", "There is no notebook here, only hw.pdf: hand in"),
-    "HTML and Python": Habit(
+    "HTML and Python": (
         {"w/hw.html": "<html>", "w/hw.py": SCORES},
-        "U",
         "There is no notebook here, only hw.html, hw.py",
     ),
-    "a page of GitHub": Habit(
-        {"hw.ipynb": "\n<!DOCTYPE html>"}, "U", "The file is a web page: down"
+    "a page of GitHub": ({"hw.ipynb": "\n<!DOCTYPE html>"}, "The file is a web page: down"),
+    "rar": ({"hw.rar": b"Rar!"}, "Of archives only zip can be read"),
+    "nothing": ({"w/.DS_Store": b""}, "There is no notebook here, nothing"),
+    "neither title nor number": (
+        cells(*ALL, title="Homework"),
+        "Neither a title nor the file's name .* LESSON=03",
     ),
-    "rar": Habit({"hw.rar": b"Rar!"}, "U", "Of archives only zip can be read"),
-    "nothing": Habit({"w/.DS_Store": b""}, "U", "There is no notebook here, nothing"),
-    "named by a browser": Habit({"hw.ipynb.txt": GOOD}, "PPPP"),
-    "named by another": Habit({"hw (1).ipynb.json": GOOD}, "PPPP"),
-    "no title": Habit({"03_attention (1).ipynb": notebook(*ALL, title="")}, "PPPP"),
-    "neither title nor number": Habit(
-        cells(*ALL, title="Homework"), "U", "Neither a title nor the file's name .* LESSON=03"
-    ),
-    "NaN": Habit(changed(metadata={"a": float("nan"), **WIDGETS}), "PPPP"),
-    "no metadata": Habit({"hw.ipynb": json.dumps({"cells": json.loads(GOOD)["cells"]})}, "PPPP"),
-    "cells without source": Habit(
-        with_cells({"cell_type": "code"}, {}, {"cell_type": "code", "source": None}), "PPPP"
-    ),
-    "much output": Habit(
-        with_cells({"cell_type": "code", "source": [], "outputs": ["x" * 10**7]}), "PPPP"
-    ),
-    "too much output": Habit(
+    "too much output": (
         with_cells({"cell_type": "code", "source": "", "outputs": ["x" * 20_000_000]}),
-        "U",
         "The file is larger than 20 MB: clear its outputs",
     ),
-    "zip": Habit({"hw.zip": packed({"hw.ipynb": GOOD})}, "PPPP"),
-    "zip of a Mac": Habit(
-        {
-            "hw.zip": packed(
-                {"w/hw.ipynb": GOOD, "__MACOSX/w/._hw.ipynb": b"\0", "w/.DS_Store": b""}
-            )
-        },
-        "PPPP",
+    "zip of a zip of a zip": ({"hw.zip": DEEP}, "An archive in an archive in an archive"),
+    "zip cut off": ({"hw.zip": packed({"hw.ipynb": GOOD})[:99]}, "The archive is damaged or"),
+    "zip with a password": ({"hw.zip": encrypted()}, "The archive is encrypted: pack it"),
+    "zip that leads out": (
+        {"hw.zip": packed({"../../hw.ipynb": GOOD})},
+        "The archive holds a path that leads out",
     ),
-    "zip in a folder": Habit({"w/a.zip": packed({"hw.ipynb": GOOD}), "w/Thumbs.db": b""}, "PPPP"),
-    "zip of a zip": Habit({"hw.zip": packed({"b.zip": packed({"hw.ipynb": GOOD})})}, "PPPP"),
-    "zip of a zip of a zip": Habit({"hw.zip": DEEP}, "U", "An archive in an archive in an archive"),
-    "zip without a notebook": Habit(
-        {"hw.zip": packed({"hw.pdf": b""})}, "U", "There is no notebook here, only hw.pdf"
-    ),
-    "zip cut off": Habit(
-        {"hw.zip": packed({"hw.ipynb": GOOD})[:99]}, "U", "The archive is damaged or"
-    ),
-    "zip with a password": Habit({"hw.zip": encrypted()}, "U", "The archive is encrypted: pack it"),
-    "zip that leads out": Habit(
-        {"hw.zip": packed({"../../hw.ipynb": GOOD})}, "U", "The archive holds a path that leads out"
-    ),
-    "zip with a link": Habit(
+    "zip with a link": (
         {"hw.zip": packed({"hw.ipynb": "/etc/passwd"}, stat.S_IFLNK | 0o777)},
-        "U",
         "The archive holds a link",
     ),
-    "zip bomb": Habit({"hw.zip": BOMB}, "U", "The archive would unpack to 250 MB, over 100 times"),
-    "zip of thousands": Habit(
+    "zip bomb": (
+        {"hw.zip": packed({"hw.ipynb": GOOD, "zeros": bytes(250_000_000)})},
+        "The archive would unpack to 250 MB, over 100 times",
+    ),
+    "zip of thousands": (
         {"hw.zip": packed({f"{i}.ipynb": "" for i in range(10_001)})},
-        "U",
         "The archive has more than 10,000 files",
     ),
 }
+HABITS = OTHERWISE | {name: (files, "PPPP", "") for name, files in PASSES.items()}
+HABITS |= {name: (files, "U", said) for name, (files, said) in UNREADABLE.items()}
 LETTERS = dict(P="passed", F="failed", I="imported", N="not attempted", M="missing")
 
 

@@ -16,21 +16,14 @@ NEW = f"{NAME} = types.FunctionType(%s, vars(sys.modules[ours.__module__]))"
 USED = "import functools, importlib, inspect, math, runpy, subprocess, sys, threading, types\n"
 DISGUISES = {
     "the plain solution": f"{PLAIN}{NAME} = ours",
-    "the plain solution called": f"{PLAIN}{HEAD}return ours(Q, K)",
-    "the plain solution by a string": f"m = importlib.import_module('transformer_lesson.lessons."
-    f"lesson_03.solutions')\n{NAME} = getattr(m, '{NAME}')",
-    "out of sys.modules": f"{PLAIN}{NAME} = vars(sys.modules[ours.__module__])['{NAME}']",
-    "__import__": f"{NAME} = __import__('transformer_lesson.model.attention', fromlist='x').{NAME}",
     "partial": f"{OURS}{NAME} = functools.partial(ours)",
     "wraps": f"{PLAIN}@functools.wraps(ours)\n{HEAD}return ours(Q, K)",
-    "lambda": f"{PLAIN}{NAME} = lambda Q, K: ours(Q, K)",
     "closure": f"{PLAIN}def make(f):\n    return lambda *given: f(*given)\n{NAME} = make(ours)",
     "a class": f"{PLAIN}class Scores:\n    __call__ = staticmethod(ours)\n{NAME} = Scores()",
     "only if it fails": f"{PLAIN}{HEAD}try:\n        return ours(Q, K)\n    except Exception:\n"
     "        return Q @ K.mT / math.sqrt(Q.size(-1))",
     "code copied": f"{OURS}{NEW % 'inspect.unwrap(ours).__code__'}",
     "code replaced": f"{PLAIN}{NEW % 'ours.__code__.replace(co_name=chr(102))'}",
-    "code put in": f"{PLAIN}{HEAD}return 0\n{NAME}.__code__ = ours.__code__",
     "code put in at the call": f"{PLAIN}def f(Q, K):\n    return 0\n"
     f"{HEAD}f.__code__ = ours.__code__\n    return f(Q, K)",
     "profile off": f"{PLAIN}{HEAD}sys.setprofile(None)\n    return ours(Q, K)",
@@ -40,12 +33,8 @@ DISGUISES = {
     "its source executed": f"{PLAIN}exec(inspect.getsource(ours))",
     "its source renamed": f"{PLAIN}source = inspect.getsource(inspect.getmodule(ours))\n"
     f"exec(source.replace('Q', 'A').replace('{NAME}', 'f'))\n{NAME} = f",
-    "its file executed": f"{PLAIN}exec(open(inspect.getmodule(ours).__file__).read())",
     "its file run": f"{PLAIN}{NAME} = runpy.run_path(inspect.getmodule(ours).__file__)['{NAME}']",
     "loaded anew": f"{PLAIN}{NAME} = importlib.reload(inspect.getmodule(ours)).{NAME}",
-    "loaded twice": f"{PLAIN}spec = importlib.util.find_spec(ours.__module__)\n"
-    "m = importlib.util.module_from_spec(spec)\n"
-    f"{NAME} = [m, spec.loader.exec_module(m)][0].{NAME}",
     "the loader's code": f"{PLAIN}whole = importlib.util.find_spec(ours.__module__).loader.get_code"
     f"(ours.__module__)\n{NEW % f'[c for c in whole.co_consts if getattr(c, chr(99)+chr(111)+chr(95)+chr(110)+chr(97)+chr(109)+chr(101), 0) == {NAME!r}][0]'}",  # noqa: E501
     "the right variant": f"{FIND}from transformer_lesson.exercises.engine.choosing import variant\n"
@@ -58,6 +47,10 @@ DISGUISES = {
     f"exec(open(marks)"
     f".read().split('@exercise')[1].split(')\\n', 1)[1].split('\\n\\n\\n')[0])",
     "the whole check's": f"{FIND}{NAME} = exercise.load_reference()",
+    "called before": f"{OURS}import torch\nscores = ours(torch.ones(2, 3), torch.ones(5, 3))\n"
+    f"{HEAD}return scores",
+    "what a hint gives away": f"from transformer_lesson.exercises import solution\n"
+    f"exec(solution('{NAME}').body.split('```')[1].removeprefix('python'))",
     "in another process": f"{HEAD}told = subprocess.run(['echo', 'from transformer_lesson.model "
     "import *; print(...)'], capture_output=True)\n    return Q @ K.mT / math.sqrt(Q.size(-1))",
 }

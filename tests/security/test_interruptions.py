@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -62,51 +63,26 @@ class Notebook:
     def __init__(self, folder: Path):
         self.manager, self.client = start_new_kernel(kernel_name="python3", cwd=str(folder))
 
-    def begin(self, code: str) -> None:
-        self.asked, self.reply = self.client.execute(code), None
-        while self._told()["content"].get("execution_state") != "busy":
-            continue
+    def run(self, code: str, moment: float | None = None) -> tuple[str, str]:
+        """Return the name of the error, or "ok", and what was printed; interrupt it at a moment."""
+        printed, done = [], threading.Event()
 
-    def end(self) -> tuple[str, str]:
-        """Return the name of the error, or "ok", and what was printed."""
-        printed = ""
-        while True:
-            told = self._told()
-            if told["msg_type"] == "stream" and told["content"]["name"] == "stdout":
-                printed += told["content"]["text"]
-            if told["content"].get("execution_state") == "idle":
-                break
-        while not self.answered():
-            time.sleep(0.01)
-        return self.reply.get("ename", "ok"), printed
-
-    def answered(self) -> bool:
-        while self.client.shell_channel.msg_ready():
-            reply = self.client.get_shell_msg(timeout=PATIENCE)
-            if reply["parent_header"].get("msg_id") == self.asked:
-                self.reply = reply["content"]
-        return self.reply is not None
-
-    def interrupted(self, code: str, moment: float) -> tuple[str, str]:
-        self.begin(code)
-        time.sleep(moment)
-        waits = time.monotonic()
-        while not self.answered():
-            if time.monotonic() >= waits:  # an interrupt before the first line is lost
+        def interrupt() -> None:
+            wait = moment
+            while not done.wait(wait):  # an interrupt before the first line is lost
                 self.manager.interrupt_kernel()
-                waits += 10
-            time.sleep(0.02)
-        return self.end()
+                wait = 10
 
-    def run(self, code: str) -> tuple[str, str]:
-        self.begin(code)
-        return self.end()
+        def hear(message: dict) -> None:
+            if message["msg_type"] == "stream" and message["content"]["name"] == "stdout":
+                printed.append(message["content"]["text"])
+            if message["content"].get("execution_state") == "busy" and moment is not None:
+                threading.Thread(target=interrupt).start()
 
-    def _told(self) -> dict:
-        while True:
-            told = self.client.get_iopub_msg(timeout=PATIENCE)
-            if told["parent_header"].get("msg_id") == self.asked:
-                return told
+        reply = self.client.execute_interactive(code, output_hook=hear, timeout=PATIENCE)
+        done.set()
+        self.reply = reply["content"]
+        return self.reply.get("ename", "ok"), "".join(printed)
 
 
 @pytest.fixture
@@ -123,7 +99,7 @@ def test_a_training_cell_is_interrupted_and_run_again(notebook):
     assert notebook.run(IMPORTS) == notebook.run(IMPORTS) == ("ok", "")
     chance = random.Random(SEED)
     for moment in (0.02, 0.05, *(chance.uniform(0.05, 1.0) for _ in range(6))):
-        error, _ = notebook.interrupted(TRAIN, moment)
+        error, _ = notebook.run(TRAIN, moment)
         assert error in ("KeyboardInterrupt", "TrainingInterrupted"), moment
         status, seen = notebook.run(LOOK)
         assert status == "ok", moment
@@ -142,7 +118,7 @@ def test_interrupting_the_first_of_two_trainings_ends_the_cell_and_writing_goes_
     assert seen == ("ok", "False 1 True\n")
     assert notebook.run(WRITE.format(20) + "\nfirst = written")[0] == "ok"
     for moment in (0.05, 0.2, 0.5):
-        assert notebook.interrupted(WRITE.format(2000), moment)[0] == "KeyboardInterrupt"
+        assert notebook.run(WRITE.format(2000), moment)[0] == "KeyboardInterrupt"
         again = WRITE.format(20) + "\nprint(written == first, model.training)"
         assert notebook.run(again) == ("ok", "True False\n")
 

@@ -1,4 +1,7 @@
-"""Hostile text through everything that shows text: never an exception, never markup, never long."""
+"""Hostile text through what shows text: never an exception, never markup, never long.
+
+What explorables make of it is seen in a page, in `tests/browser/test_hostile_page.py`.
+"""
 
 import json
 import time
@@ -8,8 +11,7 @@ from html.parser import HTMLParser
 import pytest
 import torch
 
-from tests.explorables.tiny_models import language_model, translator
-from tests.parity import small_config
+from tests.explorables.tiny_models import translator
 from tests.patience import AT_ONCE
 from tests.security.hostile_texts import TEXTS
 from transformer_lesson import explorables
@@ -17,8 +19,6 @@ from transformer_lesson.exercises import check
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.figures import plots
 from transformer_lesson.figures.attention_view.view import head_view, model_view
-from transformer_lesson.lessons.lesson_08.training_replay import Snapshot
-from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text import Pair
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
 from transformer_lesson.training import StepReport
@@ -46,62 +46,8 @@ class Page(HTMLParser):
         self.tags.append((tag, {name for name, _ in attributes}))
 
 
-def leak_probe(text: str) -> explorables.LeakProbe:
-    model = DecoderOnlyTransformer(small_config()).eval()
-    return explorables.LeakProbe({text: model}, torch.tensor([[3, 5, 7]]), [text, "b", text])
-
-
-def replay(text: str) -> explorables.TrainingReplay:
-    weights, words = torch.full((1, 2, 3, 3), 1 / 3), [text, "b", text]
-    shown = Snapshot(1, 0.5, weights, words, words, [(0, 0)], words, words)
-    return explorables.TrainingReplay([shown])
-
-
-def live(text: str) -> explorables.LiveCurves:
-    curves = explorables.LiveCurves(text)
-    curves.add(text, 1, 2.0)
-    curves.add("training", 1, 2.0)
-    return curves
-
-
-def answer_of(text: str) -> explorables.AnswerExplorer:
-    model, tokenizer = language_model()
-    tokenizer.token = lambda id_: text
-    return explorables.AnswerExplorer(model, tokenizer, [4, 5], 3)
-
-
-EXPLORABLES = {
-    "AnswerExplorer": answer_of,
-    "AttentionExplorer": explorables.AttentionExplorer,
-    "MaskExplorer": explorables.MaskExplorer,
-    "DecodingStepper": lambda text: explorables.DecodingStepper(*translator(), text),
-    "DecodingStepper, trained": lambda text: explorables.DecodingStepper(text=text),
-    "TranslationPlayground": lambda text: explorables.TranslationPlayground(*translator(), text),
-    "Playground, trained": lambda text: explorables.TranslationPlayground(sentence=text),
-    "ModelFlow": lambda text: explorables.ModelFlow(text=text),
-    "StreamExplorer": lambda text: explorables.StreamExplorer(text=text),
-    "LeakProbe": leak_probe,
-    "PatchingGrid": lambda text: explorables.PatchingGrid(clean=text, corrupted=text),
-    "LiveCurves": live,
-    "TrainingReplay": replay,
-}
-
-
 def sendable(value) -> None:
-    json.dumps(value, default=str, ensure_ascii=False).encode()
-
-
-def assert_shown(explorable) -> None:
-    """What the page makes of its texts its own tests show."""
-    data, _ = explorable._repr_mimebundle_()
-    sendable(explorable.get_state())
-    assert len(data["text/plain"]) < 500 and data["text/plain"].isprintable()
-
-
-@pytest.mark.everything
-@pytest.mark.parametrize("name", EXPLORABLES)
-def test_explorables_begin_with_any_text(name, text):
-    assert_shown(EXPLORABLES[name](text))
+    json.dumps(value, ensure_ascii=False).encode()
 
 
 @pytest.mark.parametrize("view", [head_view, model_view])
@@ -206,4 +152,7 @@ def test_a_recorded_run_keeps_any_words(text, monkeypatch):
     pair = Pair("the cat sees the dog .", "die Katze sieht den Hund .", ())
     recorder = explorables.ReplayRecorder(tokenizer, pair)
     recorder(StepReport(1, 1.0, 0.0, 0.0, 0.0, None, model))
-    assert_shown(explorables.TrainingReplay(recorder.snapshots))
+    shown = explorables.TrainingReplay(recorder.snapshots)
+    json.dumps(shown.get_state(), default=str, ensure_ascii=False).encode()
+    plain = shown._repr_mimebundle_()[0]["text/plain"]
+    assert len(plain) < 500 and plain.isprintable()

@@ -235,7 +235,7 @@ def test_without_version_control_the_files_are_the_edition(course, tmp_path):
 
 CELL = '{"cells": [{"cell_type": "raw"}], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}'
 EMPTY = CELL.replace('"raw"', '"raw", "metadata": {}')
-DAMAGES = ["", "{", "[]", '{"cells": 3}', "no JSON", CELL, EMPTY, "[" * 100_000]
+DAMAGES = ["", "[]", '{"cells": 3}', CELL, EMPTY, "[" * 100_000]
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=range(len(DAMAGES)))

@@ -155,12 +155,3 @@ def test_the_latest_release_is_the_version_everywhere_and_the_citation_says_the_
     assert CITATION["message"] and CITATION["title"] == "Transformer Lesson"
     assert CITATION.get("repository-code") == PROJECT.get("urls", {}).get("Repository")
     assert CITATION["license"] == PROJECT["license"] and CITATION["authors"] == PROJECT["authors"]
-
-
-def test_the_release_notes_keep_their_form():
-    headings = re.findall(r"^## .*$", NOTES, re.MULTILINE)
-    assert headings[0] == "## [Unreleased]" and len(headings) == 1 + len(RELEASE.findall(NOTES))
-    numbers = [tuple(map(int, number.split("."))) for number, _ in RELEASE.findall(NOTES)]
-    assert numbers == sorted(numbers, reverse=True)
-    kinds = set(re.findall(r"^### (.*)$", NOTES, re.MULTILINE))
-    assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}

@@ -93,7 +93,7 @@ def test_models_are_compared_on_the_same_batches():
     assert reports == [("one", 3)] * 2 + [("other", 3)] * 2
 
 
-def test_the_stored_curves_are_whole_means_and_a_damaged_file_is_named(monkeypatch, tmp_path):
+def test_the_stored_curves_are_whole_and_means():
     n_points = since_2017.GRID_TRAINING.steps // since_2017.GRID_EVERY
     assert len(since_2017.stored_grid()) == 12
     for runs in since_2017.stored_grid().values():
@@ -101,8 +101,3 @@ def test_the_stored_curves_are_whole_means_and_a_damaged_file_is_named(monkeypat
     assert list(stored_ladder()) == list(ladder())
     assert {len(run) for runs in stored_ladder().values() for run in runs} == {15}
     assert since_2017.thinned([1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 8.0], every=5) == [3.0, 7.5]
-    (tmp_path / "since_2017.json").write_text("[1, ")
-    monkeypatch.setattr(since_2017, "HERE", tmp_path)
-    stored_ladder.cache_clear()
-    with pytest.raises(ValueError, match=r"since_2017.json cannot be read \(JSONDecodeError\)"):
-        stored_ladder()

@@ -27,7 +27,7 @@ def test_no_window_is_read_twice_and_another_seed_reads_in_another_order():
         next(batches(text, 1_000, seed=0))
 
 
-def test_what_is_stored_is_the_whole_grid_of_models_that_this_code_builds(tmp_path, monkeypatch):
+def test_what_is_stored_is_the_whole_grid_of_models_that_this_code_builds():
     runs = stored()
     cells = {(d, n) for d in experiment.WIDTHS for n in experiment.TOKENS}
     assert {one[:1] + one[2:3] for one in runs.grid} == cells
@@ -35,13 +35,6 @@ def test_what_is_stored_is_the_whole_grid_of_models_that_this_code_builds(tmp_pa
     for one in runs.grid:  # another Python's manual may have another character
         assert one.size == pytest.approx(count_product_weights(build(one.d_model)), rel=0.01)
     assert max(one.size for one in runs.grid) * 2 < min(one.size for one in runs.held_out)
-    (tmp_path / "damaged.json").write_text("[[8, 9")
-    monkeypatch.setattr(experiment, "STORED", tmp_path / "damaged.json")
-    with pytest.raises(
-        ValueError,
-        match=r"lesson_15.measure_scaling_law` makes it again",
-    ):
-        stored()
 
 
 def test_a_sample_has_runs_twice_and_leaves_some_out():

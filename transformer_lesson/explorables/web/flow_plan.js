@@ -42,9 +42,8 @@ const WORDS = { embedding: "embedding", feed_forward: "thinks", cross_attention:
   next: "next word" };
 
 // The headings of a column, short and shorter.
-export function headingOf({ kind, lane }) {
-  return WORDS[kind] ?? (lane === "read" ? "looks" : "looks back");
-}
+export const headingOf = ({ kind, lane }) =>
+  WORDS[kind] ?? (lane === "read" ? "looks" : "looks back");
 
 // A column's name where there is room for it.
 export function titleOf({ kind, stack, block }) {
@@ -105,6 +104,4 @@ function columnsOf({ sublayers }, name, across, sizes) {
 }
 
 // The middle of a row.
-export function rowAt({ y, row }, i) {
-  return y + row * (i + 0.5);
-}
+export const rowAt = ({ y, row }, i) => y + row * (i + 0.5);

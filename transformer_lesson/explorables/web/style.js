@@ -55,6 +55,7 @@ svg .size-10 { font-size: 10px; }
 svg .strong { font-weight: 600; } svg .sick { fill: var(--query); } svg .sound { fill: var(--key); }
 svg .code { font: 12px ui-monospace, Menlo, Consolas, monospace; white-space: pre; }
 svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
+svg .struck { text-decoration: line-through; }
 svg [tabindex] { outline: none; }
 svg [role="button"] { cursor: pointer; }
 svg .panel { stroke: var(--line); stroke-width: 1.5; }

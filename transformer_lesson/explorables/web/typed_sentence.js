@@ -114,6 +114,4 @@ function readPlain(text, { vocabulary, split }) {
 }
 
 // A text in one line, without characters that no file of a picture may hold.
-export function inOneLine(text) {
-  return text.replace(/\s+/g, " ").replace(/\p{C}/gu, "�");
-}
+export const inOneLine = (text) => text.replace(/\s+/g, " ").replace(/\p{C}/gu, "�");

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import torch
-from safetensors.torch import load, save
+from safetensors.torch import save
 
 from tests.explorables.page_modules import in_node
 from transformer_lesson import DecoderOnlyTransformer, ModelConfig

@@ -85,7 +85,6 @@ function wholeWords({ state: { part, parts }, own, built }, times) {
   return `${part} (lesson ${parts[part].lesson}) ${often} in this picture.${progress}`;
 }
 
-// What the chosen part is and does, and how it is written.
 function fillCard({ card, formula }, name, part) {
   const names = ["h4", "p", "code", "p shapes", "code place", "p built"];
   card.fields ??= Object.fromEntries(names.map((field, i) =>

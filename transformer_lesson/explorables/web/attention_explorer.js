@@ -82,7 +82,9 @@ function rowsOf({ queries, keys }, width, top, end) {
 
 // Translates with the knobs turned, and keeps what passed every hook point on the way.
 function watchAttention(model, tokenizer, { reading, kind, state, plain }) {
-  const ids = sourceIds(tokenizer, reading), seen = new Map(), turned = isTurned(state);
+  const ids = sourceIds(tokenizer, reading), seen = new Map();
+  const { scaled, temperature, mask } = state;
+  const turned = !scaled || temperature !== 1 || mask !== "own";
   const replace = turned ? turnedWeights(seen, kind, model.config, state) : {};
   const begun = (list) => [model.config.bos_id, ...list.filter((id) => id !== tokenizer.eosId)]
     .slice(0, DRAWN_WRITTEN);
@@ -109,8 +111,6 @@ function shortened(text) {
   const all = text.split(" ");
   return all.length < DRAWN_WRITTEN ? text : `${all.slice(0, DRAWN_WRITTEN - 1).join(" ")} …`;
 }
-
-const isTurned = ({ scaled, temperature, mask }) => !scaled || temperature !== 1 || mask !== "own";
 
 // What replaces the weights in every layer: softmax of the scores as the knobs want them.
 function turnedWeights(seen, kind, config, state) {
@@ -157,7 +157,6 @@ function lookAt({ seen, read, target }, state, kind, config, preview) {
     weights: (i) => seen.get(`${kind.stack}.${i}.${kind.point}.weights`) };
 }
 
-// Two columns of words and the ribbons between them.
 function drawLooks(group, look, page, { top, row, box, key, y }) {
   const { queries, keys, query, head } = look, all = look.weights(look.layer);
   const ribbons = queries.flatMap((_, i) => keys.map(({ j }) => ({
@@ -206,7 +205,6 @@ function drawHeads(group, look, page, width) {
   return place(all.at(-1))[1] + side + 24;
 }
 
-// Scores and, beside them, the weights that softmax makes of them: a row for each key.
 function drawShares(group, { keys }, { top, row, y, score: left, weight: right }) {
   const seen = keys.filter((key) => key.seen), room = left.width - 38;
   const low = Math.min(0, ...seen.map(({ score }) => score));
@@ -230,7 +228,6 @@ function drawShares(group, { keys }, { top, row, y, score: left, weight: right }
     right.x + 5 + (may ? weight * right.width : 0), y(j + 0.5) + 4, may ? "number" : "small"], "j");
 }
 
-// The dot product of the query and one key, number by number.
 function drawProducts(group, look, { x, y, width }) {
   const { word, key, score } = look.keys[look.pointed], { q } = look;
   const products = [...q].map((value, i) => value * key[i]), step = width / q.length;
@@ -245,8 +242,7 @@ function drawProducts(group, look, { x, y, width }) {
     x: x + i * step + 1, width: step - 2, y: middle - Math.max(0, product * unit),
     height: Math.max(1, Math.abs(product * unit)), fill: signed(product, largest),
     ...told(`number ${i}: ${q[i].toFixed(2)} × ${key[i].toFixed(2)} = ${product.toFixed(2)}`) }));
-  put.line(group, "axis", [0], () =>
-    ({ class: "axis", x1: x, x2: x + width, y1: middle, y2: middle }));
+  put.path(group, "axis", [0], () => ({ d: `M${x} ${middle}h${width}`, class: "axis" }));
 }
 
 function attentionFacts(look, reading, { text, plain, next }) {

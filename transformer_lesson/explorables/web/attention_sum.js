@@ -78,7 +78,6 @@ export function drawSum(group, look, page, { x, y, width, height }) {
 
 const keysUpTo = ({ chain, added, keys }) => chain.slice(0, added).map(({ name }) => keys[name]);
 
-// The panel's title, what it shows, and a button for each step.
 function drawSumSteps(group, { chain, added }, page, { x, y, width }) {
   const lines = [["3 · the values, added head to tail", "strong size-13"],
     ["each word’s value × its weight, from 0 to the result", "small"]];

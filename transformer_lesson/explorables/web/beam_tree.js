@@ -18,7 +18,6 @@ function beamPath(tree, step, i) {
 const beamTokens = (tree, step, i) =>
   beamPath(tree, step, i).map((number, s) => tree[s][number].token);
 
-// What is finished by then, the best first.
 function finishedBeams({ tree, at }) {
   const found = tree.slice(0, at + 1).flatMap((level, s) => {
     const ended = level.map((one, i) => ({ ...one, s, i })).filter(({ finished }) => finished);
@@ -28,7 +27,6 @@ function finishedBeams({ tree, at }) {
   return fromLargest(found.map(({ score }) => score), found.length).map((i) => found[i]);
 }
 
-// How many of the dropped ones are drawn.
 const droppedShown = (beams) => beams > 3 ? 2 : 4;
 
 // A step of the search, with what is finished by then and the words that lead to a candidate.
@@ -52,7 +50,6 @@ export function drawBeamTree(group, decoding, { width, preview }) {
   return { written: beamTokens(tree, at, 0), height, list, listed };
 }
 
-// Title and sentence of a step.
 export function beamFacts(decoding) {
   const { tree, at, state, words, finished } = lookOfBeams(decoding), level = tree[at];
   const kept = [...level.keys()].filter((number) => level[number].kept), n = kept.length;
@@ -106,7 +103,6 @@ function drawTreeBoxes(group, { tree, at, token, words, beams }, pointed, width)
   return top + 8 + down * beams + drop * dropped;
 }
 
-// What the signs mean, below the tree.
 function drawTreeLegend(group, { tree, at, beams }, y, width) {
   const more = tree[at].length - beams - droppedShown(beams);
   const legend = "✓ kept · ✗ dropped · ■ finished · log P in nats" +

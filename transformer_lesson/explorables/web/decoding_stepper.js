@@ -148,7 +148,6 @@ function drawTokens(group, look, written, { x, y, width }) {
 
 const hiddenOf = ({ start }) => Math.max(0, start.length - MOST_BEGINNING);
 
-// The tokens of a step with their signs, and the positions of their boxes.
 function tokensPlaced(look, written, { x, y, width }) {
   const { start, at, token } = look, { computed, reused } = cacheUse(look);
   const words = [...start, ...written.slice(0, at + 1).map(token)];

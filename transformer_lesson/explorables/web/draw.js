@@ -48,7 +48,7 @@ export function clear(svg) {
 //     put.rect(group, "bars", losses, (loss, i) => ({ x: 20 * i, width: 18, height: loss }));
 //     put.label(group, "numbers", losses, (loss, i) => [loss, 20 * i, 12, "small"]);
 export const put = {
-  ...Object.fromEntries(["circle", "g", "image", "line", "path", "rect"].map((tag) =>
+  ...Object.fromEntries(["circle", "g", "image", "path", "rect"].map((tag) =>
     [tag, (...all) => join(tag, (one) => one, ...all)])),
   text: (...all) => join("text", written, ...all),
   label: (...all) => join("text", (one) => ({ ...written(one), "aria-hidden": "true" }), ...all),
@@ -154,6 +154,14 @@ export function wrapped(widths, { x, y, width, high, gap = 4, between = gap, end
     return { x: x + left - wide - gap, y: top, width: wide, height: high };
   });
   return { places, bottom: top + high };
+}
+
+// Horizontal lines at some values, and the numbers at their left.
+export function grid(group, { left, right }, up, values, words = String) {
+  put.path(group, "grid", values, (value) =>
+    ({ d: `M${left} ${up(value)}H${right}`, class: "axis" }), words);
+  put.label(group, "grid numbers", values, (value) =>
+    [words(value), left - 7, up(value) + 4, "small end"], words);
 }
 
 // An arc around a point, both angles from the top.

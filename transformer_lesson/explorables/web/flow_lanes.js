@@ -19,7 +19,6 @@ export function drawLanes(group, plan, look, page) {
   drawNext(layer(group, "next"), plan, look, page);
 }
 
-// The lane's words, each a button that chooses its row.
 function drawLaneWords(group, rows, look, page) {
   const key = ({ lane, i }) => `${lane.name} ${i}`;
   const chosen = ({ lane, i }) => lane.name === look.lane && i === look.laneRow;
@@ -29,10 +28,11 @@ function drawLaneWords(group, rows, look, page) {
     ...choosable(`row ${one.i}, “${one.word}”${stateOf(one, look)}`, chosen(one),
       () => chooseRow(page, look, one.lane.name, one.i)) }), key);
   const size = ({ lane }) => (lane.row < 13 ? 10 : lane.row < 17 ? 12 : 14);
+  const faint = (one) => (stateOf(one, look) === ", kept" ? " kept" : ""); // in the cache
   put.label(group, "words", rows, (one) => [
     fitted(one.word, one.lane.left - 10, size(one)), (one.lane.left - 4) / 2,
     rowAt(one.lane, one.i) + size(one) * 0.36,
-    `middle size-${size(one)}${chosen(one) ? " strong" : ""}${faintOf(one, look)}`], key);
+    `middle size-${size(one)}${chosen(one) ? " strong" : ""}${faint(one)}`], key);
 }
 
 // In the text that is written: what the last step computed, and what it found in the cache.
@@ -40,9 +40,6 @@ function stateOf({ lane, i }, { flow }) {
   if (lane.name !== "written" || !flow.writes || lane.words.length < 2) return "";
   return i === lane.words.length - 1 ? ", new" : ", kept";
 }
-
-// What a cache has kept is written faint: only the last row is computed.
-const faintOf = (one, look) => stateOf(one, look) === ", kept" ? " kept" : "";
 
 // Chooses a row; where the open quantity has none of that text, in the first one that has.
 function chooseRow(page, look, name, row) {
@@ -64,7 +61,6 @@ function drawLaneColumns(group, plan, look, page) {
       (event) => openColumn(event, page, look, { lane, column })) }), key);
 }
 
-// One quantity as a picture: a pixel a number, a row a word.
 function pictureOf({ step, x, width, lane }, steps) {
   return {
     x, y: lane.y, width, height: lane.row * lane.words.length, preserveAspectRatio: "none",
@@ -141,7 +137,7 @@ function ribbonsOf({ lane, column }, plan, look) {
   const weights = look.flow.steps[column.main].value, [, queries, keys] = weights.shape;
   const open = column.key === look.open.key, crossing = column.kind === "cross_attention";
   const from = crossing ? plan.lanes[0] : lane, thickest = Math.min(10, lane.row * 0.7);
-  const paths = new Map(), own = [], row = queryRow(look, column);
+  const paths = new Map(), own = [], row = look.lane === column.lane ? look.laneRow : -1;
   for (let i = 0; i < queries; i++) {
     for (let j = 0; j < keys; j++) {
       const share = shareOf(weights, open ? look.head : null, i, j);
@@ -162,16 +158,12 @@ function ribbonsOf({ lane, column }, plan, look) {
   return { own, others };
 }
 
-// The weight of one head, or the mean over all.
 function shareOf({ shape: [heads, queries], data, width }, head, i, j) {
   if (head !== null) return data[(head * queries + i) * width + j];
   let sum = 0;
   for (let h = 0; h < heads; h++) sum += data[(h * queries + i) * width + j];
   return sum / heads;
 }
-
-// Which row of a column's queries is the chosen one: none, where another lane's row is chosen.
-const queryRow = ({ lane, laneRow }, column) => lane === column.lane ? laneRow : -1;
 
 function ribbon({ x, width }, memory, from, to, crossing) {
   const left = x, right = x + width;

@@ -22,11 +22,10 @@ export function drawPanel(group, look, page, { x, y, width }) {
   const glance = drawGlance(layer(group, "glance"), look, { ...place, y: heads });
   const row = drawRowNumbers(layer(group, "row"), look, page, { ...place, y: glance + 4 });
   const end = drawMaking(layer(group, "made"), look, { ...place, y: row + 4 });
-  put.line(group, "edge", [0], () => ({ class: "panel", x1: x, x2: x, y1: y, y2: end }));
+  put.path(group, "edge", [0], () => ({ d: `M${x} ${y}V${end}`, class: "panel" }));
   return end;
 }
 
-// The sub-layer's quantities in the order of computation, each a button.
 function drawQuantities(group, { open, flow, at }, page, { x, y, width }) {
   const words = open.steps.map((i) => {
     const { name } = flow.steps[i];
@@ -41,7 +40,6 @@ function drawQuantities(group, { open, flow, at }, page, { x, y, width }) {
   return bottom + 4;
 }
 
-// A small map of each head, as a button; none where nothing is looked at.
 function drawHeadChoice(group, { weights, head }, page, { x, y, width }) {
   const all = weights ? Array.from({ length: weights.shape[0] }, (_, h) => h) : [];
   const side = Math.min(34, width / all.length - 4), place = (h) => [x + h * (side + 4), y];
@@ -90,7 +88,6 @@ function drawBrought(group, glance, { x, y, width }) {
     ({ text: fitted(text, width, 12), x, y: y + 31 + 14 * i, class: "number", ...tell }), "key");
 }
 
-// The numbers of the chosen row as bars.
 function drawRowNumbers(group, look, page, { x, y, width }) {
   const { step, rows, row, column, columns } = look, { width: n } = step.value;
   const numberOf = (_, k) => numberAt(step.value, { ...look.place, column: k });
@@ -135,7 +132,7 @@ function drawBars(group, { x, y, width, height }, bars, chosen) {
   const at = bars.findIndex(({ key }) => key === chosen), tip = x + (at + 0.5) * wide;
   put.path(group, "pointers", at < 0 ? [] : [0], () =>
     ({ d: `M${tip} ${y + height + 1}l4 6h-8z`, fill: "var(--query)" }), String);
-  put.line(group, "axis", [0], () => ({ class: "axis", x1: x, x2: x + width, y1: zero, y2: zero }));
+  put.path(group, "axis", [0], () => ({ d: `M${x} ${zero}h${width}`, class: "axis" }));
 }
 
 // The bars that are higher than all others so near that a finger cannot tell them apart.
@@ -146,7 +143,6 @@ function highestApart(bars, wide) {
   return apart.map((i) => ({ ...bars[i], i })).filter(({ link }) => link);
 }
 
-// The formula of the chosen number, with its numbers, and what was added up.
 function drawMaking(group, look, { x, y, width }) {
   const { formula, terms } = look.made;
   const lines = [...textLines(formula, width, 13).map((text) => [text, "strong"]),

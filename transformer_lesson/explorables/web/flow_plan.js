@@ -41,7 +41,6 @@ function named(key, writes) {
 const WORDS = { embedding: "embedding", feed_forward: "thinks", cross_attention: "reads",
   next: "next word" };
 
-// The headings of a column, short and shorter.
 export const headingOf = ({ kind, lane }) =>
   WORDS[kind] ?? (lane === "read" ? "looks" : "looks back");
 
@@ -103,5 +102,4 @@ function columnsOf({ sublayers }, name, across, sizes) {
   return { columns, left: sizes.word, end: x - 4, next: { x: end, width: sizes.next } };
 }
 
-// The middle of a row.
 export const rowAt = ({ y, row }, i) => y + row * (i + 0.5);

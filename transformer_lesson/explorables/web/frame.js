@@ -206,7 +206,6 @@ function tallest(part, texts) {
   return high;
 }
 
-// Makers of controls, each bound to one of the model's values.
 function makers(page) {
   const all = { text: textField, number: numberField, slider: rangeSlider, toggle: checkBox,
     choice: buttonChoice, play: playButton };

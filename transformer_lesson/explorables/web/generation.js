@@ -137,7 +137,6 @@ function only(logits, tokens) {
   return kept;
 }
 
-// Keeps the k highest logits.
 export const topKFilter = (logits, k) => only(logits, ranked(logits, k));
 
 // Keeps the fewest tokens, from the likeliest down, whose probabilities add up to p or more.

@@ -46,7 +46,6 @@ function liveFacts(title, first, curves, chosen) {
     said: `Up to step ${curveStep(last)}: ${curves.map(courseOf).join("; ")}.` };
 }
 
-// What the curves have at one step, and which losses are lowest there.
 function chosenStep(title, curves, step) {
   const there = curves.filter((curve) => valueAt(curve, step) !== undefined).map((curve) => {
     const least = lowestLoss(curve)?.[0] === step ? ", its lowest" : "";

@@ -54,7 +54,6 @@ function stackOf(column, position, { tall, double }) {
   return { ...column, boxes, tall: all + 27 };
 }
 
-// The same with a place for every box.
 function placedStack(stack, n, width, height, { wide, outer, inner }) {
   const left = stack.side < 0 ? outer : inner, across = outer + wide + inner;
   const margin = (width - n * across) / 2;
@@ -120,7 +119,6 @@ function memoryPath([encoder, decoder]) {
     [x, to], [reader.x, to]] };
 }
 
-// A path along points with round corners.
 function rounded(points) {
   const toward = ([x, y], [u, v]) => {
     const far = Math.hypot(u - x, v - y), step = Math.min(7, far / 2) / (far || 1);
@@ -131,7 +129,6 @@ function rounded(points) {
   return `M${points[0].join(" ")} ${corners.join(" ")} L${points.at(-1).join(" ")}`;
 }
 
-// The boxes, the contents of some, and their labels.
 function drawBoxes(group, boxes, view) {
   const inside = boxes.filter((box) => box.inside).map((box) => insideOf(box, view.sizes));
   const all = [...boxes.filter(({ round }) => !round), ...inside];
@@ -154,7 +151,6 @@ function insideOf({ key, inside, x, y, wide, tall }, { narrow }) {
   return { ...own, x: x + wide / 2 + 2, y: y + 3, wide: wide / 2 - 5, tall: tall - 6 };
 }
 
-// A box's name and lesson, in one line or in two.
 function boxTexts({ key, part, name, inside, x, y, wide, tall }, view) {
   const { narrow } = view.sizes, size = narrow || tall === 20 ? 12 : 13;
   const room = inside && !narrow ? wide / 2 : wide, free = inside && narrow ? tall / 2 : tall;

@@ -77,7 +77,6 @@ function placedRow(row, i, only, width) {
   });
 }
 
-// The line under each row's stations.
 function drawTrack(group, stations) {
   const ends = stations.filter(({ y }, i) => y !== stations[i + 1]?.y);
   put.path(group, "paths", ends, ({ x, y, wide }) => ({

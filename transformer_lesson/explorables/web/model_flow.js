@@ -55,7 +55,6 @@ function followWriting(page, flow, { text, step: at, head, row }) {
   page.set({ row: last, ...(columnWords(flow, step) ? { number: firstLargest([...own]) } : {}) });
 }
 
-// The chosen step, its sub-layer, and in it the chosen head, row and number.
 function lookInto(flow, state) {
   const at = Math.min(state.step, flow.steps.length - 1), step = flow.steps[at];
   const open = flow.sublayers.find(({ steps }) => steps.includes(at));
@@ -108,7 +107,6 @@ function rowWords({ read, written }, step) {
   return step.name === "probabilities" ? written.slice(-1) : ofRead ? read : written;
 }
 
-// What the numbers of a row are called.
 function columnWords({ read, written, token }, { name, value }) {
   const kind = axesOf({ name }).at(-1);
   if (kind === "vocab_size") return Array.from({ length: value.width }, (_, id) => token(id));

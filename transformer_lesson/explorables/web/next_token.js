@@ -32,7 +32,6 @@ function stagesOf(logits, state, uniform) {
     filtered: sampleProbabilities(logits, { temperature, topK: last.topK }) };
 }
 
-// What the picture shows of one step, greedy or by chance.
 function lookOfChoice({ logits, state, at, token }) {
   const greedy = state.strategy === "greedy", uniform = chance(state.seed);
   const draws = Array.from({ length: at + 1 }, uniform);
@@ -57,7 +56,6 @@ export function drawNextToken(group, decoding, { width }) {
   return { written: decoding.ids, height: drawTheDraw(layer(group, "draw"), look, width, end) };
 }
 
-// Title and sentence of one step.
 export function nextTokenFacts(decoding) {
   const look = lookOfChoice(decoding), { token, at, steps } = decoding;
   const word = `“${token(look.chosen)}”`, own = chanceWords(look.model[look.chosen]);
@@ -104,10 +102,8 @@ function drawStages(group, { rows, columns, chosen, model }, width) {
   return top(all.length) + 4;
 }
 
-// What all tokens without a row of their own share.
 const restOf = (values, rows) => Math.max(0, 1 - rows.reduce((sum, { id }) => sum + values[id], 0));
 
-// What one token's bar at one stage shows, and where.
 function cellOf({ name, values, fill }, { id, word, cut }, rows, place) {
   const share = id === "rest" ? restOf(values, rows) : values[id], gone = place.c === 2 && cut;
   return { ...place, id, fill, long: share * place.unit,

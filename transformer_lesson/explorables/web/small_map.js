@@ -11,6 +11,5 @@ export function mapShades(name, rows, [x, y], side) {
   return [...paths].map(([level, d]) => ({ name: `${name}.${level}`, level, d }));
 }
 
-// One head's rows of its layer's weights.
 export const headRows = (weights, head) => Array.from({ length: weights.shape[1] }, (_, i) =>
   weights.row(head * weights.shape[1] + i));

@@ -80,7 +80,7 @@ svg text:focus-visible { stroke: none !important; outline: 2px solid var(--focus
 #keys { position: absolute; right: 14px; bottom: -10px; padding: 0 8px; border-radius: 8px;
   background: var(--focus); color: var(--paper); font-size: 12px; visibility: hidden; }
 .picture:has(svg :focus-visible) ~ #keys { visibility: visible; }
-svg rect, svg circle, svg path, svg line, svg text { transition: x .25s, y .25s, cx .25s, cy .25s,
+svg rect, svg circle, svg path, svg text { transition: x .25s, y .25s, cx .25s, cy .25s,
   r .25s, width .25s, height .25s, opacity .25s, fill .25s, stroke-width .25s, d .25s; }
 svg .still, svg .still *, svg .quick * { transition: none; }
 @media (prefers-reduced-motion: reduce) { svg * { transition: none !important; } }

@@ -1,7 +1,7 @@
 // Sinusoidal positions as clocks: two dimensions are a hand, and the hands of two positions
 // differ by angles that depend only on their distance.
 
-import { arc, choosable, fitted, fixed, layer, pen, put, set, signed,
+import { arc, choosable, fitted, fixed, grid, layer, pen, put, set, signed,
   told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 import { inPieces } from "../../explorables/web/in_pieces.js";
@@ -118,7 +118,8 @@ function drawDials(group, { speeds, chosen, page, x, y, radius, beside, room }) 
       `${turns(speed)} turns in ${distance}`, i === Math.floor(dimension / 2),
     () => page.set({ dimension: 2 * i })) }));
   put.path(group, "arcs", speeds, (speed, i) => ({
-    d: clockArc(x(i), y(i), radius * 0.5, position * speed, (position + distance) * speed),
+    d: arc(x(i), y(i), radius * 0.5, position * speed, // less the full turns
+      position * speed + ((distance * speed) % (2 * Math.PI))),
     ...pen("--focus", 3) }));
   put.label(group, "turns", speeds, (speed, i) => ({
     text: room < 70 ? turns(speed) : `${turns(speed)} turns`,
@@ -137,11 +138,6 @@ const turnsOf = (speed, distance) => fixed((distance * speed) / (2 * Math.PI), 2
 function period(speed) {
   return ((2 * Math.PI) / speed).toLocaleString("en-US",
     { minimumFractionDigits: 1, maximumFractionDigits: 1 });
-}
-
-// An arc of a clock, both angles from the top, less its full turns.
-function clockArc(x, y, radius, from, to) {
-  return arc(x, y, radius, from, from + ((to - from) % (2 * Math.PI)));
 }
 
 function drawCells(group, { encoding, state, page }, { left, top, width, height }) {
@@ -225,9 +221,7 @@ function drawByPosition(group, { chosen, state }, { left, top, width, height }, 
     [fitted(text, width, 13, 600), left, top - 13, "strong size-13"]);
   const apart = (tick) => tick === 0 || Math.abs(y(tick) - y(0)) > 12;
   const ticks = [...new Set([low, 0, high])].filter(apart);
-  put.path(group, "lines", ticks, (tick) =>
-    ({ d: `M${left} ${y(tick)}H${left + width}`, class: "axis" }));
-  put.label(group, "ticks", ticks, (tick) => [fixed(tick, 1), left - 8, y(tick) + 4, "small end"]);
+  grid(group, { left, right: left + width }, y, ticks, (tick) => fixed(tick, 1));
   put.path(group, "curve", [numbers], () =>
     ({ d: `M${numbers.map((one, p) => `${x(p)} ${y(one)}`).join("L")}`, ...pen("--soft", 1.5) }));
   const color = { [other]: "var(--key)", [position]: "var(--query)" };

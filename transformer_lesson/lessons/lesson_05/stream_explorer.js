@@ -142,8 +142,8 @@ function drawPoints(group, look, place, page) {
       text: fitted((!place.wide && short) || name, place.name - 20, 13), class: "size-13" })),
     ...now.flatMap(({ i, share, likeness, says }) => [
       { key: `added ${i}`, x: place.added.x, y: top(i) + 36, class: "number halo",
-        text: !i ? "" : place.wide ? `${share.toFixed(2)}; number ${number}: ` +
-          withSign(added.row(i)[number]) : share.toFixed(2) },
+        text: !i ? "" : share.toFixed(2) + (place.wide ? `; number ${number}: ` +
+          (added.row(i)[number] > 0 ? "+" : "") + fixed(added.row(i)[number], 2) : "") },
       { key: `state ${i}`, x: place.state.x, y: top(i) + 36, class: "number halo",
         text: (place.wide ? `number ${number}: ` : "") +
           sumAndNorm(points[i], number, place.wide ? ", after the norm " : " → ") },
@@ -156,8 +156,6 @@ function drawPoints(group, look, place, page) {
   drawDots(layer(group, "dots"), now, look, place, top);
   put.label(group, "texts", texts, ({ key, ...text }) => text, "key");
 }
-
-const withSign = (value) => `${value > 0 ? "+" : ""}${fixed(value, 2)}`;
 
 // A number of the stream; where a norm follows the sum, both before and after it.
 function sumAndNorm({ sum, state }, number, between) {
@@ -177,9 +175,8 @@ function pointWords({ i, name, share, likeness, says }, { point, number, states 
 // The chosen number as dots, from point to point, to the right where it is above zero.
 function drawDots(group, now, { number, states }, { state }, top) {
   const largest = largestOf(states), middle = state.x + state.width / 2;
-  put.line(group, "axis", [0], () => ({
-    class: "axis", x1: middle, x2: middle, y1: 18, y2: top(now.length - 1) + 26,
-    "stroke-dasharray": "2 3" }));
+  put.path(group, "axis", [0], () =>
+    ({ d: `M${middle} 18V${top(now.length - 1) + 26}`, class: "axis", "stroke-dasharray": "2 3" }));
   const x = (i) => middle + (states.row(i)[number] / largest) * (state.width / 2 - 8);
   put.path(group, "way", [0], () => ({
     d: now.map(({ i }) => `${i ? "L" : "M"}${x(i)} ${top(i) + 12}`).join(""), ...pen("--ink", 1.5),

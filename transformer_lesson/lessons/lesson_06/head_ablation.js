@@ -31,7 +31,8 @@ function drawAblation({ removed, tried = [] }, page, { model }) {
   const fresh = removed.filter((head) => !tried.map(String).includes(String(head)));
   if (fresh.length) page.set({ tried: [...tried, ...fresh] });
   const all = [...tried, ...removed].map(String);
-  page.study ??= studyOf(model, heads, page.model.get("rows"));
+  page.study ??= { model, heads, layers: layersOf(model), results: new Map(),
+    rows: page.model.get("rows").map((row) => ({ ...row })) };
   const [gone, known] = [off, all].map((names) =>
     [...heads.keys()].filter((i) => names.includes(String(heads[i]))));
   const key = [gone, known];
@@ -48,11 +49,6 @@ function drawAblation({ removed, tried = [] }, page, { model }) {
 }
 
 // What the model does without some heads: of all cases, those read so far
-
-function studyOf(model, heads, rows) {
-  return { model, heads, rows: rows.map((row) => ({ ...row })), layers: layersOf(model),
-    results: new Map() };
-}
 
 const caseName = (gone) => [...gone].sort((a, b) => a - b).join();
 
@@ -100,7 +96,8 @@ function* readCase(study, gone) {
 // One row without these heads. Layers before them do what they do in the whole model, whose
 // outputs are kept.
 function readRow({ model, layers }, row, heads) {
-  const { source, target } = row, seen = new Map(), off = heads.map(([name]) => layerOf(name));
+  const { source, target } = row, seen = new Map();
+  const off = heads.map(([name]) => name.split(".", 2).join("."));
   const first = layers.findIndex((name) => off.includes(name));
   const known = new Map(layers.slice(0, Math.max(0, first)).map((name) => [name, row.kept[name]]));
   const logits = watched(model, { seen, replace: withoutHeads(heads), known }, () => {
@@ -110,16 +107,12 @@ function readRow({ model, layers }, row, heads) {
   return { seen, logits };
 }
 
-const layerOf = (attention) => attention.split(".", 2).join(".");
-
-// The names of a model's layers, in the order in which they are computed.
 function layersOf({ kind, source, config }) {
   const names = (stack, { n_layers: n }) => Array.from({ length: n }, (_, i) => `${stack}.${i}`);
   const reads = kind === "EncoderDecoderTransformer" ? names("encoder", source) : [];
   return [...reads, ...names("decoder", config)];
 }
 
-// What sets these heads' outputs to zero, by hook point.
 function withoutHeads(heads) {
   const replaced = {};
   for (const [attention] of heads) {

@@ -115,7 +115,6 @@ function leakNumber(change) {
   return rounded < 1e-3 || rounded >= 1e5 ? rounded.toExponential() : String(rounded);
 }
 
-// The tokens, of which one is replaced: each is a button.
 function drawLeakTokens(group, { tokens, chosen, position, page }, places) {
   const { across, start, box, token, step } = places;
   put.text(group, "title", ["token"], (text) => [text, 0, across ? 23 : start - 24, "small"]);
@@ -276,7 +275,6 @@ function drawLeakRows(group, cards, { tokens, chosen, position, page }) {
     d: `M${left} ${top}${`v${cell}h${cell}`.repeat(kinds.length)}`, ...pen("--ink", 1.5) }), "key");
 }
 
-// A name in two lines, cut where they are full.
 function inTwoLines(name, room) {
   let [first, ...rest] = name.split(" ");
   while (rest.length && textWidth(`${first} ${rest[0]}`, 12) <= room) first += ` ${rest.shift()}`;

@@ -88,18 +88,15 @@ function strongestKeys(weights, { true_cells: cells }) {
   });
 }
 
-function hitsOf(strongest) {
-  const framed = strongest.filter((row) => row.framed);
-  return { hits: framed.filter(({ hit }) => hit).length, rows: framed.length };
-}
-
 function lookAtSnapshot(snapshot, { layer, head }) {
   const [layers, heads] = snapshot.shape, row = Math.min(layer, layers - 1);
   const column = head === null ? null : Math.min(head, heads - 1);
   const weights = replayWeights(snapshot, row, column);
   const strongest = strongestKeys(weights, snapshot);
   const name = column === null ? `mean of ${heads} heads` : `head ${column}`;
-  return { layer: row, head: column, weights, strongest, ...hitsOf(strongest),
+  const framed = strongest.filter((row) => row.framed);
+  const hits = framed.filter(({ hit }) => hit).length;
+  return { layer: row, head: column, weights, strongest, hits, rows: framed.length,
     name: `block ${row}, ${name}` };
 }
 
@@ -168,7 +165,6 @@ function drawReplayChips(group, chips) {
     "stroke-dasharray": right === false ? "4 3" : null, ...told(words, links) }), "key");
 }
 
-// The chosen weights as a map: rows look at columns.
 function drawReplayMap(group, now, look, { x, y, width, high }) {
   const { weights } = look, rows = weights.length, columns = weights[0].length;
   const longest = (words) => Math.max(...words.map((word) => textWidth(fitted(word, 80, 12), 12)));

@@ -140,9 +140,8 @@ function receiverName(receiver) {
   return part ? `${READS[part][0]} of head ${block}.${head}` : receiver;
 }
 
-const senderName = (sender) => sender === "embedding" ? sender : `head ${sender}`;
-
-const edgeWords = ({ sender, receiver }) => `${senderName(sender)} to ${receiverName(receiver)}`;
+const edgeWords = ({ sender, receiver }) =>
+  `${sender === "embedding" ? sender : `head ${sender}`} to ${receiverName(receiver)}`;
 
 // Picture
 
@@ -267,7 +266,6 @@ function drawParts(group, { heads, now, all }, plan) {
   drawLetters(group, plan);
 }
 
-// q, k and v, each where its edges arrive.
 function drawLetters(group, plan) {
   const letters = new Map();
   for (const edge of plan.edges) {

@@ -270,7 +270,6 @@ function drawPatchCells(group, look, place) {
     ({ d: stepBetween(cell(from), cell(to), place), ...pen("--value", 3) }), ([, to]) => to.site);
 }
 
-// In each row the cell that brings most back, where that is at least half.
 const carriers = ({ tops }) => tops.filter(({ share }) => share >= 0.5);
 
 // A curve from the end of one cell to the beginning of a later one.
@@ -342,7 +341,6 @@ function replacedWords({ clean, corrupted }) {
   return `Replaced: ${places.map(words).join("; ")}.`;
 }
 
-// Which vectors bring the answer back.
 function comesBack({ tops, sites, clean, heads }, answer) {
   const order = fromLargest(tops.map(({ share }) => share), 4), best = tops[order[0]];
   const places = order.map((i) => {

@@ -78,7 +78,6 @@ const toldChance = (p) => p < 0.0001 ? "under 0.0001" : p.toFixed(4);
 
 const chanceOf = ({ chosen, probabilities }) => probabilities[chosen];
 
-// Boxes for tokens one after the other, in as many lines as they need.
 const boxesInLines = (labels, room, high, ends) =>
   wrapped(labels.map((label) => Math.min(room.width, Math.max(32, textWidth(label) + 10))),
     { ...room, high, ends });
@@ -109,7 +108,6 @@ function drawSureness(group, { tokens, choices, prompt, at, word }, page, width)
   return bottom + 14;
 }
 
-// A token and the number below it.
 function drawTokenWords(group, words) {
   const quiet = { "aria-hidden": "true", "pointer-events": "none" };
   put.text(group, "words", words, ({ x, y, label, number }) =>
@@ -204,7 +202,6 @@ function drawHeadMap(group, look, page, { x, y, width }) {
   return drawLookers(layer(group, "lookers"), look, page, { x, y: end + (low ? 26 : 8), width });
 }
 
-// What the colors mean, at the right edge.
 function drawMapScale(group, right, y) {
   const shown = [0, 0.1, 0.25, 0.5, 1], x = (i) => right - 96 + 16 * i;
   put.rect(group, "colors", shown, (weight, i) =>

@@ -48,7 +48,6 @@ function cacheSizes(state) {
   return { ways, weights, room };
 }
 
-// Bytes in GiB, MiB or KiB with three digits.
 function bytesWords(bytes) {
   const [unit, name] = bytes >= GIB ? [GIB, "GiB"] : bytes >= KIB ** 2 ? [KIB ** 2, "MiB"] :
     [KIB, "KiB"];
@@ -69,7 +68,6 @@ function drawCaches(state, page) {
   return { ...cacheFacts(found, state), height: place.top(3) + tall + 26 };
 }
 
-// The way's name, what it keeps of a token, and how many texts fit.
 function drawCacheNames(group, { ways }, place) {
   const { beside, right, width, tall, top } = place;
   const y = (i) => (beside ? top(i) + 13 : top(i) - 26);
@@ -85,7 +83,6 @@ function drawCacheNames(group, { ways }, place) {
     beside ? "strong" : "strong end"]);
 }
 
-// The whole memory, and the weights in it.
 function drawMemory(group, { ways, weights, room }, { memory }, place) {
   const { left, right, tall, top, across } = place;
   put.rect(group, "whole", ways, (_, i) =>
@@ -98,7 +95,6 @@ function drawMemory(group, { ways, weights, room }, { memory }, place) {
   put.text(group, "ticks", ticks, ([text, x, look]) => [text, x, top(3) + tall + 16, look]);
 }
 
-// A block for each text; very many are one bar, and what does not fit is only said.
 function drawTexts(group, { ways, weights, room }, { left, right, tall, top, across }) {
   const start = across(weights), scale = (right - left - (start - left)) / Math.max(1, room);
   const blocks = ways.flatMap(({ name, bytes, texts }, i) => {

@@ -1,7 +1,7 @@
 // A model reads further than it was trained: its loss at each position, and for each pair of
 // numbers of a query and key the angles that it met in training and those that are new to it.
 
-import { arc, fixed, layer, put, told } from "../../explorables/web/draw.js";
+import { arc, fixed, grid, layer, put, told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 import { logSoftmax } from "../../explorables/web/generation.js";
 import { inPieces } from "../../explorables/web/in_pieces.js";
@@ -91,7 +91,6 @@ function* readWindow(reading) {
   yield;
 }
 
-// The mean loss over stretches of so many positions.
 function meanLosses({ sums, windows }, step) {
   return Array.from({ length: READ_LENGTH / step }, (_, i) => {
     const part = sums.subarray(i * step, (i + 1) * step);
@@ -161,10 +160,7 @@ function drawLengthAxes(group, { low, high, across, up, place, trained }) {
     x: left, y: top, width: across(trained) - left, height: bottom - top, class: "still",
     fill: "var(--none)", stroke: "none" }));
   const losses = Array.from({ length: Math.floor(2 * (high - low)) + 1 }, (_, i) => low + i / 2);
-  put.path(group, "grid", losses, (loss) =>
-    ({ d: `M${left} ${up(loss)}H${right}`, class: "axis" }), String);
-  put.label(group, "losses", losses, (loss) =>
-    [fixed(loss, 1), left - 7, up(loss) + 4, "small end"], String);
+  grid(group, place, up, losses, (loss) => fixed(loss, 1));
   const places = [0, 64, 128, 192, READ_LENGTH];
   put.label(group, "places", places, (position) =>
     [String(position), across(position), bottom + 16, "small middle"], String);

@@ -1,6 +1,6 @@
 // Twelve settings, three training runs of each: first a prediction, then what was measured.
 
-import { choosable, layer, pen, put, told } from "../../explorables/web/draw.js";
+import { choosable, grid, layer, pen, put, told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 export function PaperVsPractice(view) {
@@ -107,7 +107,6 @@ function cardTexts({ key, x, y, n, runs, mean, measured, predicted, place }, ran
         class: "middle strong" }];
 }
 
-// The position of a point's number and a loss in a chart.
 function chartPlace(points, [low, high], { x, y, wide, tall }) {
   return {
     across: (i) => x + (wide * (i + 1)) / points,
@@ -126,19 +125,15 @@ function chartOf({ curves }, box) {
 function drawAxes(group, { x, y, wide, tall, points, ends, across, up }, { every, learned }) {
   const losses = [];
   for (let loss = Math.ceil(2 * ends[0]) / 2; loss <= ends[1]; loss += 0.5) losses.push(loss);
-  put.line(group, "lines", losses, (loss) =>
-    ({ x1: x, x2: x + wide, y1: up(loss), y2: up(loss), class: "axis" }), String);
-  put.label(group, "losses", losses, (loss) =>
-    [loss.toFixed(1), x - 8, up(loss) + 4, "small end"], String);
+  grid(group, { left: x, right: x + wide }, up, losses, (loss) => loss.toFixed(1));
   const marks = [0, 0.25, 0.5, 0.75, 1].map((part) => Math.round(part * points));
   put.label(group, "steps", marks, (mark) =>
     [mark * every, across(mark - 1), y + tall + 18, "small middle"], String);
   const names = [`loss, nats · dotted: learned below ${learned}`, "training step"];
   put.text(group, "names", names, (text, i) =>
     [text, i ? x + wide : x - 30, i ? y + tall + 34 : y - 14, i ? "small end" : "small"]);
-  put.line(group, "bar", [learned], () => ({
-    x1: x, x2: x + wide, y1: up(learned), y2: up(learned), stroke: "var(--focus)",
-    "stroke-dasharray": "2 4" }));
+  put.path(group, "bar", [0], () =>
+    ({ d: `M${x} ${up(learned)}h${wide}`, ...pen("--focus", 1, "2 4") }));
 }
 
 // The chosen setting's runs as far as they are replayed, before what else is measured.

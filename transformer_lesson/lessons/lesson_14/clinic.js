@@ -1,6 +1,6 @@
 // The clinic: a sick program beside the healthy one, suspects, and probes that cost minutes.
 
-import { choosable, countOf, fixed, layer, pen, put, textLines,
+import { choosable, countOf, fixed, grid, layer, pen, put, textLines,
   told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
@@ -36,7 +36,6 @@ function drawClinic(state, page) {
   return { ...clinicFacts(now, state), height: Math.max(panelEnd, probesEnd) + 4 };
 }
 
-// The case that is open, with what was done in it.
 function clinicCase({ case: number, cases, taken, verdicts, probes, healthy }) {
   const one = cases[number - 1], pressed = taken[number] ?? [], accused = verdicts[number] ?? "";
   const minutes = minutesOf(pressed, probes), rows = probes.map((probe) => {
@@ -52,7 +51,6 @@ const minutesOf = (names, probes) =>
 
 const minuteWords = (n) => countOf(n, "minute");
 
-// Losses of the sick and of the healthy program, and a sentence of each.
 function drawPatient(group, now, { healthy }, { x, y, wide, tall }) {
   const chart = { x: x + 26, y: y + 16, wide: wide - 34, tall: tall - 10 };
   const across = (i) => chart.x + (i / (healthy.losses.length - 1)) * chart.wide;
@@ -76,10 +74,7 @@ function drawPatient(group, now, { healthy }, { x, y, wide, tall }) {
 }
 
 function drawClinicAxes(group, { x, y, wide, tall }, healthy, { across, up }) {
-  put.line(group, "lines", [0, 1, 2, 3], (loss) =>
-    ({ x1: x, x2: x + wide, y1: up(loss), y2: up(loss), class: "axis" }), String);
-  put.label(group, "losses", [0, 1, 2, 3], (loss) =>
-    [loss, x - 8, up(loss) + 4, "small end"], String);
+  grid(group, { left: x, right: x + wide }, up, [0, 1, 2, 3]);
   put.label(group, "steps", [0, 40, 80], (step) =>
     [step, across(step / 2), y + tall + 14, "small middle"], String);
   const names = [["loss, nats", x - 26, y - 6, "small"],
@@ -170,7 +165,6 @@ function drawVerdict(group, now, { x, y, wide }, page) {
   return top + 24;
 }
 
-// A line of code in pieces that fit, broken after a space where there is one.
 function codeLines(line, wide) {
   const most = Math.floor(wide / 7.3), pieces = [];
   let rest = line;

@@ -26,7 +26,6 @@ export function BudgetExplorer(view) {
     draw: (state, page) => drawBudget({ ...state, own: law(), map: map(), at }, page) });
 }
 
-// Two digits, and the word for its size.
 function bigNumber(value) {
   const units = [[1e12, " trillion"], [1e9, " billion"], [1e6, " million"]];
   const [size, word] = units.find(([one]) => value >= 0.995 * one) ?? [1, ""];

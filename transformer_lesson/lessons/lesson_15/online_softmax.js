@@ -1,29 +1,27 @@
 // A softmax in one pass: a query's scores come block by block. Kept are the largest so far and two
 // sums, which shrink by one factor when a larger score comes.
 
-import { choosable, countOf, element, fixed, layer, pen, put, set,
+import { choosable, countOf, element, fixed, grid, layer, pen, put,
   told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 export function OnlineSoftmax(view) {
-  const { model } = view, last = () => blockCount(model.get("scores"), model.get("block"));
+  const { model } = view;
+  const ends = () => [0, Math.ceil(model.get("scores").length / model.get("block"))];
   return frame(view, {
     name: "Online softmax",
     traits: ["scores", "carried", "block", "step", "key", "shrinks"],
     controls: (make, page) => [
       make.choice("Keys in a block", "block", [1, 2, 3, 4, 8]),
-      make.slider("Blocks read", "step", () => [0, last()]),
-      make.play("step", () => [0, last()], 1100),
+      make.slider("Blocks read", "step", ends),
+      make.play("step", ends, 1100),
       scoreSlider(page),
       make.toggle("shrink", "shrinks")],
     draw: drawOnlineSoftmax });
 }
 
-const blockCount = (scores, block) => Math.ceil(scores.length / block);
-
 const chosenKey = ({ scores, key }) => Math.min(key, scores.length - 1);
 
-// The slider of the chosen key's score.
 function scoreSlider(page) {
   const { model } = page, input = element("input", { type: "range", autocomplete: "off" });
   const label = element("span"), output = element("output");
@@ -61,7 +59,6 @@ function onlineStates({ scores, carried, block, shrinks }) {
   return states;
 }
 
-// Softmax over the first keys, all at once, times what they carry.
 function softmaxAtOnce(scores, carried, end) {
   const top = Math.max(...scores.slice(0, end));
   const powers = scores.slice(0, end).map((score) => Math.exp(score - top));
@@ -128,9 +125,7 @@ function onlineBlockWords({ start, end, larger, factor }, i, now) {
 // What each key that was read counts in the sums; dashed, what it counted before this block.
 function drawPowers(group, { scores, states, step, now, shrinks }, place) {
   const { left, cell, tall, top, wide } = place, up = (power) => top + tall * (1 - power);
-  put.path(group, "axes", [0, 1], (mark) =>
-    ({ d: `M${left} ${up(mark)}H${wide}`, class: "axis" }), String);
-  put.label(group, "marks", [0, 1], (mark) => [mark, left - 6, up(mark) + 4, "small end"], String);
+  grid(group, { left, right: wide }, up, [0, 1]);
   const means = wide < 400 ? "" : "what each score counts in the sums: ";
   const heading = `${means}e to the power of s − m`;
   put.label(group, "heading", [0], () => [heading, left, top - 26, "small"]);

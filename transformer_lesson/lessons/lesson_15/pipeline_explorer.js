@@ -127,7 +127,6 @@ function drawPipeline(state, page) {
   return state.view === "pipeline" ? pipelineFacts(work, state) : expertFacts(work, state);
 }
 
-// What a device waits, hatched.
 function drawGaps(group, work, { view }, { x, y, step, high }) {
   const who = view === "pipeline" ? "stage" : "device";
   put.path(group, "paths", gapsOf(work), ([row, start, end]) => ({
@@ -136,7 +135,6 @@ function drawGaps(group, work, { view }, { x, y, step, high }) {
   }), ([row, start]) => `${row} ${start}`);
 }
 
-// A box with slanted lines.
 function hatching(x, y, wide, high) {
   const lines = [`M${x} ${y}h${wide}v${high}h${-wide}z`];
   for (let at = HATCH; at < wide + high; at += HATCH) {
@@ -161,7 +159,6 @@ function drawWork(group, { blocks }, { x, y, step, high, time }) {
     { fill: one.start < time ? inkOn(`var(${color[one.kind]})`) : null }], "key");
 }
 
-// Which device a row is, and beside it what it has to keep, or to do.
 function drawRowNames(group, work, state, { beside, width, y, high }) {
   const at = (row) => (beside ? y(row) + high / 2 + 5 : y(row) - 5);
   put.text(group, "names", work.rows, (text, row) => [text, 0, at(row), "size-13"]);
@@ -182,7 +179,6 @@ function partsKept({ blocks }, row) {
   return most;
 }
 
-// How far the work is done.
 function drawClock(group, { end }, bottom, { x, y, time, left, right }) {
   put.path(group, "line", [0], () =>
     ({ d: `M${x(time)} ${y(0) - 4}V${bottom + 4}`, ...pen("--ink", 2) }));
@@ -192,7 +188,6 @@ function drawClock(group, { end }, bottom, { x, y, time, left, right }) {
   ]);
 }
 
-// What the colors mean.
 function drawKinds(group, { view }, y, { left }) {
   const waits = ["waits", null], kinds = view === "experts" ? [["a token", "--key"], waits] :
     [["forward", "--key"], ["backward, twice as long", "--query"], waits];

@@ -148,7 +148,6 @@ function drawFitNames(group, rows, room, place, page) {
     beside ? "strong" : "strong end"], "name");
 }
 
-// The line up to which a device has room.
 function drawRoom(group, room, rows, { across, top, high, left, right }, { memory, devices }) {
   const x = across(room), end = top(rows - 1) + high + 8;
   put.path(group, "line", [0], () =>

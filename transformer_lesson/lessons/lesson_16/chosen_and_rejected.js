@@ -2,7 +2,7 @@
 // the loss of one pair with the weight of its gradient.
 
 import { drawCurves } from "../../explorables/web/curves.js";
-import { fixed, layer, put, set, textLines, told } from "../../explorables/web/draw.js";
+import { fixed, grid, layer, put, set, textLines, told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 export function ChosenAndRejected(view) {
@@ -76,7 +76,6 @@ function preferenceFrames({ steps, every }, high) {
       curve("wenn: right", 4, ({ wenn }) => wenn)] }];
 }
 
-// One pair: what was asked, both answers with their log-probabilities, and what is written.
 function drawPreferencePair(group, { source, chosen, rejected, history, now, text, kind }, room) {
   const { x, y, wide } = room;
   const marks = { chosen: "✓ the chosen one", rejected: "✗ the rejected one",
@@ -135,10 +134,7 @@ function drawPairAxes(group, heading, { top, tall, left, right, across, up, high
   const words = [heading, { text: "margin", x: right, y: top + tall + 28, class: "small end" }];
   put.text(group, "words", words, (word) => word);
   const marks = [0, 0.5, 1].filter((loss) => loss <= most);
-  put.path(group, "grid", marks, (loss) =>
-    ({ d: `M${left} ${up(loss)}H${right}`, class: "axis" }), String);
-  put.label(group, "losses", marks, (loss) =>
-    [String(loss), left - 6, up(loss) + 4, "small end"], String);
+  grid(group, { left, right }, up, marks);
   put.label(group, "margins", [0, Math.floor(high)], (margin) =>
     [String(margin), across(margin), top + tall + 15, "small middle"], String);
 }

@@ -160,7 +160,6 @@ function drawWays(group, all, coming, { top, high }) {
     ({ x: 0.5, y: top + i * high, width: 60, height: 20, rx: 5, ...pen("--line", 1, "3 4") }), "i");
 }
 
-// Of a probability: gone up, gone down, or about as it was.
 function groupColor({ p, q }) {
   if (Math.abs(q - p) <= GROUP_SEEN) return "var(--soft)";
   return q > p ? "var(--key)" : "var(--minus)";

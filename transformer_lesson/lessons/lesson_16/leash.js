@@ -1,7 +1,7 @@
 // A reward that can be fooled: what the grader gives, what is written, and, once the learner has
 // said where to stop, how much of it is right.
 
-import { choosable, element, fitted, fixed, layer, pen, put, set, textLines,
+import { choosable, element, fitted, fixed, grid, layer, pen, put, set, textLines,
   told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
@@ -13,16 +13,14 @@ export function Leash(view) {
     traits: ["leashes", "runs", "every", "noise", "missing", "run", "leash", "stop", "committed"],
     controls: (make, page) => [
       make.choice("Run", "run", () => runs.map((_, i) => [i, String(i + 1)])),
-      make.choice("Leash", "leash", () => model.get("leashes").map((_, i) =>
-        [i, leashName(model.get("leashes"), i)])),
+      make.choice("Leash", "leash", () => model.get("leashes").map((leash, i) =>
+        [i, leash === 0 ? "none" : String(leash)])),
       make.slider("Stop at step", "stop", () => [0, last],
         (stop) => String(stop * model.get("every"))),
       make.play("stop", () => [0, last], 500),
       stopHere(page)],
     draw: drawLeash });
 }
-
-const leashName = (leashes, i) => leashes[i] === 0 ? "none" : String(leashes[i]);
 
 const leashWords = (leashes, i) => leashes[i] === 0 ? "without a leash" : `on leash ${leashes[i]}`;
 
@@ -83,10 +81,7 @@ function drawLeashChart(group, all, quantity, { left, right, tall, across, until
   const up = (value) => top + tall * (1 - (value - low) / (high - low));
   const marks = Array.from({ length: Math.round((high - low) / ticks) + 1 }, (_, i) =>
     low + i * ticks);
-  put.path(group, "grid", marks, (mark) =>
-    ({ d: `M${left} ${up(mark)}H${right}`, class: "axis" }), String);
-  put.label(group, "marks", marks, (mark) =>
-    [String(mark), left - 6, up(mark) + 4, "small end"], String);
+  grid(group, { left, right }, up, marks);
   const steps = [0, 3, 6, 9, 12].filter((k) => k < all.curve.length);
   put.label(group, "steps", steps, (k) =>
     [String(k * all.every), across(k), top + tall + 15, "small middle"], String);

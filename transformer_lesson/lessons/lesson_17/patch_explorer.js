@@ -71,7 +71,6 @@ function drawFrames(group, frames) {
 const pixelWords = ({ row, column, ink, token, number }) =>
   `row ${row}, column ${column}, ink ${fixed(ink, 1)}: number ${number} of token ${token}`;
 
-// A pixel's position on the right, at each stage.
 function tokenPlace({ row, column, token, number }, cut, { x, y, wide, high }) {
   const { size, side, stage, tokens, numbers } = cut, squares = side / size;
   if (stage < 2) {

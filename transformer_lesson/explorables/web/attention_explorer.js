@@ -41,9 +41,8 @@ function drawAttention(state, page, { model, tokenizer }) {
   const kind = KINDS_OF_ATTENTION[state.attention];
   const knobs = [reading.tokens, kind, state.scaled, state.temperature, state.mask];
   const attended = remembered(page, "attention", knobs, () => {
-    const plain = remembered(page, "plain", reading.tokens, () => {
-      return generate(model, sourceIds(tokenizer, reading), LONGEST_WRITTEN).ids;
-    });
+    const plain = remembered(page, "plain", reading.tokens, () =>
+      generate(model, sourceIds(tokenizer, reading), LONGEST_WRITTEN).ids);
     return watchAttention(model, tokenizer, { reading, kind, state, plain });
   });
   const look = lookAt(attended, state, kind, model.config, page.preview);

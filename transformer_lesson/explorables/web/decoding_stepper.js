@@ -40,9 +40,8 @@ function drawDecoding(state, page, { model, tokenizer }) {
   const text = textToGoOnFrom(state.text, vocabulary, model, tokenizer);
   if (typeof text === "string") return text;
   const knobs = { ...state, step: null };
-  const made = remembered(page, "decoding", knobs, () => {
-    return decodingOf(model, tokenizer, text, state, page);
-  });
+  const made = remembered(page, "decoding", knobs, () =>
+    decodingOf(model, tokenizer, text, state, page));
   page.steps = made.steps;
   const look = { ...made, state, at: Math.min(state.step, made.steps) - 1, page };
   const drawStep = state.strategy === "beam" ? drawBeamTree : drawNextToken;

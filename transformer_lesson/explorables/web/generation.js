@@ -99,9 +99,8 @@ function candidates(session, beams, width) {
     const logProbabilities = logSoftmax(session.nextLogits(beam.ids, beam.cache));
     const tokens = ranked(logProbabilities, width);
     const possible = tokens.filter((token) => logProbabilities[token] > -Infinity);
-    return possible.map((token) => {
-      return { parent, token, logProbability: beam.logProbability + logProbabilities[token] };
-    });
+    return possible.map((token) =>
+      ({ parent, token, logProbability: beam.logProbability + logProbabilities[token] }));
   });
   extended.sort((a, b) => b.logProbability - a.logProbability);
   return extended.map((one, i) => {

@@ -79,9 +79,8 @@ function letterEdits(a, b) {
 
 // The ids that the encoder reads: <unk> for unknown words, <eos> at the end.
 export function sourceIds(tokenizer, { tokens, known }) {
-  const ids = tokens.map((token, i) => {
-    return known[i] ? tokenizer.vocabulary.get(token) : tokenizer.unkId;
-  });
+  const ids = tokens.map((token, i) =>
+    known[i] ? tokenizer.vocabulary.get(token) : tokenizer.unkId);
   return [...ids, tokenizer.eosId];
 }
 

@@ -46,9 +46,7 @@ function drawTokenizers(state, page) {
   let top = 0;
   for (const { name } of rows) layer(svg, name);
   const order = width < 620 ? [2, 0, 1] : [0, 1, 2]; // on a phone first what the sliders move
-  for (const i of order) {
-    top = drawTokenRow(layer(svg, rows[i].name), rows[i], top, width, largest);
-  }
+  for (const i of order) top = drawTokenRow(layer(svg, rows[i].name), rows[i], top, width, largest);
   return { ...longest[now], longest, height: top };
 }
 

@@ -100,9 +100,8 @@ function readRow({ model, layers }, row, heads) {
   const off = heads.map(([name]) => name.split(".", 2).join("."));
   const first = layers.findIndex((name) => off.includes(name));
   const known = new Map(layers.slice(0, Math.max(0, first)).map((name) => [name, row.kept[name]]));
-  const logits = watched(model, { seen, replace: withoutHeads(heads), known }, () => {
-    return model.decode(target, source && model.encode(source), source);
-  });
+  const logits = watched(model, { seen, replace: withoutHeads(heads), known }, () =>
+    model.decode(target, source && model.encode(source), source));
   row.kept ??= Object.fromEntries(layers.map((name) => [name, seen.get(`${name}.output`)]));
   return { seen, logits };
 }

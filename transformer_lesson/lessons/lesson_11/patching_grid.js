@@ -31,9 +31,7 @@ function patchControls(make, page, field) {
 }
 
 function drawPatching(state, page, { model, tokenizer }) {
-  const read = (text) => {
-    return tokenizer ? readWords(text, page, tokenizer) : readIds(text, model.config);
-  };
+  const read = (text) => tokenizer ? readWords(text, page, tokenizer) : readIds(text, model.config);
   const clean = read(state.clean), corrupted = read(state.corrupted);
   const problem = clean.problem ?? corrupted.problem ?? unpatchable(clean, corrupted);
   if (problem) return problem;
@@ -315,9 +313,8 @@ function drawAnswers(group, look, { x: edge, y, width }) {
 
 function patchFacts(look) {
   const { clean, corrupted, right, wrong, best, name, at, read, traced, cells } = look;
-  const answer = `“${name(best)}”`, [high, low] = [right, wrong].map(({ logs }) => {
-    return Math.exp(logs[best]).toFixed(2);
-  });
+  const answer = `“${name(best)}”`, [high, low] = [right, wrong].map(({ logs }) =>
+    Math.exp(logs[best]).toFixed(2));
   const said = (text) => [replacedWords(look), `The probability of ${answer} after “${read[at]}” ` +
     `goes from ${high} to ${low}.`, text,
     ...new Set([...clean.notes, ...corrupted.notes])].join(" ");

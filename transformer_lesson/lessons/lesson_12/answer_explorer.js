@@ -31,9 +31,8 @@ async function recordOf(model) {
   const bytes = Uint8Array.from(atob(model.get("weights")), (letter) => letter.charCodeAt(0));
   const units = new Uint16Array(bytes.buffer), starts = [0];
   choices.forEach((_, at) => starts.push(starts[at] + layers * heads * (prompt + at)));
-  const weight = (at, [l, h], key) => {
-    return units[starts[at] + (l * heads + h) * (prompt + at) + key] / WHOLE_WEIGHT;
-  };
+  const weight = (at, [l, h], key) =>
+    units[starts[at] + (l * heads + h) * (prompt + at) + key] / WHOLE_WEIGHT;
   return { layers, heads, tokens, choices, prompt, weight, lineEnds: model.get("line_ends") };
 }
 
@@ -183,9 +182,8 @@ function drawHeadMap(group, look, page, { x, y, width }) {
   const edge = 22, top = y + 54;
   const wide = Math.min(34, (width - edge) / layers);
   const high = Math.max(14, Math.min(34, wide, 126 / heads));
-  const place = ([l, h]) => {
-    return { x: x + edge + l * wide, y: top + h * high, width: wide, height: high };
-  };
+  const place = ([l, h]) =>
+    ({ x: x + edge + l * wide, y: top + h * high, width: wide, height: high });
   answerHeading(group, { x, y, width }, `who looked at ${word(watched)}?`,
     pinned === watched ? `token ${watched}, kept until you click it again` :
       `token ${watched}; ${all.length} heads, blocks side by side`);

@@ -141,7 +141,7 @@ function drawSumWords(group, { chain, added }, { values, spot, end, start, text,
   const marks = [end, start, ...values.map(({ tip }) => tip), ...onArrows].map(([u, v]) =>
     ({ left: u - 5, right: u + 5, top: v - 5, bottom: v + 5 }));
   put.label(group, "texts", labelsApart(all, marks, x, x + width), (one) =>
-    [one.text, one.x, one.y, `${one.class} middle`], "key");
+    [one.text, one.x, one.y, `${one.class} middle`]);
 }
 
 // Those labels that find a place beside their point, in their order.

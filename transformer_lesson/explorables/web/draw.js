@@ -42,8 +42,8 @@ export function clear(svg) {
 }
 
 // Elements of one kind in a layer of this name, one for each of `data`, in their order. `describe`
-// gives an element's attributes, for a text also as [text, x, y, class, others]; `key` is what it
-// is known by at the next change: a property's name, a function, or else its place.
+// gives an element's attributes, for a text also as [text, x, y, class, others]; `key`, a property's
+// name or a function, is what it is known by at the next change, or else its place.
 //
 //     put.rect(group, "bars", losses, (loss, i) => ({ x: 20 * i, width: 18, height: loss }));
 //     put.label(group, "numbers", losses, (loss, i) => [loss, 20 * i, 12, "small"]);
@@ -72,7 +72,7 @@ function written(one) {
   return { text, x, y, class: style, ...others };
 }
 
-function join(tag, attributes, parent, name, data, describe, key = (_, i) => i) {
+function join(tag, attributes, parent, name, data, describe = (one) => one, key = keyOrPlace) {
   const group = layer(parent, name), known = (group.known ??= new Map());
   const keyOf = typeof key === "string" ? (one) => one[key] : key;
   const names = data.map((one, i) => String(keyOf(one, i))), wanted = new Set(names);
@@ -87,11 +87,14 @@ function join(tag, attributes, parent, name, data, describe, key = (_, i) => i) 
     if (!known.has(name)) known.set(name, document.createElementNS(SVG, tag));
     const node = known.get(name), here = group.children[i] ?? null;
     if (node !== here) group.insertBefore(node, here);
-    const given = attributes(describe(data[i], i)), reached = REACHED.some((one) => one in given);
+    const { key: _, ...given } = attributes(describe(data[i], i));
+    const reached = REACHED.some((one) => one in given);
     set(node, { "pointer-events": tells || reached ? null : "none", ...given });
   });
   if (focused && focused !== group.getRootNode().activeElement) focused.focus();
 }
+
+const keyOrPlace = (one, i) => one?.key ?? i;
 
 const REACHED = ["aria-label", "data-of", "onclick"]; // the pointer goes through everything else
 

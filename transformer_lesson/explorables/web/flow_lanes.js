@@ -124,10 +124,10 @@ function drawLaneRibbons(group, plan, look) {
     .filter(({ kind }) => kind.includes("attention")).map((column) => ({ lane, column })));
   const all = columns.map((one) => ribbonsOf(one, plan, look));
   put.path(group, "others", all.flatMap(({ others }) => others), ({ d, thick, kind }) =>
-    ({ class: classOf(kind), d, "stroke-width": thick, opacity: 0.17 }), "key");
+    ({ class: classOf(kind), d, "stroke-width": thick, opacity: 0.17 }));
   put.path(group, "own", all.flatMap(({ own }) => own), ({ d, thick, kind, words, opacity }) => ({
     class: classOf(kind), d, "stroke-width": thick, opacity,
-    ...(words ? told(words) : { "pointer-events": "none", "aria-hidden": "true" }) }), "key");
+    ...(words ? told(words) : { "pointer-events": "none", "aria-hidden": "true" }) }));
 }
 
 const classOf = (kind) => `ribbon flat ${kind === "cross_attention" ? "crossing" : ""}`;

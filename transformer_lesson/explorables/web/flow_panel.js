@@ -85,7 +85,7 @@ function drawBrought(group, glance, { x, y, width }) {
       tell: i ? { "aria-hidden": "true", "pointer-events": "none" } :
         told(`read out as words, it pushes ${way}: ${list.join(", ")}`) })));
   put.text(group, "pushes", lines, ({ text, tell }, i) =>
-    ({ text: fitted(text, width, 12), x, y: y + 31 + 14 * i, class: "number", ...tell }), "key");
+    ({ text: fitted(text, width, 12), x, y: y + 31 + 14 * i, class: "number", ...tell }));
 }
 
 function drawRowNumbers(group, look, page, { x, y, width }) {
@@ -122,13 +122,13 @@ function drawBars(group, { x, y, width, height }, bars, chosen) {
   put.rect(group, "bars", bars, ({ key, value }, i) => ({
     x: x + i * wide, width: Math.max(1, wide - Math.min(2, wide * 0.2)),
     y: Math.min(zero, zero - value * unit) - 1, height: Math.abs(value * unit) + 2,
-    fill: signed(value, largest), class: key === chosen ? "picked" : null }), "key");
+    fill: signed(value, largest), class: key === chosen ? "picked" : null }));
   put.rect(group, "places", bars, ({ tell }, i) =>
-    ({ x: x + i * wide, y, width: wide, height, class: "bar-place", ...tell }), "key");
+    ({ x: x + i * wide, y, width: wide, height, class: "bar-place", ...tell }));
   const broad = wide < BROAD ? highestApart(bars, wide) : []; // a finger hits what stands out
   put.rect(group, "broad", broad, ({ i, link, choose }) => ({
     x: x + (i + 0.5) * wide - BROAD / 2, y, width: BROAD, height, class: "bar-place",
-    "data-of": link, onclick: choose }), "key");
+    "data-of": link, onclick: choose }));
   const at = bars.findIndex(({ key }) => key === chosen), tip = x + (at + 0.5) * wide;
   put.path(group, "pointers", at < 0 ? [] : [0], () =>
     ({ d: `M${tip} ${y + height + 1}l4 6h-8z`, fill: "var(--query)" }), String);

@@ -96,10 +96,9 @@ function drawPaths(group, placed) {
     if (writes) heads.push({ key: `${side}.out`, x: middle, y: end });
   }
   if (placed.length === 2) paths.push(memoryPath(placed));
-  put.path(group, "lines", paths, ({ points }) =>
-    ({ d: rounded(points), ...pen("--soft", 1.5) }), "key");
+  put.path(group, "lines", paths, ({ points }) => ({ d: rounded(points), ...pen("--soft", 1.5) }));
   put.path(group, "heads", heads, ({ x, y }) =>
-    ({ d: `M${x - 4} ${y + 6} L${x} ${y} L${x + 4} ${y + 6} Z`, fill: "var(--soft)" }), "key");
+    ({ d: `M${x - 4} ${y + 6} L${x} ${y} L${x + 4} ${y + 6} Z`, fill: "var(--soft)" }));
 }
 
 // A residual path: from below a group of boxes to its sum.
@@ -134,14 +133,14 @@ function drawBoxes(group, boxes, view) {
   const all = [...boxes.filter(({ round }) => !round), ...inside];
   put.rect(group, "boxes", all, (box) => ({
     x: box.x, y: box.y, width: box.wide, height: box.tall, rx: 8,
-    ...pressed(box.part, view, boxWords(box, view)) }), "key");
+    ...pressed(box.part, view, boxWords(box, view)) }));
   const sums = boxes.filter(({ round }) => round);
   put.circle(group, "sums", sums, (box) => ({
     cx: box.x + box.wide / 2, cy: box.y + box.tall / 2, r: box.tall / 2,
-    ...pressed(box.part, view, boxWords(box, view)) }), "key");
+    ...pressed(box.part, view, boxWords(box, view)) }));
   const written = [...all.flatMap((box) => boxTexts(box, view)), ...sums.map((box) => ({
     key: box.key, text: "+", x: box.x + box.wide / 2, y: box.y + 14, class: "middle strong" }))];
-  put.label(group, "texts", written, ({ key, ...text }) => text, "key");
+  put.label(group, "texts", written);
 }
 
 // The attention inside a box: at its right, or at its foot where columns are narrow.
@@ -169,8 +168,7 @@ function drawEnds(group, placed, { wide, inner, narrow }) {
   const ends = placed.flatMap(({ side, reads, writes, middle, floor, boxes }) => [
     { key: `${side} in`, text: reads, x: middle, y: floor - 6 },
     ...(writes ? [{ key: `${side} out`, text: writes, x: middle, y: boxes.at(-1).y - 16 }] : [])]);
-  put.text(group, "ends", ends, ({ text, x, y }) =>
-    [fitted(text, room, 12), x, y, "small middle"], "key");
+  put.text(group, "ends", ends, ({ text, x, y }) => [fitted(text, room, 12), x, y, "small middle"]);
   const memory = placed.length === 2 ? placed.slice(0, 1) : [];
   put.text(group, "memory", memory, ({ middle, boxes }) => [
     "memory", middle - (narrow ? 6 : 10), boxes.at(-1).y - 22, "strong",

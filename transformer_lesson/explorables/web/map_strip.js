@@ -16,7 +16,7 @@ export function drawStrip(svg, view) {
     x: station.x, y: station.y, width: station.wide, height: STATION.tall, rx: 9,
     ...buttonOf(station, view), ...(station.here ? { fill: "var(--ink)" } : {}) }), "part");
   const written = stations.flatMap((station) => stationTexts(station, view, size));
-  put.label(svg, "texts", written, ({ key, ...text }) => text, "key");
+  put.label(svg, "texts", written);
   const height = rows.length * (STATION.tall + STATION.below) - STATION.below + 4;
   set(svg, { width: page.width, height });
 }

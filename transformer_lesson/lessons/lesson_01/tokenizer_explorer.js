@@ -164,12 +164,12 @@ function drawTokenBoxes(group, { name }, placed, color) {
     fill: `color-mix(in oklab, ${color} ${token.unknown ? 0 : 16}%, var(--paper))`,
     stroke: token.fresh ? "var(--focus)" : color, "stroke-width": token.fresh ? 3 : 1,
     "stroke-dasharray": token.unknown ? "4 3" : null, "pointer-events": token.taken ? "none" : null,
-    ...(token.taken ? UNTOLD : told(tokenWords(name, token), charLinks(token))) }), "key");
+    ...(token.taken ? UNTOLD : told(tokenWords(name, token), charLinks(token))) }));
   const texts = placed.flatMap(({ key, x, y, wide, text, ...token }) => [
     { key: `${key}`, text: fitted(text, wide - 6), x: x + wide / 2, y: y + 20, class: "middle" },
     { key: `${key} id`, text: captionOf(token), x: x + wide / 2, y: y + 37, class: "small middle" },
   ]);
-  put.label(group, "texts", texts, ({ key, ...text }) => text, "key");
+  put.label(group, "texts", texts);
 }
 
 const tokenWords = (name, { text, id, unknown, fresh }) =>

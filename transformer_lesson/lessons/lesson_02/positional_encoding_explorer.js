@@ -160,7 +160,7 @@ function drawStripes(group, { chosen, state }, { left, top, width, height }) {
   put.label(group, "names", names, (name) => [
     String(name), left - 6,
     name === other ? Math.max(y(other), y(position) + 12 * (other > position)) : y(name),
-    far(name) ? "small end" : "small end strong"], (name) => name);
+    far(name) ? "small end" : "small end strong"]);
   const rows = [{ row: other, color: "var(--key)" }, { row: position, color: "var(--query)" }];
   const marks = rows.map(({ row, color }) =>
     ({ x: left - 2, y: top + row * down - 1, width: width + 4, height: down + 2, color }));

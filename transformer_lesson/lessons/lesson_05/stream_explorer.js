@@ -127,7 +127,7 @@ function drawStrips(group, { points, added, states, point, number, width, high }
   const marks = pictures.flatMap(([name, , at]) => points.slice(0, point + 1).map((_, i) => ({
     key: `${name} ${i}`, x: at.x + (at.width * number) / width, y: 18 + high * i,
     width: Math.max(2, at.width / width), height: 28 })));
-  put.rect(group, "marks", marks, ({ key, ...mark }) => ({ ...mark, ...pen("--query") }), "key");
+  put.rect(group, "marks", marks, ({ key, ...mark }) => ({ ...mark, ...pen("--query") }));
 }
 
 // The points, each a button; beside it how long what it adds is, and what the word has become.
@@ -154,7 +154,7 @@ function drawPoints(group, look, place, page) {
       { key: `share ${i}`, x: place.says.x, y: top(i) + 34, class: "number",
         text: says.share.toFixed(2) }] : [])])].filter(({ text }) => text);
   drawDots(layer(group, "dots"), now, look, place, top);
-  put.label(group, "texts", texts, ({ key, ...text }) => text, "key");
+  put.label(group, "texts", texts);
 }
 
 // A number of the stream; where a norm follows the sum, both before and after it.

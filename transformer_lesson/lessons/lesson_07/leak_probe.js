@@ -144,7 +144,7 @@ function drawLeakGauges(group, parts, places, scale) {
   const { across, start, gaugeBox, gauge, words } = places, { outputs } = parts;
   put.text(group, "titles", ["output", "moves by"], (text, i) => [
     text, across ? 0 : [gauge[0], words][i], across ? [gauge[0] - 8, words][i] : start - 24,
-    "small"], (text) => text);
+    "small"]);
   put.rect(group, "boxes", outputs, (output) => ({
     ...gaugeBox(output.i, gauge), class: "box", rx: 3,
     ...told(`output ${output.i}, at “${output.token}”, ${outputDid(output, parts)}`,
@@ -209,7 +209,7 @@ function drawLeakSquares(group, parts, top) {
   put.rect(group, "cards", cards, (card) => ({
     x: card.x + 1, y: card.y, width: card.wide, height: tall, rx: 8, class: "box",
     ...choosable(`${card.name}: ${leakVerdict(card)}`, card.name === chosen.name,
-      () => page.set({ model: card.name })) }), "key");
+      () => page.set({ model: card.name })) }));
   drawLeakCells(group, cards);
   drawLeakRows(group, cards, parts);
   drawLeakNames(group, cards, tall);
@@ -230,7 +230,7 @@ function drawLeakNames(group, cards, tall) {
     { text: leakVerdict(card), y: y + tall - 8, strong: true },
   ].map((text, i) => ({ ...text, key: `${key}.${i}`, x: x + wide / 2 })));
   put.label(group, "names", texts, ({ text, x, y, strong }) =>
-    [text, x, y, strong ? "small middle strong" : "small middle", { fill: "var(--ink)" }], "key");
+    [text, x, y, strong ? "small middle strong" : "small middle", { fill: "var(--ink)" }]);
 }
 
 const LEAK_LEGEND = ["row: replaced token, column: output", "gray: not tried yet",
@@ -254,7 +254,7 @@ function drawLeakCells(group, cards) {
     return Object.entries(LEAK_COLORS).map(([kind, fill]) =>
       ({ key: `${key} ${kind}`, d: square(kind).join(""), fill }));
   });
-  put.path(group, "cells", shapes, ({ d, fill }) => ({ d, fill }), "key");
+  put.path(group, "cells", shapes, ({ d, fill }) => ({ d, fill }));
 }
 
 // Each row of each square is a button: this model, this token. It is gray until it was tried, and
@@ -272,7 +272,7 @@ function drawLeakRows(group, cards, { tokens, chosen, position, page }) {
         () => probe(page, name, t), `token${t}`) };
   }, ({ key, t }) => `${key}.${t}`);
   put.path(group, "stairs", cards, ({ kinds, left, top, cell }) => ({
-    d: `M${left} ${top}${`v${cell}h${cell}`.repeat(kinds.length)}`, ...pen("--ink", 1.5) }), "key");
+    d: `M${left} ${top}${`v${cell}h${cell}`.repeat(kinds.length)}`, ...pen("--ink", 1.5) }));
 }
 
 function inTwoLines(name, room) {

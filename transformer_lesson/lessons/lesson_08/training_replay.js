@@ -162,7 +162,7 @@ function drawReplayChips(group, chips) {
   put.box(group, "chips", chips, ({ x, y, width, height, word, right, words, links }) => ({
     x, y, width, height, rx: 7, word, font: "size-13", class: null, fill: "var(--card)",
     stroke: strokes.get(right) ?? "var(--line)", "stroke-width": 1.5,
-    "stroke-dasharray": right === false ? "4 3" : null, ...told(words, links) }), "key");
+    "stroke-dasharray": right === false ? "4 3" : null, ...told(words, links) }));
 }
 
 function drawReplayMap(group, now, look, { x, y, width, high }) {
@@ -238,7 +238,7 @@ function drawReplayColumns(group, now, { weights }, { left, wide, bottom }) {
       text: fitted(word, 80, 12), class: "small end", x, y, transform: `rotate(-45 ${x} ${y})`,
       ...told(`“${word}” gets ${weightWords(total / weights.length)} of a row, on average`,
         links(key)) };
-  }, "key");
+  });
 }
 
 // A small map of every head and of each layer's mean, as buttons; returns where they end.
@@ -267,7 +267,7 @@ function drawReplayHeads(group, now, look, { x, y, width, high, page }) {
     { ...one, key: `${one.name} hits`, text: `${one.hits}/${one.rows}`, low: 13 },
   ]).filter(({ low, rows }) => !low || rows);
   put.label(group, "names", lined, ({ text, x, y, low = 0 }) =>
-    [text, x + side / 2, y + side + 12 + low, "small middle"], "key");
+    [text, x + side / 2, y + side + 12 + low, "small middle"]);
   return y + 20 + layers * lines * line;
 }
 

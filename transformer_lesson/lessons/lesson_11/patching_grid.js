@@ -244,7 +244,7 @@ function drawSites(group, { sites }, { across, cell, wide, high, label, room, to
     return { text, x: at(sites.findIndex(({ group: other }) => other === text)).x, y: 16,
       class: "small" };
   });
-  put.label(group, "names", [...names, ...groups], (name) => name);
+  put.label(group, "names", [...names, ...groups]);
   const lines = across ? [{ text: "clean", y: 19 }, { text: "corrupted", y: 38 }] : [];
   put.label(group, "lines", lines, ({ text, y }) => [text, label - 8, y, "small end"], "text");
 }

@@ -217,7 +217,7 @@ function drawMapNumbers(group, { layers, heads }, { x, y, wide, high }) {
     text: l, x: x + (l + 0.5) * wide, y: y - 6, class: "small middle" }));
   const down = spaced(heads, high * 1.4).map((h) => ({
     text: h, x: x - 6, y: y + (h + 0.5) * high + 4, class: "small end" }));
-  put.label(group, "texts", [...across, ...down], (one) => one);
+  put.label(group, "texts", [...across, ...down]);
 }
 
 // The heads that gave most to the watched token, by name; returns where they end.

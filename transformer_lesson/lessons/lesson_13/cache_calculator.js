@@ -77,7 +77,7 @@ function drawCacheNames(group, { ways }, place) {
       y: y(i) + (beside ? 17 : 0) },
     { text: `${bytesWords(way.token)} a token`, class: "small", x: 0,
       y: y(i) + (beside ? 33 : 17) }]);
-  put.text(group, "lines", lines, (line) => line);
+  put.text(group, "lines", lines);
   put.text(group, "counts", ways, ({ texts }, i) => [
     countOf(texts, "text"), beside ? right + 12 : width, beside ? top(i) + tall / 2 + 5 : y(i) + 17,
     beside ? "strong" : "strong end"]);

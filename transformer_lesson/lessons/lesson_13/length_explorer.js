@@ -168,7 +168,7 @@ function drawLengthAxes(group, { low, high, across, up, place, trained }) {
     { text: "nats a character", x: 0, y: 12, class: "small" },
     { text: "position", x: right, y: bottom + 32, class: "small end" },
     { text: `trained up to ${trained}`, x: left + 6, y: bottom - 8, class: "small" }];
-  put.text(group, "words", words, (word) => word);
+  put.text(group, "words", words);
 }
 
 // For each pair: how far it had turned at the ends of training and of reading, how much of the

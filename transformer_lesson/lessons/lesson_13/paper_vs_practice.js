@@ -81,15 +81,15 @@ function drawCards(group, settings, { top, wide, tall }, { ranked, curves }, pag
   put.rect(group, "boxes", cards, (one) => ({
     x: one.x, y: one.y, width: wide - 6, height: tall - 6, rx: 9, class: "box",
     ...choosable(resultWords(one), one.chosen, () => page.set(valuesOf(one.key)), linkOf(one.key)),
-  }), "key");
+  }));
   const texts = cards.flatMap((one) => cardTexts(one, ranked, wide - 6, tall));
-  put.label(group, "texts", texts, ({ key, ...text }) => text, "key");
+  put.label(group, "texts", texts);
   const all = Object.values(curves).flat(2), ends = [Math.min(...all), Math.max(...all)];
   const small = cards.filter(({ measured }) => measured).flatMap(({ key, runs, x, y }) =>
     runs.map((run, i) => ({ key: `${key} ${i}`, run, i, x: x + 8, y: y + 34 })));
   put.path(group, "small", small, ({ run, i, x, y }) => ({
     d: curvePath(run, chartPlace(pointsOf(curves), ends,
-      { x, y, wide: wide - 22, tall: tall - 60 })), ...pen(SEEDS[i % 3][0], 1.3) }), "key");
+      { x, y, wide: wide - 22, tall: tall - 60 })), ...pen(SEEDS[i % 3][0], 1.3) }));
 }
 
 function cardTexts({ key, x, y, n, runs, mean, measured, predicted, place }, ranked, wide, tall) {

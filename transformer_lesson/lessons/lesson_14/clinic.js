@@ -81,7 +81,7 @@ function drawClinicAxes(group, { x, y, wide, tall }, healthy, { across, up }) {
     ["step", x + wide, y + tall + 14, "small end"],
     ["— sick", x + wide - 70, y - 6, "small end sick"],
     ["- - healthy", x + wide, y - 6, "small end sound"]];
-  put.text(group, "names", names, ([text, x, y, style]) => [text, x, y, style], ([text]) => text);
+  put.text(group, "names", names);
 }
 
 // A card for each suspect: pressed, it is accused. Returns where they end.
@@ -105,7 +105,7 @@ function drawSuspects(group, now, { x, y, wide }, page) {
   }), "name");
   const lines = cards.flatMap((one) => one.lines.map((text, i) => (
     { text, y: one.top + 19 + 17 * i, key: `${one.name} ${i}` })));
-  put.label(group, "words", lines, ({ text, y: at }) => [text, x + 10, at, "size-13"], "key");
+  put.label(group, "words", lines, ({ text, y: at }) => [text, x + 10, at, "size-13"]);
   return top;
 }
 
@@ -132,7 +132,7 @@ function drawProbes(group, now, { x, y, wide }, page) {
     key: `${one.name} ${at}`, at, y: one.top + 15,
     text: at === "name" || at === "cost" || one.shown ? one[at] : "" })));
   put.label(group, "cells", cells, ({ text, at, y: top }) =>
-    [text, places[at], top, at === "name" ? "size-13" : "number end"], "key");
+    [text, places[at], top, at === "name" ? "size-13" : "number end"]);
 }
 
 const probeWords = ({ name, cost, asks, unit, sick, right, shown }) => shown

@@ -151,12 +151,12 @@ function drawWork(group, { blocks }, { x, y, step, high, time }) {
     x: x(one.start), y: y(one.row), width: Math.max(1, one.length * step - 1), height: high,
     rx: Math.min(3, step / 4), fill: `var(${color[one.kind]})`,
     opacity: one.start < time ? 1 : 0.25,
-    ...told(`${one.words}, from ${one.start} to ${one.start + one.length}`, one.link) }), "key");
+    ...told(`${one.words}, from ${one.start} to ${one.start + one.length}`, one.link) }));
   const named = blocks.filter((one) => one.length * step >= 9 * `${one.name}`.length);
   put.label(group, "names", named, (one) => [
     `${one.name}`, x(one.start + one.length / 2) - 0.5, y(one.row) + high / 2 + 4,
     `${step < 14 ? "size-10" : "number"} middle`,
-    { fill: one.start < time ? inkOn(`var(${color[one.kind]})`) : null }], "key");
+    { fill: one.start < time ? inkOn(`var(${color[one.kind]})`) : null }]);
 }
 
 function drawRowNames(group, work, state, { beside, width, y, high }) {

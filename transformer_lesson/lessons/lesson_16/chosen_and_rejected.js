@@ -99,8 +99,7 @@ function drawPreferencePair(group, { source, chosen, rejected, history, now, tex
     const all = bold ? history.map(([, , text]) => text) : [words]; // it stays as high as any
     low += 17 * Math.max(...all.map((one) => inLines(one).length)) + 4;
   }
-  put.text(group, "texts", lines, ({ text, y: height, class: style }) =>
-    [text, x, height, style], "key");
+  put.text(group, "texts", lines, ({ text, y: height, class: style }) => [text, x, height, style]);
   return low;
 }
 
@@ -132,7 +131,7 @@ function drawPairLoss(group, { losses, k, every, beta }, { x, y, wide }) {
 
 function drawPairAxes(group, heading, { top, tall, left, right, across, up, high, most }) {
   const words = [heading, { text: "margin", x: right, y: top + tall + 28, class: "small end" }];
-  put.text(group, "words", words, (word) => word);
+  put.text(group, "words", words);
   const marks = [0, 0.5, 1].filter((loss) => loss <= most);
   grid(group, { left, right }, up, marks);
   put.label(group, "margins", [0, Math.floor(high)], (margin) =>

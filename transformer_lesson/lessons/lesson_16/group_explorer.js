@@ -138,15 +138,15 @@ function drawGroupAnswers(group, now, place, page) {
     class: one.at === chosenAt ? "picked" : "box", fill: signed(change(one), 1),
     font: one.small ? "size-12" : "size-13",
     ...choosable(tokenTells(one, now), one.i === row.i && one.n === token,
-      () => page.set({ answer: one.i, token: one.n, drawn: rows.length }), links(one)) }), "key");
+      () => page.set({ answer: one.i, token: one.n, drawn: rows.length }), links(one)) }));
   const value = (one) => (stage < 4 ? one.p : one.q);
   put.rect(group, "bars", all, (one) => ({
     x: one.x + 2, y: one.y + 22, height: 3.5, width: value(one) * (one.wide - 4),
-    fill: stage < 4 ? "var(--key)" : groupColor(one) }), "key");
+    fill: stage < 4 ? "var(--key)" : groupColor(one) }));
   const marks = stage < 4 ? [] : all.filter(({ p, q }) => Math.abs(p - q) > GROUP_SEEN);
   put.path(group, "marks", marks, (one) => ({
     d: `M${one.x + 2 + one.p * (one.wide - 4)} ${one.y + 20}v7`, stroke: "var(--ink)",
-    "stroke-width": 1.5 }), "key");
+    "stroke-width": 1.5 }));
 }
 
 // Beside the boxes: a ring around the word with which an answer leaves the right one, and a place
@@ -214,7 +214,7 @@ function drawTally(group, shown, left, y) {
   const dots = tallies.flatMap((one) =>
     Array.from({ length: one.times }, (_, k) => ({ ...one, k, key: `${one.i}.${k}` })));
   put.circle(group, "dots", dots, (one) =>
-    ({ cx: across(one.k + 0.5), cy: y(one) + 7, r: 5, fill: "var(--key)" }), "key");
+    ({ cx: across(one.k + 0.5), cy: y(one) + 7, r: 5, fill: "var(--key)" }));
   put.path(group, "expected", tallies, (one) =>
     ({ d: `M${across(one.expected)} ${y(one) + 14}l4 7h-8z`, fill: "var(--ink)" }), "i");
   put.rect(group, "places", tallies, (one) => ({

@@ -135,8 +135,7 @@ function drawLeashTexts(group, { sentences, curve, now, every, stop, shown }, { 
     add(`text${i}`, marked(now), 14, null, curve.map(marked));
     low += 6;
   });
-  put.text(group, "texts", lines, ({ text, y: height, class: style }) =>
-    [text, x, height, style], "key");
+  put.text(group, "texts", lines, ({ text, y: height, class: style }) => [text, x, height, style]);
   return low + 10;
 }
 

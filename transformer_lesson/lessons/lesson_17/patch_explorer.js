@@ -50,7 +50,7 @@ function drawPixels(group, pixels, chosen, { size, side }, { x, y, cell, size: w
   put.rect(group, "pixels", pixels, (one) => ({
     x: x + one.column * cell, y: y + one.row * cell, width: cell, height: cell,
     fill: shade(one.ink), ...choosable(pixelWords(one), one === chosen,
-      () => page.set({ row: one.row, column: one.column }), `pixel${one.key}`) }), "key");
+      () => page.set({ row: one.row, column: one.column }), `pixel${one.key}`) }));
   const lines = Array.from({ length: side / size + 1 }, (_, i) => i * size * cell);
   put.path(group, "lines", lines, (at) => ({
     d: `M${x} ${y + at}h${whole}M${x + at} ${y}v${whole}`, stroke: "var(--query)",
@@ -92,7 +92,7 @@ function drawPatchTokens(group, pixels, chosen, cut, place) {
     const { x, y, wide, high } = tokenPlace(one, cut, place), thin = rows && high > 8 ? 1.5 : 0;
     return { x, y, width: Math.max(1, wide), height: Math.max(1, high - thin),
       fill: shade(one.ink), "data-links": `pixel${one.key}`, "data-of": `pixel${one.key}` };
-  }, "key");
+  });
   const own = tokenPlace(chosen, cut, place), first = pixels.find(({ token, number }) =>
     token === chosen.token && number === 0), corner = tokenPlace(first, cut, place);
   const square = rows ? { ...corner, wide: corner.wide * numbers } :

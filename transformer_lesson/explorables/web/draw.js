@@ -42,8 +42,9 @@ export function clear(svg) {
 }
 
 // Elements of one kind in a layer of this name, one for each of `data`, in their order. `describe`
-// gives an element's attributes, for a text also as [text, x, y, class, others]; `key`, a property's
-// name or a function, is what it is known by at the next change, or else its place.
+// gives an element's attributes, for a text also as [text, x, y, class, others]; `key`, the name of
+// a property or a function, is what it is known by at the next change; by default its own `key`, or
+// else its place.
 //
 //     put.rect(group, "bars", losses, (loss, i) => ({ x: 20 * i, width: 18, height: loss }));
 //     put.label(group, "numbers", losses, (loss, i) => [loss, 20 * i, 12, "small"]);

@@ -93,12 +93,8 @@ export function remembered(page, name, key, make) {
 // Says that something is on its way, or what is wrong with it, until it is there.
 function wait(page, promise) {
   page.waits = "The model is on its way.";
-  const arrive = (loaded) => {
-    [page.loaded, page.waits] = [loaded, ""];
-  };
-  const fail = (error) => {
-    page.waits = error.message;
-  };
+  const arrive = (loaded) => Object.assign(page, { loaded, waits: "" });
+  const fail = (error) => Object.assign(page, { waits: error.message });
   promise.then(arrive, fail).then(() => {
     page.came = true;
     page.redraw();
@@ -208,7 +204,7 @@ function tallest(part, texts) {
 
 function makers(page) {
   const all = { text: textField, number: numberField, slider: rangeSlider, toggle: checkBox,
-    choice: buttonChoice, play: playButton };
+    choice: buttonChoice, play: playButton, button: actionButton };
   const bound = ([name, make]) => [name, (...parts) => make(page, ...parts)];
   return Object.fromEntries(Object.entries(all).map(bound));
 }
@@ -310,6 +306,13 @@ function buttonChoice(page, label, trait, options) {
     });
     for (const button of buttons.splice(all.length)) button.remove();
   });
+}
+
+// Sets what `changes` returns; `state` gives its attributes, such as `disabled`.
+function actionButton(page, text, changes, state) {
+  const onclick = () => page.set(changes());
+  const button = element("button", { type: "button", text, onclick });
+  return updated(page, button, () => set(button, state()));
 }
 
 // Moves a whole number to its end, one after the other, until it is pressed again.

@@ -1,7 +1,7 @@
 // A typed sentence and its translation: who looked at whom, what else was likely at each step, and
 // what becomes of the rest when another word is forced.
 
-import { choosable, element, fitted, layer, put, set, shade, textWidth, told } from "./draw.js";
+import { choosable, fitted, layer, put, shade, textWidth, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
 import { generate, likeliest, softmax } from "./generation.js";
 import { firstLargest, fromLargest } from "./ranking.js";
@@ -28,8 +28,8 @@ function playgroundControls(make, page) {
   for (const group of [examples, ...heads]) group.classList.add("dense");
   typed.addEventListener("input", begin);
   examples.addEventListener("click", begin);
-  const free = element("button", { type: "button", text: "Force nothing", onclick: begin });
-  page.updates.push(() => set(free, { disabled: !page.model.get("forced").length }));
+  const free = make.button("Force nothing", () => WHOLE,
+    () => ({ disabled: !page.model.get("forced").length }));
   return [
     typed,
     make.play("shown", () => [1, page.steps ?? 1]),

@@ -1,7 +1,7 @@
 // Heads switched off, one or several: what that costs, where, and which head is needed then. What
 // a head costs is told once it was switched off.
 
-import { choosable, element, fitted, layer, put, set, shade, textWidth,
+import { choosable, fitted, layer, put, shade, textWidth,
   told } from "../../explorables/web/draw.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
 import { likeliest, logSoftmax } from "../../explorables/web/generation.js";
@@ -17,14 +17,9 @@ const SWITCHES_HIGH = 380; // pixels for all heads, where they are not many
 export const HeadAblation = (view) => frame(view, {
   name: "Head ablation",
   traits: ["removed", "tried"],
-  controls: ablationControls, load: modelOf, draw: drawAblation });
-
-function ablationControls(make, page) {
-  const onclick = () => page.set({ removed: [] });
-  const all = element("button", { type: "button", text: "All heads on", onclick });
-  page.updates.push(() => set(all, { disabled: !page.model.get("removed").length }));
-  return [all];
-}
+  controls: (make, { model }) => [make.button("All heads on", () => ({ removed: [] }),
+    () => ({ disabled: !model.get("removed").length }))],
+  load: modelOf, draw: drawAblation });
 
 function drawAblation({ removed, tried = [] }, page, { model }) {
   const heads = page.model.get("heads"), off = removed.map(String);

@@ -1,8 +1,7 @@
 // A small model as a graph: each path from one part to another is an edge that can be cut.
 
 import { circuitOf, edgeName, readCut } from "./circuit_pass.js";
-import { choosable, element, layer, pen, put, set, shade,
-  told } from "../../explorables/web/draw.js";
+import { choosable, layer, pen, put, shade, told } from "../../explorables/web/draw.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
 import { likeliest, logSoftmax } from "../../explorables/web/generation.js";
 import { inPieces } from "../../explorables/web/in_pieces.js";
@@ -27,14 +26,9 @@ function circuitControls(make, page) {
     cuts["Only the circuit"] = edges.filter((edge) => !inside(edge));
     cuts["All but the circuit"] = edges.filter(inside);
   }
-  const buttons = Object.entries(cuts).map(([text, cut]) => {
-    const button = element("button", { type: "button", text, onclick: () => page.set({ cut }) });
-    page.updates.push(() => {
-      const chosen = cutName(page.model.get("cut")) === cutName(cut);
-      set(button, { "aria-pressed": String(chosen) });
-    });
-    return button;
-  });
+  const isNow = (cut) => cutName(page.model.get("cut")) === cutName(cut);
+  const buttons = Object.entries(cuts).map(([text, cut]) =>
+    make.button(text, () => ({ cut }), () => ({ "aria-pressed": String(isNow(cut)) })));
   return [...buttons, make.toggle("width: what its cut would cost", "costs")];
 }
 

@@ -1,7 +1,7 @@
 // A reward that can be fooled: what the grader gives, what is written, and, once the learner has
 // said where to stop, how much of it is right.
 
-import { choosable, element, fitted, fixed, grid, layer, pen, put, set, textLines,
+import { choosable, fitted, fixed, grid, layer, pen, put, set, textLines,
   told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
@@ -11,28 +11,20 @@ export function Leash(view) {
   return frame(view, {
     name: "Leash",
     traits: ["leashes", "runs", "every", "noise", "missing", "run", "leash", "stop", "committed"],
-    controls: (make, page) => [
+    controls: (make) => [
       make.choice("Run", "run", () => runs.map((_, i) => [i, String(i + 1)])),
       make.choice("Leash", "leash", () => model.get("leashes").map((leash, i) =>
         [i, leash === 0 ? "none" : String(leash)])),
       make.slider("Stop at step", "stop", () => [0, last],
         (stop) => String(stop * model.get("every"))),
       make.play("stop", () => [0, last], 500),
-      stopHere(page)],
+      make.button("Stop here", () => ({ committed: { ...model.get("committed"),
+        [model.get("run")]: [model.get("leash"), model.get("stop")] } }),
+      () => ({ disabled: String(model.get("run")) in model.get("committed") }))], // once in a run
     draw: drawLeash });
 }
 
 const leashWords = (leashes, i) => leashes[i] === 0 ? "without a leash" : `on leash ${leashes[i]}`;
-
-// The button that commits to a leash and a stop, once in each run.
-function stopHere(page) {
-  const { model } = page, button = element("button", { type: "button" });
-  button.onclick = () => page.set({ committed: { ...model.get("committed"),
-    [model.get("run")]: [model.get("leash"), model.get("stop")] } });
-  page.updates.push(() => set(button, { text: "Stop here",
-    disabled: String(model.get("run")) in model.get("committed") }));
-  return button;
-}
 
 // What a learner sees: the run, the leash and the stop that are looked at, and, once it is shown,
 // the place that was committed to and the best one, the earliest of equals.

@@ -1,7 +1,7 @@
 // Attention in the trained translator: who looks at whom, in every head, and how it comes about.
 
 import { chainOf, drawSum } from "./attention_sum.js";
-import { choosable, fitted, layer, put, set, shade, signed, told } from "./draw.js";
+import { choosable, fitted, layer, put, set, signed, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
 import { generate, softmax } from "./generation.js";
 import { firstLargest, fromLargest } from "./ranking.js";
@@ -190,7 +190,7 @@ function drawHeads(group, look, page, width) {
   const place = (i) => [(i % across) * step + 1, 20 + Math.floor(i / across) * (side + 20)];
   const number = (i) => [Math.floor(i / heads), i % heads];
   const title = `${look.kind.name}, block.head: who looks ↓ at whom →`;
-  put.text(group, "title", [fitted(title, width, 12)], (text) => [text, 0, 12, "small"]);
+  put.text(group, "title", [[fitted(title, width, 12), 0, 12, "small"]]);
   put.rect(group, "boxes", all, (i) => {
     const [l, h] = number(i), chosen = l === look.layer && h === look.head;
     return { class: "box", x: place(i)[0], y: place(i)[1], width: side, height: side, rx: 6,
@@ -198,7 +198,7 @@ function drawHeads(group, look, page, width) {
   }, String);
   const levels = all.flatMap((i) =>
     mapShades(i, headRows(look.weights(number(i)[0]), number(i).at(-1)), place(i), side));
-  put.path(group, "maps", levels, ({ d, level }) => ({ d, fill: shade(level) }), "name");
+  put.path(group, "maps", levels);
   put.label(group, "names", all, (i) =>
     [number(i).join("."), place(i)[0] + side / 2, place(i)[1] + side + 13, "small middle"], String);
   return place(all.at(-1))[1] + side + 24;
@@ -236,12 +236,12 @@ function drawProducts(group, look, { x, y, width }) {
   const pair = `“${fitted(from, 90)}” · “${fitted(word, 90)}” = ${sum}`;
   const how = width < 400 ? "" : ", number by number";
   const title = `${pair}${how}; as score ${score.toFixed(2)}`;
-  put.text(group, "title", [fitted(title, width, 12)], (text) => [text, x, y + 14, "small"]);
+  put.text(group, "title", [[fitted(title, width, 12), x, y + 14, "small"]]);
   put.rect(group, "bars", products, (product, i) => ({
     x: x + i * step + 1, width: step - 2, y: middle - Math.max(0, product * unit),
     height: Math.max(1, Math.abs(product * unit)), fill: signed(product, largest),
     ...told(`number ${i}: ${q[i].toFixed(2)} × ${key[i].toFixed(2)} = ${product.toFixed(2)}`) }));
-  put.path(group, "axis", [0], () => ({ d: `M${x} ${middle}h${width}`, class: "axis" }));
+  put.path(group, "axis", [{ d: `M${x} ${middle}h${width}`, class: "axis" }]);
 }
 
 function attentionFacts(look, reading, { text, plain, next }) {

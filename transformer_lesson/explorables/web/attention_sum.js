@@ -86,7 +86,7 @@ function drawSumSteps(group, { chain, added }, page, { x, y, width }) {
   const steps = [{ word: "nothing yet" }, ...chain];
   const wide = Math.min(30, (width - 52) / steps.length);
   const say = ({ word, rest }, i) => (i && !rest ? `“${word}”` : word);
-  put.text(group, "step name", ["added"], (text) => [text, x, y + 54, "small"]);
+  put.text(group, "step name", [["added", x, y + 54, "small"]]);
   put.box(group, "steps", steps, (step, i) => ({
     x: x + 48 + i * wide, y: y + 40, width: wide - 3, height: 20, rx: 6, word: i, font: "number",
     ...choosable(`step ${i} of ${chain.length}: ${say(step, i)}`, i === added,
@@ -100,7 +100,7 @@ function drawValues(group, values, [x, y]) {
     cx: tip[0], cy: tip[1], r: 4, fill: "var(--paper)", stroke: "var(--soft)", "data-preview": j,
     "stroke-width": 1.5,
     ...told(`value of “${word}”: length ${vectorLength(value).toFixed(2)}`, `key${j}`) }), "j");
-  put.circle(group, "zero", [0], () => ({ cx: x, cy: y, r: 3.5, fill: "var(--ink)" }));
+  put.circle(group, "zero", [{ cx: x, cy: y, r: 3.5, fill: "var(--ink)" }]);
 }
 
 const NOT_YET = { "aria-label": null, role: null, tabindex: null, "data-links": null,

@@ -1,7 +1,7 @@
 // Curves over the steps of a training run: frames below each other, and one place for each step,
 // which tells what every curve has there.
 
-import { choosable, fitted, layer, pen, put, textWidth, told } from "./draw.js";
+import { choosable, fitted, grid, layer, pen, put, textWidth, told } from "./draw.js";
 
 const CURVE_COLORS = ["--key", "--query", "--value", "--focus"];
 const CURVE_DASHES = [null, "8 4", "2 4"];
@@ -94,11 +94,8 @@ function logTicks(low, high) {
 function drawCurveFrame(group, { heading, log, high, curves }, room, places) {
   const { x, left, right, top, named } = room, { height, ticks } = heightsOf(curves, log);
   const up = (value) => top + high * (1 - height(value));
-  put.text(group, "heading", [heading], (text) => [text, x, top - named - 14, "small"]);
-  put.path(group, "lines", ticks, (tick) =>
-    ({ class: "axis", d: `M${left} ${up(tick)}H${right}` }), curveNumber);
-  put.label(group, "ticks", ticks, (tick) =>
-    [curveNumber(tick), left - 7, up(tick) + 4, "small end"], curveNumber);
+  put.text(group, "heading", [[heading, x, top - named - 14, "small"]]);
+  grid(group, { left, right }, up, ticks, curveNumber);
   drawCurveLines(group, curves, { ...room, up, log });
   notePlaces(places, curves, up);
   return drawCurveNames(layer(group, "names"), curves, up, room);
@@ -166,10 +163,10 @@ function drawCurveNames(group, curves, up, { x, right, top, beside, named, chose
 
 function drawStepNumbers(group, [first, last], { left, right, bottom, across }) {
   const ticks = evenTicks(first, last).filter(Number.isInteger);
-  put.path(group, "line", [bottom], () => ({ class: "axis", d: `M${left} ${bottom}H${right}` }));
+  put.path(group, "line", [{ class: "axis", d: `M${left} ${bottom}H${right}` }]);
   put.label(group, "steps", ticks, (step) =>
     [curveStep(step), across(step), bottom + 18, "small middle"], String);
-  put.text(group, "name", ["step"], (text) => [text, right, bottom + 36, "small end"]);
+  put.text(group, "name", [["step", right, bottom + 36, "small end"]]);
 }
 
 // A place for each step, from halfway to the one before to halfway to the one behind: pointed at,

@@ -1,7 +1,7 @@
 // A sub-layer opened: its quantities, what a head looks at and brings, one row's numbers, and what
 // one number was made of.
 
-import { choosable, fitted, layer, put, shade, signed, textLines, textWidth, told,
+import { choosable, fitted, layer, put, signed, textLines, textWidth, told,
   wrapped } from "./draw.js";
 import { titleOf } from "./flow_plan.js";
 import { fromLargest } from "./ranking.js";
@@ -22,7 +22,7 @@ export function drawPanel(group, look, page, { x, y, width }) {
   const glance = drawGlance(layer(group, "glance"), look, { ...place, y: heads });
   const row = drawRowNumbers(layer(group, "row"), look, page, { ...place, y: glance + 4 });
   const end = drawMaking(layer(group, "made"), look, { ...place, y: row + 4 });
-  put.path(group, "edge", [0], () => ({ d: `M${x} ${y}V${end}`, class: "panel" }));
+  put.path(group, "edge", [{ d: `M${x} ${y}V${end}`, class: "panel" }]);
   return end;
 }
 
@@ -47,7 +47,7 @@ function drawHeadChoice(group, { weights, head }, page, { x, y, width }) {
     class: "box", x: place(h)[0], y, width: side, height: side, rx: 6,
     ...choosable(`head ${h}`, h === head, () => page.set({ head: h })) }), String);
   const levels = all.flatMap((h) => mapShades(h, headRows(weights, h), place(h), side));
-  put.path(group, "maps", levels, ({ d, level }) => ({ d, fill: shade(level) }), "name");
+  put.path(group, "maps", levels);
   return all.length ? y + side + 6 : y;
 }
 
@@ -132,7 +132,7 @@ function drawBars(group, { x, y, width, height }, bars, chosen) {
   const at = bars.findIndex(({ key }) => key === chosen), tip = x + (at + 0.5) * wide;
   put.path(group, "pointers", at < 0 ? [] : [0], () =>
     ({ d: `M${tip} ${y + height + 1}l4 6h-8z`, fill: "var(--query)" }), String);
-  put.path(group, "axis", [0], () => ({ d: `M${x} ${zero}h${width}`, class: "axis" }));
+  put.path(group, "axis", [{ d: `M${x} ${zero}h${width}`, class: "axis" }]);
 }
 
 // The bars that are higher than all others so near that a finger cannot tell them apart.

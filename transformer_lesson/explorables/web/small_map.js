@@ -1,5 +1,7 @@
 // Where one head looks, as a small map: queries downward, keys to the right.
 
+import { shade } from "./draw.js";
+
 // The cells of the map, those of about the same weight as one path; `rows` are queries' weights.
 export function mapShades(name, rows, [x, y], side) {
   const paths = new Map(), wide = (side - 8) / rows[0].length, high = (side - 8) / rows.length;
@@ -8,7 +10,8 @@ export function mapShades(name, rows, [x, y], side) {
     const cell = `M${x + 4 + j * wide} ${y + 4 + i * high}h${wide}v${high}h${-wide}z`;
     if (level > 0) paths.set(level, (paths.get(level) ?? "") + cell);
   }));
-  return [...paths].map(([level, d]) => ({ name: `${name}.${level}`, level, d }));
+  return [...paths].map(([level, d]) =>
+    ({ key: `${name}.${level}`, d, fill: shade(level), class: "still" }));
 }
 
 export const headRows = (weights, head) => Array.from({ length: weights.shape[1] }, (_, i) =>

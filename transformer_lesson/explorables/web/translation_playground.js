@@ -175,7 +175,7 @@ function drawBoxedWords(group, words, box, describe, mark = () => "") {
 
 function drawRead(group, { read, known, weights }, place) {
   const [x, y] = place.names[0];
-  put.text(group, "name", ["read"], (text) => [text, x, y, "small"]);
+  put.text(group, "name", [["read", x, y, "small"]]);
   drawBoxedWords(group, read, place.read, (word, j) => ({
     "stroke-dasharray": known[j] ? null : "4 3",
     ...told(`“${word}”${known[j] ? "" : ", read as <unk>,"} gets ${weights[j].toFixed(2)}`,
@@ -188,7 +188,7 @@ function drawRead(group, { read, known, weights }, place) {
 
 function drawWritten(group, look, place, page) {
   const { written, shown, at, looks, isForced } = look, [x, y] = place.names[1];
-  put.text(group, "name", ["written"], (text) => [text, x, y, "small"]);
+  put.text(group, "name", [["written", x, y, "small"]]);
   drawBoxedWords(group, written.slice(0, shown), place.written, (word, i) => ({
     "data-preview": i,
     ...choosable(`word ${i + 1}, “${word}”${isForced(i) ? ", forced" : ""}`, i === at,

@@ -122,7 +122,7 @@ function drawTokenRow(group, row, top, width, [mostTokens, mostWords]) {
     { text: `vocabulary ${tokenizer.vocabSize}`, part: tokenizer.vocabSize / mostWords }];
   const wide = width >= 620, start = wide ? 100 : 0, half = (width - start) / 2;
   const y = wide ? top + 14 : top + 32, label = (i) => (wide ? [72, 114][i] : 0);
-  put.text(group, "name", [name], () => [name, 0, top + 14, "strong"]);
+  put.text(group, "name", [[name, 0, top + 14, "strong"]]);
   put.rect(group, "bars", costs, ({ text, part }, i) => ({
     x: start + i * half + label(i), y: wide ? y - 9 : y + 5, height: wide ? 9 : 6, rx: 3,
     width: Math.max(2, part * (half - 16 - label(i))), fill: color, ...told(`${name}: ${text}`) }));

@@ -110,7 +110,7 @@ function drawDials(group, { speeds, chosen, page, x, y, radius, beside, room }) 
   const heading = page.width < 540 ? `position ${position} (full hand) and ${other} (dashed)` :
     `Clocks: position ${position} is the full hand, ${other} the dashed one, the arc is the turn ` +
     "between them";
-  put.text(group, "heading", [heading], (text) => [text, 0, 13, "small"]);
+  put.text(group, "heading", [[heading, 0, 13, "small"]]);
   const turns = (speed) => turnsOf(speed, distance);
   put.circle(group, "dials", speeds, (speed, i) => ({
     cx: x(i), cy: y(i), r: radius, class: "box",
@@ -152,8 +152,7 @@ function drawCells(group, { encoding, state, page }, { left, top, width, height 
 function drawStripes(group, { chosen, state }, { left, top, width, height }) {
   const { length, d_model: dModel } = state, { position, other, dimension } = chosen;
   const across = width / dModel, down = height / length;
-  put.text(group, "heading", ["position ↓   dimension →"], (text) =>
-    [text, left, top - 13, "small"]);
+  put.text(group, "heading", [["position ↓   dimension →", left, top - 13, "small"]]);
   const far = (one) => [position, other].every((mark) => Math.abs(one - mark) * down > 13);
   const names = [...new Set([position, other]), ...[0, length - 1].filter(far)];
   const y = (name) => top + (name + 0.5) * down + 4;

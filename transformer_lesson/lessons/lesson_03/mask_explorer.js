@@ -76,7 +76,7 @@ function masksTogether({ padding, causal }, batch, n, chosen) {
 function drawMaskedBatch(svg, { rows, real, cell, high, chosen, page, state }, left, top, title) {
   const group = layer(svg, "batch"), cells = [];
   rows.forEach((row, i) => row.forEach((token, key) => cells.push({ i, key, token })));
-  put.text(group, "title", [title], (text) => [text, left - MASK_NAMES, top - 9]);
+  put.text(group, "title", [[title, left - MASK_NAMES, top - 9]]);
   put.text(group, "names", rows, (_, i) => [
     `sentence ${i}`, left - 8, top + i * high + high / 2 + 4,
     i === chosen ? "small end strong" : "small end",
@@ -109,10 +109,8 @@ function drawMaskGrid(group, { rows, n, chosen, cell, high, page }, left, top, m
     for (let key = 0; key < n; key++) cells.push({ query, key, why: hides(query, key) });
   }
   const tokens = rows[chosen];
-  put.text(group, "title", [heading], (text) =>
-    [fitted(text, page.width - 4), left - MASK_NAMES, top - 25]);
-  put.label(group, "axis", ["query ↓   key →"], (text) =>
-    [text, left - MASK_NAMES, top - 7, "small"]);
+  put.text(group, "title", [[fitted(heading, page.width - 4), left - MASK_NAMES, top - 25]]);
+  put.label(group, "axis", [["query ↓   key →", left - MASK_NAMES, top - 7, "small"]]);
   put.label(group, "names", names, (name, i) =>
     [fitted(name, 76, 12), left - 8, top + i * high + high / 2 + 4, "small end"]);
   const name = ({ query, key }) => `${query}.${key}`;

@@ -87,7 +87,7 @@ function drawSplitBlock(group, parts, step, { left, top, room }, when) {
     return { ...one, block, row, column, stray: false };
   });
   const heading = `${when}: ${step.name} ${shapeInWords(shape)}`;
-  put.text(group, "heading", [heading], (text) => [text, left, top + 16, "strong"]);
+  put.text(group, "heading", [[heading, left, top + 16, "strong"]]);
   drawSplitAxes(group, { blocks, rows: shape.at(-2) ?? 1, axes, left, x, y, cell, columns });
   const place = ({ block, row, column }) =>
     ({ x: x(block, column), y: y(row), width: cell, height: high });

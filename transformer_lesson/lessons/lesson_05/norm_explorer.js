@@ -77,7 +77,7 @@ function drawNormBlock(group, { levels, moved, cell, state, page }, level, { lef
   const { tokens, norm, token } = state, high = NORM_BLOCK.row;
   const first = { x: left + 64, y: top + NORM_BLOCK.numbers };
   const y = (row) => first.y + row * high + 15;
-  put.text(group, "heading", [heading], (text) => [text, left, top + 14, "strong"]);
+  put.text(group, "heading", [[heading, left, top + 14, "strong"]]);
   const columns = ["dim 0", "1", "2", "3"];
   put.label(group, "columns", columns, (text, i) =>
     [text, first.x + (i + 0.5) * cell, first.y - 8, "small middle"]);
@@ -137,10 +137,10 @@ function drawNormSteps(group, parts, { left, top, width, apart: between }) {
   const whose = norm === "batch"
     ? `dimension ${dimension}: a dot is a token`
     : `“${state.tokens[token]}”: a dot is a dimension`;
-  put.text(group, "heading", [whose], (text) => [text, left, top + 8, "strong"]);
+  put.text(group, "heading", [[whose, left, top + 8, "strong"]]);
   put.path(group, "zero", [0], () =>
     ({ d: `M${x(0)} ${y(0) - 16}V${y(4) + 16}`, class: "axis", "stroke-dasharray": "3 4" }));
-  put.label(group, "zero name", ["0"], (text) => [text, x(0), y(4) + 29, "small middle"]);
+  put.label(group, "zero name", [["0", x(0), y(4) + 29, "small middle"]]);
   const axes = normStepWords(parts).slice(0, state.step + 1);
   put.path(group, "axes", axes, (_, i) =>
     ({ d: `M${left} ${y(i)}H${left + width}`, class: "axis" }));

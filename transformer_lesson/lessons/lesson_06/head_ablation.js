@@ -1,8 +1,7 @@
 // Heads switched off, one or several: what that costs, where, and which head is needed then. What
 // a head costs is told once it was switched off.
 
-import { choosable, fitted, layer, put, shade, textWidth,
-  told } from "../../explorables/web/draw.js";
+import { choosable, fitted, layer, put, textWidth, told } from "../../explorables/web/draw.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
 import { likeliest, logSoftmax } from "../../explorables/web/generation.js";
 import { inPieces } from "../../explorables/web/in_pieces.js";
@@ -200,12 +199,10 @@ function switchWords({ heads, gone, known, then }, i) {
 // Where each head looks in the first row, in the case that is pointed at.
 function drawHeadMaps(group, { heads, gone, now, all, shown }, place, side) {
   const { weights = [] } = shown ?? now ?? all ?? {};
-  const levels = weights.flatMap((one, i) => {
-    const rows = headRows(one, heads[i].at(-1));
-    return mapShades(heads[i], rows, place(i), side).map((path) => ({ ...path, i }));
-  });
-  put.path(group, "maps", levels, ({ d, level, i }) =>
-    ({ d, fill: shade(level), opacity: gone.includes(i) ? 0.35 : 1, class: "still" }), "name");
+  const levels = weights.flatMap((one, i) =>
+    mapShades(heads[i], headRows(one, heads[i].at(-1)), place(i), side)
+      .map((path) => ({ ...path, opacity: gone.includes(i) ? 0.35 : 1 })));
+  put.path(group, "maps", levels);
 }
 
 // Where an axis begins: at 0, or where all losses are nearly equal just below them.
@@ -251,8 +248,7 @@ function drawLossCurves(group, look, { x, y, width, high }) {
   const last = Math.max(1, places.at(-1) - places[0]), step = width / (last + 1);
   const across = (place) => x + (place - places[0] + 0.5) * step;
   const up = (loss) => top + high * (1 - (loss - low) / (most - low));
-  put.text(group, "title", [0], () =>
-    [`loss at each position, in nats${from}`, x - 30, y + 14, "strong"]);
+  put.text(group, "title", [[`loss at each position, in nats${from}`, x - 30, y + 14, "strong"]]);
   drawLossNames(group, curves, x - 30, y + 36);
   put.path(group, "changes", places, (at) => {
     const heights = curves.map(({ curve }) => up(curve.get(at)));
@@ -266,7 +262,7 @@ function drawLossCurves(group, look, { x, y, width, high }) {
   const ends = places.length ? [[most, "high"], [low, "low"]] : [];
   put.label(group, "ticks", ends, ([loss]) =>
     [loss.toFixed(low ? 2 : loss ? 1 : 0), x - 6, up(loss) + 4, "small end"], ([, name]) => name);
-  put.path(group, "axis", [0], () => ({ d: `M${x} ${top + high}h${width}`, class: "axis" }));
+  put.path(group, "axis", [{ d: `M${x} ${top + high}h${width}`, class: "axis" }]);
   drawPlaces(group, curves, places, { across, step, top, high });
   return top + high + 30;
 }

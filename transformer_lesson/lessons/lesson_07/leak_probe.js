@@ -117,7 +117,7 @@ function leakNumber(change) {
 
 function drawLeakTokens(group, { tokens, chosen, position, page }, places) {
   const { across, start, box, token, step } = places;
-  put.text(group, "title", ["token"], (text) => [text, 0, across ? 23 : start - 24, "small"]);
+  put.text(group, "title", [["token", 0, across ? 23 : start - 24, "small"]]);
   put.box(group, "boxes", tokens, (word, i) => ({
     ...box(i, token), rx: 8, font: i === position ? "struck" : "",
     word: fitted(word, (across ? step : token[1] - token[0]) - 8),

@@ -253,15 +253,14 @@ function drawReplayHeads(group, now, look, { x, y, width, high, page }) {
     ...lookAtSnapshot(now, { layer: row, head }), x: x + (i % columns) * (side + gap),
     label: head === null ? (side > 44 ? `${row}.mean` : "mean") : `${row}.${head}`,
     y: y + 20 + (row * lines + Math.floor(i / columns)) * line })));
-  put.text(group, "title", ["all heads"], (text) => [text, x, y + 14, "strong"]);
+  put.text(group, "title", [["all heads", x, y + 14, "strong"]]);
   put.rect(group, "boxes", all, (one) => ({
     class: "box", x: one.x, y: one.y, width: side, height: side, rx: 6,
     ...choosable(headTells(one), one.layer === look.layer && one.head === look.head,
       () => page.set({ layer: one.layer, head: one.head })) }), "name");
   const shades = all.flatMap(({ name, weights, x, y }) =>
     mapShades(name, weights, [x, y], side));
-  put.path(group, "maps", shades, ({ d, level }) =>
-    ({ d, fill: shade(level), class: "still" }), "name");
+  put.path(group, "maps", shades);
   const lined = all.flatMap((one) => [
     { ...one, key: `${one.name} name`, text: one.label },
     { ...one, key: `${one.name} hits`, text: `${one.hits}/${one.rows}`, low: 13 },

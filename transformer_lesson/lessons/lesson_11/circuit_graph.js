@@ -1,7 +1,7 @@
 // A small model as a graph: each path from one part to another is an edge that can be cut.
 
 import { circuitOf, edgeName, readCut } from "./circuit_pass.js";
-import { choosable, layer, pen, put, shade, told } from "../../explorables/web/draw.js";
+import { choosable, layer, pen, put, told } from "../../explorables/web/draw.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
 import { likeliest, logSoftmax } from "../../explorables/web/generation.js";
 import { inPieces } from "../../explorables/web/in_pieces.js";
@@ -255,8 +255,7 @@ function drawParts(group, { heads, now, all }, plan) {
   put.rect(group, "frames", heads, (name) => ({
     x: corner(name)[0], y: corner(name)[1], width: MAP, height: MAP, fill: "var(--none)", rx: 4,
   }), String);
-  put.path(group, "maps", shades, ({ d, level }) =>
-    ({ d, fill: shade(level), class: "still" }), "name");
+  put.path(group, "maps", shades);
   drawLetters(group, plan);
 }
 

@@ -190,7 +190,7 @@ function drawPairDials(group, pairs, width, top) {
   const y = ({ j }) => top + 22 + radius + high * Math.floor(j / columns);
   const heading = width < 620 ? "angles between two tokens: met in training, new" :
     "angles between two tokens, pair by pair: blue ones were met in training, orange ones are new";
-  put.text(group, "heading", [heading], (text) => [text, 0, top + 8, "small"]);
+  put.text(group, "heading", [[heading, 0, top + 8, "small"]]);
   put.circle(group, "dials", pairs, (pair) => ({
     cx: x(pair), cy: y(pair), r: radius, class: "box", ...told(pairWords(pair), `pair${pair.j}`),
   }), "j");

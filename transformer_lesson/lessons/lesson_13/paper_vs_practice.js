@@ -132,8 +132,7 @@ function drawAxes(group, { x, y, wide, tall, points, ends, across, up }, { every
   const names = [`loss, nats · dotted: learned below ${learned}`, "training step"];
   put.text(group, "names", names, (text, i) =>
     [text, i ? x + wide : x - 30, i ? y + tall + 34 : y - 14, i ? "small end" : "small"]);
-  put.path(group, "bar", [0], () =>
-    ({ d: `M${x} ${up(learned)}h${wide}`, ...pen("--focus", 1, "2 4") }));
+  put.path(group, "bar", [{ d: `M${x} ${up(learned)}h${wide}`, ...pen("--focus", 1, "2 4") }]);
 }
 
 // The chosen setting's runs as far as they are replayed, before what else is measured.

@@ -128,7 +128,7 @@ function drawPowers(group, { scores, states, step, now, shrinks }, place) {
   grid(group, { left, right: wide }, up, [0, 1]);
   const means = wide < 400 ? "" : "what each score counts in the sums: ";
   const heading = `${means}e to the power of s − m`;
-  put.label(group, "heading", [0], () => [heading, left, top - 26, "small"]);
+  put.label(group, "heading", [[heading, left, top - 26, "small"]]);
   const counted = (until) => scores.slice(0, states[until]?.end ?? 0).map((score, i) => {
     const own = states.find(({ end }) => i < end).m;
     return { i, power: Math.exp(score - (shrinks ? states[until].m : own)) };

@@ -180,8 +180,7 @@ function partsKept({ blocks }, row) {
 }
 
 function drawClock(group, { end }, bottom, { x, y, time, left, right }) {
-  put.path(group, "line", [0], () =>
-    ({ d: `M${x(time)} ${y(0) - 4}V${bottom + 4}`, ...pen("--ink", 2) }));
+  put.path(group, "line", [{ d: `M${x(time)} ${y(0) - 4}V${bottom + 4}`, ...pen("--ink", 2) }]);
   const late = x(time) > (left + right) / 2;
   put.label(group, "time", [0], () => [
     `${time} of ${end} steps`, x(time) + (late ? -4 : 4), bottom + 12, late ? "small end" : "small",

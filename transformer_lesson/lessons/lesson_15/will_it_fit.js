@@ -150,11 +150,9 @@ function drawFitNames(group, rows, room, place, page) {
 
 function drawRoom(group, room, rows, { across, top, high, left, right }, { memory, devices }) {
   const x = across(room), end = top(rows - 1) + high + 8;
-  put.path(group, "line", [0], () =>
-    ({ d: `M${x} ${top(0) - 4}V${end}`, ...pen("--ink", 1, "4 3") }));
+  put.path(group, "line", [{ d: `M${x} ${top(0) - 4}V${end}`, ...pen("--ink", 1, "4 3") }]);
   const words = `${memory} GiB${devices > 1 ? " on each" : ""}`, late = x > (left + right) / 2;
-  put.text(group, "word", [0], () =>
-    [words, late ? x - 4 : x + 4, end + 10, late ? "small end" : "small"]);
+  put.text(group, "word", [[words, late ? x - 4 : x + 4, end + 10, late ? "small end" : "small"]]);
 }
 
 function fitFacts(state, parts, total, changes, room) {

@@ -234,7 +234,7 @@ function drawNextWords(group, { group: { contexts }, row, token, stage, before, 
   const { top, width } = place, at = row.at[token], { words } = contexts[at];
   const start = row.words.slice(0, token).join(" ") || "the start";
   const heading = fitted(`what may follow “${start}”`, width, 14, 600);
-  put.text(group, "heading", [heading], (text) => [text, 0, top - 4, "strong"]);
+  put.text(group, "heading", [[heading, 0, top - 4, "strong"]]);
   const left = 84, wide = Math.max(80, Math.min(430, width - left - 110));
   const y = (k) => top + 6 + 17 * k;
   const options = words.map((word, k) => ({ word, k, p: before[at][k], q: after[at][k] }));

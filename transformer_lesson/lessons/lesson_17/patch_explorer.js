@@ -45,8 +45,7 @@ function drawPatchExplorer(state, page) {
 
 // The picture as it is, a button for each pixel, with the lines along which it is cut.
 function drawPixels(group, pixels, chosen, { size, side }, { x, y, cell, size: whole }, page) {
-  put.text(group, "heading", [0], () =>
-    [`the picture, ${side} × ${side}`, x, y - 8, "strong size-13"]);
+  put.text(group, "heading", [[`the picture, ${side} × ${side}`, x, y - 8, "strong size-13"]]);
   put.rect(group, "pixels", pixels, (one) => ({
     x: x + one.column * cell, y: y + one.row * cell, width: cell, height: cell,
     fill: shade(one.ink), ...choosable(pixelWords(one), one === chosen,
@@ -87,7 +86,7 @@ function drawPatchTokens(group, pixels, chosen, cut, place) {
   const { stage, tokens, numbers, size } = cut, rows = stage === 2;
   const heading = [`the same ${pixels.length} pixels`, `${tokens} squares`,
     `${tokens} tokens: a row for each`][stage];
-  put.text(group, "heading", [0], () => [heading, place.x, place.y - 8, "strong size-13"]);
+  put.text(group, "heading", [[heading, place.x, place.y - 8, "strong size-13"]]);
   put.rect(group, "pixels", pixels, (one) => {
     const { x, y, wide, high } = tokenPlace(one, cut, place), thin = rows && high > 8 ? 1.5 : 0;
     return { x, y, width: Math.max(1, wide), height: Math.max(1, high - thin),

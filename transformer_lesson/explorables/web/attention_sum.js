@@ -31,7 +31,6 @@ function weightedSum(keys, width) {
 }
 
 const vectorLength = (vector) => Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
-
 const along = (vector, unit) => vector.reduce((sum, value, i) => sum + value * unit[i], 0);
 
 // A plane to draw vectors in: to the right along the result, upward along what leaves its line the

@@ -58,7 +58,6 @@ function asciiFacts(metadata) {
 }
 
 const IN_TORCH = { F: "torch.float", BF: "torch.bfloat", I: "torch.int", U: "torch.uint" };
-
 const inTorch = (dtype) => String(dtype).replace(/^(BF|F|I|U)(?=\d)/, (kind) => IN_TORCH[kind]);
 
 function tuple(shape) {

@@ -89,9 +89,7 @@ for (let byte = 0, next = 256; byte < 256; byte++) {
   if (!isPlain(byte)) CHARACTER_OF_BYTE.set(byte, String.fromCharCode(next++));
 }
 const BYTE_OF_CHARACTER = new Map([...CHARACTER_OF_BYTE].map(([byte, one]) => [one, byte]));
-
 const bytesOf = (piece) => Uint8Array.from(piece, (one) => BYTE_OF_CHARACTER.get(one));
-
 const WHOLE_CHARACTERS = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 // The character that some bytes write, or null if they write none.

@@ -45,9 +45,7 @@ export function trace(model, pass, earlier = { steps: [], calls: [] }) {
 
 // Whether a quantity is the stream: what a block adds to, or has added to.
 export const isInStream = (name) => IN_STREAM.test(name);
-
 export const lastPart = (name) => name.slice(name.lastIndexOf(".") + 1);
-
 const ownerOf = (name) => name.slice(0, name.lastIndexOf("."));
 
 const PARTS = {
@@ -100,7 +98,6 @@ const configOf = ({ model }, { name }) =>
   /^(source_|encoder)/.test(name) ? model.source : model.config;
 
 const term = (words, value) => ({ words: `${words} = ${digits(value)}`, value });
-
 const product = (label, a, b) => term(`${label}: ${digits(a)} × ${digits(b)}`, a * b);
 
 function lookedUp(flow, step, { row, column }) {

@@ -85,7 +85,6 @@ function joinings({ steps, byName }, sublayer, row) {
 }
 
 const lengthOf = (vector) => Math.sqrt(dotOf(vector, vector));
-
 const dotOf = (a, b) => a.reduce((sum, value, k) => sum + value * b[k], 0);
 
 // The word that would be written if the output projection read the stream here.

@@ -45,7 +45,6 @@ function drawAblation({ removed, tried = [] }, page, { model }) {
 // What the model does without some heads: of all cases, those read so far
 
 const caseName = (gone) => [...gone].sort((a, b) => a - b).join();
-
 const toggledHead = (gone, i) => gone.includes(i) ? gone.filter((one) => one !== i) : [...gone, i];
 
 // Reads what a picture needs, first what is pointed at: the whole model, this case, each known head

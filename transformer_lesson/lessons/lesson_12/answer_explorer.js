@@ -74,7 +74,6 @@ function lookOfAnswer(answer, state, preview) {
 }
 
 const toldChance = (p) => p < 0.0001 ? "under 0.0001" : p.toFixed(4);
-
 const chanceOf = ({ chosen, probabilities }) => probabilities[chosen];
 
 const boxesInLines = (labels, room, high, ends) =>

@@ -70,7 +70,6 @@ function memoryToWrite({ bits, batch, tokens, kept: keys, devices, models, size 
 }
 
 const memoryFor = (state) => state.to === "train" ? memoryToTrain(state) : memoryToWrite(state);
-
 const sumOf = (numbers) => numbers.reduce((a, b) => a + b, 0);
 
 function gibWords(bytes) {

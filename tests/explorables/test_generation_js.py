@@ -1,4 +1,4 @@
-"""The page writes what the package writes, greedily and with the same knobs."""
+"""The page writes what the package writes: greedy, by beam search, and with the same knobs."""
 
 import random
 
@@ -7,13 +7,14 @@ import torch
 
 from tests.explorables.page_modules import in_node
 from transformer_lesson.checkpoints.translator import TRANSLATOR, trained_translator
-from transformer_lesson.generation import Sample, generate
+from transformer_lesson.generation import Beam, Sample, generate, length_normalized
 from transformer_lesson.ranking import from_largest
 from transformer_lesson.text import grammar
 from transformer_lesson.training.tasks import N_GRAMMAR, N_TESTS
 
 pytestmark = pytest.mark.slow
-LONGEST, CLOSE = 40, 1e-4
+LONGEST, WIDTH, CLOSE = 40, 3, 1e-4
+BEAMS = 4  # of the sentences, one in so many is also searched with beams: they take minutes
 
 
 def drawn_knobs(draw: random.Random, logits: torch.Tensor) -> dict[str, float]:
@@ -42,7 +43,9 @@ def cases(request):
     uniforms = (0.0, 0.4, 0.6, 0.8, 0.99)
     return {
         "sources": sources,
+        "searched": sources[::BEAMS],
         "longest": LONGEST,
+        "width": WIDTH,
         "samples": [{"logits": row, "knobs": drawn_knobs(draw, row)} for row in rows],
         "draws": [[[0.5, 0.0, 0.25, 0.25], uniform] for uniform in uniforms],
         "rankings": [[[1.0, 3.0, 3.0 + 1e-6, -2.0], 3], [[-1.0, -1.0 + 1e-7, -3.0], 9]],
@@ -75,6 +78,29 @@ def test_greedy_translations_of_held_out_sentences_also_with_a_draft(cases, page
     for written, drafted in zip(answers["written"], answers["drafted"], strict=False):
         assert [draft["ids"] for draft in drafted] == [written["ids"]] * 5
         assert [draft["foreseen"] for draft in drafted] == [True, False, False, False, False]
+
+
+def test_beam_search_of_held_out_sentences_and_what_it_dropped(cases, page):
+    model, differing = trained_translator().model, 0
+    ours = generate(model, cases["searched"], LONGEST, Beam(WIDTH), trees=True)
+    texts = zip(ours.ids, ours.sentence_log_probabilities, strict=True)
+    for beam, tree, (ids, total) in zip(page[0]["searched"], ours.trees, texts, strict=True):
+        theirs = [
+            [(c["parent"], c["token"], c["finished"]) for c in step if c["kept"]]
+            for step in beam["tree"]
+        ]
+        kept = [[(c.parent, c.token, c.finished) for c in step if c.kept] for step in tree]
+        differing += theirs != kept
+        scores = [
+            length_normalized(log_p, len(written), 0.6)
+            for log_p, written in ((beam["logProbability"], beam["ids"]), (total, ids))
+        ]
+        assert beam["ids"] == ids or abs(scores[0] - scores[1]) < CLOSE
+    assert differing <= 0.01 * len(ours.ids)  # two texts may be as likely as each other
+    for beam, tree in zip(page[0]["searched"][:20], ours.trees[:20], strict=True):
+        for theirs, level in zip(beam["tree"], tree, strict=True):
+            numbers = [[c["logProbability"] for c in theirs], [c.log_probability for c in level]]
+            torch.testing.assert_close(*map(torch.tensor, numbers), atol=1e-3, rtol=1e-3)
 
 
 def test_knobs_draws_and_rankings_are_the_packages(cases, page):
